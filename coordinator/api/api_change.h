@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change that a client asked for, as a store write: what it does to the store, the row of the
- * audit log beside it, and the answer once both are durable. For the files api_*.c alone. */
+/* A client's change as a store write: it changes the store, adds a row to the audit log, and
+ * answers once both are durable. For the files api_*.c only. */
 #ifndef WPK_COORDINATOR_API_API_CHANGE_H
 #define WPK_COORDINATOR_API_API_CHANGE_H
 
@@ -12,31 +12,31 @@ struct wpk_change {
     struct wpk_store_write write;
     struct wpk_executor *executor;
     struct wpk_index *index;
-    uint64_t request; /* 0: nobody waits for an answer */
+    uint64_t request; /* the request to answer; 0: none */
     struct wpk_audit audit;
-    wpk_err err; /* why nothing was changed: told to the client, and to the log */
+    wpk_err err; /* why nothing was changed, for the answer and the audit log */
     struct wpk_diag diag;
     struct wpk_api_answer answer;
     struct wpk_index_change *index_change; /* to be published; owned */
-    /* On the writer's thread: change the store, fill in `answer`, or set `err`. NULL: nothing but
-     * the audit log is written. */
+    /* On the writer's thread: change the store and fill `answer`, or set `err`. NULL: only the
+     * audit log is written. */
     void (*apply)(struct wpk_change *change, struct wpk_store *store);
     /* On the loop's thread, after the commit, before the answer; NULL: nothing. */
     void (*after)(struct wpk_change *change);
     /* Free what `detail` owns; NULL: nothing. */
     void (*fini)(struct wpk_change *change);
-    void *detail; /* owned; of those three */
+    void *detail; /* owned; for these three functions */
 };
 
-/* A change by whoever sends the request; it is freed once it is done. */
+/* Make a change by the client of the call; it is freed once it is done. */
 struct wpk_change *wpk_change_new(struct wpk_call *call, const char *action, const char *subject);
-/* Give it, as the answer to the call. */
+/* Add the change to the batch; it answers the call. */
 void wpk_change_answer(struct wpk_call *call, struct wpk_change *change);
-/* Only log what the call did. */
+/* Only write the audit log's row of the call. */
 void wpk_change_log(struct wpk_call *call, const char *action, const char *subject, wpk_err outcome,
                     const char *detail);
 
-/* The same of somebody who sent no request that came through. */
+/* Write a row without a call, for a client that was refused before. */
 void wpk_change_put_audit(struct wpk_executor *executor, const struct wpk_audit *audit,
                           wpk_err outcome);
 

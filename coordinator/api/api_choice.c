@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel's choice (schema/choice.h), signed: what there is to run for its operator, best first,
- * under the names of whoever asks. */
+/* A kernel's choice (schema/choice.h), signed: the implementations of its operator, best first,
+ * with the client's names. */
 #include "coordinator/api/api_call.h"
 
 #include "coordinator/api/api_front.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a supervisor asks: does it live, can it be given work, what has it counted, who signs. */
+/* Resources for a supervisor: health, readiness, metrics and the signing key. */
 #include "common/metrics.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/effects/executor.h"

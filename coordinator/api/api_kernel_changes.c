@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator does to kernels: pin, unpin, revoke, roll back. */
+/* Changes of kernels: pin, unpin, revoke, roll back. */
 #include "coordinator/api/api_change.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/history_admin.h"

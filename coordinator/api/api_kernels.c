@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that are served, from the index; those that were, from the store. */
+/* Kernels: served ones from the index, others from the store. */
 #include "common/crypto.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_lookup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lookups: one, or a batch. Operators are given as in a job file, or by their fingerprint. */
+/* Lookups: one, or a batch. A request names an operator as in a job file, or by its fingerprint. */
 #include "coordinator/api/api_lookup.h"
 #include "coordinator/api/api_front.h"
 #include "coordinator/api/api_match.h"

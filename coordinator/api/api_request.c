@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where requests come in: on a thread of the server, and on the loop for what only it knows. */
+/* The entry points of requests: on a thread of the server, and on the loop. */
 #include "common/crypto.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_front.h"

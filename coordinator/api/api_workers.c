@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers, what is ordered of them, and the devices they are. */
+/* Workers, their admin states, and their devices. */
 #include "coordinator/api/api_change.h"
 #include "coordinator/store/document.h"
 
