@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer to a request, which owns its text, on its way to the server. */
+/* The answer to a request on its way to the server; it owns its text. */
 #ifndef WPK_COORDINATOR_HTTP_ANSWER_H
 #define WPK_COORDINATOR_HTTP_ANSWER_H
 
@@ -7,9 +7,9 @@
 #include "coordinator/http/http.h"
 
 enum wpk_api_how {
-    WPK_API_NOW,   /* it is here */
-    WPK_API_LATER, /* effects of a step, or an order, give it */
-    WPK_API_QUEUE, /* on the server's threads: only the loop can tell */
+    WPK_API_NOW,   /* the answer is complete */
+    WPK_API_LATER, /* an effect of a step, or a store write, will answer */
+    WPK_API_QUEUE, /* on the server's threads: the loop has to answer */
 };
 
 struct wpk_api_answer {
@@ -21,7 +21,7 @@ struct wpk_api_answer {
     char etag[72];     /* with its quotes; "" for none */
     uint32_t retry_after_s;
     struct wpk_buf body;
-    /* Instead of `body`, where it is borrowed: until it is given back to `owner`. */
+    /* A borrowed body instead of `body`, until `release` is called with `owner`; NULL: none. */
     const char *borrowed; /* [borrowed_size], not NUL-terminated */
     size_t borrowed_size;
     void (*release)(void *owner);
@@ -29,9 +29,9 @@ struct wpk_api_answer {
 };
 
 void wpk_api_answer_fini(struct wpk_api_answer *answer);
-/* As the server wants it: borrows from `answer`. */
+/* Fill the server's response, which borrows from `answer`. */
 void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_response *out);
-/* A problem document (RFC 9457); `diag` may be NULL. */
+/* Make the answer a problem document (RFC 9457); `diag` may be NULL. */
 void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
                      const struct wpk_diag *diag);
 

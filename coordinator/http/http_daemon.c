@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd on threads of its own. It reads, parses and sends; what it does not know is here
- * and beside:
+/* libmicrohttpd on threads of its own. It reads, parses and sends. What it lacks is here and in the
+ * files beside:
  *
  *      acceptor ──▶ admission ──▶ daemon of the library ──▶ head, policy ──▶ exchange
  *
- * - It has a timeout for silence only, and stops accepting when it is full: the admission has a
- *   deadline for everything, and ends whom it has to. The library is never near its own limit.
- * - It calls twice: first with the head, when a request can be refused before its body is read
- *   (the connection then ends); last when it is whole.
- * - It reads heads leniently, and http_head.h finds out by where it leaves their parts. No
- *   documentation promises that: wpk_http_daemon_check() tries it, before a server is opened.
- * - A daemon has one certificate for good. A new one gets a new daemon: connections are given to
- *   that from then on, and the old one is stopped when its last connection has left. */
+ * - The library has a timeout for silence only, and stops accepting when it is full. So admission
+ *   sets deadlines for all phases and ends connections; the library never reaches its limit.
+ * - The library calls twice: first with the head, when a request can be refused before its body is
+ *   read (the connection then ends); last when the request is whole.
+ * - The library reads heads leniently. http_head.h detects that by the places of the parts, which
+ * no
+ *   documentation promises: wpk_http_daemon_check() tests it before a server is opened.
+ * - A daemon keeps its certificate. A new certificate gets a new daemon, which gets all connections
+ *   from then on; the old daemon is stopped when its last connection has ended. */
 #include "coordinator/http/http.h"
 
 #include "common/log.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request: is it one message, and the same one for everybody?
+/* The head of a request: check that it can be read in one way only.
  *
- * A proxy before us may read a request differently from the library behind us: then what one takes
- * for a body is the next request of the other. So a head is only taken when there is one way to
- * read it: its parts, as the library found them, fill its bytes without a gap. A line that ends in
- * a lone LF, a NUL, a folded line, blanks where none belong: all leave gaps, however the library
- * reads them. (A NUL in the place of a CR is not seen: it ends the line for whoever takes it.)
- * What decides how long the body is, or whom it is for, is there once at most. */
+ * A proxy may read a request differently from the library, and then take as a body what the library
+ * takes as the next request. So a head is accepted only if its parts, as the library found them,
+ * fill its bytes without a gap. A line that ends in a lone LF, a NUL, a folded line and misplaced
+ * blanks all leave gaps. (A NUL in place of a CR is not found: it ends the line for every reader
+ * that accepts it.) Fields that give the body's length or the host may occur once. */
 #ifndef WPK_COORDINATOR_HTTP_HTTP_HEAD_H
 #define WPK_COORDINATOR_HTTP_HTTP_HEAD_H
 
@@ -16,7 +15,7 @@
 
 #define WPK_HTTP_HEADERS_MAX 64
 
-/* Fields that the server or its owner asks for: name, and the field's name on the wire. */
+/* Fields that the server or its owner uses: suffix, and the name on the wire. */
 #define WPK_HTTP_FIELD_LIST(X)                                                                     \
     X(HOST, "Host")                                                                                \
     X(CONTENT_LENGTH, "Content-Length")                                                            \
@@ -31,28 +30,29 @@ enum wpk_http_field { WPK_HTTP_FIELD_LIST(WPK_HTTP_FIELD_ENUM) WPK_HTTP_FIELD_CO
 
 /* Everything is borrowed from the library's buffer. */
 struct wpk_http_head {
-    const char *field[WPK_HTTP_FIELD_COUNT]; /* NUL-terminated; NULL: not there */
-    const char *at;                          /* where the next part has to begin */
+    const char *field[WPK_HTTP_FIELD_COUNT]; /* NUL-terminated; NULL: absent */
+    const char *at;                          /* where the next part must begin */
     uint32_t header_count;
-    const char *fault; /* the first thing that is wrong; NULL: nothing */
+    const char *fault; /* the first fault, as text; NULL: none */
 };
 
-/* Why a target may not be asked for, or NULL: it has to be a path, with a query perhaps, in the
- * characters that a URI has, escapes of NUL and '/' excepted. */
+/* NULL for a valid target, else its fault. A target is a path with an optional query, in the
+ * characters of a URI, without escapes of NUL and '/'. */
 const char *wpk_http_check_target(const char *target, size_t size);
 
-/* The request line's parts, where they lie; `target_size` before it was decoded. */
+/* Begin with the parts of the request line, at their place; `target_size` is that before
+ * decoding. */
 void wpk_http_head_begin(struct wpk_http_head *head, const char *method, const char *target,
                          size_t target_size, const char *version);
 void wpk_http_head_add(struct wpk_http_head *head, const char *name, size_t name_size,
                        const char *value, size_t value_size);
-/* All headers were added; the head had `size` bytes from its method to the empty line. */
+/* End after all headers; the head has `size` bytes from its method to the empty line. */
 void wpk_http_head_end(struct wpk_http_head *head, const char *method, size_t size);
 
-/* A body's length as it was announced: digits alone. */
+/* Parse a Content-Length, which must be digits only. */
 WPK_MUST_CHECK bool wpk_http_parse_length(const char *text, uint64_t *out);
 
-/* Does Host name this: with or without a port, in any case? */
+/* True if `host` is `name`, with or without a port, in upper or lower case. */
 bool wpk_http_host_is(const char *host, const char *name);
 
 /* The secret of "Bearer SECRET", or NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A socket that HTTP is served on: a Unix socket, or TCP. */
+/* A listener for HTTP: a Unix socket or TCP. */
 #ifndef WPK_COORDINATOR_HTTP_HTTP_LISTENER_H
 #define WPK_COORDINATOR_HTTP_HTTP_LISTENER_H
 
@@ -9,28 +9,28 @@
 #include <sys/un.h>
 
 struct wpk_http_listener {
-    int fd;        /* listens; -1: closed */
+    int fd;        /* -1: closed */
     bool local;    /* a Unix socket */
-    bool loopback; /* TCP that only this machine reaches */
+    bool loopback; /* TCP on a loopback address */
     uint16_t port; /* of TCP */
-    char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* to be removed; else "" */
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* removed on close; "": none */
 };
 
-/* Listen at unix:PATH, IPV4:PORT or [IPV6]:PORT; a Unix socket gets `mode`. One that was left by a
- * process that was killed is taken over.
+/* Listen at unix:PATH, IPV4:PORT or [IPV6]:PORT; a Unix socket gets `mode`. A socket file that a
+ * killed process has left is replaced.
  *
  *   owns    caller closes
- *   errors  WPK_EINVAL not such an address, or a file lies there; WPK_EBUSY in use; WPK_EACCES;
+ *   errors  WPK_EINVAL not an address, or a file at the path; WPK_EBUSY in use; WPK_EACCES;
  *           WPK_ERANGE path too long; WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_http_listener_open(const char *address, unsigned mode,
                                               struct wpk_http_listener *out, struct wpk_diag *diag);
 
-/* Take a socket that listens already, as a supervisor passes it on. Its path stays when it is
- * closed: it is the supervisor's.
+/* Take a listening socket from a supervisor. Its path is the supervisor's, and not removed on
+ * close.
  *
  *   owns    `fd`, on success
- *   errors  WPK_EINVAL  no socket that listens, or of another family
+ *   errors  WPK_EINVAL  not a listening socket, or of another family
  */
 WPK_MUST_CHECK wpk_err wpk_http_listener_adopt(int fd, struct wpk_http_listener *out,
                                                struct wpk_diag *diag);

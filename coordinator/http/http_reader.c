@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large requests are read on threads of their own: a job of a megabyte takes seconds to understand,
- * and whoever shares the library's thread with it would wait as long. */
+/* Large requests are served on threads of their own: a job of a megabyte takes seconds to decode,
+ * and other connections of the same library thread would wait as long. */
 #include "common/fs.h"
 #include "coordinator/http/http_parts.h"
 
