@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backups are data directories: history.db, artifacts/ and the signing key, whole as of a moment.
+/* Backups are data directories: history.db, artifacts/ and the signing key, as of one moment.
  *
- * Artifacts are copied before the database, for those that wpkd drops meanwhile, and after it, for
- * those that it gets: what the database names is there. A database of hundreds of megabytes is not
- * read into memory: SQLite copies it, and a restored one is renamed. */
+ * Artifacts are copied before the database, because wpkd may drop some meanwhile, and again after
+ * it, because wpkd may add some: so the copy has every artifact that the database names. The
+ * database, which may have hundreds of megabytes, is not read into memory: SQLite copies it, and a
+ * restored one is renamed. */
 #include "common/clock.h"
 #include "common/fs.h"
 #include "coordinator/db/db_command.h"

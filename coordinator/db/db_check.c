@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is everything there, and as it was written? */
+/* Check that everything is there, and as it was written. */
 #include "common/crypto.h"
 #include "coordinator/db/db_command.h"
 #include "coordinator/store/artifact.h"

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file that moves history between installations: a JSON object on each line, in this order.
+/* The export file, which moves history between installations: lines of JSON objects in this order.
  *
  *     {"wpk_export":1,"program":"0.1.0","created":"..."}
- *     {"artifact":{"sha256":"...","size":"41232"}}    that many bytes and a newline follow
- *     {"problem":{...}}                               what follows, up to the next one, is of it
+ *     {"artifact":{"sha256":"...","size":"41232"}}    `size` bytes and a newline follow
+ *     {"problem":{...}}                               of the lines up to the next problem
  *     {"trial":{...,"measurements":[...]}}
- *     {"kernel":{"search":{...},...}}                 those that are served
+ *     {"kernel":{"search":{...},...}}                 served kernels only
  *     {"end":{"sha256":"..."}}                        of all bytes before this line
  *
- * Members are named as the columns of schema.sql; 64-bit numbers are strings. Nothing refers to a
- * row's number: what is the same is told by content.
+ * Members have the names of the columns of schema.sql; 64-bit numbers are strings. Row numbers are
+ * not exported: equal objects are recognised by their content.
  *
- * A list below is one object: db_export.c makes its query and its JSON of it, db_merge.c what reads
- * it and a row. A row is X(column, type, limit), by the type of the value in JSON:
+ * Each list below describes one object. db_export.c makes its query and JSON from the list,
+ * db_merge.c its decoder and row. A row is X(column, type, limit); the type is that of the JSON:
  *
  *     t  text of at most `limit` bytes      i  integer in [0, limit], below 2^53
- *     r  real from `limit` on               u  integer in [0, limit], as a string
+ *     r  real, at least `limit`             u  integer in [0, limit], as a string
  */
 #ifndef WPK_COORDINATOR_DB_DB_FILE_H
 #define WPK_COORDINATOR_DB_DB_FILE_H
@@ -90,7 +90,7 @@
     X(manifest, t, WPK_DB_TEXT_MAX)                                                                \
     X(created_at, u, INT64_MAX)
 
-/* Their columns in SQL, each after a comma. */
+/* The columns of these lists in SQL, each after a comma. */
 #define WPK_DB_COLUMN(name, type, limit) ", " #name
 #define WPK_DB_PROBLEM_COLUMNS WPK_DB_PROBLEM_LIST(WPK_DB_COLUMN)
 #define WPK_DB_TRIAL_COLUMNS WPK_DB_TRIAL_LIST(WPK_DB_COLUMN)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One transaction: a file that ends early, or is not what its last line says, leaves nothing behind
- * but artifacts, which nobody speaks of. Trials and kernels wait in temporary tables until the last
- * line has said that the file is whole. */
+/* An import is one transaction: a file that ends early, or does not have the hash in its last line,
+ * leaves nothing behind but artifacts without rows. Trials and kernels wait in temporary tables
+ * until the last line has confirmed the file. */
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "coordinator/db/db_command.h"

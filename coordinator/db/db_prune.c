@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forgetting, from what is asked for to what is left over: jobs, the logs of searches, kernels,
- * trials, artifacts; tokens that are good no more, and owners of nothing. Everything that a search
- * would need to go on is forgotten with its log, so that it begins anew, and finds the trials that
- * were kept.
+/* Pruning removes old jobs, the logs of searches, kernels, trials, artifacts and audit lines, then
+ * invalid tokens, and owners without jobs and tokens. A search loses its state with its log, so
+ * that it begins anew, and finds the trials that were kept.
  *
- * Kept whatever their age: jobs that live and their searches; what is served or pinned, and of each
- * problem the newest K kernels and the fastest K trials. */
+ * Kept whatever their age: live jobs and their searches; served, pinned, revoked and plain kernels;
+ * of each problem's accuracy class the newest K kernels, of each problem the fastest K trials. */
 #include "coordinator/db/db_command.h"
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
