@@ -41,7 +41,7 @@ struct wpk_source {
     uint8_t bytes[16];
 };
 
-/* Of an address of 4 or 16 bytes in network order; an IPv4-mapped IPv6 address is an IPv4 one. */
+/* Make a source of an address of 4 or 16 bytes in network order; an IPv4-mapped one is IPv4. */
 struct wpk_source wpk_source_of(const void *address, size_t size);
 
 struct wpk_admission;

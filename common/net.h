@@ -33,8 +33,8 @@
 #define WPK_NET_UNAUTHENTICATED_MS 10000
 #define WPK_NET_PEERS_OF_ADDRESS_MAX 2048 /* by default */
 #define WPK_NET_SILENCE_MS 120000 /* a peer that sends and reads nothing for so long is closed */
-#define WPK_NET_SMALL_MAX 65536   /* bytes of a request that never waits for other requests */
-/* While a large request waits for another, the other has to arrive within this time. */
+#define WPK_NET_SMALL_MAX 65536   /* bytes of a request that never waits for other peers */
+/* While a large request waits, other large ones have to arrive within this time. */
 #define WPK_NET_BODY_MS 30000
 #define WPK_NET_PATIENCE_MS 10000    /* of a client */
 #define WPK_NET_DESCRIPTORS_LEFT 256 /* never used for connections */
