@@ -65,8 +65,8 @@ wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *chang
                         struct wpk_diag *diag);
 wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *change,
                           struct wpk_diag *diag);
-/* Revoke a kernel: it is never served again, whichever search finds it. The fastest that is left
- * takes its place. */
+/* Revoke a kernel: it is never served again, whichever search finds it. If it was served, the
+ * fastest kernel that is left takes its place. */
 wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *change,
                            struct wpk_diag *diag);
 /* Serve the kernel that was served before the current one. */
