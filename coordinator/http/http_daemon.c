@@ -8,9 +8,8 @@
  *   sets deadlines for all phases and ends connections; the library never reaches its limit.
  * - The library calls twice: first with the head, when a request can be refused before its body is
  *   read (the connection then ends); last when the request is whole.
- * - The library reads heads leniently. http_head.h detects that by the places of the parts, which
- * no
- *   documentation promises: wpk_http_daemon_check() tests it before a server is opened.
+ * - The library reads heads leniently. http_head.h detects that by the places of the parts. No
+ *   documentation promises these, so wpk_http_daemon_check() tests them before a server is opened.
  * - A daemon keeps its certificate. A new certificate gets a new daemon, which gets all connections
  *   from then on; the old daemon is stopped when its last connection has ended. */
 #include "coordinator/http/http.h"
