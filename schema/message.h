@@ -83,7 +83,7 @@ enum wpk_work_kind { WPK_WORK_LIST(WPK_WORK_ENUM) WPK_WORK_COUNT };
 #define WPK_STAGE_ENUM(name, text) WPK_STAGE_##name,
 enum wpk_work_stage { WPK_STAGE_LIST(WPK_STAGE_ENUM) WPK_STAGE_COUNT };
 
-/* What a worker does: bits of wpk_hello.roles. */
+/* A worker's roles: bits of wpk_hello.roles. */
 enum { WPK_WORKER_BUILDS = 1, WPK_WORKER_RUNS = 2, WPK_WORKER_ROLES_ALL = 3 };
 
 /* suffix, text: what became of a result */
