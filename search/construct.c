@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constructed candidates: what someone who knows the machine would try first.
+/* Constructed candidates: those that an expert of the machine would try first.
  *
  * A contraction's register tile is chosen by counting: every step of the reduction loads
  * `vectors` vectors of one operand and broadcasts `points` scalars of the other for
  * vectors * points multiply-adds, of which a core does two in the time of two loads. Tiles are
  * ranked by that, by how much of the axes they cover without a remainder, and by whether there
- * are enough accumulators to hide the latency of a multiply-add. The rest of the nest, its orders,
- * splits of the reduction, blocks and places, is walked through in fixed steps of a few sizes that
- * keep what is reused small; the sizes of the device's caches are not looked at.
+ * are enough accumulators to hide the latency of a multiply-add. The other genes (orders, splits of
+ * the reduction, blocks and places) take turns through a few sizes that keep reused data small. The
+ * sizes of the device's caches play no part.
  *
  *   source  the model is the usual one of register blocking (Goto & van de Geijn 2008, section 6);
  *           the weights were set on the twelve convolutions of the bench */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The landscape: each variant has a base time; each gene multiplies it, by a smooth bowl if it is
- * ordered; neighbouring genes interact. One point in 16 is illegal, one in 20 fails. Everything is
+/* Each variant has a base time, and each gene multiplies it: an ordered gene by a smooth bowl.
+ * Neighbouring genes interact. One candidate in 16 is illegal and one in 20 fails. Every number is
  * a hash of the seed, so that nothing has to be stored. */
 #include "search/fake_space.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Genes of a variant while they are being listed, and looking choices up. */
+/* Building the genes of a variant, and finding choices of a gene. */
 #ifndef WPK_SEARCH_GENE_LIST_H
 #define WPK_SEARCH_GENE_LIST_H
 
@@ -11,22 +11,22 @@ struct wpk_gene_list {
     wpk_err err; /* WPK_ENOMEM, WPK_ENOSPC */
 };
 
-/* Returns the number of a new gene without choices, -1 on failure. Ordered: its choices are sizes,
- * and a mutation may step to a neighbour. */
+/* Add a gene without choices, named by `format`; return its number, or -1 on failure. `ordered`:
+ * the choices are sizes, and a mutation may step to a neighbour. */
 int wpk_gene_list_add(struct wpk_gene_list *list, bool ordered, const char *format, ...)
     WPK_PRINTF(3, 4);
-/* A choice, unless there is one of this value; nothing where the gene is -1. */
+/* Add a choice, unless the gene is -1, has a choice of this value, or has WPK_CHOICES_MAX. */
 void wpk_gene_list_choice(struct wpk_gene_list *list, int gene, int64_t value, const char *text);
-/* A size: WPK_GENE_ALL reads "all". */
+/* Add a size as a choice; the text of WPK_GENE_ALL is "all". */
 void wpk_gene_list_number(struct wpk_gene_list *list, int gene, int64_t value);
-/* Ascending. */
+/* Sort the gene's choices by value, ascending. */
 void wpk_gene_list_sort(struct wpk_gene_list *list, int gene);
 void wpk_gene_fini(struct wpk_gene *gene);
 
-/* Index of the choice with this text, or value; -1: there is none. */
+/* The index of the choice with this text, or of this value; -1 when there is none. */
 int wpk_gene_choice(const struct wpk_gene *gene, const char *text);
 int wpk_gene_find(const struct wpk_gene *gene, int64_t value);
-/* The choice that is the largest number <= value, or the first one. */
+/* The index of the last choice with a value <= `value`; 0 when there is none. */
 int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
 
 #endif

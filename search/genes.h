@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The genes of one variant: which decisions its groups leave open, and what a candidate says. */
+/* The genes of one variant: the decisions that its groups (plan.h) leave open, and those decisions
+ * as a candidate makes them.
+ *
+ * To add a gene: a member of wpk_slots and of wpk_decisions here, its choices in genes.c, its value
+ * in genes_read.c, its rules in legal.c, first guesses in construct.c, its directives in
+ * codegen/lower*.c, and its row in docs/schedule.md. docs/hacking.md walks through one. */
 #ifndef WPK_SEARCH_GENES_H
 #define WPK_SEARCH_GENES_H
 
@@ -8,31 +13,31 @@
 
 #define WPK_PACKS_MAX 4
 
-/* Gene numbers of a group, -1 where there is nothing to decide. */
+/* The gene of each decision of a group, as a number in variant->genes; -1: nothing to decide. */
 struct wpk_slots {
     int vec;                    /* root axis that becomes vector lanes */
-    int lanes;
+    int lanes;                  /* how many */
     int tile[WPK_RANK_MAX];     /* register tile, elements */
     int block[WPK_RANK_MAX];    /* cache block, tiles; "all": no loop */
     int outer;                  /* order of the block loops, outermost first */
     int inner;                  /* order of the tile loops */
     int red;                    /* order of the contraction's reduction loops */
     int split;                  /* inner extent of its largest reduction axis; "all": not split */
-    int sum;                    /* the same, and each part is summed by itself; "all": the terms
-                                   are added one after the other */
-    int unroll;                 /* of the innermost reduction loop */
+    int sum;                    /* terms of that axis that are summed by themselves, as a block;
+                                   "all": the terms are added one after the other */
+    int unroll;                 /* factor of the innermost reduction loop */
     int at;                     /* where the group is computed */
     int roll;                   /* loops over transformed axes stay loops where that is possible */
     int par;                    /* how many outermost loops run in parallel, fused */
-    int pack[WPK_PACKS_MAX];    /* copy the operand into the order of use? */
-    int pack_load[WPK_PACKS_MAX]; /* the contraction's load it is about */
+    int pack[WPK_PACKS_MAX];    /* yes or no: the operand is first copied into the order of use */
+    int pack_load[WPK_PACKS_MAX]; /* the contraction's load of that operand */
     int pack_count;
 };
 
-/* What hangs off wpk_variant.plan. */
+/* wpk_variant.plan points to this. */
 struct wpk_structure {
     struct wpk_plan plan;
-    uint32_t strided[WPK_STAGES_MAX]; /* see wpk_stage_is_strided; a bit for each axis */
+    uint32_t strided[WPK_STAGES_MAX]; /* bit a: wpk_stage_is_strided of axis a */
     struct wpk_slots slots[WPK_GROUPS_MAX];
 };
 
@@ -43,12 +48,13 @@ enum wpk_level {
     WPK_LEVEL_COUNT,
 };
 
-/* The values of choices. Sizes are themselves, axes their index in the group's root, -1: none;
- * decisions yes or no 1 and 0. Of the others: */
+/* Values of choices: a size is itself, an axis its index in the group's root (-1: none), yes is 1
+ * and no is 0. Places and orders are encoded by these functions. */
 
-/* Where a group is computed; `group` counts for levels other than root. */
+/* The place inside the loops of `group` at `level`; `group` is ignored for the root level. */
 int64_t wpk_place(int group, enum wpk_level level);
-/* An order of at most WPK_AXES_MAX axes, outermost first, 4 bits each; 0 is the empty one. */
+/* `order` with `axis` at `place`, which is still empty; outermost first, 4 bits an axis. 0 is the
+ * empty order. */
 int64_t wpk_order_with(int64_t order, int place, int axis);
 int wpk_order_axis(int64_t order, int place);
 
@@ -68,12 +74,12 @@ struct wpk_decisions {
     int64_t unroll;                /* 1: not unrolled */
     bool roll;
     enum wpk_level level;
-    int at_group;                  /* for levels other than root */
+    int at_group;                  /* the group of `level`, unless that is root */
     int par;
     bool pack[WPK_PACKS_MAX];
 };
 
-/* Fill structure->strided: candidates are judged by it, thousands a second.
+/* Fill structure->strided, so that the legality of a candidate is cheap to test.
  *   shape   variant: with its program and plan */
 void wpk_strides_derive(struct wpk_variant *variant);
 
@@ -81,42 +87,46 @@ void wpk_strides_derive(struct wpk_variant *variant);
 wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,
                          const struct wpk_space_options *options);
 
+/* Fill `out` with a candidate's decisions for one group; absent genes get their neutral value. */
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                     int group, struct wpk_decisions *out);
 
-/* The stage that reduces most, or NULL; its longest reduction axis that indexes no literal, or -1.
- *   shape  literal [axis_count] */
+/* The stage of the group's contraction (wpk_group.contraction), or NULL. */
 const struct wpk_stage *wpk_contraction_of(const struct wpk_variant *variant,
                                            const struct wpk_group *group);
+/* The longest reduction axis of the stage that indexes no literal, or -1.
+ *   shape  literal [axis_count] */
 int wpk_largest_reduction(const struct wpk_stage *stage, const bool *literal);
 
-/* Does the group's nest have a loop over the axis? */
+/* True if the group's nest has a loop over the axis. */
 bool wpk_has_loop(const struct wpk_group *group, const struct wpk_stage *root, int axis);
-/* Tiles along a root axis, and tiles in a block (all of them when the block says so). */
+/* The number of tiles along a root axis, and of tiles in one block of it. */
 int64_t wpk_tile_count(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
 int64_t wpk_block_tiles(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
-/* Does the axis have a block loop of more than one iteration? */
+/* True if the axis has a block loop of more than one iteration. */
 bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
 
-/* The part of a group's root that one iteration of where it is computed needs, and what it needs
- * at least, at the tails of loops that do not divide; the whole of it at root.
+/* The part of a group's root that one iteration of the loop around the group needs: the extent of
+ * most iterations, and the least one, at the tails of loops that do not divide. At root level the
+ * part is the whole.
  *   shape  d [group_count]; extent, least [root rank]; least may be NULL */
 void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int group,
                       int64_t *extent, int64_t *least);
 
-/* The member's output axis that becomes lanes, and how many; -1 when it stays scalar: the root's
- * vector axis where the tile needs whole vectors of it, else the last axis.
+/* The member's output axis that becomes lanes, with their number in *lanes; -1: it stays scalar.
+ * It is the root's vector axis where the tile needs whole vectors of it, else the last axis.
  *   shape   region [member's axis_count] */
 int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_options *options,
                       const struct wpk_decisions *d, const struct wpk_member *member,
                       const int64_t *region, int *lanes);
 
-/* Does the stage read along its output axis with a stride? A vector is then put together from as
- * many scalar loads as it has lanes. Constants are packed along it. */
+/* True if the stage reads with a stride along this output axis. A vector along the axis then takes
+ * one scalar load for each lane. Loads of constants do not count: constants are packed. */
 bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
                           int axis);
 
-/* Rules for one group, and between groups; `why` may be NULL. */
+/* True if the rules for one group, or those between groups, are kept; else *why is set to the
+ * broken rule, a static text. `why` may be NULL. */
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                         int group, const struct wpk_decisions *decisions, const char **why);
 bool wpk_placement_is_legal(const struct wpk_variant *variant,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The structure of a program as scheduling sees it, derived once for each variant.
+/* The structure of a program for scheduling: its groups of stages, derived once a variant.
  *
  * Stages fall into groups. A group has one root, a pointwise stage that owns a loop nest; its
  * other members are computed at the root's register tile (accumulators, small transforms) or
@@ -35,11 +35,11 @@ struct wpk_group {
     struct wpk_member member[WPK_MEMBERS_MAX]; /* consumers before what they read */
     int member_count;
     int contraction;               /* member with the largest reduction over no literal, or -1 */
-    bool reuse;                    /* and its operands are reused: register tiling pays */
+    bool reuse;                    /* the contraction's operands are reused: register tiles pay */
     bool rows;                     /* members are vectorized over an axis that the root lacks */
-    int64_t align[WPK_RANK_MAX];   /* [root rank] a split must be a multiple of it; at most
-                                      the extent */
-    bool whole[WPK_RANK_MAX];      /* [root rank] always covered whole by the tile */
+    int64_t align[WPK_RANK_MAX];   /* [root rank] a split must be a multiple of this; at most the
+                                      extent */
+    bool whole[WPK_RANK_MAX];      /* [root rank] the tile always covers the whole axis */
 };
 
 struct wpk_plan {
@@ -50,8 +50,8 @@ struct wpk_plan {
     bool feeds[WPK_GROUPS_MAX][WPK_GROUPS_MAX];   /* [g][h]: h reads g */
 };
 
-/* Bring the program into the shape that groups need: reductions over contiguous rows are cut into
- * lanes, roots that reduce get a pointwise copy.
+/* Bring the program into the form that groups need: cut reductions over contiguous rows into lanes,
+ * and follow each root that reduces by a pointwise copy.
  *   unit    lanes: elements of the widest vector of f32
  *   errors  WPK_ENOSPC, WPK_ENOMEM */
 wpk_err wpk_plan_normalize(struct wpk_program *program, int lanes);
@@ -59,7 +59,7 @@ wpk_err wpk_plan_normalize(struct wpk_program *program, int lanes);
 /* Derive the groups of a normalized program.   errors  WPK_EUNSUPPORTED, WPK_ENOSPC */
 wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out);
 
-/* Extents that one tile of the root needs of each member.
+/* Fill `region` with the extents that one tile of the root needs of each member.
  *   shape   tile [root rank]; region [member_count][WPK_AXES_MAX], output axes then reductions */
 void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group *group,
                       const int64_t *tile, int64_t region[][WPK_AXES_MAX]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random search: draws without replacement. What every other strategy is measured against. */
+/* Random search draws without replacement. Every other strategy is compared with it. */
 #include "search/seen.h"
 #include "search/strategies.h"
 

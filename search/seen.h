@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The candidates that a strategy has asked for, so that none is asked for twice, and a walk over
- * the whole space for when luck finds nothing new any more.
+/* The set of candidates that a strategy has asked for, so that it asks for none twice, and a walk
+ * over the whole space, which finds new candidates where random draws find none.
  *
- * Only 48-bit hashes are kept: 16 bytes for each candidate, 8 in a snapshot, and a chance of 10^-7
- * that one of ten thousand is taken for another and left out, of 10^-3 that one of a million is. */
+ * The set keeps 48-bit hashes only: 16 bytes for each candidate, 8 in a snapshot. A new candidate
+ * is taken for a known one, and left out, with a chance of 10^-7 among ten thousand candidates and
+ * of 10^-3 among a million. */
 #ifndef WPK_SEARCH_SEEN_H
 #define WPK_SEARCH_SEEN_H
 
 #include "search/snapshot.h"
 
 #define WPK_SEEN_DRAWS_MAX 256   /* random draws before the walk */
-#define WPK_SEEN_STEPS_MAX 65536 /* of the walk, for one candidate */
+#define WPK_SEEN_STEPS_MAX 65536 /* steps of the walk for one candidate */
 
 /* `= {0}` is empty. */
 struct wpk_seen {
@@ -27,14 +28,16 @@ bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_candidate *candi
 /*   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_candidate *candidate);
 
-/* A legal candidate that was not seen: drawn at random, or else the next of the walk.
+/* Find a legal candidate that is not in the set: draw at random, then take the next of the walk.
+ * The candidate is not put into the set.
  *   errors  WPK_EEXHAUSTED no such candidate was found within the two limits */
 WPK_MUST_CHECK wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space,
                                      struct wpk_rng *rng, struct wpk_candidate *out);
 
-/* Append all of it to a snapshot, in ascending order whatever the order of the asks; and back.
+/* Append the set and the walk to a snapshot, and read them back. The text depends on the set, not
+ * on the order of the asks.
  *   owns    load fills `seen`, which is empty: caller calls wpk_seen_fini, after a failure too
- *   errors  WPK_ENOMEM; what is wrong with the text sticks in `reader` */
+ *   errors  WPK_ENOMEM; a damaged text is the reader's failure, which wpk_snapshot_close returns */
 WPK_MUST_CHECK wpk_err wpk_seen_save(const struct wpk_seen *seen, struct wpk_buf *out);
 WPK_MUST_CHECK wpk_err wpk_seen_load(struct wpk_seen *seen, struct wpk_snapshot_reader *reader);
 

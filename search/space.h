@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The space of implementations of a program on a device, and one point of it.
+/* The space of all candidates of a program on a device, and one candidate.
  *
- * A space is derived, never written by hand. It is a list of variants: the programs equivalent to
- * the given one (algorithm x layout), each with its own list of genes. Genes of the same name mean
- * the same thing in every variant, so candidates of different variants can be crossed.
+ * A space is derived from the program, never written by hand. It is a list of variants. A variant
+ * is a program equivalent to the given one (algorithm x layout) with its own list of genes. Genes
+ * of the same name mean the same thing in every variant, so candidates of different variants can
+ * be crossed. genes.h lists the genes and says how to add one.
  *
- * A candidate is a variant and a value for each of its genes. Its text is self-describing, e.g.
+ * A candidate is a variant and a choice for each gene of that variant. Its text names both:
  *     cpu-2 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
- * and never a bare index: it can be read back as long as the space's version is known. */
+ * The text holds no index, so that every program with the same WPK_SPACE_VERSION can read it. */
 #ifndef WPK_SEARCH_SPACE_H
 #define WPK_SEARCH_SPACE_H
 
@@ -23,22 +24,22 @@
 #define WPK_VARIANTS_MAX 32
 #define WPK_GENE_NAME_MAX (2 * WPK_NAME_MAX + 16) /* GROUP.tile.AXIS, with its NUL */
 #define WPK_VARIANT_NAME_MAX 64
-#define WPK_GENE_ALL INT64_MAX /* the value of a size that is the whole extent */
+#define WPK_GENE_ALL INT64_MAX /* value of a size: the whole extent */
 #define WPK_CANDIDATE_TEXT_MAX 4096
 #define WPK_REPAIR_TRIES_MAX 64
 
-/* A choice is a number; its text is for people and for other spaces, in which numbers of axes and
- * groups may be others. */
+/* A value that a gene can take, as a number and as text. The number is valid in this space only;
+ * the text is for people and for other spaces, where axes and groups may have other numbers. */
 struct wpk_choice {
-    int64_t value; /* genes.h says of what */
+    int64_t value; /* a size, an axis, a place or an order: see genes.h */
     char *text;    /* owned; of any length */
 };
 
-/* One decision. Choices are ordered where order has a meaning (sizes ascend), so that a mutation
- * may step to a neighbour. */
+/* One decision of a candidate. Where order has a meaning, as for sizes, choices ascend, so that a
+ * mutation can step to a neighbour. */
 struct wpk_gene {
     char name[WPK_GENE_NAME_MAX];
-    bool ordered;
+    bool ordered; /* choices ascend */
     int choice_count;
     struct wpk_choice *choice; /* owned; [choice_count] */
 };
@@ -46,82 +47,85 @@ struct wpk_gene {
 struct wpk_variant {
     char algorithm[WPK_VARIANT_NAME_MAX]; /* "direct", "im2col", "winograd(4)", … */
     char layout[WPK_VARIANT_NAME_MAX];    /* "asis", "halo-last1", "staged-last1", … */
-    double error_sums;              /* expected error ÷ direct evaluation's: of sums whose terms are
-                                       added one after the other; its square and that of … */
-    double error_rest;              /* … all else add up */
-    int boundary_last;              /* axis that is last in inputs and outputs of the output's rank,
-                                       -1: they lie as written */
+    double error_sums;              /* expected error of sums whose terms are added one after the
+                                       other; 1: the error of direct evaluation */
+    double error_rest;              /* expected error of all else, in the same unit; the squares of
+                                       both add up to the square of the variant's */
+    int boundary_last;              /* axis moved to the end of inputs and outputs of the output's
+                                       rank; -1: their axes keep the written order */
     struct wpk_program program;     /* derived; its boundary tensors have the layout applied */
     struct wpk_gene *genes;         /* owned; [gene_count] */
     int gene_count;
-    void *plan;                     /* owned; the variant's structure: plan.h */
+    void *plan;                     /* owned; struct wpk_structure of genes.h */
 };
 
 struct wpk_space_options {
     const char *layouts; /* "fixed" or "any" */
     int threads;         /* of the kernel */
-    bool strict;         /* kernels round what the program says, in its order */
+    bool strict;         /* kernels round each operation, in the program's order */
     struct wpk_device device;
 };
 
 struct wpk_space {
     struct wpk_space_options options; /* `layouts` points into static text */
-    struct wpk_program program;       /* owned; the original */
+    struct wpk_program program;       /* owned; as given to wpk_space_derive */
     struct wpk_variant *variants;     /* owned; [variant_count] */
     int variant_count;
-    double size_log2;                 /* of the whole space, illegal points included */
+    double size_log2;                 /* log2 of the candidates' number, illegal ones included */
 };
 
 struct wpk_candidate {
     int variant;
     int gene_count;
-    uint8_t gene[WPK_GENES_MAX]; /* [gene_count] index of the choice */
+    uint8_t gene[WPK_GENES_MAX]; /* [gene_count] index into the gene's choices */
 };
 
 /* Derive the space of `program` on a device.
  *
  *   owns    caller calls wpk_space_fini
- *   errors  WPK_EINVAL, WPK_EUNSUPPORTED a program no variant can compute; WPK_ENOMEM
+ *   errors  WPK_EUNSUPPORTED no variant can compute the program; WPK_EINVAL, WPK_ENOMEM
  */
 wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_space_options *options,
                          struct wpk_space *out, struct wpk_diag *diag);
 void wpk_space_fini(struct wpk_space *space);
 
-/* Pin a gene ("algorithm", "layout" or a gene's name) to one value: variants and choices that
- * contradict are removed.
- *   errors  WPK_ENOENT no such gene or value */
+/* Keep one value of "algorithm", of "layout" or of a gene. The first two remove all other variants;
+ * a gene loses its other choices in each variant that has the value, and stays elsewhere.
+ *   errors  WPK_ENOENT no such gene or value, with the possible values in `diag`; after that of an
+ *           algorithm or layout the space has no variant left: call wpk_space_fini */
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
                       struct wpk_diag *diag);
 
-/* Set size_log2 anew after variants or choices were removed. */
+/* Set size_log2 again after variants or choices were removed. */
 void wpk_space_measure(struct wpk_space *space);
 
-/* Constructed candidates: good guesses for every variant, best guesses first, interleaved so that
- * any prefix covers all variants.
+/* Fill `out` with constructed candidates: good guesses for every variant, best first, interleaved
+ * so that the first ones cover all variants.
  *   shape   out [max]; returns how many were filled */
 int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max);
 
-/* A legal candidate drawn uniformly over variants, then genes.
- *   errors  WPK_EEXHAUSTED no legal point found within WPK_REPAIR_TRIES_MAX */
+/* Draw a variant, then a choice of each gene, all uniformly, and repair the result.
+ *   errors  WPK_EEXHAUSTED no legal candidate in WPK_REPAIR_TRIES_MAX draws */
 wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
                        struct wpk_candidate *out);
 
-/* Change `candidate` as little as possible until it is legal.
- *   errors  WPK_EEXHAUSTED */
+/* Change genes of `candidate`, few where few suffice, until it is legal. Its variant stays.
+ *   errors  WPK_EEXHAUSTED no legal candidate was found; `candidate` may have changed */
 wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
                          struct wpk_candidate *candidate);
 
-/* Is it legal? The rules: registers, unrolled statements, divisibility, and where producers are
- * computed: how much of them is needed there, and how often it is computed again. None of them
- * looks at caches: block sizes are left to the measurements. */
+/* True if the candidate keeps the rules of legal.c. They bound the registers of a tile, its
+ * unrolled statements and how often a producer is computed again, and require that sizes divide.
+ * No rule knows caches: the best block sizes are found by measuring. */
 bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate);
 
 bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b);
 uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate);
 
-/* Text both ways; decode(encode(c)) equals c. Decoding needs the space it was drawn from.
- *   errors  WPK_EPARSE, WPK_EMISMATCH another version, WPK_ENOENT unknown gene or value;
- *           WPK_ENOSPC on encode */
+/* Write a candidate as text, and read it back: decode(encode(c)) equals c. Another space's text can
+ * be read if this space has its variant, genes and values. Decoding does not ask if c is legal.
+ *   errors  encode: WPK_ENOSPC; decode: WPK_EPARSE; WPK_EMISMATCH another version; WPK_ENOENT
+ *           unknown variant, gene or value; WPK_ERANGE WPK_CANDIDATE_TEXT_MAX or longer */
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
                              char *out, size_t size);
 wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every strategy there is; for strategy.c, which looks them up by name. */
+/* The classes of all strategies, for strategy.c, which finds them by name.
+ *
+ * To add a strategy: write its class in a file of its own, declare it here, list it in both
+ * functions of strategy.c, and name it in schema/job.schema.json and client/job_file.h. */
 #ifndef WPK_SEARCH_STRATEGIES_H
 #define WPK_SEARCH_STRATEGIES_H
 
