@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wpk-worker was told: on its command line, and in a file whose members are named like the
- * options, with '_' for '-'. The command line counts where both say something. */
+/* The settings of wpk-worker: from its command line, and from a file whose members are named like
+ * the options, with '_' for '-'. The command line overrides the file. */
 #ifndef WPK_WORKER_ARGUMENTS_H
 #define WPK_WORKER_ARGUMENTS_H
 
@@ -10,14 +10,14 @@
 
 extern const char wpk_arguments_usage[];
 
-/* Texts live in `arena`, or are the command line's. */
+/* Texts are in `arena`, or are borrowed from the command line. */
 struct wpk_arguments {
     struct wpk_arena arena;
     const char *config;
     const char *url;
-    const char *ca;         /* file of certificates that are trusted; NULL: the system's */
-    const char *token_file; /* NULL: none was named */
-    const char *data;       /* NULL: not said, as the next two */
+    const char *ca;         /* file of trusted certificates; NULL: the system's */
+    const char *token_file; /* NULL: not given */
+    const char *data;       /* NULL: not given, as for the next two */
     const char *name;
     const char *trace;
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
@@ -35,19 +35,20 @@ struct wpk_arguments {
     bool version;
 };
 
-/*   owns    caller calls wpk_arguments_fini, after a failure too
- *   errors  WPK_EINVAL with what is wrong; those of wpk_config_file_open
+/* Read the command line and the file that it names.
+ *   owns    caller calls wpk_arguments_fini, after a failure too
+ *   errors  WPK_EINVAL with the reason in `diag`; those of wpk_config_file_open
  */
 WPK_MUST_CHECK wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out,
                                            struct wpk_diag *diag);
 void wpk_arguments_fini(struct wpk_arguments *arguments);
 
-/* The token, without the white space around it: of the file that was named, else of `token` in the
- * directory `credentials` where the service manager keeps it; "" where there is neither.
+/* Read the token, without white space around it, from token_file, or else from the file `token` in
+ * the service manager's directory `credentials`; "" where neither exists.
  *
  *   shape   credentials may be NULL; out [WPK_TOKEN_MAX]
- *   errors  WPK_EINVAL empty or too long, or it would go in clear to another machine without
- *           --insecure; those of wpk_fs_read
+ *   errors  WPK_EINVAL the token is empty or too long, or would go unencrypted to another machine
+ *           without --insecure; those of wpk_fs_read
  */
 WPK_MUST_CHECK wpk_err wpk_arguments_read_token(const struct wpk_arguments *arguments,
                                                 const char *credentials, char *out,

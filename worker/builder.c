@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The zygote's loop: requests come in, children go out, and each child ends in one reply.
+/* wpk-builder's loop: each request forks a child, and each child ends in one reply.
  *
  *     build ──▶ fork ──▶ [running] ◀──resume── pause ──▶ [stopped]
  *                           │ exits, crashes, or is killed at its deadline
  *                           ▼
  *                         built
  *
- * A stopped child's time stands still: its deadline moves by as long as it was stopped. */
+ * A stopped child's time does not count: its deadline moves by as long as it was stopped. */
 #include "worker/builder.h"
 
 #include "common/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One build, in a child of the zygote whose working directory is the build's own:
+/* One build, in a child of wpk-builder whose working directory is the build's own:
  *
  *     schedule ──▶ main.o ──────┐
  *              └─▶ prepare.o ───┼──ld──▶ kernel.so ──▶ sealed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code generator makes a directory for each object that it writes: always in /tmp, and one that
- * is killed leaves it there. This takes the place of the C library's function in wpk-builder, so
- * that it is made in the working directory: the build's own, which goes when the build is over. */
+/* The code generator makes a directory in /tmp for each object that it writes, and a killed build
+ * leaves it there. This file replaces the C library's mkdtemp in wpk-builder, so that the directory
+ * is made in the working directory, which is the build's own and is removed after the build. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

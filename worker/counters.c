@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf_event's `inherit` covers threads that are started later, which a pool's are not: every
- * thread that is there gets events of its own. */
+/* perf_event's `inherit` covers only threads that start later. The threads of a pool have started
+ * already, so every existing thread gets events of its own. */
 #include "worker/counters.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials: where each stands, what is tried next, what is remembered. See engine_state.h for their
- * stages and for who makes which transition. */
+/* The life of the engine, and putting, planning and taking trials. See engine_state.h for the
+ * stages of a trial and for the file that makes each transition. */
 #include "worker/engine.h"
 
 #include "common/fs.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finals: artifacts that were kept are timed in turns. The runner does it; this is the engine's
- * part of asking for it and of hearing how it ended. */
+/* Duels: artifacts that were kept are timed in turns by the runner. This file sends the request and
+ * gives the result to the caller; engine_run.c reads the runner's messages. */
 #include "worker/engine_state.h"
 #include "worker/measure.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was tried before need not be tried again: many candidates lower to the same schedule. Two
- * trials are the same when schedule, op, layouts, policy and anchor are; one that is already under
- * way is waited for. */
+/* A trial that was made before is answered from memory, because many candidates lower to the same
+ * schedule. Two trials are identical when schedule, op, layouts, policy, accuracy class, anchor,
+ * build_only and final are equal. A trial waits for an identical one that is under way. */
 #include "worker/engine_state.h"
 
 #include "common/log.h"

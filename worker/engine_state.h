@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's insides, for its files alone. Each calls only those before it: engine_memory.c
+/* The engine's state, for its own files. Each file calls only those before it: engine_memory.c
  * (trials made before), engine_trial.c (how a trial ends), engine_build.c and engine_run.c (the two
- * kinds of processes), engine.c (which trial is next), engine_duel.c (finals).
+ * processes), engine.c (which trial is next), engine_duel.c (finals).
  *
  * A trial's stages; each transition is made in the file named:
  *
  *     NEW ──plan──▶ PLANNED ──build──▶ BUILDING ──built──▶ BUILT ──run──▶ RUNNING ──▶ DONE
  *      │ engine.c       │ engine_build.c                      │ engine_run.c
  *      │                └─ an identical one is on its way: TWIN ──▶ PLANNED or DONE
- *      └─ vendors, and what was built elsewhere ───────────▶ BUILT
+ *      └─ vendors, and artifacts built elsewhere ──────────▶ BUILT
  *
- * DONE is reached from every stage by a failure, and from BUILDING by what is only built. */
+ * A failed trial goes to DONE from any stage, and a build-only trial from BUILDING. */
 #ifndef WPK_WORKER_ENGINE_STATE_H
 #define WPK_WORKER_ENGINE_STATE_H
 
@@ -24,7 +24,7 @@
 
 #define WPK_ENGINE_MEMORY_MAX 512 /* records of finished schedules remembered */
 #define WPK_ENGINE_TRIES_MAX 2    /* of a trial whose builder or runner dies */
-#define WPK_ENGINE_STARTS_MAX 3   /* of a program that dies before it is ready, in a row */
+#define WPK_ENGINE_STARTS_MAX 3   /* in a row, of a program that dies before it is ready */
 #define WPK_ENGINE_PATH_MAX 4096
 #define WPK_ENGINE_TOO_MANY_THREADS "%d threads, and the machine has %d cores for them"
 
@@ -41,25 +41,25 @@ enum wpk_stage_of_trial {
 
 struct wpk_trial_state {
     enum wpk_stage_of_trial stage;
-    uint64_t order;         /* of putting; unique, names the directory and the messages */
-    uint64_t done_at;       /* order of finishing */
+    uint64_t order;         /* number in the order of putting; names directory and messages */
+    uint64_t done_at;       /* number in the order of finishing */
     struct wpk_trial trial; /* its strings are owned, in `text` */
     char *text[8];
-    struct wpk_device target; /* of trial.target */
+    struct wpk_device target; /* what trial.target points to */
     struct wpk_planned planned;
-    char identity[WPK_SHA256_HEX_SIZE]; /* schedule, op, policy, anchor; empty for vendors */
+    char identity[WPK_SHA256_HEX_SIZE]; /* see engine_memory.c; empty: never remembered */
     int tries;
     uint64_t since_ns; /* when the stage began */
     struct wpk_record record;
 };
 
-/* A schedule that was tried before. */
+/* A trial made before. */
 struct wpk_engine_memory {
     char identity[WPK_SHA256_HEX_SIZE];
     struct wpk_record record;
 };
 
-/* A started program and what is known of its health. */
+/* wpk-builder or wpk-runner, and its health. */
 struct wpk_engine_program {
     struct wpk_process process;
     bool ready;
@@ -82,7 +82,7 @@ struct wpk_engine {
     int memory_next;
 
     struct wpk_engine_program builder;
-    struct wpk_trial_state *slot[WPK_PROCESS_CORES_MAX]; /* what is built there; NULL: free */
+    struct wpk_trial_state *slot[WPK_PROCESS_CORES_MAX]; /* trial built on each core; NULL: free */
     int slot_count;
 
     struct wpk_engine_program runner;
@@ -92,26 +92,26 @@ struct wpk_engine {
     char *duel_path[WPK_DUEL_MAX];                /* [duel_count], owned */
     char duel_work[WPK_MESSAGE_WORK_SIZE];
     int duel_count;
-    uint64_t patience_ns; /* how long the runner may be silent over what it was given */
-    uint64_t deadline_ns; /* of its next word; it stands still while the runner waits for go */
+    uint64_t patience_ns; /* how long the runner may be silent over its trial or duel */
+    uint64_t deadline_ns; /* of its next message; does not run while the runner waits for go */
 
     /* verified ──▶ [wants the device] ──▶ [cores being quieted] ──go──▶ [timed] ──▶ timed */
     struct wpk_device_lock device;
-    uint64_t timed_id;       /* of the message that waits for go; 0: none does */
-    uint64_t wanted_ns;      /* since when it wants the device */
-    uint64_t timed_since_ns; /* since when the device is ours; 0: it is not */
+    uint64_t timed_id;       /* order of the trial or duel that waits for go; 0: none */
+    uint64_t wanted_ns;      /* since when the engine wants the device */
+    uint64_t timed_since_ns; /* since when the engine has the device; 0: it has not */
     int timed_threads;
     bool quiet[WPK_PROCESS_CORES_MAX]; /* acknowledged by the builder */
 
-    wpk_err err; /* why it cannot go on; no trial ends any more */
+    wpk_err err; /* why the engine failed: no trial ends any more; WPK_OK: it works */
     struct wpk_diag failure;
 };
 
 /* ---- engine_memory.c */
-/* A trial that has been planned: answer it from memory, let it wait for its twin, or have it
- * built. */
+/* After planning: answer the trial from memory, let it wait for an identical one, or queue it for
+ * building. */
 void wpk_engine_recall(struct wpk_engine *engine, struct wpk_trial_state *trial);
-/* A trial that has ended; its twins take its result, or go on by themselves. */
+/* After the end of a trial: remember its record, and give it to identical trials that wait. */
 void wpk_engine_remember(struct wpk_engine *engine, const struct wpk_trial_state *trial);
 void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial);
 
@@ -125,51 +125,55 @@ void wpk_engine_build_path(const struct wpk_engine *engine, const struct wpk_tri
 /* The trial of that order in that stage; NULL when there is none. */
 struct wpk_trial_state *wpk_engine_find(struct wpk_engine *engine, uint64_t order,
                                         enum wpk_stage_of_trial stage);
-/* The one put first of those in that stage; NULL when there is none. */
+/* The oldest trial in that stage; NULL when there is none. */
 struct wpk_trial_state *wpk_engine_first(struct wpk_engine *engine, enum wpk_stage_of_trial stage);
-/* End a trial with what is in its record. */
+/* End a trial with the outcome in its record; keep its artifact if that may be needed. */
 void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial);
+/* End a trial with this outcome and this log. */
 void wpk_engine_fail(struct wpk_engine *engine, struct wpk_trial_state *trial,
                      enum wpk_outcome outcome, const char *format, ...) WPK_PRINTF(4, 5);
-/* The machine's fault, not a candidate's: the engine ends, and nothing is recorded. The first call
- * counts. */
+/* Fail the engine: the machine is at fault, not a candidate, and no trial is recorded any more.
+ * Calls after the first have no effect. */
 void wpk_engine_break(struct wpk_engine *engine, wpk_err err, const char *format, ...)
     WPK_PRINTF(3, 4);
-/* The same, of what one of its programs says. */
+/* The same for a program's message "broken"; a full disk is named instead where it is the cause. */
 void wpk_engine_break_told(struct wpk_engine *engine, const char *program, const char *why);
-/* Start a program of the engine's and listen to it. */
+/* Start a program and listen to its channel. */
 wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_program *program,
                                  const char *name, char *const *argv, struct wpk_diag *diag);
-/* Returns how it ended, as of wpk_process_kill. */
+/* Kill a program; returns how it ended, as wpk_process_kill does. */
 int wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program);
-/* What it had is tried once more, or was once too often. */
+/* Log that `program` died during a trial. */
 void wpk_engine_log_interrupted(const struct wpk_trial_state *trial, const char *program);
 
-/* Empty the place of a trial that was taken, or cannot be finished. */
+/* Free the place of a trial that was taken, or that cannot be finished. */
 void wpk_engine_clear(struct wpk_trial_state *trial);
 void wpk_engine_forget_duel(struct wpk_engine *engine);
 
 /* ---- engine_build.c */
 wpk_err wpk_engine_start_builder(struct wpk_engine *engine, struct wpk_diag *diag);
-/* Read the builder's messages; start it anew if it died. */
+/* Read the builder's messages; start the builder again if it died. */
 void wpk_engine_hear_builder(struct wpk_engine *engine);
 /* Give planned trials to free cores. */
 void wpk_engine_feed_builder(struct wpk_engine *engine);
-/* Stop building on the cores of the timing that begins, or go on. */
+/* Pause builds on the cores to be timed, or resume them. */
 void wpk_engine_quiet(struct wpk_engine *engine, bool quiet);
-/* One that is timed, or the other half of one. */
+/* True if the core is being timed, or is a hardware thread of a core that is. */
 bool wpk_engine_is_timed_core(const struct wpk_engine *engine, int core);
-/* Kill the builder if it has not answered for too long; ns until then. */
+/* Kill the builder if it has been silent for too long; returns ns until then. */
 uint64_t wpk_engine_watch_builder(struct wpk_engine *engine, uint64_t now_ns);
 
 /* ---- engine_run.c */
 wpk_err wpk_engine_start_runner(struct wpk_engine *engine, struct wpk_diag *diag);
+/* Read the runner's messages; start the runner again if it died. */
 void wpk_engine_hear_runner(struct wpk_engine *engine);
+/* Give the oldest built trial to an idle runner. */
 void wpk_engine_feed_runner(struct wpk_engine *engine);
-/* The device is ours and all cores of the timing are quiet: let it begin. */
+/* Send "go" once the engine has the device and all cores to be timed are quiet. */
 void wpk_engine_go_if_quiet(struct wpk_engine *engine);
-/* The runner was given something, and may be silent over it for so long. */
+/* Set how long the runner may be silent over the trial or duel that it was given. */
 void wpk_engine_expect_runner(struct wpk_engine *engine, uint64_t timeout_ms);
+/* Kill the runner if it has been silent for too long; returns ns until the next look. */
 uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all files of the engine stand on: its directories and programs, how a trial is found, and
- * how it ends. */
+/* Functions that all files of the engine use: its paths and programs, finding a trial, ending a
+ * trial, and failing the engine. */
 #include "worker/engine_state.h"
 
 #include "common/fs.h"

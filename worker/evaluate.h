@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluating a list of candidates of one op from beginning to end: what wpk-evaluate does. */
+/* The work of wpk-evaluate: building, verifying and timing a list of candidates of one op. */
 #ifndef WPK_WORKER_EVALUATE_H
 #define WPK_WORKER_EVALUATE_H
 
@@ -15,7 +15,7 @@ struct wpk_evaluation {
     const char *op_path;
     const char *layouts;
     const char *provider;
-    const char *candidate; /* any of these five may say what to try */
+    const char *candidate; /* this and the next four members say what to try */
     const char *candidates_path;
     const char *schedule_path;
     int construct_count;
@@ -25,18 +25,19 @@ struct wpk_evaluation {
     int pin_count;
     enum wpk_isa isa;
     struct wpk_policy policy;
-    const char *work_dir; /* NULL: temporary */
+    const char *work_dir; /* NULL: a temporary one */
     const char *trace_path;
     bool plain; /* candidates of the plain kernel, WPK_PLAIN_MAX of them, and no others */
     bool keep;
     bool print_only;
     bool quiet;
     int duel_rounds;         /* 0: none */
-    const char *output_path; /* where the best candidate's shared object goes; NULL: nowhere */
+    const char *output_path; /* for a copy of the best candidate's artifact; NULL: no copy */
 };
 
-/* Try everything, print as main's comment says; *failed counts outcomes other than ok.
- *   errors  of reading what was named, and of the engine */
+/* Try all candidates and print as the head comment of evaluate_main.c says; set *failed to the
+ * number of outcomes other than ok.
+ *   errors  those of reading the named files, and of the engine */
 wpk_err wpk_evaluation_run(const struct wpk_evaluation *evaluation, int *failed,
                            struct wpk_diag *diag);
 

@@ -6,8 +6,8 @@
  *     SHIFTED  | guard | element, buffer … slack | guard |   one element past a multiple of 64
  *     ALIGNED  | guard | slack … buffer, slack | guard |   at a multiple of 64, the last there is
  *
- * END and SHIFTED are aligned to the elements only, as the kernels' ABI allows; timing takes
- * ALIGNED. Slack is filled with a pattern and looked at afterwards. */
+ * END and SHIFTED are aligned to the elements only, as the kernels' ABI allows; timing uses
+ * ALIGNED. The slack holds a pattern, which wpk_guard_check compares. */
 #ifndef WPK_WORKER_GUARD_H
 #define WPK_WORKER_GUARD_H
 
@@ -24,13 +24,13 @@ enum wpk_guard_placement {
 };
 
 struct wpk_guard_block {
-    unsigned char *map; /* NULL: free place */
+    unsigned char *map; /* NULL: this block is free */
     size_t map_size;
     unsigned char *data;
     size_t size;
 };
 
-/* = {0} holds nothing. `placement` may change: it holds for what is taken from then on. */
+/* = {0} has no memory. `placement` may change: it is that of memory taken afterwards. */
 struct wpk_guard {
     enum wpk_guard_placement placement;
     struct wpk_guard_block blocks[WPK_GUARD_BLOCKS_MAX];
@@ -44,7 +44,7 @@ void wpk_guard_fini(struct wpk_guard *guard);
  * buffer". Static; safe in a signal handler. */
 const char *wpk_guard_explain(const struct wpk_guard *guard, const void *address);
 
-/* Is every slack as it was?   errors  WPK_ECORRUPT */
+/* Check that every slack still has its pattern.   errors  WPK_ECORRUPT */
 wpk_err wpk_guard_check(const struct wpk_guard *guard, struct wpk_diag *diag);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Artifacts: fetched when they are to be timed, sent before the record that names them, and kept
- * while there is room. */
+/* Artifacts. They are fetched when a lease needs them, sent before the record that names them, and
+ * kept while there is room. */
 #include "worker/holding_item.h"
 
 #include "common/crypto.h"

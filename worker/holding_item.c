@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One item: whether it is to be done, its end without a try, and the end of it. */
+/* One lease: whether it has ended, ending it without a try, and freeing it. */
 #include "worker/holding_item.h"
 
 #include "common/log.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of holding.h, shared by holding.c (taking in, sending results), holding_engine.c
- * (through the engine) and holding_artifact.c (fetched, kept, sent). Not for anybody else. */
+/* The state behind holding.h, shared by its files only: holding.c (taking in, sending results),
+ * holding_engine.c (the engine), holding_artifact.c (fetching, keeping and sending artifacts) and
+ * holding_item.c (one lease). */
 #ifndef WPK_WORKER_HOLDING_ITEM_H
 #define WPK_WORKER_HOLDING_ITEM_H
 
@@ -20,9 +21,9 @@ enum wpk_holding_standing {
 
 struct wpk_holding_item {
     enum wpk_holding_standing standing;
-    uint64_t order;                   /* of arrival; the engine's id */
-    struct wpk_work work;             /* texts owned below */
-    char name[WPK_WORK_ID_TEXT_SIZE]; /* in all logs */
+    uint64_t order;                   /* number in the order of arrival; the trial's id */
+    struct wpk_work work;             /* its texts are owned below */
+    char name[WPK_WORK_ID_TEXT_SIZE]; /* the work item's, for logs */
     char *op;
     char *layouts;
     char *provider;
@@ -33,7 +34,7 @@ struct wpk_holding_item {
     char contender_provider[WPK_CONTENDERS_MAX][WPK_PROVIDER_NAME_MAX];
     char contender_sha256[WPK_CONTENDERS_MAX][WPK_ID_MAX];
     struct wpk_record record; /* ENDED, SENT */
-    bool uploaded;            /* its artifact, or there is none to be sent */
+    bool uploaded;            /* wpkd has its artifact, or there is none to send */
     struct wpk_timing timing[WPK_CONTENDERS_MAX];
     uint32_t timing_count;
     char failure[WPK_DIAG_TEXT_MAX];
@@ -43,17 +44,17 @@ struct wpk_holding {
     struct wpk_holding_options options;
     uint64_t order_next;
     struct wpk_holding_item items[WPK_HOLDING_MAX];
-    uint32_t count;      /* not FREE */
-    uint32_t since_trim; /* items forgotten since the directory was looked through */
-    bool blocked;        /* the engine has waited for the device for too long */
+    uint32_t count;      /* items that are not FREE */
+    uint32_t since_trim; /* results acknowledged since the last wpk_holding_trim */
+    bool blocked;        /* see wpk_holding_blocked */
 };
 
 /* ---- holding_item.c */
-/* WAITING, or with the engine. */
+/* True if the item is WAITING, IN_ENGINE or DUELLING. */
 bool wpk_holding_is_unfinished(const struct wpk_holding_item *item);
-/* It is held no longer, and no poll names it. */
+/* Free the item: polls do not name it any more. */
 void wpk_holding_forget(struct wpk_holding *holding, struct wpk_holding_item *item);
-/* End it as what cannot be tried here. */
+/* End an item without a try, with this outcome. */
 void wpk_holding_fail(struct wpk_holding_item *item, enum wpk_outcome outcome, const char *text,
                       wpk_err err);
 void wpk_holding_log_ended(const struct wpk_holding_item *item, const char *outcome,
@@ -64,11 +65,10 @@ void wpk_holding_fail_final(struct wpk_holding_item *item, const char *why);
 /* ---- holding_artifact.c */
 void wpk_holding_artifact_path(const struct wpk_holding *holding, const char *sha256,
                                char out[WPK_HOLDING_PATH_SIZE]);
-/* The hash of one that it needs and that is not here; NULL: none. */
+/* The hash of an artifact that the item needs and that is not here; NULL: none. */
 const char *wpk_holding_missing_of(const struct wpk_holding *holding,
                                    const struct wpk_holding_item *item);
-/* Keep what lies in the engine's directories within bounds: all of it can be had again, from wpkd
- * or by doing it once more. */
+/* Keep the engine's directories within bounds. Every file there can be fetched or made again. */
 void wpk_holding_trim(struct wpk_holding *holding);
 
 #endif

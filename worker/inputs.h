@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data on which candidates are verified and timed: the same for the same op, kind and seed.
+/* Input sets, on which candidates are verified and timed: the same for the same op, kind and seed.
  *
- * Values are finite but for the masked kind. Where the op is undefined on such data (a logarithm, a
- * division by zero) integers and reals are drawn again from their positive values; the other kinds
- * are left out there. Reals and the kinds up to wide draw the constants alike, so that they are
- * prepared once for all of them. The kinds from WPK_INPUT_JOINING on have constants of their own,
- * which costs each candidate more: they join where a fault is not seen without them
- * (worker/faults.h). */
+ * Values are finite except in the masked kind. Where the op is undefined on such data (a logarithm,
+ * a division by zero), integers and reals are drawn again as positive values, and the other kinds
+ * are left out. Reals and the kinds up to wide have the same constants, which are prepared once for
+ * all of them. The kinds from WPK_INPUT_JOINING on have constants of their own, which costs each
+ * candidate more time: they join where the other kinds leave a fault unseen (worker/faults.h). */
 #ifndef WPK_WORKER_INPUTS_H
 #define WPK_WORKER_INPUTS_H
 
@@ -22,9 +21,9 @@
     X(RELU, "relu")     /* of normal inputs: half are 0 */                                         \
     X(OFFSET, "offset") /* in [7, 9): a mean that differences cancel */                            \
     X(MASKED,                                                                                      \
-      "masked") /* -inf in inputs where an exp makes 0 of it; whole rows where all agree on NaN */ \
-    X(WIDE, "wide")     /* there one element of a row is larger than the others by 1000s */        \
-    X(SCALED, "scaled") /* reals; constants are divided by the root of the terms they are in */    \
+      "masked") /* -inf in inputs that an exp turns into 0; whole rows where all agree on NaN */   \
+    X(WIDE, "wide")     /* in such inputs one element of a row is larger by thousands */           \
+    X(SCALED, "scaled") /* reals; constants are divided by the root of their sum's length */       \
     X(LARGE, "large")   /* integers of all sizes, as large as keeps sums exact */
 
 #define WPK_INPUT_JOINING WPK_INPUT_SCALED
@@ -35,7 +34,7 @@ enum wpk_input_kind { WPK_INPUT_LIST(WPK_INPUT_ENUM) WPK_INPUT_KINDS };
 struct wpk_input_options {
     enum wpk_input_kind kind;
     bool positive;
-    bool inputs_only; /* leave the constants out */
+    bool inputs_only; /* make no constants */
     uint64_t seed;
     uint64_t constants_seed;
     double large; /* magnitude of the large kind's integers */
@@ -51,10 +50,10 @@ struct wpk_inputs {
 
 const char *wpk_input_kind_name(enum wpk_input_kind kind);
 
-/* Has the program inputs that this kind draws differently from reals? */
+/* True if this kind draws some input or constant of the program unlike reals, or is that kind. */
 bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind kind);
 
-/* Do two sets have the same constants? */
+/* True if two sets have the same constants. */
 bool wpk_inputs_share_constants(const struct wpk_input_options *a,
                                 const struct wpk_input_options *b);
 
@@ -62,7 +61,8 @@ bool wpk_inputs_share_constants(const struct wpk_input_options *a,
  *   unit    2^24 (f32) to 2^53 (f64, i64) */
 double wpk_inputs_exact_below(const struct wpk_program *program);
 
-/*   owns    caller calls wpk_inputs_fini
+/* Draw the values of inputs and constants.
+ *   owns    caller calls wpk_inputs_fini
  *   errors  WPK_ENOMEM */
 wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_input_options *options,
                         struct wpk_inputs *out);

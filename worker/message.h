@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine says to the programs it starts, and they to it.
+/* The messages between the engine and the two programs that it starts.
  *
  *     engine          wpk-builder               engine          wpk-runner
  *       │ ◀── ready ─────│                        │ ◀── ready ─────│
@@ -9,12 +9,12 @@
  *       │ ─── resume ───▶│                        │ ─── go ───────▶│
  *       │ ◀── built ─────│                        │ ◀── timed ─────│
  *                                                 │ ◀── result ────│
- *                                                 │ ─── duel ─────▶│ waits and goes likewise
+ *                                                 │ ─── duel ─────▶│ then as for "run"
  *
- * Either says "broken" instead when the machine, and no candidate, keeps it from its work.
+ * A program that cannot work because of the machine, not of a candidate, sends "broken" instead.
  *
- * A message is an object with a "type". Structs read from one borrow its strings: they live until
- * the reader is closed. */
+ * A message is a JSON object with a "type". Structs read from a message borrow its strings, which
+ * live until the reader is closed. */
 #ifndef WPK_WORKER_MESSAGE_H
 #define WPK_WORKER_MESSAGE_H
 
@@ -25,7 +25,7 @@
 #include "worker/verify.h"
 
 #define WPK_DUEL_MAX 16          /* contestants */
-#define WPK_MESSAGE_WORK_SIZE 64 /* bytes of what logs call a work item, with the end */
+#define WPK_MESSAGE_WORK_SIZE 64 /* bytes of a work item's name in logs, with its NUL */
 
 /* suffix, text */
 #define WPK_MESSAGE_LIST(X)                                                                        \
@@ -50,10 +50,10 @@ enum wpk_message_kind { WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM) WPK_MESSAGE_COUNT };
 /* Build the files `schedule` and `manifest` of a directory into `kernel.so` in it. */
 struct wpk_build_request {
     uint64_t id;
-    const char *work; /* its name in all logs: "12/trial/7" */
+    const char *work; /* the work item's name in all logs: "12/trial/7" */
     const char *directory;
-    int core;            /* to run on, counted among those usable; -1: any */
-    uint64_t timeout_ms; /* of running; being paused does not count */
+    int core;            /* index among the usable cores; -1: any */
+    uint64_t timeout_ms; /* without the time for which the build is paused */
     uint64_t memory_bytes_max;
 };
 
@@ -61,7 +61,7 @@ struct wpk_build_reply {
     uint64_t id;
     enum wpk_outcome outcome;
     const char *log;
-    uint64_t build_ns; /* less the time paused */
+    uint64_t build_ns; /* without the time for which the build was paused */
 };
 
 /* Verify and time one candidate. */
@@ -72,15 +72,15 @@ struct wpk_run_request {
     const char *provider;
     const char *layouts;
     const char *artifact; /* path; "" for vendors */
-    const char *anchor;   /* path; "": it is timed alone */
+    const char *anchor;   /* path; "": the candidate is timed alone */
     struct wpk_policy policy;
     struct wpk_verify_rule rule;
     uint64_t incumbent_ns;
     double incumbent_ratio;       /* multiples of the anchor's time; 0: none */
-    struct wpk_accuracy accuracy; /* what is outside is no winner */
-    uint64_t fresh_seed;          /* of the sets that a winner faces */
+    struct wpk_accuracy accuracy; /* bound of a winner's error */
+    uint64_t fresh_seed;          /* of the fresh sets that a winner faces */
     bool final;                   /* a winner faces a fresh set of every kind, not of reals alone */
-    uint64_t timeout_ms;          /* waiting for "go" does not count */
+    uint64_t timeout_ms;          /* without the wait for "go" */
     uint64_t memory_bytes_max;
 };
 
@@ -98,7 +98,7 @@ struct wpk_duel_request {
     uint64_t memory_bytes_max;
 };
 
-/* Send one message.   errors  of wpk_channel_send; WPK_ENOMEM */
+/* Send one message.   errors  those of wpk_channel_send; WPK_ENOMEM */
 wpk_err wpk_message_send(struct wpk_channel *channel, enum wpk_message_kind kind, uint64_t id);
 wpk_err wpk_message_send_core(struct wpk_channel *channel, enum wpk_message_kind kind, int core);
 wpk_err wpk_message_send_op(struct wpk_channel *channel, const char *op);
@@ -108,14 +108,15 @@ wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_bui
 wpk_err wpk_message_send_broken(struct wpk_channel *channel, const char *why);
 wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_request *request);
 wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel_request *request);
-/* `records` [count]: one, or those of a duel's contestants */
+/* Send the records [count] of one candidate, or of a duel's contestants. */
 wpk_err wpk_message_send_result(struct wpk_channel *channel, uint64_t id,
                                 const struct wpk_record *records, int count);
 
-/* Begin reading: the caller closes *reader.   errors  WPK_EPARSE and the like */
+/* Begin reading a message.   owns  caller closes *reader   errors  WPK_EPARSE, WPK_ENOMEM */
 wpk_err wpk_message_open(const struct wpk_buf *text, enum wpk_message_kind *kind,
                          struct wpk_json_reader **reader);
-/* Read the rest; the caller asks wpk_json_status. */
+/* Read the members of a message of that kind. A failure is kept in the reader: the caller then asks
+ * wpk_json_status. */
 uint64_t wpk_message_read_id(struct wpk_json_reader *reader);
 int wpk_message_read_core(struct wpk_json_reader *reader);
 const char *wpk_message_read_op(struct wpk_json_reader *reader);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the output backwards: pointwise functions and a bias are peeled off until a reduction or an
- * input is met; what that is decides on the primitive.
+/* Matching starts at the output: pointwise functions and a bias are taken off until a reduction or
+ * an input is left, which decides on the primitive.
  *
  *      Y = relu(T + B)        post: relu, bias: B
  *      T = sum(c,r,s) X * W   convolution or matrix product */

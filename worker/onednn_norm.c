@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs with several reductions: softmax and layernorm, found by how their reductions are used,
- * through whatever pointwise stages lie between. */
+/* Programs with several reductions: softmax and layernorm. They are found by the way in which their
+ * reductions are used, through any pointwise stages in between. */
 #include "worker/onednn_pattern.h"
 
 #define EPSILON_MAX 0.1 /* larger ones are not there to keep a division from failing */

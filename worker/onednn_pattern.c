@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes, loads and operands, as all patterns read them. */
+/* Functions on nodes, loads and operands that all patterns use. */
 #include "worker/onednn_pattern.h"
 
 /* ---- nodes */

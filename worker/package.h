@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel says of itself, made from the schedule that it is built from. */
+/* Making a kernel's manifest from the schedule that the kernel is built from. */
 #ifndef WPK_WORKER_PACKAGE_H
 #define WPK_WORKER_PACKAGE_H
 
@@ -7,7 +7,7 @@
 
 struct wpk_package {
     const char *op;            /* whole form of the original program */
-    const char *fingerprint;   /* of it */
+    const char *fingerprint;   /* of that program */
     const char *algorithm;
     const char *candidate;     /* genes as text; "" for a schedule written by hand */
     const char *schedule_text; /* of the schedule below */

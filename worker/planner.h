@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a candidate to what the builder needs: keeps the spaces of the ops that are being tuned. */
+/* From a candidate to the builder's files: its schedule and manifest. The planner keeps the spaces
+ * of the ops that are being tuned. */
 #ifndef WPK_WORKER_PLANNER_H
 #define WPK_WORKER_PLANNER_H
 
@@ -11,11 +12,11 @@
 
 #define WPK_PLANNER_MAX 8 /* spaces kept */
 
-/* One op with one choice of layouts and threads, on one device. */
+/* One op with its layouts and threads, on one device. */
 struct wpk_planner_entry {
-    char key[WPK_SHA256_HEX_SIZE]; /* empty: free place */
+    char key[WPK_SHA256_HEX_SIZE]; /* empty: this entry is free */
     struct wpk_device device;
-    uint64_t used;
+    uint64_t used; /* number of the last use; the smallest is replaced first */
     struct wpk_program program;
     struct wpk_fingerprint fingerprint;
     bool exact;
@@ -30,14 +31,14 @@ struct wpk_planner {
 };
 
 struct wpk_planner_request {
-    const struct wpk_device *device; /* to be planned for; NULL: the planner's own */
+    const struct wpk_device *device; /* the device to plan for; NULL: the planner's own */
     const char *op;                  /* whole form */
     const char *layouts;
     int threads;
     const char *candidate;
-    int plain;            /* instead: number of a constructed candidate of the plain kernel, from 1:
-                           * algorithm direct, for every CPU, one thread; 0: `candidate` */
-    const char *schedule; /* by hand; NULL: from the candidate */
+    int plain;            /* number of a constructed candidate of the plain kernel, from 1, which
+                           * takes the place of `candidate`; 0: `candidate` */
+    const char *schedule; /* written by hand; NULL: the candidate's */
 };
 
 /* = {0} is empty. Strings are owned. */
@@ -51,18 +52,20 @@ struct wpk_planned {
 void wpk_planner_init(struct wpk_planner *planner, const struct wpk_device *device);
 void wpk_planner_fini(struct wpk_planner *planner);
 
-/* The op's entry on `device` (NULL: the planner's own); valid until the next call.
- *   errors  WPK_EPARSE, WPK_ERANGE, WPK_EINVAL the op; WPK_ENOMEM */
+/* Find or make the op's entry. *out is valid until the next call on the planner.
+ *   errors  WPK_EPARSE, WPK_ERANGE, WPK_EINVAL the op is not valid; WPK_ENOMEM */
 wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_request *request,
                          struct wpk_planner_entry **out, struct wpk_diag *diag);
-/* The same with its space derived.
- *   errors  and those of wpk_space_derive */
+/* The same, with the entry's space derived.
+ *   errors  those above, and those of wpk_space_derive */
 wpk_err wpk_planner_open_space(struct wpk_planner *planner,
                                const struct wpk_planner_request *request,
                                struct wpk_planner_entry **out, struct wpk_diag *diag);
 
-/*   owns    caller calls wpk_planned_fini
- *   errors  as above; those of wpk_candidate_decode, wpk_lower, wpk_schedule_parse and _check */
+/* Make the schedule and the manifest of a candidate, or of a schedule written by hand.
+ *   owns    caller calls wpk_planned_fini
+ *   errors  those above, and those of wpk_candidate_decode, wpk_lower, wpk_schedule_parse and
+ *           wpk_schedule_check */
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
                          struct wpk_planned *out, struct wpk_diag *diag);
 void wpk_planned_fini(struct wpk_planned *result);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An implementation of an operator, whoever wrote it: the seam through which the runner verifies
- * and times our kernels and the vendors' in the same way.
+/* A provider implements operators: it runs our kernels, or a vendor's library. The runner verifies
+ * and times all providers in the same way, through this interface.
  *
  *     open ──▶ set (each input and constant) ──▶ prepare ──▶ poison ──▶ run ... ──▶ check, get
  *
- * Tensors are named by their id in the operator's program, as the user wrote it. Data cross this
- * seam dense and row-major, without padding, in the tensor's own type; how it lies in between is
- * the provider's business and costs no measured time. After prepare, inputs may be set again;
+ * Tensors are named by their id in the operator's program, as the user wrote it. `set` and `get`
+ * pass values dense and row-major, without padding, in the tensor's own type; they convert from and
+ * to the provider's layout, and only `run` is timed. After prepare, inputs may be set again;
  * constants may not.
  *
- * A provider lives and dies in one child process of the runner: it may crash there. Threads are
- * the provider's own, as many as asked for; the runner has limited the process's CPUs before. */
+ * A provider lives in one child process of the runner; its crash ends that child only. A provider
+ * starts its own threads. The runner binds the process to as many CPUs before `open`, or, for one
+ * thread, while it times.
+ *
+ * To add a provider: its slots in worker/provider_NAME.c, its class below and in provider.c, and
+ * its name among the vendors in main.c. docs/hacking.md names the files in other folders. */
 #ifndef WPK_WORKER_PROVIDER_H
 #define WPK_WORKER_PROVIDER_H
 
@@ -20,9 +24,9 @@
 
 #define WPK_PROVIDER_DETAIL_MAX 256
 
-/* Where the tensors at the boundary get their memory: the runner puts each between guard pages.
- * Every slot is required. Memory is zeroed, aligned to `element` bytes at least, a power of two,
- * and given back at close. */
+/* Memory for inputs and outputs: the runner puts each tensor between guard pages. Every slot is
+ * required. Memory is zeroed and aligned to `element` bytes, a power of two, or more; the provider
+ * gives it back at close. */
 struct wpk_provider_memory {
     void *(*take)(void *user, size_t size, size_t element); /* NULL: out of memory */
     void (*give)(void *user, void *memory);
@@ -31,7 +35,7 @@ struct wpk_provider_memory {
 
 struct wpk_provider_request {
     const struct wpk_program *program; /* the original operator; outlives the provider */
-    const char *layouts;               /* "fixed": row-major at the boundary; or "any" */
+    const char *layouts;               /* of inputs and outputs: "fixed" (row-major) or "any" */
     const char *artifact_path;         /* our kernel's shared object; vendors ignore it */
     const char *library_dir;         /* of the vendor's shared library; NULL: found by the system */
     const struct wpk_device *device; /* NULL: the machine this runs on */
@@ -41,63 +45,67 @@ struct wpk_provider_request {
 
 struct wpk_provider;
 
-/* Every slot but `move` is required; none keeps the data it is given. */
+/* Every slot but `move` is required. No slot keeps a pointer to data that it is given. */
 struct wpk_provider_class {
-    const char *name; /* as jobs and records name it: "halide-cpu", "onednn" */
+    const char *name; /* in jobs and records: "halide-cpu", "onednn" */
 
-    /*   owns    caller calls close
-     *   errors  WPK_EUNSUPPORTED not an operator or layout of this provider's
+    /* Load the kernel, and take memory for its inputs and outputs.
+     *   owns    caller calls close
+     *   errors  WPK_EUNSUPPORTED the provider does not implement this operator or layout
      *           WPK_ENOENT, WPK_EMISMATCH, WPK_ECORRUPT library or artifact; WPK_ENOMEM */
     wpk_err (*open)(const struct wpk_provider_request *request, struct wpk_provider **out,
                     struct wpk_diag *diag);
     void (*close)(struct wpk_provider *provider);
 
-    /* Give an input or constant its values: dense [extent...] row-major. */
+    /* Give an input or constant its values.
+     *   shape   dense [extent...] row-major
+     *   errors  WPK_EINVAL the kernel has no such argument; WPK_ENOMEM */
     wpk_err (*set)(struct wpk_provider *provider, int tensor, const void *dense,
                    struct wpk_diag *diag);
-    /* Give the memory of inputs and outputs back and take it again, elsewhere; inputs are then to
-     * be set again. The first time prepared constants are copied, each between guards of its own.
-     * NULL: an implementation that may ask for more alignment than its elements have; its memory
-     * stays where it is.
+    /* Give the memory of inputs and outputs back and take it again; the caller then sets the inputs
+     * again. The first call also copies each prepared constant between guards of its own. A class
+     * whose kernels need more alignment than that of an element has NULL here: its memory stays.
      *   errors  WPK_ENOMEM */
     wpk_err (*move)(struct wpk_provider *provider);
-    /* Pack or transform the constants; all of them were set. */
+    /* Pack or transform the constants, all of which have been set. */
     wpk_err (*prepare)(struct wpk_provider *provider, struct wpk_diag *diag);
 
-    /* Fill the outputs' elements with the byte, and their padding with zeros. */
+    /* Fill the elements of the outputs with `byte`, and their padding with zeros. */
     void (*poison)(struct wpk_provider *provider, unsigned char byte);
-    /* Compute once. Nothing but the operator: this is what is timed. */
+    /* Compute the outputs once, and do nothing else: this call is timed. */
     wpk_err (*run)(struct wpk_provider *provider);
 
-    /* Evict from the caches what the next run is to fetch from memory. COLD_CONSTANTS: the prepared
-     * constants are evicted, then inputs and outputs are read. COLD: everything is evicted.
+    /* Evict from the caches what the next run shall fetch from memory. COLD_CONSTANTS: evict the
+     * prepared constants, then read inputs and outputs. COLD: evict all of them. WARM never comes.
      *   errors  WPK_ENOMEM, WPK_ESYSTEM */
     wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
-    /* Bytes that a run reads of prepared constants; 0: none. */
+    /* The size of the prepared constants in bytes; 0: there are none. */
     uint64_t (*constants_bytes)(const struct wpk_provider *provider);
 
-    /* Is the padding of inputs and outputs still zero, are inputs as they were set?
-     *   errors  WPK_ECORRUPT and which tensor */
+    /* Check that the padding of inputs and outputs is still zero and that inputs are as set.
+     *   errors  WPK_ECORRUPT with the tensor's name in `diag` */
     wpk_err (*check)(struct wpk_provider *provider, struct wpk_diag *diag);
-    /* Read an output: dense [extent...] row-major. */
+    /* Read an output.
+     *   shape   dense [extent...] row-major
+     *   errors  WPK_ENOENT `tensor` is not an output */
     wpk_err (*get)(struct wpk_provider *provider, int tensor, void *dense);
 
-    /* What was chosen, for people: layouts at the boundary, a vendor's implementation and
-     * version. Lives as long as the provider. */
+    /* A text for people: the layouts of inputs and outputs, or a vendor's implementation and
+     * version. It lives as long as the provider. */
     const char *(*detail)(const struct wpk_provider *provider);
-    /* A vendor's: the entry of a choice that runs it (schema/choice.h), as JSON; NULL for ours.
-     * Lives as long as the provider. */
+    /* The entry of a choice (schema/choice.h) that runs this vendor's kernel, as JSON; NULL for our
+     * kernels. It lives as long as the provider. */
     const char *(*recipe)(const struct wpk_provider *provider);
 };
 
-/* What every implementation begins with. */
+/* The first member of every provider. */
 struct wpk_provider {
     const struct wpk_provider_class *kind;
 };
 
-/* Our kernels, through libwpk: what is timed is what ships. */
+/* Our kernels, run by libwpk, as in users' programs. */
 extern const struct wpk_provider_class wpk_provider_kernel;
-/* oneDNN; its library is found at run time, nothing links it. */
+/* oneDNN; libwpk finds its library at run time, so no program links it. */
 extern const struct wpk_provider_class wpk_provider_onednn;
 
 /* The class of that name; NULL when there is none. */

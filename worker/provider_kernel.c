@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels as providers, ours and the vendor's: libwpk and nothing beside it, so that what is
- * verified and timed is what users get. */
+/* The slots of both providers, ours and oneDNN's. They run kernels through libwpk alone, so that
+ * the kernels that are verified and timed are those that users get. */
 #include "common/caches.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"

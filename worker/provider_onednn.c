@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vendor: its recipe for an operator, run through libwpk as it is where it ships. */
+/* oneDNN's kernel for an operator: its recipe, opened by libwpk as in users' programs. */
 #include "worker/provider_onednn.h"
 #include "runtime/kernel.h"
 #include "worker/onednn_match.h"

@@ -5,8 +5,8 @@
  *                                                                               │ go
  *             result ◀── exits, crashes, or is killed at its deadline ◀── [timing] ─timed─▶ ...
  *
- * The child speaks to us over a channel of its own and we pass it on: it never holds the engine's.
- * Its deadline stands still while it waits for go. */
+ * A child sends its messages over a channel of its own, and the runner passes them on: the child
+ * never has the engine's channel. Its deadline does not run while it waits for "go". */
 #include "worker/runner.h"
 
 #include "common/clock.h"

@@ -2,16 +2,16 @@
 /* The inside of wpk-runner: holds the device, the input sets and the answers, and forks a child for
  * each candidate, which may crash, hang or eat memory there.
  *
- * It has no network: `socket` is refused to it and all below it (seccomp), or it does not start;
- * where the system permits it lives in a network namespace of its own besides. */
+ * The runner and its children have no network (isolate.h); if that cannot be achieved, the runner
+ * does not start. */
 #ifndef WPK_WORKER_RUNNER_H
 #define WPK_WORKER_RUNNER_H
 
 #include "worker/answers.h"
 #include "worker/message.h"
 
-/* Input sets whose answers are kept, one of each kind; all candidates of an op face all of them, so
- * that their errors compare, but for those that are raced out. */
+/* Input sets whose answers are kept, one of each kind. All candidates of an op that are not raced
+ * out face all of them, so that their errors compare. */
 enum {
     WPK_RUNNER_INTEGERS = WPK_INPUT_INTEGERS,
     WPK_RUNNER_REALS = WPK_INPUT_REALS,
@@ -25,16 +25,16 @@ struct wpk_runner_options {
 /* Serve WPK_CHANNEL_FD until the engine closes it; returns the process's exit code. */
 int wpk_runner_serve(const struct wpk_runner_options *options);
 
-/* What a candidate is held against: shared by all candidates of an op. */
+/* The data that a candidate is verified with; all candidates of an op share it. */
 struct wpk_runner_op {
     const struct wpk_program *program;
     const struct wpk_answers *answers; /* [WPK_RUNNER_SETS] */
     const struct wpk_inputs *inputs;   /* [WPK_RUNNER_SETS] */
-    const char *unseen;                /* faults that no set shows; "" where there are none */
+    const char *unseen;                /* faults that no set shows (faults.h); "": none */
 };
 
-/* In a child: verify and time one candidate, saying "verified" and "timed" over the channel and
- * waiting for "go" in between; fills `out` with all that the runner knows of it. */
+/* In a child: verify and time one candidate and fill `out` with its record. The child sends
+ * "verified", waits for "go", and sends "timed" over the channel. */
 void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_runner_op *op,
                     const struct wpk_run_request *request, struct wpk_channel *channel,
                     struct wpk_record *out);
@@ -44,7 +44,7 @@ void wpk_runner_duel(const struct wpk_runner_op *op,
                      const struct wpk_duel_request *request, struct wpk_channel *channel,
                      struct wpk_record *out);
 
-/* Say one thing and wait for "go"; ends the process when the runner is gone. */
+/* Send "verified" and wait for "go"; end the process when the runner has died. */
 void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id);
 
 #endif

@@ -8,39 +8,40 @@
 
 /* = {0} is none. */
 struct wpk_runner_child {
-    pid_t pid; /* 0: none, and in the child itself */
+    pid_t pid; /* 0: no child, or this is the child */
     uint64_t id;
     char work[WPK_MESSAGE_WORK_SIZE];
     int count;                  /* records in its result */
-    struct wpk_channel channel; /* ours */
-    int log;                    /* its standard error, in memory */
-    uint64_t deadline_ns;       /* moved by the time it waits for go */
-    uint64_t waiting_ns;        /* since when it waits; 0: it works */
-    const char *doing;          /* static, for the log of a crash */
-    bool reported;              /* its result has passed */
+    struct wpk_channel channel; /* the runner's end */
+    int log;                    /* a file in memory: the child's standard error */
+    uint64_t deadline_ns;       /* moved by the time for which the child waits for go */
+    uint64_t waiting_ns;        /* since when the child waits for go; 0: it does not */
+    const char *doing;          /* the child's step, for the log of a crash; static */
+    bool reported;              /* its result was passed on */
     bool timed_out;
-    bool damaged; /* killed for what it said */
+    bool damaged; /* killed because of a message that makes no sense */
 };
 
-/* As fork: returns twice. In the child `pid` is 0, limits are set, and `channel` is its own; the
- * engine's channel is closed.
+/* Fork; returns in both processes. In the child `pid` is 0, limits are set, *channel is the child's
+ * own, and the engine's channel is closed.
  *   errors  WPK_ESYSTEM, in the parent only */
 wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int count,
                               uint64_t timeout_ns, const struct wpk_child_limits *limits,
                               struct wpk_channel *channel);
 
-/* In the child: its search's anchor runs from now on, or no longer. The runner sees it, too:
- * whatever ends the child while its anchor runs is the anchor's fault, not the candidate's. */
+/* In the child: note for the runner that the anchor runs from now on, or no longer. What ends the
+ * child while the anchor runs counts as the anchor's failure, not the candidate's. */
 void wpk_runner_child_set_anchor(bool runs);
 
-/* Pass on what the child has said.
- *   errors  WPK_ECLOSED the child has ended; or those of sending */
+/* Pass the child's messages on to `to`.
+ *   errors  WPK_ECLOSED the child has ended; those of wpk_channel_send */
 wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channel *to);
-/* Let it time; ignored when it does not wait. */
+/* Pass "go" on to the child; no effect when the child does not wait for it. */
 void wpk_runner_child_go(struct wpk_runner_child *child, const struct wpk_buf *text);
-/* Kill it if its time is up; milliseconds until then, or -1. */
+/* Kill the child if its time is up; returns the milliseconds until then, or -1. */
 int wpk_runner_child_deadline(struct wpk_runner_child *child, uint64_t now_ns);
-/* Reap it. True when it had reported; otherwise outcome and log of `record` say how it ended. */
+/* Reap the child. True if its result was passed on; else outcome and log of `record` say how the
+ * child ended. */
 bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *record);
 
 #endif

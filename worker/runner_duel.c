@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A duel: contestants timed in turns, so that a change of the machine strikes all of them.
+/* A duel: contestants are timed in turns, so that a change of the machine's speed affects all of
+ * them.
  *
- * Each lives in a process of its own and sleeps between its turns: neither its memory nor its
- * threads are in the way of the others. */
+ * Each contestant has a process of its own, which sleeps between its turns: neither its memory nor
+ * its threads disturb the others. */
 #include "worker/duel_rounds.h"
 #include "worker/measure.h"
 #include "worker/process.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops that the runner knows: program, input sets, answers.
  *
- * Answers take up to seconds: processes of their own compute them, one for each set, into files
- * that a later runner finds again. */
+ * Computing answers takes up to seconds. A child process for each set computes them into a file,
+ * which a later runner finds again. */
 #ifndef WPK_WORKER_RUNNER_OPS_H
 #define WPK_WORKER_RUNNER_OPS_H
 
@@ -16,23 +16,23 @@
 #define WPK_RUNNER_OPS_MAX 8
 
 struct wpk_runner_set {
-    pid_t pid; /* of who computes it; 0: nobody */
-    int fd;    /* readable when that one has ended */
-    int tries; /* failed */
+    pid_t pid; /* of the child that computes the answers; 0: none */
+    int fd;    /* readable when that child has ended */
+    int tries; /* that failed */
     bool ready;
     struct wpk_answers answers;
     struct wpk_inputs inputs;
 };
 
 struct wpk_runner_known {
-    char hash[WPK_SHA256_HEX_SIZE]; /* of the op's text; empty: free place */
-    uint64_t used;                  /* grows; the smallest is forgotten first */
+    char hash[WPK_SHA256_HEX_SIZE]; /* of the op's text; empty: this place is free */
+    uint64_t used;                  /* number of the last use; the smallest is forgotten first */
     struct wpk_program program;
     struct wpk_runner_set sets[WPK_RUNNER_SETS];
-    /* the same, as candidates want them */
+    /* copies of the sets' members, in the form of struct wpk_runner_op */
     struct wpk_answers answers[WPK_RUNNER_SETS];
     struct wpk_inputs inputs[WPK_RUNNER_SETS];
-    bool ready; /* all sets are; then: */
+    bool ready; /* all sets are ready, and `unseen` is filled */
     char unseen[WPK_FAULTS_TEXT_MAX];
 };
 
@@ -44,16 +44,16 @@ struct wpk_runner_ops {
 
 void wpk_runner_ops_init(struct wpk_runner_ops *ops, const char *directory);
 
-/* What to hold a candidate of this op against; begins to compute it if need be. `out` stays valid
- * until the next call.
- *   errors  WPK_EBUSY being computed; WPK_EPARSE; WPK_EUNSUPPORTED cannot be had; WPK_ENOMEM;
- *           WPK_ESYSTEM the machine has no process for it */
+/* Fill `out` with what candidates of this op are verified with; start computing it if need be.
+ * `out` is valid until the next call.
+ *   errors  WPK_EBUSY the answers are being computed; WPK_EUNSUPPORTED they cannot be computed;
+ *           WPK_EPARSE, WPK_ENOMEM; WPK_ESYSTEM no process can be started */
 wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct wpk_runner_op *out,
                            struct wpk_diag *diag);
 
-/* Descriptors of who computes, to be polled; returns how many. */
+/* Fill `out` with the descriptors of computing children, to be polled; returns how many. */
 int wpk_runner_ops_poll(const struct wpk_runner_ops *ops, struct pollfd *out, int max);
-/* Take in what has been computed. */
+/* Load the answers of children that have ended. */
 void wpk_runner_ops_collect(struct wpk_runner_ops *ops);
 
 #endif

@@ -7,10 +7,10 @@
  *                                                                                  │
  *                                                             a winner: fresh sets ┘
  *
- * A wrong result on the inputs that are timed ends it before: a wrong kernel's time is worth
- * nothing. What was raced out is too slow to be served whatever else is right of it, and in a
- * search it is two of three. Everything else is verified on every kind of inputs, with every
- * placement of buffers, before its result is sent. */
+ * A wrong result on the inputs that are timed ends the try before timing: a wrong kernel's time is
+ * worth nothing. A candidate that was raced out, as two of three are in a search, is too slow to be
+ * served and is verified no further. Every other candidate is verified on every kind of inputs,
+ * with every placement of buffers, before its result is sent. */
 #include "worker/batch.h"
 #include "worker/counters.h"
 #include "worker/process.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fixed workload, timed before and after each candidate: what changes then is the machine
- * (its clock frequency, a neighbour), not the kernel. It raises an alarm in the record's log; no
- * time is compared relative to it. */
+/* A fixed workload, timed before and after each candidate. If its time changes, the machine has
+ * changed (its clock frequency, another process), not the kernel. The record's log then says so; no
+ * time is divided by the sentinel's. */
 #ifndef WPK_WORKER_SENTINEL_H
 #define WPK_WORKER_SENTINEL_H
 
 #include <stdint.h>
 
-/* Fastest of a few runs of some tens of microseconds: half a chain of dependent multiplications and
- * additions, half a walk through memory that the second-level cache holds. */
+/* The fastest of a few runs of some tens of microseconds each: half a chain of dependent
+ * multiplications and additions, half a walk through memory that the second-level cache holds. */
 uint64_t wpk_sentinel_run_ns(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests of a session: which one is next on each of its slots. */
+/* The requests of a session: choosing the next one on each slot, and sending it. */
 #include "worker/session_state.h"
 
 #include "common/clock.h"

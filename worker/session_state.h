@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a session share: session.c has the loop and the answers, session_ask.c the
- * requests. */
+/* A session's state, shared by session.c (the loop and the answers) and session_ask.c (the
+ * requests). */
 #ifndef WPK_WORKER_SESSION_STATE_H
 #define WPK_WORKER_SESSION_STATE_H
 
@@ -12,8 +12,8 @@
 #define WPK_SESSION_SLOT_OTHER 1
 #define WPK_SESSION_SLOT_COUNT 2
 
-#define WPK_SESSION_HEARTBEAT_MS 5000 /* a quarter of what wpkd grants */
-#define WPK_SESSION_LEAVE_MS 3000     /* for the farewell */
+#define WPK_SESSION_HEARTBEAT_MS 5000 /* a quarter of the time after which wpkd takes leases back */
+#define WPK_SESSION_LEAVE_MS 3000     /* for the last results, and giving leases back */
 
 struct wpk_session {
     const struct wpk_session_options *options;
@@ -22,20 +22,20 @@ struct wpk_session {
     int wake_fd;
     uint64_t session;            /* 0: CLOSED */
     uint32_t capacity;           /* leases that keep the engine busy */
-    enum wpk_message_kind asked; /* what is under way on WPK_SESSION_SLOT_OTHER */
+    enum wpk_message_kind asked; /* the request under way on WPK_SESSION_SLOT_OTHER */
     char asked_sha256[WPK_ID_MAX];
-    wpk_work_id asked_for; /* put_artifact: what it was built for */
-    bool named;            /* a poll of this session has said what is held: leases are ours again */
+    wpk_work_id asked_for; /* put_artifact: the work item that it was built for */
+    bool named;            /* a poll of this session named the leases held: they are ours again */
     uint64_t retry_ms;     /* pause after a failure; doubles */
-    uint64_t retry_at_ns;  /* nothing is asked before */
+    uint64_t retry_at_ns;  /* no request is sent before */
     uint64_t polled_ns;    /* when the last poll went out */
-    uint64_t fed_ns;       /* when the service manager was told that we live */
-    uint64_t answered_ns;  /* when wpkd last answered, or we began */
-    uint64_t probed_ns;    /* when it was last found out why nothing comes */
-    wpk_err trouble;       /* why nothing gets done; WPK_OK: something does */
+    uint64_t fed_ns;       /* when the service manager's watchdog was last fed */
+    uint64_t answered_ns;  /* when wpkd last answered, or the session began */
+    uint64_t probed_ns;    /* when the connection was last probed */
+    wpk_err trouble;       /* why wpkd refuses or is not reached; WPK_OK: it answers */
     uint64_t trouble_ns;   /* when that was logged */
     uint64_t drain_ns;     /* DRAINING since; 0: not */
-    uint64_t drain_lease;  /* what was being timed then */
+    uint64_t drain_lease;  /* number of the lease that was being timed then; 0: none */
     uint64_t leave_ns;     /* LEAVING since; 0: not */
     bool gave_back;
     bool ended;
@@ -43,7 +43,7 @@ struct wpk_session {
     struct wpk_diag *diag;
 };
 
-/* Send what there is to be asked on the slots that are free. */
+/* Send the next request on each slot that is free. */
 WPK_MUST_CHECK wpk_err wpk_session_ask(struct wpk_session *s);
 
 #endif
