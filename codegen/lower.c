@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a candidate's decisions become directives, one group after the other; see lowering.h for the
- * parts and for what they make of a group. */
+/* Turning a candidate's decisions into directives, one group after the other. See lowering.h for
+ * the parts, and for the loops that they make of a group. */
 #include "codegen/lower.h"
 
 #include "codegen/lowering.h"

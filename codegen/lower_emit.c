@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directives and the names of loops: what every file of the lowering writes down. */
+/* Adding directives and naming loops, for every file of the lowering. */
 #include "codegen/lowering.h"
 
 #include <stdio.h>

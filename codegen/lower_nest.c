@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of a group's root: cut, ordered, filled; and where they stand among the others'. */
+/* The loops of a group's root: cutting, ordering and vectorizing them, and placing them among the
+ * loops of other groups. */
 #include "codegen/lowering.h"
 
 #include <stdio.h>

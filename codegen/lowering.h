@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of lower.c share: a lowering under way, and how directives are written down.
+/* State and functions that the parts of lower.c share: a lowering under way, and adding directives.
  *
  *      lower_pack.c      operands copied into the order of use
  *      lower_nest.c      the loops of a group's root, and where it is computed
- *      lower_member.c    the loops of what is computed inside its innermost tile loop
+ *      lower_member.c    the loops of the members, inside the root's innermost tile loop
  *
  * Every group's root gets the same kind of nest:
  *
@@ -41,14 +41,13 @@ struct wpk_lowering {
     struct wpk_schedule *out;
     struct wpk_decisions decisions[WPK_GROUPS_MAX];
     struct wpk_group_loops loops[WPK_GROUPS_MAX]; /* of the groups lowered so far */
-    char partial[WPK_GROUPS_MAX][WPK_NAME_MAX]; /* what sums of blocks are called, "" without */
-    struct wpk_directive nowhere;                 /* what is written to after a failure */
+    char partial[WPK_GROUPS_MAX][WPK_NAME_MAX]; /* tensor of the sums of blocks; "": no blocks */
+    struct wpk_directive nowhere;                 /* takes the directives after a failure */
     wpk_err err;                                  /* the first failure */
 };
 
-/* Append a directive for the definition of a stage, given by the tensor it writes or, in the other
- * form, by its number in the variant's program. Never NULL: what stands in the way is noted in
- * `err`. */
+/* Append a directive for the definition of a stage, which is named by the tensor that it writes, or
+ * by its number in the variant's program. Never returns NULL: a failure is noted in `err`. */
 struct wpk_directive *wpk_lowering_emit_named(struct wpk_lowering *l, enum wpk_directive_kind kind,
                                               const char *tensor, bool update);
 struct wpk_directive *wpk_lowering_emit(struct wpk_lowering *l, enum wpk_directive_kind kind,
@@ -56,31 +55,32 @@ struct wpk_directive *wpk_lowering_emit(struct wpk_lowering *l, enum wpk_directi
 /* The same for a directive whose only operand is a loop. */
 void wpk_lowering_emit_loop(struct wpk_lowering *l, enum wpk_directive_kind kind, int stage,
                             bool update, const char *loop);
-/* Take back `reorder`, the latest directive, when it names fewer than two loops. */
+/* Remove `reorder`, the latest directive, when it names fewer than two loops. */
 void wpk_lowering_settle_reorder(struct wpk_lowering *l, const struct wpk_directive *reorder);
 
 void wpk_directive_operand(struct wpk_directive *directive, const char *name);
 void wpk_directive_split(struct wpk_directive *directive, const char *loop, const char *outer,
                          const char *inner, int64_t factor, enum wpk_tail tail);
-/* The axis's name, a dot, and one letter that says what part of it the loop is. */
+/* Write a loop's name: the axis's name, a dot, and the letter of the loop's kind. */
 void wpk_loop_name(char out[WPK_LOOP_NAME_MAX], const char *axis, char suffix);
 
-/* Packed operands that are no constants are stages of the main program. */
+/* Names of the packed operands that are not constants: stages of the main program copy them. */
 struct wpk_packed_names {
     char name[WPK_GROUPS_MAX * WPK_PACKS_MAX][WPK_NAME_MAX];
     int count;
 };
 
-/* Rewrite out->program so that the operands chosen to be packed are.   errors  WPK_ENOMEM,
- * WPK_ENOSPC */
+/* Rewrite out->program so that it packs the operands that the candidate packs.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_lowering_pack(struct wpk_lowering *l, struct wpk_packed_names *names);
-/* Directives for the copy of one packed operand; none for a constant's, which is prepared. */
+/* Add the directives for the copy of one packed operand. Constants need none: they are prepared. */
 void wpk_lowering_copy_packed(struct wpk_lowering *l, const char *name);
 
-/* Directives for the root of group g; fills loops[g]. The groups that read it come before it. */
+/* Add the directives for the root of group g, and fill loops[g]. The groups that read g are lowered
+ * before it. */
 void wpk_lowering_nest(struct wpk_lowering *l, int g);
 
-/* Directives for member m of group g, of which a tile needs `region`.
+/* Add the directives for member m of group g, of which a tile needs `region`.
  *   shape  region [the member's axis_count] */
 void wpk_lowering_member(struct wpk_lowering *l, int g, int m, const int64_t *region);
 

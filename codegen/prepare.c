@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial prepares a kernel's constants up to three times, and a user once for each kernel that is
- * opened. The schedule is fixed: it is not worth a search, and candidates share what is built.
+/* A trial prepares a kernel's constants up to three times, and a user's program once for each
+ * kernel that it opens. The schedule is fixed: it is not worth a search, and candidates share its
+ * object.
  *
- * Lanes run along one axis of each stage. What is stored for the user is read along its last axis;
- * from there the choice moves back to the stages that are read, so that values are gathered one by
- * one in the first of them alone. Intermediate tensors are stored with that axis last. */
+ * Lanes run along one axis of each stage. The main program reads a prepared tensor along its last
+ * axis, so the lanes of the stage that writes it run along that one. From there the choice goes
+ * back to the stages that are read, so that only the first of them gathers values one by one.
+ * Intermediate tensors are stored with the axis of lanes last. */
 #include "codegen/prepare.h"
 
 #include "codegen/lowering.h"

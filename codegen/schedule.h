@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schedule: a program and the ordered directives that say how it is computed on a target.
+/* A schedule: a program and the ordered directives that say how to compute it on a target.
  *
- * Its text is the builder's whole input and its SHA-256 the identity of a trial: a stored kernel
- * is rebuilt from it. The text is made to be edited by hand (`wpkctl build`):
+ * The text of a schedule is all that the builder needs: a stored kernel can be rebuilt from it. Its
+ * SHA-256 identifies a trial's kernel. It can be edited by hand (`wpkctl build`):
  *
  *     wpk-schedule 1
  *     target x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake threads 1
@@ -23,13 +23,13 @@
  *     T.0 reorder k c s r
  *     T.0 vectorize k
  *
- * A layout line is a tensor of the user's, in his order of axes; its type, then the order the
- * kernel wants it in, then the padding of each axis (schema/tensor.h). A scalar has no order. The
- * program is in whole form (op/notation.h), its tensors already in the kernel's order.
+ * A layout line has a tensor of the operator with its type, in the operator's order of axes; the
+ * kernel's order of these axes; and the padding of each axis (schema/tensor.h). A scalar has no
+ * order. The program is in whole form (op/notation.h), with tensors in the kernel's order.
  *
- * A directive names a stage by its output tensor; `.0` is the update of a reduction, without it
- * the pure definition is meant. Loop names are axis names until split; the loops that a split makes
- * may have dots in their names, which no axis has. */
+ * A directive names a stage by its output tensor. With `.0` it is about the update of a reduction,
+ * without about the pure definition. Loops are named like axes until they are split; the loops that
+ * a split makes may have dots in their names, unlike axes. */
 #ifndef WPK_CODEGEN_SCHEDULE_H
 #define WPK_CODEGEN_SCHEDULE_H
 
@@ -43,7 +43,7 @@ extern "C" {
 #define WPK_DIRECTIVES_MAX 1024
 #define WPK_LOOPS_MAX 32
 #define WPK_TARGET_MAX 256
-#define WPK_LOOP_NAME_MAX (WPK_NAME_MAX + 2) /* of an axis, a dot and a letter; with its NUL */
+#define WPK_LOOP_NAME_MAX (WPK_NAME_MAX + 2) /* an axis's name, a dot, a letter and a NUL */
 
 /* suffix, text: operands */
 #define WPK_DIRECTIVE_LIST(X)                                                                      \
@@ -88,10 +88,10 @@ struct wpk_directive {
     enum wpk_tail tail;
 };
 
-/* One argument's place in the kernel's boundary. */
+/* An input, constant or output of the kernel. */
 struct wpk_boundary {
-    char name[WPK_NAME_MAX];     /* the user's tensor */
-    struct wpk_tensor_type type; /* logical extents with the layout the kernel wants */
+    char name[WPK_NAME_MAX];     /* of the operator's tensor */
+    struct wpk_tensor_type type; /* logical extents, with the kernel's layout */
 };
 
 /* = {0} is the empty schedule. */
@@ -100,8 +100,8 @@ struct wpk_schedule {
     int threads;
     struct wpk_boundary boundary[WPK_TENSORS_MAX]; /* inputs, constants and outputs */
     int boundary_count;
-    struct wpk_program program;       /* everything, prepare stages included */
-    struct wpk_program main;          /* prepared tensors are constants of it */
+    struct wpk_program program;       /* all stages, those of `prepare` included */
+    struct wpk_program main;          /* has the prepared tensors as constants */
     struct wpk_program prepare;       /* stage_count 0 when nothing is prepared */
     struct wpk_directive *directives; /* owned; [directive_count] */
     int directive_count;
@@ -110,8 +110,8 @@ struct wpk_schedule {
 
 void wpk_schedule_fini(struct wpk_schedule *schedule);
 
-/* Append a zeroed directive for `stage` (of the main program) and return it, to be filled by the
- * caller at once; NULL when WPK_DIRECTIVES_MAX or memory is reached. */
+/* Append a zeroed directive for `stage` of the main program and return it; NULL when
+ * WPK_DIRECTIVES_MAX is reached or memory runs out. The next call may move it: fill it at once. */
 struct wpk_directive *wpk_schedule_add(struct wpk_schedule *schedule, enum wpk_directive_kind kind,
                                        int stage, bool update);
 /* Derive `main` and `prepare` from `program`.   errors  WPK_ENOMEM, WPK_ENOSPC */
@@ -121,18 +121,19 @@ const char *wpk_directive_name(enum wpk_directive_kind kind);
 const char *wpk_tail_name(enum wpk_tail tail);
 /* The stage of `program` that writes the tensor called `name`, or -1. */
 int wpk_schedule_find_stage(const struct wpk_program *program, const char *name);
-/* Has the stage's reduction few enough terms to be expanded? */
+/* True if the stage's reduction has few enough terms to be expanded. */
 bool wpk_schedule_may_expand(const struct wpk_stage *stage);
-/* Is there a directive that expands this stage of the main program? */
+/* True if a directive expands this stage of the main program. */
 bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage);
 
-/* Text both ways; parse(print(s)) equals s. Parsing also splits `program` into main and prepare.
+/* Write a schedule as text, and read it back; parse(print(s)) equals s. Parsing also splits
+ * `program` into main and prepare.
+ *   owns    caller calls wpk_schedule_fini on what parse fills
  *   errors  WPK_EPARSE, WPK_ERANGE with line and column; WPK_ENOMEM */
 wpk_err wpk_schedule_print(const struct wpk_schedule *schedule, struct wpk_buf *out);
 wpk_err wpk_schedule_parse(const char *text, struct wpk_schedule *out, struct wpk_diag *diag);
 
-/* The same as readable Halide C++, for people: `wpkctl get --halide` prints it from the stored
- * text, no kernel carries it. */
+/* Write the schedule as Halide C++ for people, as `wpkctl get --halide` does from stored text. */
 wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out);
 
 /* Check every directive against a model of each stage's loop nest, before anything is compiled:

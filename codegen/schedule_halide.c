@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schedule as the Halide program that halide.cc builds from it: what someone who knows Halide
- * reads to see what a kernel does, and can compile. It follows halide.cc line by line; where that
- * expands a function (tanh), this names it. */
+/* A schedule as the C++ of the Halide program that halide.cc builds from it: people can read what a
+ * kernel does, and compile it. This file follows halide.cc line by line, but names a function
+ * (tanh) where halide.cc expands it. */
 #include "codegen/schedule_halide.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What schedule_halide.c, which writes declarations, definitions and directives, shares with
- * schedule_halide_node.c, which writes names and expressions. */
+/* State and functions shared by schedule_halide.c, which writes declarations, definitions and
+ * directives, and schedule_halide_node.c, which writes names and expressions. */
 #ifndef WPK_CODEGEN_SCHEDULE_HALIDE_H
 #define WPK_CODEGEN_SCHEDULE_HALIDE_H
 
@@ -12,31 +12,32 @@
 struct wpk_halide_writer {
     const struct wpk_schedule *schedule;
     const struct wpk_program *program; /* the main program */
-    struct wpk_infinite infinite;      /* of it */
+    struct wpk_infinite infinite;      /* of the main program */
     struct wpk_buf *out;
-    /* Variables declared so far: they are one by name; reductions belong to a stage. */
+    /* Names of variables declared so far. Stages share them; each stage has its own reductions. */
     char declared[WPK_HALIDE_NAMES_MAX][WPK_LOOP_NAME_MAX];
     int declared_count;
 };
 
 const char *wpk_halide_type(enum wpk_dtype dtype);
-/* The stage's Func: the tensor it writes. */
+/* The name of the stage's Func: that of the tensor which the stage writes. */
 const char *wpk_halide_stage_name(const struct wpk_halide_writer *w, const struct wpk_stage *stage);
 
-/* A loop's name as Halide knows it: $ for the dot, which separates the parts of Halide's own names.
- *   shape  out [WPK_LOOP_NAME_MAX]; returns it */
+/* Write a loop's name for Halide, with $ for each dot, and return `out`. Dots separate the parts of
+ * Halide's own names.
+ *   shape  out [WPK_LOOP_NAME_MAX] */
 const char *wpk_halide_loop_name(const char *name, char *out);
-/* A variable's name, which must not hide a tensor's. */
+/* Write a variable's name, changed where it would hide a tensor's. */
 void wpk_halide_put_variable(const struct wpk_halide_writer *w, const char *name);
-/* A loop of the stage's pure definition, or of its update. */
+/* Write a loop of the stage's pure definition, or of its update. */
 void wpk_halide_put_loop(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
                          bool update, const char *name);
-/* Is the name a reduction axis of the stage, or cut from one? */
+/* True if the name is a reduction axis of the stage, or a loop cut from one. */
 bool wpk_halide_is_reduction_loop(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
                                   const char *name);
 
 void wpk_halide_put_real(struct wpk_halide_writer *w, enum wpk_dtype dtype, double value);
-/* The expression rooted at node `id` of the stage. */
+/* Write the expression rooted at node `id` of the stage. */
 void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schedule's text, both ways. It is what is hashed, stored, sent and edited by hand, so it is
- * strict: what parse accepts, print gives back.
+/* Writing and reading a schedule's text. The text is hashed, stored, sent and edited by hand, so
+ * the parser is strict: print gives back every text that parse accepts.
  *
- * How a directive's words are laid out depends on its kind alone; one table says it for both
+ * The words of a directive depend on its kind alone; one table describes them for both
  * directions. */
 #include "codegen/schedule.h"
 
