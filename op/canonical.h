@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The canonical form of a program: what is left when names and order of writing are taken away.
+/* The canonical form of a program: the same for all names, and for all orders of writing.
  *
- * Stages that no output needs are dropped, and equal ones are one. Operands of commutative nodes,
- * chains of one associative operation as a whole, come in an order that depends on structure alone,
- * literals last; index arithmetic is in normal form. Tensors are t0, t1, ... by first use, with the
- * stages after what they load; the axes of a stage are a0, a1, ...: output axes by place, reduction
- * axes by first use.
+ * Stages that no output needs are dropped, and equal stages are merged. Operands of commutative
+ * nodes are in an order that depends on structure alone, literals last; a chain of one associative
+ * operation is ordered as a whole. Index arithmetic is in normal form. Tensors are t0, t1, ... by
+ * first use, and a stage follows the stages that it loads. The axes of a stage are a0, a1, ...:
+ * output axes by place, then reduction axes by first use.
  *
  * Programs whose canonical forms print the same compute the same, up to the rounding of sums and
- * products in another order. The reverse holds but for what canonical_label.h says. */
+ * products in another order. The reverse holds with the exceptions in canonical_label.h. */
 #ifndef WPK_OP_CANONICAL_H
 #define WPK_OP_CANONICAL_H
 
 #include "common/buf.h"
 #include "op/program.h"
 
-/* Which canonical tensor each of the asker's tensors is. */
+/* The canonical tensor of each tensor of an operator. */
 struct wpk_binding {
     int count; /* inputs, constants, then outputs, each in declared order */
     struct {
@@ -25,32 +25,32 @@ struct wpk_binding {
     } tensor[WPK_TENSORS_MAX];
 };
 
-/* The Binding of openapi.yaml.   errors  WPK_ENOMEM, WPK_ENOSPC */
+/* Write the JSON object `Binding` of openapi.yaml.   errors  WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_binding_print(const struct wpk_binding *binding, struct wpk_buf *out);
 
-/* The same by id: what each part of the program has become in its canonical form; -1: dropped. */
+/* The canonical id of each tensor, stage and axis of a program; -1: dropped. */
 struct wpk_canonical_map {
     int tensor[WPK_TENSORS_MAX];
     int stage[WPK_STAGES_MAX];
     int axis[WPK_STAGES_MAX][WPK_AXES_MAX];
 };
 
-/* The canonical form of a valid program; canonical(canonical(p)) = canonical(p).
+/* Make the canonical form of a valid program; canonical(canonical(p)) = canonical(p).
  *
  *   shape   binding may be NULL
  *   owns    caller calls wpk_program_fini on `out`, which is written on success only
- *   errors  WPK_ENOMEM; WPK_ERANGE a limit; WPK_EINVAL a program without outputs
+ *   errors  WPK_ENOMEM; WPK_ERANGE a limit is reached; WPK_EINVAL a program without outputs
  */
 wpk_err wpk_program_canonical(const struct wpk_program *program, struct wpk_program *out,
                               struct wpk_binding *binding);
 
-/* The same with the map. */
+/* The same, with the map of ids. */
 wpk_err wpk_program_canonical_map(const struct wpk_program *program, struct wpk_program *out,
                                   struct wpk_canonical_map *map);
-/* The same with the binding, and the program as its family would have it: in an order to which
- * extents do not count.
+/* The same, with the binding, and with `family`: the program in an order that does not depend on
+ * extents.
  *   shape  binding and family may be NULL
- *   owns   caller calls wpk_program_fini on both */
+ *   owns   caller calls wpk_program_fini on exact and family */
 wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
                                      struct wpk_binding *binding, struct wpk_program *family);
 

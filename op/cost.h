@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program must cost, whatever computes it. */
+/* The work and memory traffic of a program that no implementation can avoid. */
 #ifndef WPK_OP_COST_H
 #define WPK_OP_COST_H
 
@@ -9,15 +9,15 @@
 struct wpk_cost {
     double flops;      /* add, mul, max, compare each 1; exp and the like 1; loads and indices 0;
                          a reduction counts its combine: 2 per multiply-add */
-    double iterations; /* innermost, of all stages: what computing them one by one takes */
-    double elements;   /* written by the stages: intermediates and outputs */
+    double iterations; /* of the innermost loops, of all stages together */
+    double elements;   /* that stages write: intermediates and outputs */
     double bytes_min;  /* every input, constant and output touched once, without padding */
     double
-        bytes_constants; /* of bytes_min: the constants, which a direct kernel reads as they are */
+        bytes_constants; /* the part of bytes_min that constants are */
     double bytes_intermediate;
 };
 
-/* What a device can do at best; measured, never assumed. */
+/* The measured limits of a device. */
 struct wpk_roofline {
     double flops_per_s; /* of the threads used, in the program's dtype */
     double bytes_per_s;
@@ -25,8 +25,8 @@ struct wpk_roofline {
 
 void wpk_cost(const struct wpk_program *program, struct wpk_cost *out);
 void wpk_stage_cost(const struct wpk_program *program, int stage, struct wpk_cost *out);
-/* Of bytes_min, what one call fetches from memory under `conditions`. Of what would be warm, more
- * than `cache_bytes` comes from memory whole: a call evicts what the next one begins with. */
+/* The part of bytes_min that one call fetches from memory under `conditions`. If its warm part is
+ * larger than `cache_bytes`, all of it counts: a call evicts what the next one reads first. */
 double wpk_cost_memory_bytes(const struct wpk_cost *cost, enum wpk_conditions conditions,
                              double cache_bytes);
 /* max(flops / flops_per_s, memory_bytes / bytes_per_s) in ns */

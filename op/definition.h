@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an operator as a job writes it to a program: the one place where notation, tensor types and
- * shorthands meet. */
+/* From an operator in a job to its program. Only this file combines notation, tensor types and
+ * shorthands. */
 #ifndef WPK_OP_DEFINITION_H
 #define WPK_OP_DEFINITION_H
 
 #include "op/program.h"
 #include "schema/job.h"
 
-/* Expand operator `op` of the job.
+/* Make the program of operator number `op` of the job.
  *
  *   owns    caller calls wpk_program_fini
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_EUNSUPPORTED with field, line and column in
@@ -16,7 +16,7 @@
 WPK_MUST_CHECK wpk_err wpk_job_op_program(const struct wpk_job *job, int op,
                                           struct wpk_program *out, struct wpk_diag *diag);
 
-/* Expand every operator and forget the results: is the job one that can be tuned?
+/* Check that every operator of the job has a program.
  *   errors  as above */
 WPK_MUST_CHECK wpk_err wpk_job_check(const struct wpk_job *job, struct wpk_diag *diag);
 

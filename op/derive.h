@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Derivations: a program to an equivalent program. Algorithms, layouts, packing and the shape that
- * scheduling wants are all rewritings of the IR, so that every one of them is checked by the same
- * property: the derived program's reference equals the original's.
+/* Derivations rewrite a program to an equivalent one. Algorithms, layouts, packing and the form
+ * that scheduling needs are all derivations, so that one test checks them all: the reference values
+ * of the derived program equal those of the original.
  *
- * All rewrite `program` in place and leave it tidy and valid; on failure it may be half changed and
- * is to be thrown away. WPK_EUNSUPPORTED means that the derivation does not apply here, which is an
- * answer, not an error. */
+ * All functions rewrite `program` in place and leave it tidy (rewrite.h) and valid. After a failure
+ * the program may be half changed: the caller frees it. WPK_EUNSUPPORTED: the derivation does not
+ * apply to this program. WPK_ENOSPC, WPK_ENOMEM: a limit is reached, or memory runs out. */
 #ifndef WPK_OP_DERIVE_H
 #define WPK_OP_DERIVE_H
 
@@ -16,9 +16,9 @@
 
 /* ---- algorithms */
 
-/* Minimal filtering F(m, r) along every correlated pair of axes of the contraction: an output axis
- * y and a reduction axis s of extent r > 1 that meet in one index as y + s + constant and nowhere
- * else. One pair gives the 1-D form, two the nested 2-D form, with r of each pair its own.
+/* Apply minimal filtering F(m, r) along every correlated pair of axes of the contraction: an output
+ * axis y and a reduction axis s of extent r > 1 that meet in one index as y + s + constant and
+ * nowhere else. One pair gives the 1-D form, two the nested 2-D form; each pair has its own r.
  *
  *   source  Winograd 1980 through Lavin & Gray 2016; matrices by Toom-Cook at the points
  *           of winograd_points.c
@@ -28,24 +28,24 @@ wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m);
 
 /* The same with an m for each pair, in the order of their output axes.
  *   shape   m [WPK_WINOGRAD_PAIRS_MAX]
- *   errors  WPK_EUNSUPPORTED also: one pair, and numbers that differ */
+ *   errors  WPK_EUNSUPPORTED also where there is one pair and the numbers differ */
 wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, const int64_t *m);
 
 /* Fill the matrices of F(m, r): y = at [m][n] ((g [n][r] w) * (bt [n][n] x)), n = m + r - 1.
  *   errors  WPK_ERANGE n exceeds WPK_WINOGRAD_POINTS_MAX */
 wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, double *bt);
 
-/* Turn a strided window of the contraction into one without stride over the phases of its data,
- * which join one of the reduction axes ("space to depth"): what minimal filtering needs. The data
- * is copied to an extent that holds whole tiles of `tile` outputs, which are counted as m is above.
+/* Turn a strided window of the contraction into a window without stride, as minimal filtering
+ * needs, over the phases of its data, which join one of the reduction axes ("space to depth"). The
+ * data is copied to an extent of whole tiles of `tile` outputs, one number for each pair as for m.
  *   shape   tile [WPK_WINOGRAD_PAIRS_MAX]
  *   errors  WPK_EUNSUPPORTED no strided window, or no axis that phases could join */
 wpk_err wpk_derive_phases(struct wpk_program *program, const int64_t *tile);
 
-/* Gather what the contraction reads of its window operand into a matrix, one row for each output
- * point and one column for each step of the (fused) reduction: the contraction becomes a matrix
- * product.
- *   errors  WPK_EUNSUPPORTED it is one already */
+/* Gather the elements that the contraction reads of its window operand into a matrix, one row for
+ * each output point and one column for each step of the (fused) reduction: the contraction becomes
+ * a matrix product.
+ *   errors  WPK_EUNSUPPORTED it is a matrix product already */
 wpk_err wpk_derive_im2col(struct wpk_program *program);
 
 /* ---- layouts */
@@ -54,51 +54,54 @@ wpk_err wpk_derive_im2col(struct wpk_program *program);
  * dimension d of the result is dimension order[d] of before. */
 wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int rank);
 
-/* Give inputs the zero border that the loads need, where those loads read 0 outside. Dimension
- * `bare` (-1: none) gets no border: its loads keep reading 0 outside, which costs nothing where the
- * axes in its index are unrolled and saves the multiplications by zero. */
+/* Give inputs the zero border that their loads need, where loads read 0 outside. Dimension `bare`
+ * (-1: none) gets no border: its loads keep reading 0 outside. Where the axes in its index are
+ * unrolled this costs nothing, and saves the multiplications by zero. */
 wpk_err wpk_derive_halo(struct wpk_program *program, int bare);
 
-/* Make `tensor`, an input, an intermediate that a first stage copies from a row-major input of the
- * same name, dimension d of which is dimension order[d] of the tensor (NULL: the same order). The
- * copy holds whatever the loads read outside, so that no load needs a bounds check; dimension
- * `bare` (-1: none) is copied without its border, as above. */
+/* Copy the input `tensor` in a first stage to an intermediate, which all loads then read. Dimension
+ * d of the copy is dimension order[d] of the input (NULL: the same order), which is row-major. The
+ * copy includes the elements outside that loads read, so that no load needs a bounds check;
+ * dimension `bare` (-1: none) is copied without a border, as above.
+ *   errors  WPK_EUNSUPPORTED not an input, or its loads read different values outside */
 wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order, int bare);
 
-/* The same at the other end: the output is copied from an intermediate in the program's order. */
+/* Turn the output `tensor` into an intermediate, which a last stage copies to a row-major output of
+ * the same name. Dimension d of the intermediate is dimension order[d] of the output.
+ *   errors  WPK_EUNSUPPORTED not an output */
 wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const int *order);
 
-/* ---- the shape that scheduling wants */
+/* ---- the form that scheduling needs */
 
-/* Cut the reduction of `stage` into `lanes` partial reductions along its axis `axis` (a reduction
- * axis whose extent is a multiple of it), reduced by a second stage: what lets a reduction over the
- * contiguous axis be vectorized. */
+/* Cut the reduction of `stage` into `lanes` partial reductions along its reduction axis `axis`,
+ * whose extent is a multiple of `lanes`. A second stage reduces the partial results. The reduction
+ * over a contiguous axis can then be vectorized. */
 wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes);
 
-/* Cut it into partial reductions over `block` consecutive terms of `axis` each, which divides its
- * extent: every block starts from nothing, so that rounding errors of sums grow with the length of
- * a block and the number of blocks, not with the number of terms. The block is the first axis of
- * the partial results, and the only one that the second stage reduces.
+/* Cut the reduction of `stage` into partial reductions over `block` consecutive terms of `axis`
+ * each, where `block` divides the extent. Rounding errors of the sum then grow with the length and
+ * the number of blocks, not with the number of terms. The block's number is the first axis of the
+ * partial results, and the only axis that the second stage reduces.
  *   shape   name [WPK_NAME_MAX] of the partial results */
 wpk_err wpk_derive_block_reduction(struct wpk_program *program, int stage, int axis, int64_t block,
                                    char *name);
 
-/* Follow a reduction by a pointwise stage that copies it. */
+/* Follow the reduction `stage` by a pointwise stage that copies its result. */
 wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage);
 
 /* How the dimensions of a load's tensor are packed. */
 struct wpk_packing {
-    int tensor;                  /* what is packed */
-    int dim_count;               /* of the packed tensor */
+    int tensor;                  /* the tensor to pack */
+    int dim_count;               /* dimensions of the packed tensor */
     int dim[WPK_RANK_MAX];       /* [dim_count] dimension of the tensor, outermost first */
     int64_t block[WPK_RANK_MAX]; /* [dim_count] > 0: remainder by block, < 0: quotient by -block,
                                      0: the whole dimension */
 };
 
-/* Copy the tensor into packed order before its first use and load the copy in its stead. A packed
- * constant becomes part of the prepare program. Blocks that do not divide are filled with 0.
- *   errors  WPK_EUNSUPPORTED such a block, and a load that reads other than 0 outside; a load that
- *           reads the tensor's border; nothing is changed then
+/* Copy the tensor into packed order before its first use, and load the copy instead. A constant is
+ * packed in the prepare program. A block that does not divide its extent is filled with 0.
+ *   errors  WPK_EUNSUPPORTED a load reads the tensor's border; or a block does not divide and a
+ *           load reads another value than 0 outside. The program is then unchanged.
  *   shape   name [WPK_NAME_MAX] of the packed tensor, or NULL */
 wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing, char *name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of random extents for derive_test.c, in whole form: windows that leave, strides,
- * dilation, batches, channels and extents that are multiples of nothing. */
+/* Programs of random extents for derive_test.c, in whole form: windows that leave their tensor,
+ * strides, dilation, batches, channels, and extents that no block size divides. */
 #ifndef WPK_OP_DERIVE_FIXTURE_H
 #define WPK_OP_DERIVE_FIXTURE_H
 
@@ -19,7 +19,7 @@ enum wpk_fixture_shape {
     WPK_FIXTURE_COUNT
 };
 
-/* Sizes; what they mean to other shapes than a convolution is wpk_fixture_write's business. */
+/* Sizes of a convolution; wpk_fixture_write makes the extents of other operators of them. */
 struct wpk_fixture_conv {
     int64_t n, c, k, h, w, r, s, stride, dilation, pad;
     bool epilogue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts as rewritings: afterwards tensors are dense in their dimensions and nothing downstream
- * knows that there was a layout. */
+/* Layouts as derivations: afterwards tensors are dense in their dimensions, and no later step has
+ * to know about layouts. */
 #include "op/derive.h"
 
 #include "op/rewrite.h"

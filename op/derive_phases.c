@@ -9,8 +9,8 @@
  *     W'[.., s', e] = W[.., g*s' + phase, c | 0]
  *     T[.., y, ..]  = sum(e, s') D'[.., y+s', e] * W'[.., s', e]
  *
- * for every pair of axes that meet like that. Alone it only adds taps of zero; it is what lets
- * minimal filtering be applied to strided windows.
+ * for every pair of axes that meet in this way. By itself the derivation only adds taps of zero,
+ * but minimal filtering can be applied to its result.
  *
  *   source  the polyphase decomposition of multirate filter banks (Vaidyanathan 1990) */
 #include "op/derive.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Derivations that give a program the shape that scheduling wants: copies behind reductions,
+/* Derivations that give a program the form that scheduling needs: copies after reductions,
  * reductions cut in two, gathered and packed operands. */
 #include "op/derive.h"
 

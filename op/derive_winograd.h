@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of derive_winograd.c share: the contraction as the algorithm sees it.
+/* State and functions that the parts of derive_winograd.c share.
  *
  *      derive_winograd_match.c        which axes are correlated
  *      derive_winograd_matrices.c     G, BT and AT, from the points of winograd_points.h
@@ -17,20 +17,20 @@ struct wpk_winograd_pair {
     int reduction_axis;
     int64_t m, r, n; /* outputs of a tile, taps, points: n = m + r - 1 */
     int64_t tiles;
-    int at, g, bt; /* literals */
+    int at, g, bt; /* literal tensors */
 };
 
 struct wpk_winograd {
     struct wpk_program *program;
     int stage;
     struct wpk_stage old;         /* a copy: stages are appended */
-    struct wpk_node data, weight; /* its loads; the weight is a constant where one of them is */
+    struct wpk_node data, weight; /* its loads, as wpk_contraction_operands copies them */
     struct wpk_winograd_pair pair[WPK_WINOGRAD_PAIRS_MAX];
     int pair_count;
     enum wpk_dtype dtype;        /* of the data, V and M */
     enum wpk_dtype weight_dtype; /* of G and U's sums: constants are transformed once, in f64 */
-    bool in_data[WPK_AXES_MAX], in_weight[WPK_AXES_MAX]; /* which axes index them */
-    char stem[WPK_NAME_MAX];                             /* of the names of what is added */
+    bool in_data[WPK_AXES_MAX], in_weight[WPK_AXES_MAX]; /* axes that index data, weight */
+    char stem[WPK_NAME_MAX];                             /* begins the names of added tensors */
 };
 
 /* Find the contraction of w->program and its pairs; false where F(m, r) does not apply. */
@@ -42,7 +42,7 @@ int wpk_winograd_pair_of_reduction(const struct wpk_winograd *w, int axis);
 /* Add the literals of every pair.   errors  WPK_EUNSUPPORTED too many points; WPK_ENOSPC */
 wpk_err wpk_winograd_add_matrices(struct wpk_winograd *w);
 
-/* A tensor to be: its dimensions, which name the axes of the stage that writes it. */
+/* A tensor to be added, with the stage that writes it: dimensions and names of the stage's axes. */
 struct wpk_winograd_draft {
     enum wpk_dtype dtype;
     int rank;
@@ -51,24 +51,25 @@ struct wpk_winograd_draft {
 };
 
 void wpk_winograd_draft_add(struct wpk_winograd_draft *draft, const char *name, int64_t extent);
-/* The points of the first `count` pairs. */
+/* Add a dimension for the points of each of the first `count` pairs. */
 void wpk_winograd_draft_add_points(const struct wpk_winograd *w, struct wpk_winograd_draft *draft,
                                    int count);
-/* An axis of the old stage: its tiles where it is the output axis of a pair. */
+/* Add a dimension for an axis of the old stage: of its tiles where it is a pair's output axis. */
 void wpk_winograd_draft_add_axis(const struct wpk_winograd *w, struct wpk_winograd_draft *draft,
                                  int axis);
-/* Add the tensor and its stage; returns the stage, or -1. */
+/* Add the tensor and its stage; returns the stage's number, or -1. */
 int wpk_winograd_draft_finish(struct wpk_winograd *w, const struct wpk_winograd_draft *draft,
                               const char *suffix);
 
-/* Each adds its stages, one for each pair, and returns the last one's tensor, or -1. U and V have
- * the points first; axis_of says which dimension stands for which of the old stage's axes, or -1.
+/* Add the stages of a transform, one for each pair, and return the last stage's tensor, or -1. The
+ * points are the first dimensions of U and V. axis_of: the dimension of each of the old stage's
+ * axes, or -1.
  *
  *   shape  axis_of [WPK_AXES_MAX]
  */
 int wpk_winograd_transform_weight(struct wpk_winograd *w, int *axis_of); /* U */
 int wpk_winograd_transform_data(struct wpk_winograd *w, int *axis_of);   /* V */
-/* S, from M: the positions in the tile, then M's dimensions behind its points. */
+/* S, from the products M: the positions in the tile, then M's dimensions after its points. */
 int wpk_winograd_transform_products(struct wpk_winograd *w, int products);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking a program apart: some of its stages as a program of their own. */
+/* Extracting some stages of a program as a program of their own. */
 #ifndef WPK_OP_EXTRACT_H
 #define WPK_OP_EXTRACT_H
 
@@ -11,20 +11,20 @@
  *
  *   shape   keep [stage_count]; output [tensor_count]
  *   owns    caller calls wpk_program_fini
- *   errors  WPK_ENOMEM; WPK_ENOSPC a limit, WPK_LOADS_MAX among them
+ *   errors  WPK_ENOMEM; WPK_ENOSPC a limit is reached, e.g. WPK_LOADS_MAX
  */
 wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
                             const bool *output, struct wpk_program *out);
 
-/* Split into what depends on constants only (run once, when a kernel is loaded) and the rest.
- * `prepare` is left empty when no stage depends on constants alone.
+/* Split a program into `prepare`, the stages that depend on constants only, which run once when a
+ * kernel is loaded, and `main_part`, the others. `prepare` may be empty.
  *
  *   errors  as above
  */
 wpk_err wpk_program_split_prepare(const struct wpk_program *program, struct wpk_program *main_part,
                                   struct wpk_program *prepare);
 
-/* Marks the stages that depend on constants and literals only.   shape  out [stage_count] */
+/* Mark the stages that depend on constants and literals only.   shape  out [stage_count] */
 void wpk_program_mark_prepare(const struct wpk_program *program, bool *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program with one thing wrong: what verification must be able to see. */
+/* Programs with one fault in one stage, which verification must detect. */
 #ifndef WPK_OP_FAULT_H
 #define WPK_OP_FAULT_H
 
@@ -17,8 +17,8 @@ enum wpk_fault { WPK_FAULT_LIST(WPK_FAULT_ENUM) WPK_FAULT_COUNT };
 
 const char *wpk_fault_name(enum wpk_fault fault);
 
-/* A copy of `program` with `fault` in one stage, along output axis `axis` if it is a neighbour's
- * value; of the other faults there is one, of axis 0.
+/* Copy `program` with `fault` in one stage. A neighbour's value is that along output axis `axis`;
+ * the other faults exist for axis 0 only.
  *   owns    caller calls wpk_program_fini
  *   errors  WPK_ENOENT the stage cannot have this fault; WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_fault_make(const struct wpk_program *program, int stage, enum wpk_fault fault, int axis,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be known about an index expression: its affine form, its range, its alignment.
+/* The affine form, the range and the alignment of index expressions.
  *
  * Arithmetic saturates at +-INDEX_LIMIT, far beyond any tensor: a hostile `4611686018427387904*y*y`
  * is then merely out of range. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where minus infinity may stand: masks of attention put it into what an exp makes 0 of. */
+/* Finding where values may be infinite: masks of attention are -inf, which an exp turns into 0. */
 #ifndef WPK_OP_INFINITE_H
 #define WPK_OP_INFINITE_H
 
@@ -9,58 +9,57 @@
 extern "C" {
 #endif
 
-/* What a value may be in a kernel, besides a finite number. */
+/* The special values that a value in a kernel may have besides finite numbers. */
 enum wpk_may_be {
     WPK_MAY_BE_MINUS = 1, /* -inf */
     WPK_MAY_BE_PLUS = 2,  /* +inf */
     WPK_MAY_BE_NAN = 4,
-    WPK_MAY_BE_DROPPED = 8, /* NaN in the reference: an exp made 0 of it */
-    WPK_IS_MAXIMUM = 16,    /* of a row: -inf only where all of the row is */
+    WPK_MAY_BE_DROPPED = 8, /* NaN in the reference, where an exp in the kernel gives 0 for NaN */
+    WPK_IS_MAXIMUM = 16,    /* the maximum of a row: -inf only if the whole row is */
     WPK_MAY_BE_INFINITE = WPK_MAY_BE_MINUS | WPK_MAY_BE_PLUS,
     WPK_MAY_BE_SPECIAL = WPK_MAY_BE_INFINITE | WPK_MAY_BE_NAN,
 };
 
-/* = {0}: nowhere.
+/* The values of a program that may be infinite; = {0}: none.
  *
- * Fast arithmetic assumes that there are no infinities and no NaN: where there are, its value is
- * undefined, whatever the machine would have made of them. What is `strict` is built without that
- * assumption: it costs a softmax one instruction for each exp. A sum of exps is not: exp makes 0 of
- * NaN, so that its terms are finite, and a softmax divides 0 by 0 with a strict division. */
+ * Fast arithmetic assumes that no value is infinite or NaN, and its result is undefined for others.
+ * Nodes that are `strict` are built without that assumption, which costs a softmax one instruction
+ * for each exp. A sum of exps is not strict: exp gives 0 for NaN, so that all terms are finite. The
+ * division of a softmax is strict, because it may divide 0 by 0. */
 struct wpk_infinite {
     bool tensor[WPK_TENSORS_MAX]; /* by tensor id: its elements may be infinite */
     unsigned char may_be[WPK_NODES_MAX]; /* by node id: bits of enum wpk_may_be */
-    /* By node id: an operand or the value may be infinite or NaN; but a sum of products hands NaN
-     * on with fused multiply-adds. */
+    /* By node id: an operand or the value may be infinite or NaN. A sum of products is not strict:
+     * fused multiply-adds pass NaN on. */
     bool strict[WPK_NODES_MAX];
     bool reduction[WPK_STAGES_MAX]; /* by stage: its terms may be infinite */
     bool any;                       /* some node or reduction is strict */
-    /* Whole rows may be -inf: no NaN of theirs meets a comparison or a conversion to integers, of
-     * which the results differ from kernel to kernel. */
+    /* Whole rows may be -inf: none of their NaN reaches a comparison or a conversion to an integer,
+     * whose results would differ between kernels. */
     bool rows;
 };
 
-/* The inputs and constants that reach an exp through +, the left side of -, max and select only,
- * infinities that are written down, and what is computed from them. A maximum of a row is taken to
- * be -inf only where all that it is subtracted from is. */
+/* Find the values that may be infinite: inputs and constants that reach an exp only through +, the
+ * left side of -, max and select; infinite literals; and all that is computed from these. The
+ * maximum of a row is taken to be -inf only where the whole row that it is subtracted from is. */
 void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *out);
 
-/* The program as kernels compute it: an exp gives 0 for NaN. Where a softmax divides 0 by 0 it is
- * NaN again.
+/* Make the program as kernels compute it: each exp gives 0 for NaN. A softmax that divides 0 by 0
+ * still gives NaN.
  *   owns    caller calls wpk_program_fini
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_infinite_drop(const struct wpk_program *program, const struct wpk_infinite *infinite,
                           struct wpk_program *out);
 
-/* Is the node an exp of what may be NaN? */
+/* True if the node is an exp whose operand may be NaN. */
 bool wpk_infinite_drops(const struct wpk_program *program, const struct wpk_infinite *infinite,
                         int node);
 
-/* What a reduction by max or min of a floating type starts from: an infinity if its terms may be
- * infinite, else the largest number, because fast arithmetic knows no infinity. */
+/* The value that a reduction by max or min of a floating type starts from: an infinity if its terms
+ * may be infinite, else the largest number, because fast arithmetic assumes no infinity. */
 double wpk_infinite_identity(enum wpk_reduction reduction, enum wpk_dtype dtype, bool infinite);
 
-/* An exp of this, and of less, is 0. An exp that is strict takes the larger of it and its argument,
- * and it instead of NaN. */
+/* A number whose exp is 0. A strict exp takes this number for smaller arguments and for NaN. */
 double wpk_infinite_exp_least(enum wpk_dtype dtype);
 
 #ifdef __cplusplus

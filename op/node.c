@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building nodes: typing, folding, and the normal form of index arithmetic.
  *
- * What is built here is built again, node for node, when its printed form is parsed; so every
- * simplification must be one that its own result does not trigger again. */
+ * Parsing the printed form of a node builds the same node again, so the result of a simplification
+ * must not be simplified any further. */
 #include "op/node.h"
 
 #include <math.h>

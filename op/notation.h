@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text forms of a program.
  *
- * Equations, as users write them; reductions may stand anywhere in an expression and become
- * stages of their own:
+ * Users write equations. A reduction may stand anywhere in an expression, and becomes a stage of
+ * its own:
  *
  *     Y[n,k,y,x] = relu(sum(c,r,s) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s] + B[k])
  *     P[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r,2*x+s | -inf]
  *     S[i,j] = exp(X[i,j] - M[i]) / D[i] where M[i] = max(j) X[i,j]; D[i] = sum(j) exp(X[i,j]-M[i])
  *
- * and the whole form, which loses nothing and is what schedules carry: a declaration a line,
- * then a stage a line, each stage with at most one reduction, outermost:
+ * Schedules contain the whole form, which loses nothing: one declaration a line, then one stage a
+ * line, each stage with at most one reduction, outermost:
  *
  *     input X f32[1,128,28,28] pad 0:0,0:0,1:1,1:1
  *     constant W f32[128,128,3,3]
@@ -41,23 +41,24 @@ struct wpk_declaration {
 wpk_err wpk_notation_parse_type(const char *text, struct wpk_declaration *out,
                                 struct wpk_diag *diag);
 
-/* Parse equations into a program: infers each axis's extent, splits nested reductions into
- * stages, decides accumulators (f32 for f16, bf16 and f32; i32 for i8 and u8; else the type).
+/* Parse equations into a program: infer the extent of each axis, split nested reductions into
+ * stages, and choose accumulators (f32 for f16, bf16 and f32; i32 for i8 and u8; else the type).
  *
  *   shape   declarations [count]; the output is the tensor of the first equation
  *   errors  WPK_EPARSE, WPK_ERANGE with line and column of the text: unknown or unused tensors,
  *           extents that conflict, axes without an extent, wrong rank, nesting deeper than 64;
- *           WPK_ERANGE without a position where the whole is too large; WPK_ENOMEM
+ *           WPK_ERANGE without a position where the program is too large; WPK_ENOMEM
  *   owns    caller calls wpk_program_fini
  */
 wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *declarations, int count,
                            struct wpk_program *out, struct wpk_diag *diag);
 
-/* The user's form of the program's equations (reductions with one pointwise use folded back in,
- * `relu` recognised); for people, not for machines. */
+/* Write the program's equations for people: a reduction with one pointwise use is folded back into
+ * its reader, and `relu` is recognised. */
 wpk_err wpk_notation_print(const struct wpk_program *program, struct wpk_buf *out);
 
-/* The whole form; parse(print(p)) equals p: tested. */
+/* Write the whole form, and read it back; parse(print(p)) equals p.
+ *   owns    caller calls wpk_program_fini on what parse fills */
 wpk_err wpk_program_print(const struct wpk_program *program, struct wpk_buf *out);
 wpk_err wpk_program_parse(const char *text, struct wpk_program *out, struct wpk_diag *diag);
 

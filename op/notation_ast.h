@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parser makes of text before anything is known about tensors: private to notation_*.c.
+/* The syntax tree of a text, in which the types of tensors are not known yet: private to
+ * notation_*.c.
  *
- * Nodes live in one array and name each other by index, so that a syntax tree has no owner but its
- * array. Positions are byte offsets into the text; lines and columns are counted when an error is
- * reported. */
+ * Nodes are in one array, which owns them, and refer to each other by index. Positions are byte
+ * offsets into the text; lines and columns are counted when an error is reported. */
 #ifndef WPK_OP_NOTATION_AST_H
 #define WPK_OP_NOTATION_AST_H
 
@@ -22,7 +22,7 @@ enum wpk_ast_kind {
     WPK_AST_SELECT,
     WPK_AST_CAST,      /* dtype */
     WPK_AST_REDUCTION, /* reduction, axes, accumulator; child 0 is the body */
-    WPK_AST_CALL,      /* relu, gelu and the like: expand when built */
+    WPK_AST_CALL,      /* enum wpk_ast_call: expanded by wpk_ast_build */
 };
 
 enum wpk_ast_call {
@@ -45,7 +45,7 @@ struct wpk_ast_node {
     enum wpk_ast_kind kind;
     int at;               /* byte offset */
     int op;               /* enum wpk_unary, wpk_binary, wpk_reduction or wpk_ast_call */
-    enum wpk_dtype dtype; /* casts; accumulators if `typed` */
+    enum wpk_dtype dtype; /* of a cast; of a reduction's accumulator if `typed` */
     bool typed;
     bool is_integer;
     double value;
@@ -53,8 +53,8 @@ struct wpk_ast_node {
     char name[WPK_NAME_MAX];
     int child[WPK_RANK_MAX + 1];
     int child_count;
-    int outside;                 /* load: node or -1 */
-    struct wpk_ast_axis axis[6]; /* reductions */
+    int outside;                 /* of a load: node or -1 */
+    struct wpk_ast_axis axis[6]; /* of a reduction */
     int axis_count;
 };
 
@@ -74,11 +74,12 @@ struct wpk_ast {
     int node_capacity;
     struct wpk_ast_equation equation[WPK_AST_EQUATIONS_MAX];
     int equation_count;
-    int line_offset; /* lines before `text` in what the user sees */
+    int line_offset; /* lines of the user's text before `text` */
 };
 
-/* Parse equations from text[*at] to its end.
- *   errors  WPK_EPARSE, WPK_ERANGE, WPK_ENOMEM; caller calls wpk_ast_fini in any case */
+/* Parse the equations of `text`.
+ *   owns    caller calls wpk_ast_fini, after a failure too; text and diag are borrowed until then
+ *   errors  WPK_EPARSE, WPK_ERANGE, WPK_ENOMEM */
 wpk_err wpk_ast_parse(const char *text, int line_offset, struct wpk_ast *out,
                       struct wpk_diag *diag);
 void wpk_ast_fini(struct wpk_ast *ast);
@@ -87,14 +88,14 @@ void wpk_ast_fini(struct wpk_ast *ast);
 wpk_err wpk_ast_fail(const struct wpk_ast *ast, int at, wpk_err err, const char *format, ...)
     WPK_PRINTF(4, 5);
 
-/* A reduction's axes are its own, and two reductions side by side may use one name: give the later
- * ones names that occur nowhere else. A reduction inside another one, or an equation's axis, keeps
- * its name: that name is used twice. */
+/* Rename axes of reductions. Two reductions side by side may use one name for their axes: those of
+ * the later one get names that occur nowhere else. An axis of a reduction inside another one that
+ * has its name, or of one that has an equation's axis's name, keeps the name: this is an error. */
 void wpk_ast_part_axes(struct wpk_ast *ast);
 
-/* Add the equations as stages to `program`, whose declared tensors are there already.
- * `closed`: every equation's tensor is declared (the whole form); else the first is the output and
- * the others are intermediates whose types are inferred. */
+/* Add the equations as stages to `program`, which has the declared tensors already. `closed`: every
+ * equation's tensor is declared (the whole form). Otherwise the first equation's tensor is the
+ * output, and the others are intermediates whose types are inferred. */
 wpk_err wpk_ast_build(const struct wpk_ast *ast, bool closed, struct wpk_program *program);
 
 #endif

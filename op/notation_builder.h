@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a syntax tree to a program, the parts its files share: private to notation_scope.c,
- * notation_expr.c and notation_build.c, each of which calls only those before it.
+/* From a syntax tree to a program: state and functions shared by notation_scope.c, notation_expr.c
+ * and notation_build.c, each of which calls only those before it.
  *
- * Errors stick: the first one is reported, everything then returns -1 and unwinds. */
+ * The first error is reported and kept; every function then returns -1 or false. */
 #ifndef WPK_OP_NOTATION_BUILDER_H
 #define WPK_OP_NOTATION_BUILDER_H
 
 #include "op/notation_ast.h"
 
-/* The axes of the stage being built: output axes, then reductions; behind them those of reductions
- * that are further in, or beside it, which only these may name. */
+/* The axes of the stage being built: output axes, then reduction axes. After these come the axes of
+ * other reductions inside or beside it, which only those reductions may name. */
 struct wpk_scope {
     struct wpk_axis axis[WPK_AXES_MAX];
-    int at[WPK_AXES_MAX]; /* where it was named, for errors */
+    int at[WPK_AXES_MAX]; /* byte offset of each name, for errors */
     int count;
-    int bound; /* of the stage itself: the first so many */
+    int bound; /* the first `bound` axes are the stage's own */
 };
 
 struct wpk_builder {
@@ -23,24 +23,25 @@ struct wpk_builder {
     bool closed;
     int state[WPK_AST_EQUATIONS_MAX]; /* 0 not built, 1 being built, 2 built */
     bool used[WPK_TENSORS_MAX];
-    const char *current; /* the equation's tensor, stem of made-up names */
+    const char *current; /* the equation's tensor, with which made-up names begin */
     wpk_err err;
 };
 
-/* `what` is a format with one %s for `name`; always -1. */
+/* Report an error and return -1. `what` is a format with one %s for `name`. */
 int wpk_builder_fail(struct wpk_builder *b, int at, wpk_err err, const char *what,
                      const char *name);
 
 /* ---- notation_scope.c */
 
 int wpk_scope_find(const struct wpk_scope *scope, const char *name); /* -1: none */
-/* An axis of the stage itself, as an expression names it; -1 and an error: none. */
+/* The stage's own axis that an expression names; -1 with an error when there is none. */
 int wpk_builder_axis(struct wpk_builder *b, const struct wpk_scope *scope,
                      const struct wpk_ast_node *name);
 int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name); /* -1: none */
-/* The tensor a load names; the equation that defines it has been built. */
+/* The tensor that a load names, whose equation has been built. */
 int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load);
-/* Fill `scope` with the axes of an equation that writes `tensor` (-1: not declared). */
+/* Fill `scope` with the axes of an equation, inferring their extents. `tensor`: the one that the
+ * equation writes, or -1 when it is not declared. */
 bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, int tensor,
                        struct wpk_scope *scope);
 

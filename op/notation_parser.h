@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser's state and what its files share: private to notation_token.c, notation_call.c and
+/* The parser's state and functions, shared by notation_token.c, notation_parse_expr.c and
  * notation_parse.c.
  *
- * A failure sticks: the first one is reported, readers then return -1 or false and the callers
- * unwind. Those that make a node return its index in the syntax tree. */
+ * The first failure is reported and kept; functions then return -1 or false. Functions that make a
+ * node return its index in the syntax tree. */
 #ifndef WPK_OP_NOTATION_PARSER_H
 #define WPK_OP_NOTATION_PARSER_H
 
@@ -12,16 +12,16 @@
 struct wpk_parser {
     struct wpk_ast *ast;
     const char *text;
-    int at;    /* byte offset of what is read next */
+    int at;    /* the cursor: byte offset of the next token */
     int depth; /* of nesting, at most WPK_AST_DEPTH_MAX */
     wpk_err err;
-    char shown[16]; /* what wpk_parser_next returns */
+    char shown[16]; /* the text that wpk_parser_next returns */
 };
 
-/* Report what is wrong at byte `at`, or at the cursor; always -1. */
+/* Report an error at byte `at`, or at the cursor, and return -1. */
 int wpk_parser_fail_at(struct wpk_parser *p, int at, const char *format, ...) WPK_PRINTF(3, 4);
 int wpk_parser_fail(struct wpk_parser *p, const char *format, ...) WPK_PRINTF(2, 3);
-/* The same for what is too large. */
+/* The same with WPK_ERANGE, for numbers and texts that are too large. */
 int wpk_parser_fail_range(struct wpk_parser *p, int at, const char *format, ...) WPK_PRINTF(3, 4);
 
 /* ---- tokens; blanks and comments before them are skipped */
@@ -29,7 +29,7 @@ int wpk_parser_fail_range(struct wpk_parser *p, int at, const char *format, ...)
 bool wpk_parser_starts_name(char c);
 bool wpk_parser_continues_name(char c);
 void wpk_parser_skip_space(struct wpk_parser *p);
-/* What stands at the cursor, for messages: "')'", "the end". */
+/* The token at the cursor, for messages: "')'", "the end". */
 const char *wpk_parser_next(struct wpk_parser *p);
 bool wpk_parser_peek(struct wpk_parser *p, const char *token);
 bool wpk_parser_accept(struct wpk_parser *p, const char *token);
@@ -43,6 +43,6 @@ int wpk_parser_add_node(struct wpk_parser *p, enum wpk_ast_kind kind, int at);
 int wpk_parser_read_number(struct wpk_parser *p);
 int wpk_parser_read_named(struct wpk_parser *p); /* axis, load, reduction, call */
 int wpk_parser_read_expr(struct wpk_parser *p);
-int wpk_parser_read_term(struct wpk_parser *p); /* one multiplicative term: what reductions take */
+int wpk_parser_read_term(struct wpk_parser *p); /* one multiplicative term, as a reduction takes */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The axes of a stage and how long each is: written, or learnt from a tensor it indexes alone. */
+/* The axes of a stage and their extents: written, or taken from a tensor that an axis indexes
+ * alone. */
 #include "op/notation_builder.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all of the parser reads: blanks, names, numbers; and how it says what is wrong. */
+/* Tokens of the parser (blanks, names, numbers) and its error messages. */
 #include "op/notation_parser.h"
 
 #include <ctype.h>

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensor IR: a program is a DAG of stages over tensors.
  *
- * Everything about an operator is derived from this: nothing downstream knows operators by name.
+ * Spaces, kernels and reference values are derived from the program alone: no later step knows an
+ * operator by name.
  *
- * Tensors, stages and nodes live in flat arrays and name each other by index, so that a program
- * is copied by copying arrays and a node id stays valid while the program grows. Stages stand in
- * topological order. Nodes are immutable and may be shared between expressions of one stage.
+ * Tensors, stages and nodes are in flat arrays and refer to each other by index, so that copying
+ * the arrays copies the program, and a node id stays valid while the program grows. Stages are in
+ * topological order. Nodes are immutable, and expressions of one stage may share them.
  *
  * Invariants, checked by wpk_program_validate:
  *   - a stage's first `rank` axes are its output axes, in the order of its output tensor's
  *     physical dimensions and with their unpadded extents; the reduction axes follow
  *   - each tensor but inputs, constants and literals is written by exactly one stage
  *   - a stage loads only tensors of earlier stages, inputs, constants and literals
- *   - after layouts are applied (derive.h) tensors are dense in these axes: layouts belong to the
- *     boundary, `pad_before/after` say how far outside [0, extent) a tensor is allocated
+ *   - after layouts are applied (derive.h), tensors are dense in these axes; only inputs, constants
+ *     and outputs have layouts. `pad_before/after`: how far outside [0, extent) a tensor reaches
  *   - index expressions are of dtype i64: axes, integer literals, + - * and floor / and % by
  *     positive literals
  *   - types are explicit: both operands of a binary node have one dtype, a pointwise stage's
  *     expression has its output's dtype and a reduction's its accumulator's
  *   - a node's children have smaller ids than the node
- *   - written out, where nothing is shared, all expressions have at most WPK_TREE_MAX nodes */
+ *   - with each shared node counted as often as it is used, all expressions have at most
+ *     WPK_TREE_MAX nodes */
 #ifndef WPK_OP_PROGRAM_H
 #define WPK_OP_PROGRAM_H
 
@@ -34,12 +36,12 @@ extern "C" {
 #define WPK_STAGES_MAX 48
 #define WPK_NODES_MAX 16384
 #define WPK_LITERAL_ELEMENTS_MAX 4096
-#define WPK_TREE_MAX 8192 /* nodes of all stages when written out: each as often as it is read */
-#define WPK_LOADS_MAX 256 /* of one stage, for derivations and what comes behind them */
+#define WPK_TREE_MAX 8192 /* nodes of all stages, shared ones counted as often as they are used */
+#define WPK_LOADS_MAX 256 /* of one stage, in derivations and all later steps */
 
 enum wpk_role {
     WPK_ROLE_INPUT,
-    WPK_ROLE_CONSTANT, /* the same for every call: may be prepared once */
+    WPK_ROLE_CONSTANT, /* the same in every call of a kernel: prepared once */
     WPK_ROLE_INTERMEDIATE,
     WPK_ROLE_OUTPUT,
     WPK_ROLE_LITERAL, /* values are part of the program, e.g. Winograd's matrices */
@@ -51,8 +53,8 @@ struct wpk_tensor {
     enum wpk_dtype dtype;
     int rank;
     int64_t extent[WPK_RANK_MAX];     /* [rank], each >= 1 */
-    int64_t pad_before[WPK_RANK_MAX]; /* [rank] allocated and zero (inputs) below index 0 */
-    int64_t pad_after[WPK_RANK_MAX];  /* [rank] and from index `extent` on */
+    int64_t pad_before[WPK_RANK_MAX]; /* [rank] elements below index 0; zero in inputs */
+    int64_t pad_after[WPK_RANK_MAX];  /* [rank] elements from index `extent` on */
     double *values;                   /* [extent...] row-major; literals only; owned */
 };
 
@@ -117,7 +119,7 @@ struct wpk_node {
     int axis;                /* AXIS: index into the stage's axes */
     int tensor;              /* LOAD */
     int index[WPK_RANK_MAX]; /* LOAD: node id for each dimension of the tensor */
-    int outside;             /* LOAD: literal node read outside the tensor, -1: cannot leave it */
+    int outside;             /* LOAD: literal node, the value outside; -1: never outside */
     double value;            /* LITERAL, floating */
     int64_t integer;         /* LITERAL, integer or bool */
 };
@@ -139,10 +141,10 @@ enum wpk_reduction {
 struct wpk_stage {
     int output;     /* tensor id */
     int rank;       /* output axes */
-    int axis_count; /* output and reduction axes; equal to rank iff reduction is NONE */
+    int axis_count; /* of output and reduction axes; equal to rank iff reduction is NONE */
     struct wpk_axis axes[WPK_AXES_MAX];
     enum wpk_reduction reduction;
-    enum wpk_dtype accumulator; /* reductions only; cast to the output's dtype at the end */
+    enum wpk_dtype accumulator; /* of a reduction; its result is cast to the output's dtype */
     int expr;                   /* node id */
 };
 
@@ -155,62 +157,65 @@ struct wpk_program {
     struct wpk_node *nodes; /* owned; [node_capacity] */
     int node_count;
     int node_capacity;
-    bool full; /* a limit or memory was reached while building: wpk_program_validate fails */
+    bool full; /* building reached a limit or ran out of memory: wpk_program_validate fails */
 };
 
 void wpk_program_fini(struct wpk_program *program);
-/* A deep copy.   errors  WPK_ENOMEM; `out` is then empty */
+/* Make a deep copy.   errors  WPK_ENOMEM; `out` is then empty */
 wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *out);
 
-/* ---- building; all return an id, or -1 when a limit or memory is reached (sticky: validate
- * then fails with WPK_ENOSPC). An operand of -1 gives -1. Literal operands are folded, x+0, x*1 and
- * x-c (to x+-c) simplified, constants of i64 sums and products gathered: a sum's stands last, a
- * product's first. Operands of one operation are cast to one dtype (op/node.h has the rule). */
+/* ---- building
+ *
+ * All functions return an id, or -1 when a limit is reached or memory runs out; `full` is then set,
+ * and wpk_program_validate fails. An operand of -1 gives -1. Literal operands are folded; x+0, x*1
+ * and x-c (to x+-c) are simplified; the constants of an i64 sum are gathered at its end, those of
+ * an i64 product at its beginning. Operands are cast to one dtype, by the rule of op/node.h. */
 
 int wpk_program_add_tensor(struct wpk_program *program, const char *name, enum wpk_role role,
                            enum wpk_dtype dtype, int rank, const int64_t *extent);
-/* Values are copied: [extent...] row-major. */
+/* Add a literal tensor.   shape  values [extent...] row-major, copied */
 int wpk_program_add_literal(struct wpk_program *program, const char *name, enum wpk_dtype dtype,
                             int rank, const int64_t *extent, const double *values);
-/* Appends a stage that writes tensor `output`; output axes get the tensor's extents and the given
- * names (NULL: made up). The caller then adds reduction axes and sets `expr`. */
+/* Append a stage that writes tensor `output`. Its output axes get the tensor's extents, and the
+ * given names (NULL: i0, i1, ...). The caller then adds reduction axes and sets `expr`. */
 int wpk_program_add_stage(struct wpk_program *program, int output, const char *const *axis_names);
+/* Returns the axis's index, or -1: too many axes or too long a name, which does not set `full`. */
 int wpk_stage_add_reduction_axis(struct wpk_stage *stage, const char *name, int64_t extent);
 
 int wpk_node_int(struct wpk_program *program, int64_t value);
 int wpk_node_real(struct wpk_program *program, enum wpk_dtype dtype, double value);
 int wpk_node_axis(struct wpk_program *program, int axis);
-/* outside: node id or -1 */
+/* Add a load.   shape  index [rank of the tensor] node ids; outside: node id or -1 */
 int wpk_node_load(struct wpk_program *program, int tensor, const int *index, int outside);
 int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a);
 int wpk_node_binary(struct wpk_program *program, enum wpk_binary op, int a, int b);
 int wpk_node_select(struct wpk_program *program, int condition, int a, int b);
 int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a);
 
-/* Copy the expression `node` of program `from` into program `to`, with tensors and axes renamed.
+/* Copy the expression `node` of program `from` into program `to`, with tensors and axes replaced.
+ * `from` and `to` may be the same program. Returns the copy's id, or -1 as above.
  *
  *   shape   tensor_map [from->tensor_count] ids in `to`; axis_map [WPK_AXES_MAX] node ids in `to`
- *           (a node, so an axis may become an expression), either may be NULL: unchanged
- *   errors  returns -1 as above; `from` and `to` may be the same program
+ *           (nodes, so that an axis can become an expression); NULL: unchanged
  */
 int wpk_node_copy(struct wpk_program *to, const struct wpk_program *from, int node,
                   const int *tensor_map, const int *axis_map);
 
-/* ---- looking */
+/* ---- reading */
 
 int wpk_program_find_tensor(const struct wpk_program *program, const char *name); /* -1: none */
 int wpk_program_writer(const struct wpk_program *program, int tensor);            /* stage or -1 */
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor);                     /* unpadded */
 
-/* Calls `visit` on each node below and including `node`, children first, each once per path. */
+/* Call `visit` on `node` and all nodes below, children first, a shared node once for each use. */
 typedef void (*wpk_node_visit)(const struct wpk_program *program, int node, void *user);
 void wpk_node_walk(const struct wpk_program *program, int node, bool into_indices,
                    wpk_node_visit visit, void *user);
-/* Loads in `stage`, each distinct node once: fills `loads` up to `max`, returns how many. */
+/* Fill `loads` with the load nodes of the stage, each once; at most `max`. Returns how many. */
 int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
                     int max);
 
-/* Has every stage at most WPK_LOADS_MAX loads? Other programs can be parsed, printed and
+/* True if every stage has at most WPK_LOADS_MAX loads. Other programs can be parsed, printed and
  * interpreted, but derivations, splitting and spaces refuse them. */
 bool wpk_program_loads_fit(const struct wpk_program *program);
 
@@ -219,24 +224,25 @@ struct wpk_affine {
     int64_t coefficient[WPK_AXES_MAX];
     int64_t constant;
 };
-/* False when the index needs / or %. */
+/* Fill `out` with an index's affine form. False when the index has none, because of / or %. */
 bool wpk_index_affine(const struct wpk_program *program, int node, struct wpk_affine *out);
-/* The axis when the index is exactly that axis, else -1. */
+/* The axis that the index consists of; -1 for any other index. */
 int wpk_index_axis(const struct wpk_program *program, int node);
-/* Smallest and largest value over the stage's axes; exact for affine indices, else a bound. */
+/* The smallest and largest value of an index over the stage's axes; bounds where not affine. */
 void wpk_index_range(const struct wpk_program *program, const struct wpk_stage *stage, int node,
                      int64_t *low, int64_t *high);
 /* The same with each axis restricted to [low[axis], low[axis] + extent[axis]). */
 void wpk_index_range_in(const struct wpk_program *program, int node, const int64_t *low,
                         const int64_t *extent, int64_t *out_low, int64_t *out_high);
-/* Least common multiple of the divisors applied to `axis` in all indices of the stage: a split of
- * the axis must be a multiple of it. 1 when there is none. */
+/* The least common multiple of the divisors applied to `axis` in all indices of the stage, of which
+ * a split of the axis must be a multiple; 1 without divisors. */
 int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                            int axis);
-/* True when a load of the stage can leave its tensor (padding counts as inside). */
+/* True if a load of the stage can leave its tensor; padding counts as inside. */
 bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load);
 
-/*   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC a limit was hit */
+/* Check all invariants.
+ *   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC `full` is set */
 wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program means: the interpreter that every kernel is compared with.
+/* The interpreter, which defines what a program means. Every kernel is compared with it.
  *
  * Values are doubles; reductions accumulate in double; intermediates keep double precision except
  * that integer types wrap or saturate as their casts say and f16, bf16 inputs are read exactly. */
@@ -8,38 +8,39 @@
 
 #include "op/program.h"
 
-/* Up to these all points are computed: innermost iterations of all stages, which are seconds, and
- * elements that the stages write, of which each takes 16 bytes. */
+/* Larger programs are computed at some points only. Limits of the innermost iterations of all
+ * stages, which take seconds, and of the elements that the stages write, 16 bytes each. */
 #define WPK_REFERENCE_WHOLE_MAX 1000000000
 #define WPK_REFERENCE_WHOLE_ELEMENTS_MAX ((int64_t)1 << 26)
 
-/* A float is cast to an integer beside a step: rounding errors decide the side. For each integer by
- * which the result may then differ its magnitude is this, far above what others have, and sums and
- * products of integers carry it along; a float that they become has no tolerance to speak of. An
- * integer that is not beside a step is exact. */
+/* Magnitude that marks integers which rounding errors may change. Where a float is cast to an
+ * integer beside a step, rounding errors decide on the side, and the result's magnitude is this,
+ * far above all others, for each integer by which the result may differ. Sums and products of
+ * integers carry the mark along; a float made of a marked integer has no useful tolerance. Integers
+ * without the mark are exact. */
 #define WPK_REFERENCE_STEP 0x1p80
-/* Error of a float that may cross a step, over its magnitude: 8 u of f32. */
+/* Distance, relative to the magnitude, at which a float is beside a step: 8 u of f32. */
 #define WPK_REFERENCE_UNSURE 0x1p-21
 
-/* The arguments of one evaluation: dense row-major, padding not included, in element type double
- * (the interpreter's own; wpk_convert_widen makes them from f32 and the rest). */
+/* The arguments of one evaluation: dense, row-major, without padding, as doubles, which
+ * wpk_convert_widen makes of other types. */
 struct wpk_reference_args {
     const double *tensor[WPK_TENSORS_MAX]; /* by tensor id: inputs and constants; NULL elsewhere */
 };
 
-/* Compute the program's output and, for the tolerance, the same with every term's absolute value:
- * for each point the sum of |terms| that went into it through sums and products.
+/* Compute the program's output and, for the tolerance, its magnitude: the output with the absolute
+ * value of every term, which for each point is the sum of |terms| through sums and products.
  *
  *   shape   value, magnitude: [output extents...] row-major; magnitude may be NULL
- *   owns    caller owns all; intermediates live in memory of the call
+ *   owns    caller owns all arrays; intermediates are freed by the call
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED
  *   speed   at most a few ns per multiply-add: 118 million of them in about a second, one core
  */
 wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_reference_args *args,
                           double *value, double *magnitude, struct wpk_diag *diag);
 
-/* The same at chosen points only, for programs too large to compute whole. Intermediates needed
- * are computed on demand, and again only where the point before needed another part of them.
+/* The same at chosen points only, for programs that are too large to compute whole. Parts of
+ * intermediates are computed on demand, and again only where the previous point needed others.
  *
  *   shape   points [count][output rank] indices; value, magnitude [count]
  */
@@ -48,8 +49,8 @@ wpk_err wpk_reference_run_at(const struct wpk_program *program,
                              int64_t count, double *value, double *magnitude,
                              struct wpk_diag *diag);
 
-/* How many of the points, from the first on, take at most so many iterations together: nobody
- * knows beforehand what a point needs of the intermediates.
+/* Set *out to the number of points, from the first on, that take at most iterations_max iterations
+ * together. The count includes the parts of intermediates that each point needs.
  *   shape   points [count][output rank]; out: 0 to count
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED */
 wpk_err wpk_reference_points_within(const struct wpk_program *program, const int64_t *points,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loads of a tape read: where each lies in memory, and rows of it. */
+/* The loads of a tape: binding each to its tensor in memory, and reading rows of it. */
 #include "op/reference_tape.h"
 
 #include <float.h>

@@ -22,14 +22,14 @@
 
 #define WPK_TAPE_LANES 256 /* lanes of a vector: two rows of doubles fit into half of a 32 KiB L1 */
 
-/* The values of a tensor, or of a box of one, as they lie in memory. */
+/* The values of a tensor, or of a box of it, in memory. */
 struct wpk_region {
     int64_t low[WPK_RANK_MAX];    /* index of the first element held */
     int64_t extent[WPK_RANK_MAX]; /* elements held; 0 somewhere: none */
     int64_t stride[WPK_RANK_MAX]; /* in elements */
     const double *value;
     const double *magnitude; /* NULL: |value| */
-    bool fixed;              /* holds the same in all runs of a tape */
+    bool fixed;              /* has the same values in all runs of a tape */
 };
 
 /* Row-major strides for the extents; returns the elements. */
@@ -56,12 +56,12 @@ struct wpk_tape_instruction {
     int axis;            /* AXIS */
     int load;            /* LOAD: index into `loads` */
     double literal;
-    uint64_t salt;    /* of a function's error, see wpk_lanes_move */
-    uint32_t axes;    /* bit set of the axes it depends on */
-    int level;        /* position of the innermost loop it depends on, -1: none */
+    uint64_t salt;    /* hashed into a function's error, see wpk_lanes_move */
+    uint32_t axes;    /* bit a: the result depends on axis a */
+    int level;        /* position of the innermost loop that it depends on, -1: none */
     bool lanes;       /* depends on the lane axis, or BROADCAST */
     bool wraps;       /* integer result that may leave its type */
-    bool rounds;      /* floating result that may not be of its type */
+    bool rounds;      /* floating result that its type may be unable to represent */
     bool bare;        /* LOAD used only as a factor of the accumulator: no |value| is made */
     double low, high; /* bounds of an integer result, before it wraps */
 };
@@ -98,7 +98,7 @@ struct wpk_tape_load {
     int pack_dim; /* dimension to copy into the last place first, -1: none */
     /* Set for each run: offset = flat_constant + sum(flat term) + slot dimensions. */
     struct wpk_region region;
-    double *packed; /* owned for the time of a run, of a fixed region for the tape's */
+    double *packed; /* owned; freed after a run, or with the tape if the region is fixed */
     struct wpk_region packed_region;
     int64_t flat_constant;
     int flat_count;
@@ -106,11 +106,11 @@ struct wpk_tape_load {
     int64_t lane_stride;
 };
 
-/* What a tape computes with; = {0} is double. */
+/* The arithmetic of a tape; = {0} is that of doubles. */
 struct wpk_tape_arithmetic {
     bool with_magnitude;
-    bool rounds;   /* every result to its declared type, see op/direct.h; no magnitudes then */
-    uint64_t seed; /* rounds: of the functions' errors */
+    bool rounds;   /* each result to its declared type, see op/direct.h; without magnitudes */
+    uint64_t seed; /* of the functions' errors, if `rounds` */
 };
 
 struct wpk_tape {
@@ -123,7 +123,7 @@ struct wpk_tape {
     int lane_axis; /* -1: the stage has no axes */
     int loop_count;
     int loop_axis[WPK_AXES_MAX];               /* outermost first */
-    int output_loops;                          /* the first so many are output axes */
+    int output_loops;                          /* how many loops, the first ones, are output axes */
     struct wpk_tape_instruction *instructions; /* [instruction_count] in the order of creation */
     int instruction_count;
     int instruction_capacity;
@@ -147,7 +147,7 @@ struct wpk_tape {
     struct wpk_region *out;
     double *out_value, *out_magnitude;
     double sum[WPK_TAPE_LANES], sum_magnitude[WPK_TAPE_LANES];
-    /* Of an ordered tape: reference_order.c. */
+    /* The accumulator of an ordered tape: reference_order.c. */
     float sum_f32[WPK_TAPE_LANES]; /* the sums of a row of points, in f32 */
     double total;                  /* lanes along a reduction axis: the point's sum */
     double *terms;                 /* [term_count] of a point, in order; NULL: not needed */
@@ -155,10 +155,10 @@ struct wpk_tape {
     int64_t term_stride[WPK_AXES_MAX]; /* in `terms`, of the reduction axes */
 };
 
-/* What a tape is compiled for. */
+/* The expected use of a tape, for which it is compiled. */
 struct wpk_tape_use {
-    const int64_t *extent;            /* [stage->axis_count] of a box, about */
-    int64_t runs;                     /* boxes, about */
+    const int64_t *extent;            /* [stage->axis_count] of a box, approximately */
+    int64_t runs;                     /* number of boxes, approximately */
     const struct wpk_region *regions; /* [tensor_count] of the first run */
 };
 
@@ -182,17 +182,18 @@ wpk_err wpk_tape_run(struct wpk_tape *tape, const struct wpk_region *regions,
 
 /* ---- the lane axis: reference_axis.c */
 
-/* The axis whose rows are the cheapest; -1 when there are no axes.
+/* Choose the lane axis: the one whose rows cost least; -1 when there are no axes.
  *   shape   loads [node_count], scratch */
 int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage *stage,
                        const struct wpk_tape_use *use, bool ordered, int *loads);
-/* The dimension of a load's tensor worth moving to the last place for lanes along `axis`, or -1. */
+/* The dimension of a load's tensor to move to the last place, so that lanes along `axis` are
+ * contiguous; -1 where this does not pay. */
 int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
                          const struct wpk_tape_use *use, int64_t iterations);
 
 /* ---- loads: reference_load.c */
 
-/* Before a run: where the load finds its tensor.   errors  WPK_ENOMEM */
+/* Bind a load to the regions of the next run.   errors  WPK_ENOMEM */
 wpk_err wpk_tape_bind(struct wpk_tape *tape, struct wpk_tape_load *load,
                       const struct wpk_region *regions);
 /* Fill the slot with what the load reads at the axes' current values. */
@@ -220,15 +221,15 @@ void wpk_lanes_reduce(enum wpk_reduction reduction, int count, struct wpk_lanes 
 
 /* ---- lanes in declared types: reference_round.c. Sums and products only. */
 
-/* Every value to the nearest of the type. */
+/* Round every value to the nearest one of the type. */
 void wpk_lanes_round(enum wpk_dtype dtype, int count, double *value);
-/* x - y * floor(x / y), each operation rounded. */
+/* Set value to x - y * floor(x / y), each operation rounded. */
 void wpk_lanes_modulo(enum wpk_dtype dtype, int count, const double *x, const double *y,
                       double *value);
-/* A number that looks drawn, for each number. */
+/* A hash of a number. */
 uint64_t wpk_lanes_mix(uint64_t number);
-/* Move lane i by -2 to 2 units in the last place, as hash + i * step says. Zeros, infinities and
- * NaN stay, and so does what would change its sign or pass `most`. */
+/* Move lane i by -2 to 2 units in the last place, chosen by hash + i * step. Zeros, infinities and
+ * NaN stay, and so do values that would change their sign or exceed `most`. */
 void wpk_lanes_move(enum wpk_dtype dtype, int count, uint64_t hash, uint64_t step, double most,
                     double *value);
 void wpk_lanes_multiply_add_f32(int count, bool uniform, const double *a, const double *b,
@@ -236,30 +237,31 @@ void wpk_lanes_multiply_add_f32(int count, bool uniform, const double *a, const 
 /* sum[i] = sum[i] + a[i], or *; rounded. */
 void wpk_lanes_join(enum wpk_reduction reduction, enum wpk_dtype dtype, int count, const double *a,
                     double *sum);
-/* The same of one sum with all terms, one after the other. */
+/* Join all terms to one sum, one after the other, and return it. */
 double wpk_lanes_fold(enum wpk_reduction reduction, enum wpk_dtype dtype, int64_t count,
                       const double *terms, double sum);
 
 /* ---- the accumulator of ordered tapes: reference_order.c */
 
-/* Can the stage's terms be kept until all are there? */
+/* True if a point has few enough terms to be kept until all are computed. */
 bool wpk_order_fits(const struct wpk_stage *stage);
 /*   errors  WPK_ENOMEM */
 wpk_err wpk_order_new(struct wpk_tape *tape);
 void wpk_order_begin(struct wpk_tape *tape);
 /* b NULL: no second factor. */
 void wpk_order_add(struct wpk_tape *tape, const double *a, const double *b);
-/* Leave the results in `sum`. */
+/* Write the results to tape->sum. */
 void wpk_order_end(struct wpk_tape *tape);
 
 /* ---- conversion: reference_convert.c */
 
 /* |value| for the tolerance; 0 for infinities, which are exact. */
 double wpk_reference_magnitude(double value);
-/* Into the range of an integer type modulo 2^bits; others unchanged. Exact below 2^53. */
+/* Bring a value into the range of an integer type, modulo 2^bits; values of other types stay. Exact
+ * below 2^53. */
 double wpk_reference_wrap(enum wpk_dtype dtype, double value);
 double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double value);
-/* The magnitude of the cast's result, of the operand's value and magnitude. */
+/* The magnitude of a cast's result, from the operand's value and magnitude. */
 double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double value,
                                     double magnitude);
 

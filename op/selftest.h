@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The self-test of a choice: what an operator gives at some points, computed by the interpreter. */
+/* The self-test of a choice: output values at some points, computed by the interpreter. */
 #ifndef WPK_OP_SELFTEST_H
 #define WPK_OP_SELFTEST_H
 
@@ -7,9 +7,9 @@
 #include "schema/choice.h"
 
 /* Draw the inputs of the seed (schema/draw.h) and compute the first output at a few of its points,
- * the two corners among them. Tensors have the names that recipes and manifests use: the canonical
- * ones. The tolerance lets every algorithm pass, and no wrong loop: a share of the largest sum of
- * |terms|, 0 for integers. Where the interpreter would take too long the test stays empty.
+ * its two corners among them. Tensors have their canonical names, as in recipes and manifests. The
+ * tolerance is a fraction of the largest sum of |terms|, and 0 for integers: every algorithm is
+ * within it, and a wrong loop is not. If the interpreter would take too long, the test is empty.
  *
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED */
 WPK_MUST_CHECK wpk_err wpk_selftest_make(const struct wpk_program *program, uint64_t seed,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators by name: {"type": "conv2d", …} becomes equations, and those become a program.
+/* Operators by name: {"type": "conv2d", …} becomes equations, and these become a program.
  *
- * Nothing downstream knows the names. The fields of each type are in docs/job-file.md and in
- * job.schema.json; unknown and missing ones are failures that name the field. */
+ * No later step knows the names. The fields of each type are in docs/job-file.md and in
+ * job.schema.json; an unknown or missing field is a failure that names the field. */
 #ifndef WPK_OP_SHORTHAND_H
 #define WPK_OP_SHORTHAND_H
 
 #include "op/program.h"
 
-/* Expand a JSON object.
+/* Make the program of a JSON object.
  *
  *   owns    caller calls wpk_program_fini; `out` is empty after a failure
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with field, and line and column in `json`;

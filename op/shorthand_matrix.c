@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices, one or many. */
+/* Matrix products, single or in batches. */
 #include "op/shorthand_read.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reduces along axes and, mostly, divides by the result: softmax, layernorm, reduce. */
+/* Operators that reduce along axes and mostly divide by the result: softmax, layernorm, reduce. */
 #include "op/shorthand_read.h"
 
 #include <inttypes.h>

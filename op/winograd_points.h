@@ -11,10 +11,10 @@ struct wpk_winograd_points {
     double finite[WPK_WINOGRAD_POINTS_MAX]; /* [finite_count] */
 };
 
-/* The points of F(m, r) with m + r - 1 = n; NULL unless 2 <= n <= WPK_WINOGRAD_POINTS_MAX. */
+/* The table's points for n = m + r - 1; NULL unless 2 <= n <= WPK_WINOGRAD_POINTS_MAX. */
 const struct wpk_winograd_points *wpk_winograd_points(int n);
 
-/* wpk_winograd_matrices at points of the caller's choice. */
+/* The same as wpk_winograd_matrices, at points that the caller chooses. */
 void wpk_winograd_matrices_at(const struct wpk_winograd_points *points, int64_t m, int64_t r,
                               double *at, double *g, double *bt);
 
