@@ -4,6 +4,7 @@
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
+#include "coordinator/effects/index_write.h"
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/sign.h"
@@ -105,7 +106,7 @@ void wpk_executor_open_search(struct wpk_executor *p, const struct wpk_effect *e
 struct asks_write {
     struct wpk_effect_write effect;
     struct wpk_search_answer answer; /* owns what was asked, until it is an event's */
-    uint32_t kept_per_problem;       /* artifacts, as it was when this was ordered */
+    uint32_t kept_per_problem;       /* artifacts, as it was when this was made */
 };
 
 /* What history knows already needs no worker. */

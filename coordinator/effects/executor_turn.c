@@ -228,7 +228,7 @@ static void commit_all(struct wpk_executor *p)
     } while (!wpk_batch_is_empty(p->batch));
 }
 
-static void refuse_orders(struct wpk_executor *p)
+static void refuse_writes(struct wpk_executor *p)
 {
     struct wpk_batch refused = p->refused;
     memset(&p->refused, 0, sizeof p->refused);
@@ -237,7 +237,7 @@ static void refuse_orders(struct wpk_executor *p)
 
 wpk_err wpk_executor_commit(struct wpk_executor *p, struct wpk_diag *diag)
 {
-    refuse_orders(p);
+    refuse_writes(p);
     if (p->options.threads > 0) {
         if (!wpk_batch_is_empty(p->batch)) {
             seal(p);

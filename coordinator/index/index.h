@@ -17,7 +17,6 @@
 
 struct wpk_index;
 struct wpk_index_change;
-struct wpk_store_write;
 
 /* A device class, and the environment in which its newest kernel was measured. */
 struct wpk_index_device {
@@ -61,10 +60,6 @@ WPK_MUST_CHECK wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store 
 struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t problem_id);
 void wpk_index_publish(struct wpk_index *index, struct wpk_index_change *change);
 void wpk_index_discard(struct wpk_index_change *change);
-/* A store write (executor.h) that refreshes, then publishes or discards. Add it to a batch after
- * the writes that change the problem. */
-struct wpk_store_write *wpk_index_write_new(struct wpk_index *index, uint64_t problem_id);
-
 /* Get the newest version, which is valid until it is released. */
 const struct wpk_index_version *wpk_index_acquire(struct wpk_index *index);
 void wpk_index_release(struct wpk_index *index, const struct wpk_index_version *version);

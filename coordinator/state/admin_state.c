@@ -57,5 +57,5 @@ void wpk_admin_state_find(const struct wpk_coordinator *c, struct wpk_worker *wo
         entry = of_device;
     }
     worker->admin_state = entry != NULL ? entry->state : WPK_ADMIN_STATE_NONE;
-    worker->order_reason = entry != NULL ? entry->reason : "";
+    worker->admin_reason = entry != NULL ? entry->reason : "";
 }

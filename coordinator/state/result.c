@@ -303,7 +303,7 @@ static void refuse_quarantined(struct wpk_coordinator *c, const struct wpk_worke
 {
     char *text = wpk_effect_memory(c, 1, WPK_REASON_MAX + 64);
     snprintf(text, WPK_REASON_MAX + 64, "this worker is quarantined, its results are refused%s%s",
-             worker->order_reason[0] != '\0' ? ": " : "", worker->order_reason);
+             worker->admin_reason[0] != '\0' ? ": " : "", worker->admin_reason);
     wpk_reply_error(c, WPK_EACCES, text);
 }
 

@@ -26,7 +26,7 @@ struct wpk_worker {
     uint64_t name_hash;
     uint64_t device_hash; /* of its device's instance, or of its name if it has none */
     enum wpk_admin_state admin_state;
-    const char *order_reason;             /* of the admin state; borrowed; "": none */
+    const char *admin_reason;             /* of the admin state; borrowed; "": none */
     uint32_t peer;                        /* its connection; 0: ended */
     uint64_t heard_ns;                    /* when its last message came, or its poll was answered */
     uint64_t gone_ns;                     /* when the connection ended; 0: it has not */

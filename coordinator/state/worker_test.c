@@ -375,7 +375,7 @@ static void orders_survive_a_restart(void **state)
     assert_int_equal(wpk_fixture_poll(s, worker, 1), 0);
     const struct wpk_worker *w = wpk_coordinator_find_worker(s->c, "w");
     assert_int_equal(w->admin_state, WPK_ADMIN_STATE_QUARANTINE);
-    assert_string_equal(w->order_reason, "lies");
+    assert_string_equal(w->admin_reason, "lies");
     wpk_fixture_set_worker(s, "nobody", WPK_ADMIN_STATE_DRAIN, "");
     assert_int_equal(s->status, 404);
     wpk_fixture_free(s);
@@ -388,7 +388,7 @@ static void join_at(struct wpk_fixture *s, const char *name, const char *instanc
     wpk_fixture_hello(s, worker);
 }
 
-/* What is ordered of a device holds for whatever name serves it next. */
+/* The admin state of a device holds for the next worker on it, under any name. */
 static void orders_of_a_device(void **state)
 {
     (void)state;

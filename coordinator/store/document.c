@@ -391,7 +391,7 @@ wpk_err wpk_document_op_names(struct wpk_store *store, const char *id, struct wp
 
 /* ---- workers */
 
-/* What an operator ordered goes before what the worker said. */
+/* An operator's admin state comes before the worker's own. */
 static const char *worker_state(const struct wpk_worker *worker)
 {
     if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
@@ -435,10 +435,10 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
     uint64_t silent_ns =
         !worker->polling && now_ns > worker->heard_ns ? now_ns - worker->heard_ns : 0;
     char outlier[WPK_REASON_MAX];
-    bool ordered = worker->admin_state != WPK_ADMIN_STATE_NONE;
+    bool set = worker->admin_state != WPK_ADMIN_STATE_NONE;
     wpk_outlier_reason(worker, outlier);
-    const char *reason = ordered && worker->order_reason != NULL ? worker->order_reason
-                         : ordered                               ? ""
+    const char *reason = set && worker->admin_reason != NULL ? worker->admin_reason
+                         : set                               ? ""
                          : worker->stuck ? "what it runs takes too long: it is given nothing else"
                                          : outlier;
     wpk_json_begin_object(w, NULL);
