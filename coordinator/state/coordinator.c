@@ -95,9 +95,9 @@ static void free_workers(struct wpk_coordinator *c)
     for (uint32_t i = 0; i < c->worker_class_count; i++) {
         wpk_worker_class_free(c->worker_classes[i]);
     }
-    for (uint32_t i = 0; i < c->classes.capacity; i++) {
-        if (c->classes.slots[i].value != NULL) {
-            wpk_timing_class_free(c->classes.slots[i].value);
+    for (uint32_t i = 0; i < c->timing_classes.capacity; i++) {
+        if (c->timing_classes.slots[i].value != NULL) {
+            wpk_timing_class_free(c->timing_classes.slots[i].value);
         }
     }
     free_values(&c->admin_states);
@@ -121,7 +121,7 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
         &c->searches_by_key,    &c->workers_by_name,
         &c->workers_by_peer,    &c->admin_states,
         &c->workers_by_session, &c->worker_classes_by_key,
-        &c->queues_by_key,      &c->classes,
+        &c->queues_by_key,      &c->timing_classes,
         &c->owners_by_name,     &c->searches_by_problem,
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {

@@ -56,7 +56,7 @@ struct wpk_coordinator {
     uint64_t lease_next;            /* number of the next lease */
     struct wpk_lease *leases_spare; /* owned; free ones */
 
-    struct wpk_table classes;                 /* owned; struct wpk_timing_class by its text */
+    struct wpk_table timing_classes;                /* owned; struct wpk_timing_class by its text */
     struct wpk_worker_class **worker_classes; /* owned; [worker_class_count] */
     uint32_t worker_class_count;
     uint32_t worker_class_capacity;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void wpk_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
+void wpk_timing_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
 {
     size_t at = 0;
     out[0] = '\0';
@@ -23,19 +23,19 @@ void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hel
                            char out[WPK_TIMING_CLASS_TEXT_MAX])
 {
     char providers[WPK_KEY_TEXT_MAX];
-    wpk_class_providers(hello, providers);
+    wpk_timing_class_providers(hello, providers);
     snprintf(out, WPK_TIMING_CLASS_TEXT_MAX, "%s\n%s\n%s", device_class, hello->environment,
              providers);
 }
 
 struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const char *text)
 {
-    struct wpk_timing_class *timing = wpk_table_get_text(&c->classes, text);
+    struct wpk_timing_class *timing = wpk_table_get_text(&c->timing_classes, text);
     if (timing == NULL) {
         timing = calloc(1, sizeof *timing);
         WPK_ASSERT(timing != NULL);
         snprintf(timing->text, sizeof timing->text, "%s", text);
-        wpk_table_put_text(&c->classes, timing->text, timing);
+        wpk_table_put_text(&c->timing_classes, timing->text, timing);
     }
     timing->use_count++;
     return timing;
@@ -44,7 +44,7 @@ struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const c
 void wpk_timing_class_release(struct wpk_coordinator *c, struct wpk_timing_class *timing)
 {
     if (--timing->use_count == 0) {
-        wpk_table_take_text(&c->classes, timing->text);
+        wpk_table_take_text(&c->timing_classes, timing->text);
         wpk_timing_class_free(timing);
     }
 }

@@ -22,7 +22,7 @@ struct wpk_timing_class {
 void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hello,
                            char out[WPK_TIMING_CLASS_TEXT_MAX]);
 /* Print the names of the worker's providers in its order, as in "halide-cpu;onednn". */
-void wpk_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
+void wpk_timing_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
 
 /* The timing class with this text, made if need be. Its use count grows by one. */
 struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const char *text);

@@ -196,7 +196,7 @@ static void a_connection_of_many(void **state)
     wpk_fixture_lose(s, 0);
     assert_int_equal(s->c->worker_count, 0);
     assert_int_equal(s->c->workers_by_peer.count, 0);
-    assert_int_equal(s->c->classes.count, 0);
+    assert_int_equal(s->c->timing_classes.count, 0);
     wpk_fixture_free(s);
 }
 
