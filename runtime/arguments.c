@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the user's tensors to what generated code is called with. */
+/* Turns the user's tensors into the arguments of generated code. */
 #include "runtime/kernel.h"
 
 #include <string.h>

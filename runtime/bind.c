@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose names the arguments have: the manifest's or recipe's at first, the asker's after a choice
- * was bound. */
+/* Arguments have the manifest's or recipe's names when a kernel is loaded, and the choice's names
+ * after a choice was bound. */
 #include "runtime/kernel.h"
 
 #include <string.h>

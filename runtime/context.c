@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host side of runtime/abi.h.
  *
- * Generated code neither looks for NULL after an allocation nor at the result of a parallel loop
- * (it is compiled without asserts). It also holds nothing that would need to be released. So a
- * failed allocation jumps out of it: on the caller's thread out of the whole call, inside a loop
- * out of that thread's part of the loop, after which the caller jumps. */
+ * Generated code is compiled without asserts: it checks neither an allocation for NULL nor the
+ * result of a parallel loop. It also holds nothing that would need to be released. So a failed
+ * allocation jumps out of generated code. On the caller's thread the jump leaves the whole call. In
+ * a loop it leaves the thread's part of the loop; the caller then leaves the call. */
 #include "runtime/context.h"
 
 #include "runtime/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call of generated code runs in: scratch, threads, and the way out when memory is gone. */
+/* What a call of generated code needs: scratch, threads, and an exit when memory is short. */
 #ifndef WPK_RUNTIME_CONTEXT_H
 #define WPK_RUNTIME_CONTEXT_H
 
@@ -10,23 +10,25 @@
 /* The table that kernels are bound to; its `user` is the context. */
 const struct wpk_abi_host *wpk_context_host(void);
 
-/* Call `function` with so many threads as the context may have, `threads` if it may choose.
+/* Call `function` with the number of threads that the context's options name. Where they name 0,
+ * the number is the larger of `threads` and that of earlier calls.
  *
  *   errors  WPK_ENOMEM scratch or threads; WPK_ESYSTEM a thread could not be started;
- *           WPK_EINVAL the kernel complained
+ *           WPK_EINVAL the kernel returned an error
  */
 WPK_MUST_CHECK wpk_err wpk_context_call(struct wpk_context *context, int threads,
                                         wpk_abi_function function,
                                         struct wpk_abi_buffer *const *arguments, size_t count);
 
-/* Let the vendor's library compute. Its threads are its own.
+/* Let the vendor's library compute, on the library's own threads.
  *
  *   shape   data: see wpk_vendor_call_run
- *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED the library complained */
+ *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED the library returned an error */
 WPK_MUST_CHECK wpk_err wpk_context_call_vendor(struct wpk_context *context,
                                                struct wpk_vendor *vendor, void *const *data);
 
-/* Bound the scratch of each thread: for hosts and tests that want to see it refused. */
+/* Bound the scratch of each thread, for hosts and tests that need an allocation to fail.
+ *   unit    size_max: bytes; 0: no bound */
 void wpk_context_limit_scratch(struct wpk_context *context, size_t size_max);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading: nothing of the object runs before its seal was checked, and who vouches for it. */
+/* Loads kernels. Code of the object runs only after its seal, hash and signature were checked. */
 #include "runtime/kernel.h"
 
 #include "common/crypto.h"

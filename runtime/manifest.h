@@ -10,10 +10,10 @@
  *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 1\n...",
  *      "versions":{"wpk":"0.1.0","codegen":"halide-21.0.0"}}
  *
- * Types are logical, layouts say how the kernel wants the tensor. Constants come from the user
- * dense and row-major whatever their layout: libwpk packs them. Prepared tensors are made by the
- * prepare program from constants. `main` and `prepare` list the arguments of the two functions in
- * the order of the call: what is read first, what is written last. */
+ * Types are logical; a layout says how the kernel wants the tensor to lie. The user gives constants
+ * dense and row-major whatever their layout: libwpk packs them. The prepare program makes prepared
+ * tensors from constants. `main` and `prepare` list the arguments of the two functions in the order
+ * of the call: tensors that are read come first, tensors that are written last. */
 #ifndef WPK_RUNTIME_MANIFEST_H
 #define WPK_RUNTIME_MANIFEST_H
 
@@ -25,15 +25,15 @@
 
 #define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
 
-/* `= {0}` is valid to fini, not to encode. The lists have WPK_ABI_ARGUMENTS_MAX places, and no
- * name stands twice in the four lists of tensors. Strings are owned. */
+/* `= {0}` is valid to fini, not to encode. A name occurs once in the four lists of tensors. Strings
+ * are owned. */
 struct wpk_manifest {
     char *op;             /* whole form of the original program */
-    char fingerprint[65]; /* of it, in hexadecimal */
-    enum wpk_isa isa;     /* and the two below: what the machine must have */
-    bool bf16;
+    char fingerprint[65]; /* of `op`, in hexadecimal */
+    enum wpk_isa isa;     /* the machine must have this instruction set */
+    bool bf16;            /* and these two extensions, if true */
     bool vnni;
-    int threads; /* >= 1: what the schedule was made for */
+    int threads; /* >= 1: that the schedule was made for */
     struct wpk_named_tensor inputs[WPK_ABI_ARGUMENTS_MAX];
     int input_count;
     struct wpk_named_tensor constants[WPK_ABI_ARGUMENTS_MAX];
@@ -48,26 +48,27 @@ struct wpk_manifest {
     int prepare_count; /* 0: there is no prepare program */
     char *algorithm;
     char *candidate; /* genes as text */
-    char *schedule;  /* directive text: the kernel can be rebuilt from it */
+    char *schedule;  /* directives as text; the kernel can be rebuilt from them */
     char version_wpk[32];
     char version_codegen[64]; /* "halide-21.0.0" */
 };
 
 void wpk_manifest_fini(struct wpk_manifest *manifest);
 
-/*   owns    caller frees *text
+/* Write the manifest as JSON.
+ *   owns    caller frees *text
  *   errors  WPK_ENOMEM; WPK_ENOSPC longer than WPK_MANIFEST_SIZE_MAX */
 WPK_MUST_CHECK wpk_err wpk_manifest_encode(const struct wpk_manifest *manifest, char **text);
 
-/* Strict: every field is there and no other, names are known and unique, prepared tensors appear
- * exactly when there is a prepare program.
+/* Read a manifest strictly: every field is there and no other, names are known and unique, and
+ * prepared tensors appear exactly when there is a prepare program.
  *   owns    caller calls wpk_manifest_fini
- *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another ABI;
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE: `diag` names the field; WPK_EMISMATCH another ABI;
  *           WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_manifest_decode(const char *text, size_t size, struct wpk_manifest *out,
                                            struct wpk_diag *diag);
 
-/* The tensor of that name in the four lists; NULL when there is none. */
+/* The tensor called `name` in the four lists; NULL if there is none. */
 const struct wpk_named_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,
                                                     const char *name);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a recipe to a primitive of oneDNN's.
+/* Makes a primitive of oneDNN from a recipe.
  *
- * The library plans for the number of threads that the calling thread would use, so that number is
- * the recipe's user's while it plans and while it computes, and the host's again afterwards. */
+ * The library plans for the number of threads that the calling thread would use. So that number is
+ * set from the options while the library plans and computes, and set back afterwards. */
 #include "runtime/onednn_plan.h"
 
 #include "runtime/memory.h"

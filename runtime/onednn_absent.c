@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for onednn.c where the headers were not there when wpk was built. */
+/* Takes the place of onednn.c in builds without oneDNN's headers. */
 #include "runtime/vendor.h"
 
 wpk_err wpk_vendor_open(const struct wpk_recipe *recipe, const struct wpk_vendor_options *options,

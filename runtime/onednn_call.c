@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with a primitive: constants are packed once, and each call has memory of its own.
+/* Runs a primitive: constants are packed once, and each call has memory of its own.
  *
  *      input ──conversion?──▶ src ┐
  *                     constants ──┼──▶ primitive ──▶ dst ──conversion?──▶ output

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's descriptors of memory, and ours.
+/* Converts between the library's memory descriptors and our layouts.
  *
- * The library makes a blocked descriptor from a tag only, and tags are named: of those we know the
- * ones with the channels in blocks, which is what its convolutions take. */
+ * The library makes a blocked descriptor from a tag only. The table below has the tags whose
+ * channels are in blocks, as the library's convolutions take them. */
 #include "runtime/onednn_plan.h"
 
 #include <string.h>

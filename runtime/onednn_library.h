@@ -7,7 +7,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-/* Every function used, without the prefix of all. */
+/* Every function used, without the prefix dnnl_. */
 #define WPK_ONEDNN_LIBRARY_LIST(X)                                                                 \
     X(version)                                                                                     \
     X(engine_create)                                                                               \
@@ -47,25 +47,25 @@
     X(primitive_execute)
 
 struct wpk_onednn_library {
-    void *handle; /* never closed: the library's threads may still be inside it */
+    void *handle; /* never closed: the library's threads may still run its code */
 #define WPK_ONEDNN_LIBRARY_FIELD(name) __typeof__(dnnl_##name) *name;
     WPK_ONEDNN_LIBRARY_LIST(WPK_ONEDNN_LIBRARY_FIELD)
 #undef WPK_ONEDNN_LIBRARY_FIELD
-    void (*set_threads)(int); /* OpenMP's, of the calling thread; NULL in builds without */
+    void (*set_threads)(int); /* OpenMP's, for the calling thread; NULL: a build without OpenMP */
     int (*get_threads)(void);
 };
 
-/* Load the library of the built-in name, from `directory` or, where that is NULL, from the path of
- * whoever loads libwpk and of the system.
+/* Load libdnnl.so.3 from `directory`; if that is NULL, from where dlopen finds it.
  *   errors  WPK_ENOENT cannot be loaded; WPK_EMISMATCH not version 3; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_onednn_library_open(struct wpk_onednn_library *library,
                                                const char *directory, struct wpk_diag *diag);
 
-/* Let what the calling thread runs next use so many threads; returns how many it would have used.
- * Builds without OpenMP take theirs from the process's CPUs. */
+/* Set how many threads the library uses for the next calls of this thread; return the number
+ * before. A build without OpenMP takes its number from the process's CPUs: then nothing is set and
+ * `threads` is returned. */
 int wpk_onednn_library_limit(const struct wpk_onednn_library *library, int threads);
 
-/* What the library says, in our codes: WPK_OK, WPK_ENOMEM, else WPK_EUNSUPPORTED. */
+/* The library's status as one of our codes: WPK_OK, WPK_ENOMEM, else WPK_EUNSUPPORTED. */
 wpk_err wpk_onednn_translate(dnnl_status_t status);
 
 #endif

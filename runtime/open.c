@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A choice is read and checked, and its chain walked from the best entry on: what cannot be used
- * here leaves a line that says why, and the next one is tried.
+/* Reads and checks a choice, and tries its entries from the best one on. Each entry that cannot be
+ * used here adds a line with the reason.
  *
- * The self-test prepares a kernel with constants of its own, so it is computed by a kernel that is
- * opened for it alone. */
+ * The self-test prepares a kernel with constants of its own, so it runs on a kernel that is opened
+ * for the test alone. */
 #include "common/fs.h"
 #include "runtime/kernel.h"
 #include "runtime/trust.h"

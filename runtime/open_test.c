@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choices: which entry is taken, why the others are not, and whose names the arguments have.
+/* Choices: which entry is taken, why the others are not, and which names the arguments have.
  *
  * The kernels of the fixture compute Y[i,j] = X[i,j] * 2 * W[j] + S[j]. */
 #include "common/crypto.h"

@@ -5,8 +5,9 @@
  *                               └──────────┬──────────┘
  *                                      fixed slots of main
  *
- * Both kinds lie in one block, so that the largest of them get huge pages. Constants that only the
- * prepare program reads are in it too: they are small beside what they become. */
+ * Constants and prepared tensors lie in one block, so that the largest of them get huge pages. The
+ * block also holds constants that only the prepare program reads: they are smaller than the tensors
+ * that are made from them. */
 #include "runtime/context.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"

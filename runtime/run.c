@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call: match the user's tensors, point copies of the prebuilt buffers at them, go. */
+/* One call: match the user's tensors, point copies of the prebuilt buffers at them, run. */
 #include "runtime/context.h"
 #include "runtime/kernel.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is linked into every kernel's shared object beside the generated code.
+/* The stub, which is linked into every kernel's shared object beside the generated code.
  *
- * Generated code calls a few hooks of its generator's runtime. They are defined here and pass on
- * to the table that the loader binds, so that a kernel needs nothing but libc and libm and never
- * meets another copy of that runtime in its process. Without asserts and bounds queries the hooks
- * below are all there are; code that wants another one does not link, which is a build error.
+ * Generated code calls a few hooks of its generator's runtime. The stub defines them: each hook
+ * calls the table that the loader binds. So a kernel needs nothing but libc and libm, and shares no
+ * symbol with another copy of that runtime in its process. Code without asserts and bounds queries
+ * calls the hooks below only. Code that calls another hook does not link, which is a build error.
  *
  * runtime/link.h says how a kernel is linked. The generator is asked for no_runtime, no_asserts,
  * no_bounds_query and user_context; its wrappers with the suffix _argv take an array of pointers:

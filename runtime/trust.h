@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who vouches for a kernel's file: the manifest and the signature that lie beside it. */
+/* Checks that a kernel's file is the one that wpkd recorded: its manifest and signature lie beside
+ * it. */
 #ifndef WPK_RUNTIME_TRUST_H
 #define WPK_RUNTIME_TRUST_H
 
 #include "common/buf.h"
 #include "schema/kernel_manifest.h"
 
-#define WPK_TRUST_MANIFEST ".manifest" /* behind the object's path */
+#define WPK_TRUST_MANIFEST ".manifest" /* suffix of the object's path */
 #define WPK_TRUST_SIGNATURE ".sig"     /* 128 hexadecimal digits and a newline */
 
-/* Is `object`, read from `path`, what its manifest names, and the manifest signed by the owner of
- * `public_key`? Without a key, which may be NULL, nothing has to lie beside the object; a manifest
- * that does must name it.
+/* Check that the manifest beside `path` names `object`, which was read from `path`, and that the
+ * manifest is signed with `public_key`. If the key is NULL, the signature is not checked and the
+ * manifest may be missing.
  *
- *   shape   manifest: filled when *found
+ *   shape   manifest: filled if *found
  *   errors  WPK_ECORRUPT, WPK_EACCES, WPK_EINVAL: see wpk_kernel_open_with; WPK_EMISMATCH a
  *           manifest of a later version; WPK_ENOMEM, WPK_EIO */
 WPK_MUST_CHECK wpk_err wpk_trust_check(const char *path, const char *public_key,
@@ -21,16 +22,18 @@ WPK_MUST_CHECK wpk_err wpk_trust_check(const char *path, const char *public_key,
                                        struct wpk_kernel_manifest *manifest, bool *found,
                                        struct wpk_diag *diag);
 
-/* Is `text` signed by the owner of `public_key`? The signature is in PATH.sig.
+/* Check the signature of `text` in PATH.sig against `public_key`.
  *
- *   shape   what: behind PATH, the name of what was signed
- *   errors  WPK_EACCES it is not; WPK_EINVAL no public key; WPK_ENOMEM, WPK_EIO */
+ *   shape   what: suffix of PATH that names the signed file in `diag`
+ *   errors  WPK_EACCES missing or wrong signature; WPK_EINVAL `public_key` is malformed;
+ *           WPK_ENOMEM, WPK_EIO */
 WPK_MUST_CHECK wpk_err wpk_trust_signed(const char *path, const char *what, const char *public_key,
                                         const struct wpk_buf *text, struct wpk_diag *diag);
 
-/* Put these bytes where nobody can change them, and where dlopen finds them.
+/* Copy the object into memory that cannot be changed, under a path for dlopen.
  *
- *   shape   *fd, path [WPK_TRUST_PATH_MAX]: good until *fd is closed, not before dlclose
+ *   shape   path [WPK_TRUST_PATH_MAX]: valid until *fd is closed
+ *   owns    caller closes *fd, after dlclose
  *   errors  WPK_ESYSTEM, WPK_ENOMEM */
 #define WPK_TRUST_PATH_MAX 32
 WPK_MUST_CHECK wpk_err wpk_trust_freeze(const struct wpk_buf *object, int *fd, char *path,

@@ -9,9 +9,9 @@
  *
  * A prepared kernel is immutable and may be shared between threads; a context serves one call at
  * a time. Constants are given dense and row-major as the operator declares them. Inputs and
- * outputs lie in the layout that wpk_kernel_input/output tell: with layouts "fixed" that is
- * row-major too; wpk_tensor_pack and wpk_tensor_unpack convert. Padding elements of inputs must
- * be zero and stay the caller's: kernels read but never write padding. */
+ * outputs lie in the layout that wpk_kernel_input and wpk_kernel_output tell; with layouts "fixed"
+ * this layout is row-major. wpk_tensor_pack and wpk_tensor_unpack convert. The caller zeroes the
+ * padding elements of inputs: kernels read padding and never write it. */
 #ifndef WPK_RUNTIME_WPK_H
 #define WPK_RUNTIME_WPK_H
 
@@ -34,91 +34,90 @@ struct wpk_context;
 
 /* What a kernel says of one argument. */
 struct wpk_argument {
-    const char *name; /* the user's; opened without a choice, the canonical one */
+    const char *name; /* the user's; of a kernel opened without a choice, the canonical one */
     struct wpk_tensor_type type;
 };
 
 /* Data for one argument. */
 struct wpk_tensor_data {
     const char *name; /* as wpk_kernel_input/output/constant tell it; tensors have no order */
-    void *data;       /* aligned to 64 bytes is fastest; any alignment of the element works */
+    void *data;       /* aligned to the element's size at least; to 64 bytes is fastest */
     size_t size;      /* bytes at `data`: must equal the argument's */
 };
 
 struct wpk_context_options {
-    int threads; /* 0: as many as the kernel wants when it runs; a vendor's library always takes
+    int threads; /* 0: at least as many as the kernel was made for. A vendor's library always uses
                     the choice's number, and places its threads itself */
-    /* [threads] to pin to; cpus[0] is the caller's, who pins itself. NULL: the threads beside the
-     * caller are pinned to distinct CPUs of its mask, and keep off the one it runs on. */
+    /* [threads]: CPUs to pin threads to; cpus[0] is the caller's, who pins itself. NULL: the other
+     * threads are pinned to distinct CPUs of the caller's mask, without the caller's own. */
     const int *cpus;
 };
 
 struct wpk_open_options {
-    const struct wpk_device *device; /* NULL: the machine this runs on */
-    /* 64 hexadecimal digits: of the one wpkd whose kernels are run, as `wpkctl get --public-key`
-     * prints it. NULL: whoever can write the file is trusted. */
+    const struct wpk_device *device; /* NULL: the machine that this process runs on */
+    /* 64 hexadecimal digits: the key of the wpkd whose kernels may run, as `wpkctl get
+     * --public-key` prints it. NULL: everyone who can write the file is trusted. */
     const char *public_key;
-    bool any_model; /* signed kernels: on a device of another class too, if it has what they need */
-    /* wpk_open alone: */
-    const char *library_dir; /* where vendors' libraries lie; NULL: the system's path */
-    bool self_test;          /* compute the choice's self-test before anything is taken */
+    bool any_model; /* signed kernels may run on any device class that has what they need */
+    /* for wpk_open alone: */
+    const char *library_dir; /* directory of vendors' libraries; NULL: the system's path */
+    bool self_test;          /* take an entry only after it has passed the choice's self-test */
 };
 
 /* Which entry of a choice a kernel is. */
 struct wpk_choice_taken {
-    int index;          /* in the choice's chain, from 0; -1: it was not opened by a choice */
-    const char *kind;   /* "kernel", "vendor" or "plain"; "" */
-    const char *reason; /* why those before it were not taken, a line each; "" */
+    int index;          /* in the choice's chain, from 0; -1: opened without a choice */
+    const char *kind;   /* "kernel", "vendor" or "plain"; "" without a choice */
+    const char *reason; /* why the entries before this one were not taken, a line each; "" */
 };
 
-/* Open what a choice (c6.so.choice, as `wpkctl get` writes it) says is to be run here: the first
- * entry of its chain that fits this device, is what the choice names by its hash, finds its library
- * in the version it was measured with and, if asked for, passes the self-test. Arguments then have
- * the asker's names. With a public key PATH.sig must be the key's signature of the choice, which
- * vouches for the files it names.
+/* Open the first entry of a choice (c6.so.choice, as `wpkctl get` writes it) that works here. Such
+ * an entry fits this device, its file has the hash that the choice names, its library has the
+ * version that was measured and, if the options ask for it, it passes the self-test. Arguments have
+ * the names of the choice. With a public key PATH.sig must be the key's signature of the choice,
+ * whose hashes then stand for signatures of the files.
  *
  *   shape   options: NULL for none
  *   owns    as wpk_kernel_open_with
- *   errors  WPK_EEXHAUSTED no entry could be taken: the diag says why
- *           WPK_ENOENT     no such choice
- *           WPK_ECORRUPT   it is no choice; WPK_EMISMATCH one of another version
- *           WPK_EACCES     not signed by that key, or changed since
- *           WPK_EUNSUPPORTED a self-test is asked for, and the choice has none
- *           WPK_ENOMEM
- */
+ *   errors  WPK_EEXHAUSTED no entry could be taken: `diag` says why
+ *           WPK_ENOENT     no such choice; WPK_ENOMEM
+ *           WPK_ECORRUPT   the file is not a choice; WPK_EMISMATCH a choice of another version
+ *           WPK_EACCES     the choice is not signed by that key, or was changed since
+ *           WPK_EUNSUPPORTED the options ask for a self-test, and the choice has none
+ *           WPK_EINVAL     the public key is malformed */
 WPK_API wpk_err wpk_open(const char *path, const struct wpk_open_options *options,
                          struct wpk_kernel **out, struct wpk_diag *diag);
-/* Lives as long as the kernel. */
+/* The entry that was taken; its texts live as long as the kernel. */
 WPK_API struct wpk_choice_taken wpk_kernel_choice(const struct wpk_kernel *kernel);
 
 /* Load a kernel's shared object and check that it fits: ABI version, the device's instruction
  * set, integrity of the file.
  *
- * `wpkctl get` writes two files beside it, PATH.manifest and PATH.sig: what wpkd recorded of this
- * very object, and its signature. If PATH.manifest is there, the object must be the one it names.
- * With a public key both must be there, the signature must be the key's, and the device of the
- * class that the kernel was measured on; and what is then run are the bytes that were checked,
- * whatever happens to the file meanwhile.
+ * `wpkctl get` writes two files beside it: PATH.manifest is what wpkd recorded of this object,
+ * PATH.sig the signature of the manifest. If PATH.manifest is there, it must name the object. With
+ * a public key both files must be there, the signature must be the key's, and the device must be of
+ * the class that the kernel was measured on. The bytes that run are then those that were checked,
+ * even if the file changes meanwhile.
  *
  *   shape   options: NULL for none
  *   owns    caller calls wpk_kernel_close, after every context's last run; options are not kept
  *   errors  WPK_ENOENT     no such file
- *           WPK_ECORRUPT   no kernel, damaged, or not the object that its manifest names
- *           WPK_EMISMATCH  another ABI, or a device that it is not for
+ *           WPK_ECORRUPT   not a kernel, damaged, or not the object that its manifest names
+ *           WPK_EMISMATCH  another ABI, or the kernel does not fit the device
  *           WPK_EACCES     not signed by that key, or a signed file was changed
- *           WPK_EINVAL     the public key is none
+ *           WPK_EINVAL     the public key is malformed
  *           WPK_ENOMEM
  */
 WPK_API wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
                                      struct wpk_kernel **out, struct wpk_diag *diag);
-/* The same with a device as the only option, which may be NULL. */
+/* wpk_kernel_open_with with one option, the device, which may be NULL. */
 WPK_API wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device,
                                 struct wpk_kernel **out, struct wpk_diag *diag);
 WPK_API void wpk_kernel_close(struct wpk_kernel *kernel);
 
 /* Run the kernel's prepare program on the constants (packing, transforms) and keep the result.
- * Constants are copied as needed: the caller's memory may go afterwards. A kernel without any may
- * have something to prepare all the same: call it with a count of 0.
+ * Constants are copied as needed: the caller may free them afterwards. A kernel without constants
+ * may also have something to prepare; call this function with a count of 0.
  *
  *   errors  WPK_EINVAL missing, unknown or wrongly sized constant; WPK_ENOMEM
  */
@@ -130,10 +129,11 @@ WPK_API wpk_err wpk_context_new(const struct wpk_context_options *options,
                                 struct wpk_context **out);
 WPK_API void wpk_context_free(struct wpk_context *context);
 
-/* Run once. Costs less than a microsecond over the bare function. Scratch memory is reserved and
- * touched on a context's first run of a kernel.
+/* Run the kernel once. A call costs less than a microsecond more than the bare function. The first
+ * run of a kernel in a context reserves and touches scratch memory.
  *
- *   errors  WPK_EINVAL wrong count, name or size; not prepared; WPK_ENOMEM scratch
+ *   errors  WPK_EINVAL wrong count, name, size or alignment, or not prepared; WPK_ENOMEM;
+ *           WPK_ESYSTEM a thread could not be started; WPK_EUNSUPPORTED the vendor's library
  */
 WPK_API wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *context,
                                const struct wpk_tensor_data *inputs, size_t input_count,
@@ -142,12 +142,12 @@ WPK_API wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_conte
 WPK_API size_t wpk_kernel_input_count(const struct wpk_kernel *kernel);
 WPK_API size_t wpk_kernel_output_count(const struct wpk_kernel *kernel);
 WPK_API size_t wpk_kernel_constant_count(const struct wpk_kernel *kernel);
-/* index below the count; the result lives as long as the kernel */
+/* One argument; `index` is below the count. The result lives as long as the kernel. */
 WPK_API const struct wpk_argument *wpk_kernel_input(const struct wpk_kernel *kernel, size_t index);
 WPK_API const struct wpk_argument *wpk_kernel_output(const struct wpk_kernel *kernel, size_t index);
 WPK_API const struct wpk_argument *wpk_kernel_constant(const struct wpk_kernel *kernel,
                                                        size_t index);
-/* The manifest: JSON text with operator, layouts, schedule and versions. A vendor's: the recipe. */
+/* The manifest: JSON with operator, layouts, schedule and versions. Of a vendor's: the recipe. */
 WPK_API const char *wpk_kernel_manifest(const struct wpk_kernel *kernel);
 
 #ifdef __cplusplus
