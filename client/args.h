@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a command: one table says what is accepted, and is printed as its help. */
+/* Options of a command. One table defines what is accepted and is printed as the help. */
 #ifndef WPK_CLIENT_ARGS_H
 #define WPK_CLIENT_ARGS_H
 
@@ -15,8 +15,8 @@ enum wpk_option_kind {
     WPK_OPTION_FLAG, /* bool */
     WPK_OPTION_TEXT, /* const char *, borrowed from argv */
     WPK_OPTION_INT,  /* int64_t within [min, max] */
-    WPK_OPTION_U64,  /* struct wpk_option_u64: every value may be meant */
-    WPK_OPTION_LIST, /* struct wpk_option_list: may be given often */
+    WPK_OPTION_U64,  /* struct wpk_option_u64: no value stands for "not given" */
+    WPK_OPTION_LIST, /* struct wpk_option_list: may be given several times */
 };
 
 struct wpk_option_u64 {
@@ -29,19 +29,19 @@ struct wpk_option_list {
     int count;
 };
 
-/* A table of these ends with WPK_ARGS_END. */
+/* One option. A table of options ends with WPK_ARGS_END. */
 struct wpk_option {
     const char *name;     /* without the dashes */
     char letter;          /* 0: none */
-    const char *argument; /* how the help calls it; NULL for a flag */
+    const char *argument; /* the value's name in the help; NULL for a flag */
     const char *help;
     enum wpk_option_kind kind;
-    void *out; /* of the type of `kind`; untouched when the option is not given */
+    void *out; /* points to the type of `kind`; unchanged if the option is not given */
     int64_t min;
     int64_t max;
 };
 
-/* Rows of a table; all but the first have no letter. */
+/* Rows of a table; only WPK_ARGS_ROW sets a letter. */
 #define WPK_ARGS_ROW(name, letter, argument, help, kind, out, min, max)                            \
     {                                                                                              \
         name, letter, argument, help, WPK_OPTION_##kind, out, min, max                             \
@@ -55,13 +55,13 @@ struct wpk_option {
 #define WPK_ARGS_END WPK_ARGS_ROW(NULL, 0, NULL, NULL, FLAG, NULL, 0, 0)
 
 struct wpk_args {
-    const char *operands[WPK_ARGS_OPERANDS_MAX]; /* what is not an option */
+    const char *operands[WPK_ARGS_OPERANDS_MAX]; /* borrowed from argv */
     int operand_count;
-    bool help; /* --help was given: nothing else was checked */
+    bool help; /* --help was given: parsing stopped there */
 };
 
-/* Parse the words behind the command's name: --name VALUE, --name=VALUE, -l VALUE; `--` ends the
- * options, `-` is an operand.
+/* Parse the words after the command's name: --name VALUE, --name=VALUE, -l VALUE. `--` ends the
+ * options; `-` is an operand.
  *
  *   errors  WPK_EINVAL  unknown option, missing or unwanted value, too many operands
  *           WPK_ERANGE  a number out of its range
@@ -69,6 +69,7 @@ struct wpk_args {
 WPK_MUST_CHECK wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
                                       struct wpk_args *out, struct wpk_diag *diag);
 
+/* Print the table as a help text. */
 void wpk_args_print(const struct wpk_option *options, FILE *out);
 
 #endif

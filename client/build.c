@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl build: build, verify and time a schedule that was edited by hand. The work is done by
- * wpk-evaluate, which owns a builder and a runner; here it is started and its record shown. */
+/* wpkctl build: build, verify and time a schedule that was edited by hand. This file starts
+ * wpk-evaluate, which owns a builder and a runner, and shows its record. */
 #include "client/child.h"
 #include "client/command.h"
 #include "client/follow.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl check: is this a job, and what does it ask for? Nothing is started and nothing stored. */
+/* wpkctl check: validate a job file and show its operators. Nothing is stored. */
 #include "client/command.h"
 #include "client/format.h"
 #include "client/job_file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process that this one starts and outlives. */
+/* A process that wpkctl starts and outlives. */
 #ifndef WPK_CLIENT_CHILD_H
 #define WPK_CLIENT_CHILD_H
 
@@ -9,30 +9,31 @@
 
 /* `= {0}` is no process. */
 struct wpk_child {
-    pid_t pid;  /* 0: none runs */
-    int status; /* of the last that ended: its exit code, or 128 + signal */
+    pid_t pid;  /* 0: no process runs */
+    int status; /* of the last process that ended: its exit code, or 128 + signal */
 };
 
-/* Start `path` with its arguments (NULL-terminated, argv[0] included), in a process group of its
- * own, so that Ctrl-C reaches only us; it gets SIGTERM when we die, however that happens. Output
- * goes to `log_path`, which is begun anew.
+/* Start `path` with its arguments (NULL-terminated, argv[0] included). The process has a process
+ * group of its own, so that Ctrl-C reaches wpkctl only. It gets SIGTERM however wpkctl dies. Its
+ * output goes to `log_path`, which is emptied before.
  *
- *   errors  WPK_ENOENT no such program, WPK_ENOSPC no room for last words, WPK_EACCES, WPK_ESYSTEM
+ *   errors  WPK_ENOENT no such program, WPK_ENOSPC no room for the log, WPK_EACCES, WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_child_start(struct wpk_child *child, const char *path,
                                        const char *const *argv, const char *log_path,
                                        struct wpk_diag *diag);
 
-/* Does it still run? When it does not, it has been waited for and pid is 0. */
+/* True while the process runs. A process that has ended is reaped, and pid becomes 0. */
 bool wpk_child_runs(struct wpk_child *child);
 
-/* SIGTERM; SIGKILL to its group after `grace_ms`; returns when it is gone. */
+/* Send SIGTERM, and after `grace_ms` SIGKILL to the process group; return when it has ended. */
 void wpk_child_stop(struct wpk_child *child, int grace_ms);
 
-/* Wait until it ends or `give_up` says true; the exit code, 128 + signal, or -1 when given up. */
+/* Wait until the process ends or `give_up` returns true. Return the exit code, 128 + signal, or -1
+ * after giving up. */
 int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void));
 
-/* The last line that `log_path` holds, for a message; of a failure that was logged, its reason. */
+/* Copy the last line of `log_path`, for a message; if it logs a failure, copy its reason only. */
 void wpk_child_last_words(const char *log_path, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every command of wpkctl is given, and how it ends. */
+/* The commands of wpkctl: what each is given, and its exit code. */
 #ifndef WPK_CLIENT_COMMAND_H
 #define WPK_CLIENT_COMMAND_H
 
@@ -9,17 +9,17 @@
 /* Exit codes; documented in docs/man/wpkctl.1. */
 enum wpk_exit {
     WPK_EXIT_OK = 0,
-    WPK_EXIT_FAILED = 1,      /* the job failed or was cancelled; anything not below */
+    WPK_EXIT_FAILED = 1,      /* the job failed or was cancelled; every failure not below */
     WPK_EXIT_INPUT = 2,       /* command line, job file or another input is wrong */
-    WPK_EXIT_UNREACHABLE = 3, /* no wpkd there, or it cannot be started */
+    WPK_EXIT_UNREACHABLE = 3, /* no wpkd answers, or it cannot be started */
     WPK_EXIT_NOT_FOUND = 4,   /* no such job, kernel or artifact */
-    WPK_EXIT_DENIED = 5,      /* no token, a wrong one, or one without the role; no permission */
+    WPK_EXIT_DENIED = 5,      /* token missing, wrong or without the role; no permission */
     WPK_EXIT_INTERRUPTED = 130,
 };
 
-/* What main read from the environment; fixed for the run. NULL: not set. */
+/* The environment, as main read it; constant for the run. NULL: not set. */
 struct wpk_command_context {
-    const char *program;         /* as it was called, for commands to be copied */
+    const char *program;         /* argv[0], for commands in messages that users copy */
     const char *url;             /* WPK_URL */
     const char *token_file;      /* WPK_TOKEN_FILE */
     const char *ca;              /* WPK_CA */
@@ -34,23 +34,23 @@ struct wpk_invocation;
 
 struct wpk_command {
     const char *name;
-    const char *operands; /* as the help shows them */
+    const char *operands; /* text for the help */
     const char *summary;
     enum wpk_exit (*run)(struct wpk_invocation *call);
 };
 
-/* A command, as it was called. */
+/* One call of a command. */
 struct wpk_invocation {
     const struct wpk_command *command;
     const struct wpk_command_context *context;
     int argc;
-    char **argv; /* the words behind the command's name */
+    char **argv; /* the words after the command's name */
     struct wpk_args args;
     struct wpk_diag diag;
-    enum wpk_exit status; /* how it ends where nothing fails */
+    enum wpk_exit status; /* exit code if nothing fails */
 };
 
-/* name, operands, summary: in the order of the help */
+/* name, operands, summary; in the order of the help */
 #define WPK_COMMAND_LIST(X)                                                                        \
     X(tune, "FILE", "tune a job file here and now; needs no service")                              \
     X(check, "FILE", "validate a job file and show what each operator is")                         \
@@ -86,14 +86,14 @@ struct wpk_invocation {
     enum wpk_exit wpk_command_##name(struct wpk_invocation *call);
 WPK_COMMAND_LIST(WPK_COMMAND_DECLARE)
 
-/* Parse the words of a command that takes operand_min to operand_max operands into `args`. False:
- * the help or what is wrong was printed, and the command ends with call->status. */
+/* Parse the words of a command that takes operand_min to operand_max operands into call->args.
+ * False: the help or an error was printed, and the command ends with call->status. */
 WPK_MUST_CHECK bool wpk_command_begin(struct wpk_invocation *call, const struct wpk_option *options,
                                       int operand_min, int operand_max);
-/* call->status; after a failure what wpk_command_fail() says of call->diag. */
+/* The command's exit code: call->status, or after a failure that of wpk_command_fail(). */
 enum wpk_exit wpk_command_end(struct wpk_invocation *call, wpk_err err);
 
-/* Print a failure as "wpkctl: file:line:column: field: text" and say how the command ends. */
+/* Print a failure as "wpkctl: file:line:column: field: text" and return the exit code. */
 enum wpk_exit wpk_command_fail(wpk_err err, const struct wpk_diag *diag);
 
 #endif

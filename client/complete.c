@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl complete: what shells complete ids and names from, one a line. It asks a wpkd that runs
- * and starts none; when that goes wrong there is nothing to complete, and nothing is said. */
+/* wpkctl complete: print ids and names for completion in shells, one a line. The command asks a
+ * wpkd that runs and starts none. After a failure it prints nothing, not even an error. */
 #include "client/list.h"
 #include "client/show.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl db, export and import: what is done to a history as a whole. wpkd does it (`wpkd --db`),
- * because it alone knows the database; this finds the history and the program, and becomes it. */
+/* wpkctl db, export and import: work on a history as a whole. `wpkd --db` does the work, because
+ * only wpkd knows the database. This file finds the history and the program, and executes it. */
 #include "client/command.h"
 #include "client/show.h"
 #include "common/fs.h"

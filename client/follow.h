@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stay with a job until it ends, showing how it goes on standard error. */
+/* Follows a job until it ends and shows its progress on standard error. */
 #ifndef WPK_CLIENT_FOLLOW_H
 #define WPK_CLIENT_FOLLOW_H
 
@@ -7,21 +7,22 @@
 
 struct wpk_follow_options {
     const char *id;
-    bool cancel;     /* Ctrl-C asks wpkd to cancel the job; without it, only the watching ends */
+    bool cancel;     /* Ctrl-C cancels the job; false: Ctrl-C only ends the watching */
     bool quiet;      /* no progress */
-    bool own_worker; /* one was started just now, for this job */
+    bool own_worker; /* a worker was started just now, for this job */
 };
 
-/* From here on Ctrl-C and SIGTERM are remembered instead of ending the process at once; a second
- * one ends it. To be called before anything is started that must be stopped. */
+/* Remember the first Ctrl-C or SIGTERM instead of ending; a second one ends the process. Call this
+ * before anything is started that has to be stopped. */
 void wpk_follow_catch_signals(void);
+/* True after such a signal. */
 bool wpk_follow_interrupted(void);
 
-/* Follow the job, tending a private service meanwhile. A wpkd that was there and
- * cannot be reached any more is asked again for a while, a private one is started again.
+/* Follow the job and tend a private service meanwhile. If wpkd cannot be reached any more, ask it
+ * again for the time of client/patience.h; a private one is started again.
  *
- *   owns    `out` and `reply` hold the last answer, in the arena and in the reply; the caller frees
- *   errors  of wpk_session_ask_job and wpk_session_tend; Ctrl-C is not one: ask
+ *   owns    `out` is in the arena, `reply` the last answer; the caller frees both
+ *   errors  those of wpk_session_ask_job and wpk_session_tend. Ctrl-C is not an error: call
  *           wpk_follow_interrupted()
  */
 WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
@@ -29,16 +30,16 @@ WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
                                   struct wpk_http_reply *reply, struct wpk_api_job *out,
                                   struct wpk_diag *diag);
 
-/* Say on standard error that the job has failed or was cancelled, and what to do. */
+/* Print to standard error that the job has failed or was cancelled, and what the user can do. */
 void wpk_follow_complain(const struct wpk_api_job *job);
 
-/* The progress of a job as one line of at most `width` characters (0: any), without newline: what
- * is least important gives way. `starting`: a worker of our own is on its way, so that waiting for
- * one needs no reason. */
+/* Append the progress of a job as one line of at most `width` characters (0: any), without newline.
+ * The least important parts are left out first. `starting`: a worker of our own is being started,
+ * so the line gives no reason for waiting. */
 void wpk_follow_print(const struct wpk_api_job *job, bool starting, int width, struct wpk_buf *out);
 
 /* Seconds until the last trial of every operator has ended, at the pace so far; -1: nothing was
- * measured yet. What the last final takes is not in it. */
+ * measured yet. The time of finals is not included. */
 int64_t wpk_follow_estimate(const struct wpk_api_job *job);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl genes: what can be pinned for an operator on this machine, and to what. */
+/* wpkctl genes: list the genes of an operator on this machine, and their values. */
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"

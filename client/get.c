@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl get: a kernel's shared object or its schedule, by the operator's fingerprint or its name
- * in a job. */
+/* wpkctl get: fetch a kernel's shared object or its schedule, by the operator's fingerprint or its
+ * name in a job. */
 #include "client/choice_file.h"
 #include "client/command.h"
 #include "client/find.h"

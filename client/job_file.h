@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job as the user gives it: a file, or one operator on the command line; and what options change
- * in it. */
+/* Reads a job that a user gives as a file, or as one operator on the command line, and applies the
+ * options that override it. */
 #ifndef WPK_CLIENT_JOB_FILE_H
 #define WPK_CLIENT_JOB_FILE_H
 
 #include "client/args.h"
 #include "schema/job.h"
 
-/* Options that override what the file says; a zero or NULL leaves it as it is. */
+/* Options that override the file; a zero or NULL keeps the file's value. */
 struct wpk_job_overrides {
     int64_t candidates;
     int64_t seconds;
@@ -15,14 +15,14 @@ struct wpk_job_overrides {
     const char *strategy;
     struct wpk_option_u64 seed;
     const char *layouts;
-    const char *accuracy;        /* of schema/accuracy.h */
-    const char *conditions;      /* of schema/record.h */
+    const char *accuracy;        /* as schema/accuracy.h writes it */
+    const char *conditions;      /* as schema/record.h writes them */
     struct wpk_option_list pins; /* "gene=value" */
 };
 
-/* One operator given by options. */
+/* One operator, given by options. */
 struct wpk_job_inline {
-    const char *op;                   /* notation; NULL: there is none */
+    const char *op;                   /* notation; NULL: not given */
     struct wpk_option_list tensors;   /* "X=f32[1,64]" */
     struct wpk_option_list constants; /* names */
 };
@@ -30,27 +30,31 @@ struct wpk_job_inline {
 /* Read, decode and check a job file, operators included; "-" is standard input.
  *
  *   owns    caller calls wpk_job_fini
- *   errors  of wpk_fs_read, wpk_job_decode and wpk_job_check, with the file's name; a missing file
- *           is WPK_EINVAL: it is the input that is wrong
+ *   errors  those of wpk_fs_read, wpk_job_decode and wpk_job_check; `diag` has the file's name. A
+ *           missing file is WPK_EINVAL, because the input is wrong
  */
 WPK_MUST_CHECK wpk_err wpk_job_file_read(const char *path, struct wpk_job *out,
                                          struct wpk_diag *diag);
 
-/* The job of one operator, named "op".   errors  as above, the "file" is --op */
+/* Make the job of one operator, named "op".
+ *   owns    caller calls wpk_job_fini
+ *   errors  those of wpk_job_file_read; `diag` names --op as the file */
 WPK_MUST_CHECK wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *out,
                                          struct wpk_diag *diag);
 
-/*   errors  WPK_EINVAL, WPK_ERANGE with the option at fault; WPK_ENOSPC, WPK_ENOMEM */
+/* Apply the overrides to a job.
+ *   errors  WPK_EINVAL, WPK_ERANGE: `diag` names the option; WPK_ENOSPC, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides,
                                              struct wpk_job *job, struct wpk_diag *diag);
 
-/* A job from a file, or, where `path` is NULL, from --op; with what options change in it.
- *   owns    caller calls wpk_job_fini */
+/* Read the job from a file, or from --op if `path` is NULL, and apply the overrides.
+ *   owns    caller calls wpk_job_fini
+ *   errors  those of the three functions above */
 WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
                                          const struct wpk_job_overrides *overrides,
                                          struct wpk_job *out, struct wpk_diag *diag);
 
-/* The rows of what decides which kernel is best, for a command's options. */
+/* Rows of a command's options: accuracy and conditions, which decide which kernel is best. */
 #define WPK_JOB_CLASS_OPTION_ROWS(o)                                                               \
     WPK_ARGS_TEXT("accuracy", "strict|standard|fast",                                              \
                   "or times_direct=K: how accurate, for every operator", &(o).accuracy),           \
@@ -58,7 +62,8 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                       "what the caches hold when a call begins, for every operator",               \
                       &(o).conditions)
 
-/* The rows of everything that a job says; `g` is a struct wpk_job_inline. */
+/* Rows of a command's options: everything that a job says. `o` is a struct wpk_job_overrides, `g` a
+ * struct wpk_job_inline. */
 #define WPK_JOB_OPTION_ROWS(o, g)                                                                  \
     WPK_ARGS_INT("candidates", "N", "budget of each operator", &(o).candidates, 1,                 \
                  WPK_JOB_CANDIDATES_MAX),                                                          \

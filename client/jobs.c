@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl jobs: the list, and what can be done to one of them. */
+/* wpkctl jobs: list jobs; pause, resume or cancel one. */
 #include "client/show.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl kernels: the list, and which of them are served. */
+/* wpkctl kernels: list kernels; pin, unpin, revoke or roll back one. */
 #include "client/list.h"
 #include "client/report.h"
 #include "client/show.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of wpkd, all their pages in one. */
+/* Fetches a list of wpkd with all its pages. */
 #ifndef WPK_CLIENT_LIST_H
 #define WPK_CLIENT_LIST_H
 
@@ -9,7 +9,7 @@
  *
  *   query   "" or "name=value", already percent-encoded
  *   max     stop after so many items, at most WPK_API_LIST_MAX
- *   errors  of wpk_session_ask; WPK_EPARSE not a list
+ *   errors  those of wpk_session_ask; WPK_EPARSE not a list
  */
 WPK_MUST_CHECK wpk_err wpk_list_fetch(struct wpk_session *session, const char *path,
                                       const char *query, const char *key, int max,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl lookup: what is known of operators, and how well it fits. */
+/* wpkctl lookup: show what history knows of operators, and how well it fits. */
 #include "client/command.h"
 #include "client/find.h"
 #include "client/format.h"

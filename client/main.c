@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl: what a person or a script says to Woodpecker. One file a command. */
+/* wpkctl: the command line of Woodpecker, for people and scripts. Each command has a file. */
 #include "client/command.h"
 #include "client/format.h"
 #include "common/fs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's .npy files, versions 1 and 2: one array each, read strictly and written as version 1.
+/* NumPy's .npy files, one array each: versions 1 and 2 are read strictly, version 1 is written.
  *
  *   source  NumPy, numpy/lib/format.py, "Format Version 1.0": magic, version, size of the header,
  *           the header as a Python dictionary, the elements */
@@ -21,21 +21,21 @@ struct wpk_npy {
     size_t size;                  /* bytes at `data`: all that follow the header */
 };
 
-/* How NumPy names an element type; bf16, which it lacks, goes as the two bytes it is, "<u2". */
+/* NumPy's name of an element type. NumPy lacks bf16, which is written as two bytes, "<u2". */
 const char *wpk_npy_descr(enum wpk_dtype dtype);
 
-/* Read the header. Whether the elements are as many as it says is for the caller, who knows what
- * type he expects: wpk_npy_check.
- *   errors  WPK_EPARSE  no .npy file, or not one that NumPy would write */
+/* Read the header. The caller compares the number of elements with the type that it expects
+ * (wpk_npy_check).
+ *   errors  WPK_EPARSE  not a .npy file, or not one that NumPy would write */
 WPK_MUST_CHECK wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out,
                                       struct wpk_diag *diag);
 
-/* Is it such a tensor, whole and in C order?
- *   errors  WPK_EINVAL  it is not; `diag` names what was expected and what was found */
+/* Check that the array is a whole tensor of this type in C order.
+ *   errors  WPK_EINVAL  it is not; `diag` names the expected and the found value */
 WPK_MUST_CHECK wpk_err wpk_npy_check(const struct wpk_npy *npy, const struct wpk_tensor_type *type,
                                      struct wpk_diag *diag);
 
-/* Append a file that holds the tensor.   shape  data: [extent...] row-major */
+/* Append a file with the tensor.   shape  data: [extent...] row-major */
 void wpk_npy_encode(const struct wpk_tensor_type *type, const void *data, struct wpk_buf *out);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a command prints what it found: a table that fits the terminal, the whole table, JSON or CSV.
- */
+/* The output forms of a command: a table that fits the terminal, the whole table, JSON or CSV. */
 #ifndef WPK_CLIENT_OUTPUT_H
 #define WPK_CLIENT_OUTPUT_H
 
@@ -8,9 +7,9 @@
 #include "client/format.h"
 #include "common/err.h"
 
-/* As options set it; `= {0}` is a table that fits. */
+/* The form that options set; `= {0}` is a table that fits the terminal. */
 struct wpk_output {
-    const char *format; /* of -o; NULL: not given */
+    const char *format; /* value of -o; NULL: not given */
     bool json;
 };
 
@@ -20,13 +19,13 @@ struct wpk_output {
                  &(output).format, 0, 0),                                                          \
         WPK_ARGS_FLAG("json", "the same as -o json", &(output).json)
 
-/* Set `json` if -o says so.   errors  WPK_EINVAL  -o names no format */
+/* Set `json` if -o is json.   errors  WPK_EINVAL  -o names no format */
 WPK_MUST_CHECK wpk_err wpk_output_check(struct wpk_output *output, struct wpk_diag *diag);
 
-/* Columns of the terminal behind a descriptor; 0: there is none, and nothing has to fit. */
+/* Columns of the terminal behind a descriptor; 0: not a terminal, so any width fits. */
 int wpk_output_width(int fd);
 
-/* Append the table in the form that was asked for; JSON is the caller's own business. */
+/* Append the table in the form that the options name. The caller writes JSON itself. */
 void wpk_output_table(const struct wpk_output *output, const struct wpk_table *table,
                       struct wpk_buf *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long to wait for a wpkd that cannot be reached: its restart takes seconds, not for ever. */
+/* Pauses between attempts to reach a wpkd. A restart of wpkd takes seconds. */
 #ifndef WPK_CLIENT_PATIENCE_H
 #define WPK_CLIENT_PATIENCE_H
 
@@ -9,18 +9,18 @@
 
 #define WPK_PATIENCE_FIRST_MS 250
 #define WPK_PATIENCE_LONGEST_MS 5000
-#define WPK_PATIENCE_S 120 /* in all, since it was last heard */
+#define WPK_PATIENCE_S 120 /* in all, since the first failure */
 
-/* `= {0}`: it was just heard. */
+/* `= {0}`: wpkd has just answered. */
 struct wpk_patience {
-    uint64_t lost_ns; /* when it was first not reached; 0: it was */
+    uint64_t lost_ns; /* time of the first failure; 0: none since the last answer */
     uint32_t pause_ms;
 };
 
-/* Is it worth trying again? So for WPK_ECLOSED, WPK_ETIMEDOUT and WPK_EBUSY. */
+/* True for failures that a later attempt may not have: WPK_ECLOSED, WPK_ETIMEDOUT, WPK_EBUSY. */
 bool wpk_patience_lost(wpk_err err);
 
-/* Wait, longer each time, less when a signal comes; false, at once, when patience is at an end. */
+/* Pause, longer each time; a signal ends the pause. Return false at once after WPK_PATIENCE_S. */
 bool wpk_patience_wait(struct wpk_patience *patience);
 
 #endif

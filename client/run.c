@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl run: run what is served of an operator on NumPy files, through libwpk as any host does. */
+/* wpkctl run: run an operator's served kernel on NumPy files, through libwpk as any host does. */
 #include "client/choice_file.h"
 #include "client/command.h"
 #include "client/find.h"

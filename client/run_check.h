@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of a run against the reference interpreter, and against direct evaluation of the same
- * inputs: how far it is off, as a share of the output and as a multiple of direct's own error. */
+/* Compares the output of a run with the reference interpreter. The error is given as a share of the
+ * output, and as a multiple of the error of direct evaluation on the same inputs. */
 #ifndef WPK_CLIENT_RUN_CHECK_H
 #define WPK_CLIENT_RUN_CHECK_H
 
@@ -8,19 +8,19 @@
 #include "schema/accuracy.h"
 
 struct wpk_run_check {
-    int64_t points;      /* compared */
+    int64_t points;      /* number of compared points */
     double rms;          /* of the reference's values */
     double of_rms;       /* rms of the errors ÷ rms */
     double max_of_rms;   /* largest error ÷ rms */
     double times_direct; /* rms of the errors ÷ direct's, or ÷ a last place; 0: integers */
-    double allowed;      /* of times_direct, for so many points */
+    double allowed;      /* largest times_direct of the class, for this number of points */
     bool passed;
 };
 
-/* Compare the output, at so many points that it takes seconds.
+/* Compare the output at as many points as some seconds allow.
  *
  *   shape   op: the operator in whole form, tensors called as in the kernel
- *   errors  of wpk_program_parse and wpk_reference_run_at; WPK_EUNSUPPORTED not one output */
+ *   errors  those of wpk_program_parse and wpk_reference_run_at; WPK_EUNSUPPORTED not one output */
 WPK_MUST_CHECK wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
                                      struct wpk_accuracy accuracy, struct wpk_run_check *out,
                                      struct wpk_diag *diag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of one run of a kernel: read from NumPy files, laid out as the kernel wants them, and
- * written back. */
+/* The tensors of one run of a kernel. They are read from NumPy files, laid out as the kernel wants
+ * them, and written back. */
 #ifndef WPK_CLIENT_RUN_TENSORS_H
 #define WPK_CLIENT_RUN_TENSORS_H
 
@@ -14,12 +14,12 @@
 struct wpk_run_tensor {
     const struct wpk_argument *argument; /* the kernel's */
     const char *name;                    /* the argument's */
-    const char *path;                    /* of its file; NULL: none */
+    const char *path;                    /* of its file; NULL: no file */
     void *dense;                         /* owned; row-major, as the operator declares it */
     void *physical;                      /* owned; in the kernel's layout; NULL for constants */
 };
 
-/* `= {0}` holds nothing. */
+/* `= {0}` holds no tensors. */
 struct wpk_run_tensors {
     struct wpk_run_tensor tensor[WPK_RUN_TENSORS_MAX]; /* inputs, constants, outputs */
     int input_count;
@@ -27,24 +27,24 @@ struct wpk_run_tensors {
     int output_count;
 };
 
-/* Find the file of every input and constant, read and check them, and make room for the outputs.
+/* Read and check the file of every input and constant, and allocate the outputs.
  *
  *   shape   inputs, outputs: "NAME=FILE"
  *   owns    caller calls wpk_run_tensors_fini, after failures too; texts are borrowed
- *   errors  WPK_EINVAL  a tensor without a file, a name that is none, a file of another shape, type
- *           or order: `diag` names both; of wpk_fs_read; WPK_ENOMEM */
+ *   errors  WPK_EINVAL  a tensor without a file, an unknown name, a file of another shape, type or
+ *           order: `diag` names what was expected; those of wpk_fs_read; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel,
                                             const struct wpk_option_list *inputs,
                                             const struct wpk_option_list *outputs,
                                             struct wpk_run_tensors *out, struct wpk_diag *diag);
 void wpk_run_tensors_fini(struct wpk_run_tensors *tensors);
 
-/* Prepare the constants and run the kernel once. The outputs' dense data is there then.
- *   errors  of wpk_kernel_prepare, wpk_context_new and wpk_kernel_run */
+/* Prepare the constants, run the kernel once, and fill `dense` of the outputs.
+ *   errors  those of wpk_kernel_prepare, wpk_context_new and wpk_kernel_run */
 WPK_MUST_CHECK wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel,
                                            struct wpk_run_tensors *tensors, struct wpk_diag *diag);
 
-/* Write the outputs that have a file.   errors  of wpk_fs_write; WPK_ENOMEM */
+/* Write the outputs that have a file.   errors  those of wpk_fs_write; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_run_tensors_write(const struct wpk_run_tensors *tensors,
                                              struct wpk_diag *diag);
 

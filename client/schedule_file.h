@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schedule in a file of its own, to be read, edited and built by hand. Directives do not say what
- * they implement, so comments at the top carry the operator:
+/* A schedule in a file, which people read, edit and build. Directives do not say what they
+ * implement, so comments at the top carry the operator:
  *
  *     #layouts any
  *     #op input X f32[1,128,28,28]
@@ -16,8 +16,9 @@
 void wpk_schedule_file_print(const char *op, const char *layouts, const char *schedule,
                              struct wpk_buf *out);
 
-/* What the comments of `text` say: the operator in whole form, appended to `op`; `layouts` keeps
- * its value unless the file names one; threads come from the target's line, else they stay.
+/* Read the operator, layouts and threads of a file. The operator is appended to `op` in whole form.
+ * `layouts` and `threads` keep their values if the file does not name them; threads are in the
+ * target's line.
  *
  *   errors  WPK_EPARSE  no operator, or layouts that are neither fixed nor any
  */

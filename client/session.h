@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wpkd that a command talks to: a named one, or a private one over the user's history. */
+/* The wpkd that a command talks to: a named server, or a private wpkd over the user's history. */
 #ifndef WPK_CLIENT_SESSION_H
 #define WPK_CLIENT_SESSION_H
 
@@ -12,14 +12,14 @@
 /* What a command does when no wpkd runs over its data directory. */
 enum wpk_session_need {
     WPK_SESSION_RUNNING, /* fail */
-    WPK_SESSION_HISTORY, /* start one, to look things up; WPK_ENOENT where there is no history */
+    WPK_SESSION_HISTORY, /* start one, to look things up; WPK_ENOENT if there is no history */
     WPK_SESSION_CHANGE,  /* start one, to change something; a history is made if there is none */
-    WPK_SESSION_WORKER,  /* start one, and a worker */
+    WPK_SESSION_WORKER,  /* start a wpkd and a worker */
 };
 
 struct wpk_session_options {
     struct wpk_access_given given; /* --server, --token-file, --ca, --insecure */
-    const char *data_dir;          /* --data; NULL: the default, unless a server is known */
+    const char *data_dir;          /* --data; NULL: the default, unless a server was named */
     enum wpk_session_need need;
     void (*notice)(const char *text, void *user); /* may be NULL */
     void *user;
@@ -33,7 +33,7 @@ struct wpk_session {
     struct wpk_buf data_dir;             /* empty when a server was named */
 };
 
-/* The options that every command has which talks to a wpkd; `options` is the name of its struct
+/* Rows of the options of every command that talks to a wpkd. `options` is a struct
  * wpk_session_options. */
 #define WPK_SESSION_OPTION_ROWS(options)                                                           \
     WPK_ARGS_TEXT("server", "URL",                                                                 \
@@ -49,34 +49,36 @@ struct wpk_session {
         WPK_ARGS_TEXT("data", "DIR", "private history; default ~/.local/share/woodpecker",         \
                       &(options).data_dir)
 
-/*   owns    caller closes, after failures too; strings of `options` are borrowed
- *   errors  of wpk_private_open, wpk_http_open, wpk_fs_data_dir */
+/* Open a session with the named server, or with a private wpkd.
+ *   owns    caller closes, after failures too; strings of `options` are borrowed
+ *   errors  those of wpk_access_find, wpk_private_open, wpk_http_open and wpk_fs_data_dir */
 WPK_MUST_CHECK wpk_err wpk_session_open(const struct wpk_command_context *context,
                                         const struct wpk_session_options *options,
                                         struct wpk_session *out, struct wpk_diag *diag);
 void wpk_session_close(struct wpk_session *session);
 
-/* Look after a private service, if there is one; see wpk_private_tend. */
+/* Tend the private service, if there is one; see wpk_private_tend. */
 WPK_MUST_CHECK wpk_err wpk_session_tend(struct wpk_session *session, struct wpk_diag *diag);
 
-/* Ask and check: WPK_OK means a 2xx answer in `reply`.
- *   owns    caller calls wpk_http_reply_fini, after failures too */
+/* Send a GET, or a POST if `body` is not NULL. WPK_OK means a 2xx answer in `reply`.
+ *   owns    caller calls wpk_http_reply_fini, after failures too
+ *   errors  those of wpk_http_send and wpk_api_check */
 WPK_MUST_CHECK wpk_err wpk_session_ask(struct wpk_session *session, const char *path,
                                        const char *body, struct wpk_http_reply *reply,
                                        struct wpk_diag *diag);
 
-/* Hand in a job, once, however often it has to be tried: a connection that broke and a wpkd that
- * is going away are followed by another try for a while. Where nobody listens it fails at once,
- * unless the service is our own.
- *   owns    as wpk_session_ask */
+/* Submit a job exactly once. After a broken connection, or an answer that wpkd is ending, try again
+ * for the time of client/patience.h. If nothing listens at a named server, fail at once.
+ *   owns, errors  as wpk_session_ask */
 WPK_MUST_CHECK wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
                                           struct wpk_http_reply *reply, struct wpk_diag *diag);
 
-/* Is it the id of a job, as openapi.yaml writes it? Anything else could be a path of its own. */
+/* True if the text is a job's id as openapi.yaml defines it; other text could change the path. */
 bool wpk_session_is_job_id(const char *id, struct wpk_diag *diag);
 
-/* Ask for a job and decode it; the reply's bytes are kept for --json.
- *   `id` is checked: WPK_EINVAL if it can be none. `action` is "" or ":cancel", which POSTs. */
+/* Ask for a job and decode it. `reply` keeps the bytes for --json. `action` is "", which is a GET,
+ * or a suffix such as ":cancel", which is a POST.
+ *   errors  WPK_EINVAL `id` is not a job's id; those of wpk_session_ask and wpk_api_decode_job */
 WPK_MUST_CHECK wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id,
                                            const char *action, struct wpk_arena *arena,
                                            struct wpk_http_reply *reply, struct wpk_api_job *out,

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of wpkd as tables or JSON, and what is done to one of their items. */
+/* Shows lists of wpkd as tables or JSON, and changes one of their items. */
 #ifndef WPK_CLIENT_SHOW_H
 #define WPK_CLIENT_SHOW_H
 
 #include "client/output.h"
 #include "client/session.h"
 
-/* One list: where it is, and how a table shows it. */
+/* One list: its path, and how a table shows it. */
 struct wpk_show {
     const char *path;
     const char *key;
     int column_count;
     const char *headings[WPK_TABLE_COLUMNS_MAX];
     bool right[WPK_TABLE_COLUMNS_MAX];
-    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* as struct wpk_table; prose too */
+    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* this and `prose` as in struct wpk_table */
     bool prose[WPK_TABLE_COLUMNS_MAX];
-    /* the names of the members that the columns show; or `fill`, which does it itself */
+    /* The members that the columns show. `fill`, if it is not NULL, makes the rows instead. */
     const char *members[WPK_TABLE_COLUMNS_MAX];
     wpk_err (*fill)(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
                     struct wpk_table *table, struct wpk_diag *diag);
-    /* Fetch what `fill` needs besides; NULL: nothing. */
+    /* Fetches other resources that `fill` needs; NULL: none. */
     wpk_err (*prepare)(struct wpk_session *session, struct wpk_arena *arena, void *user,
                        struct wpk_diag *diag);
-    void *user; /* of those two */
+    void *user; /* argument of fill and prepare */
 };
 
 /* Options of a command that shows a list. */
 struct wpk_show_options {
     struct wpk_session_options session;
     struct wpk_output output;
-    int64_t max; /* items, the newest */
+    int64_t max; /* items to show, the newest */
     const char *reason;
 };
 
@@ -41,7 +41,7 @@ struct wpk_show_options {
                      WPK_API_LIST_MAX),                                                            \
         WPK_OUTPUT_OPTION_ROWS((options).output)
 
-/* Append name=value to a query, encoded; nothing where the value is NULL. */
+/* Append name=value to a query, percent-encoded; append nothing if the value is NULL. */
 void wpk_show_add(struct wpk_buf *query, const char *name, const char *value);
 
 /* Fetch the list and print it.   query: "" or as wpk_show_add made it */
@@ -49,18 +49,19 @@ WPK_MUST_CHECK wpk_err wpk_show_list(const struct wpk_command_context *context,
                                      struct wpk_show_options *options, const struct wpk_show *show,
                                      const char *query, struct wpk_diag *diag);
 
-/* Send a request that changes something, and print the answer: as JSON, or the values of these
- * members, which end with NULL, on a line.
- *   shape   body: JSON; NULL: DELETE */
+/* Send a request that changes a resource, and print the answer: as JSON, or the values of `members`
+ * on one line.
+ *   shape   body: JSON to POST; NULL: DELETE. members: ends with NULL */
 WPK_MUST_CHECK wpk_err wpk_show_change(const struct wpk_command_context *context,
                                        struct wpk_show_options *options, const char *path,
                                        const char *body, const char *const *members,
                                        struct wpk_diag *diag);
 
-/* {"name": name, "reason": reason} without those that are NULL. */
+/* Append {"name": name, "reason": reason}, without members that are NULL. */
 void wpk_show_body(const char *name, const char *reason, struct wpk_buf *out);
 
-/* Index of `verb` in `verbs`, which ends with NULL; -1 and the reason when there is none. */
+/* The index of `verb` in `verbs`, which ends with NULL; -1, with a list of the verbs in `diag`, if
+ * it is not there. */
 int wpk_show_verb(const char *verb, const char *const *verbs, struct wpk_diag *diag);
 
 #endif

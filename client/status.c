@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl status and cancel: one job, asked for or asked to stop. */
+/* wpkctl status and cancel: show one job, or cancel it. */
 #include "client/command.h"
 #include "client/follow.h"
 #include "client/report.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl token: who may do what. A secret is told once, when it is made. */
+/* wpkctl token: create, list and revoke tokens. A secret is printed once, when it is made. */
 #include "client/show.h"
 #include "common/crypto.h"
 #include "common/json.h"

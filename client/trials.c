@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl trials: what a job tried, and why what failed failed. */
+/* wpkctl trials: list the trials of a job, with the reasons of failures. */
 #include "client/show.h"
 #include "common/json.h"
 #include "schema/message.h"

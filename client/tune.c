@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl tune: the whole service for one command. The job goes through the same wpkd and wpk-worker
- * as everywhere, started privately over local sockets; what was found stays in the data directory.
- */
+/* wpkctl tune: tune a job here and now. The command starts a wpkd and a wpk-worker of its own over
+ * local sockets; they are the programs of a service. Results stay in the data directory. */
 #include "client/command.h"
 #include "client/follow.h"
 #include "client/job_file.h"

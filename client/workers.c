@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl workers: the list, and the admin state of one. */
+/* wpkctl workers: list workers; set the admin state of one. */
 #include "client/show.h"
 
 #include <inttypes.h>
