@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How inaccurate a result is, and whether that is within a class of accuracy.
+/* Measures the error of a result, and tells whether the error is within an accuracy class.
  *
  * The yardstick is direct evaluation: the operator's loops in f32, where each product and each sum
- * is rounded and terms are added in order. Like the reference, it is written out here rather than
- * taken from op/, so that a fault there does not hide itself here. */
+ * is rounded and terms are added in order. Direct evaluation and the reference are written out in
+ * this folder rather than taken from op/, so that a fault of op/ shows. */
 #ifndef WPK_BENCH_ACCURACY_H
 #define WPK_BENCH_ACCURACY_H
 
@@ -33,7 +33,7 @@ float bench_direct(const struct bench_op *op, const float *const *operands, int6
 struct bench_accuracy bench_accuracy_measure(const struct bench_op *op,
                                              const float *const *operands, const float *result);
 
-/* Is the error within the class? NaN is within none. */
+/* True if the error is within the class. NaN is within no class. */
 bool bench_accuracy_fits(struct bench_accuracy accuracy, struct wpk_accuracy wanted);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kernel under warm and cold conditions, and the two ways to make prepared constants cold: to
- * stream twice the last-level cache and flush their lines, as the worker does, and to stream alone,
- * as bench-compare does for libraries that do not tell where theirs lie. Samples take turns.
+/* Times one kernel under warm and cold conditions, and compares two ways to make prepared constants
+ * cold. The worker streams twice the last-level cache and flushes the constants' lines.
+ * bench-compare only streams, because libraries do not tell where their constants lie. Samples take
+ * turns.
  *
- * Fails if the two ways differ by more than 5 %, or if constants larger than the caches below the
- * last come from memory no slower than they come from there. Other programs on the machine evict
- * what should be warm: to be run on an idle one, and with constants that fit its last cache. */
+ * The program fails if the two ways differ by more than 5 %, or if constants larger than a core's
+ * own caches are read from memory as fast as from the last-level cache. Run it on an idle machine,
+ * because other programs evict warm data, and with constants that fit the last-level cache. */
 #include "bench/stats.h"
 #include "bench/usage.h"
 #include "common/caches.h"

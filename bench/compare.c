@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench-compare: our kernels against other libraries, interleaved.
+/* bench-compare: compares our kernels with other libraries, interleaved.
  *
- * For each case every implementation opens the operator and is checked; then rounds follow in
- * which each is timed in turn, the order moving on by one, so that a slow moment of the machine
- * hits all alike. A ratio is taken within a round. */
+ * For each case every implementation opens the operator and is checked. Rounds follow, in which
+ * each implementation is timed in turn. The order moves on by one from round to round, so that a
+ * slow moment of the machine hits all of them. A ratio is taken within a round. */
 #include "bench/cases.h"
 #include "bench/child.h"
 #include "bench/table.h"

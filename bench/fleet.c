@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten thousand workers at one wpkd, without the sockets: how many results a second it records.
+/* bench-fleet: ten thousand workers at one wpkd, without sockets. Measures the results recorded a
+ * second.
  *
  *     crew ──frames──▶ loop: executor ──batches──▶ writer: SQLite, on disk
  *       ▲                │  ▲
  *       └────replies─────┘  └── strategies, on threads of their own
  *
- * The crew has what it is given for a second, and wants more than can be given: 40,000 a second
- * with what is the default. Its own codecs run on its thread, whose CPU time is shown apart, as
- * every thread's. With --artifacts all is measured twice: without uploads, then with them. */
+ * Each worker of the crew holds its work items for a second (--think-ms). By default the crew asks
+ * for 40,000 work items a second, more than wpkd can give. The crew's codecs run on its own thread;
+ * the CPU time of each thread is shown. With --artifacts the run has two parts: without uploads,
+ * then with uploads. */
 #include "bench/fleet_crew.h"
 #include "bench/fleet_fill.h"
 #include "bench/fleet_fsync.h"

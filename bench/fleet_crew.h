@@ -1,49 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many workers that measure nothing: they answer what they are given at once, through the same
- * codecs as wpk-worker. For bench-fleet in one process, for bench-open-loop over sockets. Before
- * their results they upload the anchors' code, and an artifact of their own when one is due. */
+/* Simulated workers that measure nothing. They make up results at once and speak through the codecs
+ * of wpk-worker. bench-fleet runs them in one process, bench-open-loop over sockets. Before its
+ * results a worker uploads the code of anchors, and an artifact of its own if one is due. */
 #ifndef WPK_BENCH_FLEET_CREW_H
 #define WPK_BENCH_FLEET_CREW_H
 
 #include "common/buf.h"
 #include "schema/message.h"
 
-#define BENCH_CREW_BATCH_MAX 16 /* work items in a worker's hands */
+#define BENCH_CREW_BATCH_MAX 16 /* work items that a worker holds */
 
+/* One worker. */
 struct bench_hand {
     uint64_t session;
-    struct wpk_work held[BENCH_CREW_BATCH_MAX]; /* texts are gone */
+    struct wpk_work held[BENCH_CREW_BATCH_MAX]; /* without texts, except anchor_sha256 */
     uint32_t held_count;
-    uint32_t uploaded;     /* of those held: what they need to have uploaded is */
-    bool is_own;           /* what is being uploaded is of this worker alone */
-    char made[WPK_ID_MAX]; /* that, for held[made_for]; \"\": none for these results */
+    uint32_t uploaded;     /* held items whose uploads are done */
+    bool is_own;           /* the upload under way is an artifact of this worker's own */
+    char made[WPK_ID_MAX]; /* hash of its own artifact, for held[made_for]; "": none */
     uint32_t made_for;
-    enum wpk_message_kind asked; /* what it waits for an answer to */
+    enum wpk_message_kind asked; /* the message that waits for an answer */
     uint64_t asked_ns;
 };
 
 struct bench_crew {
     struct bench_hand *hands; /* owned; [count] */
     uint32_t count;
-    uint32_t batch;       /* results of a message */
+    uint32_t batch;       /* results in a message */
     uint64_t results;     /* acknowledged so far */
-    uint64_t repeated;    /* of them, that were recorded already or that nobody knows */
-    uint64_t errors;      /* answers that were none */
-    char *artifact;       /* owned; [artifact_size]: its first bytes differ each time */
-    size_t artifact_size; /* of the workers' own; 0: they upload none */
-    uint64_t uploads_due; /* so many own ones are to be uploaded next */
-    uint64_t uploads;     /* begun so far */
+    uint64_t repeated;    /* of these, with an acknowledgement other than "recorded" */
+    uint64_t errors;      /* error messages so far, without those of uploads */
+    char *artifact;       /* owned; [artifact_size]: its first bytes differ in each upload */
+    size_t artifact_size; /* of the workers' own artifacts; 0: they upload none */
+    uint64_t uploads_due; /* own artifacts to upload next */
+    uint64_t uploads;     /* of own artifacts, begun so far */
     uint64_t uploads_refused;
 };
 
+/* Make `count` workers with `batch` results a message, 1 to BENCH_CREW_BATCH_MAX.
+ *   owns    caller calls bench_crew_fini */
 void bench_crew_init(struct bench_crew *crew, uint32_t count, uint32_t batch);
-/* Their own artifacts have this size, from now on. */
+/* Let workers upload artifacts of their own with this size. Call it once. */
 void bench_crew_upload(struct bench_crew *crew, size_t size);
 void bench_crew_fini(struct bench_crew *crew);
 
-/* Append what the worker says next: hello, its results, or a poll. */
+/* Append the worker's next message: a hello, an upload, its results, or a poll. */
 void bench_crew_ask(struct bench_crew *crew, uint32_t index, struct wpk_buf *out);
-/* Take the answer. */
+/* Take the answer to the worker's message. */
 void bench_crew_take(struct bench_crew *crew, uint32_t index, const char *frame, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fsync and fdatasync as a slow disk has them: SQLite finds these before the C library's. */
+/* Defines fsync and fdatasync as a slow disk performs them. SQLite's calls are linked to these, not
+ * to the C library's. */
 #include "bench/fleet_fsync.h"
 
 #include <stdatomic.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes every fsync and fdatasync of this process slower, and counts them. */
 #ifndef WPK_BENCH_FLEET_FSYNC_H
 #define WPK_BENCH_FLEET_FSYNC_H
 
-/* From now on every fsync of this process takes that much longer; below a second. */
+/* Let every sync take `ms` longer from now on; `ms` is below 1,000. */
 void bench_fsync_delay(int ms);
-/* Calls so far. */
+/* Syncs so far. */
 unsigned long bench_fsync_count(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames between two threads of one process: what a network would carry. Frames that wait are taken
- * together. */
+/* A queue of frames between two threads of one process, in place of a network. The receiver takes
+ * waiting frames together. */
 #ifndef WPK_BENCH_FLEET_LINK_H
 #define WPK_BENCH_FLEET_LINK_H
 
@@ -15,23 +15,25 @@ struct bench_frame {
 };
 
 struct bench_link {
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t filled;
     struct bench_frame *frames; /* owned; [count] */
     uint32_t count;
     uint32_t capacity;
-    bool woken;  /* without a frame */
+    bool woken; /* end the next wait although there is no frame */
     bool closed;
 };
 
 void bench_link_init(struct bench_link *link);
 void bench_link_fini(struct bench_link *link);
-/* Takes the frame's data. */
+/* Append a frame; takes its data. */
 void bench_link_put(struct bench_link *link, uint32_t worker, struct wpk_buf data);
-/* End a wait. */
+/* End the receiver's wait. */
 void bench_link_wake(struct bench_link *link);
 void bench_link_close(struct bench_link *link);
-/* Wait up to `ms` for frames, and take up to `max` of them; false when the link is closed. */
+/* Wait up to `ms` for frames and take up to `max` of them; return false once the link is closed.
+ *   shape   out [max], *count of them filled
+ *   owns    caller frees the frames' data */
 WPK_MUST_CHECK bool bench_link_take(struct bench_link *link, int ms, uint32_t max,
                                     struct bench_frame *out, uint32_t *count);
 

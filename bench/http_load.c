@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench-http: one thread that asks a service over connections it keeps, and how long answers take.
+/* bench-http: one thread sends requests over connections that stay open, and measures the answers'
+ * times.
  *
- * Closed loop: each connection asks again as soon as it is answered; the rate is what is found.
- * Open loop (--rate): requests are due at fixed times, whatever became of those before, and a time
- * counts from when its request was due. One that finds no connection free waits: that is in its
- * time too, so a service that stalls cannot hide it. */
+ * Closed loop: each connection sends its next request when it has the answer; the rate is measured.
+ * Open loop (--rate): requests are due at fixed times, independent of earlier answers, and a time
+ * counts from when the request was due. The time includes waiting for a free connection, so a
+ * service that stalls cannot hide it. */
 #include "bench/http_load_times.h"
 
 #include "bench/usage.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many times, each kept to within 1.6 %, in a fixed room: 64 steps for each power of two. */
+/* A histogram of times in fixed memory: 64 steps for each power of two, so a time is known within
+ * 1.6 %. */
 #ifndef WPK_BENCH_HTTP_LOAD_TIMES_H
 #define WPK_BENCH_HTTP_LOAD_TIMES_H
 
@@ -16,7 +17,7 @@ struct bench_times {
 };
 
 void bench_times_add(struct bench_times *times, uint64_t ns);
-/* The time that a part of all, `quantile` in [0, 1], does not exceed; 0 when there is none. */
+/* The time that the share `quantile`, in [0, 1], of all times does not exceed; 0 without times. */
 double bench_times_quantile_us(const struct bench_times *times, double quantile);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operators that the bench compares, as plain numbers.
  *
- * Peers are not shown our tensor IR: they get what a user of theirs would write down. The same
- * bench/ops.json is read here, by models.py (which makes the ONNX files of two peers) and by
- * `wpkctl tune`, so that all of them compute the same thing on the same data. The reference is
- * written out as loops rather than taken from op/: a bug there must not hide itself here. */
+ * Peers do not see our tensor IR: they get what a user of the library would write. This file,
+ * models.py (which makes the ONNX files of two peers) and `wpkctl tune` read the same
+ * bench/ops.json, so that all of them compute the same operators on the same data. The reference is
+ * written out as loops rather than taken from op/, so that a fault of op/ shows. */
 #ifndef WPK_BENCH_OP_H
 #define WPK_BENCH_OP_H
 
@@ -24,10 +24,11 @@ enum bench_kind {
     BENCH_MATMUL,    /* A [M,K] * B [K,N], B constant */
     BENCH_SOFTMAX,   /* over the last axis of X [rows,columns] */
     BENCH_LAYERNORM, /* over the last axis of X [rows,columns], scale and shift [columns] */
-    BENCH_RELU,      /* of X [columns]: next to no work, so its time is the cost of a call */
+    BENCH_RELU,      /* of X [columns]: almost no work, so its time is the cost of a call */
 };
 
-/* Fields that a kind does not name are 0. Copied through a pipe as it is. */
+/* One operator. Fields that a kind does not name are 0. The struct is copied through a socket as it
+ * is. */
 struct bench_op {
     char name[BENCH_NAME_MAX];
     enum bench_kind kind;
@@ -47,20 +48,20 @@ struct bench_shape {
     int64_t extent[BENCH_RANK_MAX];
 };
 
-/* A list of them, as a job file holds it. */
+/* The operators of a job file. */
 struct bench_ops {
     struct bench_op op[BENCH_OPS_MAX];
     int count;
 };
 
-/* Read a job file; everything but names and operators is ignored. One operator is added that is
- * not in the file, because there is nothing to tune: BENCH_EMPTY_CALL, which does next to nothing.
+/* Read the names and operators of a job file, and ignore the rest. BENCH_EMPTY_CALL is added, an
+ * operator with almost no work; it is not in the file because there is nothing to tune.
  *
  *   errors  those of wpk_fs_read and wpk_json_open; WPK_EUNSUPPORTED  an op with no peers
  */
 WPK_MUST_CHECK wpk_err bench_ops_read(const char *path, struct bench_ops *out,
                                       struct wpk_diag *diag);
-/* NULL: no such name. */
+/* The operator with this name; NULL if there is none. */
 const struct bench_op *bench_ops_find(const struct bench_ops *ops, const char *name);
 
 /* Operand 0 is the input, the others are constants. */
@@ -69,34 +70,34 @@ struct bench_shape bench_op_operand(const struct bench_op *op, int operand);
 struct bench_shape bench_op_output(const struct bench_op *op);
 int64_t bench_shape_elements(const struct bench_shape *shape);
 
-/* Multiplications, additions, comparisons and exponentials, each counted 1. */
+/* Number of multiplications, additions, comparisons and exponentials. */
 double bench_op_flops(const struct bench_op *op);
 
-/* Fill an operand with its numbers: multiples of 2^-16 in [-0.5, 0.5) that depend on nothing but
- * operand and index. models.py has the same few lines.
+/* Fill an operand with multiples of 2^-16 in [-0.5, 0.5). Each number depends on operand and index
+ * only. models.py has the same few lines.
  *
  *   shape   out [elements of the operand]
  */
 void bench_op_fill(const struct bench_op *op, int operand, float *out);
 
-/* One element of the result in double precision, and the sum of its terms' absolute values.
+/* Compute one element of the result in double precision, and the sum of its terms' absolute values.
  *
  *   shape   operands [operand count][their elements]; index < elements of the output
  */
 void bench_op_reference(const struct bench_op *op, const float *const *operands, int64_t index,
                         double *value, double *magnitude);
 
-/* The p-th of the scattered points at which a result is looked at: the last element, the first,
- * then steps of the golden ratio of the tensor, which meet rows, columns and channels alike. */
+/* The p-th of the scattered points at which a result is compared: the last element, the first, then
+ * steps of the golden ratio of the tensor, which meet rows, columns and channels alike. */
 int64_t bench_op_point(int64_t elements, int64_t p);
 
-/* Compare the result at `point_count` scattered points. Returns the largest error over its
- * tolerance, which is 3e-6 of the magnitude: rounding in any order and Winograd's F(4,3) stay
- * below 0.5 of it, bf16 or tf32 arithmetic lies above 5. */
+/* Compare the result at `point_count` scattered points. Return the largest error divided by its
+ * tolerance, which is 3e-6 of the magnitude. Rounding in any order and Winograd's F(4,3) stay below
+ * 0.5; bf16 or tf32 arithmetic lies above 5. */
 double bench_op_check(const struct bench_op *op, const float *const *operands, const float *result,
                       int point_count);
 
-/* Above this, a result is of another operator and no matter of accuracy: off by 3e-3 of the
+/* A larger ratio means a wrong operator, not a lack of accuracy: the error is above 3e-3 of the
  * magnitude at some point. bf16 inputs stay below. */
 #define BENCH_OP_WRONG 1000
 

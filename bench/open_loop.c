@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results that come when they come, over real sockets, to a real wpkd: how long a worker waits from
- * its result to its next lease. Times count from when a result was meant to be sent, whether or not
- * its connection was free then.
+/* bench-open-loop: sends results to a real wpkd over real sockets at fixed times, and measures how
+ * long a worker waits from its result to its next lease. A time counts from when the result was
+ * due, even if its connection was not free then.
  *
  *     bench-open-loop DIR                         measures a wpkd of its own on DIR
  *     bench-open-loop --join HTTP WORKERS RATE    keeps one that runs busy, until it is killed

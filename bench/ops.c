@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the operators of a job file into bench/op.h's plain numbers. The file has been validated
- * by `wpkctl check` in the tests, so only what the bench needs is looked at. */
+/* Reads the operators of a job file into bench/op.h's plain numbers. The tests validate the file
+ * with `wpkctl check`, so only the fields that the bench needs are read. */
 #include "bench/op.h"
 #include "common/fs.h"
 #include "common/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench-peak: the machine's roof, one core: peak f32 FMA rate and memory bandwidth. */
+/* bench-peak: measures the peak f32 FMA rate and the memory bandwidth of one core. */
 #include "common/peak.h"
 #include "bench/usage.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer for the tests: relu, with the fault that the operator's name asks for. */
+/* A peer for the tests: computes relu, with the fault that the operator's name selects. */
 #include "bench/peer.h"
 
 #include <stdio.h>

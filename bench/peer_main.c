@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer that is a program in C: answers the driver until it is gone. */
+/* The main function of peers in C: it answers the driver until the driver ends. */
 #include "bench/peer_serve.h"
 
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN as a peer: inference primitives, weights packed once into the format that it asks for.
+/* oneDNN as a peer: inference primitives, with weights packed once into the format that the
+ * primitive asks for.
  *
- * With layouts `any` source and destination are of the format it likes best as well; with `fixed`
- * they are row-major, and the reorders that this costs run within each call, as they would in a
- * framework. It finds its thread count in the process's CPU affinity, which the driver sets. */
+ * With layouts `any` the primitive also chooses the formats of source and destination. With `fixed`
+ * they are row-major, and each call includes the reorders, as it would in a framework. oneDNN takes
+ * its thread count from the process's CPU affinity, which the driver sets. */
 #include "bench/peer_dnnl.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneDNN 2.6 as a peer: the last series with Winograd's algorithm on x64. It takes part where it
- * has that, with layouts `any`; what it does directly, newer ones do as well (peer_onednn.c).
+ * has that algorithm, with layouts `any`; newer series are as good at direct ones (peer_onednn.c).
  *
- * Its API is not the one of oneDNN 3: descriptors of memory are structs, and an operator is
- * described before its primitive is. */
+ * The API of oneDNN 2 has structs as memory descriptors, and describes an operator before its
+ * primitive. */
 #include "bench/peer_dnnl.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX Runtime as a peer, through its C API, with all graph optimisations.
  *
- * The wheel carries the library without its header. The API is a table of functions that only ever
- * grows at its end (that is its promise of binary compatibility), so the few slots needed here are
- * named by their number. A wrong one would crash or fail the check of the result. */
+ * The wheel has the library without its header. The API is a table of functions that grows only at
+ * its end, which is its promise of binary compatibility. So the few slots needed here are named by
+ * their number. A wrong number would crash the peer or fail the check of the result. */
 #include "bench/peer.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenVINO as a peer, through its C API: one stream, f32 arithmetic, latency hint.
  *
- * Pinning is left to the CPU affinity that the driver gave the process. */
+ * The library pins no threads: the driver has set the process's CPU affinity. */
 #include "bench/peer.h"
 
 #include <openvino/c/openvino.h>

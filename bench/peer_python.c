@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that come as Python modules: peer_python.py loads this as a library and hands over five
- * functions. All else, the clock too, is the same code as for every other peer; a call through
- * these functions costs a microsecond, which `empty-call` shows. */
+/* Peers that exist as Python modules. peer_python.py loads this file as a library and passes five
+ * functions. All other code, the clock included, is that of every peer. A call through these
+ * functions costs a microsecond, which `empty-call` shows. */
 #include "bench/peer.h"
 #include "bench/peer_serve.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample is the time of `batch` calls in a row divided by their number; the batch is 1 unless a
- * call is shorter than 20 us, where reading the clock would show. Where caches are to be cold, it
- * is always 1. */
+/* The main loop of a peer. A sample is the time of `batch` calls in a row divided by their number.
+ * The batch is 1 unless a call is shorter than 20 us, because reading the clock would then show.
+ * Under cold conditions the batch is always 1. */
 #include "bench/peer_serve.h"
 
 #include "bench/peer.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel of ours as a peer: opened by its path and run through libwpk, as a user would.
+/* A kernel of ours as a peer: opened by its path and run through libwpk, as a user would do.
  *
  * A program lists its inputs and constants in the order in which its operator names them, which is
- * the order of bench/op.h. With layouts `any` the input is
- * brought into the kernel's layout before the timing; with `fixed` both are row-major and there
- * is nothing to bring. */
+ * the order of bench/op.h. With layouts `any` the input is converted to the kernel's layout before
+ * the timing. With `fixed` input and output are row-major, and nothing is converted. */
 #include "bench/peer.h"
 #include "runtime/wpk.h"
 

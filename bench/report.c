@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table as text for people and as JSON for whoever checks the floors. */
+/* Prints the table as text for people, and writes it as JSON for programs. */
 #include "bench/table.h"
 #include "common/clock.h"
 #include "common/fs.h"

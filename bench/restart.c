@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a cold wpkd takes until it is ready, and how much memory it has then. */
+/* bench-restart: measures how long a cold wpkd takes until it is ready, and its memory then. */
 #include "bench/fleet_wpkd.h"
 #include "bench/usage.h"
 #include "common/clock.h"

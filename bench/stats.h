@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Medians and their intervals, without any assumption about how the noise is distributed. */
+/* Medians and their intervals, without an assumption about the distribution of the noise. */
 #ifndef WPK_BENCH_STATS_H
 #define WPK_BENCH_STATS_H
 
-/* Ascending, in place. */
+/* Sort in ascending order, in place. */
 void bench_stats_sort(double *values, int count);
-/* Of sorted values; count >= 1. */
+/* The median of sorted values; count >= 1. */
 double bench_stats_median(const double *sorted, int count);
 
-/* The narrowest pair of order statistics, symmetric about the middle, that holds the true median
- * with at least the given confidence: the sign test's interval. With fewer than 5 values no pair
- * reaches 0.9, and smallest and largest are returned.
+/* Find the sign test's interval: the narrowest pair of order statistics, symmetric about the
+ * middle, that holds the true median with at least the given confidence. If no pair does, as with
+ * fewer than 5 values and 0.9, the result is the smallest and the largest value.
  *
  *   shape   sorted [count], count >= 1
  *   unit    confidence in (0, 1)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step costs with a whole fleet: not a test, but a figure. By hand:
+/* bench-step: measures the cost of a step of the state machine with many workers. Run it by hand:
  *
  *     build/bench/bench-step WORKERS JOBS [OWNERS [LABELS]]
  *
- * Each worker holds four work items, brings one result, and asks for one more; what answers effects
- * is made up here. With LABELS every worker has one of its own: as many worker classes as workers.
- * Prints nanoseconds per result, its poll, and the strategies' answers included. */
+ * Each worker holds four work items, reports one result, and asks for one more. This file answers
+ * the effects. With LABELS every worker has a label of its own, so there are as many worker classes
+ * as workers. The program prints nanoseconds per result, including its poll and the strategies'
+ * answers. */
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"

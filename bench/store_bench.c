@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer alone: how many results a second it records, into a history of so many rows.
+/* bench-store: measures how many results a second the writer alone records into a large history.
  *
  *     bench-store DIR [ROWS [SECONDS [BATCH]]]
  *
- * DIR is made, and filled up to ROWS trials if it holds fewer. Each batch asks as many candidates
- * as it has results, as a search does; both count as one result. */
+ * DIR is made, and filled up to ROWS trials if it holds fewer. Each batch records as many asks as
+ * it has results, as a search does. An ask and its result count as one result. */
 #include "bench/usage.h"
 #include "common/crypto.h"
 #include "common/fs.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one run of the bench found: rows of cases, a cell for each implementation, and its
- * printing as text and as JSON. */
+/* The results of one run of the bench: a row for each case, a cell for each implementation. The
+ * table is printed as text and written as JSON. */
 #ifndef WPK_BENCH_TABLE_H
 #define WPK_BENCH_TABLE_H
 
@@ -12,13 +12,13 @@
 #define BENCH_ROUNDS_MAX 101
 #define BENCH_ROWS_MAX 256
 
-/* name, program, heading, does its time count as a peer's with layouts any, and fixed, and does it
- * evaluate convolutions directly, as those do that the second ratio is against?
+/* Id, name, program, heading, and three flags: its time counts as a peer's with layouts any; it
+ * counts with layouts fixed; it evaluates convolutions directly, as the peers of the second ratio.
  *
- * `wpk` is what halide-cpu generated; `served` is what wpkd would hand out, when that is another
- * kernel, such as the vendor's. With fixed layouts the comparison is with those that were handed
- * the same ones; oneDNN, which here reorders on each call, is shown but not counted. The lean
- * build of an older oneDNN has no SYCL queue to pass through, which costs several us a call. */
+ * `wpk` is the kernel that halide-cpu generated. `served` is the kernel that wpkd serves, if it is
+ * another one, such as the vendor's. With fixed layouts oneDNN reorders on each call; its time is
+ * shown and does not count. The lean build of an older oneDNN has no SYCL queue, which costs
+ * several us a call. */
 #define BENCH_IMPLEMENTATION_LIST(X)                                                               \
     X(OURS, "wpk", "wpk", "ours", false, false, false)                                             \
     X(SERVED, "served", "wpk", "served", false, false, false)                                      \
@@ -37,28 +37,28 @@ enum bench_implementation {
 
 /* `which` is an enum bench_implementation throughout. */
 const char *bench_implementation_name(int which);
-/* Its program, without the bench-peer- in front. */
+/* The name of its program, without the prefix bench-peer-. */
 const char *bench_implementation_program(int which);
 const char *bench_implementation_heading(int which);
 
-/* Against which peers a ratio is. */
+/* The peers that a ratio is against. */
 enum bench_peers {
     BENCH_PEERS_ALL,
-    BENCH_PEERS_DIRECT, /* oneDNN, ONNX Runtime and OpenVINO alone */
+    BENCH_PEERS_DIRECT, /* only oneDNN, ONNX Runtime and OpenVINO */
 };
 bool bench_implementation_counts(int which, enum bench_layouts layouts, enum bench_peers peers);
 
 enum bench_cell_state {
     BENCH_CELL_ABSENT, /* not built, no kernel given, or no such operator in the library */
-    BENCH_CELL_FAILED, /* text says why */
-    BENCH_CELL_WRONG,  /* error_ratio above BENCH_OP_WRONG: it is not timed */
+    BENCH_CELL_FAILED, /* text has the reason */
+    BENCH_CELL_WRONG,  /* error_ratio is above BENCH_OP_WRONG; not timed */
     BENCH_CELL_TIMED,
 };
 
 struct bench_cell {
     enum bench_cell_state state;
-    char text[BENCH_TEXT_MAX]; /* what the library chose, or why it failed */
-    double error_ratio;        /* largest error over its tolerance */
+    char text[BENCH_TEXT_MAX]; /* implementation that the library chose, or reason of a failure */
+    double error_ratio;        /* largest error divided by its tolerance */
     struct bench_accuracy accuracy;
     double ns_median[BENCH_ROUNDS_MAX]; /* [rounds of the table] */
     double ns_min;                      /* over all rounds */
@@ -67,7 +67,7 @@ struct bench_cell {
 struct bench_row {
     struct bench_case what;      /* path is set for each implementation when it is opened */
     char kernel[BENCH_PATH_MAX]; /* ours; "": none */
-    char served[BENCH_PATH_MAX]; /* "": the same, or none */
+    char served[BENCH_PATH_MAX]; /* "": same as `kernel`, or none */
     struct bench_cell cell[BENCH_IMPLEMENTATION_COUNT];
 };
 
@@ -77,12 +77,12 @@ struct bench_table {
     int rounds;
     double round_ms;
     enum wpk_conditions conditions;
-    struct wpk_accuracy accuracy; /* a less accurate peer does not count */
+    struct wpk_accuracy accuracy; /* class; peers outside it do not count */
     char versions[BENCH_IMPLEMENTATION_COUNT][BENCH_TEXT_MAX];
     struct wpk_peak peak; /* of one core, measured before the first round */
 };
 
-/* Median over rounds with its 90 % interval. */
+/* A median over rounds with its 90 % interval. */
 struct bench_estimate {
     bool valid;
     double median;
@@ -92,15 +92,16 @@ struct bench_estimate {
 
 struct bench_estimate bench_cell_time(const struct bench_table *table,
                                       const struct bench_cell *cell);
-/* Was it timed, with an error within the table's class of accuracy? */
+/* True if the cell was timed and its error is within the table's accuracy class. */
 bool bench_cell_in_class(const struct bench_table *table, const struct bench_cell *cell);
-/* The counted peer with the smallest median among those in class, or -1. */
+/* The counted peer in class with the smallest median; -1 if there is none. */
 int bench_row_best_peer(const struct bench_table *table, const struct bench_row *row,
                         enum bench_peers peers);
-/* Best peer's time divided by ours, round by round; invalid when ours is not in class. */
+/* The best peer's time divided by ours, round by round. Invalid if ours is not in class, or no peer
+ * is. */
 struct bench_estimate bench_row_ratio(const struct bench_table *table, const struct bench_row *row,
                                       enum bench_peers peers);
-/* The same for the sum over ResNet-18's layers c1..c12; invalid unless all twelve are there. */
+/* The ratio of the sums over ResNet-18's layers c1..c12. Invalid unless all twelve have a ratio. */
 struct bench_estimate bench_table_sum_ratio(const struct bench_table *table,
                                             enum bench_layouts layouts, int threads,
                                             enum bench_peers peers);
