@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the program of an operator written by name, in whole form: expand '{"type":"conv2d",…}'.
- * For tests that try candidates of every name. */
+/* Prints the program of an operator that is written by name, in whole form:
+ * expand '{"type":"conv2d",…}'. Tests that try candidates of every name use it. */
 #include "op/notation.h"
 #include "op/shorthand.h"
 

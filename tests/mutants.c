@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs with one mistake in them, evaluated on the input sets of the right one: verification
- * must see every mistake that has an effect at all. */
+/* Programs with one mistake each, evaluated on the input sets of the correct program. Verification
+ * must see every mistake that has an effect. */
 #include "worker/faults.h"
 #include "worker/verify.h"
 

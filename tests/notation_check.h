@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Equations beside their tensors, and text that must come back, for tests of the notation. */
+/* Helpers for tests of the notation: equations with tensors, and texts that must read back. */
 #ifndef WPK_TESTS_NOTATION_CHECK_H
 #define WPK_TESTS_NOTATION_CHECK_H
 
@@ -15,9 +15,9 @@ struct wpk_given {
 wpk_err wpk_given_parse(const struct wpk_given *given, struct wpk_program *out,
                         struct wpk_diag *diag);
 
-/* These fail the running cmocka test where they fail. */
+/* The next two functions fail the running cmocka test on an error. */
 void wpk_given_parse_good(const struct wpk_given *given, struct wpk_program *out);
-/* The whole form of `program`, which must come back from its own text.   owns  caller frees */
+/* The whole form of `program`, which must read back as itself.   owns  caller frees */
 char *wpk_print_again(const struct wpk_program *program);
 
 #endif

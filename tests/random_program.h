@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that nobody thought of, for property tests: the same seed gives the same program.
+/* Random programs for property tests. A seed always gives the same program.
  *
- * One to four stages, pointwise or reducing, over up to four given tensors, literals too; the
- * indices stride, shift, divide and take remainders, and leave their tensors. Every tensor is used,
- * no value is NaN, and a whole program takes the interpreter about a millisecond at most. */
+ * A program has one to four stages, pointwise or reducing, over up to four given tensors and
+ * literals. Indices stride, shift, divide, take remainders, and leave their tensors. Every tensor
+ * is used, no value is NaN, and the interpreter takes about a millisecond at most. */
 #ifndef WPK_TESTS_RANDOM_PROGRAM_H
 #define WPK_TESTS_RANDOM_PROGRAM_H
 
@@ -13,11 +13,11 @@
 struct wpk_random_options {
     bool smooth;       /* floating types and continuous functions only: rounding cannot flip a
                            result, so equivalent programs can be compared within a tolerance */
-    bool without_pads; /* no tensor has a border of its own */
+    bool without_pads; /* no tensor has padding */
     bool products;     /* most reductions are sums of products of two loads, windows among them */
 };
 
-/* `options` may be NULL: everything.
+/* Draw a program. `options` may be NULL: no restriction.
  *
  *   owns    caller calls wpk_program_fini
  *   errors  none: the program is valid, which is asserted

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter against the simple one, and short words to build programs with. */
+/* Compares the interpreter with the simple one, and has short functions to build programs with. */
 #ifndef WPK_TESTS_REFERENCE_CHECK_H
 #define WPK_TESTS_REFERENCE_CHECK_H
 
@@ -9,10 +9,11 @@
 /* Fail the running cmocka test unless wpk_reference_run and wpk_reference_run_at agree with the
  * simple interpreter, on values drawn from the seed, within 1e-12 of the magnitude. */
 void wpk_check_reference(const struct wpk_program *program, uint64_t seed);
-/* The part of it about single points: value and magnitude [elements of the output]. */
+/* Fail the test unless wpk_reference_run_at gives these results at single points.
+ *   shape  value, magnitude [elements of the output] */
 void wpk_check_points(const struct wpk_program *program, const struct wpk_reference_args *args,
                       const double *value, const double *magnitude);
-/* Elements of a tensor, of all the range of its type.   owns  caller frees */
+/* Random elements of a tensor, from the whole range of its type.   owns  caller frees */
 double *wpk_check_values(struct wpk_rng *rng, const struct wpk_tensor *tensor);
 
 /* ---- building */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same program written differently, for tests of what must not depend on that: the same seed
- * gives the same one.
+/* Writes a program in another way, for tests of what must not depend on the way. A seed always
+ * gives the same program.
  *
- * Tensors, stages and reduction axes come in another order and under other names; operands of what
- * commutes change places, chains associate differently, and nothing stays shared. */
+ * Tensors, stages and reduction axes get another order and other names. Operands of commutative
+ * operations change places, chains associate differently, and no expression stays shared. */
 #ifndef WPK_TESTS_REWRITTEN_PROGRAM_H
 #define WPK_TESTS_REWRITTEN_PROGRAM_H
 
 #include "op/program.h"
 
-/*   shape   tensor_map: [from->tensor_count], which tensor of `to` each has become
+/* Write `from` in another way into `to`.
+ *   shape   tensor_map: [from->tensor_count], the index in `to` of each tensor
  *   owns    caller calls wpk_program_fini on `to`, which is empty before
  *   errors  none: `to` is as valid as `from`, which is asserted
  */

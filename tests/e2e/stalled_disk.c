@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that hangs, for a program that this is preloaded into: no sync ends while there is the
- * file that WPK_STALLED names; SQLite writes nothing while there is WPK_STALLED_STORE's. */
+/* A disk that hangs, for a program that this library is preloaded into. No sync ends while the file
+ * of WPK_STALLED exists; SQLite writes nothing while the file of WPK_STALLED_STORE exists. */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/types.h>

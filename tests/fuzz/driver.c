@@ -3,8 +3,8 @@
  *
  *     fuzz_job CORPUS_DIR [SECONDS [SEED]]
  *
- * Every file of the corpus, then mutations of them until the time is up. The input at work lies in
- * memory that a handler writes out when the target dies: fuzz-crash-<pid>, where it was started. */
+ * The driver runs every file of the corpus, then mutations of them until the time is up. When the
+ * target dies, a handler writes the current input to fuzz-crash-<pid> in the working directory. */
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/fs.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fuzz target: one function, given bytes, that must come back. Whatever is wrong with the bytes
- * is the decoder's to report; what is wrong with the decoder shows as a crash, a failed WPK_ASSERT
- * or a sanitizer's report.
+/* A fuzz target: one function that is given bytes and must return. A decoder reports faults of the
+ * bytes as errors. A fault of the decoder shows as a crash, a failed WPK_ASSERT or a sanitizer's
+ * report.
  *
- * driver.c runs a target over its corpus and over mutations of it, from a seed; a target is also
- * what libFuzzer wants: clang -fsanitize=fuzzer,address fuzz_job.c ... without driver.c. */
+ * driver.c runs a target over its corpus and over mutations of it, from a seed. libFuzzer can run a
+ * target, too: clang -fsanitize=fuzzer,address fuzz_job.c ... without driver.c. */
 #ifndef WPK_TESTS_FUZZ_FUZZ_H
 #define WPK_TESTS_FUZZ_FUZZ_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A choice with its recipes, which libwpk reads from a file. */
+/* Decodes a choice with its recipes, which libwpk reads from a file. */
 #include "schema/choice.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request, read as leniently as can be: what is taken nevertheless has one meaning.
- * Its lines end where they seem to, nothing is left out, nothing is folded. */
+/* Parses the head of a request leniently and gives it to http_head.c. A head that is accepted has
+ * one meaning: its lines end where they seem to, no byte is left out, no line is folded. */
 #include "coordinator/http/http.h"
 #include "coordinator/http/http_head.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job file, operators included: what is accepted survives a round trip, and what is not says
- * why. */
+/* Decodes a job file, operators included. An accepted job survives a round trip; a refused one has
+ * a reason. */
 #include "op/definition.h"
 #include "schema/job.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest of a recorded kernel, which libwpk reads from a file beside it. */
+/* Decodes the manifest of a recorded kernel, which libwpk reads from a file beside it. */
 #include "schema/kernel_manifest.h"
 #include "tests/fuzz/fuzz.h"
 

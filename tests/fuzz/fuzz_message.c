@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between worker and wpkd: what is accepted survives a round trip. */
+/* Decodes messages between worker and wpkd. An accepted message survives a round trip. */
 #include "schema/message.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notation: the same bytes as equations over tensors that are there, and as a program in whole
- * form. What is accepted has a whole form that reads back as itself; what is not says why. */
+/* Parses the notation: the same bytes as equations over given tensors, and as a program in whole
+ * form. An accepted text has a whole form that reads back as itself; a refused one has a reason. */
 #include "op/notation.h"
 #include "tests/fuzz/fuzz.h"
 

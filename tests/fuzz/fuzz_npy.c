@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A .npy file, as a user gives it to wpkctl run. */
+/* Decodes a .npy file, as a user gives it to wpkctl run. */
 #include "client/npy.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recipe, as a worker records it. */
+/* Decodes a recipe, as a worker records it. */
 #include "schema/recipe.h"
 #include "tests/fuzz/fuzz.h"
 

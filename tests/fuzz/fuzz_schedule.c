@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schedule's text, which people edit: what is read prints as what reads back the same; the model
- * has an answer to it, and so has the printer of Halide. */
+/* Parses a schedule's text, which people edit. An accepted schedule prints as text that reads back
+ * as the same schedule. wpk_schedule_check refuses it with a reason, or it prints as Halide. */
 #include "codegen/schedule.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The snapshot of a strategy: it is refused, or what it loads goes on and saves itself again. The
- * first two words, which name the version and the space, are put in front: mutations of them are
- * refused at once. */
+/* Loads the snapshot of a strategy. The snapshot is refused, or the strategy goes on and saves
+ * itself again. The target puts the first two words, which name the version and the space, in front
+ * of the bytes, because mutations of them are refused at once. */
 #include "search/snapshot.h"
 
 #include "op/notation.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a candidate's process can say: messages between the engine and its programs, and the
- * manifest in a kernel. */
+/* Decodes bytes that a candidate's process can send: messages between the engine and its programs,
+ * and the manifest in a kernel. */
 #include "runtime/manifest.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/message.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that fails under a wpkd at work, and is well again later: with threads, as it is used,
- * and without. Nothing is promised meanwhile, reads go on, and no result is lost. */
+/* A store that fails under a running wpkd and works again later; with threads, as in production,
+ * and without. Meanwhile wpkd acknowledges no write and answers reads; no result is lost. */
 #include "coordinator/store/history.h"
 
 #include "common/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an answer changes in a worker. */
+/* Applies an answer of wpkd to a worker. */
 #include "common/crypto.h"
 #include "tests/sim/sim.h"
 

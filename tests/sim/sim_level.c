@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far those are whom a place serves: a worker class, or a work queue. Said by the leases that
- * were given, with the book's virtual times; what the coordinator keeps of it is not looked at. */
+/* Keeps the largest virtual time that a worker class, or a work queue, has served. The leases and
+ * the book's virtual times determine it; the coordinator's own records are not used. */
 #include "common/err.h"
 #include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"

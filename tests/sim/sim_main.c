@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs seeds: sim [--seed FIRST] [--count N] [--verbose]. Ends with the first that fails. */
+/* Runs seeds: sim [--seed FIRST] [--count N] [--verbose]. The first violation ends the program. */
 #include "common/log.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"

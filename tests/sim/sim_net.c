@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network: each frame takes its time, and may be lost, come twice, or come late, when others
- * have overtaken it. */
+/* The network: each frame has a delay, and may be lost, come twice, or come after later frames. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users do: jobs on few operators, so that they share searches and problems, and now and then
- * a cancellation. All of it is drawn when it happens. */
+/* Actions of users: jobs on few operators, so that jobs share searches and problems, and sometimes
+ * a cancellation. Each action is drawn when it happens. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>

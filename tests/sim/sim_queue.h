@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is going to happen, by time; at the same time, in the order in which it was put. */
+/* A queue of future events, by time. Events of the same time stay in the order of their puts. */
 #ifndef WPK_TESTS_SIM_SIM_QUEUE_H
 #define WPK_TESTS_SIM_SIM_QUEUE_H
 
@@ -7,14 +7,14 @@
 #include "common/net.h"
 
 enum wpk_sim_event_kind {
-    WPK_SIM_TO_WPKD,   /* address, worker, data; no data: the connection ended */
-    WPK_SIM_TO_WORKER, /* address, worker, data */
-    WPK_SIM_TURN,      /* wpkd takes what came in */
+    WPK_SIM_TO_WPKD,   /* a frame: address, worker, data; without data: the connection ended */
+    WPK_SIM_TO_WORKER, /* a frame: address, worker, data */
+    WPK_SIM_TURN,      /* wpkd handles its inbox */
     WPK_SIM_TICK,
-    WPK_SIM_START, /* wpkd */
-    WPK_SIM_BIRTH, /* a worker */
-    WPK_SIM_WAKE,  /* a worker; `number`: which of its wakes */
-    WPK_SIM_ACT,   /* a user; `number`: what */
+    WPK_SIM_START, /* wpkd starts */
+    WPK_SIM_BIRTH, /* a worker starts */
+    WPK_SIM_WAKE,  /* a worker wakes; `number`: which of its wakes */
+    WPK_SIM_ACT,   /* a user acts; `number`: the action */
 };
 
 struct wpk_sim_event {
@@ -34,11 +34,11 @@ struct wpk_sim_queue {
     uint64_t order_last;
 };
 
-/* Takes the event, with its data. */
+/* Put an event; takes its data. */
 void wpk_sim_queue_put(struct wpk_sim_queue *queue, struct wpk_sim_event event);
-/* The time of the first; UINT64_MAX when there is none. */
+/* The time of the first event; UINT64_MAX if there is none. */
 uint64_t wpk_sim_queue_next_ns(const struct wpk_sim_queue *queue);
-/* The first; there must be one. Its data is the caller's. */
+/* Remove the first event, which must be there.   owns  caller frees its data */
 struct wpk_sim_event wpk_sim_queue_take(struct wpk_sim_queue *queue);
 void wpk_sim_queue_fini(struct wpk_sim_queue *queue);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of one owner's work, is what a worker is given the first that it could do? What there is to do is
- * read from the jobs, the searches and their work items, not from the owner queues that work is
- * chosen by. */
+/* Checks that a worker gets the first work item of an owner that it can do. This file reads the
+ * open work from jobs, searches and their work items, not from the owner queues that leases are
+ * chosen from. */
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/claim.h"

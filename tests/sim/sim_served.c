@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel a problem serves, and which it served before. Commit after commit is looked at, and
- * remembered: the order of things is known without a clock, which may be set between any two. */
+/* Checks which kernel a problem serves, and which it served before. Each commit is read and
+ * remembered, so the order of events is known without the clock, which may be set at any time. */
 #include "tests/sim/sim.h"
 
 #include "coordinator/store/store.h"

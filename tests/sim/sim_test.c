@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Situations that have a name; sim_main.c makes up others. */
+/* Named scenarios; sim_main.c draws others from seeds. */
 #include "common/log.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/event.h"

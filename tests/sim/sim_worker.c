@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers: they speak the protocol as wpk-worker does, take their time, and make results up.
- * What is asked next is here; what an answer changes is in sim_answer.c. */
+/* The workers: they speak the protocol as wpk-worker does, with delays, and make results up. This
+ * file sends messages; sim_answer.c handles the answers. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkd: the real one, but for the loop, the sockets and the clock. */
+/* wpkd: the real one, except for the loop, the sockets and the clock. */
 #include "coordinator/api/api.h"
 #include "coordinator/index/index.h"
 #include "coordinator/state/coordinator.h"
