@@ -235,6 +235,21 @@ void wpk_device_put(struct wpk_json_writer *w, const char *key, const struct wpk
     wpk_json_end(w);
 }
 
+/* Loops over lanes end for the shapes of the table only. */
+static void get_shape(struct wpk_json_reader *r, struct wpk_device *out)
+{
+    out->vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
+    out->vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
+    if (out->vector_bytes != isa_shape[out->isa].vector_bytes) {
+        wpk_json_fail(r, "vector_bytes", WPK_EINVAL, "vectors of %s have %d bytes",
+                      isa_names[out->isa], isa_shape[out->isa].vector_bytes);
+    }
+    if (out->vector_registers != isa_shape[out->isa].vector_registers) {
+        wpk_json_fail(r, "vector_registers", WPK_EINVAL, "%s has %d vector registers",
+                      isa_names[out->isa], isa_shape[out->isa].vector_registers);
+    }
+}
+
 void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_device *out)
 {
     wpk_json_enter(r, key);
@@ -250,8 +265,7 @@ void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_devic
     out->l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
     out->l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
     out->l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
-    out->vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
-    out->vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
+    get_shape(r, out);
     out->peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
     out->peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);
     wpk_json_get_label(r, "instance", out->instance, sizeof(out->instance));

@@ -174,6 +174,10 @@ static void json_is_strict(void **state)
         "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
         "\"instance\":\"h\"}",
         "{\"kind\":\"cpu\",\"model\":\"m\",\"isa\":\"avx\",\"bf16\":false,\"vnni\":false,"
+        "\"core_count\":1,\"l1_bytes\":1,\"l2_bytes\":1,\"l3_bytes\":1,\"vector_bytes\":2,"
+        "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
+        "\"instance\":\"h\"}",
+        "{\"kind\":\"cpu\",\"model\":\"m\",\"isa\":\"avx\",\"bf16\":false,\"vnni\":false,"
         "\"core_count\":0,\"l1_bytes\":1,\"l2_bytes\":1,\"l3_bytes\":1,\"vector_bytes\":16,"
         "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
         "\"instance\":\"h\"}",

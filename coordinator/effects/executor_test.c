@@ -150,6 +150,22 @@ static void the_plain_kernel_is_served(void **state)
     assert_non_null(strstr(wpk_buf_text(&f->body), "only the plain kernel can be served: 1 of 1"));
 }
 
+/* The time for which work of an operator was out is not left any more. */
+static void the_time_that_is_left(void **state)
+{
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
+    wpk_fixture_tick(f, 5);
+    wpk_fixture_request(f, "GET", "/v1/jobs", "");
+    const char *left = strstr(wpk_buf_text(&f->body), "\"seconds_left\":");
+    assert_non_null(left);
+    long seconds = strtol(left + strlen("\"seconds_left\":"), NULL, 10);
+    assert_in_range(seconds, 3500, 3596);
+}
+
 struct artifact_write {
     struct wpk_store_write write;
     struct wpk_fixture *fixture;
@@ -300,6 +316,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(an_operator_that_ended_before_a_restart, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(the_time_that_is_left, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(the_plain_kernel_is_served, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
