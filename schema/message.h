@@ -153,7 +153,7 @@ struct wpk_message_provider {
     bool vendor;
 };
 
-/* A label that the operator of the service gives a worker; jobs select by it. */
+/* A label that an administrator gives a worker; jobs select by it. */
 struct wpk_worker_label {
     char name[WPK_WORKER_LABEL_NAME_MAX]; /* [a-z0-9_.-]+, unique among the worker's */
     char value[WPK_WORKER_LABEL_VALUE_MAX];

@@ -13,8 +13,9 @@
  * starts its own threads. The runner binds the process to as many CPUs before `open`, or, for one
  * thread, while it times.
  *
- * To add a provider: how it opens in worker/provider_NAME.c, its class in provider_kernel.c, below
- * and in provider.c, and its name among the vendors in main.c. docs/hacking.md names the files in other folders. */
+ * To add a provider, write how it opens in worker/provider_NAME.c, declare its class below, define
+ * it in provider_kernel.c, list it in provider.c, and name it among the vendors in main.c.
+ * docs/hacking.md names the files in other folders. */
 #ifndef WPK_WORKER_PROVIDER_H
 #define WPK_WORKER_PROVIDER_H
 

@@ -83,7 +83,10 @@ bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job 
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
                           struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE]);
 
-/* ---- resources: each handler answers the call, queues it, or begins what will answer it */
+/* ---- resources: each handler answers the call, queues it, or begins what will answer it
+ *
+ * To add a resource, describe it in schema/openapi.yaml, list its handler below, add its route in
+ * api.c, and write the handler in api_NAME.c. docs/hacking.md names the files in other folders. */
 
 #define WPK_API_HANDLERS(X)                                                                        \
     X(get_health) X(get_ready) X(get_metrics) X(get_signing_key)                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Admin states of workers. An operator sets one for a worker's name, or for its device's
+/* Admin states of workers. An administrator sets one for a worker's name, or for its device's
  * instance. */
 #ifndef WPK_COORDINATOR_STATE_ADMIN_STATE_H
 #define WPK_COORDINATOR_STATE_ADMIN_STATE_H

@@ -136,7 +136,7 @@ struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kin
 /* Add a log line: the event's name and its details, at most 511 bytes. */
 void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
     WPK_PRINTF(3, 4);
-/* Add a warning: a log line that an operator of the service is to look at. */
+/* Add a warning: a log line that an administrator is to look at. */
 void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *format, ...)
     WPK_PRINTF(3, 4);
 /* Zeroed memory, and a copy of a text, in the effects' arena. */

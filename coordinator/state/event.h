@@ -22,13 +22,14 @@ enum wpk_event_kind {
     WPK_EVENT_CANCEL,
     WPK_EVENT_PAUSE,
     WPK_EVENT_RESUME,
-    WPK_EVENT_WORKER_SET,     /* an operator sets a worker's admin state */
+    WPK_EVENT_WORKER_SET,     /* an administrator sets a worker's admin state */
     WPK_EVENT_WORKER_END,     /* a session's token was revoked or has expired */
     WPK_EVENT_DRAIN,          /* wpkd ends: nothing more is leased, polls are answered at once */
     WPK_EVENT_OPENED,         /* answers OPEN_SEARCH */
     WPK_EVENT_ASKED,          /* answers ASK */
     WPK_EVENT_KERNEL_PUT,     /* answers PUT_KERNEL */
-    WPK_EVENT_KERNEL_CHANGED, /* an operator changed what a problem serves, or revoked a kernel */
+    /* an administrator changed what a problem serves, or revoked a kernel */
+    WPK_EVENT_KERNEL_CHANGED,
     WPK_EVENT_ARTIFACT_LOST,  /* a shared object that was asked for is lost */
     WPK_EVENT_HOLD_BUILDS,    /* artifacts have no room, or have room again */
     WPK_EVENT_TICK,           /* comes a few times a second */

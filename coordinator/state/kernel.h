@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers of events about kernels (kernel.c): one was stored; an operator changed what a problem
- * serves; a shared object is lost. */
+/* Handlers of events about kernels (kernel.c): one was stored; an administrator changed what a
+ * problem serves; a shared object is lost. */
 #ifndef WPK_COORDINATOR_STATE_KERNEL_H
 #define WPK_COORDINATOR_STATE_KERNEL_H
 

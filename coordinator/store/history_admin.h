@@ -47,7 +47,7 @@ bool wpk_history_read_kernel(struct wpk_store *store, uint64_t id, wpk_kernel_ro
 uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t before,
                                  int page_size, wpk_kernel_row_fn fn, void *user);
 
-/* A change of a kernel by an operator of the service. The functions set the members after `reason`.
+/* A change of a kernel by an administrator. The functions set the members after `reason`.
  * Only `revoke` changes kernels of other accuracy classes: those with the same code.
  *   errors  WPK_ENOENT no such kernel; WPK_EEXIST not possible for it, and `diag` says why */
 struct wpk_kernel_change {
