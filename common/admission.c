@@ -35,14 +35,14 @@ struct wpk_admission {
     uint32_t of_bucket[BUCKETS]; /* those that are not free */
 };
 
-static uint64_t make_word(enum wpk_phase phase, bool known, uint64_t deadline_ns)
+static uint64_t make_word(enum wpk_connection_phase phase, bool known, uint64_t deadline_ns)
 {
     return (deadline_ns / WPK_NS_PER_US) << DEADLINE_SHIFT | (known ? KNOWN : 0) | (uint64_t)phase;
 }
 
-static enum wpk_phase phase_of(uint64_t word)
+static enum wpk_connection_phase phase_of(uint64_t word)
 {
-    return (enum wpk_phase)(word & PHASE_MASK);
+    return (enum wpk_connection_phase)(word & PHASE_MASK);
 }
 
 static uint64_t look(const struct wpk_admission *a, uint32_t connection)
@@ -53,7 +53,7 @@ static uint64_t look(const struct wpk_admission *a, uint32_t connection)
 /* The word was replaced by one that is ending or free. */
 static void count_out(struct wpk_admission *a, uint64_t word)
 {
-    if (phase_of(word) < WPK_PHASE_ENDING) {
+    if (phase_of(word) < WPK_CONNECTION_ENDING) {
         atomic_fetch_sub(&a->live, 1);
         atomic_fetch_sub(&a->unknown, (word & KNOWN) == 0);
     }
@@ -93,7 +93,7 @@ struct wpk_source wpk_source_of(const void *address, size_t size)
 static bool end(struct wpk_admission *a, uint32_t connection, uint64_t seen, bool is_overdue)
 {
     if (!atomic_compare_exchange_strong(&a->words[connection], &seen,
-                                        make_word(WPK_PHASE_ENDING, false, 0))) {
+                                        make_word(WPK_CONNECTION_ENDING, false, 0))) {
         return false;
     }
     count_out(a, seen);
@@ -103,14 +103,14 @@ static bool end(struct wpk_admission *a, uint32_t connection, uint64_t seen, boo
 
 static bool is_awaited(uint64_t word)
 {
-    return phase_of(word) == WPK_PHASE_READING || phase_of(word) == WPK_PHASE_SENDING ||
-           phase_of(word) == WPK_PHASE_IDLE;
+    return phase_of(word) == WPK_CONNECTION_READING || phase_of(word) == WPK_CONNECTION_SENDING ||
+           phase_of(word) == WPK_CONNECTION_IDLE;
 }
 
 /* What goes first has the smallest: unknown, idle, early. */
 static uint64_t rank(uint64_t word)
 {
-    uint64_t class = (word & KNOWN) == 0 ? 0 : phase_of(word) == WPK_PHASE_IDLE ? 1 : 2;
+    uint64_t class = (word & KNOWN) == 0 ? 0 : phase_of(word) == WPK_CONNECTION_IDLE ? 1 : 2;
     return class << 61 | word >> DEADLINE_SHIFT;
 }
 
@@ -142,7 +142,7 @@ static uint32_t find_next(const struct wpk_admission *a, const struct wpk_source
 
 /* With the lock held: end one, of a source or of all (NULL). Those that are spared are passed over,
  * a few of them: when the first in turn are all so, the server has to catch up. */
-static enum wpk_verdict end_one(struct wpk_admission *a, const struct wpk_source *source)
+static enum wpk_admission_verdict end_one(struct wpk_admission *a, const struct wpk_source *source)
 {
     uint32_t last = WPK_ADMISSION_NONE;
     uint64_t last_word = 0;
@@ -163,10 +163,10 @@ static enum wpk_verdict end_one(struct wpk_admission *a, const struct wpk_source
     return WPK_LATER;
 }
 
-enum wpk_verdict wpk_admission_yield(struct wpk_admission *admission)
+enum wpk_admission_verdict wpk_admission_yield(struct wpk_admission *admission)
 {
     pthread_mutex_lock(&admission->lock);
-    enum wpk_verdict verdict = end_one(admission, NULL);
+    enum wpk_admission_verdict verdict = end_one(admission, NULL);
     pthread_mutex_unlock(&admission->lock);
     return verdict;
 }
@@ -198,7 +198,7 @@ static bool is_crowded(struct wpk_admission *a, const struct wpk_source *source)
     uint32_t unknown = 0;
     for (uint32_t i = 0; *bucket_of(a, source) >= a->few && i < a->used; i++) {
         uint64_t word = look(a, i);
-        if (phase_of(word) < WPK_PHASE_ENDING && is_from(a, i, source)) {
+        if (phase_of(word) < WPK_CONNECTION_ENDING && is_from(a, i, source)) {
             all++;
             unknown += (word & KNOWN) == 0;
         }
@@ -208,7 +208,8 @@ static bool is_crowded(struct wpk_admission *a, const struct wpk_source *source)
 }
 
 /* With the lock held. One that is ended makes room for every limit that is reached. */
-static enum wpk_verdict make_room(struct wpk_admission *a, const struct wpk_source *source)
+static enum wpk_admission_verdict make_room(struct wpk_admission *a,
+                                            const struct wpk_source *source)
 {
     if (a->first_free == WPK_ADMISSION_NONE) {
         return WPK_LATER;
@@ -222,13 +223,13 @@ static enum wpk_verdict make_room(struct wpk_admission *a, const struct wpk_sour
     return WPK_ADMITTED;
 }
 
-enum wpk_verdict wpk_admission_admit(struct wpk_admission *admission,
-                                     const struct wpk_source *source, uint64_t deadline_ns,
-                                     uint32_t *connection)
+enum wpk_admission_verdict wpk_admission_admit(struct wpk_admission *admission,
+                                               const struct wpk_source *source,
+                                               uint64_t deadline_ns, uint32_t *connection)
 {
     struct wpk_admission *a = admission;
     pthread_mutex_lock(&a->lock);
-    enum wpk_verdict verdict = make_room(a, source);
+    enum wpk_admission_verdict verdict = make_room(a, source);
     if (verdict == WPK_ADMITTED) {
         uint32_t number = a->first_free;
         a->first_free = a->next_free[number];
@@ -237,7 +238,7 @@ enum wpk_verdict wpk_admission_admit(struct wpk_admission *admission,
         ++*bucket_of(a, &a->sources[number]);
         a->live++;
         a->unknown++;
-        atomic_store(&a->words[number], make_word(WPK_PHASE_READING, false, deadline_ns));
+        atomic_store(&a->words[number], make_word(WPK_CONNECTION_READING, false, deadline_ns));
         *connection = number;
     }
     pthread_mutex_unlock(&a->lock);
@@ -247,8 +248,8 @@ enum wpk_verdict wpk_admission_admit(struct wpk_admission *admission,
 void wpk_admission_leave(struct wpk_admission *admission, uint32_t connection)
 {
     pthread_mutex_lock(&admission->lock);
-    uint64_t word = atomic_exchange(&admission->words[connection], WPK_PHASE_FREE);
-    WPK_ASSERT(phase_of(word) != WPK_PHASE_FREE);
+    uint64_t word = atomic_exchange(&admission->words[connection], WPK_CONNECTION_FREE);
+    WPK_ASSERT(phase_of(word) != WPK_CONNECTION_FREE);
     count_out(admission, word);
     --*bucket_of(admission, &admission->sources[connection]);
     admission->next_free[connection] = admission->first_free;
@@ -256,19 +257,19 @@ void wpk_admission_leave(struct wpk_admission *admission, uint32_t connection)
     pthread_mutex_unlock(&admission->lock);
 }
 
-bool wpk_admission_mark(struct wpk_admission *admission, uint32_t connection, enum wpk_phase phase,
-                        bool known, uint64_t deadline_ns)
+bool wpk_admission_mark(struct wpk_admission *admission, uint32_t connection,
+                        enum wpk_connection_phase phase, bool known, uint64_t deadline_ns)
 {
     _Atomic uint64_t *word = &admission->words[connection];
     uint64_t seen = look(admission, connection);
     do {
-        if (phase_of(seen) == WPK_PHASE_ENDING) {
+        if (phase_of(seen) == WPK_CONNECTION_ENDING) {
             return false;
         }
     } while (!atomic_compare_exchange_weak(
         word, &seen, make_word(phase, known, deadline_ns) | (seen & (KNOWN | LAST | EXPELLED))));
     atomic_fetch_sub(&admission->unknown, known && (seen & KNOWN) == 0);
-    if (phase == WPK_PHASE_IDLE && (seen & EXPELLED) != 0) {
+    if (phase == WPK_CONNECTION_IDLE && (seen & EXPELLED) != 0) {
         wpk_admission_expel(admission, connection);
     }
     return true;
@@ -277,7 +278,7 @@ bool wpk_admission_mark(struct wpk_admission *admission, uint32_t connection, en
 void wpk_admission_ended(struct wpk_admission *admission, uint32_t connection)
 {
     count_out(admission, atomic_exchange(&admission->words[connection],
-                                         make_word(WPK_PHASE_ENDING, false, 0)));
+                                         make_word(WPK_CONNECTION_ENDING, false, 0)));
 }
 
 void wpk_admission_dismiss(struct wpk_admission *admission, uint32_t connection)
@@ -295,7 +296,7 @@ void wpk_admission_expel(struct wpk_admission *admission, uint32_t connection)
     atomic_fetch_or(&admission->words[connection], LAST | EXPELLED);
     pthread_mutex_lock(&admission->lock);
     uint64_t word = look(admission, connection);
-    while ((phase_of(word) == WPK_PHASE_IDLE || phase_of(word) == WPK_PHASE_READING) &&
+    while ((phase_of(word) == WPK_CONNECTION_IDLE || phase_of(word) == WPK_CONNECTION_READING) &&
            !end(admission, connection, word, false)) {
         word = look(admission, connection);
     }
@@ -307,7 +308,7 @@ uint32_t wpk_admission_count(struct wpk_admission *admission)
     return atomic_load(&admission->live);
 }
 
-uint32_t wpk_admission_count_in(struct wpk_admission *admission, enum wpk_phase phase)
+uint32_t wpk_admission_count_in(struct wpk_admission *admission, enum wpk_connection_phase phase)
 {
     uint32_t in_phase = 0;
     for (uint32_t i = 0; i < admission->word_count; i++) {
@@ -337,7 +338,7 @@ wpk_err wpk_admission_new(const struct wpk_admission_options *options, struct wp
         return WPK_ENOMEM;
     }
     for (uint32_t i = 0; i < a->word_count; i++) {
-        atomic_init(&a->words[i], WPK_PHASE_FREE);
+        atomic_init(&a->words[i], WPK_CONNECTION_FREE);
         a->next_free[i] = i + 1 < a->word_count ? i + 1 : WPK_ADMISSION_NONE;
     }
     *out = a;

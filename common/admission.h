@@ -21,16 +21,16 @@
 #define WPK_ADMISSION_ENDING_MAX 256 /* connections that were ended and have not left yet */
 #define WPK_ADMISSION_NONE UINT32_MAX
 
-enum wpk_phase {
-    WPK_PHASE_READING, /* the server waits for the first request, or receives one */
-    WPK_PHASE_SERVING, /* the client waits for the server */
-    WPK_PHASE_SENDING, /* an answer is being sent */
-    WPK_PHASE_IDLE,    /* between two requests */
-    WPK_PHASE_ENDING,
-    WPK_PHASE_FREE,
+enum wpk_connection_phase {
+    WPK_CONNECTION_READING, /* the server waits for the first request, or receives one */
+    WPK_CONNECTION_SERVING, /* the client waits for the server */
+    WPK_CONNECTION_SENDING, /* an answer is being sent */
+    WPK_CONNECTION_IDLE,    /* between two requests */
+    WPK_CONNECTION_ENDING,
+    WPK_CONNECTION_FREE,
 };
 
-enum wpk_verdict {
+enum wpk_admission_verdict {
     WPK_ADMITTED,
     WPK_LATER,  /* others are ending or spared: there will be room soon */
     WPK_REFUSED /* no connection may be ended */
@@ -68,21 +68,21 @@ void wpk_admission_free(struct wpk_admission *admission);
 
 /* Admit a connection, in READING. On WPK_ADMITTED *connection is its number, below all_max +
  * WPK_ADMISSION_ENDING_MAX. `source` NULL: no limit by source. */
-enum wpk_verdict wpk_admission_admit(struct wpk_admission *admission,
-                                     const struct wpk_source *source, uint64_t deadline_ns,
-                                     uint32_t *connection);
+enum wpk_admission_verdict wpk_admission_admit(struct wpk_admission *admission,
+                                               const struct wpk_source *source,
+                                               uint64_t deadline_ns, uint32_t *connection);
 void wpk_admission_leave(struct wpk_admission *admission, uint32_t connection);
 
 /* Set the connection's phase and deadline; false when it has been ended. `known`: the client is
  * authenticated from now on. */
-bool wpk_admission_mark(struct wpk_admission *admission, uint32_t connection, enum wpk_phase phase,
-                        bool known, uint64_t deadline_ns);
+bool wpk_admission_mark(struct wpk_admission *admission, uint32_t connection,
+                        enum wpk_connection_phase phase, bool known, uint64_t deadline_ns);
 /* Mark a connection that the server has ended itself. */
 void wpk_admission_ended(struct wpk_admission *admission, uint32_t connection);
 /* End the connections whose deadline has passed; returns their number. */
 uint32_t wpk_admission_expire(struct wpk_admission *admission, uint64_t now_ns);
 /* End one connection, so that its descriptor becomes free. WPK_ADMITTED: one was ended. */
-enum wpk_verdict wpk_admission_yield(struct wpk_admission *admission);
+enum wpk_admission_verdict wpk_admission_yield(struct wpk_admission *admission);
 
 /* Let a connection end with its next answer; `is_last` is true after that. */
 void wpk_admission_dismiss(struct wpk_admission *admission, uint32_t connection);
@@ -92,6 +92,6 @@ void wpk_admission_expel(struct wpk_admission *admission, uint32_t connection);
 
 /* The number of connections that are neither ending nor free; and the number in one phase. */
 uint32_t wpk_admission_count(struct wpk_admission *admission);
-uint32_t wpk_admission_count_in(struct wpk_admission *admission, enum wpk_phase phase);
+uint32_t wpk_admission_count_in(struct wpk_admission *admission, enum wpk_connection_phase phase);
 
 #endif

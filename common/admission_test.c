@@ -59,8 +59,8 @@ static struct wpk_admission *make(void)
         .all_max = MAX, .of_source_max = OF_ONE_MAX, .is_spared = is_spared});
 }
 
-static enum wpk_verdict try_admit(struct wpk_admission *admission, uint32_t address,
-                                  uint64_t deadline_ns, struct client *client)
+static enum wpk_admission_verdict try_admit(struct wpk_admission *admission, uint32_t address,
+                                            uint64_t deadline_ns, struct client *client)
 {
     struct wpk_source key = {{0}};
     memcpy(key.bytes + 12, &address, sizeof address);
@@ -116,7 +116,7 @@ static void each_phase_has_its_deadline(void **state)
     struct client early = admit(a, 1, 10 * S);
     struct client late = admit(a, 1, 20 * S);
     struct client waits = admit(a, 1, 10 * S);
-    assert_true(wpk_admission_mark(a, waits.number, WPK_PHASE_SERVING, false, 0));
+    assert_true(wpk_admission_mark(a, waits.number, WPK_CONNECTION_SERVING, false, 0));
     assert_int_equal(wpk_admission_expire(a, 10 * S), 0);
     assert_int_equal(wpk_admission_expire(a, 11 * S), 1);
     assert_true(was_ended(&early));
@@ -124,11 +124,11 @@ static void each_phase_has_its_deadline(void **state)
     assert_false(was_ended(&waits));
     assert_int_equal(wpk_admission_count(a), 2);
     /* What it sends now is not taken. */
-    assert_false(wpk_admission_mark(a, early.number, WPK_PHASE_READING, true, 30 * S));
-    assert_true(wpk_admission_mark(a, late.number, WPK_PHASE_IDLE, true, 30 * S));
+    assert_false(wpk_admission_mark(a, early.number, WPK_CONNECTION_READING, true, 30 * S));
+    assert_true(wpk_admission_mark(a, late.number, WPK_CONNECTION_IDLE, true, 30 * S));
     assert_int_equal(wpk_admission_expire(a, 29 * S), 0);
-    assert_true(wpk_admission_mark(a, waits.number, WPK_PHASE_SENDING, true, 31 * S));
-    assert_int_equal(wpk_admission_count_in(a, WPK_PHASE_SENDING), 1);
+    assert_true(wpk_admission_mark(a, waits.number, WPK_CONNECTION_SENDING, true, 31 * S));
+    assert_int_equal(wpk_admission_count_in(a, WPK_CONNECTION_SENDING), 1);
     assert_int_equal(wpk_admission_expire(a, 100 * S), 2);
     leave(a, &early);
     leave(a, &late);
@@ -147,16 +147,16 @@ static void who_goes_when_it_is_full(void **state)
     for (uint32_t i = 0; i < MAX; i++) {
         c[i] = admit(a, 100 + i, (50 - i) * S);
     }
-    assert_true(wpk_admission_mark(a, c[0].number, WPK_PHASE_SERVING, false, 0));
-    assert_true(wpk_admission_mark(a, c[1].number, WPK_PHASE_READING, true, 1 * S));
-    assert_true(wpk_admission_mark(a, c[2].number, WPK_PHASE_SENDING, true, 2 * S));
-    assert_true(wpk_admission_mark(a, c[3].number, WPK_PHASE_IDLE, true, 9 * S));
-    assert_true(wpk_admission_mark(a, c[4].number, WPK_PHASE_IDLE, true, 8 * S));
+    assert_true(wpk_admission_mark(a, c[0].number, WPK_CONNECTION_SERVING, false, 0));
+    assert_true(wpk_admission_mark(a, c[1].number, WPK_CONNECTION_READING, true, 1 * S));
+    assert_true(wpk_admission_mark(a, c[2].number, WPK_CONNECTION_SENDING, true, 2 * S));
+    assert_true(wpk_admission_mark(a, c[3].number, WPK_CONNECTION_IDLE, true, 9 * S));
+    assert_true(wpk_admission_mark(a, c[4].number, WPK_CONNECTION_IDLE, true, 8 * S));
     static const int order[] = {7, 6, 5, 4, 3, 1, 2};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         more[i] = admit(a, 200 + (uint32_t)i, 1000 * S);
         /* It is in nobody's way: it waits for us. */
-        assert_true(wpk_admission_mark(a, more[i].number, WPK_PHASE_SERVING, true, 0));
+        assert_true(wpk_admission_mark(a, more[i].number, WPK_CONNECTION_SERVING, true, 0));
         if (!was_ended(&c[order[i]])) {
             fail_msg("%d was not ended", order[i]);
         }
@@ -267,7 +267,7 @@ static void the_last_answer(void **state)
     struct client c = admit(a, 1, 1 * S);
     assert_false(wpk_admission_is_last(a, c.number));
     wpk_admission_dismiss(a, c.number);
-    assert_true(wpk_admission_mark(a, c.number, WPK_PHASE_SERVING, true, 0));
+    assert_true(wpk_admission_mark(a, c.number, WPK_CONNECTION_SERVING, true, 0));
     assert_true(wpk_admission_is_last(a, c.number));
     leave(a, &c);
     c = admit(a, 1, 1 * S);
@@ -302,7 +302,7 @@ static void marks_beside_endings(void **state)
     assert_int_equal(pthread_create(&thread, NULL, expire_on, &traffic), 0);
     for (int i = 0; i < 3000; i++) {
         struct client c = admit(traffic.admission, (uint32_t)i % 7, 10 * S);
-        if (wpk_admission_mark(traffic.admission, c.number, WPK_PHASE_SERVING, false, 0)) {
+        if (wpk_admission_mark(traffic.admission, c.number, WPK_CONNECTION_SERVING, false, 0)) {
             served++;
             assert_false(was_ended(&c));
         } else {
@@ -332,7 +332,8 @@ static void the_oldest_unknown_makes_room(void **state)
     struct client more;
     for (uint32_t i = 0; i < 3; i++) {
         known[i] = admit(a, 1, (1 + i) * S);
-        assert_true(wpk_admission_mark(a, known[i].number, WPK_PHASE_READING, true, (1 + i) * S));
+        assert_true(
+            wpk_admission_mark(a, known[i].number, WPK_CONNECTION_READING, true, (1 + i) * S));
     }
     struct client first = admit(a, 1, 10 * S); /* the fourth of its address */
     struct client second = admit(a, 1, 11 * S);
@@ -344,7 +345,7 @@ static void the_oldest_unknown_makes_room(void **state)
     assert_int_equal(wpk_admission_admit(a, NULL, 9 * S, &local.number), WPK_ADMITTED);
     assert_true(was_ended(&others[1])); /* the oldest of all */
     assert_false(was_ended(&second));
-    assert_true(wpk_admission_mark(a, second.number, WPK_PHASE_READING, true, 100 * S));
+    assert_true(wpk_admission_mark(a, second.number, WPK_CONNECTION_READING, true, 100 * S));
     assert_int_equal(try_admit(a, 1, 10 * S, &more), WPK_REFUSED);
     assert_int_equal(wpk_admission_yield(a), WPK_ADMITTED);
     assert_true(was_ended(&others[2]));

@@ -60,7 +60,7 @@ void wpk_net_peer_took(struct wpk_net_peer *peer)
     peer->took_ns = wpk_clock_now_ns(wpk_clock_system());
     if (peer->is_known && peer->standing != WPK_NET_DEAD) {
         wpk_admission_mark(server->admission, peer->id % WPK_NET_PEERS_MAX,
-                           waits ? WPK_PHASE_SERVING : WPK_PHASE_READING, true,
+                           waits ? WPK_CONNECTION_SERVING : WPK_CONNECTION_READING, true,
                            peer->took_ns + server->silence_ns);
     }
 }

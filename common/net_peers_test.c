@@ -120,7 +120,7 @@ static void a_connection_that_ended_stays_so(void **state)
     wpk_admission_leave(server->admission, 0);
     wpk_net_peer_heard(server->peers[0]);
     wpk_net_peer_took(server->peers[0]);
-    assert_int_equal(wpk_admission_count_in(server->admission, WPK_PHASE_READING), PEERS - 1);
+    assert_int_equal(wpk_admission_count_in(server->admission, WPK_CONNECTION_READING), PEERS - 1);
 }
 
 /* One that waits for the owner has no deadline; all others here are overdue. */

@@ -143,7 +143,8 @@ static void admit(struct wpk_http_acceptor *acceptor, struct wpk_http_arrival *a
         close(arrival->fd);
         return;
     }
-    enum wpk_verdict verdict = arrival->fd < WPK_HTTP_DESCRIPTORS_MAX ? WPK_LATER : WPK_REFUSED;
+    enum wpk_admission_verdict verdict =
+        arrival->fd < WPK_HTTP_DESCRIPTORS_MAX ? WPK_LATER : WPK_REFUSED;
     for (int i = 0; i < LOOKS_MAX && verdict == WPK_LATER; i++) {
         uint64_t deadline_ns =
             wpk_clock_now_ns(acceptor->options.clock) + acceptor->options.reading_ns;
@@ -171,7 +172,7 @@ static bool is_scarce(int fd, int reserve)
  * that, or for those that ended to leave, it moves to a lower one that is free then. */
 static bool leave_some(struct wpk_http_acceptor *acceptor, struct wpk_http_arrival *arrival)
 {
-    enum wpk_verdict verdict = WPK_LATER;
+    enum wpk_admission_verdict verdict = WPK_LATER;
     if (!is_scarce(arrival->fd, WPK_HTTP_DESCRIPTORS_RESERVE)) {
         return true;
     }

@@ -40,7 +40,7 @@ static enum MHD_Result send_response(struct wpk_http_exchange *exchange,
 {
     uint64_t size = exchange->held;
     if (response == NULL ||
-        !wpk_http_exchange_mark(exchange, WPK_PHASE_SENDING,
+        !wpk_http_exchange_mark(exchange, WPK_CONNECTION_SENDING,
                                 WPK_HTTP_REQUEST_MS + size * 1000 / SEND_BYTES_PER_S)) {
         return MHD_NO;
     }
@@ -189,7 +189,7 @@ static enum MHD_Result begin(struct wpk_http_exchange *exchange, const char *met
     exchange->request =
         (struct wpk_http_request){.method = method, .path = path, .body = "", .if_none_match = ""};
     /* One that was ended may have sent a request before it noticed: nobody is to see that. */
-    if (!wpk_http_exchange_mark(exchange, WPK_PHASE_READING, WPK_HTTP_REQUEST_MS)) {
+    if (!wpk_http_exchange_mark(exchange, WPK_CONNECTION_READING, WPK_HTTP_REQUEST_MS)) {
         return MHD_NO;
     }
     int status = check_head(exchange, version, detail, sizeof detail);
@@ -215,7 +215,7 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
 {
     struct wpk_http_response response = {.body = ""};
     exchange->whole_ns = wpk_clock_now_ns(server->clock);
-    if (!wpk_http_exchange_mark(exchange, WPK_PHASE_SERVING, 0)) {
+    if (!wpk_http_exchange_mark(exchange, WPK_CONNECTION_SERVING, 0)) {
         return MHD_NO;
     }
     if (server->options.serve != NULL && exchange->request.body_size >= WPK_HTTP_LARGE) {
@@ -296,7 +296,7 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
     wpk_http_exchange_release(exchange);
     exchange->state = WPK_HTTP_EXCHANGE_NEW;
     exchange->status = 0;
-    wpk_http_exchange_mark(exchange, WPK_PHASE_IDLE, WPK_HTTP_IDLE_MS);
+    wpk_http_exchange_mark(exchange, WPK_CONNECTION_IDLE, WPK_HTTP_IDLE_MS);
 }
 
 /* The first line of a request is there, not decoded yet. */
@@ -309,7 +309,7 @@ static void *on_target(void *user, const char *target, struct MHD_Connection *co
     exchange->target = text_or_empty(target);
     exchange->target_size = strlen(exchange->target);
     exchange->target_fault = wpk_http_check_target(exchange->target, exchange->target_size);
-    wpk_http_exchange_mark(exchange, WPK_PHASE_READING, WPK_HTTP_REQUEST_MS);
+    wpk_http_exchange_mark(exchange, WPK_CONNECTION_READING, WPK_HTTP_REQUEST_MS);
     return exchange;
 }
 

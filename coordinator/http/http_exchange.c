@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_phase phase,
+bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_connection_phase phase,
                             uint64_t for_ms)
 {
     return wpk_admission_mark(exchange->server->admission, exchange->number, phase,

@@ -104,7 +104,7 @@ struct wpk_http_server {
 /* ---- http_exchange.c */
 
 /* Set the connection's phase, with a deadline `for_ms` from now. False: it was ended. */
-bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_phase phase,
+bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_connection_phase phase,
                             uint64_t for_ms);
 /* Count bytes of a body until they are released; false: no room. */
 WPK_MUST_CHECK bool wpk_http_exchange_hold(struct wpk_http_exchange *exchange, size_t size);

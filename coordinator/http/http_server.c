@@ -437,8 +437,8 @@ static void answer_all(struct wpk_http_server *server)
 static void wait_for_answers(struct wpk_http_server *server)
 {
     for (int waited_ms = 0; waited_ms < LAST_ANSWERS_MS; waited_ms += 5) {
-        if (wpk_admission_count_in(server->admission, WPK_PHASE_SENDING) == 0 &&
-            wpk_admission_count_in(server->admission, WPK_PHASE_SERVING) == 0) {
+        if (wpk_admission_count_in(server->admission, WPK_CONNECTION_SENDING) == 0 &&
+            wpk_admission_count_in(server->admission, WPK_CONNECTION_SERVING) == 0) {
             return;
         }
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
