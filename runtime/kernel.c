@@ -40,15 +40,16 @@ static void *load(const char *path)
     return object;
 }
 
-static void *load_frozen(struct wpk_kernel *kernel, const struct wpk_buf *bytes,
-                         struct wpk_diag *diag)
+static wpk_err load_frozen(struct wpk_kernel *kernel, const struct wpk_buf *bytes,
+                           struct wpk_diag *diag)
 {
     char path[WPK_TRUST_PATH_MAX];
-    if (wpk_trust_freeze(bytes, &kernel->frozen_fd, path, diag) != WPK_OK) {
-        return NULL;
+    wpk_err err = wpk_trust_freeze(bytes, &kernel->frozen_fd, path, diag);
+    if (err == WPK_OK) {
+        kernel->frozen = true;
+        kernel->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
-    kernel->frozen = true;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return err;
 }
 
 static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const struct wpk_buf *bytes,
@@ -56,7 +57,14 @@ static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const st
 {
     const struct wpk_abi_descriptor *descriptor = NULL;
 
-    kernel->object = freeze ? load_frozen(kernel, bytes, diag) : load(path);
+    if (freeze) {
+        wpk_err err = load_frozen(kernel, bytes, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+    } else {
+        kernel->object = load(path);
+    }
     if (kernel->object == NULL) {
         wpk_diag_set(diag, "cannot load the kernel: %s", dlerror());
         return WPK_ECORRUPT;

@@ -10,10 +10,12 @@
 
 #include <dirent.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -287,6 +289,22 @@ static void what_is_frozen_stays(void **state)
     wpk_buf_fini(&back);
 }
 
+/* The machine's failure is no fault of the kernel's. */
+static void a_kernel_that_cannot_be_kept_in_memory(void **state)
+{
+    const struct scene *s = *state;
+    struct wpk_diag diag = {0};
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit small = {1, before.rlim_max};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    wpk_err err = try_open(s, s->public_key, false, &diag);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(err, WPK_ESYSTEM);
+    assert_non_null(strstr(diag.text, "cannot keep the kernel in memory: File too large"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +316,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(unsigned_kernels_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(another_device_is_asked_for, begin, end),
         cmocka_unit_test_setup_teardown(another_operator_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_kernel_that_cannot_be_kept_in_memory, begin, end),
         cmocka_unit_test(what_is_frozen_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
