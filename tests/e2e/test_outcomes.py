@@ -49,6 +49,8 @@ def test_none_of_ours_works(box):
     check(kernel["candidates"] == {"measured": 0, "failed": 4} and kernel["speedup"] == 1, "why", kernel)
     failed = [log for provider, outcome, log in trials(box) if provider not in vendors + ["plain"]]
     check(len(failed) == 4, "each is recorded", trials(box))
+    listed = box.ctl("jobs", "--data", box.data)
+    check(re.search(r"\s4/4\s", listed), "all count as tried", listed)
     check(all(100 < len(log.encode()) < LOG_MAX for log in failed), "with a bounded log", failed)
     code, table, err = box.run("wpkctl", "tune", job, "--data", box.data)
     check(code == 1 and "no implementation works" in err, "and fails again from history", code, err)
