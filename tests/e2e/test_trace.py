@@ -113,10 +113,14 @@ class Logs:
 
 
 def interrupt_runner(logs, worker):
-    """kill -9 of wpk-runner itself, with a candidate; its id."""
+    """kill -9 of wpk-runner itself, with a candidate, whose id is returned. Each start is struck once: a
+    second strike before the next start would be the end of the candidate's attempts."""
+    struck = []
+
     def interrupted():
         started, ended = logs.lines(event="run_started"), logs.lines(event="run_ended")
-        if started and started[-1]["work"] not in [line["work"] for line in ended]:
+        if started and started[-1] not in struck and started[-1]["work"] not in [line["work"] for line in ended]:
+            struck.append(started[-1])
             os.kill(worker.find("wpk-runner"), signal.SIGKILL)
         return [line["work"] for line in logs.lines(event="interrupted", by="wpk-runner")]
     return wait_for("the runner dies with a candidate", interrupted, 60)[0]
