@@ -33,22 +33,21 @@ def test_metrics_after_a_job(box):
     identifier = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
     box.ctl("watch", identifier, "--server", service.url)
     job = service.ask("GET", "/v1/jobs/" + identifier)[1]
-    now = wait_for("the gauges have seen the end", lambda: (lambda page: page if (
-        page["wpk_jobs", "done"], page["wpk_workers", "idle"], page["wpk_leases_held", ""]) == (1, 1, 0)
-        else None)(metrics(service)), 20)
+    # Ended jobs are counted as they end, the other gauges once a second, one after the other.
+    ended = {("wpk_jobs", "done"): 1, ("wpk_jobs", "running"): 0, ("wpk_workers", "idle"): 1,
+             ("wpk_leases_held", ""): 0, ("wpk_kernels", ""): 1, ("wpk_worker_connections", ""): 1}
+    now = wait_for("the gauges have seen the end", lambda: (lambda page: page if all(
+        page[gauge] == number for gauge, number in ended.items()) else None)(metrics(service)), 20)
     counts = job["ops"][0]["candidates"]
     trials = sum(v for (name, _), v in now.items() if name == "wpk_trials_total")
     check(trials >= counts["measured"] + counts["failed"] > 0, "trials are counted", counts, trials)
-    check(now["wpk_jobs", "running"] == 0, "jobs by state", now)
     check(now["wpk_leases_total", ""] > 0, "leases", now)
-    check(now["wpk_kernels", ""] == 1, "kernels", now)
     for name in ("build", "run", "commit"):
         check(now["wpk_%s_seconds_count" % name, ""] > 0 and now["wpk_%s_seconds_sum" % name, ""] > 0,
               name + " is timed", now)
     check(now["wpk_measurement_noise_ratio_count", ""] > 0, "noise", now)
     check(now["wpk_http_requests_total", "2xx"] > 0, "requests", now)
-    check(now["wpk_worker_messages_total", ""] > 0 and now["wpk_worker_connections", ""] == 1,
-          "messages and connections of workers", now)
+    check(now["wpk_worker_messages_total", ""] > 0, "messages of workers", now)
     check(now["wpk_store_degraded", ""] == 0 and now["wpk_store_bytes", ""] > 0, "the store", now)
     device = [v for (name, v) in now if name == "wpk_device_seconds_total" and v != "other"]
     check(len(device) == 1 and now["wpk_device_seconds_total", device[0]] > 0, "device time", device)
