@@ -272,12 +272,22 @@ void wpk_net_peer_send(struct wpk_net_peer *peer)
     nng_stream_send(peer->stream, peer->send);
 }
 
+/* The connection is over, and the library has let go of what it sent. */
+static void stop_sending(struct wpk_net_peer *peer)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    peer->is_sending = false;
+    pthread_mutex_unlock(&peer->server->lock);
+    wpk_net_peer_drop_replies(peer);
+}
+
 static void on_sent(void *user)
 {
     struct wpk_net_peer *peer = user;
     struct wpk_net_server *server = peer->server;
     if (nng_aio_result(peer->send) != 0) {
         give_up(peer);
+        stop_sending(peer);
         return;
     }
     struct wpk_net_piece *sent = NULL;
@@ -293,13 +303,16 @@ static void on_sent(void *user)
             peer->sent = 0;
         }
     }
-    bool more = peer->reply != NULL && peer->standing != WPK_NET_DEAD;
+    bool dead = peer->standing == WPK_NET_DEAD;
+    bool more = peer->reply != NULL && !dead;
     wpk_net_peer_took(peer);
     peer->is_sending = more;
     pthread_mutex_unlock(&server->lock);
     free(sent);
     if (more) {
         wpk_net_peer_send(peer);
+    } else if (dead) {
+        wpk_net_peer_drop_replies(peer);
     }
 }
 
@@ -314,11 +327,7 @@ size_t wpk_net_peer_free(struct wpk_net_peer *peer)
     nng_stream_free(peer->stream);
     size_t bytes = peer->request != NULL ? peer->request->event.size : 0;
     request_free(peer->request);
-    while (peer->reply != NULL) {
-        struct wpk_net_piece *next = peer->reply->next;
-        free(peer->reply);
-        peer->reply = next;
-    }
+    free(peer->reply); /* the others went when it ended */
     free(peer);
     return bytes;
 }

@@ -142,7 +142,10 @@ struct wpk_net_peer *wpk_net_peers_admit_next(struct wpk_net_server *server);
  * the caller has to call wpk_net_peer_finish_end() without the lock. False: it was DEAD before. */
 bool wpk_net_peer_begin_end(struct wpk_net_peer *peer);
 bool wpk_net_peer_begin_refusal(struct wpk_net_peer *peer, enum wpk_net_refusal why);
-/* Close the stream, add the peer to the dead and wake the owner, which may free it from then on. */
+/* Free the replies of a DEAD peer, but the first one while it is being sent. Without the lock. */
+void wpk_net_peer_drop_replies(struct wpk_net_peer *peer);
+/* Close the stream, drop the replies, add the peer to the dead and wake the owner, which may free
+ * it from then on. */
 void wpk_net_peer_finish_end(struct wpk_net_peer *peer);
 /* Begin and finish the end, without the lock. */
 void wpk_net_peer_end(struct wpk_net_peer *peer);

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -155,10 +156,27 @@ bool wpk_net_peer_begin_end(struct wpk_net_peer *peer)
     return true;
 }
 
+void wpk_net_peer_drop_replies(struct wpk_net_peer *peer)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    WPK_ASSERT(peer->standing == WPK_NET_DEAD);
+    struct wpk_net_piece **at =
+        peer->is_sending && peer->reply != NULL ? &peer->reply->next : &peer->reply;
+    struct wpk_net_piece *reply = *at;
+    *at = NULL;
+    pthread_mutex_unlock(&peer->server->lock);
+    while (reply != NULL) {
+        struct wpk_net_piece *next = reply->next;
+        free(reply);
+        reply = next;
+    }
+}
+
 void wpk_net_peer_finish_end(struct wpk_net_peer *peer)
 {
     struct wpk_net_server *server = peer->server;
     nng_stream_close(peer->stream);
+    wpk_net_peer_drop_replies(peer);
     pthread_mutex_lock(&server->lock);
     peer->next_dead = server->dead;
     server->dead = peer;

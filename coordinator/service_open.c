@@ -4,6 +4,7 @@
 
 #include "coordinator/activation.h"
 #include "coordinator/api/api_tokens.h"
+#include "coordinator/effects/file_pool.h"
 #include "coordinator/store/history.h"
 #include "coordinator/store/lock.h"
 
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #define STRATEGY_THREADS 2
+/* Replies that peers have not read, and artifacts that are read for others, have one limit. */
+#define REPLY_BYTES_MAX (WPK_NET_REPLY_BYTES_MAX - WPK_FILE_READ_BYTES_MAX)
 #define EXTEND_US 30000000 /* to read some more jobs, which takes a fraction of a second */
 
 /* Called by threads: the network libraries', the writer's, the strategies'. */
@@ -234,6 +237,7 @@ static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
     const struct wpk_net_server_options options = {.listen = listen,
                                                    .listen_count = config->worker_count,
                                                    .size_max = WPK_MESSAGE_SIZE_MAX,
+                                                   .reply_bytes_max = REPLY_BYTES_MAX,
                                                    .peers_max = config->worker_connections_max,
                                                    .wake = wake,
                                                    .user = service->loop};

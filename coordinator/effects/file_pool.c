@@ -3,6 +3,7 @@
 
 #include "common/fs.h"
 #include "coordinator/store/artifact.h"
+#include "schema/message.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ struct wpk_file_pool {
     struct queue reads;
     struct queue changes;
     struct queue done;
-    uint32_t count; /* put and not taken */
+    uint32_t count;    /* put and not taken */
+    size_t read_bytes; /* at most WPK_FILE_READ_BYTES_MAX, if there are threads */
     bool stopping;
 };
 
@@ -51,6 +53,17 @@ static struct wpk_file_task *take_after(struct queue *queue, struct wpk_file_tas
         task->next = NULL;
     }
     return task;
+}
+
+static bool is_read(const struct wpk_file_task *task)
+{
+    return task->action == WPK_FILE_GET || task->action == WPK_FILE_GET_IN_TURN;
+}
+
+/* Bytes of memory that a read has filled. */
+static size_t read_size(const struct wpk_file_task *task)
+{
+    return is_read(task) ? task->bytes.capacity : 0;
 }
 
 /* ---- on a thread */
@@ -84,21 +97,30 @@ static bool is_at_work(const struct wpk_file_pool *pool, const char *sha256)
     return false;
 }
 
-/* With the lock: a read, or the first change of an artifact that no other thread changes now. */
+static bool has_room(const struct wpk_file_pool *pool)
+{
+    return pool->read_bytes + WPK_MESSAGE_SIZE_MAX <= WPK_FILE_READ_BYTES_MAX;
+}
+
+/* With the lock: a read, or the first change of an artifact that no other thread changes now. NULL:
+ * there is none, or it is a read and has to wait until others are taken. */
 static struct wpk_file_task *take_work(struct wpk_file_pool *pool, struct worker *worker)
 {
-    struct wpk_file_task *task = take_after(&pool->reads, NULL);
-    if (task != NULL) {
-        return task;
+    struct wpk_file_task *task = has_room(pool) ? take_after(&pool->reads, NULL) : NULL;
+    if (task == NULL) {
+        struct wpk_file_task *before = NULL;
+        task = pool->changes.first;
+        while (task != NULL && is_at_work(pool, task->sha256)) {
+            before = task;
+            task = task->next;
+        }
+        if (task != NULL && is_read(task) && !has_room(pool)) {
+            return NULL;
+        }
+        task = task != NULL ? take_after(&pool->changes, before) : NULL;
+        worker->change = task;
     }
-    struct wpk_file_task *before = NULL;
-    task = pool->changes.first;
-    while (task != NULL && is_at_work(pool, task->sha256)) {
-        before = task;
-        task = task->next;
-    }
-    task = task != NULL ? take_after(&pool->changes, before) : NULL;
-    worker->change = task;
+    pool->read_bytes += task != NULL && is_read(task) ? WPK_MESSAGE_SIZE_MAX : 0;
     return task;
 }
 
@@ -117,6 +139,8 @@ static void *run_thread(void *user)
         pthread_mutex_unlock(&pool->lock);
         perform(pool, task);
         pthread_mutex_lock(&pool->lock);
+        WPK_ASSERT(read_size(task) <= WPK_MESSAGE_SIZE_MAX);
+        pool->read_bytes -= is_read(task) ? WPK_MESSAGE_SIZE_MAX - read_size(task) : 0;
         worker->change = NULL; /* one of the same artifact, if it waits, is this thread's next */
         push(&pool->done, task);
         pthread_mutex_unlock(&pool->lock);
@@ -136,6 +160,7 @@ void wpk_file_pool_put(struct wpk_file_pool *pool, struct wpk_file_task *task)
     pool->count++;
     if (pool->options.threads == 0) {
         perform(pool, task);
+        pool->read_bytes += read_size(task);
         push(&pool->done, task);
     } else {
         push(task->action == WPK_FILE_GET ? &pool->reads : &pool->changes, task);
@@ -149,6 +174,10 @@ struct wpk_file_task *wpk_file_pool_take(struct wpk_file_pool *pool)
     pthread_mutex_lock(&pool->lock);
     struct wpk_file_task *task = take_after(&pool->done, NULL);
     pool->count -= task != NULL;
+    pool->read_bytes -= task != NULL ? read_size(task) : 0;
+    if (pool->reads.first != NULL || pool->changes.first != NULL) {
+        pthread_cond_broadcast(&pool->work); /* a read may have room now */
+    }
     pthread_mutex_unlock(&pool->lock);
     return task;
 }

@@ -7,7 +7,8 @@
  * Changes of one artifact are made in the order of the calls, one at a time; changes of different
  * artifacts are made at once. Reads go before changes and do not wait for them, because a file is
  * replaced as a whole. A file that a read does not find may be about to be written: a second read
- * (WPK_FILE_GET_IN_TURN) takes its turn among the changes. */
+ * (WPK_FILE_GET_IN_TURN) takes its turn among the changes. When what was read and not taken fills
+ * its share of memory, further reads wait until the loop takes some. */
 #ifndef WPK_COORDINATOR_EFFECTS_FILE_POOL_H
 #define WPK_COORDINATOR_EFFECTS_FILE_POOL_H
 
@@ -16,6 +17,8 @@
 
 #define WPK_FILE_THREADS_MAX 4
 #define WPK_FILE_TASKS_MAX 1024 /* put and not taken; more is a bug of the caller */
+/* Bytes of files that were read, or are being read, and not taken. */
+#define WPK_FILE_READ_BYTES_MAX ((size_t)32 << 20)
 
 struct wpk_file_pool;
 

@@ -4,6 +4,7 @@
 
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "schema/message.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -213,6 +214,42 @@ static void closed_at_work(void **state)
     assert_in_range(written, 0, TASKS);
 }
 
+/* One thread, and reads go first: the removal is done because reads have to wait until some are
+ * taken. */
+static void reads_that_are_not_taken(void **state)
+{
+    struct fixture *f = *state;
+    const struct timespec moment = {.tv_nsec = 1000000};
+    char *content = malloc(WPK_ARTIFACT_SIZE_MAX);
+    const int most = (int)(WPK_FILE_READ_BYTES_MAX / WPK_MESSAGE_SIZE_MAX);
+    int read = 0;
+    assert_non_null(content);
+    memset(content, 'x', WPK_ARTIFACT_SIZE_MAX - 1);
+    content[WPK_ARTIFACT_SIZE_MAX - 1] = '\0';
+    open_pool(f, 1);
+    put(f, 0, WPK_FILE_PUT, content);
+    put(f, 1, WPK_FILE_PUT, "code");
+    take(f);
+    take(f);
+    for (int i = 0; i < 2 * most; i++) {
+        put(f, 2 + i, WPK_FILE_GET, content);
+    }
+    put(f, 2 + 2 * most, WPK_FILE_REMOVE, "code");
+    put(f, 3 + 2 * most, WPK_FILE_GET_IN_TURN, content);
+    free(content);
+    for (int i = 0; is_there(f, "code") && i < PATIENCE_S * 1000; i++) {
+        nanosleep(&moment, NULL);
+    }
+    while (take(f)->action != WPK_FILE_REMOVE) {
+        read++;
+    }
+    assert_in_range(read, 1, most);
+    for (; read < 2 * most + 1; read++) {
+        assert_int_equal(take(f)->err, WPK_OK);
+    }
+    wpk_file_pool_close(f->pool);
+}
+
 static void without_threads(void **state)
 {
     struct fixture *f = *state;
@@ -228,8 +265,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(several_at_once), CASE(in_their_order),  CASE(what_is_read),
-        CASE(closed_at_work),  CASE(without_threads),
+        CASE(several_at_once), CASE(in_their_order),           CASE(what_is_read),
+        CASE(closed_at_work),  CASE(reads_that_are_not_taken), CASE(without_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
