@@ -307,6 +307,9 @@ void wpk_executor_take_files(struct wpk_executor *p)
         case WPK_FILE_GET_IN_TURN:
             on_read(p, task->owner);
             break;
+        case WPK_FILE_CHECK:
+            wpk_executor_checked(p, task);
+            break;
         case WPK_FILE_REMOVE:
             free(task);
             p->removal_count--;
@@ -330,6 +333,7 @@ void wpk_executor_end_files(struct wpk_executor *p)
             free(task->action == WPK_FILE_REMOVE ? (void *)task : task->owner);
         }
     }
+    wpk_executor_drop_openings(p);
     wpk_file_pool_free(p->files);
     p->files = NULL;
 }

@@ -333,6 +333,95 @@ static void a_file_that_is_replaced_while_it_is_read(void **state)
     assert_true(wpk_history_has_artifact(wpk_executor_reader(f->executor), get.sha256));
 }
 
+/* A job is done, and its kernel is served: of one artifact, at `path`. Returns its worker. */
+static int end_a_job(struct wpk_fixture *f, char path[192])
+{
+    char sha256[WPK_SHA256_HEX_SIZE];
+    wpk_crypto_sha256_hex("code", 4, sha256);
+    snprintf(path, 192, "%s/artifacts/%.2s/%s.so", f->directory, sha256, sha256);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    wpk_fixture_take(f, w);
+    assert_true(wpk_fixture_upload(f, w, f->workers[w].held[0].id, "code"));
+    wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
+    assert_int_equal(f->workers[w].held[0].id.kind, WPK_WORK_VERIFY);
+    wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
+    for (int i = 0; wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)) > 0; i++) {
+        assert_in_range(i, 0, 30000);
+        (void)wpk_fixture_turn(f);
+    }
+    return w;
+}
+
+/* The same job again has its answer from the history, while its file is there; else it is made
+ * anew. */
+static void a_search_whose_result_has_lost_its_file(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char path[192];
+    wpk_fixture_start(f);
+    int w = end_a_job(f, path);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    assert_int_equal(f->status, 201);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 0);
+    wpk_fixture_tick(f, 1); /* the search leaves the state */
+    assert_int_equal(wpk_fs_write(path, "else", 4, 0644, NULL), WPK_OK);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    assert_int_equal(f->status, 201);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
+}
+
+/* Searches that are not opened yet. */
+static uint32_t count_closed(const struct wpk_fixture *f)
+{
+    const struct wpk_coordinator *c = wpk_executor_coordinator(f->executor);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < wpk_coordinator_search_count(c); i++) {
+        count += wpk_coordinator_search(c, i)->id == 0;
+    }
+    return count;
+}
+
+#define SEARCHES 12 /* more than are checked at a time */
+
+/* The file of a served kernel that takes for ever to be read, and searches of its problem that are
+ * opened: others' transactions go on. */
+static void a_search_that_waits_for_a_file_holds_nobody_up(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char path[192];
+    char job[512];
+    int status = 201;
+    f->threads = 1;
+    wpk_fixture_start(f);
+    int w = end_a_job(f, path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (int i = 0; i < SEARCHES && status == 201; i++) {
+        snprintf(job, sizeof job, WPK_FIXTURE_JOB("%d"), 6 + i);
+        status = wpk_fixture_request(f, "POST", "/v1/jobs", job);
+    }
+    int other = wpk_fixture_request(f, "POST", "/v1/jobs",
+                                    "{\"name\":\"other\",\"ops\":[{\"name\":\"a\","
+                                    "\"op\":\"Y[i] = X[i] + 1\",\"tensors\":{"
+                                    "\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}]}");
+    uint32_t taken = wpk_fixture_poll(f, w, 1);
+    uint32_t closed = count_closed(f);
+    int pipe = open_to_write(path); /* the reader waits for it to say something */
+    assert_int_equal(unlink(path), 0);
+    close(pipe);
+    assert_int_equal(status, 201);
+    assert_int_equal(other, 201);
+    assert_int_equal(taken, 1); /* of the other */
+    assert_int_equal(closed, SEARCHES);
+    for (int i = 0; count_closed(f) > 0; i++) {
+        assert_in_range(i, 0, 30000);
+        (void)wpk_fixture_turn(f);
+    }
+}
+
 /* What one turn takes in has an end, before its memory has one. */
 static void one_turn_takes_in_so_much(void **state)
 {
@@ -387,6 +476,8 @@ int main(void)
         CASE(what_is_refused_leaves_no_file),
         CASE(a_file_that_hangs_holds_nobody_up),
         CASE(a_file_that_is_replaced_while_it_is_read),
+        CASE(a_search_whose_result_has_lost_its_file),
+        CASE(a_search_that_waits_for_a_file_holds_nobody_up),
         CASE(one_turn_takes_in_so_much),
         CASE(a_quota_that_is_lowered),
     };

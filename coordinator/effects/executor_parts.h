@@ -17,6 +17,7 @@
 #define WPK_UPLOADS_OF_ONE_MAX 4 /* uploads of one worker at a time */
 #define WPK_UPLOAD_BYTES_MAX ((uint64_t)64 << 20) /* of all uploads at a time */
 #define WPK_FETCHES_MAX 64 /* files read at a time; with more, frames and requests wait */
+#define WPK_CHECKING_MAX 8 /* searches whose artifacts are checked at a time */
 #define WPK_BROKEN_MAX 16  /* broken searches remembered; with more, the oldest is tried again */
 
 /* A search of which the store refused a write. It is not opened again: the write would fail again,
@@ -56,6 +57,9 @@ struct wpk_executor {
     bool builds_held;       /* the quota is reached, and no artifact can go */
     bool pruning;           /* a write that prunes artifacts is under way */
     uint64_t prune_ns;      /* when to prune next */
+    struct wpk_opening *openings; /* owned list: searches whose artifacts are to be checked, */
+    struct wpk_opening *openings_last;
+    uint32_t checking_count;                  /* and those whose artifacts are being checked */
     struct wpk_broken broken[WPK_BROKEN_MAX]; /* a ring of the last of broken_count */
     uint32_t broken_count;
     bool opening; /* an OPENED is being stepped: its tells are in the store already */
@@ -128,7 +132,13 @@ bool wpk_executor_store(struct wpk_executor *executor, const struct wpk_effect *
 
 /* ---- executor_search.c */
 
+/* Open the search: the artifacts that its history names are checked, then its row is found or made.
+ * Searches wait for each other's checks. */
 void wpk_executor_open_search(struct wpk_executor *executor, const struct wpk_effect *effect);
+/* Take the file pool's answer to a check. */
+void wpk_executor_checked(struct wpk_executor *executor, struct wpk_file_task *task);
+/* Forget the searches that wait for a check. */
+void wpk_executor_drop_openings(struct wpk_executor *executor);
 void wpk_executor_put_kernel(struct wpk_executor *executor, const struct wpk_effect *effect);
 void wpk_executor_put_plain(struct wpk_executor *executor, const struct wpk_effect *effect);
 void wpk_executor_tell(struct wpk_executor *executor, const struct wpk_effect *effect);

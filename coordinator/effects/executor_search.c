@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Effects on searches: a search is opened from the store, its strategy is told results and answers
- * with candidates, and its kernel is stored. */
+ * with candidates, and its kernel is stored.
+ *
+ *     to be opened ──▶ its artifacts, if its history names some, are checked ──▶ its row ──▶ opened
+ *
+ * An artifact whose file is lost or damaged is none. Files are read on the threads of the pool: no
+ * transaction waits for them. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
 #include "coordinator/effects/index_write.h"
-#include "coordinator/store/artifact.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/sign.h"
 
@@ -28,35 +32,40 @@ static void copy_search(struct wpk_executor *p, const struct wpk_search *search,
 
 /* ---- opening */
 
+/* A search that is to be opened, while its artifacts are checked. */
+struct wpk_opening {
+    struct wpk_file_task task;
+    uint64_t handle;
+    uint64_t generation;                           /* of the coordinator whose search it is */
+    uint32_t checked;                              /* number of `named` that were checked */
+    char named[WPK_HISTORY_NAMED_MAX][WPK_ID_MAX]; /* of the checked ones the lost; "": none */
+    struct wpk_opening *next;
+};
+
 struct open_write {
     struct wpk_effect_write effect;
     struct wpk_search search;
-    struct wpk_opened *opened; /* owned until it is an event's */
+    char lost[WPK_HISTORY_NAMED_MAX][WPK_ID_MAX]; /* artifacts; "": none */
+    struct wpk_opened *opened;                    /* owned until it is an event's */
 };
 
-static bool is_lost(const struct wpk_executor *p, const char *sha256)
+static bool is_lost(const struct open_write *write, const char *sha256)
 {
-    struct wpk_buf bytes = {0};
-    if (sha256[0] == '\0') {
-        return false;
-    }
-    /* One that only cannot be read now, for want of a descriptor perhaps, is there. */
-    wpk_err err = wpk_artifact_get(p->options.data_dir, sha256, &bytes, NULL);
-    bool lost = err == WPK_ENOENT || err == WPK_ECORRUPT;
-    wpk_buf_fini(&bytes);
-    if (lost) {
-        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", sha256);
+    bool lost = false;
+    for (uint32_t i = 0; i < WPK_HISTORY_NAMED_MAX && sha256[0] != '\0'; i++) {
+        lost = lost || strcmp(write->lost[i], sha256) == 0;
     }
     return lost;
 }
 
 /* What was lost or damaged with its file is none: the search ends once more, and makes it anew. */
-static void forget_lost(const struct wpk_executor *p, struct wpk_opened *opened)
+static void forget_lost(const struct open_write *write)
 {
-    if (is_lost(p, opened->own_artifact)) {
+    struct wpk_opened *opened = write->opened;
+    if (is_lost(write, opened->own_artifact)) {
         opened->kernel_id = 0;
     }
-    if (is_lost(p, opened->served_artifact)) {
+    if (is_lost(write, opened->served_artifact)) {
         opened->served_kernel_id = 0;
         opened->served_provider[0] = '\0';
         opened->served_artifact[0] = '\0';
@@ -70,7 +79,7 @@ static void perform_open(struct wpk_store_write *write, struct wpk_store *store)
         return;
     }
     wpk_history_open_search(store, &mine->search, mine->opened);
-    forget_lost(mine->effect.executor, mine->opened);
+    forget_lost(mine);
 }
 
 static void on_open(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
@@ -86,18 +95,128 @@ static void on_open(struct wpk_store_write *write, wpk_err err, const struct wpk
                                                                       .opened = mine->opened});
 }
 
-void wpk_executor_open_search(struct wpk_executor *p, const struct wpk_effect *effect)
+static struct open_write *add_open(struct wpk_executor *p, const struct wpk_search *search)
 {
     struct open_write *write = wpk_executor_new_write(p, sizeof *write, perform_open, on_open);
-    copy_search(p, effect->search, &write->search);
-    write->effect.write.search = effect->search->handle;
+    copy_search(p, search, &write->search);
+    write->effect.write.search = search->handle;
     write->opened = calloc(1, sizeof *write->opened);
     WPK_ASSERT(write->opened != NULL);
-    for (uint32_t i = 0; i < p->broken_count && i < WPK_BROKEN_MAX; i++) {
-        if (strcmp(p->broken[i].key_hash, effect->search->key_hash) == 0) {
-            write->opened->err = WPK_ECORRUPT;
-            memcpy(write->opened->reason, p->broken[i].reason, sizeof write->opened->reason);
+    return write;
+}
+
+/* Have the next of its artifacts checked; false: there is none. */
+static bool check_next(struct wpk_executor *p, struct wpk_opening *opening)
+{
+    while (opening->checked < WPK_HISTORY_NAMED_MAX &&
+           opening->named[opening->checked][0] == '\0') {
+        opening->checked++;
+    }
+    if (opening->checked == WPK_HISTORY_NAMED_MAX || opening->generation != p->generation) {
+        return false;
+    }
+    memcpy(opening->task.sha256, opening->named[opening->checked], WPK_ID_MAX);
+    wpk_file_pool_put(p->files, &opening->task);
+    return true;
+}
+
+/* The search may have left the state since, or the state itself have been read again. */
+static void end_opening(struct wpk_executor *p, struct wpk_opening *opening)
+{
+    const struct wpk_search *search = opening->generation == p->generation
+                                          ? wpk_search_find_handle(p->coordinator, opening->handle)
+                                          : NULL;
+    if (search != NULL) {
+        memcpy(add_open(p, search)->lost, opening->named, sizeof opening->named);
+    }
+    free(opening);
+}
+
+static void check_waiting(struct wpk_executor *p)
+{
+    while (p->openings != NULL && p->checking_count < WPK_CHECKING_MAX) {
+        struct wpk_opening *opening = p->openings;
+        p->openings = opening->next;
+        p->openings_last = p->openings != NULL ? p->openings_last : NULL;
+        if (check_next(p, opening)) {
+            p->checking_count++;
+        } else {
+            end_opening(p, opening);
         }
+    }
+}
+
+void wpk_executor_checked(struct wpk_executor *p, struct wpk_file_task *task)
+{
+    struct wpk_opening *opening = task->owner;
+    /* One that only cannot be read now, for want of a descriptor perhaps, is there. */
+    if (task->err == WPK_ENOENT || task->err == WPK_ECORRUPT) {
+        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", task->sha256);
+    } else {
+        opening->named[opening->checked][0] = '\0';
+    }
+    opening->checked++;
+    if (!check_next(p, opening)) {
+        p->checking_count--;
+        end_opening(p, opening);
+        check_waiting(p);
+    }
+}
+
+void wpk_executor_drop_openings(struct wpk_executor *p)
+{
+    while (p->openings != NULL) {
+        struct wpk_opening *opening = p->openings;
+        p->openings = opening->next;
+        free(opening);
+    }
+    p->openings_last = NULL;
+}
+
+/* NULL: it is not broken. */
+static const struct wpk_broken *find_broken(const struct wpk_executor *p,
+                                            const struct wpk_search *search)
+{
+    const struct wpk_broken *found = NULL;
+    for (uint32_t i = 0; i < p->broken_count && i < WPK_BROKEN_MAX; i++) {
+        found = strcmp(p->broken[i].key_hash, search->key_hash) == 0 ? &p->broken[i] : found;
+    }
+    return found;
+}
+
+static void wait_for_check(struct wpk_executor *p, const struct wpk_search *search,
+                           char named[WPK_HISTORY_NAMED_MAX][WPK_ID_MAX])
+{
+    struct wpk_opening *opening = calloc(1, sizeof *opening);
+    WPK_ASSERT(opening != NULL);
+    opening->task.action = WPK_FILE_CHECK;
+    opening->task.owner = opening;
+    opening->handle = search->handle;
+    opening->generation = p->generation;
+    memcpy(opening->named, named, sizeof opening->named);
+    *(p->openings != NULL ? &p->openings_last->next : &p->openings) = opening;
+    p->openings_last = opening;
+    check_waiting(p);
+}
+
+void wpk_executor_open_search(struct wpk_executor *p, const struct wpk_effect *effect)
+{
+    char named[WPK_HISTORY_NAMED_MAX][WPK_ID_MAX];
+    const struct wpk_broken *broken = find_broken(p, effect->search);
+    if (broken != NULL) {
+        struct wpk_opened *opened = add_open(p, effect->search)->opened;
+        opened->err = WPK_ECORRUPT;
+        memcpy(opened->reason, broken->reason, sizeof opened->reason);
+        return;
+    }
+    wpk_history_name_artifacts(p->reader, effect->search, named);
+    /* If nothing can be read, the write that opens the search will say so. */
+    bool any = wpk_store_take_status(p->reader, NULL) == WPK_OK &&
+               (named[0][0] != '\0' || named[1][0] != '\0');
+    if (any) {
+        wait_for_check(p, effect->search, named);
+    } else {
+        (void)add_open(p, effect->search);
     }
 }
 

@@ -57,7 +57,8 @@ static struct wpk_file_task *take_after(struct queue *queue, struct wpk_file_tas
 
 static bool is_read(const struct wpk_file_task *task)
 {
-    return task->action == WPK_FILE_GET || task->action == WPK_FILE_GET_IN_TURN;
+    return task->action == WPK_FILE_GET || task->action == WPK_FILE_GET_IN_TURN ||
+           task->action == WPK_FILE_CHECK;
 }
 
 /* Bytes of memory that a read has filled. */
@@ -79,6 +80,10 @@ static void perform(const struct wpk_file_pool *pool, struct wpk_file_task *task
     case WPK_FILE_GET:
     case WPK_FILE_GET_IN_TURN:
         task->err = wpk_artifact_get(data_dir, task->sha256, &task->bytes, &task->diag);
+        break;
+    case WPK_FILE_CHECK:
+        task->err = wpk_artifact_get(data_dir, task->sha256, &task->bytes, &task->diag);
+        wpk_buf_fini(&task->bytes);
         break;
     case WPK_FILE_REMOVE:
         wpk_artifact_remove(data_dir, task->sha256);
@@ -163,7 +168,8 @@ void wpk_file_pool_put(struct wpk_file_pool *pool, struct wpk_file_task *task)
         pool->read_bytes += read_size(task);
         push(&pool->done, task);
     } else {
-        push(task->action == WPK_FILE_GET ? &pool->reads : &pool->changes, task);
+        bool in_turn = !is_read(task) || task->action == WPK_FILE_GET_IN_TURN;
+        push(in_turn ? &pool->changes : &pool->reads, task);
         pthread_cond_signal(&pool->work);
     }
     pthread_mutex_unlock(&pool->lock);

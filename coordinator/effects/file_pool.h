@@ -26,6 +26,7 @@ enum wpk_file_action {
     WPK_FILE_PUT,
     WPK_FILE_GET,
     WPK_FILE_GET_IN_TURN, /* after the changes that were put before */
+    WPK_FILE_CHECK,       /* read it, and keep nothing of it */
     WPK_FILE_REMOVE,
 };
 
@@ -33,7 +34,7 @@ enum wpk_file_action {
 struct wpk_file_task {
     enum wpk_file_action action;
     char sha256[WPK_ID_MAX];
-    struct wpk_buf bytes; /* PUT: to be written; GET: as they were read */
+    struct wpk_buf bytes; /* PUT: to be written; GET: as they were read; CHECK: none */
     wpk_err err;          /* of wpk_artifact_put() or _get(); WPK_ECLOSED: not begun */
     struct wpk_diag diag;
     void *owner;

@@ -72,6 +72,12 @@ struct wpk_history_contender {
     bool outside; /* by its verification, its error is outside the search's class */
 };
 
+#define WPK_HISTORY_NAMED_MAX 2
+/* Find the artifacts with which the search may end without building anything: that of its last
+ * result, and that of the served kernel. Their files should be checked before it is opened.
+ *   shape  out: different hashes; "" for none */
+void wpk_history_name_artifacts(struct wpk_store *store, const struct wpk_search *search,
+                                char out[WPK_HISTORY_NAMED_MAX][WPK_ID_MAX]);
 /* Find the search, or create it.
  *   owns    the caller frees the members of `out`, as wpk_opened_free does */
 void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,

@@ -19,6 +19,7 @@
 
 #define BEST_TEXT_MAX (WPK_BEST_MAX * 11 + 2) /* as many numbers, with commas and a semicolon */
 #define POLICY_TEXT_MAX 128
+#define SEED_TEXT_MAX 24
 
 /* How a problem's times are taken, as part of its key. The race ratio is not: it decides what is
  * measured to the end, not what a measurement means. */
@@ -27,6 +28,11 @@ static void policy_text(const struct wpk_policy *policy, char out[POLICY_TEXT_MA
     snprintf(out, POLICY_TEXT_MAX, "threads=%d;conditions=%s;time_ns=%llu;samples=%d",
              policy->threads, wpk_conditions_name(policy->conditions),
              (unsigned long long)policy->time_ns_min, policy->sample_count);
+}
+
+static void seed_text(const struct wpk_search_key *key, char out[SEED_TEXT_MAX])
+{
+    snprintf(out, SEED_TEXT_MAX, "%llu", (unsigned long long)key->seed);
 }
 
 static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_key *key,
@@ -339,15 +345,34 @@ static void count_outcomes(struct wpk_store *store, struct wpk_opened *out)
     wpk_rows_close(rows);
 }
 
+void wpk_history_name_artifacts(struct wpk_store *store, const struct wpk_search *search,
+                                char out[WPK_HISTORY_NAMED_MAX][WPK_ID_MAX])
+{
+    struct wpk_opened found = {0};
+    char policy[POLICY_TEXT_MAX];
+    char seed[SEED_TEXT_MAX];
+    char best[BEST_TEXT_MAX];
+    policy_text(&search->policy, policy);
+    seed_text(&search->key, seed);
+    found.problem_id = find_problem(store, &search->key, policy);
+    if (found.problem_id != 0) {
+        find_search(store, &search->key, seed, &found, best);
+        find_served(store, search->key.accuracy, &found);
+    }
+    bool same = strcmp(found.own_artifact, found.served_artifact) == 0;
+    memcpy(out[0], found.own_artifact, WPK_ID_MAX);
+    memcpy(out[1], same ? "" : found.served_artifact, same ? 1 : WPK_ID_MAX);
+}
+
 void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
                              struct wpk_opened *out)
 {
     char policy[POLICY_TEXT_MAX];
-    char seed[24];
+    char seed[SEED_TEXT_MAX];
     char best[BEST_TEXT_MAX] = "";
     memset(out, 0, sizeof *out);
     policy_text(&search->policy, policy);
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)search->key.seed);
+    seed_text(&search->key, seed);
     out->problem_id = find_problem(store, &search->key, policy);
     if (out->problem_id == 0) {
         out->problem_id = make_problem(store, search, policy);
