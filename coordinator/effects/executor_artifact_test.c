@@ -101,30 +101,72 @@ static void what_a_live_search_may_end_with_stays(void **state)
     assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
 }
 
-/* Its worker comes once its builder has done all that there is. */
-static void what_waits_for_its_run_stays(void **state)
-{
-    struct wpk_fixture *f = *state;
-    wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
-    wpk_fixture_join(f, "r", WPK_WORKER_RUNS);
-    int b = wpk_fixture_join(f, "b", WPK_WORKER_BUILDS);
-    wpk_fixture_take(f, b);
-    assert_true(wpk_fixture_upload(f, b, f->workers[b].held[0].id, "built"));
-    assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
-    put_row(f);
-    wpk_executor_limit_artifacts(f->executor, 1, 4);
-    wpk_fixture_tick(f, 2 * 3600);
-    wpk_fixture_tick(f, 3);
-    assert_true(wpk_history_has_artifact(f->store, f->workers[b].made));
-    assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-}
-
-#define JOB_OF_THREE                                                                               \
+#define JOB_OF_THREE(seconds)                                                                      \
     "{\"name\":\"three\",\"ops\":[{\"name\":\"a\",\"op\":\"Y[i] = X[i] + X[i]\","                  \
     "\"tensors\":{\"X\":\"f32[64]\",\"Y\":\"f32[64]\"}}],"                                         \
     "\"search\":{\"strategy\":\"random\",\"seed\":1},"                                             \
-    "\"budget\":{\"candidates\":3,\"seconds\":3600}}"
+    "\"budget\":{\"candidates\":3,\"seconds\":" seconds "}}"
+
+/* "b" builds a candidate in two seconds. "r" runs, but does not poll: a baseline is open, too. */
+static void build_one(struct wpk_fixture *f, const char *job)
+{
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", job);
+    assert_int_equal(f->status, 201);
+    struct wpk_hello *runner = &f->workers[wpk_fixture_worker(f, "r")].hello;
+    runner->roles = WPK_WORKER_RUNS;
+    snprintf(runner->providers[1].name, sizeof runner->providers[1].name, "onednn");
+    runner->provider_count = 2;
+    assert_int_equal(wpk_fixture_hello(f, 0), WPK_OK);
+    int b = wpk_fixture_join(f, "b", WPK_WORKER_BUILDS);
+    wpk_fixture_take(f, b);
+    wpk_fixture_tick(f, 2);
+    assert_true(wpk_fixture_upload(f, b, f->workers[b].held[0].id, "built"));
+    assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    put_row(f);
+}
+
+/* Two hours later, with a quota that nothing fits in: is the built artifact still there? */
+static bool stays_two_hours(struct wpk_fixture *f)
+{
+    wpk_fixture_tick(f, 2 * 3600); /* wpkd slept: no worker is lost */
+    wpk_executor_limit_artifacts(f->executor, 1, 4);
+    wpk_fixture_tick(f, 1);
+    wpk_fixture_tick(f, 3);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
+    assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
+    return wpk_history_has_artifact(f->store, f->workers[1].made);
+}
+
+static void what_waits_for_its_run_stays(void **state)
+{
+    build_one(*state, JOB_OF_THREE("3600"));
+    assert_true(stays_two_hours(*state));
+}
+
+/* Else one owner's artifacts, which nobody is going to run, would hold the builds of all owners. */
+static void what_no_worker_runs_goes(void **state)
+{
+    struct wpk_fixture *f = *state;
+    build_one(f, JOB_OF_THREE("3600"));
+    struct wpk_event gone = {.kind = WPK_EVENT_GONE, .address = {.peer = f->workers[0].peer}};
+    wpk_executor_step(f->executor, &gone);
+    assert_false(stays_two_hours(f));
+}
+
+static void what_a_paused_job_has_built_goes(void **state)
+{
+    struct wpk_fixture *f = *state;
+    build_one(f, JOB_OF_THREE("3600"));
+    assert_int_equal(wpk_fixture_request(f, "POST", "/v1/jobs/j0000000000000001:pause", ""), 200);
+    assert_false(stays_two_hours(f));
+}
+
+static void what_is_not_run_in_time_goes(void **state)
+{
+    build_one(*state, JOB_OF_THREE("1"));
+    assert_false(stays_two_hours(*state));
+}
 
 /* One work item is leased to be built, and its artifact is uploaded. */
 static void expect_refused(struct wpk_fixture *f, int worker, const char *code)
@@ -146,7 +188,7 @@ static void builds_wait_for_room(void **state)
     struct wpk_fixture *f = *state;
     f->artifact_bytes_max = 8;
     wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE);
+    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE("3600"));
     assert_int_equal(f->status, 201);
     int r = wpk_fixture_join(f, "w", WPK_WORKER_RUNS);
     int b = wpk_fixture_join(f, "b", WPK_WORKER_BUILDS);
@@ -205,7 +247,7 @@ static void uploads_on_the_way_count(void **state)
     struct wpk_fixture *f = *state;
     f->artifact_bytes_max = 8;
     wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE);
+    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE("3600"));
     int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_fixture_worker *worker = &f->workers[w];
     wpk_fixture_take(f, w);
@@ -224,7 +266,7 @@ static void one_worker_has_so_many_on_the_way(void **state)
 {
     struct wpk_fixture *f = *state;
     wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE);
+    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE("3600"));
     int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
     int v = wpk_fixture_join(f, "v", WPK_WORKER_ROLES_ALL);
     const struct wpk_fixture_worker *worker = &f->workers[w];
@@ -507,6 +549,9 @@ int main(void)
         CASE(an_artifact_whose_file_is_gone),
         CASE(what_a_live_search_may_end_with_stays),
         CASE(what_waits_for_its_run_stays),
+        CASE(what_no_worker_runs_goes),
+        CASE(what_a_paused_job_has_built_goes),
+        CASE(what_is_not_run_in_time_goes),
         CASE(builds_wait_for_room),
         CASE(uploads_on_the_way_count),
         CASE(one_worker_has_so_many_on_the_way),

@@ -9,6 +9,7 @@
 
 #include "common/log.h"
 #include "common/metrics.h"
+#include "coordinator/state/ready.h"
 
 #include <string.h>
 
@@ -148,14 +149,16 @@ static void add_used(struct prune_write *write, const char *sha256)
     write->used_count++;
 }
 
-static void add_built(struct prune_write *write, const struct wpk_work_item *item)
+/* Built and not run yet: used by the run, if there will be one. */
+static void add_built(struct prune_write *write, const struct wpk_work_item *item, bool will_run)
 {
-    if (item->standing != WPK_STANDING_ENDED && item->built != NULL) {
+    bool leased = item->standing == WPK_STANDING_LEASED;
+    if (item->built != NULL && (leased || (item->standing == WPK_STANDING_OPEN && will_run))) {
         add_used(write, item->built->artifact_sha256);
     }
 }
 
-static void add_all(const struct wpk_executor *p, struct prune_write *write)
+static void add_all(const struct wpk_executor *p, uint64_t now_ns, struct prune_write *write)
 {
     write->used_count = 0;
     for (uint32_t i = 0; i < wpk_coordinator_search_count(p->coordinator); i++) {
@@ -163,10 +166,11 @@ static void add_all(const struct wpk_executor *p, struct prune_write *write)
         for (uint32_t j = 0; j < search->best_count && j < WPK_FINAL_OWN_MAX; j++) {
             add_used(write, search->best[j].trial.artifact_sha256);
         }
+        bool asks_will_run = wpk_ready_will_run_asks(search, now_ns);
         for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-            add_built(write, wpk_asks_get(search, n));
+            add_built(write, wpk_asks_get(search, n), asks_will_run);
         }
-        add_built(write, &search->plain.item);
+        add_built(write, &search->plain.item, wpk_ready_will_run(search));
     }
 }
 
@@ -174,10 +178,11 @@ static void add_all(const struct wpk_executor *p, struct prune_write *write)
  * for one. */
 static void list_used(struct wpk_executor *p, struct prune_write *write)
 {
-    add_all(p, write);
+    uint64_t now_ns = wpk_executor_now_ns(p);
+    add_all(p, now_ns, write);
     if (write->used_count > 0) {
         write->used = wpk_batch_memory(p->batch, write->used_count * sizeof *write->used);
-        add_all(p, write);
+        add_all(p, now_ns, write);
     }
 }
 

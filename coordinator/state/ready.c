@@ -58,6 +58,22 @@ void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search)
     wpk_claim_set_ready(c, search, ready);
 }
 
+bool wpk_ready_will_run(const struct wpk_search *search)
+{
+    const struct wpk_claim *claim = search->claims;
+    while (claim != NULL && (claim->owner_queue->queue->stage != WPK_QUEUE_RUN ||
+                             claim->owner_queue->queue->served_count == 0)) {
+        claim = claim->search_next;
+    }
+    return claim != NULL && search->phase == WPK_PHASE_SEARCHING;
+}
+
+bool wpk_ready_will_run_asks(const struct wpk_search *search, uint64_t now_ns)
+{
+    return wpk_ready_will_run(search) && !search->plain_only &&
+           !wpk_search_time_over(search, now_ns);
+}
+
 uint32_t wpk_ready_depth(const struct wpk_search *search)
 {
     uint32_t depth = search->open.count + search->built.count;
