@@ -113,13 +113,14 @@ int wpk_fixture_request(struct wpk_fixture *fixture, const char *method, const c
 
 void wpk_fixture_put(struct wpk_fixture *fixture, int worker, struct wpk_message *message)
 {
-    struct wpk_net_address address = {.peer = fixture->workers[worker].peer};
+    struct wpk_fixture_worker *self = &fixture->workers[worker];
+    struct wpk_net_address address = {.peer = self->peer};
+    uint64_t random = 1000 * (1 + (uint64_t)self->told_count) + 2 * (uint64_t)worker;
     struct wpk_buf frame = {0};
-    message->session = fixture->workers[worker].session;
-    fixture->workers[worker].answered = false;
+    message->session = self->session;
+    self->answered = false;
     WPK_ASSERT(wpk_message_encode(message, &frame) == WPK_OK);
-    wpk_executor_frame(fixture->executor, &address, frame.data, frame.size,
-                       1000 + 2 * (uint64_t)worker);
+    wpk_executor_frame(fixture->executor, &address, frame.data, frame.size, random);
     wpk_buf_fini(&frame);
 }
 

@@ -28,6 +28,7 @@ struct wpk_upload {
     struct wpk_executor *executor;
     struct wpk_net_address address;
     uint64_t session;
+    uint64_t worker; /* name hash */
     size_t size;
     uint64_t total; /* bytes of all rows, with this one */
     struct wpk_upload *next;
@@ -118,11 +119,12 @@ static void on_written(struct wpk_upload *upload)
     }
 }
 
-static bool has_too_many(const struct wpk_executor *p, uint64_t session)
+/* A worker may begin another session while uploads of its last one are under way. */
+static bool has_too_many(const struct wpk_executor *p, uint64_t worker)
 {
     uint32_t count = 0;
     for (const struct wpk_upload *upload = p->uploads; upload != NULL; upload = upload->next) {
-        count += upload->session == session;
+        count += upload->worker == worker;
     }
     return count >= WPK_UPLOADS_OF_ONE_MAX;
 }
@@ -140,7 +142,10 @@ static void refuse_busy(struct wpk_executor *p, const struct wpk_effect *effect)
 void wpk_executor_put_artifact(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const struct wpk_message *message = effect->message;
-    if (p->upload_count >= WPK_UPLOADS_MAX || has_too_many(p, message->session) ||
+    const struct wpk_worker *worker =
+        wpk_coordinator_find_session(p->coordinator, message->session);
+    WPK_ASSERT(worker != NULL); /* it has a lease */
+    if (p->upload_count >= WPK_UPLOADS_MAX || has_too_many(p, worker->name_hash) ||
         p->upload_bytes + message->bytes_size > WPK_UPLOAD_BYTES_MAX) {
         refuse_busy(p, effect);
         return;
@@ -156,6 +161,7 @@ void wpk_executor_put_artifact(struct wpk_executor *p, const struct wpk_effect *
     upload->executor = p;
     upload->address = effect->address;
     upload->session = message->session;
+    upload->worker = worker->name_hash;
     upload->size = message->bytes_size;
     upload->next = p->uploads;
     p->uploads = upload;

@@ -330,6 +330,32 @@ static void a_file_that_hangs_holds_nobody_up(void **state)
     assert_int_equal(worker->told, WPK_MESSAGE_ACK);
 }
 
+/* Uploads of an earlier session count as well: a worker can begin sessions at will. */
+static void another_session_has_no_more_on_the_way(void **state)
+{
+    struct wpk_fixture *f = *state;
+    f->threads = 1;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    struct wpk_fixture_worker *worker = &f->workers[w];
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
+    uint64_t session = worker->session;
+    atomic_store(&hanging, true);
+    for (int i = 0; i < 4; i++) {
+        put_upload(f, w, worker->held[0].id, "code");
+    }
+    worker->hello.roles = WPK_WORKER_BUILDS; /* another hello is another session */
+    wpk_err joined = wpk_fixture_hello(f, w);
+    wpk_fixture_poll(f, w, 0); /* it still holds its work item */
+    put_upload(f, w, worker->held[0].id, "code");
+    bool refused = worker->answered && worker->err == WPK_EBUSY;
+    atomic_store(&hanging, false);
+    assert_int_equal(joined, WPK_OK);
+    assert_true(worker->session != session);
+    assert_true(refused);
+}
+
 /* Open the pipe to write, once there is somebody who reads it. */
 static int open_to_write(const char *pipe)
 {
@@ -557,6 +583,7 @@ int main(void)
         CASE(one_worker_has_so_many_on_the_way),
         CASE(what_is_refused_leaves_no_file),
         CASE(a_file_that_hangs_holds_nobody_up),
+        CASE(another_session_has_no_more_on_the_way),
         CASE(a_file_that_is_replaced_while_it_is_read),
         CASE(a_search_whose_result_has_lost_its_file),
         CASE(a_search_that_waits_for_a_file_holds_nobody_up),
