@@ -79,7 +79,8 @@ bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job 
 
 /* On the loop: submit a job unless it exists. `id` becomes that of an equal live job, else one
  * derived from `kind`, `key` and the day; a job with this id is not submitted again unless it was
- * cancelled or failed. The step answers no request. False after answering with a problem. */
+ * cancelled, failed, or was paused by another owner. The step answers no request. False after
+ * answering with a problem. */
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
                           struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE]);
 

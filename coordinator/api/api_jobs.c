@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLACED_MAX 64 /* jobs of one id a day that ended badly; the last one stands */
+#define REPLACED_MAX 64 /* jobs of one id a day that are of no use; the last one stands */
 #define WPK_IDEMPOTENCY_KEY_SIZE 256 /* bytes, with the NUL */
 #define PAGE_WEIGHT_MAX 1024 /* operators in a page: the loop takes 10 ms to write so many down */
 #define OP_SIZE 1024         /* bytes of one, about */
@@ -57,13 +57,18 @@ static void derive_id(const struct wpk_call *call, const char *kind, const char 
 
 bool wpk_call_read_job(struct wpk_call *call, struct wpk_call_job *job)
 {
+    const char *owner = call->request->identity.owner;
     struct wpk_diag diag = {0};
     wpk_err err =
         job->job == NULL ? wpk_submission_decode(job->source, job->size, &job->job, &diag) : WPK_OK;
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+        return false;
     }
-    return err == WPK_OK;
+    if (owner[0] != '\0') {
+        snprintf(job->job->owner, sizeof job->job->owner, "%s", owner);
+    }
+    return true;
 }
 
 static void release_prepared(void *owner)
@@ -111,16 +116,12 @@ static struct wpk_call_job take_prepared(struct wpk_call *call)
 bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job *job,
                      uint64_t request)
 {
-    const char *owner = call->request->identity.owner;
     if (!wpk_call_read_job(call, job)) {
         return false;
     }
     struct wpk_job_entry *entry = job->job;
     job->job = NULL;
     snprintf(entry->id, sizeof entry->id, "%s", id);
-    if (owner[0] != '\0') {
-        snprintf(entry->owner, sizeof entry->owner, "%s", owner);
-    }
     struct wpk_event event = {
         .kind = WPK_EVENT_SUBMIT, .request = request, .job = entry, .source = job->source};
     wpk_executor_step(call->api->executor, &event);
@@ -152,13 +153,16 @@ static bool is_stored(struct wpk_call *call, const char *id)
     return stored;
 }
 
-/* Cancelled, or failed: it answers nobody any more. False where there is none as well. */
-static bool ended_badly(struct wpk_call *call, const char *id, bool *known)
+/* Is there a job with this id that answers the owner of `wanted` no more? It was cancelled, failed,
+ * or was paused by another owner. */
+static bool is_of_no_use(struct wpk_call *call, const char *id, const struct wpk_job_entry *wanted,
+                         bool *known)
 {
     const struct wpk_job_entry *job = wpk_coordinator_job(call->api->coordinator, id);
     enum wpk_job_state state = job != NULL ? job->state : WPK_JOB_QUEUED;
     *known = job != NULL || wpk_history_job_state(call->api->store, id, &state);
-    return *known && (state == WPK_JOB_CANCELLED || state == WPK_JOB_FAILED);
+    return *known && (state == WPK_JOB_CANCELLED || state == WPK_JOB_FAILED ||
+                      (job != NULL && wpk_job_waits_for_another(job, wanted)));
 }
 
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
@@ -184,7 +188,7 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     for (int i = 0; again && i < REPLACED_MAX; i++) {
         snprintf(number, sizeof number, "%d", i);
         derive_id(call, kind, number, key, id);
-        again = ended_badly(call, id, &known);
+        again = is_of_no_use(call, id, job->job, &known);
     }
     if (!was_read(call)) {
         return false;

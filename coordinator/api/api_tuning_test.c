@@ -35,7 +35,8 @@ static void find_fingerprint(const char *op, char out[WPK_FINGERPRINT_SIZE])
 }
 
 /* Ask for a kernel of X + X with so many elements, on the device: the id of the job for it. */
-static void ask(struct wpk_fixture *f, int extent, const char *device, char id[WPK_JOB_ID_SIZE])
+static void ask_as(struct wpk_fixture *f, const char *owner, int extent, const char *device,
+                   char id[WPK_JOB_ID_SIZE])
 {
     struct wpk_api_answer answer = {0};
     struct wpk_http_request request = {.identity = {.roles = WPK_ROLE_ALL}};
@@ -47,6 +48,7 @@ static void ask(struct wpk_fixture *f, int extent, const char *device, char id[W
     struct wpk_lookup lookup = {.layouts = "fixed", .threads = 1, .device = device};
     struct wpk_tuning tuning = {0};
     struct wpk_buf op = {0};
+    snprintf(request.identity.owner, sizeof request.identity.owner, "%s", owner);
     assert_int_equal(wpk_accuracy_parse("standard", &lookup.accuracy, NULL), WPK_OK);
     wpk_buf_printf(&op,
                    "\"layouts\":\"fixed\",\"op\":\"Y[i] = X[i] + X[i]\","
@@ -62,6 +64,11 @@ static void ask(struct wpk_fixture *f, int extent, const char *device, char id[W
     wpk_tuning_fini(&tuning);
     wpk_buf_fini(&op);
     wpk_api_answer_fini(&answer);
+}
+
+static void ask(struct wpk_fixture *f, int extent, const char *device, char id[WPK_JOB_ID_SIZE])
+{
+    ask_as(f, "", extent, device, id);
 }
 
 static uint32_t job_count(const struct wpk_fixture *f)
@@ -126,6 +133,29 @@ static void a_cancelled_one_is_replaced_once(void **state)
     assert_int_equal(job_count(f), 1);
 }
 
+/* Its owner may resume it; the other owners would wait for that. */
+static void a_paused_one_is_its_owners(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char paused[WPK_JOB_ID_SIZE];
+    char other[WPK_JOB_ID_SIZE];
+    char later[WPK_JOB_ID_SIZE];
+    char path[64];
+    wpk_fixture_start(f);
+    ask_as(f, "ann", 8, NEVER_SEEN, paused);
+    snprintf(path, sizeof path, "/v1/jobs/%s:pause", paused);
+    wpk_fixture_request(f, "POST", path, "");
+    assert_int_equal(f->status, 200);
+    ask_as(f, "bob", 8, NEVER_SEEN, other);
+    assert_string_not_equal(other, paused);
+    ask_as(f, "ann", 8, NEVER_SEEN, later);
+    assert_string_equal(later, paused);
+    wpk_fixture_tick(f, DAY_S);
+    ask_as(f, "bob", 8, NEVER_SEEN, later);
+    assert_string_equal(later, other);
+    assert_int_equal(job_count(f), 2);
+}
+
 /* What somebody submits under the same name, with another budget say, does not answer a lookup. */
 static void a_job_file_of_that_name_is_another(void **state)
 {
@@ -152,6 +182,7 @@ int main(void)
         CASE(one_job_waits_for_days),
         CASE(other_questions_are_other_jobs),
         CASE(a_cancelled_one_is_replaced_once),
+        CASE(a_paused_one_is_its_owners),
         CASE(a_job_file_of_that_name_is_another),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -378,13 +378,18 @@ static bool is_same_job(const struct wpk_job_entry *a, const struct wpk_job_entr
     return same;
 }
 
+bool wpk_job_waits_for_another(const struct wpk_job_entry *job, const struct wpk_job_entry *wanted)
+{
+    return job->state == WPK_JOB_PAUSED && strcmp(job->owner, wanted->owner) != 0;
+}
+
 const struct wpk_job_entry *wpk_job_find_same(const struct wpk_coordinator *c,
                                               const struct wpk_job_entry *job)
 {
     for (uint32_t i = 0; i < c->job_count; i++) {
         enum wpk_job_state state = c->jobs[i]->state;
         bool ended = state == WPK_JOB_DONE || state == WPK_JOB_FAILED || state == WPK_JOB_CANCELLED;
-        if (!ended && is_same_job(c->jobs[i], job)) {
+        if (!ended && !wpk_job_waits_for_another(c->jobs[i], job) && is_same_job(c->jobs[i], job)) {
             return c->jobs[i];
         }
     }

@@ -103,9 +103,11 @@ void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job);
 void wpk_job_release(struct wpk_coordinator *c);
 /* The job's last state is durable: if the job has ended, the next step frees it. */
 void wpk_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
-/* A job that has not ended and searches the same as this one: the same operators for the same
- * device, with the same name, strategy and budget; NULL: none. Owners and seeds may differ; jobs
- * with pins or labels are never the same. */
+/* True if the job is paused, and its owner, who may resume it, is not the owner of `wanted`. */
+bool wpk_job_waits_for_another(const struct wpk_job_entry *job, const struct wpk_job_entry *wanted);
+/* A job that has not ended, does not wait for another owner, and searches the same as this one: the
+ * same operators for the same device, with the same name, strategy and budget; NULL: none. Owners
+ * and seeds may differ; jobs with pins or labels are never the same. */
 const struct wpk_job_entry *wpk_job_find_same(const struct wpk_coordinator *coordinator,
                                               const struct wpk_job_entry *job);
 /* Free what a job entry owns, and the entry. */
