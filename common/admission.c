@@ -20,6 +20,10 @@
 #define EXPELLED UINT64_C(32) /* and when that has left, whatever it said */
 #define DEADLINE_SHIFT 6 /* microseconds are above: until 9,000 years after the clock's origin */
 
+/* Stored for a connection without a source. No address has it: of an address that begins like this,
+ * wpk_source_of() leaves the second half zero. */
+static const struct wpk_source no_source = {{[0] = 0xff, [15] = 0xff}};
+
 struct wpk_admission {
     struct wpk_admission_options options;
     uint32_t few; /* connections of a source: below, no limit of it is reached */
@@ -234,7 +238,7 @@ enum wpk_admission_verdict wpk_admission_admit(struct wpk_admission *admission,
         uint32_t number = a->first_free;
         a->first_free = a->next_free[number];
         a->used = number < a->used ? a->used : number + 1;
-        a->sources[number] = source != NULL ? *source : (struct wpk_source){{0}};
+        a->sources[number] = source != NULL ? *source : no_source;
         ++*bucket_of(a, &a->sources[number]);
         a->live++;
         a->unknown++;

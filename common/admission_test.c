@@ -359,6 +359,26 @@ static void the_oldest_unknown_makes_room(void **state)
     wpk_admission_free(a);
 }
 
+/* A connection without a source is of no address, not even of the one whose bytes are all zero in
+ * a network's half. */
+static void those_without_a_source_are_of_none(void **state)
+{
+    static const uint8_t loopback[16] = {[15] = 1};
+    struct wpk_source source = wpk_source_of(loopback, sizeof loopback);
+    struct wpk_admission *a =
+        make_with((struct wpk_admission_options){.all_max = MAX, .unknown_of_source_max = 2});
+    struct client local[2];
+    struct client remote;
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(wpk_admission_admit(a, NULL, (1 + i) * S, &local[i].number), WPK_ADMITTED);
+    }
+    assert_int_equal(wpk_admission_admit(a, &source, 9 * S, &remote.number), WPK_ADMITTED);
+    assert_false(was_ended(&local[0]));
+    assert_false(was_ended(&local[1]));
+    wpk_admission_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +391,7 @@ int main(void)
         cmocka_unit_test(marks_beside_endings),
         cmocka_unit_test(the_unread_are_spared),
         cmocka_unit_test(the_oldest_unknown_makes_room),
+        cmocka_unit_test(those_without_a_source_are_of_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
