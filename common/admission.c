@@ -200,7 +200,8 @@ static bool is_crowded(struct wpk_admission *a, const struct wpk_source *source)
 {
     uint32_t all = 0;
     uint32_t unknown = 0;
-    for (uint32_t i = 0; *bucket_of(a, source) >= a->few && i < a->used; i++) {
+    uint32_t used = *bucket_of(a, source) >= a->few ? a->used : 0;
+    for (uint32_t i = 0; i < used; i++) {
         uint64_t word = look(a, i);
         if (phase_of(word) < WPK_CONNECTION_ENDING && is_from(a, i, source)) {
             all++;
@@ -323,6 +324,12 @@ uint32_t wpk_admission_count_in(struct wpk_admission *admission, enum wpk_connec
 
 /* ---- life */
 
+/* Of two limits of which 0 is none. */
+static uint32_t smaller_limit(uint32_t a, uint32_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 wpk_err wpk_admission_new(const struct wpk_admission_options *options, struct wpk_admission **out)
 {
     struct wpk_admission *a = calloc(1, sizeof *a);
@@ -330,8 +337,7 @@ wpk_err wpk_admission_new(const struct wpk_admission_options *options, struct wp
         return WPK_ENOMEM;
     }
     a->options = *options;
-    a->few = options->unknown_of_source_max > 0 ? options->unknown_of_source_max
-                                                : options->of_source_max;
+    a->few = smaller_limit(options->of_source_max, options->unknown_of_source_max);
     a->word_count = options->all_max + WPK_ADMISSION_ENDING_MAX;
     a->words = calloc(a->word_count, sizeof *a->words);
     a->next_free = calloc(a->word_count, sizeof *a->next_free);

@@ -50,7 +50,7 @@ struct wpk_admission;
  * held, for connections that are neither ending nor free. */
 struct wpk_admission_options {
     uint32_t all_max;
-    uint32_t of_source_max; /* at least unknown_of_source_max */
+    uint32_t of_source_max;
     uint32_t unknown_max;
     uint32_t unknown_of_source_max;
     bool known_stay; /* only unknown connections are ended to make room */

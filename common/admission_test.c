@@ -379,6 +379,19 @@ static void those_without_a_source_are_of_none(void **state)
     wpk_admission_free(a);
 }
 
+static void the_smaller_limit_of_a_source_holds(void **state)
+{
+    (void)state;
+    struct wpk_admission *a = make_with((struct wpk_admission_options){
+        .all_max = MAX, .of_source_max = 2, .unknown_of_source_max = 4});
+    struct client first = admit(a, 1, 1 * S);
+    admit(a, 1, 2 * S);
+    assert_false(was_ended(&first));
+    admit(a, 1, 3 * S);
+    assert_true(was_ended(&first));
+    wpk_admission_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +405,7 @@ int main(void)
         cmocka_unit_test(the_unread_are_spared),
         cmocka_unit_test(the_oldest_unknown_makes_room),
         cmocka_unit_test(those_without_a_source_are_of_none),
+        cmocka_unit_test(the_smaller_limit_of_a_source_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,13 +25,13 @@
 #define WPK_NET_BYTES_MAX ((size_t)64 << 20)
 #define WPK_NET_REPLY_BYTES_MAX ((size_t)256 << 20) /* replies that peers have not read */
 #define WPK_NET_LISTEN_MAX 8
-#define WPK_NET_PEERS_MAX 32768 /* connections, those that are ending included */
+#define WPK_NET_PEERS_MAX 32768       /* connections, those that are ending included */
 #define WPK_NET_CONNECTIONS_MAX 32512 /* connections that are not ending */
 #define WPK_NET_UNAUTHENTICATED_MAX 256
 #define WPK_NET_UNAUTHENTICATED_OF_ADDRESS_MAX 64
 #define WPK_NET_UNAUTHENTICATED_SIZE_MAX 65536 /* bytes of each of its requests */
 #define WPK_NET_UNAUTHENTICATED_MS 10000
-#define WPK_NET_PEERS_OF_ADDRESS_MAX 2048 /* by default */
+#define WPK_NET_PEERS_OF_ADDRESS_MAX 2048 /* connections of an IP address */
 #define WPK_NET_SILENCE_MS 120000 /* a peer that sends and reads nothing for so long is closed */
 #define WPK_NET_SMALL_MAX 65536   /* bytes of a request that never waits for other peers */
 /* While a large request waits, other large ones have to arrive within this time. */
@@ -72,13 +72,12 @@ struct wpk_net_listen {
 struct wpk_net_server_options {
     const struct wpk_net_listen *listen; /* [listen_count], at most WPK_NET_LISTEN_MAX */
     size_t listen_count;
-    size_t size_max;               /* bytes; a longer request ends its connection */
-    size_t reply_bytes_max;        /* 0: WPK_NET_REPLY_BYTES_MAX */
-    uint32_t peers_max;            /* connections at a time; 0: WPK_NET_CONNECTIONS_MAX */
-    uint32_t peers_of_address_max; /* 0: WPK_NET_PEERS_OF_ADDRESS_MAX; not for ipc */
-    uint64_t unauthenticated_ms;   /* 0: WPK_NET_UNAUTHENTICATED_MS */
-    uint64_t silence_ms;           /* 0: WPK_NET_SILENCE_MS */
-    uint64_t body_ms;              /* 0: WPK_NET_BODY_MS */
+    size_t size_max;             /* bytes; a longer request ends its connection */
+    size_t reply_bytes_max;      /* 0: WPK_NET_REPLY_BYTES_MAX */
+    uint32_t peers_max;          /* connections at a time; 0: WPK_NET_CONNECTIONS_MAX */
+    uint64_t unauthenticated_ms; /* 0: WPK_NET_UNAUTHENTICATED_MS */
+    uint64_t silence_ms;         /* 0: WPK_NET_SILENCE_MS */
+    uint64_t body_ms;            /* 0: WPK_NET_BODY_MS */
     wpk_net_wake wake;
     void *user;
 };

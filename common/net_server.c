@@ -22,8 +22,7 @@ static wpk_err open_admission(struct wpk_net_server *server,
         .all_max = options->peers_max > 0 && options->peers_max < WPK_NET_CONNECTIONS_MAX
                        ? options->peers_max
                        : WPK_NET_CONNECTIONS_MAX,
-        .of_source_max = options->peers_of_address_max > 0 ? options->peers_of_address_max
-                                                           : WPK_NET_PEERS_OF_ADDRESS_MAX,
+        .of_source_max = WPK_NET_PEERS_OF_ADDRESS_MAX,
         .unknown_max = WPK_NET_UNAUTHENTICATED_MAX,
         .unknown_of_source_max = WPK_NET_UNAUTHENTICATED_OF_ADDRESS_MAX,
         .known_stay = true,
