@@ -5,6 +5,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/metrics.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -81,6 +82,26 @@ static void an_artifact_whose_file_is_gone(void **state)
     assert_true(wpk_fixture_upload(f, w, work, "code"));
     wpk_fixture_say(f, w, &get);
     assert_int_equal(f->workers[w].told, WPK_MESSAGE_ARTIFACT);
+}
+
+/* It is read twice before its row goes, and once more before its file is replaced. */
+static void a_damaged_file_is_counted_once(void **state)
+{
+    struct wpk_fixture *f = *state;
+    struct wpk_message get = {.kind = WPK_MESSAGE_GET_ARTIFACT};
+    char path[192];
+    wpk_work_id work;
+    int w = start_with_work(f, &work);
+    uint64_t before = wpk_metric_counted(WPK_COUNTER_ARTIFACTS_CORRUPT, 0);
+    assert_true(wpk_fixture_upload(f, w, work, "code"));
+    wpk_crypto_sha256_hex("code", 4, get.sha256);
+    snprintf(path, sizeof path, "%s/artifacts/%.2s/%s.so", f->directory, get.sha256, get.sha256);
+    assert_int_equal(truncate(path, 3), 0);
+    wpk_fixture_say(f, w, &get);
+    assert_int_equal(f->workers[w].err, WPK_ECORRUPT);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_CORRUPT, 0) - before, 1);
+    assert_true(wpk_fixture_upload(f, w, work, "code"));
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_CORRUPT, 0) - before, 1);
 }
 
 /* However long ago it was built, and however little room there is. */
@@ -573,6 +594,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(an_artifact_that_cannot_be_written),
         CASE(an_artifact_whose_file_is_gone),
+        CASE(a_damaged_file_is_counted_once),
         CASE(what_a_live_search_may_end_with_stays),
         CASE(what_waits_for_its_run_stays),
         CASE(what_no_worker_runs_goes),

@@ -78,6 +78,8 @@ static void perform(const struct wpk_file_pool *pool, struct wpk_file_task *task
                                      &task->diag);
         break;
     case WPK_FILE_GET:
+        task->err = wpk_artifact_look(data_dir, task->sha256, &task->bytes, &task->diag);
+        break;
     case WPK_FILE_GET_IN_TURN:
         task->err = wpk_artifact_get(data_dir, task->sha256, &task->bytes, &task->diag);
         break;

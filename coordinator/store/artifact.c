@@ -51,7 +51,7 @@ wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *b
         return WPK_ECORRUPT;
     }
     struct wpk_buf there = {0};
-    wpk_err err = wpk_artifact_get(data_dir, sha256, &there, NULL);
+    wpk_err err = wpk_artifact_look(data_dir, sha256, &there, NULL);
     wpk_buf_fini(&there);
     struct wpk_buf path = {0};
     bool is_there = err == WPK_OK;
@@ -67,6 +67,14 @@ wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *b
 wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_buf *out,
                          struct wpk_diag *diag)
 {
+    wpk_err err = wpk_artifact_look(data_dir, sha256, out, diag);
+    wpk_metric_add(WPK_COUNTER_ARTIFACTS_CORRUPT, 0, err == WPK_ECORRUPT);
+    return err;
+}
+
+wpk_err wpk_artifact_look(const char *data_dir, const char *sha256, struct wpk_buf *out,
+                          struct wpk_diag *diag)
+{
     struct wpk_buf path = {0};
     size_t before = out->size;
     if (!wpk_crypto_hex_valid(sha256, WPK_SHA256_SIZE)) {
@@ -78,7 +86,6 @@ wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_bu
         err = wpk_fs_read(path.data, WPK_ARTIFACT_SIZE_MAX, out, diag);
     }
     if (err == WPK_OK && !matches(sha256, out->data + before, out->size - before)) {
-        wpk_metric_add(WPK_COUNTER_ARTIFACTS_CORRUPT, 0, 1);
         wpk_diag_set(diag, "artifact %s is damaged on the disk", sha256);
         err = WPK_ECORRUPT;
     }
