@@ -90,6 +90,7 @@ wpk_err wpk_fixture_hello(struct wpk_fixture *fixture, int worker)
                                   .hello = &fixture->workers[worker].hello};
     fixture->workers[worker].session = 0;
     wpk_fixture_say(fixture, worker, &message);
+    WPK_ASSERT(fixture->workers[worker].answered);
     return fixture->workers[worker].err;
 }
 
@@ -224,6 +225,7 @@ bool wpk_fixture_upload(struct wpk_fixture *fixture, int worker, wpk_work_id wor
                                   .bytes_size = strlen(bytes)};
     wpk_crypto_sha256_hex(bytes, strlen(bytes), message.sha256);
     wpk_fixture_say(fixture, worker, &message);
+    WPK_ASSERT(self->answered);
     if (self->told != WPK_MESSAGE_ACK) {
         return false;
     }
