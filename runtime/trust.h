@@ -16,7 +16,7 @@
  *
  *   shape   manifest: filled if *found
  *   errors  WPK_ECORRUPT, WPK_EACCES, WPK_EINVAL: see wpk_kernel_open_with; WPK_EMISMATCH a
- *           manifest of a later version; WPK_ENOMEM, WPK_EIO */
+ *           manifest of a later version; WPK_ENOMEM; WPK_EIO, WPK_ESYSTEM reading */
 WPK_MUST_CHECK wpk_err wpk_trust_check(const char *path, const char *public_key,
                                        const struct wpk_buf *object,
                                        struct wpk_kernel_manifest *manifest, bool *found,
@@ -26,7 +26,7 @@ WPK_MUST_CHECK wpk_err wpk_trust_check(const char *path, const char *public_key,
  *
  *   shape   what: suffix of PATH that names the signed file in `diag`
  *   errors  WPK_EACCES missing or wrong signature; WPK_EINVAL `public_key` is malformed;
- *           WPK_ENOMEM, WPK_EIO */
+ *           WPK_ENOMEM; WPK_EIO, WPK_ESYSTEM reading */
 WPK_MUST_CHECK wpk_err wpk_trust_signed(const char *path, const char *what, const char *public_key,
                                         const struct wpk_buf *text, struct wpk_diag *diag);
 

@@ -84,7 +84,8 @@ struct wpk_choice_taken {
  *           WPK_ECORRUPT   the file is not a choice; WPK_EMISMATCH a choice of another version
  *           WPK_EACCES     the choice is not signed by that key, or was changed since
  *           WPK_EUNSUPPORTED the options ask for a self-test, and the choice has none
- *           WPK_EINVAL     the public key is malformed */
+ *           WPK_EINVAL     the public key is malformed
+ *           WPK_EIO, WPK_ESYSTEM the choice could not be read */
 WPK_API wpk_err wpk_open(const char *path, const struct wpk_open_options *options,
                          struct wpk_kernel **out, struct wpk_diag *diag);
 /* The entry that was taken; its texts live as long as the kernel. */
@@ -106,7 +107,8 @@ WPK_API struct wpk_choice_taken wpk_kernel_choice(const struct wpk_kernel *kerne
  *           WPK_EMISMATCH  another ABI, or the kernel does not fit the device
  *           WPK_EACCES     not signed by that key, or a signed file was changed
  *           WPK_EINVAL     the public key is malformed
- *           WPK_ENOMEM
+ *           WPK_ENOMEM; WPK_EIO, WPK_ESYSTEM a file could not be read, or the object could not be
+ *           kept in memory
  */
 WPK_API wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
                                      struct wpk_kernel **out, struct wpk_diag *diag);
