@@ -130,7 +130,7 @@ wpk_err wpk_net_listener_make(const struct wpk_net_listener *listener,
     nng_stream_listener *nng = NULL;
     int code = nng_stream_listener_alloc(&nng, listener->url);
     if (code == 0 && listener->is_local) {
-        /* A local socket is its user's alone, unless the operator says otherwise. */
+        /* A local socket is its user's alone, unless the administrator says otherwise. */
         code = nng_stream_listener_set_int(nng, NNG_OPT_IPC_PERMISSIONS, (int)listener->mode);
     }
     wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, listener->url, diag);

@@ -78,10 +78,10 @@ static void receive_head(struct wpk_net_peer *peer)
     receive_into(peer, peer->head);
 }
 
-static struct wpk_net_piece *request_new(const struct wpk_net_peer *peer,
-                                         const struct wpk_net_head *head)
+static struct wpk_net_message *request_new(const struct wpk_net_peer *peer,
+                                           const struct wpk_net_head *head)
 {
-    struct wpk_net_piece *request = calloc(1, sizeof *request);
+    struct wpk_net_message *request = calloc(1, sizeof *request);
     char *data = malloc(head->size + 1);
     if (request == NULL || data == NULL) {
         free(request);
@@ -98,7 +98,7 @@ static struct wpk_net_piece *request_new(const struct wpk_net_peer *peer,
     return request;
 }
 
-static void request_free(struct wpk_net_piece *request)
+static void request_free(struct wpk_net_message *request)
 {
     if (request != NULL) {
         free(request->event.data);
@@ -162,7 +162,7 @@ static enum body begin_body(struct wpk_net_peer *peer)
 static void queue_request(struct wpk_net_peer *peer)
 {
     struct wpk_net_server *server = peer->server;
-    struct wpk_net_piece *request = peer->request;
+    struct wpk_net_message *request = peer->request;
     peer->request = NULL;
     pthread_mutex_lock(&server->lock);
     bool lives = peer->standing != WPK_NET_DEAD;
@@ -290,7 +290,7 @@ static void on_sent(void *user)
         stop_sending(peer);
         return;
     }
-    struct wpk_net_piece *sent = NULL;
+    struct wpk_net_message *sent = NULL;
     pthread_mutex_lock(&server->lock);
     if (!peer->is_greeted) {
         peer->is_greeted = true;

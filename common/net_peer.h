@@ -29,8 +29,8 @@ enum wpk_net_standing {
     WPK_NET_DEAD,
 };
 
-struct wpk_net_piece { /* a reply that is being sent, or a request that waits for the owner */
-    struct wpk_net_piece *next;
+struct wpk_net_message { /* a reply that is being sent, or a request that waits for the owner */
+    struct wpk_net_message *next;
     struct wpk_net_event event; /* request */
     size_t size;                /* reply: bytes */
     char data[];
@@ -55,9 +55,9 @@ struct wpk_net_peer {
     bool is_known;
     bool was_heard; /* a request of this peer was queued for the owner */
     uint32_t queued;               /* requests that the owner has not taken */
-    struct wpk_net_piece *request; /* being received */
-    struct wpk_net_piece *reply;   /* first of the replies that were not sent */
-    struct wpk_net_piece *reply_last;
+    struct wpk_net_message *request; /* being received */
+    struct wpk_net_message *reply;   /* first of the replies that were not sent */
+    struct wpk_net_message *reply_last;
     uint32_t reply_count;
     size_t reply_bytes; /* of the replies that were not sent; 0 if DEAD */
     uint64_t took_ns;   /* when its time of silence last began */
@@ -99,8 +99,8 @@ struct wpk_net_server {
                              called, and no lock but the admission's is taken */
     bool is_closing;
     uint64_t descriptors; /* in use when last counted, plus connections accepted since */
-    struct wpk_net_piece *first; /* requests */
-    struct wpk_net_piece *last;
+    struct wpk_net_message *first; /* requests */
+    struct wpk_net_message *last;
     size_t bytes; /* of requests that wait or are being received */
     size_t reply_bytes; /* of replies that were not sent, of all peers but DEAD ones */
     struct wpk_net_peer *peers[WPK_NET_PEERS_MAX];

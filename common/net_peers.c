@@ -160,13 +160,13 @@ void wpk_net_peer_drop_replies(struct wpk_net_peer *peer)
 {
     pthread_mutex_lock(&peer->server->lock);
     WPK_ASSERT(peer->standing == WPK_NET_DEAD);
-    struct wpk_net_piece **at =
+    struct wpk_net_message **at =
         peer->is_sending && peer->reply != NULL ? &peer->reply->next : &peer->reply;
-    struct wpk_net_piece *reply = *at;
+    struct wpk_net_message *reply = *at;
     *at = NULL;
     pthread_mutex_unlock(&peer->server->lock);
     while (reply != NULL) {
-        struct wpk_net_piece *next = reply->next;
+        struct wpk_net_message *next = reply->next;
         free(reply);
         reply = next;
     }

@@ -12,10 +12,10 @@
 #define REPLIES_MAX 64 /* that a peer has not taken */
 
 /* A reply as it goes over the wire; NULL when out of memory. */
-static struct wpk_net_piece *reply_new(const struct wpk_net_address *address, const void *data,
-                                       size_t size)
+static struct wpk_net_message *reply_new(const struct wpk_net_address *address, const void *data,
+                                         size_t size)
 {
-    struct wpk_net_piece *reply = malloc(sizeof *reply + WPK_NET_HEAD_MAX + size);
+    struct wpk_net_message *reply = malloc(sizeof *reply + WPK_NET_HEAD_MAX + size);
     if (reply == NULL) {
         return NULL;
     }
@@ -29,7 +29,7 @@ static struct wpk_net_piece *reply_new(const struct wpk_net_address *address, co
 }
 
 /* With the lock. */
-static void append(struct wpk_net_peer *peer, struct wpk_net_piece *reply)
+static void append(struct wpk_net_peer *peer, struct wpk_net_message *reply)
 {
     if (peer->reply != NULL) {
         peer->reply_last->next = reply;
@@ -59,7 +59,7 @@ static struct wpk_net_peer *find_slowest(const struct wpk_net_server *server)
 }
 
 /* With the lock: is there room for one more of its replies? */
-static bool has_room(const struct wpk_net_peer *peer, const struct wpk_net_piece *reply)
+static bool has_room(const struct wpk_net_peer *peer, const struct wpk_net_message *reply)
 {
     return peer->reply_count < REPLIES_MAX &&
            (peer->reply == NULL ||
@@ -69,7 +69,7 @@ static bool has_room(const struct wpk_net_peer *peer, const struct wpk_net_piece
 void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
                           const void *data, size_t size)
 {
-    struct wpk_net_piece *reply = reply_new(address, data, size);
+    struct wpk_net_message *reply = reply_new(address, data, size);
     struct wpk_net_peer *leaving = NULL;
     if (reply == NULL) {
         return; /* to the client as good as a lost reply, which it knows how to live with */

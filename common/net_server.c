@@ -114,10 +114,10 @@ static bool bury(struct wpk_net_server *server, uint32_t *id)
     return true;
 }
 
-static struct wpk_net_piece *take_request(struct wpk_net_server *server)
+static struct wpk_net_message *take_request(struct wpk_net_server *server)
 {
     pthread_mutex_lock(&server->lock);
-    struct wpk_net_piece *request = server->first;
+    struct wpk_net_message *request = server->first;
     struct wpk_net_peer *waited = NULL; /* for this request to be taken */
     if (request != NULL) {
         server->first = request->next;
@@ -144,7 +144,7 @@ static struct wpk_net_piece *take_request(struct wpk_net_server *server)
 
 bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *out)
 {
-    struct wpk_net_piece *request = take_request(server);
+    struct wpk_net_message *request = take_request(server);
     if (request != NULL) {
         *out = request->event;
         free(request);

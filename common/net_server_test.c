@@ -101,8 +101,7 @@ static void garbage_closes(void **state)
     assert_int_equal(send(fd, page, sizeof page, 0), sizeof page);
     assert_true(is_closed_early(fd));
     close(fd);
-    /* A message is announced that no longer unauthenticated may send: nothing is allocated for
-     * it. */
+    /* A message is announced that no unauthenticated peer may send: nothing is allocated for it. */
     fd = raw_connect(pair);
     assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
     raw_send(fd, UINT64_C(1) << 62, "", 0);
