@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Called by `meson install`: DIRECTORY FILE... A file that is there is the operator's, and stays.
+# Called by `meson install`: DIRECTORY FILE... A file that is there is the administrator's: it stays.
 set -eu
 directory="${DESTDIR:-}$1"
 shift

@@ -257,11 +257,11 @@ CREATE TABLE token (
 CREATE TABLE owner (
     name      TEXT PRIMARY KEY,
     device_ns INTEGER NOT NULL,         -- device time charged so far
-    share_ns  INTEGER NOT NULL,         -- that divided by its weight, counted from when it came
+    share_ns  INTEGER NOT NULL,         -- its virtual time: device time divided by its weight
     epoch     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- What an operator ordered of a worker; without a row it works.
+-- The admin state that an administrator has set for a worker; without a row it is none.
 CREATE TABLE worker_order (
     name   TEXT PRIMARY KEY,            -- of the worker
     state  TEXT NOT NULL,               -- drain, quarantine
