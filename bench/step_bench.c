@@ -246,8 +246,8 @@ int main(int argc, char **argv)
         step(&b, (struct wpk_event){.kind = WPK_EVENT_TICK});
     }
     uint64_t ns = wpk_clock_now_ns(clock) - began_ns;
-    printf("%u workers, %u jobs, %u owners, %u groups: hello %llu ns, %llu ns a result, %llu ns a"
-           " step, %llu leases\n",
+    printf("%u workers, %u jobs, %u owners, %u worker classes: hello %llu ns, %llu ns a result, "
+           "%llu ns a step, %llu leases\n",
            workers, jobs, owners, b.c->worker_class_count, (unsigned long long)(hello_ns / workers),
            (unsigned long long)(ns / ((uint64_t)workers * ROUNDS)),
            (unsigned long long)(ns / b.steps), (unsigned long long)b.leased);

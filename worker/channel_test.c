@@ -54,7 +54,7 @@ static void test_whole_messages(void **state)
     assert_int_equal(wpk_channel_receive(&ends->b, &ends->text), WPK_ENOENT);
 }
 
-static void test_message_in_items(void **state)
+static void test_message_in_pieces(void **state)
 {
     struct ends *ends = *state;
     const char bytes[] = {5, 0, 0, 0, 'h', 'e', 'l', 'l', 'o'};
@@ -175,8 +175,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
     const struct CMUnitTest tests[] = {
-        CASE(test_whole_messages),      CASE(test_message_in_items), CASE(test_dead_peer),
-        CASE(test_announced_too_long),  CASE(test_run_request),      CASE(test_result),
+        CASE(test_whole_messages),      CASE(test_message_in_pieces), CASE(test_dead_peer),
+        CASE(test_announced_too_long),  CASE(test_run_request),       CASE(test_result),
         CASE(test_nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,7 +190,7 @@ static void on_done(struct wpk_store_write *write, wpk_err err, const struct wpk
     wpk_executor_answer(mine->fixture->executor, 7, &answer);
 }
 
-static void an_order_of_a_handler(void **state)
+static void a_store_write_of_a_handler(void **state)
 {
     struct wpk_fixture *f = *state;
     wpk_fixture_start(f);
@@ -321,7 +321,7 @@ int main(void)
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(the_plain_kernel_is_served, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
-        cmocka_unit_test_setup_teardown(an_order_of_a_handler, wpk_fixture_set_up,
+        cmocka_unit_test_setup_teardown(a_store_write_of_a_handler, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(a_session_ends_with_its_token, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),

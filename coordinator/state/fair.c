@@ -85,8 +85,8 @@ static struct wpk_flow *payer_of(const struct wpk_worker_class *worker_class, st
 struct wpk_flow *wpk_fair_payer(const struct wpk_worker_class *worker_class, struct wpk_flow *flow)
 {
     struct wpk_flow *payer = payer_of(worker_class, flow);
-    /* In another class nobody says when there is work for him, and when there is not: he starts
-     * from where the others are each time. */
+    /* In another timing class no claim says when the owner has work, and when it has none: its flow
+     * starts at the current virtual time each time. */
     if (payer->ready_count == 0) {
         raise(&payer->virtual_ns, worker_class->virtual_ns);
     }

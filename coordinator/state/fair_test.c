@@ -99,7 +99,7 @@ static void end_leases(struct wpk_fixture *s)
     }
 }
 
-static double virtual_of(const struct book *book, int first, int count, uint64_t search)
+static double share_of(const struct book *book, int first, int count, uint64_t search)
 {
     double own = 0;
     double all = 0;
@@ -115,7 +115,7 @@ static void expect_windows(const struct book *book, int window, uint64_t search,
                            double high)
 {
     for (int i = 0; i + window <= book->count; i++) {
-        double share = virtual_of(book, i, window, search);
+        double share = share_of(book, i, window, search);
         if (share < low || share > high) {
             fail_msg("leases %d to %d: %.3f", i, i + window - 1, share);
         }
@@ -218,7 +218,7 @@ static void nobody_saves_up(void **state)
     const struct wpk_job_entry *paused = submit(s, "b", 2, 0);
     wpk_fixture_job_event(s, WPK_EVENT_PAUSE, paused);
     run(s, &book, 1000, 1000);
-    assert_true(virtual_of(&book, 0, LEASES, 1) == 1);
+    assert_true(share_of(&book, 0, LEASES, 1) == 1);
     end_leases(s);
     wpk_fixture_job_event(s, WPK_EVENT_RESUME, paused);
     run(s, &book, 1000, 1000);
@@ -358,7 +358,7 @@ static void what_is_shared_is_split(void **state)
     submit(s, "c", 2, 0);
     run(s, &book, 1000, 1000);
     /* a and b have the first together; c has as much time as each of them. */
-    double share = virtual_of(&book, 100, 300, 1);
+    double share = share_of(&book, 100, 300, 1);
     assert_true(share > 0.63 && share < 0.70);
     wpk_fixture_free(s);
 }
@@ -372,7 +372,7 @@ static void priorities_order_within_an_owner(void **state)
     submit(s, "a", 2, 5);
     submit(s, "a", 3, 5);
     run(s, &book, 1000, 1000);
-    assert_true(virtual_of(&book, 0, LEASES, 2) == 1); /* the older of the more important */
+    assert_true(share_of(&book, 0, LEASES, 2) == 1); /* the older of the more important */
     wpk_fixture_free(s);
 }
 

@@ -421,7 +421,7 @@ static void an_upload_of_who_does_not_build(void **state)
     wpk_fixture_free(s);
 }
 
-static void orders_survive_a_restart(void **state)
+static void admin_states_survive_a_restart(void **state)
 {
     (void)state;
     struct wpk_fixture *s = wpk_fixture_new();
@@ -450,7 +450,7 @@ static void join_at(struct wpk_fixture *s, const char *name, const char *instanc
 }
 
 /* The admin state of a device holds for the next worker on it, under any name. */
-static void orders_of_a_device(void **state)
+static void the_admin_state_of_a_device(void **state)
 {
     (void)state;
     struct wpk_fixture *s = wpk_fixture_new();
@@ -553,8 +553,8 @@ int main(void)
         cmocka_unit_test(an_upload_of_a_search_that_is_gone),
         cmocka_unit_test(an_upload_of_the_quarantined),
         cmocka_unit_test(an_upload_of_who_does_not_build),
-        cmocka_unit_test(orders_survive_a_restart),
-        cmocka_unit_test(orders_of_a_device),
+        cmocka_unit_test(admin_states_survive_a_restart),
+        cmocka_unit_test(the_admin_state_of_a_device),
         cmocka_unit_test(silence_after_a_sleep),
         cmocka_unit_test(a_sleep_is_forgiven),
         cmocka_unit_test(wpkd_drains),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person says to a service: lists, orders, lookups, tokens, signed kernels."""
+"""What a person says to a service: lists, admin states, lookups, tokens, signed kernels."""
 import ctypes
 import hashlib
 import json
@@ -314,13 +314,13 @@ def test_jobs_are_held(box):
     service.stop()
 
 
-def test_workers_are_ordered(box):
+def test_admin_states(box):
     need("wpk-builder")
     service = Service(box)
     service.add_worker("--name", "one")
     wait_for("it is there", lambda: ctl(box, service, "workers")["workers"], 30)
-    order = ctl(box, service, "workers", "drain", "one", "--reason", "a new fan")
-    check(order["order"] == "drain" and order["reason"] == "a new fan", "drained", order)
+    answer = ctl(box, service, "workers", "drain", "one", "--reason", "a new fan")
+    check(answer["order"] == "drain" and answer["reason"] == "a new fan", "drained", answer)
     check(box.ctl("complete", "workers", "--server", service.url).split() == ["one"], "what shells complete")
     job = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
     time.sleep(2)

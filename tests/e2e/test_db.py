@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator does to a history as a whole: check, back up, restore, prune, move it elsewhere."""
+"""What an administrator does to a history as a whole: check, back up, restore, prune, move it elsewhere."""
 import contextlib
 import hashlib
 import json

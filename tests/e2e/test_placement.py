@@ -83,9 +83,9 @@ def artifacts_of(box):
             for name in files]
 
 
-def order(service, worker, what):
-    status, answer, _ = service.ask("POST", "/v1/workers:" + what, {"name": worker, "reason": "a test"})
-    check(status == 200, "ordered", status, answer)
+def set_admin_state(service, worker, verb):
+    status, answer, _ = service.ask("POST", "/v1/workers:" + verb, {"name": worker, "reason": "a test"})
+    check(status == 200, verb, status, answer)
 
 
 def test_what_was_built_gets_lost(box):
@@ -95,7 +95,7 @@ def test_what_was_built_gets_lost(box):
     add(service, "runner", "--run-only")
     job = submit(service)
     wait_for("it is bound to a device", lambda: "no worker builds" in state_of(service, job)["ops"][0]["blocked"])
-    order(service, "runner", "drain")
+    set_admin_state(service, "runner", "drain")
     add(service, "builder", "--build-only", "--slots", "1")
     wait_for("all are built", lambda: len(events(service.wpkd, "received", stage="build")) >= BUDGET["candidates"],
              60)
@@ -104,7 +104,7 @@ def test_what_was_built_gets_lost(box):
     os.unlink(files[0])
     with open(files[1], "r+b") as file:
         file.write(b"\0" * 64)
-    order(service, "runner", "resume")
+    set_admin_state(service, "runner", "resume")
     wait_done(service, job)
     again = events(service.wpkd, "not_tried", stage="run")
     check(len({e["work"] for e in again}) >= 2, "two could not be had", again)

@@ -187,7 +187,7 @@ def test_uploads(box):
         check_refused(runner, put_artifact(runs, items[1], quarter), quarter, "EACCES", "does not build")
         wait_for("its user is told", lambda: "quota" in service.ask("GET", "/v1/jobs")[1]["jobs"][0]["reason"],
                  30)
-        check("builds_held" in service.log(), "and its operator", service.log())
+        check("builds_held" in service.log(), "and its administrator", service.log())
         # What is not named any more is given back, and is no lease.
         hostile.ask(poll(session, want=0))
         check_refused(hostile, put_artifact(session, items[1], quarter), quarter, "EINVAL", "no open lease")

@@ -29,12 +29,12 @@
 #define ONE (-2)
 #define ROUNDING_NS 100000 /* of divisions by weights and among owners, of a run */
 
-/* An owner's part in the time of a class's devices, by weight. */
+/* An owner's share of a timing class's device time. */
 struct flow {
     char timing[WPK_TIMING_CLASS_TEXT_MAX];
     char owner[WPK_JOB_TEXT_MAX];
     double virtual_ns;
-    double level_ns; /* of the class: the largest virtual time with which one was given a lease */
+    double level_ns; /* of the timing class: the largest virtual time at which a lease was given */
 };
 
 /* The shortest and longest of what a search's leases took. */
@@ -101,7 +101,7 @@ static struct grant *put_grant(void)
     return grant;
 }
 
-/* The class, or all if it is NULL, has no past; no window goes over this. */
+/* The timing class, or each one if it is NULL, has no past; no window goes over this. */
 static void begin_anew(const char *timing)
 {
     for (int i = 0; i < book.flow_count; i++) {
@@ -281,7 +281,8 @@ void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
     grant->given_ns = c->event->now_ns;
     grant->flow = index;
     if (payer->ready_count == 0) {
-        check_credit(payer, worker_class); /* in a builder's class nobody says when there is work */
+        /* In a builder's timing class no claim says when there is work. */
+        check_credit(payer, worker_class);
     }
     set_level(worker_class->timing, virtual_ns);
     wpk_sim_level_served(worker_class, virtual_ns);

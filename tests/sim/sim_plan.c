@@ -35,7 +35,7 @@ void wpk_sim_cancel(struct wpk_sim *sim, const char *id)
     wpk_sim_post(sim, 0, path, "");
 }
 
-/* Of each class, the first worker is in the first. */
+/* The first worker of each timing class is in the first lab. */
 const char *wpk_sim_lab(const struct wpk_sim *sim, int worker)
 {
     return worker / sim->options.class_count % 2 == 0 ? "a" : "b";

@@ -38,7 +38,7 @@ static bool comes_before(struct rank a, struct rank b)
     return of_a != of_b ? of_a->number < of_b->number : a.op < b.op;
 }
 
-/* A builder of another class builds for anybody; who runs is of the job's choice. */
+/* A builder of another timing class builds for any job; the job chooses the workers that run. */
 static bool can_do(const struct wpk_worker *worker, const struct wpk_search *search,
                    const struct wpk_job_entry *job, enum wpk_queue_stage stage)
 {
