@@ -31,6 +31,13 @@
     "\"search\":{\"strategy\":\"ga\",\"seed\":" seed "},"                                          \
     "\"budget\":{\"candidates\":1,\"seconds\":3600}}"
 
+/* A job of three candidates. */
+#define WPK_FIXTURE_JOB_OF_THREE(seconds)                                                          \
+    "{\"name\":\"three\",\"ops\":[{\"name\":\"a\",\"op\":\"Y[i] = X[i] + X[i]\","                  \
+    "\"tensors\":{\"X\":\"f32[64]\",\"Y\":\"f32[64]\"}}],"                                         \
+    "\"search\":{\"strategy\":\"random\",\"seed\":1},"                                             \
+    "\"budget\":{\"candidates\":3,\"seconds\":" seconds "}}"
+
 /* A worker: the work items that it holds, and the last message to it. */
 struct wpk_fixture_worker {
     struct wpk_hello hello;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Artifacts: who may upload them, how many there may be, and what happens to lost ones. */
+/* Artifacts: who may upload them, and what happens to lost ones. */
 #include "tests/fixture.h"
 
 #include "common/crypto.h"
@@ -20,14 +20,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-/* An artifact of 5 bytes that nobody needs. */
-static void put_row(struct wpk_fixture *f)
-{
-    wpk_store_begin(f->store);
-    wpk_history_put_artifact(f->store, WPK_FIXTURE_HASH, 5);
-    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
-}
 
 /* One job, and a worker who has one of its work items. */
 static int start_with_work(struct wpk_fixture *f, wpk_work_id *work)
@@ -104,136 +96,6 @@ static void a_damaged_file_is_counted_once(void **state)
     assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_CORRUPT, 0) - before, 1);
 }
 
-/* However long ago it was built, and however little room there is. */
-static void what_a_live_search_may_end_with_stays(void **state)
-{
-    struct wpk_fixture *f = *state;
-    wpk_work_id work;
-    int w = start_with_work(f, &work);
-    assert_true(wpk_fixture_upload(f, w, work, "best"));
-    const char *best = f->workers[w].made;
-    put_row(f);
-    wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
-    wpk_executor_limit_artifacts(f->executor, 1, 4);
-    wpk_fixture_tick(f, 2 * 3600);
-    wpk_fixture_tick(f, 3);
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
-    assert_true(wpk_history_has_artifact(f->store, best));
-    assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-}
-
-#define JOB_OF_THREE(seconds)                                                                      \
-    "{\"name\":\"three\",\"ops\":[{\"name\":\"a\",\"op\":\"Y[i] = X[i] + X[i]\","                  \
-    "\"tensors\":{\"X\":\"f32[64]\",\"Y\":\"f32[64]\"}}],"                                         \
-    "\"search\":{\"strategy\":\"random\",\"seed\":1},"                                             \
-    "\"budget\":{\"candidates\":3,\"seconds\":" seconds "}}"
-
-/* "b" builds a candidate in two seconds. "r" runs, but does not poll: a baseline is open, too. */
-static void build_one(struct wpk_fixture *f, const char *job)
-{
-    wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", job);
-    assert_int_equal(f->status, 201);
-    struct wpk_hello *runner = &f->workers[wpk_fixture_worker(f, "r")].hello;
-    runner->roles = WPK_WORKER_RUNS;
-    snprintf(runner->providers[1].name, sizeof runner->providers[1].name, "onednn");
-    runner->provider_count = 2;
-    assert_int_equal(wpk_fixture_hello(f, 0), WPK_OK);
-    int b = wpk_fixture_join(f, "b", WPK_WORKER_BUILDS);
-    wpk_fixture_take(f, b);
-    wpk_fixture_tick(f, 2);
-    assert_true(wpk_fixture_upload(f, b, f->workers[b].held[0].id, "built"));
-    assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
-    put_row(f);
-}
-
-/* Two hours later, with a quota that nothing fits in: is the built artifact still there? */
-static bool stays_two_hours(struct wpk_fixture *f)
-{
-    wpk_fixture_tick(f, 2 * 3600); /* wpkd slept: no worker is lost */
-    wpk_executor_limit_artifacts(f->executor, 1, 4);
-    wpk_fixture_tick(f, 1);
-    wpk_fixture_tick(f, 3);
-    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
-    assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-    return wpk_history_has_artifact(f->store, f->workers[1].made);
-}
-
-static void what_waits_for_its_run_stays(void **state)
-{
-    build_one(*state, JOB_OF_THREE("3600"));
-    assert_true(stays_two_hours(*state));
-}
-
-/* Else one owner's artifacts, which nobody is going to run, would hold the builds of all owners. */
-static void what_no_worker_runs_goes(void **state)
-{
-    struct wpk_fixture *f = *state;
-    build_one(f, JOB_OF_THREE("3600"));
-    struct wpk_event gone = {.kind = WPK_EVENT_GONE, .address = {.peer = f->workers[0].peer}};
-    wpk_executor_step(f->executor, &gone);
-    assert_false(stays_two_hours(f));
-}
-
-static void what_a_paused_job_has_built_goes(void **state)
-{
-    struct wpk_fixture *f = *state;
-    build_one(f, JOB_OF_THREE("3600"));
-    assert_int_equal(wpk_fixture_request(f, "POST", "/v1/jobs/j0000000000000001:pause", ""), 200);
-    assert_false(stays_two_hours(f));
-}
-
-static void what_is_not_run_in_time_goes(void **state)
-{
-    build_one(*state, JOB_OF_THREE("1"));
-    assert_false(stays_two_hours(*state));
-}
-
-/* One work item is leased to be built, and its artifact is uploaded. */
-static void expect_refused(struct wpk_fixture *f, int worker, const char *code)
-{
-    const struct wpk_fixture_worker *self = &f->workers[worker];
-    wpk_fixture_take(f, worker);
-    assert_false(wpk_fixture_upload(f, worker, self->held[0].id, code));
-    assert_int_equal(self->told, WPK_MESSAGE_ERROR);
-    assert_int_equal(self->err, WPK_ENOSPC);
-    assert_int_equal(self->retry_ms, 0); /* it need not come again */
-    assert_non_null(strstr(self->text, "the artifacts have reached their quota of 8"));
-}
-
-/* What is built and waits for its run counts in the quota, and nothing of it can go: what comes
- * above it is refused, and nothing more is built, until a run has made room at once. What was
- * refused is given back by its worker, and is no attempt. */
-static void builds_wait_for_room(void **state)
-{
-    struct wpk_fixture *f = *state;
-    f->artifact_bytes_max = 8;
-    wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE("3600"));
-    assert_int_equal(f->status, 201);
-    int r = wpk_fixture_join(f, "w", WPK_WORKER_RUNS);
-    int b = wpk_fixture_join(f, "b", WPK_WORKER_BUILDS);
-    struct wpk_fixture_worker *builder = &f->workers[b];
-    wpk_fixture_take(f, b);
-    assert_int_equal(builder->held[0].stage, WPK_STAGE_BUILD);
-    assert_true(wpk_fixture_upload(f, b, builder->held[0].id, "12345"));
-    assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
-    expect_refused(f, b, "67890");
-    const wpk_work_id refused = builder->held[0].id;
-    builder->held_count = 0;
-    wpk_fixture_tick(f, 3);
-    assert_int_equal(wpk_fixture_poll(f, b, 1), 0);
-    assert_false(builder->answered); /* it waits */
-    wpk_fixture_take(f, r);
-    assert_int_equal(wpk_fixture_result(f, r, WPK_OUTCOME_WRONG_RESULT, 0), WPK_ACK_RECORDED);
-    assert_false(builder->answered);
-    wpk_fixture_tick(f, 3); /* the one goes, and that is enough */
-    assert_int_equal(wpk_history_artifact_bytes(f->store), 0);
-    assert_int_equal(builder->told, WPK_MESSAGE_WORK);
-    assert_true(wpk_work_id_equal(builder->held[0].id, refused));
-    assert_int_equal(builder->held[0].attempt, 1);
-}
-
 /* ---- without waiting for files */
 
 static atomic_bool hanging; /* the disk, for artifacts */
@@ -268,7 +130,7 @@ static void uploads_on_the_way_count(void **state)
     struct wpk_fixture *f = *state;
     f->artifact_bytes_max = 8;
     wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE("3600"));
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB_OF_THREE("3600"));
     int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_fixture_worker *worker = &f->workers[w];
     wpk_fixture_take(f, w);
@@ -287,7 +149,7 @@ static void one_worker_has_so_many_on_the_way(void **state)
 {
     struct wpk_fixture *f = *state;
     wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE("3600"));
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB_OF_THREE("3600"));
     int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
     int v = wpk_fixture_join(f, "v", WPK_WORKER_ROLES_ALL);
     const struct wpk_fixture_worker *worker = &f->workers[w];
@@ -571,21 +433,6 @@ static void one_turn_takes_in_so_much(void **state)
     free(bytes);
 }
 
-static void a_quota_that_is_lowered(void **state)
-{
-    struct wpk_fixture *f = *state;
-    wpk_fixture_start(f);
-    put_row(f);
-    wpk_fixture_tick(f, 7200); /* old enough to go */
-    assert_true(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-    wpk_executor_limit_artifacts(f->executor, 5, 4);
-    wpk_fixture_tick(f, 1);
-    assert_true(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-    wpk_executor_limit_artifacts(f->executor, 4, 4);
-    wpk_fixture_tick(f, 1);
-    assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-}
-
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -595,12 +442,6 @@ int main(void)
         CASE(an_artifact_that_cannot_be_written),
         CASE(an_artifact_whose_file_is_gone),
         CASE(a_damaged_file_is_counted_once),
-        CASE(what_a_live_search_may_end_with_stays),
-        CASE(what_waits_for_its_run_stays),
-        CASE(what_no_worker_runs_goes),
-        CASE(what_a_paused_job_has_built_goes),
-        CASE(what_is_not_run_in_time_goes),
-        CASE(builds_wait_for_room),
         CASE(uploads_on_the_way_count),
         CASE(one_worker_has_so_many_on_the_way),
         CASE(what_is_refused_leaves_no_file),
@@ -611,7 +452,6 @@ int main(void)
         CASE(a_search_that_waits_for_a_file_holds_nobody_up),
         CASE(an_upload_that_comes_before_its_search),
         CASE(one_turn_takes_in_so_much),
-        CASE(a_quota_that_is_lowered),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);
