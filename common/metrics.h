@@ -50,7 +50,7 @@ enum wpk_label { WPK_LABEL_LIST(WPK_LABEL_ENUM) WPK_LABEL_COUNT };
     X(LOOKUPS, "wpk_lookup_requests_total", MATCH, "Lookups, by the level of the answer")          \
     X(HTTP_REQUESTS, "wpk_http_requests_total", STATUS, "Requests answered, by class of status")   \
     X(HTTP_REFUSED, "wpk_http_connections_refused_total", REFUSAL,                                 \
-      "Connections ended before a whole request")                                                  \
+      "Connections of clients not let in, or ended for what they did")                             \
     X(DENIED, "wpk_auth_denied_total", DENIAL,                                                     \
       "Requests and workers without the right token, and users who may not connect")               \
     X(WORKERS_REFUSED, "wpk_worker_connections_refused_total", REFUSAL,                            \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/config.h"
 
+#include "common/buf.h"
 #include "common/fs.h"
 
 #include <setjmp.h>
@@ -32,6 +33,8 @@ static void defaults(void **state)
     assert_int_equal(config.worker_count, 1);
     assert_string_equal(config.workers[0].address,
                         "ipc:///home/u/.local/share/woodpecker/workers.sock");
+    assert_int_equal(config.worker_connections_max, 16384);
+    assert_int_equal(config.http_connections_max, 2048);
     assert_int_equal(config.idle_s, 0);
     assert_false(config.exit_on_failure);
     assert_int_equal(config.log_format, WPK_LOG_FORMAT_TEXT);
@@ -203,7 +206,7 @@ static void file_is_checked(void **state)
         {"{\"owners\": {\"ann\": {\"jobs_max\": 1025}}}", "owners.ann.jobs_max: must be between"},
         {"{\"owners\": {\"ann\": {\"jobs\": 1}}}", "owners.ann.jobs: unknown field"},
         {"{\"http\": {\"connections_max\": 2049}}", "http.connections_max: must be between"},
-        {"{\"workers\": {\"connections_max\": 32768}}", "workers.connections_max: must be between"},
+        {"{\"workers\": {\"connections_max\": 32513}}", "workers.connections_max: must be between"},
         {"{\"data\": \"\"}", "data: must not be empty"},
         {"{\"data\": \"/d\", }", ":1:"},
         {"[]", ":1:1: an object"},
@@ -221,6 +224,43 @@ static void file_is_checked(void **state)
             fail_msg("'%s' is not in '%s'", cases[i].expected, text);
         }
         wpk_config_fini(&config);
+    }
+}
+
+/* As many as that are taken, and one more is not. */
+static void lists_have_an_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *begin;
+        const char *item;
+        const char *end;
+        int max;
+        const char *expected;
+    } cases[] = {
+        {"{\"http\": {\"listen\": [", "{\"address\": \"unix:/s%d\"}", "]}}", 8,
+         "more than 8 listeners"},
+        {"{\"workers\": {\"listen\": [", "{\"address\": \"ipc:///s%d\"}", "]}}", 8,
+         "more than 8 listeners"},
+        {"{\"peers\": {", "\"%d\": [\"read\"]", "}}", 64, "more than 64 peers"},
+        {"{\"owners\": {", "\"o%d\": {}", "}}", 1024, "more than 1024 owners"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int more = 0; more <= 1; more++) {
+            struct wpk_config config;
+            struct wpk_diag diag = {0};
+            struct wpk_buf text = {0};
+            wpk_buf_append_text(&text, cases[i].begin);
+            for (int n = 0; n < cases[i].max + more; n++) {
+                wpk_buf_append_text(&text, n > 0 ? "," : "");
+                wpk_buf_printf(&text, cases[i].item, n);
+            }
+            wpk_buf_append_text(&text, cases[i].end);
+            assert_int_equal(parse_text(wpk_buf_text(&text), &config, &diag) == WPK_OK, !more);
+            assert_int_equal(strstr(diag.text, cases[i].expected) != NULL, more);
+            wpk_buf_fini(&text);
+            wpk_config_fini(&config);
+        }
     }
 }
 
@@ -289,6 +329,7 @@ int main(void)
         cmocka_unit_test(workers_are_local),
         cmocka_unit_test(file_is_read),
         cmocka_unit_test(file_is_checked),
+        cmocka_unit_test(lists_have_an_end),
         cmocka_unit_test(changes_that_need_a_restart),
         cmocka_unit_test(a_certificate_may_move),
     };

@@ -134,6 +134,11 @@ bool wpk_fixture_upload(struct wpk_fixture *fixture, int worker, wpk_work_id wor
 /* Give a message to the worker of this connection; fixture_state.c and fixture_store.c call it. */
 void wpk_fixture_tell(struct wpk_fixture *fixture, uint32_t peer,
                       const struct wpk_message *message);
+/* Empty the log and set all metrics to 0; fixture_state.c and fixture_store.c call it. */
+void wpk_fixture_begin(void);
+
+/* True if a line since the fixture was made has these words: the log goes to a file in memory. */
+bool wpk_fixture_logged(const char *words);
 
 /* ---- the state machine alone */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fixture.h"
 
+#include "common/log.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +103,11 @@ static void perform(struct wpk_fixture *fixture, const struct wpk_effect *effect
         snprintf(fixture->admin_text, sizeof fixture->admin_text, "%s %s %s", effect->admin.worker,
                  wpk_admin_state_name(effect->admin.state), effect->admin.reason);
         break;
+    case WPK_EFFECT_LOG:
+    case WPK_EFFECT_WARN:
+        wpk_log(effect->kind == WPK_EFFECT_LOG ? WPK_LOG_INFO : WPK_LOG_WARN, effect->text, "%s",
+                effect->detail);
+        break;
     default:
         break;
     }
@@ -163,6 +170,7 @@ struct wpk_fixture *wpk_fixture_new(void)
     WPK_ASSERT(err == WPK_OK);
     err = wpk_coordinator_new(1, &fixture->c);
     WPK_ASSERT(err == WPK_OK);
+    wpk_fixture_begin();
     fixture->say = say;
     fixture->now_ns = 1000000 * MS;
     fixture->opened.plain_number = 1;

@@ -135,6 +135,7 @@ static void say(struct wpk_fixture *fixture, int worker, struct wpk_message *mes
 int wpk_fixture_set_up(void **state)
 {
     struct wpk_fixture *fixture = calloc(1, sizeof *fixture);
+    wpk_fixture_begin();
     fixture->say = say;
     fixture->threads = *state != NULL ? *(const int *)*state : 0;
     fixture->time = fixture->threads > 0 ? wpk_clock_system() : &fixture->clock.clock;

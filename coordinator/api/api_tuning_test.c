@@ -3,10 +3,8 @@
 #include "coordinator/api/api_tuning.h"
 #include "tests/fixture.h"
 
-#include "common/log.h"
 #include "coordinator/state/submission.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -175,8 +173,6 @@ static void a_job_file_of_that_name_is_another(void **state)
 
 int main(void)
 {
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("api_tuning", WPK_LOG_ERROR, null);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, wpk_fixture_set_up, wpk_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         CASE(one_job_waits_for_days),
@@ -185,7 +181,5 @@ int main(void)
         CASE(a_paused_one_is_its_owners),
         CASE(a_job_file_of_that_name_is_another),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close(null);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
 
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "common/log.h"
 #include "common/metrics.h"
 
 #include <fcntl.h>
@@ -46,7 +45,8 @@ static void an_artifact_that_cannot_be_written(void **state)
     assert_false(wpk_fixture_upload(f, w, work, "code"));
     assert_int_equal(f->workers[w].told, WPK_MESSAGE_ERROR);
     assert_int_equal(f->workers[w].err, WPK_EIO);
-    assert_true(f->workers[w].retry_ms > 0);
+    assert_int_equal(f->workers[w].retry_ms, 5000);
+    assert_true(wpk_fixture_logged(" error fixture artifact_not_written error="));
     assert_int_equal(wpk_executor_degraded(f->executor, NULL), WPK_OK);
     assert_false(wpk_history_has_artifact(f->store, sha256));
     assert_int_equal(unlink(in_the_way), 0);
@@ -168,6 +168,36 @@ static void one_worker_has_so_many_on_the_way(void **state)
     assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
     assert_int_equal(f->workers[v].told, WPK_MESSAGE_ACK);
     assert_true(wpk_fixture_upload(f, w, worker->held[0].id, "12345"));
+}
+
+/* 64 MiB of five workers, none of whom has too many. */
+static void all_workers_have_so_much_on_the_way(void **state)
+{
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    char *bytes = calloc(1, WPK_ARTIFACT_SIZE_MAX);
+    assert_non_null(bytes);
+    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                                  .sha256 = WPK_FIXTURE_HASH,
+                                  .bytes = bytes,
+                                  .bytes_size = WPK_ARTIFACT_SIZE_MAX};
+    for (int w = 0; w < 5; w++) {
+        char name[4];
+        char job[sizeof WPK_FIXTURE_JOB("?")];
+        snprintf(name, sizeof name, "w%d", w);
+        snprintf(job, sizeof job, WPK_FIXTURE_JOB("%d"), w);
+        wpk_fixture_request(f, "POST", "/v1/jobs", job);
+        assert_int_equal(wpk_fixture_join(f, name, WPK_WORKER_ROLES_ALL), w);
+        wpk_fixture_take(f, w);
+    }
+    for (int i = 0; i < 17; i++) {
+        message.made_for = f->workers[i / 4].held[0].id;
+        wpk_fixture_put(f, i / 4, &message);
+        assert_int_equal(f->workers[i / 4].answered, i == 16);
+    }
+    assert_int_equal(f->workers[4].err, WPK_EBUSY);
+    assert_int_equal(f->workers[4].retry_ms, 1000);
+    free(bytes);
 }
 
 /* Whatever it is that a hostile worker sends, nothing of it is written. */
@@ -435,8 +465,6 @@ static void one_turn_takes_in_so_much(void **state)
 
 int main(void)
 {
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("executor_artifact", WPK_LOG_ERROR, null);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, wpk_fixture_set_up, wpk_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         CASE(an_artifact_that_cannot_be_written),
@@ -444,6 +472,7 @@ int main(void)
         CASE(a_damaged_file_is_counted_once),
         CASE(uploads_on_the_way_count),
         CASE(one_worker_has_so_many_on_the_way),
+        CASE(all_workers_have_so_much_on_the_way),
         CASE(what_is_refused_leaves_no_file),
         CASE(a_file_that_hangs_holds_nobody_up),
         CASE(another_session_has_no_more_on_the_way),
@@ -453,7 +482,5 @@ int main(void)
         CASE(an_upload_that_comes_before_its_search),
         CASE(one_turn_takes_in_so_much),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close(null);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,13 @@
 /* The artifacts' quota: what stays, what goes, and when builds are held. */
 #include "tests/fixture.h"
 
-#include "common/log.h"
+#include "common/metrics.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -133,9 +131,13 @@ static void builds_wait_for_room(void **state)
     assert_true(wpk_fixture_upload(f, b, builder->held[0].id, "12345"));
     assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
     expect_refused(f, b, "67890");
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_REFUSED, 0), 1);
     const wpk_work_id refused = builder->held[0].id;
     builder->held_count = 0;
     wpk_fixture_tick(f, 3);
+    assert_int_equal(wpk_metric_gauged(WPK_GAUGE_BUILDS_HELD, 0), 1);
+    assert_int_equal(wpk_metric_gauged(WPK_GAUGE_ARTIFACT_BYTES, 0), 5);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_EVICTED, 0), 0);
     assert_int_equal(wpk_fixture_poll(f, b, 1), 0);
     assert_false(builder->answered); /* it waits */
     wpk_fixture_take(f, r);
@@ -143,9 +145,38 @@ static void builds_wait_for_room(void **state)
     assert_false(builder->answered);
     wpk_fixture_tick(f, 3); /* the one goes, and that is enough */
     assert_int_equal(wpk_history_artifact_bytes(f->store), 0);
+    assert_int_equal(wpk_metric_gauged(WPK_GAUGE_BUILDS_HELD, 0), 0);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_EVICTED, 0), 1);
     assert_int_equal(builder->told, WPK_MESSAGE_WORK);
     assert_true(wpk_work_id_equal(builder->held[0].id, refused));
     assert_int_equal(builder->held[0].attempt, 1);
+}
+
+/* At 95 bytes of 100 builds go on, at 96 they wait, at 91 they still do. */
+static void builds_wait_from_95_to_90_percent(void **state)
+{
+    struct wpk_fixture *f = *state;
+    const char *const codes[] = {"%05d", "%090d", "%d"};
+    char code[96];
+    f->artifact_bytes_max = 100;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB_OF_THREE("3600"));
+    int r = wpk_fixture_join(f, "w", WPK_WORKER_RUNS);
+    int b = wpk_fixture_join(f, "b", WPK_WORKER_BUILDS);
+    for (int i = 0; i < 3; i++) {
+        wpk_fixture_tick(f, 3);
+        assert_int_equal(wpk_metric_gauged(WPK_GAUGE_BUILDS_HELD, 0), 0);
+        wpk_fixture_take(f, b);
+        snprintf(code, sizeof code, codes[i], i);
+        assert_true(wpk_fixture_upload(f, b, f->workers[b].held[0].id, code));
+        assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    }
+    for (int i = 0; i < 3; i++) {
+        wpk_fixture_tick(f, 3);
+        assert_int_equal(wpk_metric_gauged(WPK_GAUGE_BUILDS_HELD, 0), i < 2);
+        assert_int_equal(wpk_fixture_poll(f, r, 1), 1);
+        assert_int_equal(wpk_fixture_result(f, r, WPK_OUTCOME_WRONG_RESULT, 0), WPK_ACK_RECORDED);
+    }
 }
 
 static void a_quota_that_is_lowered(void **state)
@@ -165,8 +196,6 @@ static void a_quota_that_is_lowered(void **state)
 
 int main(void)
 {
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("executor_quota", WPK_LOG_ERROR, null);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, wpk_fixture_set_up, wpk_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         CASE(what_a_live_search_may_end_with_stays),
@@ -175,9 +204,8 @@ int main(void)
         CASE(what_a_paused_job_has_built_goes),
         CASE(what_is_not_run_in_time_goes),
         CASE(builds_wait_for_room),
+        CASE(builds_wait_from_95_to_90_percent),
         CASE(a_quota_that_is_lowered),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close(null);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

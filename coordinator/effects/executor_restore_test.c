@@ -3,9 +3,6 @@
 #include "coordinator/store/store.h"
 #include "tests/fixture.h"
 
-#include "common/log.h"
-
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -271,8 +268,6 @@ static void many_jobs_after_a_failure(void **state)
 
 int main(void)
 {
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("executor_restore", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
@@ -291,7 +286,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(many_jobs_after_a_failure, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close(null);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

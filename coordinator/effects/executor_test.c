@@ -3,9 +3,7 @@
 #include "tests/fixture.h"
 
 #include "common/fs.h"
-#include "common/log.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -308,8 +306,6 @@ static void nobody_takes_a_session_over(void **state)
 
 int main(void)
 {
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("executor", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_artifact_that_was_never_sent, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
@@ -330,7 +326,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_takes_a_session_over, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    close(null);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

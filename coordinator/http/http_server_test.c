@@ -3,6 +3,7 @@
 #include "coordinator/http/http.h"
 #include "coordinator/http/http_parts.h"
 
+#include "common/metrics.h"
 #include "tests/raw_http.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static int tear_down(void **state)
 static size_t body_max(const char *method, const char *path)
 {
     (void)path;
-    return strcmp(method, "POST") == 0 ? 100 : 0;
+    return strcmp(method, "POST") == 0 ? 2 * WPK_HTTP_SMALL_MAX : 0;
 }
 
 static void wake(void *user)
@@ -253,6 +254,45 @@ static void full_of_idle_ones(void **state)
     wpk_http_server_close(server);
 }
 
+/* Both wait for their answers, so neither can be ended for a third one. */
+static void full_of_those_that_wait(void **state)
+{
+    (void)state;
+    struct wpk_http_server *server = NULL;
+    struct wpk_http_request request;
+    char address[128];
+    char byte;
+    int fds[3];
+    unsigned limit = wpk_metric_value(WPK_LABEL_REFUSAL, "limit");
+    uint64_t refused = wpk_metric_counted(WPK_COUNTER_HTTP_REFUSED, limit);
+    int64_t open_count = wpk_metric_gauged(WPK_GAUGE_HTTP_CONNECTIONS, 0);
+    snprintf(address, sizeof address, "unix:%s/w", directory);
+    struct wpk_http_listen listener = {.address = address, .fd = -1};
+    struct wpk_http_options options = {.listeners = &listener,
+                                       .listener_count = 1,
+                                       .connections_max = 2,
+                                       .body_max = body_max,
+                                       .serve = serve,
+                                       .wake = wake};
+    assert_int_equal(wpk_http_server_open(&options, &server, NULL), WPK_OK);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = raw_http_dial_unix(address + 5);
+        raw_http_say(fds[i], "GET /queued HTTP/1.1\r\nHost: x\r\n\r\n");
+        while (!wpk_http_server_next(server, &request)) {
+            raw_http_pause_ms(1);
+        }
+    }
+    fds[2] = raw_http_dial_unix(address + 5);
+    assert_int_equal(recv(fds[2], &byte, 1, 0), 0);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_HTTP_REFUSED, limit), refused + 1);
+    assert_int_equal(wpk_metric_gauged(WPK_GAUGE_HTTP_CONNECTIONS, 0), open_count + 2);
+    for (int i = 0; i < 3; i++) {
+        close(fds[i]);
+    }
+    wpk_http_server_close(server);
+    assert_int_equal(wpk_metric_gauged(WPK_GAUGE_HTTP_CONNECTIONS, 0), open_count);
+}
+
 static void a_socket_passed_on(void **state)
 {
     (void)state;
@@ -308,14 +348,43 @@ static void large_bodies_are_bounded(void **state)
     free(server);
 }
 
+/* Who comes beyond that is told to come again. */
+static void a_large_body_too_many(void **state)
+{
+    (void)state;
+    struct wpk_http_server *server = NULL;
+    char address[128];
+    char heard[1024];
+    snprintf(address, sizeof address, "unix:%s/l", directory);
+    struct wpk_http_listen listener = {.address = address, .fd = -1};
+    struct wpk_http_options options = {.listeners = &listener,
+                                       .listener_count = 1,
+                                       .body_max = body_max,
+                                       .serve = serve,
+                                       .wake = wake};
+    assert_int_equal(wpk_http_server_open(&options, &server, NULL), WPK_OK);
+    struct wpk_http_exchange other = {.server = server};
+    assert_true(wpk_http_exchange_hold(&other, 128 << 20));
+    int fd = raw_http_dial_unix(address + 5);
+    raw_http_say(fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n");
+    raw_http_hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "503"));
+    assert_non_null(strstr(heard, "Retry-After: 1\r\n"));
+    close(fd);
+    wpk_http_exchange_release(&other);
+    wpk_http_server_close(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tcp_needs_a_token, set_up, tear_down),
         cmocka_unit_test_setup_teardown(served_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_of_idle_ones, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_of_those_that_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_socket_passed_on, set_up, tear_down),
         cmocka_unit_test(large_bodies_are_bounded),
+        cmocka_unit_test_setup_teardown(a_large_body_too_many, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

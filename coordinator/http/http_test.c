@@ -193,9 +193,18 @@ static void expect_refusal(struct fixture *f, const char *text, const char *stat
     close(fd);
 }
 
+static uint64_t refused(const char *reason)
+{
+    return wpk_metric_counted(WPK_COUNTER_HTTP_REFUSED,
+                              wpk_metric_value(WPK_LABEL_REFUSAL, reason));
+}
+
 static void refuses_before_reading(void **state)
 {
     struct fixture *f = *state;
+    uint64_t malformed = refused("malformed");
+    char head[17 << 10] = "GET /x HTTP/1.1\r\nHost: x\r\nLong: ";
+    size_t size = strlen(head);
     expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413");
     expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
                    "HTTP/1.1 4");
@@ -203,6 +212,21 @@ static void refuses_before_reading(void **state)
     expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "411");
     expect_refusal(f, "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "413");
     expect_refusal(f, "nonsense\r\n\r\n", ""); /* the library hangs up without a word */
+    assert_int_equal(refused("malformed"), malformed);
+    expect_refusal(f, "GET /x HTTP/1.1\r\n\r\n", "there is no Host header");
+    assert_int_equal(refused("malformed"), malformed + 1);
+    memset(head + size, 'y', (16 << 10) - size);
+    snprintf(head + (16 << 10), sizeof head - (16 << 10), "\r\n\r\n");
+    expect_refusal(f, head, "HTTP/1.1 431");
+}
+
+/* They are counted a moment after they are ended. */
+static void expect_timeouts(uint64_t count)
+{
+    for (int i = 0; refused("timeout") < count && i < 5000; i++) {
+        raw_http_pause_ms(1);
+    }
+    assert_int_equal(refused("timeout"), count);
 }
 
 static void too_slow_is_ended(void **state)
@@ -212,6 +236,7 @@ static void too_slow_is_ended(void **state)
     int fd = dial(f);
     raw_http_say(fd, "GET / HT");
     int answered = dial(f);
+    uint64_t timeouts = refused("timeout");
     struct wpk_http_request request;
     raw_http_say(answered, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     next_request(f, &request);
@@ -221,12 +246,19 @@ static void too_slow_is_ended(void **state)
     raw_http_say(fd, "/1"); /* refused here, if it were ended */
     advance_ms(f, WPK_HTTP_REQUEST_MS / 2 + 1);
     assert_int_equal(recv(fd, heard, sizeof heard, 0), 0);
+    expect_timeouts(timeouts + 1);
     close(fd);
     /* Who waits for us is not slow. */
     char whole[1024];
     respond(f, request.id, "end");
     raw_http_hear(answered, whole, sizeof whole);
     assert_non_null(strstr(whole, "200 OK"));
+    /* Then it may be idle for a while. */
+    advance_ms(f, WPK_HTTP_IDLE_MS - 1000);
+    assert_int_equal(recv(answered, heard, sizeof heard, MSG_DONTWAIT), -1);
+    advance_ms(f, WPK_HTTP_IDLE_MS); /* the server may have seen the end of the answer only now */
+    assert_int_equal(recv(answered, heard, sizeof heard, 0), 0);
+    expect_timeouts(timeouts + 2);
     close(answered);
 }
 

@@ -131,6 +131,8 @@ static void one_that_fails_is_replaced(void **state)
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 500);
     assert_int_equal(wpk_fixture_poll(fixture, worker, 2), 2);
     assert_int_equal(wpk_fixture_anchor_fails(fixture, worker), WPK_ACK_RECORDED);
+    assert_true(
+        wpk_fixture_logged(" anchor_failed search=1 artifact=a1.0 reason=\"it crashed\"\n"));
     assert_string_equal(search->anchor.sha256, "a1.0");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->anchor.ratio == 0.5);

@@ -2,6 +2,8 @@
 /* Jobs: quotas, pauses, what they share, what they wait for, and how they come back. */
 #include "tests/fixture.h"
 
+#include "common/metrics.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,6 +71,7 @@ static void quotas_are_per_owner(void **state)
     event.owner = (struct wpk_owner_event){.name = "", .weight = 1, .jobs_max = 0};
     wpk_fixture_step(s, &event);
     assert_null(wpk_fixture_submit(s, small_job("b", 4, 5)));
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_JOBS_REFUSED, 0), 3);
     wpk_fixture_free(s);
 }
 

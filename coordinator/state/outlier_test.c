@@ -115,7 +115,15 @@ static void what_is_timed_twice_is_compared(void **state)
     assert_true(is_near(ratio_of(s, "final", "vendor"), 0.1));
     assert_true(is_near(ratio_of(s, "vendor", "final"), 10));
     assert_int_equal(wpk_fixture_poll(s, vendor, 1), 1);
+    const struct wpk_worker *slow = wpk_coordinator_find_worker(s->c, "vendor");
+    for (uint32_t problem = 2; problem <= 3; problem++) { /* as another one has found, too */
+        slow->comparisons->items[slow->comparisons->count++] =
+            (struct wpk_comparison){.device = 1, .problem = problem, .ratio = 10};
+    }
+    assert_false(slow->is_outlier);
     assert_int_equal(wpk_fixture_result(s, vendor, WPK_OUTCOME_OK, 4000), WPK_ACK_RECORDED);
+    assert_true(slow->is_outlier);
+    assert_true(wpk_fixture_logged(" warn fixture worker_outlier worker=vendor device="));
     assert_true(is_near(ratio_of(s, "vendor", "final"), 4)); /* nearer than before */
     assert_true(is_near(ratio_of(s, "final", "vendor"), 0.25));
     assert_true(ratio_of(s, "vendor", "trials") == 0);

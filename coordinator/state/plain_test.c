@@ -111,6 +111,7 @@ static void a_wrong_one_is_followed(void **state)
         assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_WRONG_RESULT, 0),
                          WPK_ACK_RECORDED);
     }
+    assert_true(wpk_fixture_logged(" plain_rejected search=1 candidate=1 outcome=wrong_result "));
     assert_null(wpk_plain_entry(search));
     assert_int_equal(fixture->seen[WPK_EFFECT_PUT_TRIAL], WPK_PLAIN_MAX); /* each is recorded */
     assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);

@@ -317,6 +317,9 @@ static void all_that_works_is_lost(void **state)
     memcpy(first, search->entries[0].artifact_sha256, sizeof first);
     memcpy(second, search->entries[1].artifact_sha256, sizeof second);
     lose(s, first);
+    char line[128];
+    snprintf(line, sizeof line, " left_out search=1 artifact=%s reason=lost\n", first);
+    assert_true(wpk_fixture_logged(line));
     assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING); /* the other one, without a final */
     lose(s, second);
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {

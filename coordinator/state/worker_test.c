@@ -2,6 +2,8 @@
 /* Workers: what they hold and lose, and admin states. */
 #include "tests/fixture.h"
 
+#include "common/metrics.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +15,21 @@
 static const struct wpk_work_item *item(struct wpk_fixture *s, uint32_t number)
 {
     return wpk_asks_get(s->c->searches[0], number);
+}
+
+/* However much it wants. */
+static void a_worker_has_64_leases(void **state)
+{
+    (void)state;
+    struct wpk_fixture *s = wpk_fixture_new();
+    wpk_fixture_submit_one(s, 1, 500);
+    wpk_fixture_submit_one(s, 2, 500);
+    int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
+    while (wpk_fixture_poll(s, worker, 100) > 0) {
+    }
+    assert_int_equal(s->workers[worker].held_count, 64);
+    assert_int_equal(s->c->lease_count, 64);
+    wpk_fixture_free(s);
 }
 
 /* ---- loss */
@@ -32,6 +49,10 @@ static void who_is_silent_is_lost(void **state)
     assert_int_equal(s->c->lease_count, 0);
     assert_int_equal(item(s, 0)->attempts, 1); /* what it was running is to blame, */
     assert_int_equal(item(s, 1)->attempts, 0); /* the rest is not */
+    assert_true(
+        wpk_fixture_logged(" blamed work=1/trial/0 lease=1 attempt=1 stage=whole worker=w\n"));
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_LEASES, 0), 3);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_LEASES_EXPIRED, 0), 3);
     wpk_fixture_free(s);
 }
 
@@ -96,7 +117,7 @@ static void what_runs_too_long_is_taken_back(void **state)
     assert_int_equal(s->workers[worker].held_count, 3); /* it got none */
     assert_int_equal(item(s, 0)->attempts, 1);
     assert_int_equal(item(s, 1)->attempts, 0);
-    assert_int_equal(s->seen[WPK_EFFECT_WARN], 1);
+    assert_true(wpk_fixture_logged(" warn fixture worker_stuck work=1/trial/0 worker=w s="));
     wpk_fixture_wait(s, 2 * WPK_RUN_LIMIT_MS / 100);
     wpk_fixture_poll(s, worker, 0);
     assert_int_equal(item(s, 1)->standing, WPK_STANDING_OPEN);
@@ -121,6 +142,7 @@ static void three_deaths_and_it_is_abandoned(void **state)
         wpk_fixture_lose(s, worker);
     }
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
+    assert_true(wpk_fixture_logged(" abandoned work=1/trial/0\n"));
     assert_int_equal(job->state, WPK_JOB_FAILED);
     assert_string_equal(job->ops[0].reason,
                         "no implementation works: 1 of 1 candidates ended abandoned; the last "
@@ -147,7 +169,9 @@ static void results_of_expired_leases(void **state)
     s->workers[slow].held_count = 1;
     assert_int_equal(wpk_fixture_result(s, slow, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
     assert_int_equal(s->c->lease_count, 0);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_RESULTS_REPEATED, 0), 0);
     assert_int_equal(wpk_fixture_result(s, fast, WPK_OUTCOME_OK, 6), WPK_ACK_ALREADY_RECORDED);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_RESULTS_REPEATED, 0), 1);
     assert_int_equal(s->c->searches[0]->best[0].trial.median_ns, 5);
     s->workers[fast].held[0] = work;
     s->workers[fast].held[0].id.search = 99;
@@ -156,10 +180,10 @@ static void results_of_expired_leases(void **state)
     wpk_fixture_free(s);
 }
 
-static void say_hello_as_five(struct wpk_fixture *s, bool is_local)
+static void say_hello_as(struct wpk_fixture *s, int count, bool is_local)
 {
     struct wpk_hello hello = s->workers[wpk_fixture_worker(s, "w")].hello;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < count; i++) {
         struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
         struct wpk_event event = {.kind = WPK_EVENT_MESSAGE,
                                   .address = {.peer = 1, .is_local = is_local},
@@ -167,7 +191,8 @@ static void say_hello_as_five(struct wpk_fixture *s, bool is_local)
                                   .random = 7};
         snprintf(hello.name, sizeof hello.name, "w%d", i);
         wpk_fixture_step(s, &event);
-        assert_int_equal(s->workers[0].told, WPK_MESSAGE_WELCOME);
+        assert_int_equal(s->workers[0].told,
+                         i < WPK_WORKERS_MAX ? WPK_MESSAGE_WELCOME : WPK_MESSAGE_ERROR);
     }
 }
 
@@ -176,7 +201,7 @@ static void who_comes_from_elsewhere_is_one(void **state)
 {
     (void)state;
     struct wpk_fixture *s = wpk_fixture_new();
-    say_hello_as_five(s, false);
+    say_hello_as(s, 5, false);
     assert_int_equal(s->c->worker_count, 1);
     assert_string_equal(s->c->workers[0]->hello.name, "w4");
     assert_int_equal(s->c->workers_by_session.count, 1);
@@ -189,7 +214,7 @@ static void a_connection_of_many(void **state)
 {
     (void)state;
     struct wpk_fixture *s = wpk_fixture_new();
-    say_hello_as_five(s, true);
+    say_hello_as(s, 5, true);
     assert_int_equal(s->c->worker_count, 5);
     assert_int_equal(s->c->worker_class_count, 1);
     assert_int_equal(s->c->worker_classes[0]->available_count, 5);
@@ -197,6 +222,16 @@ static void a_connection_of_many(void **state)
     assert_int_equal(s->c->worker_count, 0);
     assert_int_equal(s->c->workers_by_peer.count, 0);
     assert_int_equal(s->c->timing_classes.count, 0);
+    wpk_fixture_free(s);
+}
+
+static void there_are_16384_workers(void **state)
+{
+    (void)state;
+    struct wpk_fixture *s = wpk_fixture_new();
+    say_hello_as(s, 16385, true);
+    assert_int_equal(s->workers[0].err, WPK_ENOSPC);
+    assert_int_equal(s->c->worker_count, 16384);
     wpk_fixture_free(s);
 }
 
@@ -536,6 +571,7 @@ static void wpkd_drains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_has_64_leases),
         cmocka_unit_test(who_is_silent_is_lost),
         cmocka_unit_test(a_heartbeat_keeps_what_it_names),
         cmocka_unit_test(what_ran_is_blamed),
@@ -544,6 +580,7 @@ int main(void)
         cmocka_unit_test(results_of_expired_leases),
         cmocka_unit_test(who_comes_from_elsewhere_is_one),
         cmocka_unit_test(a_connection_of_many),
+        cmocka_unit_test(there_are_16384_workers),
         cmocka_unit_test(who_changes_is_not_believed),
         cmocka_unit_test(a_drained_worker_ends_what_it_has),
         cmocka_unit_test(nobody_believes_the_quarantined),

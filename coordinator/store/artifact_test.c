@@ -3,6 +3,7 @@
 
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "common/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +59,9 @@ static void what_was_put_is_got(void **state)
 static void a_wrong_name_is_refused(void **state)
 {
     struct fixture *f = *state;
+    wpk_metrics_reset();
     assert_int_equal(wpk_artifact_put(f->directory, f->sha256, content, 3, NULL), WPK_ECORRUPT);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_CORRUPT, 0), 1);
     assert_int_equal(access(f->path, F_OK), -1);
     struct wpk_buf out = {0};
     assert_int_equal(wpk_artifact_get(f->directory, "../history.db", &out, NULL), WPK_ENOENT);
@@ -72,7 +75,9 @@ static void damage_is_seen_and_mended(void **state)
     struct wpk_diag diag = {0};
     put(f);
     assert_int_equal(truncate(f->path, 5), 0);
+    wpk_metrics_reset();
     assert_int_equal(wpk_artifact_get(f->directory, f->sha256, &out, &diag), WPK_ECORRUPT);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_ARTIFACTS_CORRUPT, 0), 1);
     assert_int_equal(out.size, 0);
     assert_non_null(strstr(diag.text, f->sha256));
     put(f);
