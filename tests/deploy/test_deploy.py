@@ -88,9 +88,11 @@ def test_units_are_protected(box):
 
 def test_units_say_what_the_code_keeps(box):
     unit = read("deploy/systemd/wpkd.service.in")
-    check("RestartPreventExitStatus=2 3" in unit and "Type=notify" in unit, "of main.c", unit)
+    check("\nWatchdogSec=30s\n" in unit and "\nStateDirectoryMode=0700\n" in unit, "of operations.md", unit)
     for text in (unit, read("deploy/systemd/wpk-worker@.service.in")):
-        check("\nStartLimitIntervalSec=0\n" in text, "what may pass is tried until it does", text)
+        for line in ("Type=notify", "Restart=on-failure", "RestartSec=1s", "StartLimitIntervalSec=0",
+                     "RestartPreventExitStatus=2 3", "DynamicUser=yes", "Group=woodpecker"):
+            check("\n%s\n" % line in text, line, text)
     documented = re.findall(r"^\.It (\d)$", read("docs/man/wpkd.1"), re.M)
     check(documented == ["0", "1", "2", "3"], "wpkd.1 has every exit code", documented)
     config = read("deploy/wpkd.json")
@@ -174,6 +176,21 @@ def test_every_page_is_installed(box):
     pages += ["schema/openapi.yaml", "schema/job.schema.json", "README.md"]
     missing = [page for page in pages if "../" + page not in rules]
     check(not missing, "pages and schemas", missing)
+
+
+def test_run_time_packages(box):
+    """Those that operations.md names: a library's package is called as it is, with its version."""
+    del box
+    needed = {"libgomp1"}  # of oneDNN
+    for program in os.listdir(BIN):
+        if not os.path.isfile(os.path.join(BIN, program)):
+            continue
+        libraries = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", os.path.join(BIN, program)))
+        check("libc.so.6" in libraries, "what it needs", libraries)
+        needed |= {re.sub(r"(\d?)\.so\.(\d+)$", lambda m: m[1] + ("-" if m[1] else "") + m[2], name)
+                   for name in libraries if re.match("lib(?!c\\.|m\\.|gcc|stdc|Halide|asan|ubsan)", name)}
+    listed = re.search(r"needs\n`(libuv.*?)`", read("docs/operations.md"), re.S).group(1).split()
+    check(set(listed) == needed, "as the programs need them", sorted(set(listed) ^ needed))
 
 
 # ---- make
@@ -336,6 +353,14 @@ def test_alerts_name_metrics_that_are_there(box):
     for value in re.findall(r'(?:outcome|state|status|reason)!?=~?"([a-z0-9_|]+)"', text):
         for one in value.split("|"):
             check('"%s"' % one in labels, "a label's value", one)
+
+
+def test_alerts_say_what_to_do(box):
+    del box
+    rules = read("deploy/alerts.yaml").split("- alert: ")[1:]
+    check(len(rules) > 10, "the rules are found", len(rules))
+    for rule in rules:
+        check("summary: " in rule and "description: " in rule, "what it is, and what to do", rule)
 
 
 def test_alerts_are_valid(box):
