@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wpkd whose workers come over TCP, and certificates for it."""
+import json
 import random
+import signal
 import socket
 import subprocess
 
@@ -63,11 +65,18 @@ class Port(Service):
         self.listen = "ipc://" + self.local
         self.url = "unix:" + self.socket
         self.workers = []
-        config = box.write("wpkd.json", dict(config or {}, **{
+        config = box.write("wpkd.json", dict({
             "data": box.data, "http": {"listen": [{"address": self.url}]},
-            "workers": {"listen": [{"address": self.listen}, listener]}}))
+            "workers": {"listen": [{"address": self.listen}, listener]}}, **(config or {})))
         self.start = lambda: self.begin(config, **options)
         self.start()
+
+    def configure(self, **members):
+        """Change members of the configuration, and reload it."""
+        with open(self.box.path("wpkd.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        self.box.write("wpkd.json", dict(config, **members))
+        self.wpkd.popen.send_signal(signal.SIGHUP)
 
     def begin(self, config, **options):
         self.wpkd = self.box.start("wpkd", "--config", config, **options)

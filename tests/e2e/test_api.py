@@ -5,12 +5,15 @@ done to kernels, and what supervisors ask. Every answer is held to schema/openap
 import contextlib
 import json
 import os
+import pwd
+import re
 import sqlite3
 import threading
 import time
 
 import contract
-from lib import SMALL_OP, Service, UnixConnection, check, main, need, small_job, wait_for
+from lib import SMALL_OP, Service, Skip, UnixConnection, check, main, need, small_job, wait_for
+from port import Port
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner")
 
@@ -100,7 +103,8 @@ def test_tokens(box):
     check(job["owner"] == "ben", "the owner is who sends it", job)
     path = "/v1/jobs/%s:cancel" % job["id"]
     other = service.want(201, "POST", "/v1/tokens", {"owner": "cat", "roles": ["submit"]})
-    service.want(403, "POST", path, token=other["secret"])
+    for verb in ("pause", "resume", "cancel"):
+        service.want(403, "POST", "/v1/jobs/%s:%s" % (job["id"], verb), token=other["secret"])
     refused = service.audit("job.cancel")[0]
     check(refused["actor"] == "cat" and refused["outcome"] == "EACCES" and
           refused["subject"] == job["id"], "whose hand was stayed is known", refused)
@@ -122,6 +126,32 @@ def test_tokens(box):
     check(submitted["actor"] == "ben" and submitted["token"] == writer["id"], "by whom", submitted)
     check(not any(t["secret"] in json.dumps(service.want(200, "GET", "/v1/audit"))
                   for t in (reader, writer, other)), "no secret is logged")
+    service.stop()
+
+
+# What each role may do, of nothing that is there; admin may do everything.
+NOBODYS = ("/v1/jobs/j0123456789abcdef", "/v1/kernels/k999999")
+MAY = {
+    "read": ("GET /v1/jobs", "GET " + NOBODYS[0], "GET /v1/workers", "GET /v1/devices", "GET /v1/kernels",
+             "GET " + NOBODYS[1], "POST /v1/kernels:lookup", "GET /v1/artifacts/" + "0" * 64, "GET /metrics"),
+    "submit": ["POST /v1/jobs"] + ["POST %s:%s" % (NOBODYS[0], verb) for verb in ("pause", "resume", "cancel")],
+    "admin": ["POST /v1/workers:" + verb for verb in ("drain", "quarantine", "resume")] +
+             ["POST %s:%s" % (NOBODYS[1], verb) for verb in ("pin", "unpin", "revoke", "rollback")] +
+             ["GET /v1/audit", "GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/" + "0" * 16],
+}
+
+
+def test_roles(box):
+    """Each role may do what operations.md says, and nothing else."""
+    need("wpkd")
+    service = Api(box)
+    for role in ("read", "submit", "build", "measure", "admin"):
+        token = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": [role]})["secret"]
+        for needed, requests in MAY.items():
+            for request in requests:
+                method, path = request.split()
+                status = service.send(method, path, {} if method == "POST" else None, token)[0]
+                check((status == 403) == (role not in (needed, "admin")), "%s: %s" % (role, request), status)
     service.stop()
 
 
@@ -182,8 +212,39 @@ def test_refusals(box):
     for _ in range(20):
         service.want(403, "GET", "/v1/tokens", token=reader["secret"])
         time.sleep(0.1)
-    check(len(service.audit("auth.refused")) == count, "one a minute of each",
-          service.audit("auth.refused"))
+    entries = service.audit("auth.refused")
+    check(len(entries) == count, "one a minute of each", entries)
+    check(any(re.fullmatch(r"and \d+ more before it", entry["subject"]) for entry in entries), "with their number", entries)
+    service.stop()
+
+
+def test_a_user_of_this_machine(box):
+    """Who is not in `peers` is refused, and in the audit log; a reload lets him in."""
+    if os.geteuid() != 0:
+        raise Skip("only root can be somebody else")
+    nobody = pwd.getpwuid(65534).pw_name
+    sockets = {"http": ("unix:" + box.path("http.sock"), "0666"),
+               "workers": ("ipc://" + box.path("workers.sock"), "0660")}
+    service = Port(box, config={name: {"listen": [{"address": address, "mode": mode}]}
+                                for name, (address, mode) in sockets.items()})
+    for name, (_, mode) in sockets.items():
+        found = os.stat(box.path(name + ".sock")).st_mode & 0o777
+        check(found == int(mode, 8), "the mode of %s" % name, oct(found))
+    os.chmod(box.dir, 0o755)
+
+    def ask_as_nobody():
+        try:
+            return box.start("wpkctl", "jobs", "--server", service.url, user=65534).wait(30)
+        except PermissionError as error:
+            raise Skip("%s may not run wpkctl here" % nobody) from error
+    code, out, err = ask_as_nobody()
+    check(code == 5 and out == "", "is refused, and told so", code, out, err)
+    entry = wait_for("it is in the audit log",
+                     lambda: service.ask("GET", "/v1/audit?action=auth.refused")[1]["entries"], 10)[0]
+    check((entry["outcome"], entry["peer"]) == ("EACCES", "unix") and nobody in entry["detail"], "by whom", entry)
+    check(service.metric("wpk_auth_denied_total", "user") >= 1, "it is counted")
+    service.configure(peers={nobody: ["read"]})
+    wait_for("is let in", lambda: ask_as_nobody()[0] == 0, 20)
     service.stop()
 
 

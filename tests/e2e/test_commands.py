@@ -321,6 +321,12 @@ def test_admin_states(box):
     wait_for("it is there", lambda: ctl(box, service, "workers")["workers"], 30)
     answer = ctl(box, service, "workers", "drain", "one", "--reason", "a new fan")
     check(answer["order"] == "drain" and answer["reason"] == "a new fan", "drained", answer)
+    service.wpkd.popen.kill()
+    service.wpkd.wait(10)
+    workers, service = service.workers, Service(box)
+    service.workers = workers
+    back = wait_for("it is there again", lambda: ctl(box, service, "workers")["workers"], 30)[0]
+    check((back["state"], back["reason"]) == ("draining", "a new fan"), "and still drained", back)
     check(box.ctl("complete", "workers", "--server", service.url).split() == ["one"], "what shells complete")
     job = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
     time.sleep(2)

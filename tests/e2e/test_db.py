@@ -7,7 +7,8 @@ import os
 import shutil
 import sqlite3
 
-from lib import Service, Skip, check, main, need, small_job
+from lib import Service, Skip, UnixConnection, check, main, need, small_job
+from wire import Peer, hello, take_items
 
 # One tuning serves all tests: each works on a copy.
 TUNED = []
@@ -97,10 +98,25 @@ def test_check_finds_nothing_and_damage(box):
     db(box, "check", box.path("nowhere"), want=4)
 
 
+def test_commands_work_on_files(box):
+    """On those of the home directory, where no others are named; not on the wpkd of $WPK_URL."""
+    data = tuned(box)
+    home = box.path(".local/share/woodpecker")
+    os.makedirs(os.path.dirname(home))
+    os.rename(data, home)
+    box.env["WPK_URL"] = "unix:" + box.path("nobody.sock")
+    for words in (["db", "check"], ["db", "backup", box.path("backup")], ["export", box.path("moved")],
+                  ["db", "prune", "--dry-run"]):
+        box.ctl(*words)
+    check(summary(box.path("backup")) == summary(home), "that one")
+
+
 def test_backup_beside_a_running_wpkd_and_restore(box):
     data = tuned(box)
     backup = box.path("backup")
     service = Service(box, data)
+    token = service.ask("POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})[1]["secret"]
+    job = service.ask("POST", "/v1/jobs", small_job(name="unfinished", budget={"candidates": 50, "seconds": 86400}))[1]
     report = db(box, "backup", data, backup)
     check(report["artifacts"] == len(artifacts(data)), "all of them", report)
     check(os.stat(backup).st_mode & 0o077 == 0, "for its owner only: the key is in it")
@@ -108,6 +124,7 @@ def test_backup_beside_a_running_wpkd_and_restore(box):
     check("another wpkd (pid %d) works on %s: stop it first" % (service.wpkd.popen.pid, data)
           in db(box, "restore", data, backup, want=3),
           "not under a wpkd at work")
+    check("stop it first" in db(box, "prune", data, want=3), "nor is anything deleted there")
     service.stop()
     check(db(box, "check", backup)["found_count"] == 0, "whole")
     check(summary(backup) == summary(data), "the same")
@@ -129,6 +146,14 @@ def test_backup_beside_a_running_wpkd_and_restore(box):
     again = Service(box, fresh)
     kernels = again.ask("GET", "/v1/kernels")[1]["kernels"]
     check(len(kernels) == len(summary(data)["kernels"]) > 0, "and served", kernels)
+    reader = UnixConnection(again.socket)
+    reader.request("GET", "/v1/jobs", headers={"Authorization": "Bearer " + token})
+    jobs = json.loads(reader.getresponse().read())["jobs"]
+    check(["unfinished"] == [one["name"] for one in jobs if one["id"] == job["id"]], "with its tokens and jobs", jobs)
+    with Peer(box.path("workers.sock")) as worker:
+        worker.greet()
+        session = worker.ask(hello())[0]["session"]
+        check(take_items(worker, session, 1), "which go on")
     again.stop()
 
 
@@ -328,6 +353,12 @@ def test_prune_forgets_what_is_old_but_for_the_best(box):
     old = db(box, "prune", data, "--older-than", "30", "--keep", keep)
     check(summary(data) == before and not any(old[key] for key in old if key != "found"),
           "what is young stays", old)
+    # Without a word on it, what is older than 90 days goes.
+    for days, trials in ((89, 0), (2, dry["trials"])):
+        for table, column in (("trial", "recorded_at"), ("search", "created_at"), ("job", "finished_at")):
+            execute(data, "UPDATE %s SET %s = %s - ?" % (table, column, column), days * 24 * 3600 * 10**9)
+        found = db(box, "prune", data, "--keep", keep, "--dry-run")
+        check(found["trials"] == trials, "%d more days" % days, found)
     report = db(box, "prune", data, "--older-than", "0", "--keep", keep)
     check(report.pop("dry_run") is False, "this was none", report)
     check({**report, "found": 0} == {**dry, "found": 0}, "as the dry run said", dry, report)

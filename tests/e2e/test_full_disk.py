@@ -4,7 +4,6 @@ answering, and then goes on where it was, without a restart, a lost result or on
 import ctypes
 import errno
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -80,12 +79,6 @@ class Reader(threading.Thread):
         self.join()
 
 
-def metric(service, name):
-    """The sum of a metric over its labels."""
-    text = service.ask("GET", "/metrics")[1].decode()
-    return sum(float(value) for value in re.findall(r"^%s(?:{.*})? (\S+)$" % name, text, re.M))
-
-
 def job_of(service, identifier):
     return service.ask("GET", "/v1/jobs/" + identifier)[1]
 
@@ -132,15 +125,15 @@ def check_full(service, reader):
     check("full" in reasons or "No space" in reasons, "it says why", ready)
     check(status == 503 and headers.get("retry-after"), "and when to ask again", headers)
     check(service.ask("GET", "/healthz")[0] == 200, "but it lives")
-    check(metric(service, "wpk_store_degraded") == 1, "the gauge says so")
-    check(metric(service, "wpk_commits_failed_total") > 0, "and so does the counter")
-    asked, leased = reader.asked, metric(service, "wpk_leases_total")
+    check(service.metric("wpk_store_degraded") == 1, "the gauge says so")
+    check(service.metric("wpk_commits_failed_total") > 0, "and so does the counter")
+    asked, leased = reader.asked, service.metric("wpk_leases_total")
     status, problem, headers = service.ask("POST", "/v1/jobs", small_job(name="late"))
     check(status == 507 and headers.get("retry-after"), "nothing is promised", status, problem)
     check("full" in problem["detail"] or "No space" in problem["detail"], "and why not", problem)
     time.sleep(FULL_S)
     check(service.ask("GET", "/readyz")[0] == 503, "it is not ready until there is room")
-    check(metric(service, "wpk_leases_total") == leased, "nothing is leased")
+    check(service.metric("wpk_leases_total") == leased, "nothing is leased")
     check(reader.asked > asked + FULL_S, "lookups go on", asked, reader.asked)
 
 
@@ -167,7 +160,7 @@ def test_full_under_load(box):
         check(1 <= said <= 2, "the worker says why it waits, now and then", worker.text(worker.err))
         disk.make_room()
         wait_for("it is ready", lambda: service.ask("GET", "/readyz")[0] == 200, 40)
-        check(metric(service, "wpk_store_degraded") == 0, "the gauge says so")
+        check(service.metric("wpk_store_degraded") == 0, "the gauge says so")
         wait_for("it goes on", lambda: tried(job_of(service, identifier)) > waiting, 40)
         wait_for("the job ends", lambda: job_of(service, identifier)["state"] != "running", 120)
         job = job_of(service, identifier)

@@ -619,6 +619,14 @@ def ask_tcp(port, token, method="GET", path="/v1/jobs", body=None, context=None)
     return answer.status, text
 
 
+def throw_tcp(port, data):
+    sock = socket.create_connection(("127.0.0.1", port), timeout=10)
+    sock.sendall(data)
+    answer = hear(sock)
+    sock.close()
+    return answer
+
+
 def test_tokens(box):
     need("wpkd")
     port = free_port()
@@ -629,6 +637,11 @@ def test_tokens(box):
     check(ask_tcp(port, None)[0] == 401, "TCP needs a token")
     check(ask_tcp(port, "wrong")[0] == 401, "and a right one")
     check(ask_tcp(port, "x" * 5000)[0] == 401, "a long one is none")
+    builder = make_token(service, "build")["secret"]
+    for path, status in (("/healthz", 200), ("/readyz", 200), ("/metrics", 403)):
+        check(ask_tcp(port, None, path=path)[0] == 401, "that needs a token, too: " + path)
+        check(ask_tcp(port, builder, path=path)[0] == status, "of any role, or of the right one: " + path)
+    check(ask_tcp(port, reader["secret"], path="/metrics")[0] == 200, "who may read reads them")
     check(ask_tcp(port, reader["secret"])[0] == 200, "who may read reads")
     status, text = ask_tcp(port, reader["secret"], "POST", "/v1/jobs", small_job())
     check(status == 403 and "submit" in text, "the role that is missing is named", status, text)
@@ -652,12 +665,17 @@ def test_tokens(box):
     time.sleep(1.1)
     check(ask_tcp(port, brief["secret"])[0] == 401, "an expired token is refused")
     # A page in a browser, whose name was resolved to this machine.
-    sock = socket.create_connection(("127.0.0.1", port), timeout=10)
-    sock.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer " +
-                 writer["secret"].encode() + b"\r\n\r\n")
-    heard, closed = hear(sock)
+    ask = (b"GET /v1/jobs HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\nAuthorization: Bearer " +
+           writer["secret"].encode() + b"\r\n\r\n")
+    heard, closed = throw_tcp(port, ask)
     check(b" 403 " in heard and closed, "the Host header is checked", heard)
-    sock.close()
+    # Until a reload has it as the name of this machine.
+    with open(box.path("wpkd.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    config["http"]["hosts"] = ["evil.example"]
+    box.write("wpkd.json", config)
+    service.wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("it is let in", lambda: b" 200 " in throw_tcp(port, ask)[0], 20)
     # Tokens are there after a restart.
     service.stop()
     service = open_service(box, [{"address": "127.0.0.1:%d" % port}])

@@ -192,7 +192,7 @@ def test_between_a_file_and_its_row(box):
     is there, the next start removes it, and its worker uploads it again."""
     need("wpkd")
     stalled = box.path("stalled")
-    box.env.update(LD_PRELOAD=need_stalled_disk(), WPK_STALLED_STORE=stalled)
+    box.env.update(LD_PRELOAD=need_stalled_disk(box), WPK_STALLED_STORE=stalled)
     data = os.urandom(100000)
     service = Service(box)
     with Peer(box.path("workers.sock")) as peer:

@@ -2,6 +2,7 @@
 """The life of a wpkd as a service manager sees it: this test plays systemd."""
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -9,8 +10,8 @@ import sqlite3
 import sys
 import time
 
-from lib import (BIN, PATIENCE, Process, Service, UnixConnection, check, main, need, need_stalled_disk,
-                 small_job, wait_for)
+from lib import (BIN, PATIENCE, Process, Service, UnixConnection, check, main, metric_of, need,
+                 need_stalled_disk, small_job, wait_for)
 
 
 class Manager:
@@ -75,20 +76,20 @@ def answers(path):
     return connection.getresponse().status
 
 
-def end(process, seconds=60):
-    process.popen.terminate()
+def end(process, seconds=60, by=signal.SIGTERM):
+    process.popen.send_signal(by)
     return process.wait(seconds)
 
 
 def test_notify(box):
     need("wpkd")
-    for abstract in (False, True):
+    for abstract, by in ((False, signal.SIGTERM), (True, signal.SIGINT)):
         manager = Manager(box, abstract)
         wpkd = start(box, manager, "--data", box.data)
         manager.wait_for("READY=1")
         check(answers(box.data + "/wpkd.sock") == 200, "ready means that it answers")
         manager.wait_for("STATUS=0 jobs, 0 workers")
-        code, _, log = end(wpkd)
+        code, _, log = end(wpkd, by=by)
         manager.wait_for("STOPPING=1")
         check(code == 0, "ends", code, log)
 
@@ -118,10 +119,18 @@ def ask(path, method, target, body=None):
     return answer.status, json.loads(content)
 
 
+def metric(path, name, value=None):
+    connection = UnixConnection(path)
+    connection.request("GET", "/metrics")
+    page = connection.getresponse().read().decode()
+    connection.close()
+    return metric_of(page, name, value)
+
+
 def test_watchdog_of_a_disk_that_hangs(box):
     """It answers those who read, and says that it records nothing: to them, and to its manager."""
     need("wpkd")
-    stalled_disk = need_stalled_disk()
+    stalled_disk = need_stalled_disk(box)
     manager = Manager(box)
     stalled = box.path("stalled")
     wpkd = start(box, manager, "--data", box.data, WATCHDOG_USEC="2000000", LD_PRELOAD=stalled_disk,
@@ -139,6 +148,8 @@ def test_watchdog_of_a_disk_that_hangs(box):
     status, ready = wait_for("it is not ready", lambda: (
         lambda answer: answer if answer[0] == 503 else None)(ask(path, "GET", "/readyz")), 10)
     check("the store has not answered for" in ready["reasons"][0], "and says why", ready)
+    check(metric(path, "wpk_store_stalled_seconds") > 0 and metric(path, "wpk_batches_pending") > 0,
+          "the metrics say so, too")
     wait_for("the manager sees why", lambda: manager.listen(1) and any(
         word.startswith("STATUS=the store has not answered") for word in manager.words), 15)
     readable, _, _ = select.select([submission.sock], [], [], 0)
@@ -147,8 +158,62 @@ def test_watchdog_of_a_disk_that_hangs(box):
     check(submission.getresponse().status == 201, "until it is recorded")
     manager.wait_for_many("WATCHDOG=1", 1)
     wait_for("it is ready", lambda: ask(path, "GET", "/readyz")[0] == 200, 5)
+    wait_for("the metrics say so", lambda: metric(path, "wpk_store_stalled_seconds") == 0, 5)
     code, _, log = end(wpkd)
     check(code == 0, "ends", log)
+
+
+def test_watchdog_of_a_full_disk(box):
+    """A restart would not help."""
+    need("wpkd")
+    manager = Manager(box)
+    first = start(box, manager, "--data", box.data)
+    manager.wait_for("READY=1")
+    end(first)
+    manager.words = []
+    pages = os.path.getsize(os.path.join(box.data, "history.db")) // 4096
+    wpkd = start(box, manager, "--data", box.data, "--store-pages-max", str(pages + 2), WATCHDOG_USEC="2000000")
+    manager.wait_for("READY=1")
+    path = box.data + "/wpkd.sock"
+    wait_for("it is full", lambda: ask(path, "POST", "/v1/jobs", small_job(name="n" * 60))[0] == 507)
+    manager.wait_for_many("WATCHDOG=1", 4)
+    check(ask(path, "GET", "/readyz")[0] == 503, "full it is")
+    code, _, log = end(wpkd)
+    check(code == 0, "ends", log)
+
+
+def test_drain(box):
+    """A wpkd that is to end records what it has taken in; not for longer than drain_s."""
+    need("wpkd")
+    stalled_disk = need_stalled_disk(box)
+    manager = Manager(box)
+    stalled = box.path("stalled")
+    path = box.data + "/wpkd.sock"
+    for drain_s in (3600, 1):
+        config = box.write("wpkd.json", {"data": box.data, "drain_s": drain_s})
+        wpkd = start(box, manager, "--config", config, LD_PRELOAD=stalled_disk, WPK_STALLED=stalled)
+        manager.wait_for("READY=1")
+        check(metric(path, "wpk_draining") == 0, "not yet")
+        with open(stalled, "w", encoding="utf-8"):
+            pass
+        submission = UnixConnection(path)
+        submission.request("POST", "/v1/jobs", json.dumps(small_job()), {"Content-Type": "application/json"})
+        wait_for("the job is under way", lambda: metric(path, "wpk_batches_pending") > 0)
+        wpkd.popen.terminate()
+        if drain_s > 1:
+            status, ready = wait_for("it is not ready", lambda: (
+                lambda answer: answer if answer[0] == 503 else None)(ask(path, "GET", "/readyz")), 10)
+            check("wpkd is ending" in ready["reasons"] and metric(path, "wpk_draining") == 1, "and says why", ready)
+            check(ask(path, "POST", "/v1/kernels:lookup", {"fingerprint": "0" * 64})[0] == 200, "lookups go on")
+        else:
+            wait_for("its time is over", lambda: "drain_cut_short seconds=1" in wpkd.text(wpkd.err), 20)
+        os.unlink(stalled)
+        if drain_s > 1:
+            check(submission.getresponse().status == 201, "the job is acknowledged")
+        submission.close()
+        code, _, log = wpkd.wait(30)
+        check(code == 0 and ("drain_cut_short" in log) == (drain_s == 1), "ends", code, log)
+        manager.words = []
 
 
 def test_no_watchdog_for_others(box):
@@ -200,23 +265,29 @@ def test_reload(box):
     check("ready" not in wpkd.text(wpkd.err), "warnings alone", wpkd.text(wpkd.err))
     manager.words = []
     box.write("wpkd.json", {"data": box.data, "log": {"level": "info", "format": "json"},
-                            "owners": {"ann": {"weight": 3, "jobs_max": 5}}})
+                            "owners": {"ann": {"weight": 3, "jobs_max": 5}, "*": {"jobs_max": 1}}})
+    path = box.data + "/wpkd.sock"
+    check(ask(path, "POST", "/v1/jobs", small_job())[0] == 201, "a job is taken")
     wpkd.popen.send_signal(signal.SIGHUP)
     manager.wait_for("RELOADING=1")
     manager.wait_for("READY=1")
     log = wait_for("the log says so", lambda: wpkd.text(wpkd.err))
     check(json.loads(log.split("\n")[-2])["event"] == "reloaded", "in the new format", log)
+    check(ask(path, "POST", "/v1/jobs", small_job())[0] == 429, "with the new quota")
     # What is wrong changes nothing, and is said.
     box.write("wpkd.json", '{"data": "%s",\n "owners": {"ann": {"weight": "much"}}}' % box.data)
     wpkd.popen.send_signal(signal.SIGHUP)
     wait_for("the reason", lambda: "wpkd.json:2:31: owners.ann.weight: must be a number" in
              wpkd.text(wpkd.err))
+    check(ask(path, "POST", "/v1/jobs", small_job())[0] == 429, "as before")
     # What needs a restart is said, and the rest is taken.
     box.write("wpkd.json", {"data": "/elsewhere", "log": {"format": "text"}})
     wpkd.popen.send_signal(signal.SIGHUP)
     wait_for("the field", lambda: "restart_needed" in wpkd.text(wpkd.err))
     wait_for("the format", lambda: " info wpkd reloaded" in wpkd.text(wpkd.err))
-    check(answers(box.data + "/wpkd.sock") == 200, "it serves all the same")
+    check(ask(path, "POST", "/v1/jobs", small_job())[0] == 201, "it serves all the same, with the first quota")
+    counts = [metric(path, "wpk_config_reloads_total", result) for result in ("ok", "failed")]
+    check(counts == [2, 1], "reloads are counted", counts)
     code, _, log = end(wpkd)
     check(code == 0, "ends", log)
 
@@ -270,10 +341,11 @@ def test_exit_codes(box):
     check(code == 1 and "another wpkd (pid %d)" % service.wpkd.popen.pid in err, "taken", code, err)
     service.stop()
     history = sqlite3.connect(os.path.join(box.data, "history.db"))
+    (version,), = history.execute("PRAGMA user_version")
     history.execute("PRAGMA user_version = 999")
     history.close()
     code, _, err = box.run("wpkd", "--data", box.data)
-    check(code == 3 and "999" in err, "a newer store", code, err)
+    check(code == 3 and re.search(r"\b999\b.*\b%d\b" % version, err), "a newer store, and what is known", code, err)
     os.makedirs(box.path("other"))
     with open(box.path("other/history.db"), "wb") as file:
         file.write(b"this is not a database, and long enough to be seen not to be one" * 100)

@@ -99,6 +99,12 @@ def kill_during_tune(box, program):
 
 def test_builder_dies(box):
     kill_during_tune(box, "wpk-builder")
+    logged = ""
+    for folder, _, names in os.walk(os.path.join(box.data, "log")):
+        for name in names:
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                logged += file.read()
+    check(" builder_died pid=" in logged, "and it is in the worker's log", logged[-2000:])
 
 
 def test_runner_dies(box):

@@ -33,8 +33,10 @@ def test_commands(box):
     identifier = box.ctl("submit", job, "--server", service.url).strip()
     status, answer, _ = service.ask("GET", "/v1/jobs/" + identifier)
     check(status == 200 and answer["state"] in ("queued", "running"), "submitted", answer)
-    service.add_worker()
+    worker = service.add_worker()
     wait_for("the worker is known", lambda: "ready" in box.ctl("workers", "--server", service.url), 30)
+    name = service.ask("GET", "/v1/workers")[1]["workers"][0]["name"]
+    check(name.endswith("/%d" % worker.popen.pid), "by its process id", name)
     report = box.ctl("watch", identifier, "--server", service.url)
     check("small" in report and "GFLOP/s" in report, "the report", report)
     check("done" in box.ctl("status", identifier, "--server", service.url), "status")
@@ -129,14 +131,20 @@ def match_id(service, kernel):
     return page["match"]["kernel_id"]
 
 
+LEVELS = ("exact", "other_version", "nearest_shape", "same_family", "vendor", "none")
+
+
 def check_lookups(service, kernel):
     """Each level of a match that one kernel can give, and the same in a batch."""
+    def counted():
+        return {name: service.metric("wpk_lookup_requests_total", name) for name in LEVELS}
+
     def ask(**changes):
         status, match, _ = service.ask("POST", "/v1/kernels:lookup", {**lookup, **changes})
         check(status == 200, "a lookup is answered", status, match)
         asked.append(({**lookup, **changes}, match))
         return match
-    asked = []
+    asked, before = [], counted()
     lookup = {"op": SMALL_OP["op"], "tensors": SMALL_OP["tensors"],
               "constants": SMALL_OP["constants"], "layouts": "fixed", "threads": 1}
     level = "exact" if kernel["artifact"] else "vendor"
@@ -162,6 +170,10 @@ def check_lookups(service, kernel):
     for single, batched in zip([match for _, match in asked], answer["matches"]):
         del single["kernel"]
         check(single == batched, "a batch says the same", single, batched)
+    levels = [match["match"] for _, match in asked]
+    after = counted()
+    check({name: after[name] - before[name] for name in LEVELS} == {name: 2 * levels.count(name) for name in LEVELS},
+          "each is counted at its level", before, after, levels)
     wrong = {"lookups": [lookup, {**lookup, "threads": 0}]}
     status, problem, _ = service.ask("POST", "/v1/kernels:lookup", wrong)
     check(status == 422 and problem["field"] == "lookups[1].threads", "the item at fault", problem)

@@ -55,6 +55,12 @@ def test_metrics_after_a_job(box):
     service.ask("POST", "/v1/kernels:lookup",
                 {"fingerprint": kernel, "device": device[0], "layouts": "fixed", "threads": 1})
     after = metrics(service)
+    check(after["wpk_lookup_seconds_count", ""] == now["wpk_lookup_seconds_count", ""] + 1, "the lookup is timed", after)
+    for name in ("wpk_lookup_seconds_sum", "wpk_loop_turn_seconds_count", "wpk_loop_turn_seconds_sum"):
+        check(after[name, ""] > 0, name, after)
+    # The last answer may be counted a moment after it was heard.
+    timed = after["wpk_http_request_seconds_count", ""] - now["wpk_http_request_seconds_count", ""]
+    check(1 <= timed <= 3, "and each request", timed)
     check(after["process_resident_memory_bytes", ""] > 1e6, "the process", after)
     check(set(k for k in now if k[0] != "wpk_device_seconds_total") <= set(after), "as before")
     service.stop()

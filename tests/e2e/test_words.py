@@ -2,6 +2,7 @@
 """What wpkctl says when a word is wrong: what was meant, and what to do."""
 import json
 import os
+import signal
 
 from lib import Service, check, main, need, small_job, wait_for
 
@@ -80,8 +81,9 @@ def test_a_worker_says_that_nobody_listens(box):
     wait_for("the reason", lambda: "not_connected" in worker.text(worker.err), 12)
     check("nobody.sock" in worker.text(worker.err), "with the address", worker.text(worker.err))
     check("start wpkd there" in worker.text(worker.err), "and what to do", worker.text(worker.err))
-    worker.popen.terminate()
-    worker.wait(30)
+    worker.popen.send_signal(signal.SIGINT)
+    code, _, err = worker.wait(30)
+    check(code == 0, "it ends when it is told to", code, err)
 
 
 if __name__ == "__main__":

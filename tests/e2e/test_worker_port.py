@@ -29,6 +29,8 @@ def test_versions(box):
         check(answer["version"] == VERSION, "in words that everybody knows", answer)
         wait_for("it is in the log",
                  lambda: "protocol version %d" % version in service.wpkd.text(service.wpkd.err), 5)
+    check(talk(path, frame({"version": VERSION, "type": "dance"}))["code"] != "EMISMATCH", "no message at all")
+    check(service.metric("wpk_worker_messages_refused_total") == 4, "they are counted")
     service.stop()
 
 
@@ -61,6 +63,8 @@ def test_unauthenticated_peers(box):
         check(work["type"] == "work", "who is known stays", work)
     wait_for("the log has it", lambda: "connections_refused port=workers reason=timeout" in
              service.wpkd.text(service.wpkd.err), 10)
+    for reason in ("limit", "timeout"):
+        check(service.metric("wpk_worker_connections_refused_total", reason) > 0, "and the metric of " + reason)
     for peer in silent + [halting, chatter]:
         peer.sock.close()
     service.stop()
@@ -188,6 +192,7 @@ def test_uploads(box):
         wait_for("its user is told", lambda: "quota" in service.ask("GET", "/v1/jobs")[1]["jobs"][0]["reason"],
                  30)
         check("builds_held" in service.log(), "and its administrator", service.log())
+        check(service.metric("wpk_builds_held") == 1, "in the metrics, too")
         # What is not named any more is given back, and is no lease.
         hostile.ask(poll(session, want=0))
         check_refused(hostile, put_artifact(session, items[1], quarter), quarter, "EINVAL", "no open lease")
@@ -196,6 +201,10 @@ def test_uploads(box):
               "it is put in quarantine")
         check_refused(hostile, put_artifact(session, items[1], quarter), quarter, "EACCES", "hostile")
     check(artifact_bytes(box) == len(data), "the disk has what was taken, and nothing else", artifact_bytes(box))
+    # A larger quota needs no restart.
+    service.configure(artifacts={"bytes_max": 4 * QUOTA})
+    wait_for("builds go on", lambda: service.metric("wpk_builds_held") == 0, 20)
+    check(service.metric("wpk_artifact_bytes") == len(data), "what there is")
     service.stop()
 
 
@@ -292,6 +301,7 @@ def test_tls(box):
     trusting = ssl.create_default_context(cafile=other_ca)
     with Peer(service.address, trusting) as second:
         second.greet()
+        check(second.sock.version() == "TLSv1.2", "what workers speak", second.sock.version())
     try:
         with Peer(service.address, context) as third:
             third.greet()
@@ -299,6 +309,7 @@ def test_tls(box):
     except ssl.SSLError as error:
         check("CERTIFICATE_VERIFY_FAILED" in str(error), "refused", error)
     wait_for("the log has it", lambda: "reason=tls" in service.log(), 10)
+    check(service.metric("wpk_worker_connections_refused_total", "tls") >= 1, "and the metric")
     # A certificate without its key yet, then a key that is none: what was, stays.
     shutil.copyfile(certificate, box.path("good.pem"))
     os.replace(make_certificates(box, "third")[1], certificate)
@@ -386,18 +397,19 @@ def test_the_end_inside_tls(box):
     context = ssl.create_default_context(cafile=ca)
     token = service.ask("POST", "/v1/tokens", {"owner": "ann", "roles": ["build", "measure"]})[1]
     peers = []
-    for i in range(20):
+    for i in range(21):
         peer = Peer(service.address, context)
         peer.greet()
         welcome = peer.ask(hello(name="h/%d" % i, token=token["secret"]))[0]
         check(welcome["type"] == "welcome", "a worker is let in", welcome)
         peers.append((peer, welcome["session"]))
-    check(len(service.joined()) == 20, "they are there", service.joined())
-    for peer, session in peers:
+    check(len(service.joined()) == 21, "they are there", service.joined())
+    for peer, session in peers[:20]:
         peer.send(frame(poll(session, wait_ms=60000)))
         peer.sock.close()
-    # It was heard just now: without its connection's end it would be there for 20 seconds more.
-    wait_for("they are gone", lambda: service.joined() == [], 12)
+    # The last one has been silent since its hello, but its connection is there: it stays for 20 seconds.
+    wait_for("the others are gone", lambda: [worker["name"] for worker in service.joined()] == ["h/20"], 12)
+    peers[20][0].sock.close()
     service.stop()
 
 
@@ -433,8 +445,12 @@ def test_workers_and_certificates(box):
     check(made.returncode == 0, "a certificate", made.stderr)
     service = Port(box, certificate, key)
     token = box.write("token", "wpk_token\n")
-    code, _, err = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca", certificate,
-                             "--token-file", token).wait(30)
+    authorities = b""
+    for path in (other_ca, certificate):
+        with open(path, "rb") as file:
+            authorities += file.read()
+    code, _, err = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca",
+                             box.write("both.pem", authorities), "--token-file", token).wait(30)
     check(code == 3 and "token" in err, "through TLS, and asked for a token", code, err)
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     manager.bind(box.path("manager"))
