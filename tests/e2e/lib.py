@@ -36,8 +36,8 @@ SMALL_OP = {
     "constants": ["W", "B"],
 }
 
-# Pins under which every schedule of SMALL_OP is legal for three times its rows and columns, too: tiles that
-# divide both.
+# Pins under which every schedule of SMALL_OP is legal for an odd multiple of its rows and of its columns, too:
+# tiles that divide both, and lanes that both spaces have.
 SCALABLE = {"layout": "staged", "Y.tile.x": "4"}
 
 # With a border and several algorithms, for tests of kernels; and for those that have to meet a candidate
