@@ -509,8 +509,8 @@ void wpk_worker_look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
         return;
     }
     if (!worker->draining) {
-        wpk_effect_log(c, "worker_lost", "worker=%s leases=%u", worker->hello.name,
-                       worker->lease_count);
+        wpk_effect_log(c, "worker_lost", "worker=%s leases=%u reason=%s", worker->hello.name,
+                       worker->lease_count, worker->gone_ns != 0 ? "connection_ended" : "silence");
     }
     wpk_loss_return_all(c, worker, !worker->draining);
     remove_worker(c, worker);

@@ -3,8 +3,9 @@
 import json
 import os
 import signal
+import socket
 
-from lib import Service, check, main, need, small_job, wait_for
+from lib import Service, check, main, need, small_job
 
 
 def refused(box, *words, code=2):
@@ -75,10 +76,19 @@ def test_version(box):
 
 def test_a_worker_says_that_nobody_listens(box):
     need("wpk-builder")
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(box.path("manager"))
+    manager.settimeout(300)
+    box.env.update(NOTIFY_SOCKET=box.path("manager"), WATCHDOG_USEC="1000000")
     worker = box.start("wpk-worker", "--cpu", "--coordinator", "ipc://" + box.path("nobody.sock"),
                        "--data", box.dir)
-    # Its first request is given up after 15 s, which is when it used to say something.
-    wait_for("the reason", lambda: "not_connected" in worker.text(worker.err), 12)
+    # Before its first request, which would time out and give the reason, too: each turn of its loop feeds
+    # the watchdog.
+    said = [manager.recv(4096).decode() for _ in range(3)]
+    check("STATUS=Waiting" in said[0] and "STATUS=Not connected" in said[1] and said[2] == "WATCHDOG=1",
+          "the reason comes before its loop", said)
+    manager.close()
+    check("not_connected" in worker.text(worker.err), "the reason", worker.text(worker.err))
     check("nobody.sock" in worker.text(worker.err), "with the address", worker.text(worker.err))
     check("start wpkd there" in worker.text(worker.err), "and what to do", worker.text(worker.err))
     worker.popen.send_signal(signal.SIGINT)
