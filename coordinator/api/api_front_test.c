@@ -22,9 +22,19 @@ struct fixture {
     char directory[64];
     struct wpk_store *store;
     struct wpk_api_front *front;
-    atomic_int begun;
+    atomic_int ended;
     atomic_int answered; /* with 200 */
 };
+
+/* Threads that have come to wait for a connection: the test's own pthread_cond_wait is linked. */
+static atomic_int waits;
+int __real_pthread_cond_wait(pthread_cond_t *given, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *given, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *given, pthread_mutex_t *lock)
+{
+    atomic_fetch_add(&waits, 1);
+    return __real_pthread_cond_wait(given, lock);
+}
 
 static int set_up(void **state)
 {
@@ -57,10 +67,10 @@ static void *list_jobs(void *user)
                                        .body = "",
                                        .content_type = ""};
     struct wpk_http_response response = {.body = ""};
-    atomic_fetch_add(&f->begun, 1);
     bool now = wpk_api_front_serve(f->front, &request, &response);
     atomic_fetch_add(&f->answered, now && response.status == 200);
     response.release(response.owner);
+    atomic_fetch_add(&f->ended, 1);
     return NULL;
 }
 
@@ -78,10 +88,10 @@ static void requests_wait_for_a_connection(void **state)
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, list_jobs, f), 0);
     }
-    while (atomic_load(&f->begun) < THREADS) {
+    while (atomic_load(&waits) + atomic_load(&f->ended) < THREADS) {
         usleep(1000);
     }
-    usleep(20000); /* they come to wait: an answer now would be a refusal */
+    assert_int_equal(atomic_load(&f->ended), 0);
     for (int i = 0; i < WPK_API_READERS_MAX; i++) {
         wpk_api_front_give(f->front, taken[i]);
     }
