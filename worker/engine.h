@@ -102,8 +102,9 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
 wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_record *out);
 /* The id of the trial that the runner has; 0: none, or a duel. */
 uint64_t wpk_engine_running(const struct wpk_engine *engine);
-/* How long this engine has been waiting for the device, which another engine has; 0: not at all. */
-uint64_t wpk_engine_device_wait_ns(const struct wpk_engine *engine);
+/* The time (wpk_clock_ns) since which the engine waits for the device, which another engine has;
+ * 0: it does not wait. */
+uint64_t wpk_engine_device_wanted_ns(const struct wpk_engine *engine);
 
 /* Begin a duel: time artifacts in turns, round by round, each in a process of its own. The duel
  * goes on in wpk_engine_advance; no trial is run meanwhile.

@@ -156,10 +156,10 @@ void wpk_engine_go_if_quiet(struct wpk_engine *engine)
     engine->deadline_ns = wpk_clock_ns() + engine->patience_ns;
 }
 
-uint64_t wpk_engine_device_wait_ns(const struct wpk_engine *engine)
+uint64_t wpk_engine_device_wanted_ns(const struct wpk_engine *engine)
 {
     bool waits = engine->timed_id != 0 && engine->timed_since_ns == 0;
-    return waits ? wpk_clock_ns() - engine->wanted_ns : 0;
+    return waits ? engine->wanted_ns : 0;
 }
 
 static void end_timing(struct wpk_engine *engine)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trials: what becomes of each, what is remembered, and what dies on the way. */
+#include "worker/engine_state.h"
 #include "worker/fixture/bench.h"
 
 #include "common/fs.h"

@@ -10,14 +10,16 @@
 #ifndef WPK_WORKER_HOLDING_H
 #define WPK_WORKER_HOLDING_H
 
+#include "common/clock.h"
 #include "schema/message.h"
 #include "worker/engine.h"
 
 struct wpk_holding;
 
 struct wpk_holding_options {
-    struct wpk_engine *engine; /* borrowed */
-    const char *work_dir;      /* the engine's; artifacts are in work_dir/artifacts */
+    struct wpk_engine *engine;     /* borrowed */
+    const char *work_dir;          /* the engine's; artifacts are in work_dir/artifacts */
+    const struct wpk_clock *clock; /* borrowed */
 };
 
 wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_holding **out);
@@ -35,7 +37,7 @@ WPK_MUST_CHECK wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t
 /* The number of leases held, and of those among them that have not ended. */
 uint32_t wpk_holding_count(const struct wpk_holding *holding);
 uint32_t wpk_holding_unfinished(const struct wpk_holding *holding);
-/* True if the engine has waited for the device for over a minute. Polls then name no unfinished
+/* True if the engine has waited for the device for a minute. Polls then name no unfinished
  * lease, so that wpkd gives them to other workers, and ask for no more work. */
 bool wpk_holding_blocked(const struct wpk_holding *holding);
 /* Fill `ids` with the leases that a poll names, or with the unfinished ones, to be given back.

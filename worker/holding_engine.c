@@ -185,7 +185,9 @@ wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms)
     wpk_err err = wpk_engine_advance(holding->options.engine, next_ms);
     take_out(holding);
     end_duel(holding);
-    holding->blocked = wpk_engine_device_wait_ns(holding->options.engine) > DEVICE_WAIT_NS;
+    uint64_t wanted_ns = wpk_engine_device_wanted_ns(holding->options.engine);
+    holding->blocked =
+        wanted_ns != 0 && wpk_clock_now_ns(holding->options.clock) >= wanted_ns + DEVICE_WAIT_NS;
     /* What has just ended may have been all that a final waited for. */
     put_all(holding);
     return err;

@@ -385,7 +385,8 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
     if (s.wake_fd < 0) {
         return WPK_ESYSTEM;
     }
-    struct wpk_holding_options holding = {.engine = options->engine, .work_dir = options->work_dir};
+    struct wpk_holding_options holding = {
+        .engine = options->engine, .work_dir = options->work_dir, .clock = wpk_clock_system()};
     wpk_err err = wpk_holding_new(&holding, &s.holding);
     if (err == WPK_OK) {
         const struct wpk_net_client_options client = client_options(&s);
