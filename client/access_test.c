@@ -97,7 +97,7 @@ static void the_nearest_counts(void **state)
 }
 
 /* A token of the file is for the file's server. */
-static void no_secret_for_strangers(void **state)
+static void no_secret_for_other_servers(void **state)
 {
     struct scene *s = *state;
     struct wpk_access_given given = {.server = "http://elsewhere:80"};
@@ -136,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nothing_is_given, begin, end),
         cmocka_unit_test_setup_teardown(the_nearest_counts, begin, end),
-        cmocka_unit_test_setup_teardown(no_secret_for_strangers, begin, end),
+        cmocka_unit_test_setup_teardown(no_secret_for_other_servers, begin, end),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_named, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a schedule for an operator that was looked up, for wpkctl build. Its candidate is the one
- * that is served of the operator, or the best one of the nearest shape, lowered for this shape. */
+/* Makes a schedule for an operator that was looked up, for wpkctl build. Its candidate is that of
+ * the operator's served kernel; without one, the best of the nearest shape, lowered for this
+ * shape. */
 #ifndef WPK_CLIENT_LOOKUP_SCHEDULE_H
 #define WPK_CLIENT_LOOKUP_SCHEDULE_H
 

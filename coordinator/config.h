@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of wpkd: the command line goes before the configuration file, and that before
- * defaults. All of it is parsed once at start, and again at a reload. */
+ * defaults. All three are read at the start and again at a reload. */
 #ifndef WPK_COORDINATOR_CONFIG_H
 #define WPK_COORDINATOR_CONFIG_H
 

@@ -51,8 +51,8 @@ struct wpk_device {
     char kind[16];                   /* * "cpu" */
     char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it */
     enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
-    int bf16;                        /* * AVX512_BF16, with all AVX-512 flags of Zen 4 */
-    int vnni;                        /* * AVX512_VNNI */
+    int bf16;                        /* * 1: it has AVX512_BF16 and every AVX-512 flag of Zen 4 */
+    int vnni;                        /* * 1: it has AVX512_VNNI */
     int core_count;                  /* usable by this process */
     int64_t l1_bytes;                /* data cache of a core */
     int64_t l2_bytes;                /* of a core */

@@ -90,7 +90,7 @@ struct wpk_recipe_operand {
     int tensor; /* index into wpk_recipe.tensor; -1: not used */
     int rank;
     int64_t extent[WPK_RECIPE_RANK_MAX];
-    int64_t stride[WPK_RECIPE_RANK_MAX]; /* elements; for block_dim from block to block */
+    int64_t stride[WPK_RECIPE_RANK_MAX]; /* elements; of block_dim: between two blocks */
     int block_dim;
     int64_t block; /* elements of block_dim that lie together, innermost; 0: none */
     bool chosen;   /* the primitive chooses the layout, and the data is converted: constants once,

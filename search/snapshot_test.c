@@ -244,8 +244,8 @@ static void refuses_what_is_not_its_own(void **state)
         const char *saved = wpk_buf_text(&text);
         assert_int_equal(run.kind->load(&other, saved, &loaded, &diag), WPK_EMISMATCH);
         assert_non_null(strstr(diag.text, "another space"));
-        const struct wpk_strategy_class *stranger = wpk_strategy_find(names[1 - n]);
-        assert_int_equal(stranger->load(&space, saved, &loaded, NULL), WPK_EMISMATCH);
+        const struct wpk_strategy_class *other_class = wpk_strategy_find(names[1 - n]);
+        assert_int_equal(other_class->load(&space, saved, &loaded, NULL), WPK_EMISMATCH);
         assert_int_equal(run.kind->load(&space, "", &loaded, NULL), WPK_EMISMATCH);
         assert_int_equal(run.kind->load(&space, "ga-10 x", &loaded, NULL), WPK_EMISMATCH);
         assert_null(loaded);

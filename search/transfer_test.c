@@ -103,7 +103,7 @@ static void neighbours_share_candidates(void **state)
 }
 
 /* Wide vectors on a narrow device, other threads, a shape that has no such tile. */
-static void strangers_do_not_fit(void **state)
+static void other_devices_and_shapes_do_not_fit(void **state)
 {
     (void)state;
     struct wpk_space from, narrow, tiny;
@@ -139,7 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_share_candidates),
-        cmocka_unit_test(strangers_do_not_fit),
+        cmocka_unit_test(other_devices_and_shapes_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

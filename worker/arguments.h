@@ -17,9 +17,9 @@ struct wpk_arguments {
     const char *url;
     const char *ca;         /* file of trusted certificates; NULL: the system's */
     const char *token_file; /* NULL: not given */
-    const char *data;       /* NULL: not given, as for the next two */
-    const char *name;
-    const char *trace;
+    const char *data;       /* NULL: not given */
+    const char *name;       /* NULL: not given */
+    const char *trace;      /* NULL: not given */
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
     uint32_t label_count;
     enum wpk_isa isa_max;

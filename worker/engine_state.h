@@ -97,7 +97,7 @@ struct wpk_engine {
 
     /* verified ──▶ [wants the device] ──▶ [cores being quieted] ──go──▶ [timed] ──▶ timed */
     struct wpk_device_lock device;
-    uint64_t timed_id;       /* order of the trial or duel that waits for go; 0: none */
+    uint64_t timed_id;       /* id of the trial or duel that is ready to be timed; 0: none */
     uint64_t wanted_ns;      /* since when the engine wants the device */
     uint64_t timed_since_ns; /* since when the engine has the device; 0: it has not */
     int timed_threads;

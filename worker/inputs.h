@@ -19,7 +19,7 @@
       "integer")        /* small: sums are exact in any order, so exact algorithms must match */   \
     X(REALS, "real")    /* in [-1, 1); integer types use their range; what is timed */             \
     X(RELU, "relu")     /* of normal inputs: half are 0 */                                         \
-    X(OFFSET, "offset") /* in [7, 9): a mean that differences cancel */                            \
+    X(OFFSET, "offset") /* uniform in [7, 9): the large mean cancels in x - mean */                \
     X(MASKED,                                                                                      \
       "masked") /* -inf in inputs that an exp turns into 0; whole rows where all agree on NaN */   \
     X(WIDE, "wide")     /* in such inputs one element of a row is larger by thousands */           \

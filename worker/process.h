@@ -42,7 +42,7 @@ WPK_MUST_CHECK wpk_err wpk_process_init_log(const char *program, const char *lev
 /* The resources that a forked child may use. */
 struct wpk_child_limits {
     uint64_t memory_bytes_max; /* address space; 0: no limit */
-    uint64_t cpu_seconds_max;  /* in case the wall-clock timeout fails; 0: no limit */
+    uint64_t cpu_seconds_max;  /* ends the child if the wall-clock timeout does not; 0: no limit */
 };
 
 /* Set up a child, which calls this first after fork: own group, death with `parent`, default

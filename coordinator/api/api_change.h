@@ -21,7 +21,8 @@ struct wpk_change {
     /* On the writer's thread: change the store and fill `answer`, or set `err`. NULL: only the
      * audit log is written. */
     void (*apply)(struct wpk_change *change, struct wpk_store *store);
-    /* On the loop's thread, after the commit, before the answer; NULL: nothing. */
+    /* Called on the loop's thread after the commit of a change that was made, before the answer;
+     * may be NULL. */
     void (*after)(struct wpk_change *change);
     /* Free what `detail` owns; NULL: nothing. */
     void (*fini)(struct wpk_change *change);

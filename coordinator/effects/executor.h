@@ -59,8 +59,8 @@ struct wpk_executor_options {
                    struct wpk_api_answer *answer);
     uint64_t artifact_bytes_max;    /* quota: unused artifacts go near it; 0: no limit */
     uint32_t artifacts_per_problem; /* the best of each search are kept */
-    /* 0: everything happens inside the calls below, the same each time, as a simulator needs it.
-     * Else the number of threads for strategies; the writer and the files have their own. */
+    /* Threads for strategies; the writer and the files have their own. 0: the executor starts no
+     * thread, and a run is reproducible. */
     int threads;
     void (*wake)(void *user); /* called on these threads: wpk_executor_poll() has work */
     void *wake_user;

@@ -54,7 +54,7 @@ struct wpk_served_kernel {
 
 #define WPK_SERVED_MAX 16 /* accuracy classes of a problem that its searches are told of */
 
-/* What a problem serves after an operator has pinned, revoked or rolled back a kernel. */
+/* What a problem serves after an administrator has pinned, revoked or rolled back a kernel. */
 struct wpk_kernel_event {
     uint64_t problem_id;
     struct wpk_served_kernel served[WPK_SERVED_MAX]; /* [served_count]; nothing in other classes */

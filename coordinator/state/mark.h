@@ -34,7 +34,7 @@ enum wpk_search_mark {
 };
 
 enum wpk_job_mark {
-    WPK_JOB_OPERATORS, /* an operator has ended: it may be the last one */
+    WPK_JOB_OPERATORS, /* an operator has ended; the job ends if no other is open */
     WPK_JOB_BIND,      /* an operator may be bound to a search, or worked on */
     WPK_JOB_MARKS,
 };

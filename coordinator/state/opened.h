@@ -47,7 +47,7 @@ struct wpk_opened {
 struct wpk_asked {
     wpk_err err; /* no space, no such strategy or gene: the operators fail */
     char reason[WPK_REASON_MAX];
-    bool refused;   /* the strategy wants to be told more first */
+    bool refused;   /* the strategy proposes nothing until it is told more results */
     bool exhausted; /* the strategy has no more candidates */
     double size_log2;
     struct wpk_work_item *items; /* [count]; ENDED if known, else OPEN; texts taken */

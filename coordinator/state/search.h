@@ -47,7 +47,7 @@ struct wpk_search {
     uint32_t asked_count;        /* candidates that the ASK is for */
     uint32_t promised_count;     /* of these, candidates for polls that await the answer */
     struct wpk_worker *awaiting; /* workers of these polls */
-    bool refused;                /* the strategy wants to be told more first */
+    bool refused;                /* the strategy proposes nothing until it is told more results */
     bool exhausted;              /* the strategy has no more candidates */
     struct wpk_work_item vendors[WPK_PROVIDERS_MAX];
     uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* name hash of each one's worker; 0: unknown */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The REST interface for operators: tokens and their roles, the audit log, keys of requests, what is
+"""The REST interface for administrators: tokens and their roles, the audit log, keys of requests, what is
 done to kernels, and what supervisors ask. Every answer is held to schema/openapi.yaml.
 """
 import contextlib

@@ -293,7 +293,7 @@ def test_reload(box):
 
 
 def test_start_names_every_listener(box):
-    """An operator who has added one wants to read that it is there."""
+    """The log names each listener, so that an administrator sees a new one."""
     need("wpkd")
     clients = ["unix:" + box.path(name) for name in ("one.sock", "two.sock")]
     workers = ["ipc://" + box.path(name) for name in ("three.sock", "four.sock")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator watches: /metrics after real work, and logs that follow a candidate."""
+"""What an administrator watches: /metrics after real work, and logs that follow a candidate."""
 import json
 import re
 
