@@ -22,7 +22,8 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libmicrohttpd-dev
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
-test) packages="$packages clang clang-format git curl openssl python3-venv zsh" ;;
+# systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.
+test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh" ;;
 bench) packages="$packages python3-venv" ;;
 esac
 

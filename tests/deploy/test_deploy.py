@@ -37,7 +37,7 @@ def need_program(name):
     """Its path: the system's, or what deploy/setup.sh test has unpacked."""
     found = shutil.which(name, path=os.environ["PATH"] + ":" + os.path.join(ROOT, ".deps/bin"))
     if not found:
-        raise Skip("no %s here" % name)
+        raise Skip("no %s: deploy/setup.sh test" % name)
     return found
 
 
