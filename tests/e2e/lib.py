@@ -132,7 +132,7 @@ class Process:
         return self.popen.poll()
 
     def text(self, file):
-        """What it has written so far. Descriptor and position are the program's too: neither moves."""
+        """The text that the program has written so far. pread: the program writes at the same descriptor's position."""
         content = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
         return content.decode(errors="replace")
 
@@ -163,7 +163,7 @@ class Process:
         raise Failure("there is no %s below %s" % (name, self.args))
 
     def left(self):
-        """What of everything seen below it still runs."""
+        """{pid: name} of the processes seen below it that still run."""
         alive = {}
         for pid, (start, name) in self.seen.items():
             stat = stat_of(pid)

@@ -10,8 +10,8 @@ from lib import Service, Skip, check, wait_for
 
 
 def free_port():
-    """Nobody's; and none of those that the kernel gives to connections, one of which could have it while
-    a wpkd is started, or started again."""
+    """A port that is free, outside the range that the kernel gives to connections: one of these could take
+    it before a wpkd is started again."""
     draw = random.SystemRandom()
     while True:
         port = draw.randrange(15000, 32000)

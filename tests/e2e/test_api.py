@@ -109,7 +109,7 @@ def test_tokens(box):
     refused = service.audit("job.cancel")[0]
     check(refused["actor"] == "cat" and refused["outcome"] == "EACCES" and
           refused["subject"] == job["id"], "a refusal is logged with its actor", refused)
-    check(service.want(200, "POST", path, token=writer["secret"])["state"] == "cancelled", "his own")
+    check(service.want(200, "POST", path, token=writer["secret"])["state"] == "cancelled", "an owner cancels its own job")
     service.want(401, "GET", "/v1/kernels", token="0" * 64)
     check(service.want(200, "DELETE", "/v1/tokens/" + reader["id"])["revoked"], "revoked")
     service.want(401, "GET", "/v1/kernels", token=reader["secret"])
@@ -198,7 +198,7 @@ def test_tokens_last(box):
 
 
 def test_refusals(box):
-    """Whose credential is refused is in the audit log, at a bounded rate."""
+    """Refused credentials are in the audit log, at a bounded rate."""
     need("wpkd")
     service = Api(box)
     reader = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})

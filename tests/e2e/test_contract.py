@@ -123,7 +123,7 @@ def test_contract(box):
 
 
 def test_it_finds_mistakes(box):
-    """It would say so: of a contract that promises something else."""
+    """schemathesis fails where the contract promises something else than wpkd does."""
     need("wpkd")
     service = TcpApi(box)
     with open(CONTRACT, encoding="utf-8") as file:

@@ -128,7 +128,7 @@ def metric(path, name, value=None):
 
 
 def test_watchdog_of_a_disk_that_hangs(box):
-    """It answers those who read, and says that it records nothing: to them, and to its manager."""
+    """wpkd goes on answering reads, and says in /readyz and to its manager that it records nothing."""
     need("wpkd")
     stalled_disk = need_stalled_disk(box)
     manager = Manager(box)
@@ -274,13 +274,13 @@ def test_reload(box):
     log = wait_for("the log says so", lambda: wpkd.text(wpkd.err))
     check(json.loads(log.split("\n")[-2])["event"] == "reloaded", "in the new format", log)
     check(ask(path, "POST", "/v1/jobs", small_job())[0] == 429, "with the new quota")
-    # What is wrong changes nothing, and is said.
+    # A file with an error changes nothing, and the error is logged.
     box.write("wpkd.json", '{"data": "%s",\n "owners": {"ann": {"weight": "much"}}}' % box.data)
     wpkd.popen.send_signal(signal.SIGHUP)
     wait_for("the reason", lambda: "wpkd.json:2:31: owners.ann.weight: must be a number" in
              wpkd.text(wpkd.err))
     check(ask(path, "POST", "/v1/jobs", small_job())[0] == 429, "as before")
-    # What needs a restart is said, and the rest is taken.
+    # A field that needs a restart is logged, and the other changes take effect.
     box.write("wpkd.json", {"data": "/elsewhere", "log": {"format": "text"}})
     wpkd.popen.send_signal(signal.SIGHUP)
     wait_for("the field", lambda: "restart_needed" in wpkd.text(wpkd.err))

@@ -86,7 +86,7 @@ def test_cancel(box):
 
 
 def check_trials(service, job):
-    """What was tried, page by page; why a candidate failed stands beside it."""
+    """Trials, page by page; one that failed has its reason."""
     path = "/v1/jobs/%s/trials?page_size=5" % job["id"]
     trials, token = [], ""
     while token or not trials:

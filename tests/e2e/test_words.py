@@ -33,7 +33,7 @@ def test_did_you_mean(box):
 
 
 def test_errors_say_what_to_do(box):
-    """Each message ends with a command, an option or a deed that goes on from there."""
+    """Each message ends with a command, an option or an action that helps."""
     service = Service(box)
     job = box.write("job.json", small_job())
     absent = "j0123456789abcdef"

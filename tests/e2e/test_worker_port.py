@@ -152,7 +152,7 @@ QUOTA = 4 << 20
 
 
 def artifact_bytes(box):
-    """What the files in artifacts/ take, whatever they are called."""
+    """The bytes of all files in artifacts/, temporary ones included."""
     return sum(os.path.getsize(os.path.join(directory, name))
                for directory, _, names in os.walk(os.path.join(box.data, "artifacts")) for name in names)
 
@@ -182,7 +182,7 @@ def test_uploads(box):
         items = take_items(hostile, session, 2)
         put = put_artifact(session, items[0], data)
         check(hostile.ask(put, data)[0]["type"] == "ack", "what was leased is taken")
-        check(hostile.ask(put, data)[0]["type"] == "ack", "and may be said twice")
+        check(hostile.ask(put, data)[0]["type"] == "ack", "and may be sent twice")
         more = b"more of it"
         check_refused(hostile, put_artifact(session, items[0], more), more, "EINVAL", "for this lease")
         more = os.urandom(2 << 20)
@@ -194,7 +194,7 @@ def test_uploads(box):
                  30)
         check("builds_held" in service.log(), "and its administrator", service.log())
         check(service.metric("wpk_builds_held") == 1, "in the metrics, too")
-        # What is not named any more is given back, and is no lease.
+        # A poll that does not name a lease gives it back.
         hostile.ask(poll(session, want=0))
         check_refused(hostile, put_artifact(session, items[1], quarter), quarter, "EINVAL", "no open lease")
         hostile.ask(poll(session, want=0, holding=[identify(items[1])]))
@@ -449,7 +449,7 @@ def test_workers_and_certificates(box):
     goes on trying, as the certificate may be replaced."""
     need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
     other_ca, _, _ = make_certificates(box, "second")
-    # Its own authority.
+    # A certificate that is its own authority.
     certificate, key = box.path("wpkd.pem"), box.path("wpkd.key")
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
