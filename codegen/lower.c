@@ -1,112 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turning a candidate's decisions into directives, one group after the other. See lowering.h for
- * the parts, and for the loops that they make of a group. */
+/* A candidate's nest, printed as directives: every decision was made before (candidate_nest.h). */
 #include "codegen/lower.h"
 
 #include "codegen/lowering.h"
-#include "op/derive.h"
+#include "search/candidate_nest.h"
 #include "search/variant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static wpk_err describe_boundary(const struct wpk_lowering *l);
+static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
+                                 struct wpk_schedule *out);
 static void describe_target(const struct wpk_space_options *options, char *out);
-static void lower_group(struct wpk_lowering *l, int g);
 
-/* The sum of a group's contraction becomes a sum of blocks' sums. */
-static wpk_err cut_sum(struct wpk_lowering *l, int g)
+/* The nest's copies and parts become stages. */
+static wpk_err rewrite(struct wpk_lowering *l)
 {
-    const struct wpk_decisions *d = &l->decisions[g];
-    const struct wpk_stage *stage = wpk_contraction_of(l->variant, &l->structure->plan.group[g]);
-    const char *tensor = l->variant->program.tensors[stage->output].name;
-    return wpk_derive_block_reduction(&l->out->program,
-                                      wpk_schedule_find_stage(&l->out->program, tensor),
-                                      d->split_axis, d->split, l->partial[g]);
+    struct wpk_program *program = &l->out->program;
+    const struct wpk_program *from = l->nest->program;
+    wpk_err err = WPK_OK;
+    for (int e = 0; e < l->nest->entry_count && err == WPK_OK; e++) {
+        const struct wpk_nest_entry *entry = &l->nest->entry[e];
+        struct wpk_packing packing = entry->packing;
+        if (entry->kind == WPK_NEST_STAGE) {
+            int tensor = from->stages[entry->stage].output;
+            snprintf(l->name[e], WPK_NAME_MAX, "%s", from->tensors[tensor].name);
+        } else if (entry->kind == WPK_NEST_COPY) {
+            packing.tensor = wpk_program_find_tensor(program, from->tensors[packing.tensor].name);
+            err = wpk_derive_pack(program, &packing, l->name[e]);
+        }
+    }
+    for (int e = l->nest->entry_count - 1; e > 0 && err == WPK_OK; e--) {
+        const struct wpk_nest_entry *total = &l->nest->entry[e - 1];
+        if (l->nest->entry[e].kind == WPK_NEST_PART) {
+            int stage = wpk_schedule_find_stage(program, l->name[e - 1]);
+            err = wpk_derive_block_reduction(program, stage, total->blocked, total->block,
+                                             l->name[e]);
+        }
+    }
+    return err;
 }
 
-static wpk_err lower_program(struct wpk_lowering *l, struct wpk_packed_names *packed)
+static wpk_err lower_nest(const struct wpk_nest *nest, struct wpk_schedule *out)
 {
-    wpk_err err = wpk_program_copy(&l->variant->program, &l->out->program);
-    if (err == WPK_OK) {
-        err = describe_boundary(l);
+    struct wpk_lowering *l = calloc(1, sizeof(*l));
+    if (l == NULL) {
+        return WPK_ENOMEM;
     }
-    if (err == WPK_OK) {
-        err = wpk_lowering_pack(l, packed);
+    l->nest = nest;
+    l->out = out;
+    l->err = wpk_program_copy(nest->program, &out->program);
+    l->err = l->err == WPK_OK ? rewrite(l) : l->err;
+    l->err = l->err == WPK_OK ? wpk_schedule_split(out) : l->err;
+    for (int e = 0; e < nest->entry_count && l->err == WPK_OK; e++) {
+        wpk_lowering_entry(l, e);
     }
-    for (int g = 0; g < l->structure->plan.group_count && err == WPK_OK; g++) {
-        err = l->decisions[g].blocked ? cut_sum(l, g) : WPK_OK;
-    }
-    return err == WPK_OK ? wpk_schedule_split(l->out) : err;
+    wpk_err err = l->err;
+    free(l);
+    return err;
 }
 
 wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *candidate,
                   struct wpk_schedule *out, struct wpk_diag *diag)
 {
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
     memset(out, 0, sizeof(*out));
     if (!wpk_space_is_legal(space, candidate)) {
         wpk_diag_set(diag, "the candidate breaks a rule of its space");
         return WPK_EINVAL;
     }
-    struct wpk_packed_names packed = {.count = 0};
-    struct wpk_lowering *l = calloc(1, sizeof(*l));
-    if (l == NULL) {
+    struct wpk_nest *nest = calloc(1, sizeof(*nest));
+    if (nest == NULL) {
         return WPK_ENOMEM;
-    }
-    l->space = space;
-    l->variant = &space->variants[candidate->variant];
-    l->structure = l->variant->plan;
-    l->out = out;
-    int group_count = l->structure->plan.group_count;
-    for (int g = 0; g < group_count; g++) {
-        wpk_genes_read(l->variant, candidate, g, &l->decisions[g]);
     }
     out->threads = space->options.threads;
     describe_target(&space->options, out->target);
-    l->err = lower_program(l, &packed);
-    /* consumers first: where they are computed names loops that must exist */
-    for (int g = group_count - 1; g >= 0 && l->err == WPK_OK; g--) {
-        lower_group(l, g);
-    }
-    for (int i = 0; i < packed.count && l->err == WPK_OK; i++) {
-        wpk_lowering_copy_packed(l, packed.name[i]);
-    }
-    wpk_err err = l->err;
-    free(l);
+    wpk_err err = wpk_candidate_nest(space, candidate, nest);
+    err = err == WPK_OK ? describe_boundary(space, variant, out) : err;
+    err = err == WPK_OK ? lower_nest(nest, out) : err;
+    free(nest);
     if (err != WPK_OK) {
         wpk_schedule_fini(out);
     }
     return err;
 }
 
-static void lower_group(struct wpk_lowering *l, int g)
-{
-    const struct wpk_group *group = &l->structure->plan.group[g];
-    int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
-    wpk_lowering_nest(l, g);
-    wpk_plan_regions(&l->variant->program, group, l->decisions[g].tile, region);
-    for (int m = 0; m < group->member_count; m++) {
-        if (!group->member[m].inlined) {
-            wpk_lowering_member(l, g, m, region[m]);
-        }
-    }
-}
-
 /* ---- the boundary and the target */
 
-static wpk_err describe_boundary(const struct wpk_lowering *l)
+static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
+                                 struct wpk_schedule *out)
 {
-    const struct wpk_program *original = &l->space->program;
+    const struct wpk_program *original = &space->program;
     for (int t = 0; t < original->tensor_count; t++) {
         const struct wpk_tensor *tensor = &original->tensors[t];
         if (tensor->role != WPK_ROLE_INPUT && tensor->role != WPK_ROLE_CONSTANT &&
             tensor->role != WPK_ROLE_OUTPUT) {
             continue;
         }
-        struct wpk_boundary *boundary = &l->out->boundary[l->out->boundary_count++];
+        struct wpk_boundary *boundary = &out->boundary[out->boundary_count++];
         snprintf(boundary->name, WPK_NAME_MAX, "%s", tensor->name);
-        wpk_err err = wpk_variant_boundary(l->variant, original, t, &boundary->type);
+        wpk_err err = wpk_variant_boundary(variant, original, t, &boundary->type);
         if (err != WPK_OK) {
             return err;
         }

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-struct wpk_directive *wpk_lowering_emit_named(struct wpk_lowering *l, enum wpk_directive_kind kind,
-                                              const char *tensor, bool update)
+struct wpk_directive *wpk_lowering_emit(struct wpk_lowering *l, enum wpk_directive_kind kind,
+                                        int entry, bool update)
 {
-    int stage = wpk_schedule_find_stage(&l->out->main, tensor);
+    int stage = wpk_schedule_find_stage(&l->out->main, l->name[entry]);
     struct wpk_directive *directive =
         stage < 0 ? NULL : wpk_schedule_add(l->out, kind, stage, update);
     if (directive == NULL) {
@@ -19,18 +19,10 @@ struct wpk_directive *wpk_lowering_emit_named(struct wpk_lowering *l, enum wpk_d
     return directive;
 }
 
-struct wpk_directive *wpk_lowering_emit(struct wpk_lowering *l, enum wpk_directive_kind kind,
-                                        int stage, bool update)
-{
-    const struct wpk_program *program = &l->variant->program;
-    const char *tensor = program->tensors[program->stages[stage].output].name;
-    return wpk_lowering_emit_named(l, kind, tensor, update);
-}
-
-void wpk_lowering_emit_loop(struct wpk_lowering *l, enum wpk_directive_kind kind, int stage,
+void wpk_lowering_emit_loop(struct wpk_lowering *l, enum wpk_directive_kind kind, int entry,
                             bool update, const char *loop)
 {
-    wpk_directive_operand(wpk_lowering_emit(l, kind, stage, update), loop);
+    wpk_directive_operand(wpk_lowering_emit(l, kind, entry, update), loop);
 }
 
 void wpk_lowering_settle_reorder(struct wpk_lowering *l, const struct wpk_directive *reorder)

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPANDED_TERMS_MAX 64
-
 void wpk_schedule_fini(struct wpk_schedule *schedule)
 {
     if (schedule == NULL) {
@@ -65,15 +63,6 @@ const char *wpk_tail_name(enum wpk_tail tail)
     static const char *const names[] = {WPK_TAIL_LIST(WPK_LIST_TEXT)};
     WPK_ASSERT((int)tail >= 0 && tail < WPK_TAIL_COUNT);
     return names[tail];
-}
-
-bool wpk_schedule_may_expand(const struct wpk_stage *stage)
-{
-    int64_t terms = 1;
-    for (int a = stage->rank; a < stage->axis_count && terms <= EXPANDED_TERMS_MAX; a++) {
-        terms *= stage->axes[a].extent;
-    }
-    return terms <= EXPANDED_TERMS_MAX;
 }
 
 bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage)

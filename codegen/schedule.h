@@ -34,7 +34,7 @@
 #define WPK_CODEGEN_SCHEDULE_H
 
 #include "common/buf.h"
-#include "op/program.h"
+#include "op/nest.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,16 +67,6 @@ extern "C" {
 
 #define WPK_DIRECTIVE_ENUM(name, text) WPK_DIRECTIVE_##name,
 enum wpk_directive_kind { WPK_DIRECTIVE_LIST(WPK_DIRECTIVE_ENUM) WPK_DIRECTIVE_COUNT };
-
-#define WPK_TAIL_LIST(X)                                                                           \
-    X(EXACT, "exact")         /* the factor divides the extent */                                  \
-    X(GUARD, "guard")         /* an if around the tail */                                          \
-    X(PREDICATE, "predicate") /* masked loads and stores */                                        \
-    X(SHIFT, "shift")         /* the last tile moves inwards; pure stages only */                  \
-    X(ROUND, "round")         /* computes past the end; only where storage is rounded up */
-
-#define WPK_TAIL_ENUM(name, text) WPK_TAIL_##name,
-enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
 
 struct wpk_directive {
     enum wpk_directive_kind kind;
@@ -121,8 +111,6 @@ const char *wpk_directive_name(enum wpk_directive_kind kind);
 const char *wpk_tail_name(enum wpk_tail tail);
 /* The stage of `program` that writes the tensor called `name`, or -1. */
 int wpk_schedule_find_stage(const struct wpk_program *program, const char *name);
-/* True if the stage's reduction has few enough terms to be expanded. */
-bool wpk_schedule_may_expand(const struct wpk_stage *stage);
 /* True if a directive expands this stage of the main program. */
 bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage);
 

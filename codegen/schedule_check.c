@@ -235,7 +235,7 @@ static wpk_err play_expand(struct model *m, const struct wpk_directive *d)
     if (stage->reduction != WPK_REDUCE_SUM || tensor->role == WPK_ROLE_OUTPUT) {
         return refuse(m, "only an intermediate sum is expanded", "");
     }
-    return wpk_schedule_may_expand(stage) ? WPK_OK : refuse(m, "too many terms are expanded", "");
+    return wpk_nest_may_expand(stage) ? WPK_OK : refuse(m, "too many terms are expanded", "");
 }
 
 static wpk_err play(struct model *m, const struct wpk_directive *d)

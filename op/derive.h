@@ -104,5 +104,10 @@ struct wpk_packing {
  *           load reads another value than 0 outside. The program is then unchanged.
  *   shape   name [WPK_NAME_MAX] of the packed tensor, or NULL */
 wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing, char *name);
+/* True if some load reads the tensor's own border, which a packed copy does not have. */
+bool wpk_pack_reads_border(const struct wpk_program *program, int tensor);
+/* True if some load reads another value than 0 outside the tensor. It would read the filling of a
+ * block that does not divide in its stead. */
+bool wpk_pack_reads_outside(const struct wpk_program *program, int tensor);
 
 #endif

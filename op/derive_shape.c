@@ -320,8 +320,7 @@ static int load_packed(struct wpk_program *program, const struct wpk_node *load,
     return wpk_node_load(program, repack->packed, moved, load->outside);
 }
 
-/* Does some load read the tensor's own border, which a copy does not have? */
-static bool reads_border(const struct wpk_program *program, int tensor)
+bool wpk_pack_reads_border(const struct wpk_program *program, int tensor)
 {
     const struct wpk_tensor *source = &program->tensors[tensor];
     for (int s = 0; s < program->stage_count; s++) {
@@ -342,9 +341,7 @@ static bool reads_border(const struct wpk_program *program, int tensor)
     return false;
 }
 
-/* Does some load read something else than 0 outside the tensor? A block's filling would be read in
- * its stead. */
-static bool reads_other_than_zero(const struct wpk_program *program, int tensor)
+bool wpk_pack_reads_outside(const struct wpk_program *program, int tensor)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
@@ -377,8 +374,8 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
         extent[d] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
         partial = partial || (block < 0 && size % -block != 0);
     }
-    if (reads_border(program, packing->tensor) ||
-        (partial && reads_other_than_zero(program, packing->tensor))) {
+    if (wpk_pack_reads_border(program, packing->tensor) ||
+        (partial && wpk_pack_reads_outside(program, packing->tensor))) {
         return WPK_EUNSUPPORTED;
     }
     snprintf(stem, sizeof(stem), "%.40s_k", old.name);

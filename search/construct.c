@@ -311,7 +311,8 @@ static void set_blocks(const struct wpk_variant *variant, int g, int which,
 }
 
 /* Producers go into the blocks of the last group if it has any, else to the root. */
-static void set_places(const struct wpk_variant *variant, bool fused, struct wpk_candidate *out)
+static void set_places(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                       bool fused, struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     int last = s->plan.group_count - 1;
@@ -319,7 +320,7 @@ static void set_places(const struct wpk_variant *variant, bool fused, struct wpk
         set_value(variant, s->slots[g].at,
                   fused ? wpk_place(last, WPK_LEVEL_BLOCK) : wpk_place(-1, WPK_LEVEL_ROOT), out);
     }
-    if (fused && !wpk_placement_is_legal(variant, out, NULL)) {
+    if (fused && !wpk_placement_is_legal(variant, options, out, NULL)) {
         for (int g = 0; g < last; g++) {
             set_value(variant, s->slots[g].at, wpk_place(-1, WPK_LEVEL_ROOT), out);
         }
@@ -364,7 +365,7 @@ static bool construct_one(const struct wpk_space *space, int v, const struct rec
             set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);
         }
     }
-    set_places(variant, n % 3 != 2, out);
+    set_places(variant, &space->options, n % 3 != 2, out);
     set_parallel(variant, n, out);
     return wpk_space_is_legal(space, out);
 }

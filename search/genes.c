@@ -3,6 +3,7 @@
  * pointwise group needs no reduction order. Sizes are listed ascending, so that a mutation can step
  * to a neighbour. */
 #include "search/genes.h"
+#include "op/derive.h"
 #include "search/gene_list.h"
 
 #include <stdio.h>
@@ -390,6 +391,9 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
         }
         int slot = slots->pack_count++;
         slots->pack_load[slot] = loads[i];
+        slots->pack_may[slot] = wpk_pack_reads_border(program, load->tensor)    ? WPK_PACK_NEVER
+                                : wpk_pack_reads_outside(program, load->tensor) ? WPK_PACK_EXACT
+                                                                                : WPK_PACK_ANY;
         slots->pack[slot] = wpk_gene_list_add(c, false, "%s.pack.%s", group->name,
                                               program->tensors[load->tensor].name);
         if (!constant) {

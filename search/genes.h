@@ -3,8 +3,8 @@
  * as a candidate makes them.
  *
  * To add a gene: a member of wpk_slots and of wpk_decisions here, its choices in genes.c, its value
- * in genes_read.c, its rules in legal.c, first guesses in construct.c, its directives in
- * codegen/lower*.c, and its row in docs/schedule.md. docs/hacking.md walks through one. */
+ * in genes_read.c, its loops in candidate_nest.c, its rules in legal.c, first guesses in
+ * construct.c, and its row in docs/schedule.md. docs/hacking.md walks through one. */
 #ifndef WPK_SEARCH_GENES_H
 #define WPK_SEARCH_GENES_H
 
@@ -13,24 +13,32 @@
 
 #define WPK_PACKS_MAX 4
 
+/* What a copy of an operand may be. */
+enum wpk_pack_may {
+    WPK_PACK_ANY,
+    WPK_PACK_EXACT, /* only in blocks that divide: some load reads another value than 0 outside */
+    WPK_PACK_NEVER, /* some load reads the tensor's border, which a copy does not have */
+};
+
 /* The gene of each decision of a group, as a number in variant->genes; -1: nothing to decide. */
 struct wpk_slots {
-    int vec;                    /* root axis that becomes vector lanes */
-    int lanes;                  /* how many */
-    int tile[WPK_RANK_MAX];     /* register tile, elements */
-    int block[WPK_RANK_MAX];    /* cache block, tiles; "all": no loop */
-    int outer;                  /* order of the block loops, outermost first */
-    int inner;                  /* order of the tile loops */
-    int red;                    /* order of the contraction's reduction loops */
-    int split;                  /* inner extent of its largest reduction axis; "all": not split */
-    int sum;                    /* terms of that axis that are summed by themselves, as a block;
+    int vec;                 /* root axis that becomes vector lanes */
+    int lanes;               /* how many */
+    int tile[WPK_RANK_MAX];  /* register tile, elements */
+    int block[WPK_RANK_MAX]; /* cache block, tiles; "all": no loop */
+    int outer;               /* order of the block loops, outermost first */
+    int inner;               /* order of the tile loops */
+    int red;                 /* order of the contraction's reduction loops */
+    int split;               /* inner extent of its largest reduction axis; "all": not split */
+    int sum;                 /* terms of that axis that are summed by themselves, as a block;
                                    "all": the terms are added one after the other */
-    int unroll;                 /* factor of the innermost reduction loop */
-    int at;                     /* where the group is computed */
-    int roll;                   /* loops over transformed axes stay loops where that is possible */
-    int par;                    /* how many outermost loops run in parallel, fused */
-    int pack[WPK_PACKS_MAX];    /* yes or no: the operand is first copied into the order of use */
+    int unroll;              /* factor of the innermost reduction loop */
+    int at;                  /* where the group is computed */
+    int roll;                /* loops over transformed axes stay loops where that is possible */
+    int par;                 /* how many outermost loops run in parallel, fused */
+    int pack[WPK_PACKS_MAX]; /* yes or no: the operand is first copied into the order of use */
     int pack_load[WPK_PACKS_MAX]; /* the contraction's load of that operand */
+    enum wpk_pack_may pack_may[WPK_PACKS_MAX];
     int pack_count;
 };
 
@@ -60,21 +68,21 @@ int wpk_order_axis(int64_t order, int place);
 
 /* A candidate's decisions for one group, as numbers. */
 struct wpk_decisions {
-    int vec;                       /* root axis, -1: scalar */
+    int vec; /* root axis, -1: scalar */
     int lanes;
-    int64_t tile[WPK_AXES_MAX];    /* [root rank], >= 1 */
-    int64_t block[WPK_RANK_MAX];   /* tiles in a block; 0: all */
+    int64_t tile[WPK_AXES_MAX];                   /* [root rank], >= 1 */
+    int64_t block[WPK_RANK_MAX];                  /* tiles in a block; 0: all */
     int outer[WPK_RANK_MAX], inner[WPK_RANK_MAX]; /* root axes, outermost first */
-    int order_count;               /* axes that have loops: extent > 1 and not whole */
-    int red[WPK_AXES_MAX];         /* reduction axes of the contraction, outermost first */
+    int order_count;       /* axes that have loops: extent > 1 and not whole */
+    int red[WPK_AXES_MAX]; /* reduction axes of the contraction, outermost first */
     int red_count;
-    int split_axis;                /* the contraction's largest reduction axis, or -1 */
-    int64_t split;                 /* 0: not split */
-    bool blocked;                  /* each part is summed by itself, then added to the total */
-    int64_t unroll;                /* 1: not unrolled */
+    int split_axis; /* the contraction's largest reduction axis, or -1 */
+    int64_t split;  /* 0: not split */
+    bool blocked;   /* each part is summed by itself, then added to the total */
+    int64_t unroll; /* 1: not unrolled */
     bool roll;
     enum wpk_level level;
-    int at_group;                  /* the group of `level`, unless that is root */
+    int at_group; /* the group of `level`, unless that is root */
     int par;
     bool pack[WPK_PACKS_MAX];
 };
@@ -106,20 +114,6 @@ int64_t wpk_block_tiles(const struct wpk_stage *root, const struct wpk_decisions
 /* True if the axis has a block loop of more than one iteration. */
 bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
 
-/* The part of a group's root that one iteration of the loop around the group needs: the extent of
- * most iterations, and the least one, at the tails of loops that do not divide. At root level the
- * part is the whole.
- *   shape  d [group_count]; extent, least [root rank]; least may be NULL */
-void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int group,
-                      int64_t *extent, int64_t *least);
-
-/* The member's output axis that becomes lanes, with their number in *lanes; -1: it stays scalar.
- * It is the root's vector axis where the tile needs whole vectors of it, else the last axis.
- *   shape   region [member's axis_count] */
-int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_options *options,
-                      const struct wpk_decisions *d, const struct wpk_member *member,
-                      const int64_t *region, int *lanes);
-
 /* True if the stage reads with a stride along this output axis. A vector along the axis then takes
  * one scalar load for each lane. Loads of constants do not count: constants are packed. */
 bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
@@ -130,6 +124,7 @@ bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_st
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                         int group, const struct wpk_decisions *decisions, const char **why);
 bool wpk_placement_is_legal(const struct wpk_variant *variant,
+                            const struct wpk_space_options *options,
                             const struct wpk_candidate *candidate, const char **why);
 
 #endif

@@ -2,7 +2,7 @@
 /* The rules that prune before anything is compiled. Each is cheap and each has a reason that was
  * measured: spilled accumulators cost half the speed, unrolled bodies beyond a few thousand
  * statements cost seconds of LLVM. */
-#include "search/genes.h"
+#include "search/candidate_nest.h"
 
 #include <string.h>
 
@@ -77,28 +77,6 @@ static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_d
         return no(why, "the innermost reduction loop is unrolled too far");
     }
     return true;
-}
-
-int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_options *options,
-                      const struct wpk_decisions *d, const struct wpk_member *member,
-                      const int64_t *region, int *lanes)
-{
-    const struct wpk_stage *stage = &variant->program.stages[member->stage];
-    for (int a = 0; a < stage->rank; a++) {
-        if (d->vec >= 0 && member->root_axis[a] == d->vec && region[a] % d->lanes == 0) {
-            *lanes = d->lanes;
-            return a;
-        }
-    }
-    int last = stage->rank - 1;
-    for (int widest = options->device.vector_bytes / 4; last >= 0 && widest >= 4; widest /= 2) {
-        if (region[last] % widest == 0) {
-            *lanes = widest;
-            return last;
-        }
-    }
-    *lanes = 1;
-    return -1;
 }
 
 /* Axes that some load of the stage has in another place than the last. */
@@ -213,133 +191,6 @@ static bool encloses(const struct wpk_decisions *d, int group, enum wpk_level le
     return false;
 }
 
-/* A box of indices of each tensor. */
-struct boxes {
-    int64_t low[WPK_TENSORS_MAX][WPK_RANK_MAX];
-    int64_t high[WPK_TENSORS_MAX][WPK_RANK_MAX];
-    bool present[WPK_TENSORS_MAX];
-};
-
-/* What a dimension of a load reads of its tensor when the stage covers `extent`; `least`: where the
- * tensor ends. */
-static void read_range(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const struct wpk_node *load, int dim, const int64_t *extent, bool least,
-                       int64_t *low, int64_t *high)
-{
-    static const int64_t origin[WPK_AXES_MAX] = {0};
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-    int64_t first = 0, last = 0;
-    wpk_index_range_in(program, load->index[dim], origin, extent, low, high);
-    wpk_index_range(program, stage, load->index[dim], &first, &last);
-    int64_t end = tensor->extent[dim] + tensor->pad_after[dim] - 1;
-    if (least && first < -tensor->pad_before[dim]) {
-        *low += -tensor->pad_before[dim] - first;
-    }
-    if (least && last > end) {
-        *high -= last - end;
-    }
-    *high = *high < *low ? *low : *high;
-}
-
-static void extend_by_loads(const struct wpk_program *program, int id, const int64_t *extent,
-                            bool least, struct boxes *boxes)
-{
-    const struct wpk_stage *stage = &program->stages[id];
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        int t = load->tensor;
-        for (int dim = 0; dim < program->tensors[t].rank; dim++) {
-            int64_t low = 0, high = 0;
-            read_range(program, stage, load, dim, extent, least, &low, &high);
-            if (!boxes->present[t] || low < boxes->low[t][dim]) {
-                boxes->low[t][dim] = low;
-            }
-            if (!boxes->present[t] || high > boxes->high[t][dim]) {
-                boxes->high[t][dim] = high;
-            }
-        }
-        boxes->present[t] = true;
-    }
-}
-
-static void find_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
-                        bool least, int64_t *extent);
-
-/* What one iteration at `level` of group h covers of a root axis: most of the time, or at the tails
- * at least. */
-static int64_t covered(const struct wpk_variant *variant, const struct wpk_decisions *d, int h,
-                       enum wpk_level level, int a, bool least)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_group *group = &s->plan.group[h];
-    const struct wpk_stage *root = &variant->program.stages[group->root];
-    int64_t most[WPK_RANK_MAX], fewest[WPK_RANK_MAX], tile = d[h].tile[a];
-    find_region(variant, d, h, false, most);
-    int64_t span = level == WPK_LEVEL_TILE              ? tile
-                   : wpk_has_block_loop(root, &d[h], a) ? tile * wpk_block_tiles(root, &d[h], a)
-                                                        : most[a];
-    if (!least || span >= most[a]) {
-        return span < most[a] ? span : most[a];
-    }
-    find_region(variant, d, h, true, fewest);
-    if (fewest[a] != most[a]) {
-        return 1;
-    }
-    if (group->align[a] > 1) { /* guarded: the last one is cut short */
-        return most[a] % span == 0 ? span : most[a] % span;
-    }
-    /* shifted: the last tile overlaps the one before it */
-    int64_t overlap = most[a] % tile == 0 ? 0 : tile - most[a] % tile;
-    return level == WPK_LEVEL_TILE ? tile : span - overlap;
-}
-
-static void find_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
-                        bool least, int64_t *extent)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_program *program = &variant->program;
-    const struct wpk_stage *target = &program->stages[s->plan.group[g].root];
-    int at = d[g].level == WPK_LEVEL_ROOT ? -1 : d[g].at_group;
-    struct boxes boxes;
-    memset(boxes.present, 0, sizeof(boxes.present));
-    for (int a = 0; a < target->rank; a++) {
-        extent[a] = target->axes[a].extent;
-    }
-    for (int h = at; h > g; h--) {
-        const struct wpk_group *group = &s->plan.group[h];
-        const struct wpk_stage *root = &program->stages[group->root];
-        int64_t box[WPK_AXES_MAX], region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
-        if (h != at && !boxes.present[root->output]) {
-            continue;
-        }
-        for (int a = 0; a < root->rank; a++) {
-            int64_t size = h == at ? covered(variant, d, h, d[g].level, a, least)
-                                   : boxes.high[root->output][a] - boxes.low[root->output][a] + 1;
-            box[a] = size < root->axes[a].extent ? size : root->axes[a].extent;
-        }
-        wpk_plan_regions(program, group, box, region);
-        extend_by_loads(program, group->root, box, least, &boxes);
-        for (int m = 0; m < group->member_count; m++) {
-            extend_by_loads(program, group->member[m].stage, region[m], least, &boxes);
-        }
-    }
-    for (int a = 0; a < target->rank && boxes.present[target->output]; a++) {
-        int64_t size = boxes.high[target->output][a] - boxes.low[target->output][a] + 1;
-        extent[a] = size < extent[a] ? size : extent[a];
-    }
-}
-
-void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
-                      int64_t *extent, int64_t *least)
-{
-    find_region(variant, d, g, false, extent);
-    if (least != NULL) {
-        find_region(variant, d, g, true, least);
-    }
-}
-
 static bool has_real_member(const struct wpk_group *group)
 {
     for (int m = 0; m < group->member_count; m++) {
@@ -350,35 +201,44 @@ static bool has_real_member(const struct wpk_group *group)
     return false;
 }
 
+static const struct wpk_nest_entry *root_entry(const struct wpk_nest *nest, int root)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        if (nest->entry[e].stage == root) {
+            return &nest->entry[e];
+        }
+    }
+    WPK_ASSERT(!"every root has an entry");
+    return NULL;
+}
+
 /* A tile that is larger than what is needed would read past the ends of what feeds it, and a part
  * that is computed over and over costs more than fusing saves. */
-static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
-                            const char **why)
+static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_decisions *d,
+                            const struct wpk_nest *nest, int g, const char **why)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_stage *stage = &variant->program.stages[s->plan.group[g].root];
     const struct wpk_decisions *at = &d[d[g].at_group];
     const struct wpk_stage *outer = &variant->program.stages[s->plan.group[d[g].at_group].root];
     const struct wpk_group *group = &s->plan.group[g];
-    int64_t extent[WPK_RANK_MAX], least[WPK_RANK_MAX];
+    const struct wpk_nest_entry *entry = root_entry(nest, group->root);
     double computed = 1, needed = 1;
-    wpk_group_region(variant, d, g, extent, least);
     bool members = has_real_member(group);
     for (int a = 0; a < stage->rank; a++) {
-        int64_t tile = d[g].tile[a];
-        if (tile > extent[a] && stage->axes[a].extent > 1) {
+        int64_t tile = d[g].tile[a], extent = entry->extent[a], least = entry->least[a];
+        if (tile > extent && stage->axes[a].extent > 1) {
             return no(why, "a tile exceeds what is needed of it where it is computed");
         }
         if (wpk_has_block_loop(stage, &d[g], a) &&
-            tile * wpk_block_tiles(stage, &d[g], a) > extent[a]) {
+            tile * wpk_block_tiles(stage, &d[g], a) > extent) {
             return no(why, "a block exceeds what is needed of it where it is computed");
         }
         /* members are computed for whole tiles: their reads cannot be guarded */
-        if (members && least[a] < extent[a] && tile > 1 &&
-            (tile > least[a] || group->align[a] > 1)) {
+        if (members && least < extent && tile > 1 && (tile > least || group->align[a] > 1)) {
             return no(why, "a tile exceeds what is needed of it at a tail");
         }
-        computed *= (double)extent[a];
+        computed *= (double)extent;
         needed *= (double)stage->axes[a].extent;
     }
     for (int i = 0; i < at->order_count; i++) {
@@ -400,33 +260,50 @@ static bool has_any_block(const struct wpk_stage *root, const struct wpk_decisio
     return false;
 }
 
-bool wpk_placement_is_legal(const struct wpk_variant *variant,
-                            const struct wpk_candidate *candidate, const char **why)
+/* Does the place exist, and is it around all readers of the group? */
+static bool place_is_legal(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
+                           const char **why)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_plan *plan = &s->plan;
-    struct wpk_decisions d[WPK_GROUPS_MAX];
-    for (int g = 0; g < plan->group_count; g++) {
-        wpk_genes_read(variant, candidate, g, &d[g]);
+    int at = d[g].at_group;
+    const struct wpk_stage *root = &variant->program.stages[plan->group[at].root];
+    if (d[g].level == WPK_LEVEL_BLOCK && !has_any_block(root, &d[at])) {
+        return no(why, "computed inside block loops that do not exist");
     }
-    for (int g = 0; g < plan->group_count; g++) {
-        if (d[g].level == WPK_LEVEL_ROOT) {
-            continue;
+    if (d[g].level == WPK_LEVEL_TILE && d[at].order_count == 0) {
+        return no(why, "computed inside tile loops that do not exist");
+    }
+    for (int h = 0; h < plan->group_count; h++) {
+        if (plan->feeds[g][h] && !encloses(d, at, d[g].level, h)) {
+            return no(why, "computed where not all of its readers are");
         }
-        int at = d[g].at_group;
-        const struct wpk_stage *root = &variant->program.stages[plan->group[at].root];
-        if (d[g].level == WPK_LEVEL_BLOCK && !has_any_block(root, &d[at])) {
-            return no(why, "computed inside block loops that do not exist");
+    }
+    return true;
+}
+
+bool wpk_placement_is_legal(const struct wpk_variant *variant,
+                            const struct wpk_space_options *options,
+                            const struct wpk_candidate *candidate, const char **why)
+{
+    const struct wpk_structure *s = variant->plan;
+    struct wpk_decisions d[WPK_GROUPS_MAX];
+    struct wpk_nest nest;
+    bool placed = false;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        wpk_genes_read(variant, candidate, g, &d[g]);
+        placed = placed || d[g].level != WPK_LEVEL_ROOT;
+    }
+    for (int g = 0; g < s->plan.group_count && placed; g++) {
+        if (d[g].level != WPK_LEVEL_ROOT && !place_is_legal(variant, d, g, why)) {
+            return false;
         }
-        if (d[g].level == WPK_LEVEL_TILE && d[at].order_count == 0) {
-            return no(why, "computed inside tile loops that do not exist");
-        }
-        for (int h = 0; h < plan->group_count; h++) {
-            if (plan->feeds[g][h] && !encloses(d, at, d[g].level, h)) {
-                return no(why, "computed where not all of its readers are");
-            }
-        }
-        if (!region_is_legal(variant, d, g, why)) {
+    }
+    if (placed && wpk_decisions_nest(variant, options, d, &nest) != WPK_OK) {
+        return no(why, "too many loops");
+    }
+    for (int g = 0; g < s->plan.group_count && placed; g++) {
+        if (d[g].level != WPK_LEVEL_ROOT && !region_is_legal(variant, d, &nest, g, why)) {
             return false;
         }
     }

@@ -22,32 +22,32 @@
 
 struct wpk_member {
     int stage;
-    int consumer;                  /* member index whose load reads it, -1: the root */
-    int load;                      /* that load's node */
-    bool inlined;                  /* pointwise and read once: no loops of its own */
-    int root_axis[WPK_AXES_MAX];   /* [rank] the root axis an output axis follows, or -1 */
-    bool literal[WPK_AXES_MAX];    /* [axis_count] the axis indexes a literal */
+    int consumer;                /* member index whose load reads it, -1: the root */
+    int load;                    /* that load's node */
+    bool inlined;                /* pointwise and read once: no loops of its own */
+    int root_axis[WPK_AXES_MAX]; /* [rank] the root axis an output axis follows, or -1 */
+    bool literal[WPK_AXES_MAX];  /* [axis_count] the axis indexes a literal */
 };
 
 struct wpk_group {
-    char name[WPK_NAME_MAX];       /* of the root's tensor */
-    int root;                      /* stage */
+    char name[WPK_NAME_MAX];                   /* of the root's tensor */
+    int root;                                  /* stage */
     struct wpk_member member[WPK_MEMBERS_MAX]; /* consumers before what they read */
     int member_count;
-    int contraction;               /* member with the largest reduction over no literal, or -1 */
-    bool reuse;                    /* the contraction's operands are reused: register tiles pay */
-    bool rows;                     /* members are vectorized over an axis that the root lacks */
-    int64_t align[WPK_RANK_MAX];   /* [root rank] a split must be a multiple of this; at most the
+    int contraction;             /* member with the largest reduction over no literal, or -1 */
+    bool reuse;                  /* the contraction's operands are reused: register tiles pay */
+    bool rows;                   /* members are vectorized over an axis that the root lacks */
+    int64_t align[WPK_RANK_MAX]; /* [root rank] a split must be a multiple of this; at most the
                                       extent */
-    bool whole[WPK_RANK_MAX];      /* [root rank] the tile always covers the whole axis */
+    bool whole[WPK_RANK_MAX];    /* [root rank] the tile always covers the whole axis */
 };
 
 struct wpk_plan {
     struct wpk_group group[WPK_GROUPS_MAX];
-    int group_count;                              /* topological order; the last is the output's */
-    int group_of[WPK_STAGES_MAX];                 /* -1: a prepare stage */
+    int group_count;              /* topological order; the last is the output's */
+    int group_of[WPK_STAGES_MAX]; /* -1: a prepare stage */
     bool prepare[WPK_STAGES_MAX];
-    bool feeds[WPK_GROUPS_MAX][WPK_GROUPS_MAX];   /* [g][h]: h reads g */
+    bool feeds[WPK_GROUPS_MAX][WPK_GROUPS_MAX]; /* [g][h]: h reads g */
 };
 
 /* Bring the program into the form that groups need: cut reductions over contiguous rows into lanes,

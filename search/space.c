@@ -160,7 +160,7 @@ bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidat
             return false;
         }
     }
-    return wpk_placement_is_legal(variant, candidate, NULL);
+    return wpk_placement_is_legal(variant, &space->options, candidate, NULL);
 }
 
 static void redraw(const struct wpk_variant *variant, struct wpk_rng *rng, int gene,
@@ -280,12 +280,13 @@ static bool repair_group(const struct wpk_space *space, struct wpk_rng *rng, int
 }
 
 /* Where a group is computed is repaired by trying its other places, root being always right. */
-static void repair_placement(const struct wpk_variant *variant, struct wpk_rng *rng,
+static void repair_placement(const struct wpk_space *space, struct wpk_rng *rng,
                              struct wpk_candidate *candidate)
 {
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
     for (int tries = 0; tries < 2 * WPK_GROUPS_MAX; tries++) {
-        if (wpk_placement_is_legal(variant, candidate, NULL)) {
+        if (wpk_placement_is_legal(variant, &space->options, candidate, NULL)) {
             return;
         }
         int g = (int)wpk_rng_below(rng, (uint64_t)structure->plan.group_count);
@@ -313,8 +314,9 @@ wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
             return WPK_EEXHAUSTED;
         }
     }
-    repair_placement(variant, rng, candidate);
-    return wpk_placement_is_legal(variant, candidate, NULL) ? WPK_OK : WPK_EEXHAUSTED;
+    repair_placement(space, rng, candidate);
+    return wpk_placement_is_legal(variant, &space->options, candidate, NULL) ? WPK_OK
+                                                                             : WPK_EEXHAUSTED;
 }
 
 wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,

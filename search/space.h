@@ -47,16 +47,16 @@ struct wpk_gene {
 struct wpk_variant {
     char algorithm[WPK_VARIANT_NAME_MAX]; /* "direct", "im2col", "winograd(4)", … */
     char layout[WPK_VARIANT_NAME_MAX];    /* "asis", "halo-last1", "staged-last1", … */
-    double error_sums;              /* expected error of sums whose terms are added one after the
+    double error_sums;          /* expected error of sums whose terms are added one after the
                                        other; 1: the error of direct evaluation */
-    double error_rest;              /* expected error of all else, in the same unit; the squares of
+    double error_rest;          /* expected error of all else, in the same unit; the squares of
                                        both add up to the square of the variant's */
-    int boundary_last;              /* axis moved to the end of inputs and outputs of the output's
+    int boundary_last;          /* axis moved to the end of inputs and outputs of the output's
                                        rank; -1: their axes keep the written order */
-    struct wpk_program program;     /* derived; its boundary tensors have the layout applied */
-    struct wpk_gene *genes;         /* owned; [gene_count] */
+    struct wpk_program program; /* derived; its boundary tensors have the layout applied */
+    struct wpk_gene *genes;     /* owned; [gene_count] */
     int gene_count;
-    void *plan;                     /* owned; struct wpk_structure of genes.h */
+    void *plan; /* owned; struct wpk_structure of genes.h */
 };
 
 struct wpk_space_options {
@@ -71,7 +71,7 @@ struct wpk_space {
     struct wpk_program program;       /* owned; as given to wpk_space_derive */
     struct wpk_variant *variants;     /* owned; [variant_count] */
     int variant_count;
-    double size_log2;                 /* log2 of the candidates' number, illegal ones included */
+    double size_log2; /* log2 of the candidates' number, illegal ones included */
 };
 
 struct wpk_candidate {

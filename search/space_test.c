@@ -4,7 +4,7 @@
 #include "search/space.h"
 
 #include "op/notation.h"
-#include "search/genes.h"
+#include "search/candidate_nest.h"
 #include "search/variant.h"
 
 #include <setjmp.h>
@@ -357,15 +357,15 @@ static void test_windows_of_many_loads(void **state)
     for (int i = 0; i < 200; i++) {
         struct wpk_candidate one;
         struct wpk_decisions d[2];
-        int64_t extent[WPK_RANK_MAX];
+        struct wpk_nest nest;
         assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
         const struct wpk_variant *variant = &space.variants[one.variant];
         assert_int_equal(((struct wpk_structure *)variant->plan)->plan.group_count, 2);
         wpk_genes_read(variant, &one, 0, &d[0]);
         wpk_genes_read(variant, &one, 1, &d[1]);
         if (d[0].level == WPK_LEVEL_TILE) {
-            wpk_group_region(variant, d, 0, extent, NULL);
-            assert_int_equal(extent[0], d[1].tile[0] + 19);
+            assert_int_equal(wpk_decisions_nest(variant, &options, d, &nest), WPK_OK);
+            assert_int_equal(nest.entry[1].extent[0], d[1].tile[0] + 19);
             seen++;
         }
     }
@@ -393,15 +393,15 @@ static void test_windows_end_with_their_tensor(void **state)
     for (int i = 0; i < 400; i++) {
         struct wpk_candidate one;
         struct wpk_decisions d[2];
-        int64_t extent[WPK_RANK_MAX], least[WPK_RANK_MAX];
+        struct wpk_nest nest;
         assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
         const struct wpk_variant *variant = &space.variants[one.variant];
         wpk_genes_read(variant, &one, 0, &d[0]);
         wpk_genes_read(variant, &one, 1, &d[1]);
         if (d[0].level == WPK_LEVEL_TILE && d[1].tile[0] <= 32 && 64 % d[1].tile[0] == 0) {
-            wpk_group_region(variant, d, 0, extent, least);
-            assert_int_equal(extent[0], d[1].tile[0] + 3);
-            assert_int_equal(least[0], d[1].tile[0]);
+            assert_int_equal(wpk_decisions_nest(variant, &options, d, &nest), WPK_OK);
+            assert_int_equal(nest.entry[1].extent[0], d[1].tile[0] + 3);
+            assert_int_equal(nest.entry[1].least[0], d[1].tile[0]);
             seen++;
         }
     }

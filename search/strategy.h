@@ -22,9 +22,9 @@ struct wpk_strategy;
 
 /* The result of a trial, as a strategy sees it. */
 struct wpk_tell {
-    bool ok;             /* false: the trial failed, or its error is outside the accuracy class */
-    bool censored;       /* raced out: `relative` is a lower bound */
-    double relative;     /* time / the anchor's time: less is better; no meaning unless ok */
+    bool ok;         /* false: the trial failed, or its error is outside the accuracy class */
+    bool censored;   /* raced out: `relative` is a lower bound */
+    double relative; /* time / the anchor's time: less is better; no meaning unless ok */
 };
 
 struct wpk_strategy_class {

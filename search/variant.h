@@ -15,9 +15,8 @@ wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space 
 /* The layout of a boundary tensor of a variant, in terms of the original tensor's axes.
  *   shape   tensor: id in the original program
  *   errors  WPK_ENOENT the variant does not use the tensor */
-wpk_err wpk_variant_boundary(const struct wpk_variant *variant,
-                             const struct wpk_program *original, int tensor,
-                             struct wpk_tensor_type *out);
+wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk_program *original,
+                             int tensor, struct wpk_tensor_type *out);
 
 void wpk_variant_fini(struct wpk_variant *variant);
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A nest: how each stage of a program is computed. It says which loops a stage has, where among the
+ * loops of its readers it is computed, and how much of it is needed there.
+ *
+ *     Y  loops  n  y step 4  x  k step 32 | unroll y, x; lanes k 16
+ *        T  computed inside Y's loop k: 4 x 1 x 32 elements
+ *           pure    unroll y, k; lanes k
+ *           update  c  r  s | unroll y, k; lanes k
+ *
+ * A nest has entries. Most are stages of the program. A sum in blocks has two entries: the stage
+ * itself, which adds up the sums of blocks, and a part, which is the sum of one block. An operand
+ * that is copied into the order of its use is an entry, too. Parts and copies become stages when
+ * the program is lowered; their axes are known before.
+ *
+ * Invariants:
+ *   - an entry comes after all entries that read it
+ *   - an entry that is computed inside a loop is read only inside that loop
+ *   - loops of one axis have steps that do not grow from the outermost to the innermost, whose step
+ *     is 1
+ *   - an axis without a loop has an extent of 1 where the entry is computed, unless the definition
+ *     is `atomic` or the entry is a copy */
+#ifndef WPK_OP_NEST_H
+#define WPK_OP_NEST_H
+
+#include "op/derive.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_NEST_ENTRIES_MAX 128
+#define WPK_NEST_LOOPS_MAX 1024
+
+enum wpk_loop_binding {
+    WPK_BIND_SERIAL,
+    WPK_BIND_UNROLL,
+    WPK_BIND_LANES,
+    WPK_BIND_PARALLEL, /* all such loops of a definition run as one */
+};
+
+/* How the iterations of a loop cover an extent that their step does not divide. */
+#define WPK_TAIL_LIST(X)                                                                           \
+    X(EXACT, "exact")         /* the step divides the extent */                                    \
+    X(GUARD, "guard")         /* an if around the tail */                                          \
+    X(PREDICATE, "predicate") /* masked loads and stores */                                        \
+    X(SHIFT, "shift")         /* the last iteration moves inwards; pure stages only */             \
+    X(ROUND, "round")         /* computes past the end; only where storage is rounded up */
+
+#define WPK_TAIL_ENUM(name, text) WPK_TAIL_##name,
+enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
+
+struct wpk_nest_loop {
+    int axis; /* of the stage */
+    enum wpk_loop_binding binding;
+    enum wpk_tail tail;
+    bool whole;   /* no prologue and epilogue are made of it */
+    int64_t step; /* elements of the axis from one iteration to the next */
+};
+
+/* The loops of a stage's pure definition or of its update, outermost first. */
+struct wpk_nest_loops {
+    int first; /* in wpk_nest.loop */
+    int count;
+    bool atomic; /* the update's reduction runs in lanes */
+};
+
+/* The place of an entry, inside a loop of one of its readers. */
+struct wpk_nest_place {
+    int entry;   /* -1: before everything */
+    bool update; /* the loop is one of the reader's update */
+    int loop;    /* of that definition, 0 the outermost; -1: before the reader's loops */
+};
+
+enum wpk_nest_kind {
+    WPK_NEST_STAGE,
+    WPK_NEST_PART, /* the sum of one block of the entry before it, of the same stage */
+    WPK_NEST_COPY, /* of a tensor that the program reads */
+};
+
+struct wpk_nest_entry {
+    enum wpk_nest_kind kind;
+    int stage; /* of the program; -1: a copy */
+    struct wpk_nest_place place;
+    bool inlined;                 /* has no loops; the others are meaningless */
+    bool expanded;                /* a short sum is one expression; there is no update */
+    bool bounded;                 /* computed for whole tiles: `extent` in every iteration */
+    int64_t block;                /* terms in a block of the axis `blocked`; 0: no blocks */
+    int blocked;                  /* reduction axis that is summed in blocks */
+    int64_t extent[WPK_AXES_MAX]; /* [axis_count] needed at the place in most iterations */
+    int64_t least[WPK_RANK_MAX];  /* [rank] needed at the tails of the loops around */
+    struct wpk_nest_loops pure;
+    struct wpk_nest_loops update;
+    struct wpk_packing packing; /* of a copy */
+};
+
+/* A box of indices of each tensor that is read in an iteration of `place`. */
+struct wpk_nest_boxes {
+    struct wpk_nest_place place;
+    int next; /* first entry whose loads are not in the boxes yet */
+    int64_t low[WPK_TENSORS_MAX][WPK_RANK_MAX];
+    int64_t high[WPK_TENSORS_MAX][WPK_RANK_MAX];
+    bool present[WPK_TENSORS_MAX];
+};
+
+/* = {0} is the empty nest. */
+struct wpk_nest {
+    const struct wpk_program *program; /* borrowed */
+    struct wpk_nest_entry entry[WPK_NEST_ENTRIES_MAX];
+    int entry_count;
+    struct wpk_nest_loop loop[WPK_NEST_LOOPS_MAX];
+    int loop_count;
+    bool full;                  /* a limit was reached: the nest is of no use */
+    struct wpk_nest_boxes tile; /* scratch of wpk_nest_find_region() */
+};
+
+/* ---- building: entries in the order of the invariants, loops outermost first */
+
+/* Append an entry without loops and return it; `full` is set, and the entry is not counted, when
+ * there is no room. */
+struct wpk_nest_entry *wpk_nest_add(struct wpk_nest *nest, enum wpk_nest_kind kind, int stage);
+/* Append a loop to a definition of the entry that was added last. */
+void wpk_nest_add_loop(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                       const struct wpk_nest_loop *loop);
+/* Fill `extent` of the last entry, and `least` unless it is bounded, from its place and from its
+ * readers, which are complete. A reduction's own axes are needed whole.
+ *   source  interval analysis of the indices, as compilers of loop nests infer bounds */
+void wpk_nest_find_region(struct wpk_nest *nest);
+
+/* ---- reading */
+
+const struct wpk_nest_loop *wpk_nest_at(const struct wpk_nest *nest,
+                                        const struct wpk_nest_loops *loops, int loop);
+/* The stage of an entry that is no copy. */
+const struct wpk_stage *wpk_nest_stage(const struct wpk_nest *nest,
+                                       const struct wpk_nest_entry *entry);
+/* The elements of the axis that one iteration of the loop covers: the step of the innermost loop
+ * over the axis at or around `loop`, or all that is needed of the axis where there is none. The
+ * last iteration may cover less. */
+int64_t wpk_nest_covered(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                         const struct wpk_nest_loops *loops, int loop, int axis);
+/* The most iterations that a loop has. */
+int64_t wpk_nest_iterations(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                            const struct wpk_nest_loops *loops, int loop);
+/* True if the stage's reduction has few enough terms to be expanded. */
+bool wpk_nest_may_expand(const struct wpk_stage *stage);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions: how much of an entry is needed inside a loop of its reader, at a pure loop and at a
+ * reduction's, in the middle and at the end. */
+#include "op/nest.h"
+
+#include "op/notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct subject {
+    struct wpk_program program;
+    struct wpk_nest nest;
+};
+
+static void set_up(struct subject *s, const char *text)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_program_parse(text, &s->program, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    s->nest = (struct wpk_nest){.program = &s->program, .tile.place.entry = -1};
+}
+
+/* Add the stage that writes the tensor, computed inside a loop of entry `at`. */
+static struct wpk_nest_entry *add(struct subject *s, const char *tensor, struct wpk_nest_place at)
+{
+    int stage = wpk_program_writer(&s->program, wpk_program_find_tensor(&s->program, tensor));
+    struct wpk_nest_entry *entry = wpk_nest_add(&s->nest, WPK_NEST_STAGE, stage);
+    entry->place = at;
+    wpk_nest_find_region(&s->nest);
+    return entry;
+}
+
+static const struct wpk_nest_place at_root = {.entry = -1};
+
+static void loop(struct subject *s, struct wpk_nest_loops *loops, int axis, int64_t step,
+                 enum wpk_tail tail)
+{
+    const struct wpk_nest_loop made = {.axis = axis, .step = step, .tail = tail};
+    wpk_nest_add_loop(&s->nest, loops, &made);
+}
+
+/* ---- a window: three rows more than the tile, but none beyond the ends of A */
+
+#define WINDOW                                                                                     \
+    "input X f32[64,8]\nintermediate A f32[64,8]\noutput Y f32[61,8]\n"                            \
+    "A[i,j] = exp(X[i,j])\nY[i,j] = A[i,j] + A[i+3,j]\n"
+
+static void test_a_window(void **state)
+{
+    (void)state;
+    struct subject *s = calloc(1, sizeof(*s));
+    set_up(s, WINDOW);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    loop(s, &y->pure, 0, 20, WPK_TAIL_SHIFT); /* blocks of 5 tiles */
+    loop(s, &y->pure, 0, 4, WPK_TAIL_SHIFT);
+    loop(s, &y->pure, 1, 1, WPK_TAIL_EXACT);
+    assert_int_equal(wpk_nest_iterations(&s->nest, y, &y->pure, 0), 4);
+    assert_int_equal(wpk_nest_iterations(&s->nest, y, &y->pure, 1), 5);
+    const struct wpk_nest_entry *in_block = add(s, "A", (struct wpk_nest_place){0, false, 0});
+    assert_int_equal(in_block->extent[0], 20 + 3);
+    assert_int_equal(in_block->extent[1], 8);
+    /* the last block ends with a tile that overlaps the one before it by 3 */
+    assert_int_equal(in_block->least[0], 20 - 3 + 3);
+    s->nest.entry_count = 1;
+    const struct wpk_nest_entry *in_tile = add(s, "A", (struct wpk_nest_place){0, false, 2});
+    assert_int_equal(in_tile->extent[0], 4 + 3);
+    assert_int_equal(in_tile->least[0], 4 + 3);
+    assert_int_equal(in_tile->extent[1], 1);
+    wpk_program_fini(&s->program);
+    free(s);
+}
+
+/* ---- a reduction's loop: an operand's panel for each part of the sum */
+
+#define PRODUCT                                                                                    \
+    "input A f32[96,64]\ninput B f32[64,48]\nintermediate P f32[96,64]\n"                          \
+    "intermediate C f32[96,48]\noutput Y f32[96,48]\n"                                             \
+    "P[i,k] = exp(A[i,k])\nC[i,j] = sum.f32(k:64) P[i,k] * B[k,j]\nY[i,j] = C[i,j] + 1\n"
+
+static void test_inside_a_reduction(void **state)
+{
+    (void)state;
+    struct subject *s = calloc(1, sizeof(*s));
+    set_up(s, PRODUCT);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    loop(s, &y->pure, 0, 24, WPK_TAIL_EXACT);
+    struct wpk_nest_entry *c = add(s, "C", (struct wpk_nest_place){0, false, 0});
+    assert_int_equal(c->extent[0], 24);
+    assert_int_equal(c->extent[1], 48);
+    assert_int_equal(c->extent[2], 64);
+    loop(s, &c->update, 2, 16, WPK_TAIL_EXACT);
+    loop(s, &c->update, 0, 6, WPK_TAIL_EXACT);
+    loop(s, &c->update, 2, 1, WPK_TAIL_EXACT);
+    for (int at = 0; at < 3; at++) {
+        static const int64_t rows[] = {24, 6, 6}, terms[] = {16, 16, 1};
+        const struct wpk_nest_entry *p = add(s, "P", (struct wpk_nest_place){1, true, at});
+        assert_int_equal(p->extent[0], rows[at]);
+        assert_int_equal(p->extent[1], terms[at]);
+        s->nest.entry_count = 2;
+    }
+    /* one place further out it is needed for the whole sum */
+    const struct wpk_nest_entry *p = add(s, "P", (struct wpk_nest_place){0, false, 0});
+    assert_int_equal(p->extent[0], 24);
+    assert_int_equal(p->extent[1], 64);
+    wpk_program_fini(&s->program);
+    free(s);
+}
+
+/* ---- readers that read elsewhere: what both need together, wherever each of them lies */
+
+#define SHIFTED                                                                                    \
+    "input X f32[64]\nintermediate S f32[64]\nintermediate A f32[60]\nintermediate B f32[60]\n"    \
+    "output Y f32[50]\n"                                                                           \
+    "S[i] = exp(X[i])\nA[i] = S[i] * 2\nB[i] = S[i] + 1\nY[i] = A[i] + B[i+5]\n"
+
+static void test_readers_that_read_elsewhere(void **state)
+{
+    (void)state;
+    struct subject *s = calloc(1, sizeof(*s));
+    set_up(s, SHIFTED);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    const struct wpk_nest_place inside = {0, false, 0};
+    loop(s, &y->pure, 0, 10, WPK_TAIL_EXACT);
+    assert_int_equal(add(s, "B", inside)->extent[0], 10);
+    assert_int_equal(add(s, "A", inside)->extent[0], 10);
+    assert_int_equal(add(s, "S", inside)->extent[0], 15);
+    wpk_program_fini(&s->program);
+    free(s);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    struct subject *s = calloc(1, sizeof(*s));
+    set_up(s, WINDOW);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    for (int i = 0; i <= WPK_NEST_LOOPS_MAX; i++) {
+        assert_false(s->nest.full);
+        loop(s, &y->pure, 0, 1, WPK_TAIL_EXACT);
+    }
+    assert_true(s->nest.full);
+    assert_int_equal(s->nest.loop_count, WPK_NEST_LOOPS_MAX);
+    s->nest.full = false;
+    while (s->nest.entry_count < WPK_NEST_ENTRIES_MAX) {
+        (void)wpk_nest_add(&s->nest, WPK_NEST_STAGE, 0);
+    }
+    assert_false(s->nest.full);
+    assert_non_null(wpk_nest_add(&s->nest, WPK_NEST_STAGE, 0));
+    assert_true(s->nest.full);
+    wpk_program_fini(&s->program);
+    free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_window),
+        cmocka_unit_test(test_inside_a_reduction),
+        cmocka_unit_test(test_readers_that_read_elsewhere),
+        cmocka_unit_test(test_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/candidate_nest.h"
+
+#include <string.h>
+
+struct draft {
+    const struct wpk_variant *variant;
+    const struct wpk_structure *structure;
+    const struct wpk_space_options *options;
+    const struct wpk_decisions *d; /* [group_count] */
+    struct wpk_nest *nest;
+    int root[WPK_GROUPS_MAX]; /* entry of each group's root that was added */
+};
+
+/* Loops, innermost first: the order in which they are decided. */
+struct list {
+    struct wpk_nest_loop loop[2 * WPK_AXES_MAX];
+    int count;
+};
+
+static void put(struct list *list, int axis, enum wpk_loop_binding binding, int64_t step)
+{
+    WPK_ASSERT(list->count < 2 * WPK_AXES_MAX);
+    list->loop[list->count++] =
+        (struct wpk_nest_loop){.axis = axis, .binding = binding, .step = step};
+}
+
+static void add_loops(struct wpk_nest *nest, struct wpk_nest_loops *loops, const struct list *list)
+{
+    for (int i = list->count - 1; i >= 0; i--) {
+        wpk_nest_add_loop(nest, loops, &list->loop[i]);
+    }
+}
+
+/* ---- the root of a group */
+
+static void place_root(const struct draft *draft, int g, struct wpk_nest_entry *entry)
+{
+    const struct wpk_decisions *d = &draft->d[g];
+    if (d->level == WPK_LEVEL_ROOT) {
+        return;
+    }
+    const struct wpk_stage *root =
+        &draft->variant->program.stages[draft->structure->plan.group[d->at_group].root];
+    const struct wpk_decisions *at = &draft->d[d->at_group];
+    int blocks = 0, tiles = 0, ones = 0;
+    for (int a = 0; a < root->rank; a++) {
+        ones += root->axes[a].extent == 1 && !draft->structure->plan.group[d->at_group].whole[a];
+    }
+    for (int i = 0; i < at->order_count; i++) {
+        blocks += wpk_has_block_loop(root, at, at->outer[i]);
+        tiles++;
+    }
+    entry->place = (struct wpk_nest_place){
+        .entry = draft->root[d->at_group],
+        .loop = ones + blocks + (d->level == WPK_LEVEL_TILE ? tiles : 0) - 1,
+    };
+}
+
+/* `least` is what is left of the extent where an outer loop ends: what is exact elsewhere computes
+ * past the end there. */
+static enum wpk_tail tail_for(int64_t extent, int64_t least, int64_t factor, bool shift_allowed)
+{
+    if (extent % factor == 0 && least == extent) {
+        return WPK_TAIL_EXACT;
+    }
+    return shift_allowed && factor <= least ? WPK_TAIL_SHIFT : WPK_TAIL_GUARD;
+}
+
+/* A tile that moves inwards costs a minimum, a block's guard is seldom checked: neither is worth a
+ * copy of the loop's whole body. That of a tile's guard is. */
+static bool stays_whole(enum wpk_tail tail, bool blocks)
+{
+    return tail == WPK_TAIL_SHIFT || (tail == WPK_TAIL_GUARD && blocks);
+}
+
+static void put_tiles(const struct draft *draft, int g, const struct wpk_nest_entry *entry, int a,
+                      struct list *list)
+{
+    const struct wpk_decisions *d = &draft->d[g];
+    bool plain = draft->structure->plan.group[g].align[a] == 1;
+    put(list, a, WPK_BIND_SERIAL, d->tile[a]);
+    if (d->tile[a] > 1) {
+        struct wpk_nest_loop *loop = &list->loop[list->count - 1];
+        loop->tail = tail_for(entry->extent[a], entry->least[a], d->tile[a], plain);
+        loop->whole = stays_whole(loop->tail, false);
+    }
+}
+
+static void put_blocks(const struct draft *draft, int g, const struct wpk_nest_entry *entry, int a,
+                       struct list *list)
+{
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_stage *root = &draft->variant->program.stages[group->root];
+    const struct wpk_decisions *d = &draft->d[g];
+    int64_t tile = d->tile[a], block = wpk_block_tiles(root, d, a);
+    if (!wpk_has_block_loop(root, d, a)) {
+        return;
+    }
+    put(list, a, WPK_BIND_SERIAL, tile * block);
+    struct wpk_nest_loop *loop = &list->loop[list->count - 1];
+    loop->tail = tail_for((entry->extent[a] + tile - 1) / tile, (entry->least[a] + tile - 1) / tile,
+                          block, group->align[a] == 1);
+    loop->whole = stays_whole(loop->tail, true);
+}
+
+/* The register tile: the lanes, then the vectors of their axis and the other axes. */
+static void put_tile(const struct draft *draft, int g, struct list *list)
+{
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_stage *root = &draft->variant->program.stages[group->root];
+    const struct wpk_decisions *d = &draft->d[g];
+    bool lanes = d->vec >= 0 && d->tile[d->vec] > 1 && wpk_has_loop(group, root, d->vec);
+    if (lanes) {
+        put(list, d->vec, WPK_BIND_LANES, 1);
+    }
+    for (int a = root->rank - 1; a >= 0; a--) {
+        if (group->whole[a] && !d->roll) {
+            put(list, a, root->axes[a].extent > 1 ? WPK_BIND_UNROLL : WPK_BIND_SERIAL, 1);
+        } else if (lanes && a == d->vec && d->tile[a] > d->lanes) {
+            put(list, a, WPK_BIND_UNROLL, d->lanes);
+        } else if (wpk_has_loop(group, root, a) && d->tile[a] > 1 && a != d->vec) {
+            put(list, a, WPK_BIND_UNROLL, 1);
+        }
+    }
+    for (int a = root->rank - 1; a >= 0; a--) {
+        if (group->whole[a] && d->roll) {
+            put(list, a, WPK_BIND_SERIAL, 1);
+        }
+    }
+}
+
+/* Is some group computed inside the block loops of this one? */
+static bool is_block_level(const struct draft *draft, int g)
+{
+    for (int h = 0; h < g; h++) {
+        if (draft->d[h].level == WPK_LEVEL_BLOCK && draft->d[h].at_group == g) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The outermost loops with more than one iteration run in parallel.
+ *   shape   list: of the root, innermost first, with `tiles` loops over tiles from `first` on */
+static void parallelize(const struct draft *draft, int g, struct list *list, int first, int tiles)
+{
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_stage *root = &draft->variant->program.stages[group->root];
+    const struct wpk_decisions *d = &draft->d[g];
+    int count = 0, wanted = d->level == WPK_LEVEL_ROOT ? d->par : 0, end = first + tiles;
+    for (int i = 0; i < d->order_count; i++) {
+        end += wpk_has_block_loop(root, d, d->outer[i]);
+    }
+    for (int i = end - 1; i >= first + tiles && count < wanted; i--, count++) {
+        list->loop[i].binding = WPK_BIND_PARALLEL;
+    }
+    /* what is computed inside the block loops is computed there for all of their tiles */
+    wanted = count > 0 && is_block_level(draft, g) ? count : wanted;
+    for (int i = first + tiles - 1; i >= first && count < wanted; i--) {
+        if (wpk_block_tiles(root, d, list->loop[i].axis) > 1) {
+            list->loop[i].binding = WPK_BIND_PARALLEL;
+            count++;
+        }
+    }
+}
+
+static void add_root(struct draft *draft, int g)
+{
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_stage *root = &draft->variant->program.stages[group->root];
+    const struct wpk_decisions *d = &draft->d[g];
+    struct list list = {.count = 0};
+    struct wpk_nest_entry *entry = wpk_nest_add(draft->nest, WPK_NEST_STAGE, group->root);
+    draft->root[g] = draft->nest->entry_count - 1;
+    place_root(draft, g, entry);
+    wpk_nest_find_region(draft->nest);
+    put_tile(draft, g, &list);
+    int first = list.count;
+    for (int i = d->order_count - 1; i >= 0; i--) {
+        put_tiles(draft, g, entry, d->inner[i], &list);
+    }
+    for (int i = d->order_count - 1; i >= 0; i--) {
+        put_blocks(draft, g, entry, d->outer[i], &list);
+    }
+    parallelize(draft, g, &list, first, d->order_count);
+    for (int a = root->rank - 1; a >= 0; a--) {
+        if (root->axes[a].extent == 1 && !group->whole[a]) {
+            put(&list, a, WPK_BIND_SERIAL, 1);
+        }
+    }
+    add_loops(draft->nest, &entry->pure, &list);
+}
+
+/* ---- members */
+
+int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                      const struct wpk_decisions *d, const struct wpk_member *member,
+                      const int64_t *region, int *lanes)
+{
+    const struct wpk_stage *stage = &variant->program.stages[member->stage];
+    for (int a = 0; a < stage->rank; a++) {
+        if (d->vec >= 0 && member->root_axis[a] == d->vec && region[a] % d->lanes == 0) {
+            *lanes = d->lanes;
+            return a;
+        }
+    }
+    int last = stage->rank - 1;
+    for (int widest = options->device.vector_bytes / 4; last >= 0 && widest >= 4; widest /= 2) {
+        if (region[last] % widest == 0) {
+            *lanes = widest;
+            return last;
+        }
+    }
+    *lanes = 1;
+    return -1;
+}
+
+/* An axis of the member that is covered whole because another member transforms along it. */
+static bool is_transformed(const struct wpk_group *group, const struct wpk_member *member, int a)
+{
+    int root_axis = member->root_axis[a];
+    return root_axis < 0 || group->whole[root_axis];
+}
+
+/* The innermost loops of a definition, all but those that stay loops, which are in `rolled`. */
+static void put_member_pure(const struct draft *draft, int g, int m,
+                            const struct wpk_nest_entry *entry, struct list *list,
+                            struct list *rolled)
+{
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_member *member = &group->member[m];
+    const struct wpk_stage *stage = wpk_nest_stage(draft->nest, entry);
+    int lanes = 1;
+    int vector = wpk_member_vector(draft->variant, draft->options, &draft->d[g], member,
+                                   entry->extent, &lanes);
+    if (vector >= 0) {
+        put(list, vector, WPK_BIND_LANES, 1);
+    }
+    for (int a = stage->rank - 1; a >= 0; a--) {
+        bool rolls = draft->d[g].roll && !member->literal[a] && is_transformed(group, member, a);
+        if (a == vector && entry->extent[a] > lanes) {
+            put(list, a, WPK_BIND_UNROLL, lanes);
+        } else if (a != vector && entry->extent[a] > 1 && rolls) {
+            put(rolled, a, WPK_BIND_SERIAL, 1);
+        } else if (a != vector && entry->extent[a] > 1) {
+            put(list, a, WPK_BIND_UNROLL, 1);
+        }
+    }
+}
+
+/* The contraction's reduction loops: `serial` innermost first. */
+static void put_reductions(const struct draft *draft, int g, struct list *list, struct list *serial)
+{
+    const struct wpk_decisions *d = &draft->d[g];
+    bool split = d->split > 0 && !d->blocked;
+    for (int i = d->red_count - 1; i >= 0; i--) {
+        int64_t step = i == d->red_count - 1 ? d->unroll : 1;
+        if (step > 1) {
+            put(list, d->red[i], WPK_BIND_UNROLL, 1);
+        }
+        put(serial, d->red[i], WPK_BIND_SERIAL, step);
+    }
+    if (split && d->red_count > 0) {
+        put(serial, d->split_axis, WPK_BIND_SERIAL, d->split);
+    }
+}
+
+static void append(struct list *list, const struct list *rest)
+{
+    for (int i = 0; i < rest->count; i++) {
+        put(list, rest->loop[i].axis, rest->loop[i].binding, rest->loop[i].step);
+    }
+}
+
+/* A scalar result of a short contiguous reduction: the reduction itself goes into lanes. */
+static bool reduces_in_lanes(const struct wpk_stage *stage)
+{
+    int64_t extent = stage->axis_count == stage->rank + 1 ? stage->axes[stage->rank].extent : 0;
+    return extent >= 4 && extent <= 64 && (extent & (extent - 1)) == 0;
+}
+
+static void add_update(struct draft *draft, int g, int m, struct wpk_nest_entry *entry)
+{
+    const struct wpk_member *member = &draft->structure->plan.group[g].member[m];
+    const struct wpk_stage *stage = wpk_nest_stage(draft->nest, entry);
+    bool contraction = m == draft->structure->plan.group[g].contraction;
+    struct list list = {.count = 0}, serial = {.count = 0}, rolled = {.count = 0};
+    put_member_pure(draft, g, m, entry, &list, &rolled);
+    bool scalar = list.count == 0 || list.loop[0].binding != WPK_BIND_LANES;
+    if (scalar && !contraction && reduces_in_lanes(stage)) {
+        list.count = 0;
+        put(&list, stage->rank, WPK_BIND_LANES, 1);
+        entry->update.atomic = true;
+        add_loops(draft->nest, &entry->update, &list);
+        return;
+    }
+    if (contraction) {
+        put_reductions(draft, g, &list, &serial);
+    }
+    for (int a = stage->axis_count - 1; a >= stage->rank; a--) {
+        if (member->literal[a]) {
+            put(&list, a, WPK_BIND_UNROLL, 1);
+        } else if (!contraction) {
+            put(&serial, a, WPK_BIND_SERIAL, 1);
+        }
+    }
+    append(&list, &serial);
+    append(&list, &rolled);
+    add_loops(draft->nest, &entry->update, &list);
+}
+
+static void add_pure(struct draft *draft, int g, int m, struct wpk_nest_entry *entry)
+{
+    struct list list = {.count = 0}, rolled = {.count = 0};
+    put_member_pure(draft, g, m, entry, &list, &rolled);
+    append(&list, &rolled);
+    add_loops(draft->nest, &entry->pure, &list);
+}
+
+/* The total, and inside its loop over the blocks the sum of one. */
+static void add_blocks(struct draft *draft, int g, int m, struct wpk_nest_entry *total)
+{
+    const struct wpk_decisions *d = &draft->d[g];
+    struct list list = {.count = 0}, rolled = {.count = 0};
+    total->block = d->split;
+    total->blocked = d->split_axis;
+    put_member_pure(draft, g, m, total, &list, &rolled);
+    WPK_ASSERT(rolled.count == 0);
+    put(&list, d->split_axis, WPK_BIND_SERIAL, d->split);
+    add_loops(draft->nest, &total->update, &list);
+    struct wpk_nest_entry *part = wpk_nest_add(draft->nest, WPK_NEST_PART, total->stage);
+    part->bounded = true;
+    part->place =
+        (struct wpk_nest_place){.entry = draft->nest->entry_count - 2, .update = true, .loop = 0};
+    wpk_nest_find_region(draft->nest);
+    add_pure(draft, g, m, part);
+    add_update(draft, g, m, part);
+}
+
+/* A transform: a short sum over the axis of a literal. As one expression it is a fraction of the
+ * code that an update is, which loads and stores what it sums for each term. */
+static bool is_transform(const struct wpk_stage *stage, const struct wpk_member *member)
+{
+    bool all = stage->reduction == WPK_REDUCE_SUM;
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        all = all && member->literal[a];
+    }
+    return all;
+}
+
+static void add_member(struct draft *draft, int g, int m)
+{
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_member *member = &group->member[m];
+    const struct wpk_stage *stage = &draft->variant->program.stages[member->stage];
+    struct wpk_nest_entry *root = &draft->nest->entry[draft->root[g]];
+    struct wpk_nest_entry *entry = wpk_nest_add(draft->nest, WPK_NEST_STAGE, member->stage);
+    int innermost = -1;
+    for (int i = 0; i < root->pure.count; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(draft->nest, &root->pure, i);
+        bool rolled = loop->binding == WPK_BIND_SERIAL || loop->binding == WPK_BIND_PARALLEL;
+        innermost =
+            rolled && wpk_has_loop(group, &draft->variant->program.stages[group->root], loop->axis)
+                ? i
+                : innermost;
+    }
+    entry->place = (struct wpk_nest_place){.entry = draft->root[g], .loop = innermost};
+    entry->bounded = true;
+    entry->inlined = member->inlined;
+    wpk_nest_find_region(draft->nest);
+    if (member->inlined) {
+        return;
+    }
+    add_pure(draft, g, m, entry);
+    if (m == group->contraction && draft->d[g].blocked) {
+        add_blocks(draft, g, m, entry);
+    } else if (m != group->contraction && is_transform(stage, member) &&
+               wpk_nest_may_expand(stage)) {
+        entry->expanded = true;
+    } else if (stage->reduction != WPK_REDUCE_NONE) {
+        add_update(draft, g, m, entry);
+    }
+}
+
+/* ---- operands copied into the order in which the loops read them */
+
+/* Position of a root axis in the order of the tile loops, outermost 0; -1: it has no loop. */
+static int loop_position(const struct wpk_decisions *d, int root_axis)
+{
+    for (int i = 0; i < d->order_count; i++) {
+        if (d->inner[i] == root_axis) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int reduction_position(const struct wpk_decisions *d, int axis)
+{
+    for (int i = 0; i < d->red_count; i++) {
+        if (d->red[i] == axis) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* One dimension of a copy with the key it is sorted by: quotients by the position of their loop,
+ * then reductions by theirs, then what lies within a tile, the lanes last. */
+struct copy_dim {
+    int dim;
+    int64_t block;
+    int key;
+};
+
+struct copy_dims {
+    struct copy_dim dim[2 * WPK_RANK_MAX];
+    int count;
+};
+
+enum { KEY_UNROLLED = 50, KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299 };
+
+/* Dimensions stay sorted; of equal keys the one that was put first comes first. */
+static void put_dim(struct copy_dims *dims, int dim, int64_t block, int key)
+{
+    int at = dims->count++;
+    while (at > 0 && dims->dim[at - 1].key > key) {
+        dims->dim[at] = dims->dim[at - 1];
+        at--;
+    }
+    dims->dim[at] = (struct copy_dim){dim, block, key};
+}
+
+static void put_reduction(const struct wpk_decisions *d, int dim, int axis, struct copy_dims *dims)
+{
+    int position = reduction_position(d, axis);
+    position = position < 0 ? KEY_UNROLLED : position; /* unrolled: inside all others */
+    if (axis == d->split_axis && d->split > 0 && d->red_count > 1) {
+        put_dim(dims, dim, -d->split, KEY_REDUCTION);
+        put_dim(dims, dim, d->split, KEY_REDUCTION + 1 + position);
+    } else {
+        put_dim(dims, dim, 0, KEY_REDUCTION + 1 + position);
+    }
+}
+
+static void put_output(const struct draft *draft, int g, int dim, int root_axis,
+                       struct copy_dims *dims)
+{
+    const struct wpk_stage *root =
+        &draft->variant->program.stages[draft->structure->plan.group[g].root];
+    const struct wpk_decisions *d = &draft->d[g];
+    int64_t tile = root_axis < 0 ? 1 : d->tile[root_axis];
+    int position = root_axis < 0 ? -1 : loop_position(d, root_axis);
+    if (tile == 1 || position < 0) {
+        put_dim(dims, dim, 0, 1 + position);
+        return;
+    }
+    int inner = root_axis == d->vec ? KEY_LANES : KEY_TILE + position;
+    if (tile < root->axes[root_axis].extent) {
+        put_dim(dims, dim, -tile, 1 + position);
+        put_dim(dims, dim, tile, inner);
+    } else {
+        put_dim(dims, dim, 0, inner);
+    }
+}
+
+static void collect_dims(const struct draft *draft, int g, const struct wpk_node *load,
+                         struct copy_dims *dims)
+{
+    const struct wpk_program *program = &draft->variant->program;
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    int rank = program->stages[member->stage].rank;
+    for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
+        int axis = wpk_index_axis(program, load->index[dim]);
+        if (axis >= rank) {
+            put_reduction(&draft->d[g], dim, axis, dims);
+        } else if (axis >= 0) {
+            put_output(draft, g, dim, member->root_axis[axis], dims);
+        } else { /* always index 0: the copy does without */
+            WPK_ASSERT(program->tensors[load->tensor].extent[dim] == 1);
+        }
+    }
+}
+
+/* True if the copy differs from the tensor and can be made.
+ *   shape   out: its tensor is set */
+static bool describe_copy(const struct draft *draft, int g, int slot, struct wpk_packing *out)
+{
+    const struct wpk_slots *slots = &draft->structure->slots[g];
+    const struct wpk_program *program = &draft->variant->program;
+    const struct wpk_node *load = &program->nodes[slots->pack_load[slot]];
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    struct copy_dims dims = {.count = 0};
+    bool moved = false, fills = false;
+    collect_dims(draft, g, load, &dims);
+    *out = (struct wpk_packing){.tensor = load->tensor, .dim_count = dims.count};
+    for (int i = 0; i < dims.count && dims.count <= WPK_RANK_MAX; i++) {
+        const struct copy_dim *dim = &dims.dim[i];
+        out->dim[i] = dim->dim;
+        out->block[i] = dim->block;
+        moved = moved || dim->dim != i || dim->block != 0;
+        fills = fills || (dim->block < 0 && tensor->extent[dim->dim] % -dim->block != 0);
+    }
+    return dims.count <= WPK_RANK_MAX && moved && slots->pack_may[slot] != WPK_PACK_NEVER &&
+           (!fills || slots->pack_may[slot] == WPK_PACK_ANY);
+}
+
+/* An operand of the main program is copied whole beforehand, its last dimension in lanes. A
+ * constant is copied by the prepare program, which schedules itself. */
+static void add_copy(struct draft *draft, const struct wpk_packing *packing)
+{
+    const struct wpk_program *program = &draft->variant->program;
+    const struct wpk_tensor *tensor = &program->tensors[packing->tensor];
+    int writer = wpk_program_writer(program, packing->tensor), last = packing->dim_count - 1;
+    struct wpk_nest_entry *entry = wpk_nest_add(draft->nest, WPK_NEST_COPY, -1);
+    struct list list = {.count = 0};
+    entry->packing = *packing;
+    for (int d = 0; d < packing->dim_count; d++) {
+        int64_t size = tensor->extent[packing->dim[d]], block = packing->block[d];
+        entry->extent[d] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
+    }
+    if (tensor->role == WPK_ROLE_CONSTANT ||
+        (writer >= 0 && draft->structure->plan.prepare[writer])) {
+        return;
+    }
+    int lanes = draft->options->device.vector_bytes / 4;
+    while (lanes > 1 && entry->extent[last] % lanes != 0) {
+        lanes /= 2;
+    }
+    if (lanes > 1) {
+        put(&list, last, WPK_BIND_LANES, 1);
+    }
+    put(&list, last, WPK_BIND_SERIAL, lanes);
+    for (int d = last - 1; d >= 0; d--) {
+        bool parallel = d == 0 && lanes > 1 && draft->options->threads > 1;
+        put(&list, d, parallel ? WPK_BIND_PARALLEL : WPK_BIND_SERIAL, 1);
+    }
+    add_loops(draft->nest, &entry->pure, &list);
+}
+
+wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
+                           const struct wpk_space_options *options, const struct wpk_decisions *d,
+                           struct wpk_nest *out)
+{
+    const struct wpk_structure *structure = variant->plan;
+    struct draft draft = {.variant = variant, .structure = structure, .options = options, .d = d};
+    draft.nest = out;
+    out->program = &variant->program;
+    out->entry_count = 0;
+    out->loop_count = 0;
+    out->full = false;
+    out->tile.place.entry = -1;
+    /* consumers first: where the others are computed are loops that must exist */
+    for (int g = structure->plan.group_count - 1; g >= 0; g--) {
+        add_root(&draft, g);
+        for (int m = 0; m < structure->plan.group[g].member_count; m++) {
+            add_member(&draft, g, m);
+        }
+    }
+    for (int g = 0; g < structure->plan.group_count; g++) {
+        for (int i = 0; i < structure->slots[g].pack_count; i++) {
+            struct wpk_packing packing;
+            if (d[g].pack[i] && describe_copy(&draft, g, i, &packing)) {
+                add_copy(&draft, &packing);
+            }
+        }
+    }
+    return out->full ? WPK_ENOSPC : WPK_OK;
+}
+
+wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           struct wpk_nest *out)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *structure = variant->plan;
+    struct wpk_decisions d[WPK_GROUPS_MAX];
+    for (int g = 0; g < structure->plan.group_count; g++) {
+        wpk_genes_read(variant, candidate, g, &d[g]);
+    }
+    return wpk_decisions_nest(variant, &space->options, d, out);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a candidate's decisions to its nest. Everything is decided here: codegen/ prints the nest.
+ *
+ * Every group's root gets the same kind of nest:
+ *
+ *     block loops        one for each axis that is cut into blocks, in the order `outer`
+ *       tile loops       one for each axis, in the order `inner`
+ *         the tile       unrolled, its vector axis in lanes
+ *
+ * Members are computed inside the innermost tile loop, over just what the tile needs, all of it
+ * unrolled but the reductions. */
+#ifndef WPK_SEARCH_CANDIDATE_NEST_H
+#define WPK_SEARCH_CANDIDATE_NEST_H
+
+#include "op/nest.h"
+#include "search/genes.h"
+
+/* The member's output axis that becomes lanes, with their number in *lanes; -1: it stays scalar.
+ * It is the root's vector axis where the tile needs whole vectors of it, else the last axis.
+ *   shape   region [member's axis_count] */
+int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                      const struct wpk_decisions *d, const struct wpk_member *member,
+                      const int64_t *region, int *lanes);
+
+/* Fill `out` with the nest of decisions that are legal for each group by itself.
+ *   shape   d [group_count]
+ *   owns    out->program is the variant's
+ *   errors  WPK_ENOSPC a limit of op/nest.h */
+wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
+                           const struct wpk_space_options *options, const struct wpk_decisions *d,
+                           struct wpk_nest *out);
+/* The same of a legal candidate. */
+wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           struct wpk_nest *out);
+
+#endif
