@@ -274,6 +274,74 @@ static void test_random_programs(void **state)
     assert_true(too_large < RANDOM_PROGRAMS / 8);
 }
 
+/* ---- keys */
+
+static void print_schedule(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           struct wpk_buf *text)
+{
+    struct wpk_schedule schedule;
+    wpk_buf_reset(text);
+    assert_int_equal(wpk_lower(space, candidate, &schedule, NULL), WPK_OK);
+    assert_int_equal(wpk_schedule_print(&schedule, text), WPK_OK);
+    wpk_schedule_fini(&schedule);
+}
+
+/* Steps one gene after the other, and counts the neighbours that have the same schedule. */
+static void compare_neighbours(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                               int *same, int *other)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    struct wpk_buf here = {0}, there = {0};
+    uint64_t key = wpk_space_key(space, candidate);
+    print_schedule(space, candidate, &here);
+    for (int g = 0; g < variant->gene_count; g++) {
+        struct wpk_candidate neighbour = *candidate;
+        neighbour.gene[g] =
+            (uint8_t)((candidate->gene[g] + 1) %
+                      (variant->genes[g].choice_count + (variant->genes[g].choice_count == 0)));
+        if (!wpk_space_is_legal(space, &neighbour)) {
+            continue;
+        }
+        print_schedule(space, &neighbour, &there);
+        bool equal = strcmp(wpk_buf_text(&here), wpk_buf_text(&there)) == 0;
+        if (equal != (key == wpk_space_key(space, &neighbour))) {
+            fail_msg("%s: %s schedules\n%s\n%s", variant->genes[g].name,
+                     equal ? "equal" : "different", wpk_buf_text(&here), wpk_buf_text(&there));
+        }
+        *same += equal;
+        *other += !equal;
+    }
+    wpk_buf_fini(&here);
+    wpk_buf_fini(&there);
+}
+
+/* Two candidates have the same key exactly when they have the same schedule. */
+static void test_keys(void **state)
+{
+    (void)state;
+    struct wpk_rng rng;
+    int same = 0, other = 0;
+    wpk_rng_seed(&rng, SEED);
+    for (int i = 0; i < RANDOM_PROGRAMS / 4; i++) {
+        struct draft draft;
+        const struct wpk_random_options kind = {.products = i % 2 == 0};
+        const struct wpk_space_options options = draw_options(&rng);
+        wpk_random_program(&rng, &kind, &draft.program);
+        if (wpk_space_derive(&draft.program, &options, &draft.space, NULL) == WPK_OK) {
+            struct wpk_candidate candidate[4];
+            int count = wpk_space_construct(&draft.space, candidate, 3);
+            count += wpk_space_draw(&draft.space, &rng, &candidate[count]) == WPK_OK;
+            for (int k = 0; k < count; k++) {
+                compare_neighbours(&draft.space, &candidate[k], &same, &other);
+            }
+            wpk_space_fini(&draft.space);
+        }
+        wpk_program_fini(&draft.program);
+    }
+    print_message("%d neighbours with the same schedule, %d with another\n", same, other);
+    assert_true(same > 100 && other > 100);
+}
+
 /* ---- names */
 
 #define NAME40 "abcdefghijklmnopqrstuvwxyzabcdefghijklmno"
@@ -337,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_blocks_with_producers_are_not_fused_with_tiles),
         cmocka_unit_test(test_blocks_are_summed_by_themselves),
         cmocka_unit_test(test_random_programs),
+        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_names_of_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

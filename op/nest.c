@@ -74,3 +74,64 @@ bool wpk_nest_may_expand(const struct wpk_stage *stage)
     }
     return terms <= EXPANDED_TERMS_MAX;
 }
+
+/* ---- identity */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    uint64_t x = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return x ^ x >> 29;
+}
+
+static uint64_t mix_loops(uint64_t hash, const struct wpk_nest *nest,
+                          const struct wpk_nest_loops *loops)
+{
+    hash = mix(hash, (uint64_t)loops->count << 1 | loops->atomic);
+    for (int i = 0; i < loops->count; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
+        uint64_t word = (uint64_t)loop->axis << 16 | (uint64_t)loop->binding << 8 |
+                        (uint64_t)loop->tail << 1 | loop->whole;
+        hash = mix(mix(hash, word), (uint64_t)loop->step);
+    }
+    return hash;
+}
+
+static uint64_t mix_copy(uint64_t hash, const struct wpk_packing *packing)
+{
+    hash = mix(hash, (uint64_t)packing->tensor << 8 | (uint64_t)packing->dim_count);
+    for (int d = 0; d < packing->dim_count; d++) {
+        hash = mix(mix(hash, (uint64_t)packing->dim[d]), (uint64_t)packing->block[d]);
+    }
+    return hash;
+}
+
+/* An inlined entry says nothing, and what is needed of an entry is said where it is exact. */
+static uint64_t mix_entry(uint64_t hash, const struct wpk_nest *nest,
+                          const struct wpk_nest_entry *entry)
+{
+    const struct wpk_nest_place *place = &entry->place;
+    bool root = place->entry < 0 || place->loop < 0;
+    hash = mix(hash, (uint64_t)entry->kind << 32 | (uint32_t)entry->stage);
+    hash = mix(hash, root ? 0
+                          : (uint64_t)(place->entry + 1) << 16 | (uint64_t)place->loop << 1 |
+                                place->update);
+    if (entry->kind == WPK_NEST_COPY) {
+        hash = mix_copy(hash, &entry->packing);
+    } else if (entry->bounded) {
+        int rank = wpk_nest_stage(nest, entry)->rank;
+        for (int a = 0; a < rank; a++) {
+            hash = mix(hash, (uint64_t)entry->extent[a]);
+        }
+        hash = mix(mix(hash, entry->expanded), (uint64_t)entry->block);
+    }
+    return mix_loops(mix_loops(hash, nest, &entry->pure), nest, &entry->update);
+}
+
+uint64_t wpk_nest_hash(const struct wpk_nest *nest)
+{
+    uint64_t hash = 0;
+    for (int e = 0; e < nest->entry_count; e++) {
+        hash = nest->entry[e].inlined ? hash : mix_entry(hash, nest, &nest->entry[e]);
+    }
+    return hash;
+}

@@ -141,6 +141,9 @@ int64_t wpk_nest_covered(const struct wpk_nest *nest, const struct wpk_nest_entr
 /* The most iterations that a loop has. */
 int64_t wpk_nest_iterations(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
                             const struct wpk_nest_loops *loops, int loop);
+/* A hash of all that a schedule of the nest says: nests of one program have the same hash if they
+ * are printed alike, and else another one but for chance. */
+uint64_t wpk_nest_hash(const struct wpk_nest *nest);
 /* True if the stage's reduction has few enough terms to be expanded. */
 bool wpk_nest_may_expand(const struct wpk_stage *stage);
 

@@ -193,6 +193,12 @@ bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candida
            memcmp(a->gene, b->gene, (size_t)a->gene_count) == 0;
 }
 
+uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    (void)space;
+    return wpk_candidate_hash(candidate);
+}
+
 uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate)
 {
     uint64_t hash = (uint64_t)candidate->variant;

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION "ga-1"
+#define VERSION "ga-2"
 #define POPULATION_MIN 8
 #define POPULATION_MAX 64
 #define AHEAD 16 /* asks under way: keeps two builders busy past a build of two seconds */
@@ -237,7 +237,7 @@ static wpk_err breed(struct wpk_strategy *ga, struct wpk_candidate *out)
             mutate(ga, &child);
         }
         if (wpk_space_repair(ga->space, &ga->rng, &child) == WPK_OK &&
-            !wpk_seen_has(&ga->seen, &child)) {
+            !wpk_seen_has(&ga->seen, ga->space, &child)) {
             *out = child;
             return WPK_OK;
         }
@@ -253,7 +253,7 @@ static bool next_constructed(struct wpk_strategy *ga, struct wpk_candidate *out)
     }
     while (ga->constructed_next < ga->constructed_count) {
         const struct wpk_candidate *candidate = &ga->constructed[ga->constructed_next++];
-        if (!wpk_seen_has(&ga->seen, candidate)) {
+        if (!wpk_seen_has(&ga->seen, ga->space, candidate)) {
             *out = *candidate;
             return true;
         }
@@ -299,7 +299,7 @@ static wpk_err ga_ask(struct wpk_strategy *ga, int count, struct wpk_candidate *
         struct wpk_candidate *candidate = &out[*filled];
         wpk_err err = next_candidate(ga, candidate);
         if (err == WPK_OK) {
-            err = wpk_seen_put(&ga->seen, candidate);
+            err = wpk_seen_put(&ga->seen, ga->space, candidate);
         }
         if (err != WPK_OK) {
             return *filled > 0 ? WPK_OK : err;
@@ -324,8 +324,8 @@ static void ga_tell(struct wpk_strategy *ga, const struct wpk_candidate *candida
     }
     /* Not asked for here: it comes from history, and is as good a parent as any. Forgetting it for
      * want of memory costs a trial, no more. */
-    if (!wpk_seen_has(&ga->seen, candidate)) {
-        wpk_err err = wpk_seen_put(&ga->seen, candidate);
+    if (!wpk_seen_has(&ga->seen, ga->space, candidate)) {
+        wpk_err err = wpk_seen_put(&ga->seen, ga->space, candidate);
         (void)err;
         insert(ga, candidate, tell);
     }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define VERSION "random-1"
+#define VERSION "random-2"
 
 struct wpk_strategy {
     const struct wpk_space *space;
@@ -33,7 +33,7 @@ static wpk_err random_ask(struct wpk_strategy *strategy, int count, struct wpk_c
         struct wpk_candidate *candidate = &out[*filled];
         wpk_err err = wpk_seen_draw(&strategy->seen, strategy->space, &strategy->rng, candidate);
         if (err == WPK_OK) {
-            err = wpk_seen_put(&strategy->seen, candidate);
+            err = wpk_seen_put(&strategy->seen, strategy->space, candidate);
         }
         if (err != WPK_OK) {
             return *filled > 0 ? WPK_OK : err;
@@ -49,7 +49,7 @@ static void random_tell(struct wpk_strategy *strategy, const struct wpk_candidat
     (void)tell;
     /* One that was not asked for came from history. Forgetting it for want of memory costs a
      * trial, no more. */
-    wpk_err err = wpk_seen_put(&strategy->seen, candidate);
+    wpk_err err = wpk_seen_put(&strategy->seen, strategy->space, candidate);
     (void)err;
 }
 

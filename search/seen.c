@@ -18,9 +18,9 @@ void wpk_seen_fini(struct wpk_seen *seen)
 }
 
 /* The upper bits of a product depend on all bits of the hash. */
-static uint64_t key_of(const struct wpk_candidate *candidate)
+static uint64_t key_of(const struct wpk_space *space, const struct wpk_candidate *candidate)
 {
-    uint64_t hash = wpk_candidate_hash(candidate) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = wpk_space_key(space, candidate) * UINT64_C(0x9e3779b97f4a7c15);
     uint64_t key = hash >> (64 - KEY_BITS);
     return key == 0 ? 1 : key; /* 0 marks a free slot */
 }
@@ -53,10 +53,11 @@ static wpk_err grow(struct wpk_seen *seen)
     return WPK_OK;
 }
 
-bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_candidate *candidate)
+bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_space *space,
+                  const struct wpk_candidate *candidate)
 {
     return seen->count > 0 &&
-           seen->slots[find(seen->slots, seen->capacity, key_of(candidate))] != 0;
+           seen->slots[find(seen->slots, seen->capacity, key_of(space, candidate))] != 0;
 }
 
 static wpk_err put_key(struct wpk_seen *seen, uint64_t key)
@@ -73,9 +74,10 @@ static wpk_err put_key(struct wpk_seen *seen, uint64_t key)
     return WPK_OK;
 }
 
-wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_candidate *candidate)
+wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_space *space,
+                     const struct wpk_candidate *candidate)
 {
-    return put_key(seen, key_of(candidate));
+    return put_key(seen, key_of(space, candidate));
 }
 
 /* Start the walk at the first point of a variant; false when there is no such variant. */
@@ -113,7 +115,7 @@ static wpk_err walk(struct wpk_seen *seen, const struct wpk_space *space, struct
     for (int i = 0; i < WPK_SEEN_STEPS_MAX && !seen->walked; i++) {
         struct wpk_candidate here = seen->cursor;
         seen->walked = !step(space, &seen->cursor);
-        if (!wpk_seen_has(seen, &here) && wpk_space_is_legal(space, &here)) {
+        if (wpk_space_is_legal(space, &here) && !wpk_seen_has(seen, space, &here)) {
             *out = here;
             return WPK_OK;
         }
@@ -126,7 +128,7 @@ wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space, stru
 {
     for (int i = 0; i < WPK_SEEN_DRAWS_MAX && !seen->walking; i++) {
         struct wpk_candidate drawn;
-        if (wpk_space_draw(space, rng, &drawn) == WPK_OK && !wpk_seen_has(seen, &drawn)) {
+        if (wpk_space_draw(space, rng, &drawn) == WPK_OK && !wpk_seen_has(seen, space, &drawn)) {
             *out = drawn;
             return WPK_OK;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of candidates that a strategy has asked for, so that it asks for none twice, and a walk
- * over the whole space, which finds new candidates where random draws find none.
+/* The set of candidates that a strategy has asked for, so that it asks for no schedule twice, and a
+ * walk over the whole space, which finds new candidates where random draws find none.
  *
  * The set keeps 48-bit hashes only: 16 bytes for each candidate, 8 in a snapshot. A new candidate
  * is taken for a known one, and left out, with a chance of 10^-7 among ten thousand candidates and
@@ -24,9 +24,11 @@ struct wpk_seen {
 };
 
 void wpk_seen_fini(struct wpk_seen *seen);
-bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_candidate *candidate);
+bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_space *space,
+                  const struct wpk_candidate *candidate);
 /*   errors  WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_candidate *candidate);
+WPK_MUST_CHECK wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_space *space,
+                                    const struct wpk_candidate *candidate);
 
 /* Find a legal candidate that is not in the set: draw at random, then take the next of the walk.
  * The candidate is not put into the set.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
+#include "search/candidate_nest.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/variant.h"
@@ -353,6 +354,14 @@ uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate)
         hash = (hash ^ candidate->gene[i]) * 0x100000001b3u;
     }
     return hash;
+}
+
+uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    struct wpk_nest nest;
+    wpk_err err = wpk_candidate_nest(space, candidate, &nest);
+    uint64_t hash = err == WPK_OK ? wpk_nest_hash(&nest) : wpk_candidate_hash(candidate);
+    return (hash ^ (uint64_t)candidate->variant) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,

@@ -6,7 +6,8 @@
  * calls on two may run on two threads. A strategy may read its space, and may call:
  *
  *     search/space.h      wpk_space_construct, wpk_space_draw, wpk_space_repair,
- *                         wpk_space_is_legal, wpk_candidate_equal, wpk_candidate_hash
+ *                         wpk_space_is_legal, wpk_space_key, wpk_candidate_equal,
+ *                         wpk_candidate_hash
  *     search/seen.h       the candidates asked for so far, and draws of new ones
  *     search/snapshot.h   the text that `save` writes and `load` reads
  *     common/rng.h        a generator that the strategy owns, started from `seed`
@@ -29,7 +30,7 @@ struct wpk_tell {
 
 struct wpk_strategy_class {
     const char *name;    /* "random", "ga" */
-    const char *version; /* of the text that `save` writes, e.g. "ga-1": changed whenever the same
+    const char *version; /* of the text that `save` writes, e.g. "ga-2": changed whenever the same
                             text, or the same tells, would give other asks */
     /* required; create a strategy that was never asked.
      *   owns    caller calls free; `space` is borrowed until then
