@@ -12,7 +12,6 @@
 
 static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
                                  struct wpk_schedule *out);
-static void describe_target(const struct wpk_space_options *options, char *out);
 
 /* The nest's copies and parts become stages. */
 static wpk_err rewrite(struct wpk_lowering *l)
@@ -75,7 +74,7 @@ wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *can
         return WPK_ENOMEM;
     }
     out->threads = space->options.threads;
-    describe_target(&space->options, out->target);
+    wpk_target_print(&space->options.device, space->options.strict, out->target);
     wpk_err err = wpk_candidate_nest(space, candidate, nest);
     err = err == WPK_OK ? describe_boundary(space, variant, out) : err;
     err = err == WPK_OK ? lower_nest(nest, out) : err;
@@ -85,8 +84,6 @@ wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *can
     }
     return err;
 }
-
-/* ---- the boundary and the target */
 
 static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
                                  struct wpk_schedule *out)
@@ -106,20 +103,4 @@ static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk
         }
     }
     return WPK_OK;
-}
-
-static void describe_target(const struct wpk_space_options *options, char *out)
-{
-    const struct wpk_device *device = &options->device;
-    static const char *const features[WPK_ISA_COUNT] = {
-        [WPK_ISA_SSE41] = "sse41",
-        [WPK_ISA_AVX] = "sse41-avx",
-        [WPK_ISA_AVX2] = "sse41-avx-avx2-f16c-fma",
-        [WPK_ISA_AVX512] = "sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
-    };
-    /* what bf16 stands for: schema/device.h */
-    bool newest = device->isa == WPK_ISA_AVX512 && device->bf16;
-    snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s%s", features[device->isa],
-             newest ? "-avx512_cannonlake-avx512_zen4" : "",
-             options->strict ? "-strict_float" : "");
 }

@@ -252,10 +252,13 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
     WPK_ASSERT(schedule->prepare.stage_count > 0);
     memset(out, 0, sizeof(*out));
     /* nobody waits for it: all of its arithmetic may be strict */
-    int size = snprintf(out->target, sizeof(out->target), "%s%s", schedule->target,
-                        prepares_infinite(schedule) ? "-strict_float" : "");
-    if (size < 0 || (size_t)size >= sizeof(out->target)) {
-        return WPK_ENOSPC;
+    if (prepares_infinite(schedule)) {
+        wpk_err strict = wpk_target_make_strict(schedule->target, out->target);
+        if (strict != WPK_OK) {
+            return strict;
+        }
+    } else {
+        memcpy(out->target, schedule->target, sizeof(out->target));
     }
     out->threads = schedule->threads;
     wpk_err err = wpk_program_copy(&schedule->prepare, &out->main);

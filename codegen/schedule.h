@@ -33,6 +33,7 @@
 #ifndef WPK_CODEGEN_SCHEDULE_H
 #define WPK_CODEGEN_SCHEDULE_H
 
+#include "codegen/target.h"
 #include "common/buf.h"
 #include "op/nest.h"
 
@@ -42,7 +43,6 @@ extern "C" {
 
 #define WPK_DIRECTIVES_MAX 1024
 #define WPK_LOOPS_MAX 32
-#define WPK_TARGET_MAX 256
 #define WPK_LOOP_NAME_MAX (WPK_NAME_MAX + 2) /* an axis's name, a dot, a letter and a NUL */
 
 /* suffix, text: operands */
@@ -86,7 +86,7 @@ struct wpk_boundary {
 
 /* = {0} is the empty schedule. */
 struct wpk_schedule {
-    char target[WPK_TARGET_MAX]; /* Halide's target string without runtime flags */
+    char target[WPK_TARGET_MAX]; /* target.h */
     int threads;
     struct wpk_boundary boundary[WPK_TENSORS_MAX]; /* inputs, constants and outputs */
     int boundary_count;

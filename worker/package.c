@@ -10,23 +10,13 @@
 /* Of the generator that wpk-builder links: deploy/requirements.txt pins it. */
 #define VERSION_CODEGEN "halide-21.0.0"
 
-/* What the target's name asks of the machine; feature words as the generator spells them. */
 static void read_target(const char *target, struct wpk_manifest *out)
 {
-    out->isa = WPK_ISA_SSE41;
-    if (strstr(target, "avx512") != NULL) {
-        out->isa = WPK_ISA_AVX512;
-    } else if (strstr(target, "avx2") != NULL) {
-        out->isa = WPK_ISA_AVX2;
-    } else if (strstr(target, "avx") != NULL) {
-        out->isa = WPK_ISA_AVX;
-    }
-    /* Of all that is beyond Skylake's, no device but one with bf16 says that it has it. */
-    static const char *const beyond[] = {"cannonlake", "zen4", "zen5", "sapphirerapids"};
-    for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
-        out->bf16 = out->bf16 || strstr(target, beyond[i]) != NULL;
-    }
-    out->vnni = out->bf16;
+    struct wpk_device needed;
+    wpk_target_read(target, &needed);
+    out->isa = needed.isa;
+    out->bf16 = needed.bf16 != 0;
+    out->vnni = needed.vnni != 0;
 }
 
 static wpk_err add_tensor(struct wpk_named_tensor *list, int *count, const char *name,

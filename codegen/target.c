@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codegen/target.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STRICT "-strict_float"
+
+void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX])
+{
+    static const char *const features[WPK_ISA_COUNT] = {
+        [WPK_ISA_SSE41] = "sse41",
+        [WPK_ISA_AVX] = "sse41-avx",
+        [WPK_ISA_AVX2] = "sse41-avx-avx2-f16c-fma",
+        [WPK_ISA_AVX512] = "sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
+    };
+    /* what bf16 stands for: schema/device.h */
+    bool newest = device->isa == WPK_ISA_AVX512 && device->bf16;
+    snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s%s", features[device->isa],
+             newest ? "-avx512_cannonlake-avx512_zen4" : "", strict ? STRICT : "");
+}
+
+wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX])
+{
+    const char *added = strstr(target, STRICT) == NULL ? STRICT : "";
+    int size = snprintf(out, WPK_TARGET_MAX, "%s%s", target, added);
+    return size < 0 || size >= WPK_TARGET_MAX ? WPK_ENOSPC : WPK_OK;
+}
+
+void wpk_target_read(const char *target, struct wpk_device *out)
+{
+    /* Of all that is beyond Skylake's, no device but one with bf16 says that it has it. */
+    static const char *const beyond[] = {"cannonlake", "zen4", "zen5", "sapphirerapids"};
+    out->isa = strstr(target, "avx512") != NULL ? WPK_ISA_AVX512
+               : strstr(target, "avx2") != NULL ? WPK_ISA_AVX2
+               : strstr(target, "avx") != NULL  ? WPK_ISA_AVX
+                                                : WPK_ISA_SSE41;
+    out->bf16 = 0;
+    for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+        out->bf16 = out->bf16 || strstr(target, beyond[i]) != NULL;
+    }
+    out->vnni = out->bf16;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The target of a schedule: what of the machine the generated code may use, as Halide spells it,
+ * without the flags of its runtime. Only target.c knows the spelling. */
+#ifndef WPK_CODEGEN_TARGET_H
+#define WPK_CODEGEN_TARGET_H
+
+#include "schema/device.h"
+
+#define WPK_TARGET_MAX 256
+
+/* Write the target of a device; `strict`: each floating operation rounds. */
+void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX]);
+/* Write the same target with strict floating operations.   errors  WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX]);
+/* Set the instructions that a target needs: isa, bf16 and vnni of the device. A target that was
+ * written by hand may name other CPUs than wpk_target_print() does. */
+void wpk_target_read(const char *target, struct wpk_device *out);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A target says what it needs: reading gives what was printed. */
+#include "codegen/target.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_what_is_printed_is_read(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4 * WPK_ISA_COUNT; i++) {
+        struct wpk_device device = {.isa = (enum wpk_isa)(i / 4), .bf16 = i / 2 % 2}, read;
+        bool newest = device.isa == WPK_ISA_AVX512 && device.bf16;
+        char target[WPK_TARGET_MAX];
+        wpk_target_print(&device, i % 2 == 1, target);
+        wpk_target_read(target, &read);
+        assert_int_equal(read.isa, device.isa);
+        assert_int_equal(read.bf16, newest);
+        assert_int_equal(read.vnni, newest);
+        assert_int_equal(strstr(target, "strict_float") != NULL, i % 2 == 1);
+    }
+}
+
+static void test_strict(void **state)
+{
+    (void)state;
+    char once[WPK_TARGET_MAX], twice[WPK_TARGET_MAX], longest[WPK_TARGET_MAX];
+    assert_int_equal(wpk_target_make_strict("x86-64-linux-avx2", once), WPK_OK);
+    assert_string_equal(once, "x86-64-linux-avx2-strict_float");
+    assert_int_equal(wpk_target_make_strict(once, twice), WPK_OK);
+    assert_string_equal(twice, once);
+    memset(longest, 'x', sizeof longest);
+    longest[WPK_TARGET_MAX - 1] = '\0';
+    assert_int_equal(wpk_target_make_strict(longest, once), WPK_ENOSPC);
+}
+
+static void test_targets_written_by_hand(void **state)
+{
+    (void)state;
+    struct wpk_device read;
+    wpk_target_read("x86-64-linux-avx512_sapphirerapids", &read);
+    assert_int_equal(read.isa, WPK_ISA_AVX512);
+    assert_true(read.bf16 && read.vnni);
+    wpk_target_read("host", &read);
+    assert_int_equal(read.isa, WPK_ISA_SSE41);
+    assert_false(read.bf16 || read.vnni);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_printed_is_read),
+        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_targets_written_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
