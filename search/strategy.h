@@ -8,6 +8,7 @@
  *     search/space.h      wpk_space_construct, wpk_space_draw, wpk_space_repair,
  *                         wpk_space_is_legal, wpk_space_key, wpk_candidate_equal,
  *                         wpk_candidate_hash
+ *     search/mask.h       which values of the next gene can still become a legal candidate
  *     search/seen.h       the candidates asked for so far, and draws of new ones
  *     search/snapshot.h   the text that `save` writes and `load` reads
  *     common/rng.h        a generator that the strategy owns, started from `seed`

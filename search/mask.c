@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/mask.h"
+
+#include "search/gene_list.h"
+#include "search/genes.h"
+
+#include <string.h>
+
+/* ---- the order of decisions */
+
+struct list {
+    int gene[WPK_GENES_MAX];
+    int count;
+};
+
+static void put(struct list *list, int gene)
+{
+    if (gene >= 0) {
+        list->gene[list->count++] = gene;
+    }
+}
+
+/* The first two are the vector axis and the lanes. */
+static void list_group(const struct wpk_slots *slots, struct list *list)
+{
+    put(list, slots->vec);
+    put(list, slots->lanes);
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        put(list, slots->tile[a]);
+    }
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        put(list, slots->block[a]);
+    }
+    put(list, slots->outer);
+    put(list, slots->inner);
+    put(list, slots->red);
+    put(list, slots->split);
+    put(list, slots->sum);
+    put(list, slots->unroll);
+    put(list, slots->roll);
+    for (int i = 0; i < slots->pack_count; i++) {
+        put(list, slots->pack[i]);
+    }
+    put(list, slots->at);
+    put(list, slots->par);
+}
+
+/* The group of a step, its genes, and the number of the step's gene among them. */
+static int find_step(const struct wpk_variant *variant, int step, struct list *list, int *number)
+{
+    const struct wpk_structure *s = variant->plan;
+    for (int g = s->plan.group_count - 1; g >= 0; g--) {
+        list->count = 0;
+        list_group(&s->slots[g], list);
+        if (step < list->count) {
+            *number = step;
+            return g;
+        }
+        step -= list->count;
+    }
+    WPK_ASSERT(!"a step is one of a group's");
+    return -1;
+}
+
+int wpk_mask_gene(const struct wpk_variant *variant, int step)
+{
+    struct list list;
+    int number;
+    (void)find_step(variant, step, &list, &number);
+    return list.gene[number];
+}
+
+/* ---- the neutral rest */
+
+/* Sizes that say "all" cut nothing; any other size is least where it is smallest. */
+static int neutral_choice(const struct wpk_variant *variant, const struct wpk_slots *slots,
+                          int gene)
+{
+    bool largest = gene == slots->split || gene == slots->sum;
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        largest = largest || gene == slots->block[a];
+    }
+    return largest ? variant->genes[gene].choice_count - 1 : 0;
+}
+
+/* The vector axis's tile is whole vectors. */
+static void align_tile(const struct wpk_variant *variant, int g, struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *s = variant->plan;
+    struct wpk_decisions d;
+    wpk_genes_read(variant, candidate, g, &d);
+    int slot = d.vec < 0 ? -1 : s->slots[g].tile[d.vec];
+    for (int i = 0; slot >= 0 && i < variant->genes[slot].choice_count; i++) {
+        if (variant->genes[slot].choice[i].value % d.lanes == 0) {
+            candidate->gene[slot] = (uint8_t)i;
+            return;
+        }
+    }
+}
+
+static bool is_legal(const struct wpk_space *space, int g, const struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    struct wpk_decisions d;
+    wpk_genes_read(variant, candidate, g, &d);
+    return wpk_group_is_legal(variant, &space->options, g, &d, NULL);
+}
+
+/* Is gene number `number` of the list the tile of the group's vector axis, or one before it? */
+static bool tile_is_open(const struct wpk_variant *variant, int g, const struct list *list,
+                         int decided, const struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *s = variant->plan;
+    struct wpk_decisions d;
+    wpk_genes_read(variant, candidate, g, &d);
+    for (int i = decided; i < list->count && d.vec >= 0; i++) {
+        if (list->gene[i] == s->slots[g].tile[d.vec]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Set the group's genes from number `decided` on to the neutral rest; false if it is illegal. */
+static bool complete(const struct wpk_space *space, int g, const struct list *list, int decided,
+                     struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    for (int i = decided; i < list->count; i++) {
+        candidate->gene[list->gene[i]] = (uint8_t)neutral_choice(variant, slots, list->gene[i]);
+    }
+    int vecs = decided > 0 ? 1 : variant->genes[slots->vec].choice_count;
+    int lanes = decided > 1 ? 1 : variant->genes[slots->lanes].choice_count;
+    for (int v = 0; v < vecs; v++) {
+        for (int n = 0; n < lanes; n++) {
+            if (decided < 1) {
+                candidate->gene[slots->vec] = (uint8_t)v;
+            }
+            if (decided < 2) {
+                candidate->gene[slots->lanes] = (uint8_t)n;
+            }
+            for (int a = 0; a < WPK_RANK_MAX && decided < 2; a++) {
+                if (slots->tile[a] >= 0) {
+                    candidate->gene[slots->tile[a]] = 0;
+                }
+            }
+            if (tile_is_open(variant, g, list, decided, candidate)) {
+                align_tile(variant, g, candidate);
+            }
+            if (is_legal(space, g, candidate)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out)
+{
+    const struct wpk_variant *v = &space->variants[variant];
+    const struct wpk_structure *s = v->plan;
+    struct wpk_candidate made = {.variant = variant, .gene_count = v->gene_count};
+    for (int g = 0; g < s->plan.group_count; g++) {
+        struct list list = {.count = 0};
+        list_group(&s->slots[g], &list);
+        if (!complete(space, g, &list, 0, &made)) {
+            return WPK_EEXHAUSTED;
+        }
+    }
+    *out = made;
+    return WPK_OK;
+}
+
+int wpk_mask_values(const struct wpk_space *space, const struct wpk_candidate *candidate, int step,
+                    bool *allowed)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *s = variant->plan;
+    struct list list;
+    int number, count = 0;
+    int g = find_step(variant, step, &list, &number);
+    int gene = list.gene[number];
+    for (int i = 0; i < variant->genes[gene].choice_count; i++) {
+        struct wpk_candidate attempt = *candidate;
+        attempt.gene[gene] = (uint8_t)i;
+        allowed[i] = complete(space, g, &list, number + 1, &attempt) &&
+                     (gene != s->slots[g].at ||
+                      wpk_placement_is_legal(variant, &space->options, &attempt, NULL));
+        count += allowed[i];
+    }
+    return count;
+}
+
+void wpk_mask_decide(const struct wpk_space *space, struct wpk_candidate *candidate, int step,
+                     int choice)
+{
+    struct list list;
+    int number;
+    int g = find_step(&space->variants[candidate->variant], step, &list, &number);
+    candidate->gene[list.gene[number]] = (uint8_t)choice;
+    bool legal = complete(space, g, &list, number + 1, candidate);
+    WPK_ASSERT(legal);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building a candidate gene by gene without ever having to go back.
+ *
+ * Genes are decided in a fixed order: consumers before what they read; of a group its lanes first,
+ * then its tile, its loops, and where it is computed. A group has a neutral rest: the smallest
+ * tile, no blocks, nothing unrolled, computed at the root. A value is allowed if the candidate with
+ * it, and with the neutral rest, is legal. The rules of legal.c are monotone: what is illegal with
+ * the neutral rest is illegal with any. So every legal candidate can be reached, and a candidate
+ * whose values were all allowed is legal. */
+#ifndef WPK_SEARCH_MASK_H
+#define WPK_SEARCH_MASK_H
+
+#include "search/space.h"
+
+/* Fill `out` with the neutral candidate of a variant.
+ *   errors  WPK_EEXHAUSTED it is illegal, so that the variant has no legal candidate */
+wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out);
+
+/* The gene that is decided at `step` of a variant; steps are in [0, gene_count). */
+int wpk_mask_gene(const struct wpk_variant *variant, int step);
+
+/* Fill `allowed` for the gene of `step`. The genes of earlier steps are decided, the others are
+ * neutral. Returns how many values are allowed, at least one if the earlier values were.
+ *   shape   allowed [choice_count of the gene] */
+int wpk_mask_values(const struct wpk_space *space, const struct wpk_candidate *candidate, int step,
+                    bool *allowed);
+
+/* Set the gene of `step` to an allowed choice, and the genes of later steps to the neutral rest. */
+void wpk_mask_decide(const struct wpk_space *space, struct wpk_candidate *candidate, int step,
+                     int choice);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks over masks: none ends before its candidate is whole, all end at legal candidates, and of
+ * spaces that are small enough to be enumerated every legal candidate is reached. */
+#include "search/mask.h"
+
+#include "op/notation.h"
+#include "tests/random_program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct wpk_space_options options_for(int width, int threads)
+{
+    static const enum wpk_isa isas[] = {WPK_ISA_SSE41, WPK_ISA_AVX2, WPK_ISA_AVX512};
+    struct wpk_space_options options = {.layouts = "any", .threads = threads};
+    options.device.isa = isas[width];
+    options.device.vector_bytes = 16 << width;
+    options.device.vector_registers = width == 2 ? 32 : 16;
+    return options;
+}
+
+/* ---- walks */
+
+static void walk(const struct wpk_space *space, int variant, struct wpk_rng *rng)
+{
+    const struct wpk_variant *v = &space->variants[variant];
+    struct wpk_candidate candidate;
+    bool decided[WPK_GENES_MAX] = {false};
+    if (wpk_mask_begin(space, variant, &candidate) != WPK_OK) {
+        return;
+    }
+    for (int step = 0; step < v->gene_count; step++) {
+        bool allowed[WPK_CHOICES_MAX];
+        int gene = wpk_mask_gene(v, step);
+        int count = wpk_mask_values(space, &candidate, step, allowed), choice = -1;
+        assert_false(decided[gene]);
+        decided[gene] = true;
+        assert_true(count > 0);
+        for (int pick = (int)wpk_rng_below(rng, (uint64_t)count); pick >= 0; pick--) {
+            do {
+                choice++;
+            } while (!allowed[choice]);
+        }
+        wpk_mask_decide(space, &candidate, step, choice);
+    }
+    assert_true(wpk_space_is_legal(space, &candidate));
+}
+
+/* WPK_TEST_WALKS: as many walks, for instance a million. */
+static void test_no_dead_ends(void **state)
+{
+    (void)state;
+    const char *given = getenv("WPK_TEST_WALKS");
+    int walks = given == NULL ? 2000 : (int)strtol(given, NULL, 10);
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 5);
+    for (int done = 0; done < walks;) {
+        struct wpk_program program;
+        struct wpk_space space;
+        const struct wpk_random_options kind = {.products = done % 2 == 0};
+        const struct wpk_space_options options = options_for(done % 3, 1 + done / 3 % 2);
+        wpk_random_program(&rng, &kind, &program);
+        if (wpk_space_derive(&program, &options, &space, NULL) == WPK_OK) {
+            for (int i = 0; i < 20; i++, done++) {
+                walk(&space, i % space.variant_count, &rng);
+            }
+            wpk_space_fini(&space);
+        } else {
+            done++;
+        }
+        wpk_program_fini(&program);
+    }
+}
+
+/* ---- enumeration */
+
+static long count_legal(const struct wpk_space *space, int variant)
+{
+    const struct wpk_variant *v = &space->variants[variant];
+    struct wpk_candidate candidate = {.variant = variant, .gene_count = v->gene_count};
+    long count = 0;
+    for (int g = 0; g < v->gene_count;) {
+        count += g == 0 && wpk_space_is_legal(space, &candidate);
+        if (candidate.gene[g] + 1 < v->genes[g].choice_count) {
+            candidate.gene[g]++;
+            g = 0;
+        } else {
+            candidate.gene[g++] = 0;
+        }
+    }
+    return count;
+}
+
+static long count_reached(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                          int step)
+{
+    const struct wpk_variant *v = &space->variants[candidate->variant];
+    bool allowed[WPK_CHOICES_MAX];
+    long count = 0;
+    if (step == v->gene_count) {
+        assert_true(wpk_space_is_legal(space, candidate));
+        return 1;
+    }
+    int gene = wpk_mask_gene(v, step);
+    (void)wpk_mask_values(space, candidate, step, allowed);
+    for (int i = 0; i < v->genes[gene].choice_count; i++) {
+        struct wpk_candidate next = *candidate;
+        if (allowed[i]) {
+            wpk_mask_decide(space, &next, step, i);
+            count += count_reached(space, &next, step + 1);
+        }
+    }
+    return count;
+}
+
+static void test_every_legal_candidate_is_reached(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "input X f32[6,8]\noutput Y f32[6,8]\nY[i,j] = exp(X[i,j])\n",
+        "input A f32[3,4]\nconstant B f32[4,8]\noutput Y f32[3,8]\n"
+        "Y[i,j] = sum(k:4) A[i,k] * B[k,j]\n",
+        "input X f32[4,6]\nintermediate M f32[4]\noutput Y f32[4,6]\n"
+        "M[i] = max(j:6) X[i,j]\nY[i,j] = X[i,j] - M[i]\n",
+    };
+    for (int i = 0; i < 3; i++) {
+        struct wpk_program program;
+        struct wpk_space space;
+        struct wpk_diag diag = {0};
+        const struct wpk_space_options options = options_for(0, 1);
+        if (wpk_program_parse(texts[i], &program, &diag) != WPK_OK ||
+            wpk_space_derive(&program, &options, &space, &diag) != WPK_OK) {
+            fail_msg("%s", diag.text);
+        }
+        for (int v = 0; v < space.variant_count; v++) {
+            struct wpk_candidate neutral;
+            assert_int_equal(wpk_mask_begin(&space, v, &neutral), WPK_OK);
+            long legal = count_legal(&space, v), reached = count_reached(&space, &neutral, 0);
+            print_message("%d %s: %ld legal\n", i, space.variants[v].layout, legal);
+            assert_int_equal(reached, legal);
+        }
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_dead_ends),
+        cmocka_unit_test(test_every_legal_candidate_is_reached),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
