@@ -203,13 +203,12 @@ static bool has_real_member(const struct wpk_group *group)
 
 static const struct wpk_nest_entry *root_entry(const struct wpk_nest *nest, int root)
 {
-    for (int e = 0; e < nest->entry_count; e++) {
-        if (nest->entry[e].stage == root) {
-            return &nest->entry[e];
-        }
+    int e = 0;
+    while (nest->entry[e].stage != root) {
+        e++;
+        WPK_ASSERT(e < nest->entry_count);
     }
-    WPK_ASSERT(!"every root has an entry");
-    return NULL;
+    return &nest->entry[e];
 }
 
 /* A tile that is larger than what is needed would read past the ends of what feeds it, and a part

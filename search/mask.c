@@ -49,17 +49,17 @@ static void list_group(const struct wpk_slots *slots, struct list *list)
 static int find_step(const struct wpk_variant *variant, int step, struct list *list, int *number)
 {
     const struct wpk_structure *s = variant->plan;
-    for (int g = s->plan.group_count - 1; g >= 0; g--) {
-        list->count = 0;
-        list_group(&s->slots[g], list);
-        if (step < list->count) {
-            *number = step;
-            return g;
-        }
+    int g = s->plan.group_count - 1;
+    list->count = 0;
+    list_group(&s->slots[g], list);
+    while (step >= list->count) {
         step -= list->count;
+        WPK_ASSERT(g > 0);
+        list->count = 0;
+        list_group(&s->slots[--g], list);
     }
-    WPK_ASSERT(!"a step is one of a group's");
-    return -1;
+    *number = step;
+    return g;
 }
 
 int wpk_mask_gene(const struct wpk_variant *variant, int step)
