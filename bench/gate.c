@@ -506,5 +506,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench-gate: %s: %s\n", wpk_err_text(err), text);
         code = NOT_COMPARED;
     }
-    return code;
+    return (int)code;
 }
