@@ -99,6 +99,10 @@ struct wpk_nest_boxes {
     int next; /* first entry whose loads are not in the boxes yet */
     int64_t low[WPK_TENSORS_MAX][WPK_RANK_MAX];
     int64_t high[WPK_TENSORS_MAX][WPK_RANK_MAX];
+    /* How fast a dimension's box moves from one iteration to the next: 0 is not at all. */
+    uint64_t rate[WPK_TENSORS_MAX][WPK_RANK_MAX];
+    bool apart[WPK_TENSORS_MAX][WPK_RANK_MAX]; /* loads of it move at different rates */
+    bool whole[WPK_TENSORS_MAX][WPK_RANK_MAX]; /* one load reads all of it in every iteration */
     bool present[WPK_TENSORS_MAX];
 };
 

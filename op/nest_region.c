@@ -4,7 +4,8 @@
  * Each reader inside that iteration covers a box of its axes, which its indices turn into boxes of
  * the tensors that it reads. The reader whose loop it is covers what its loops leave; the box of
  * any other reader is what its own readers need. Boxes lie where they do in an iteration that
- * begins at the origin. */
+ * begins at the origin. What two loads read together is as large in every iteration if both move at
+ * the same rate. If not, it is taken for the whole dimension. */
 #include "op/nest.h"
 
 #include <string.h>
@@ -85,10 +86,43 @@ static void read_range(const struct wpk_program *program, const struct wpk_stage
     *high = *high < *low ? *low : *high;
 }
 
-/* Only intermediate tensors have entries. */
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
+    return x ^ x >> 31;
+}
+
+/* The rate of an index, given those of the axes. Rates of axes are arbitrary numbers: equal sums of
+ * them are equal indices but for constants, save by chance. A quotient of what moves has a rate of
+ * its own. */
+static uint64_t rate_of(const struct wpk_program *program, int id, const uint64_t *axes)
+{
+    const struct wpk_node *node = &program->nodes[id];
+    if (node->kind == WPK_NODE_AXIS) {
+        return axes[node->axis];
+    }
+    if (node->kind != WPK_NODE_BINARY) {
+        return 0;
+    }
+    uint64_t a = rate_of(program, node->arg[0], axes), b = rate_of(program, node->arg[1], axes);
+    const struct wpk_node *x = &program->nodes[node->arg[0]], *y = &program->nodes[node->arg[1]];
+    if (node->op == WPK_BINARY_ADD || node->op == WPK_BINARY_SUB) {
+        return node->op == WPK_BINARY_ADD ? a + b : a - b;
+    }
+    if (node->op == WPK_BINARY_MUL && x->kind == WPK_NODE_LITERAL) {
+        return b * (uint64_t)x->integer;
+    }
+    if (node->op == WPK_BINARY_MUL && y->kind == WPK_NODE_LITERAL) {
+        return a * (uint64_t)y->integer;
+    }
+    return a == 0 && b == 0 ? 0 : mix(mix(a, (uint64_t)node->op), b + (uint64_t)y->integer);
+}
+
+/* Only intermediate tensors have entries.
+ *   shape  origin, extent, rate [axis_count] of the box that the stage covers */
 static void extend_by_loads(const struct wpk_program *program, const struct wpk_stage *stage,
-                            const int64_t *origin, const int64_t *extent, bool least,
-                            struct wpk_nest_boxes *boxes)
+                            const int64_t *origin, const int64_t *extent, const uint64_t *rate,
+                            bool least, struct wpk_nest_boxes *boxes)
 {
     int loads[WPK_LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
@@ -100,7 +134,13 @@ static void extend_by_loads(const struct wpk_program *program, const struct wpk_
         }
         for (int dim = 0; dim < program->tensors[t].rank; dim++) {
             int64_t low = 0, high = 0;
+            uint64_t moves = rate_of(program, load->index[dim], rate);
             read_range(program, stage, load, dim, origin, extent, least, &low, &high);
+            bool whole = moves == 0 && low <= 0 && high >= program->tensors[t].extent[dim] - 1;
+            boxes->apart[t][dim] =
+                boxes->present[t] && (boxes->apart[t][dim] || boxes->rate[t][dim] != moves);
+            boxes->whole[t][dim] = whole || (boxes->present[t] && boxes->whole[t][dim]);
+            boxes->rate[t][dim] = moves;
             if (!boxes->present[t] || low < boxes->low[t][dim]) {
                 boxes->low[t][dim] = low;
             }
@@ -137,6 +177,7 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
     for (; &nest->entry[boxes->next] < entry; boxes->next++) {
         const struct wpk_nest_entry *reader = &nest->entry[boxes->next];
         int64_t origin[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
+        uint64_t rate[WPK_AXES_MAX] = {0};
         if (reader->kind != WPK_NEST_STAGE) {
             continue;
         }
@@ -148,13 +189,22 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
         } else if (!boxes->present[t] || !is_inside(nest, reader, &entry->place)) {
             continue;
         }
-        for (int a = 0; a < stage->axis_count && !first; a++) {
+        for (int a = 0; a < stage->axis_count; a++) {
             int64_t size = stage->axes[a].extent;
-            origin[a] = a < stage->rank ? boxes->low[t][a] : 0;
-            extent[a] = a < stage->rank ? boxes->high[t][a] - boxes->low[t][a] + 1 : size;
-            extent[a] = extent[a] < size ? extent[a] : size;
+            if (first) {
+                rate[a] = extent[a] < size ? mix((uint64_t)a + 1, 0) : 0;
+            } else if (a < stage->rank) {
+                origin[a] = boxes->low[t][a];
+                extent[a] = boxes->high[t][a] - boxes->low[t][a] + 1;
+                rate[a] = boxes->rate[t][a];
+            } else {
+                extent[a] = size;
+            }
+            bool apart = !first && a < stage->rank && boxes->apart[t][a];
+            origin[a] = apart ? 0 : origin[a];
+            extent[a] = !first && (apart || extent[a] > size) ? size : extent[a];
         }
-        extend_by_loads(nest->program, stage, origin, extent, least, boxes);
+        extend_by_loads(nest->program, stage, origin, extent, rate, least, boxes);
     }
 }
 
@@ -170,12 +220,14 @@ static void begin(struct wpk_nest_boxes *boxes, const struct wpk_nest_place *pla
     memset(boxes->present, 0, sizeof(boxes->present));
 }
 
-static void take_box(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage,
+static void take_box(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage, bool least,
                      int64_t *extent)
 {
     int t = stage->output;
     for (int a = 0; a < stage->rank && boxes->present[t]; a++) {
         int64_t size = boxes->high[t][a] - boxes->low[t][a] + 1;
+        bool part = boxes->apart[t][a] && !boxes->whole[t][a];
+        size = !part ? size : least ? 1 : extent[a];
         extent[a] = size < extent[a] ? size : extent[a];
     }
 }
@@ -209,13 +261,13 @@ void wpk_nest_find_region(struct wpk_nest *nest)
             begin(&nest->tile, &entry->place);
         }
         collect(nest, entry, false, &nest->tile);
-        take_box(&nest->tile, stage, entry->extent);
+        take_box(&nest->tile, stage, false, entry->extent);
         return;
     }
     for (int least = 0; least <= 1; least++) {
         begin(&nest->tile, &entry->place);
         collect(nest, entry, least, &nest->tile);
-        take_box(&nest->tile, stage, least ? entry->least : entry->extent);
+        take_box(&nest->tile, stage, least, least ? entry->least : entry->extent);
     }
     nest->tile.place.entry = -1;
 }

@@ -133,6 +133,26 @@ static void test_readers_that_read_elsewhere(void **state)
     free(s);
 }
 
+/* ---- loads that move apart: no iteration shows how much others need */
+
+#define MIRRORED                                                                                   \
+    "input X f32[64]\nintermediate S f32[64]\noutput Y f32[64]\n"                                  \
+    "S[i] = exp(X[i])\nY[i] = S[i] + S[-1*i+63]\n"
+
+static void test_loads_that_move_apart(void **state)
+{
+    (void)state;
+    struct subject *s = calloc(1, sizeof(*s));
+    set_up(s, MIRRORED);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    loop(s, &y->pure, 0, 8, WPK_TAIL_EXACT);
+    const struct wpk_nest_entry *inside = add(s, "S", (struct wpk_nest_place){0, false, 0});
+    assert_int_equal(inside->extent[0], 64);
+    assert_int_equal(inside->least[0], 1);
+    wpk_program_fini(&s->program);
+    free(s);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -162,6 +182,7 @@ int main(void)
         cmocka_unit_test(test_a_window),
         cmocka_unit_test(test_inside_a_reduction),
         cmocka_unit_test(test_readers_that_read_elsewhere),
+        cmocka_unit_test(test_loads_that_move_apart),
         cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
