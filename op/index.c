@@ -341,3 +341,21 @@ int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_s
     wpk_node_walk(program, stage->expr, false, align_index, &alignment);
     return alignment.lcm;
 }
+
+int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int axis)
+{
+    const struct wpk_stage *reader = &program->stages[stage];
+    int64_t alignment = wpk_axis_alignment(program, reader, axis);
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, reader, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = node_at(program, loads[i]);
+        int writer = wpk_program_writer(program, load->tensor);
+        for (int d = 0; writer >= 0 && d < program->tensors[load->tensor].rank; d++) {
+            if (wpk_index_axis(program, load->index[d]) == axis) {
+                alignment = lcm(alignment, wpk_program_alignment(program, writer, d));
+            }
+        }
+    }
+    return alignment;
+}

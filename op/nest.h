@@ -86,7 +86,7 @@ struct wpk_nest_entry {
     bool bounded;                 /* computed for whole tiles: `extent` in every iteration */
     int64_t block;                /* terms in a block of the axis `blocked`; 0: no blocks */
     int blocked;                  /* reduction axis that is summed in blocks */
-    int64_t extent[WPK_AXES_MAX]; /* [axis_count] needed at the place in most iterations */
+    int64_t extent[WPK_AXES_MAX]; /* [axis_count] needed at the place, at most */
     int64_t least[WPK_RANK_MAX];  /* [rank] needed at the tails of the loops around */
     struct wpk_nest_loops pure;
     struct wpk_nest_loops update;
@@ -99,10 +99,12 @@ struct wpk_nest_boxes {
     int next; /* first entry whose loads are not in the boxes yet */
     int64_t low[WPK_TENSORS_MAX][WPK_RANK_MAX];
     int64_t high[WPK_TENSORS_MAX][WPK_RANK_MAX];
-    /* How fast a dimension's box moves from one iteration to the next: 0 is not at all. */
+    /* How fast a dimension's box moves from one iteration to the next, 0: not at all; and the
+     * largest number that divides all its steps. */
     uint64_t rate[WPK_TENSORS_MAX][WPK_RANK_MAX];
-    bool apart[WPK_TENSORS_MAX][WPK_RANK_MAX]; /* loads of it move at different rates */
-    bool whole[WPK_TENSORS_MAX][WPK_RANK_MAX]; /* one load reads all of it in every iteration */
+    int64_t grain[WPK_TENSORS_MAX][WPK_RANK_MAX];
+    bool varies[WPK_TENSORS_MAX][WPK_RANK_MAX]; /* iterations need boxes of different sizes */
+    bool whole[WPK_TENSORS_MAX][WPK_RANK_MAX];  /* one load reads all of it in every iteration */
     bool present[WPK_TENSORS_MAX];
 };
 
@@ -113,7 +115,8 @@ struct wpk_nest {
     int entry_count;
     struct wpk_nest_loop loop[WPK_NEST_LOOPS_MAX];
     int loop_count;
-    bool full;                  /* a limit was reached: the nest is of no use */
+    /* A limit was reached, or tiles need different regions of a bounded entry: it is of no use. */
+    bool full;
     struct wpk_nest_boxes tile; /* scratch of wpk_nest_find_region() */
 };
 

@@ -8,6 +8,7 @@
  * the same rate. If not, it is taken for the whole dimension. */
 #include "op/nest.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Is the entry computed inside the iterations of the loop that `place` names? */
@@ -18,7 +19,7 @@ static bool is_inside(const struct wpk_nest *nest, const struct wpk_nest_entry *
     while (at->entry >= 0 && at->entry != place->entry) {
         at = &nest->entry[at->entry].place;
     }
-    return at->entry == place->entry && (at->update != place->update || at->loop >= place->loop);
+    return at->entry == place->entry && at->update == place->update && at->loop >= place->loop;
 }
 
 /* The innermost loop over the axis that is no part of the register tile, or -1. */
@@ -92,80 +93,150 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return x ^ x >> 31;
 }
 
-/* The rate of an index, given those of the axes. Rates of axes are arbitrary numbers: equal sums of
- * them are equal indices but for constants, save by chance. A quotient of what moves has a rate of
- * its own. */
-static uint64_t rate_of(const struct wpk_program *program, int id, const uint64_t *axes)
+/* How the box of an index or of an axis moves from iteration to iteration. Rates are arbitrary
+ * numbers: two indices have the same rate if they differ by a constant, else only by chance. */
+struct motion {
+    uint64_t rate; /* 0: it does not move */
+    int64_t grain; /* divides all its steps; 0 where it does not move */
+    bool fixed;    /* its size is the same in all iterations */
+};
+
+/* A box of a stage's axes, and how it moves. */
+struct box {
+    int64_t origin[WPK_AXES_MAX];
+    int64_t extent[WPK_AXES_MAX];
+    struct motion motion[WPK_AXES_MAX];
+};
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* A quotient or a remainder of what moves by multiples of the divisor has the same size in each
+ * iteration; so has that of a single value. */
+static struct motion divide(const struct wpk_program *program, const struct wpk_node *node,
+                            struct motion a, const struct box *box)
+{
+    int64_t divisor = program->nodes[node->arg[1]].integer, low = 0, high = 0;
+    bool divides = divisor > 0 && a.grain % divisor == 0;
+    if (a.rate == 0) {
+        return a;
+    }
+    wpk_index_range_in(program, node->arg[0], box->origin, box->extent, &low, &high);
+    a.fixed = a.fixed && (divides || low == high);
+    if (divides && node->op == WPK_BINARY_MOD) {
+        return (struct motion){.fixed = a.fixed};
+    }
+    a.grain = divides ? a.grain / divisor : 1;
+    a.rate = mix(mix(a.rate, (uint64_t)node->op), (uint64_t)divisor);
+    return a;
+}
+
+static struct motion motion_of(const struct wpk_program *program, int id, const struct box *box)
 {
     const struct wpk_node *node = &program->nodes[id];
     if (node->kind == WPK_NODE_AXIS) {
-        return axes[node->axis];
+        return box->motion[node->axis];
     }
     if (node->kind != WPK_NODE_BINARY) {
-        return 0;
+        return (struct motion){.fixed = true};
     }
-    uint64_t a = rate_of(program, node->arg[0], axes), b = rate_of(program, node->arg[1], axes);
     const struct wpk_node *x = &program->nodes[node->arg[0]], *y = &program->nodes[node->arg[1]];
-    if (node->op == WPK_BINARY_ADD || node->op == WPK_BINARY_SUB) {
-        return node->op == WPK_BINARY_ADD ? a + b : a - b;
+    struct motion a = motion_of(program, node->arg[0], box);
+    struct motion b = motion_of(program, node->arg[1], box);
+    if (node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD) {
+        return divide(program, node, a, box);
     }
-    if (node->op == WPK_BINARY_MUL && x->kind == WPK_NODE_LITERAL) {
-        return b * (uint64_t)x->integer;
+    if (node->op == WPK_BINARY_MUL) {
+        int64_t factor = x->kind == WPK_NODE_LITERAL ? x->integer : y->integer;
+        a = x->kind == WPK_NODE_LITERAL ? b : a;
+        return (struct motion){a.rate * (uint64_t)factor, a.grain * llabs(factor), a.fixed};
     }
-    if (node->op == WPK_BINARY_MUL && y->kind == WPK_NODE_LITERAL) {
-        return a * (uint64_t)y->integer;
-    }
-    return a == 0 && b == 0 ? 0 : mix(mix(a, (uint64_t)node->op), b + (uint64_t)y->integer);
+    return (struct motion){node->op == WPK_BINARY_SUB ? a.rate - b.rate : a.rate + b.rate,
+                           common_divisor(a.grain, b.grain), a.fixed && b.fixed};
 }
 
-/* Only intermediate tensors have entries.
- *   shape  origin, extent, rate [axis_count] of the box that the stage covers */
+/* Add a load's box of one dimension to what was read before. */
+static void extend(struct wpk_nest_boxes *boxes, int t, int dim, int64_t end, int64_t low,
+                   int64_t high, struct motion motion)
+{
+    bool first = !boxes->present[t];
+    bool whole = motion.rate == 0 && low <= 0 && high >= end - 1;
+    boxes->low[t][dim] = first || low < boxes->low[t][dim] ? low : boxes->low[t][dim];
+    boxes->high[t][dim] = first || high > boxes->high[t][dim] ? high : boxes->high[t][dim];
+    boxes->varies[t][dim] =
+        !motion.fixed || (!first && (boxes->varies[t][dim] || boxes->rate[t][dim] != motion.rate));
+    boxes->whole[t][dim] = whole || (!first && boxes->whole[t][dim]);
+    boxes->grain[t][dim] =
+        first ? motion.grain : common_divisor(motion.grain, boxes->grain[t][dim]);
+    boxes->rate[t][dim] = motion.rate;
+}
+
+/* Only intermediate tensors have entries. */
 static void extend_by_loads(const struct wpk_program *program, const struct wpk_stage *stage,
-                            const int64_t *origin, const int64_t *extent, const uint64_t *rate,
-                            bool least, struct wpk_nest_boxes *boxes)
+                            const struct box *box, bool least, struct wpk_nest_boxes *boxes)
 {
     int loads[WPK_LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
-        int t = load->tensor;
-        if (program->tensors[t].role != WPK_ROLE_INTERMEDIATE) {
-            continue;
-        }
-        for (int dim = 0; dim < program->tensors[t].rank; dim++) {
+        const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+        for (int dim = 0; dim < tensor->rank && tensor->role == WPK_ROLE_INTERMEDIATE; dim++) {
             int64_t low = 0, high = 0;
-            uint64_t moves = rate_of(program, load->index[dim], rate);
-            read_range(program, stage, load, dim, origin, extent, least, &low, &high);
-            bool whole = moves == 0 && low <= 0 && high >= program->tensors[t].extent[dim] - 1;
-            boxes->apart[t][dim] =
-                boxes->present[t] && (boxes->apart[t][dim] || boxes->rate[t][dim] != moves);
-            boxes->whole[t][dim] = whole || (boxes->present[t] && boxes->whole[t][dim]);
-            boxes->rate[t][dim] = moves;
-            if (!boxes->present[t] || low < boxes->low[t][dim]) {
-                boxes->low[t][dim] = low;
-            }
-            if (!boxes->present[t] || high > boxes->high[t][dim]) {
-                boxes->high[t][dim] = high;
-            }
+            read_range(program, stage, load, dim, box->origin, box->extent, least, &low, &high);
+            extend(boxes, load->tensor, dim, tensor->extent[dim], low, high,
+                   motion_of(program, load->index[dim], box));
         }
-        boxes->present[t] = true;
+        boxes->present[load->tensor] = true;
     }
 }
 
 /* The box that `reader` covers in one iteration of the entry's place: whole tiles, even past the
- * end of an axis, for an entry that is computed for whole tiles. */
+ * end of an axis, for an entry that is computed for whole tiles. Where the reader itself begins is
+ * not known unless it is computed before everything. */
 static void cover(const struct wpk_nest *nest, const struct wpk_nest_entry *reader,
-                  const struct wpk_nest_entry *entry, bool least, int64_t *extent)
+                  const struct wpk_nest_entry *entry, bool least, struct box *box)
 {
     const struct wpk_nest_place *place = &entry->place;
     const struct wpk_stage *stage = wpk_nest_stage(nest, reader);
     const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
     for (int a = 0; a < stage->axis_count; a++) {
-        extent[a] = least && a < stage->rank
-                        ? least_covered(nest, reader, loops, place->loop, a)
-                        : wpk_nest_covered(nest, reader, loops, place->loop, a);
-        if (!entry->bounded && extent[a] > reader->extent[a]) {
-            extent[a] = reader->extent[a];
+        int64_t step = wpk_nest_covered(nest, reader, loops, place->loop, a);
+        box->origin[a] = 0;
+        box->extent[a] =
+            least && a < stage->rank ? least_covered(nest, reader, loops, place->loop, a) : step;
+        if (!entry->bounded && box->extent[a] > reader->extent[a]) {
+            box->extent[a] = reader->extent[a];
+        }
+        bool moves = box->extent[a] < stage->axes[a].extent;
+        bool placed = reader->place.entry >= 0 && a < stage->rank;
+        box->motion[a] = (struct motion){moves ? mix((uint64_t)a + 1, 0) : 0,
+                                         !moves   ? 0
+                                         : placed ? 1
+                                                  : step,
+                                         true};
+    }
+}
+
+/* The box of a reader whose own readers are inside the place. */
+static void take_reader(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage,
+                        struct box *box)
+{
+    int t = stage->output;
+    for (int a = 0; a < stage->axis_count; a++) {
+        int64_t size = a < stage->rank ? boxes->high[t][a] - boxes->low[t][a] + 1 : 0;
+        bool part = a < stage->rank && !boxes->varies[t][a] && size < stage->axes[a].extent;
+        box->origin[a] = part ? boxes->low[t][a] : 0;
+        box->extent[a] = part ? size : stage->axes[a].extent;
+        box->motion[a] = (struct motion){.fixed = true};
+        if (part) {
+            box->motion[a] = (struct motion){boxes->rate[t][a], boxes->grain[t][a], true};
         }
     }
 }
@@ -176,35 +247,19 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
 {
     for (; &nest->entry[boxes->next] < entry; boxes->next++) {
         const struct wpk_nest_entry *reader = &nest->entry[boxes->next];
-        int64_t origin[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
-        uint64_t rate[WPK_AXES_MAX] = {0};
+        struct box box;
         if (reader->kind != WPK_NEST_STAGE) {
             continue;
         }
         const struct wpk_stage *stage = wpk_nest_stage(nest, reader);
-        int t = stage->output;
-        bool first = boxes->next == entry->place.entry;
-        if (first) {
-            cover(nest, reader, entry, least, extent);
-        } else if (!boxes->present[t] || !is_inside(nest, reader, &entry->place)) {
+        if (boxes->next == entry->place.entry) {
+            cover(nest, reader, entry, least, &box);
+        } else if (boxes->present[stage->output] && is_inside(nest, reader, &entry->place)) {
+            take_reader(boxes, stage, &box);
+        } else {
             continue;
         }
-        for (int a = 0; a < stage->axis_count; a++) {
-            int64_t size = stage->axes[a].extent;
-            if (first) {
-                rate[a] = extent[a] < size ? mix((uint64_t)a + 1, 0) : 0;
-            } else if (a < stage->rank) {
-                origin[a] = boxes->low[t][a];
-                extent[a] = boxes->high[t][a] - boxes->low[t][a] + 1;
-                rate[a] = boxes->rate[t][a];
-            } else {
-                extent[a] = size;
-            }
-            bool apart = !first && a < stage->rank && boxes->apart[t][a];
-            origin[a] = apart ? 0 : origin[a];
-            extent[a] = !first && (apart || extent[a] > size) ? size : extent[a];
-        }
-        extend_by_loads(nest->program, stage, origin, extent, rate, least, boxes);
+        extend_by_loads(nest->program, stage, &box, least, boxes);
     }
 }
 
@@ -220,16 +275,20 @@ static void begin(struct wpk_nest_boxes *boxes, const struct wpk_nest_place *pla
     memset(boxes->present, 0, sizeof(boxes->present));
 }
 
-static void take_box(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage, bool least,
+/* False if iterations need different sizes: `extent` is then the whole, `least` 1. */
+static bool take_box(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage, bool least,
                      int64_t *extent)
 {
     int t = stage->output;
+    bool fixed = true;
     for (int a = 0; a < stage->rank && boxes->present[t]; a++) {
         int64_t size = boxes->high[t][a] - boxes->low[t][a] + 1;
-        bool part = boxes->apart[t][a] && !boxes->whole[t][a];
-        size = !part ? size : least ? 1 : extent[a];
+        bool varies = boxes->varies[t][a] && !boxes->whole[t][a];
+        size = !varies ? size : least ? 1 : extent[a];
+        fixed = fixed && (!varies || extent[a] == 1);
         extent[a] = size < extent[a] ? size : extent[a];
     }
+    return fixed;
 }
 
 static void find_part(const struct wpk_nest *nest, struct wpk_nest_entry *part)
@@ -261,13 +320,13 @@ void wpk_nest_find_region(struct wpk_nest *nest)
             begin(&nest->tile, &entry->place);
         }
         collect(nest, entry, false, &nest->tile);
-        take_box(&nest->tile, stage, false, entry->extent);
+        nest->full = !take_box(&nest->tile, stage, false, entry->extent) || nest->full;
         return;
     }
     for (int least = 0; least <= 1; least++) {
         begin(&nest->tile, &entry->place);
         collect(nest, entry, least, &nest->tile);
-        take_box(&nest->tile, stage, least, least ? entry->least : entry->extent);
+        (void)take_box(&nest->tile, stage, least, least ? entry->least : entry->extent);
     }
     nest->tile.place.entry = -1;
 }

@@ -153,6 +153,31 @@ static void test_loads_that_move_apart(void **state)
     free(s);
 }
 
+/* ---- divisions: their boxes are as large in every iteration if it begins at a multiple */
+
+#define DIVIDED                                                                                    \
+    "input X f32[13]\nintermediate S f32[13]\nintermediate R f32[100]\noutput Y f32[99]\n"         \
+    "S[j] = exp(X[j])\nR[q] = S[q/9] * S[q/9+1]\nY[i] = R[i] + R[i+1]\n"
+
+static void test_divisions(void **state)
+{
+    (void)state;
+    static const int64_t steps[] = {24, 27}, extents[] = {13, 5}, least[] = {1, 5};
+    for (int i = 0; i < 2; i++) {
+        struct subject *s = calloc(1, sizeof(*s));
+        const struct wpk_nest_place inside = {0, false, 0};
+        set_up(s, DIVIDED);
+        struct wpk_nest_entry *y = add(s, "Y", at_root);
+        loop(s, &y->pure, 0, steps[i], WPK_TAIL_EXACT);
+        assert_int_equal(add(s, "R", inside)->extent[0], steps[i] + 1);
+        const struct wpk_nest_entry *divided = add(s, "S", inside);
+        assert_int_equal(divided->extent[0], extents[i]);
+        assert_int_equal(divided->least[0], least[i]);
+        wpk_program_fini(&s->program);
+        free(s);
+    }
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -183,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_inside_a_reduction),
         cmocka_unit_test(test_readers_that_read_elsewhere),
         cmocka_unit_test(test_loads_that_move_apart),
+        cmocka_unit_test(test_divisions),
         cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,6 +238,8 @@ void wpk_index_range_in(const struct wpk_program *program, int node, const int64
  * a split of the axis must be a multiple; 1 without divisors. */
 int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                            int axis);
+/* The same, with the alignments of the stages that the stage reads by this axis alone. */
+int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int axis);
 /* True if a load of the stage can leave its tensor; padding counts as inside. */
 bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load);
 

@@ -540,6 +540,17 @@ static void add_copy(struct draft *draft, const struct wpk_packing *packing)
     add_loops(draft->nest, &entry->pure, &list);
 }
 
+/* The first group that copies a tensor decides the order for all who read it. */
+static bool is_copied(const struct wpk_nest *nest, int tensor)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        if (nest->entry[e].kind == WPK_NEST_COPY && nest->entry[e].packing.tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
 wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
                            const struct wpk_space_options *options, const struct wpk_decisions *d,
                            struct wpk_nest *out)
@@ -553,16 +564,17 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
     out->full = false;
     out->tile.place.entry = -1;
     /* consumers first: where the others are computed are loops that must exist */
-    for (int g = structure->plan.group_count - 1; g >= 0; g--) {
+    for (int g = structure->plan.group_count - 1; g >= 0 && !out->full; g--) {
         add_root(&draft, g);
-        for (int m = 0; m < structure->plan.group[g].member_count; m++) {
+        for (int m = 0; m < structure->plan.group[g].member_count && !out->full; m++) {
             add_member(&draft, g, m);
         }
     }
     for (int g = 0; g < structure->plan.group_count; g++) {
         for (int i = 0; i < structure->slots[g].pack_count; i++) {
             struct wpk_packing packing;
-            if (d[g].pack[i] && describe_copy(&draft, g, i, &packing)) {
+            if (d[g].pack[i] && describe_copy(&draft, g, i, &packing) &&
+                !is_copied(out, packing.tensor)) {
                 add_copy(&draft, &packing);
             }
         }

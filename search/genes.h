@@ -3,8 +3,9 @@
  * as a candidate makes them.
  *
  * To add a gene: a member of wpk_slots and of wpk_decisions here, its choices in genes.c, its value
- * in genes_read.c, its loops in candidate_nest.c, its rules in legal.c, first guesses in
- * construct.c, and its row in docs/schedule.md. docs/hacking.md walks through one. */
+ * in genes_read.c, its loops in candidate_nest.c, its rules in legal.c, its place in the order of
+ * mask.c, first guesses in construct.c, and its row in docs/schedule.md. docs/hacking.md walks
+ * through one. */
 #ifndef WPK_SEARCH_GENES_H
 #define WPK_SEARCH_GENES_H
 

@@ -106,19 +106,24 @@ static bool is_legal(const struct wpk_space *space, int g, const struct wpk_cand
     return wpk_group_is_legal(variant, &space->options, g, &d, NULL);
 }
 
-/* Is gene number `number` of the list the tile of the group's vector axis, or one before it? */
+static bool is_open(const struct list *list, int decided, int gene)
+{
+    for (int i = decided; i < list->count && gene >= 0; i++) {
+        if (list->gene[i] == gene) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the tile of the group's vector axis to be decided yet? */
 static bool tile_is_open(const struct wpk_variant *variant, int g, const struct list *list,
                          int decided, const struct wpk_candidate *candidate)
 {
     const struct wpk_structure *s = variant->plan;
     struct wpk_decisions d;
     wpk_genes_read(variant, candidate, g, &d);
-    for (int i = decided; i < list->count && d.vec >= 0; i++) {
-        if (list->gene[i] == s->slots[g].tile[d.vec]) {
-            return true;
-        }
-    }
-    return false;
+    return d.vec >= 0 && is_open(list, decided, s->slots[g].tile[d.vec]);
 }
 
 /* Set the group's genes from number `decided` on to the neutral rest; false if it is illegal. */
@@ -133,6 +138,7 @@ static bool complete(const struct wpk_space *space, int g, const struct list *li
     }
     int vecs = decided > 0 ? 1 : variant->genes[slots->vec].choice_count;
     int lanes = decided > 1 ? 1 : variant->genes[slots->lanes].choice_count;
+    int orders = is_open(list, decided, slots->red) ? variant->genes[slots->red].choice_count : 1;
     for (int v = 0; v < vecs; v++) {
         for (int n = 0; n < lanes; n++) {
             if (decided < 1) {
@@ -149,8 +155,14 @@ static bool complete(const struct wpk_space *space, int g, const struct list *li
             if (tile_is_open(variant, g, list, decided, candidate)) {
                 align_tile(variant, g, candidate);
             }
-            if (is_legal(space, g, candidate)) {
-                return true;
+            /* an unrolling that is pinned wants another reduction innermost */
+            for (int r = 0; r < orders; r++) {
+                if (orders > 1) {
+                    candidate->gene[slots->red] = (uint8_t)r;
+                }
+                if (is_legal(space, g, candidate)) {
+                    return true;
+                }
             }
         }
     }
@@ -162,12 +174,18 @@ wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_ca
     const struct wpk_variant *v = &space->variants[variant];
     const struct wpk_structure *s = v->plan;
     struct wpk_candidate made = {.variant = variant, .gene_count = v->gene_count};
+    int listed = 0;
     for (int g = 0; g < s->plan.group_count; g++) {
         struct list list = {.count = 0};
         list_group(&s->slots[g], &list);
+        listed += list.count;
         if (!complete(space, g, &list, 0, &made)) {
             return WPK_EEXHAUSTED;
         }
+    }
+    WPK_ASSERT(listed == v->gene_count);
+    if (!wpk_placement_is_legal(v, &space->options, &made, NULL)) {
+        return WPK_EEXHAUSTED;
     }
     *out = made;
     return WPK_OK;

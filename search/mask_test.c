@@ -25,13 +25,16 @@ static struct wpk_space_options options_for(int width, int threads)
 
 /* ---- walks */
 
-static void walk(const struct wpk_space *space, int variant, struct wpk_rng *rng)
+/* True if the variant has a legal candidate; a variant that the masks give up has none. */
+static bool walk(const struct wpk_space *space, int variant, struct wpk_rng *rng)
 {
     const struct wpk_variant *v = &space->variants[variant];
     struct wpk_candidate candidate;
     bool decided[WPK_GENES_MAX] = {false};
     if (wpk_mask_begin(space, variant, &candidate) != WPK_OK) {
-        return;
+        struct wpk_candidate any = {.variant = variant, .gene_count = v->gene_count};
+        assert_int_equal(wpk_space_repair(space, rng, &any), WPK_EEXHAUSTED);
+        return false;
     }
     for (int step = 0; step < v->gene_count; step++) {
         bool allowed[WPK_CHOICES_MAX];
@@ -48,6 +51,7 @@ static void walk(const struct wpk_space *space, int variant, struct wpk_rng *rng
         wpk_mask_decide(space, &candidate, step, choice);
     }
     assert_true(wpk_space_is_legal(space, &candidate));
+    return true;
 }
 
 /* WPK_TEST_WALKS: as many walks, for instance a million. */
@@ -58,22 +62,45 @@ static void test_no_dead_ends(void **state)
     int walks = given == NULL ? 2000 : (int)strtol(given, NULL, 10);
     struct wpk_rng rng;
     wpk_rng_seed(&rng, 5);
-    for (int done = 0; done < walks;) {
+    for (int i = 0, done = 0; done < walks; i++) {
         struct wpk_program program;
         struct wpk_space space;
-        const struct wpk_random_options kind = {.products = done % 2 == 0};
-        const struct wpk_space_options options = options_for(done % 3, 1 + done / 3 % 2);
+        const struct wpk_random_options kind = {.products = i % 2 == 0};
+        const struct wpk_space_options options = options_for(i % 3, 1 + i / 3 % 2);
         wpk_random_program(&rng, &kind, &program);
         if (wpk_space_derive(&program, &options, &space, NULL) == WPK_OK) {
-            for (int i = 0; i < 20; i++, done++) {
-                walk(&space, i % space.variant_count, &rng);
+            for (int k = 0; k < 20; k++) {
+                done += walk(&space, k % space.variant_count, &rng);
             }
             wpk_space_fini(&space);
-        } else {
-            done++;
         }
         wpk_program_fini(&program);
     }
+}
+
+/* An unrolling of 4 needs the channels innermost, not the window of 3. */
+static void test_a_pinned_gene(void **state)
+{
+    (void)state;
+    struct wpk_program program;
+    struct wpk_space space;
+    struct wpk_rng rng;
+    const struct wpk_space_options options = options_for(2, 1);
+    wpk_rng_seed(&rng, 2);
+    assert_int_equal(
+        wpk_program_parse("input X f32[1,16,14,14]\nconstant W f32[24,16,3,3]\n"
+                          "output Y f32[1,24,12,12]\n"
+                          "Y[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r,x+s] * W[k,c,r,s]\n",
+                          &program, NULL),
+        WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    assert_int_equal(wpk_space_pin(&space, "algorithm", "direct", NULL), WPK_OK);
+    assert_int_equal(wpk_space_pin(&space, "Y.unroll", "4", NULL), WPK_OK);
+    for (int i = 0; i < 100; i++) {
+        assert_true(walk(&space, i % space.variant_count, &rng));
+    }
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
 }
 
 /* ---- enumeration */
@@ -152,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_dead_ends),
+        cmocka_unit_test(test_a_pinned_gene),
         cmocka_unit_test(test_every_legal_candidate_is_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,6 +265,28 @@ static bool finishes_contraction(const struct wpk_program *program, const struct
     return false;
 }
 
+/* Does the load keep the alignment of the stage that it reads? A tile of the reader is whole
+ * divisions of the stage's axis only if the axis is the reader's own. */
+static bool keeps_alignment(const struct wpk_program *program, const struct wpk_stage *reader,
+                            int id, int load)
+{
+    const struct wpk_node *node = &program->nodes[load];
+    for (int d = 0; d < program->stages[id].rank; d++) {
+        bool used[WPK_AXES_MAX] = {false}, moves = false;
+        if (wpk_index_axis(program, node->index[d]) >= 0) {
+            continue;
+        }
+        (void)axes_in_index(program, node->index[d], used);
+        for (int a = 0; a < reader->rank; a++) {
+            moves = moves || (used[a] && reader->axes[a].extent > 1);
+        }
+        if (moves && wpk_program_alignment(program, id, d) > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The stage that this one joins, or -1: it is a root. */
 static int joins(const struct wpk_program *program, int id, int *load)
 {
@@ -283,7 +305,7 @@ static int joins(const struct wpk_program *program, int id, int *load)
     bool joined = has_reuse(program, stage, literal) || finishes_contraction(program, stage)
                       ? reads_one_to_one(program, reader, *load)
                       : reads_once(program, reader, *load, consumer_literal);
-    return joined ? consumer : -1;
+    return joined && keeps_alignment(program, reader, id, *load) ? consumer : -1;
 }
 
 /* ---- normalizing */

@@ -196,6 +196,11 @@ static void test_other_programs(void **state)
     expect_groups("input X f32[6,20]\nintermediate Z f32[6,20]\noutput Y f32[20,6]\n"
                   "Z[i,j] = exp(X[i,j])\nY[a,b] = Z[b,a] + 1\n",
                   0, "Y(Z~)");
+    /* a tile of Y begins anywhere within a division by 9 */
+    expect_groups("input X f32[12,40]\nintermediate S f32[12]\nintermediate R f32[96]\n"
+                  "output Y f32[95]\nS[j] = sum(k:40) X[j,k]\nR[q] = S[(q+8)/9] * 2\n"
+                  "Y[i] = R[i+1] + 1\n",
+                  0, "R(S(S_p)) sums S_p, rows, q by 9 | Y");
 }
 
 /* What one tile needs: windows overlap, whole axes stay whole, nothing exceeds the tensor. */

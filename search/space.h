@@ -122,8 +122,8 @@ bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidat
 bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b);
 uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate);
 
-/* A hash of the candidate's schedule: candidates whose schedules are the same text have the same
- * key, and others another one but for chance. It takes some microseconds.
+/* A hash of the candidate's schedule: candidates of one variant whose schedules are the same text
+ * have the same key, and all others another one but for chance. It takes some microseconds.
  *   shape   candidate: legal */
 uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate *candidate);
 
