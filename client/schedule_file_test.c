@@ -50,6 +50,7 @@ static void test_rejected(void **state)
         wpk_schedule_file_read("#op Y[i]=X[i]\n#layouts nhwc\n", &got, &layouts, &threads, &diag),
         WPK_EPARSE);
     assert_int_equal(diag.line, 2);
+    assert_int_equal(diag.column, 10);
     assert_string_equal(layouts, "fixed");
     assert_int_equal(threads, 1);
     wpk_buf_fini(&got);
