@@ -504,6 +504,47 @@ static void jobs_are_listed(void **state)
     assert_int_equal(list_jobs(f, INT64_MAX, "paused", 3, &last), 0);
 }
 
+/* Pages of a job's trials: its vendor, all candidates of its plain kernel, then its asks. */
+static void all_trials_are_listed(void **state)
+{
+    struct fixture *f = *state;
+    const char *const names[] = {"a"};
+    wpk_store_run(f->store,
+                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  " document, created_at, started_at, finished_at, epoch)"
+                  " VALUES (1, 'j1', 'a', 'o', 0, '{}', 'running', '', '', 1, 1, 0, 1)",
+                  "");
+    wpk_store_run(
+        f->store,
+        "INSERT INTO job_op (job_number, position, search_id, phase, reason, from_history,"
+        " epoch) VALUES (1, 0, ?, 'searching', '', 0, 1)",
+        "i", (int64_t)f->search.id);
+    put(f, WPK_WORK_VENDOR, timed(700, false, ""));
+    put_of(f, WPK_WORK_PLAIN, 1, (struct wpk_record){.outcome = WPK_OUTCOME_WRONG_RESULT});
+    put_of(f, WPK_WORK_PLAIN, 2, timed(900, false, HASH));
+    put(f, WPK_WORK_TRIAL, timed(800, false, HASH));
+    for (int size = 1; size <= 4; size++) {
+        struct wpk_history_place place = {.index = -1};
+        struct wpk_json_writer *w = wpk_json_writer_new_object();
+        struct wpk_buf text = {0};
+        wpk_json_begin_array(w, "trials");
+        bool more = wpk_history_list_trials(f->store, 1, -1, names, 1, size, &place, w);
+        wpk_json_end(w);
+        assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
+        int found = 0;
+        for (const char *at = wpk_buf_text(&text); (at = strstr(at, "\"outcome\"")) != NULL; at++) {
+            found++;
+        }
+        /* what is no ask is never cut */
+        assert_int_equal(found, size < 4 ? 3 : 4);
+        assert_int_equal(place.position, 0);
+        assert_int_equal(place.index, size < 4 ? 0 : 1);
+        assert_true(more);
+        wpk_json_writer_free(w);
+        wpk_buf_fini(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +563,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(abandoned_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rejected_winner_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_second_best_follows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_trials_are_listed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_are_listed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
