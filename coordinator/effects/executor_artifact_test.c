@@ -403,43 +403,6 @@ static void a_search_that_waits_for_a_file_holds_nobody_up(void **state)
     }
 }
 
-/* After a restart a worker names what it holds, and uploads it, while its search waits for a file:
- * its upload is to come again. */
-static void an_upload_that_comes_before_its_search(void **state)
-{
-    struct wpk_fixture *f = *state;
-    char path[192];
-    f->threads = 1;
-    wpk_fixture_start(f);
-    int w = end_a_job(f, path);
-    wpk_fixture_request(f, "POST", "/v1/jobs",
-                        "{\"name\":\"more\",\"ops\":[{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","
-                        "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"
-                        "\"search\":{\"strategy\":\"random\",\"seed\":1},"
-                        "\"budget\":{\"candidates\":9,\"seconds\":3600}}");
-    wpk_fixture_take(f, w);
-    const wpk_work_id work = f->workers[w].held[0].id;
-    wpk_executor_free(f->executor);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    wpk_fixture_start(f);
-    assert_int_equal(wpk_fixture_hello(f, w), WPK_OK);
-    wpk_fixture_poll(f, w, 0);
-    bool early = wpk_fixture_upload(f, w, work, "more code");
-    uint32_t retry_ms = f->workers[w].retry_ms;
-    int pipe = open_to_write(path);
-    assert_int_equal(unlink(path), 0);
-    close(pipe);
-    assert_false(early);
-    assert_true(retry_ms > 0);
-    for (int i = 0; count_closed(f) > 0; i++) {
-        assert_in_range(i, 0, 30000);
-        (void)wpk_fixture_turn(f);
-    }
-    wpk_fixture_poll(f, w, 0);
-    assert_true(wpk_fixture_upload(f, w, work, "more code"));
-}
-
 /* What one turn takes in has an end, before its memory has one. */
 static void one_turn_takes_in_so_much(void **state)
 {
@@ -479,7 +442,6 @@ int main(void)
         CASE(a_file_that_is_replaced_while_it_is_read),
         CASE(a_search_whose_result_has_lost_its_file),
         CASE(a_search_that_waits_for_a_file_holds_nobody_up),
-        CASE(an_upload_that_comes_before_its_search),
         CASE(one_turn_takes_in_so_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,11 +197,6 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
     set_unbound(c, job, unbound && job->finished_wall_ns == 0);
 }
 
-bool wpk_bind_is_opening(const struct wpk_coordinator *c)
-{
-    return c->bind_again || c->searches_by_id.count < c->search_count;
-}
-
 /* ---- why an operator waits */
 
 struct census {

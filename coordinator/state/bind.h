@@ -15,8 +15,6 @@ struct wpk_job_op_state;
 /* Bind the job's next operators to searches, as far as there are devices for them. The first few of
  * these are worked on: they have claims. */
 void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job);
-/* True if a search is being opened, or one that was open before a restart has yet to be. */
-bool wpk_bind_is_opening(const struct wpk_coordinator *c);
 /* True if this operator has to wait, and `out` says why, as in "no worker with kind cpu and 8
  * cores": no worker can do its work, or none is given it. Else `out` is "". */
 bool wpk_bind_blocked(const struct wpk_coordinator *coordinator, const struct wpk_job_entry *job,

@@ -34,8 +34,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UPLOAD_RETRY_MS 1000 /* for a worker whose search is being opened; it polls every 5 s */
-
 /* ---- what it cost */
 
 /* Device time of a result, as its record tells: parts of what the worker was busy for. */
@@ -324,27 +322,6 @@ void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
     wpk_reply_acks(c, acks, message->result_count);
 }
 
-/* After a restart a worker names what it holds, maybe before the search is opened: the next poll
- * that names it leases it again. */
-static bool may_be_leased_again(const struct wpk_coordinator *c, const struct wpk_worker *worker)
-{
-    wpk_work_id work = c->event->message->made_for;
-    struct wpk_search *search = wpk_search_find(c, work.search);
-    const struct wpk_work_item *item = search != NULL ? wpk_search_work_item(search, work) : NULL;
-    return worker->names_unopened &&
-           (search == NULL || (item != NULL && item->standing == WPK_STANDING_OPEN));
-}
-
-static void put_off(struct wpk_coordinator *c)
-{
-    const struct wpk_message *asked = c->event->message;
-    struct wpk_message *error = wpk_reply_new(c, WPK_MESSAGE_ERROR, asked->session);
-    error->err = WPK_EBUSY;
-    error->text = "the search of that work item is not opened again yet";
-    error->retry_ms = UPLOAD_RETRY_MS;
-    wpk_reply_send(c, &c->event->address, error);
-}
-
 bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
@@ -357,10 +334,6 @@ bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *wor
         return false;
     }
     struct wpk_lease *lease = lease_of(c, message->made_for);
-    if (lease == NULL && may_be_leased_again(c, worker)) {
-        put_off(c);
-        return false;
-    }
     if (lease == NULL || lease->worker != worker || lease->stage == WPK_STAGE_RUN ||
         !may_be_built(message->made_for.kind)) {
         wpk_reply_error(c, WPK_EINVAL, "this worker has no open lease to build that work item");

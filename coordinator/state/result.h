@@ -12,8 +12,7 @@ struct wpk_worker;
 /* Take the results of the event's message, and answer it. */
 void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker);
 /* True if the worker may upload the artifact of the event's message: it has a lease to build it,
- * and uploads one artifact for each lease. If not, the worker is told why: for good, or that it may
- * come again, if its last poll named the work item before the search was opened. */
+ * and uploads one artifact for each lease. If not, the worker is told why. */
 bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *worker);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "common/crypto.h"
 #include "coordinator/state/admin_state.h"
-#include "coordinator/state/bind.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
@@ -253,14 +252,11 @@ static bool may_hold(const struct wpk_search *search, const struct wpk_work_item
 static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
-    bool opening = wpk_bind_is_opening(c);
-    worker->names_unopened = false;
     for (uint32_t i = 0; i < message->holding_count; i++) {
         wpk_work_id work = message->holding[i];
         struct wpk_search *search = wpk_search_find(c, work.search);
         struct wpk_work_item *item = search != NULL ? wpk_search_work_item(search, work) : NULL;
         if (item == NULL) {
-            worker->names_unopened = worker->names_unopened || (search == NULL && opening);
             continue;
         }
         if (item->standing == WPK_STANDING_LEASED && item->lease->worker == worker) {

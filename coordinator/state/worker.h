@@ -54,8 +54,6 @@ struct wpk_worker {
     struct wpk_worker *peer_next; /* next worker on the same connection */
     uint32_t place;               /* in the coordinator's array */
     struct wpk_timer timer;       /* when to answer its poll, or to look whether it is lost */
-    /* Its last poll named work of a search that may yet be opened. */
-    bool names_unopened;
 };
 
 /* Handlers of events: a message; the end of a connection. */

@@ -360,67 +360,6 @@ static void an_upload_for_a_closed_lease(void **state)
     wpk_fixture_free(s);
 }
 
-/* An upload of the code for such a work item is to come again. */
-static void expect_put_off(struct wpk_fixture *s, int worker, wpk_work_id work)
-{
-    assert_false(wpk_fixture_upload(s, worker, work, "code"));
-    assert_int_equal(s->workers[worker].err, WPK_EBUSY);
-    assert_true(s->workers[worker].retry_ms > 0);
-}
-
-/* After a restart: what the worker names is its own with its first poll after the search was
- * opened, and until then its upload is not refused for good. */
-static void an_upload_before_its_search_is_opened(void **state)
-{
-    (void)state;
-    struct wpk_fixture *s = wpk_fixture_new();
-    const wpk_work_id work = {1, WPK_WORK_TRIAL, 0};
-    s->hold = true;
-    wpk_fixture_submit_one(s, 1, 50);
-    int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
-    int other = wpk_fixture_join(s, "v", WPK_WORKER_ROLES_ALL);
-    expect_refused(s, worker, work, WPK_EINVAL, no_lease); /* it has not named it */
-    s->workers[worker].held[0].id = work;
-    s->workers[worker].held_count = 1;
-    wpk_fixture_poll(s, worker, 0);
-    expect_put_off(s, worker, work);
-    expect_refused(s, other, work, WPK_EINVAL, no_lease);
-    assert_int_equal(s->answer_count, 1);
-    assert_int_equal(s->answers[0].kind, WPK_EVENT_OPENED);
-    struct wpk_opened *opened = s->answers[0].opened;
-    opened->ask_count = 1;
-    opened->window = calloc(1, sizeof *opened->window);
-    assert_non_null(opened->window);
-    opened->window[0].text = strdup("c0");
-    s->hold = false;
-    wpk_fixture_answer(s);
-    assert_int_equal(item(s, 0)->standing, WPK_STANDING_OPEN);
-    expect_put_off(s, worker, work);
-    wpk_fixture_poll(s, worker, 0);
-    assert_true(wpk_fixture_upload(s, worker, work, "code"));
-    wpk_fixture_free(s);
-}
-
-/* It is said to be there no more once all searches are opened. */
-static void an_upload_of_a_search_that_is_gone(void **state)
-{
-    (void)state;
-    struct wpk_fixture *s = wpk_fixture_new();
-    const wpk_work_id work = {7, WPK_WORK_TRIAL, 0};
-    s->hold = true;
-    wpk_fixture_submit_one(s, 1, 50);
-    int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
-    s->workers[worker].held[0].id = work;
-    s->workers[worker].held_count = 1;
-    wpk_fixture_poll(s, worker, 0);
-    expect_put_off(s, worker, work);
-    s->hold = false;
-    wpk_fixture_answer(s);
-    wpk_fixture_poll(s, worker, 0);
-    expect_refused(s, worker, work, WPK_EINVAL, no_lease);
-    wpk_fixture_free(s);
-}
-
 static void an_upload_of_the_quarantined(void **state)
 {
     (void)state;
@@ -586,8 +525,6 @@ int main(void)
         cmocka_unit_test(nobody_believes_the_quarantined),
         cmocka_unit_test(an_upload_needs_a_lease),
         cmocka_unit_test(an_upload_for_a_closed_lease),
-        cmocka_unit_test(an_upload_before_its_search_is_opened),
-        cmocka_unit_test(an_upload_of_a_search_that_is_gone),
         cmocka_unit_test(an_upload_of_the_quarantined),
         cmocka_unit_test(an_upload_of_who_does_not_build),
         cmocka_unit_test(admin_states_survive_a_restart),
