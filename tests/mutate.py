@@ -11,9 +11,10 @@ tree, its plain build and results.jsonl: the same command goes on where it was i
 seed draws the same mutants.
 
 A mutant meets first the unit tests whose programs it is linked into, then the simulator if that is one
-of them, then the end-to-end tests of its folder, until one fails, and then the same tests under ASan:
-it is killed. It survives when all pass. A mutant that does not build, or whose programs are the same code, is drawn again. In the end:
-the share killed, and each survivor as a diff.
+of them, then the end-to-end tests of its folder, until one fails: it is killed. When all mutants have
+met the plain build, the survivors meet the same tests under ASan. A mutant survives when all pass. One
+that does not build, or whose programs are the same code, is drawn again. In the end: the share killed,
+and each survivor as a diff.
 """
 import argparse
 import difflib
@@ -192,8 +193,8 @@ def draw(rng, sources):
             return (name,) + rng.choice([one for one in found if one[0] == kind])
 
 
-def meet(workshop, mutant, text):
-    """What became of a mutant: {outcome, by}; None where it is none."""
+def meet(workshop, mutant, text, sanitized):
+    """What became of a mutant in the plain build or under ASan: {outcome, by}; None where it is none."""
     name, _, number, new = mutant
     lines = text.split("\n")
     lines[number] = new
@@ -204,11 +205,11 @@ def meet(workshop, mutant, text):
         tests = workshop.concerned(name)
         if not tests:
             return None
-        for label, variant in (("", lambda: tests), (" under ASan", lambda: workshop.sanitize(tests))):
-            for test in variant():
-                if not workshop.passes(test):
-                    return {"outcome": "killed", "by": test["name"] + label}
-        return {"outcome": "survived", "by": "", "passed": [test["name"] for test in tests]}
+        for test in workshop.sanitize(tests) if sanitized else tests:
+            if not workshop.passes(test):
+                return {"outcome": "killed", "by": test["name"] + (" under ASan" if sanitized else "")}
+        return {"outcome": "survived", "by": "", "passed": [test["name"] for test in tests],
+                "sanitized": sanitized}
     finally:
         workshop.put(name, text.encode())
 
@@ -246,19 +247,27 @@ def main():
                      for one in map(json.loads, file)}
     rng = random.Random(options.seed)
     results = []
+
+    def learn(mutant, sanitized):
+        name, kind, number, new = mutant
+        result = {"file": name, "kind": kind, "line": number, "new": new,
+                  **(meet(workshop, mutant, sources[name], sanitized) or {"outcome": "none", "by": ""})}
+        known[json.dumps(mutant)] = result
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        return result
+
+    def show(count, result):
+        print("%3d %-8s %s:%d %s %s" % (count, result["outcome"], result["file"], result["line"] + 1,
+                                        result["kind"], result["by"]), flush=True)
     while sum(1 for result in results if result["outcome"] != "none") < options.count:
         mutant = draw(rng, sources)
-        result = known.get(json.dumps(mutant))
-        if result is None:
-            name, kind, number, new = mutant
-            result = {"file": name, "kind": kind, "line": number, "new": new,
-                      **(meet(workshop, mutant, sources[name]) or {"outcome": "none", "by": ""})}
-            known[json.dumps(mutant)] = result
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
-        results.append(result)
-        print("%3d %-8s %s:%d %s %s" % (len(results), result["outcome"], result["file"],
-                                        result["line"] + 1, result["kind"], result["by"]), flush=True)
+        results.append(known.get(json.dumps(mutant)) or learn(mutant, False))
+        show(len(results), results[-1])
+    for i, result in enumerate(results):
+        if result["outcome"] == "survived" and not result["sanitized"]:
+            results[i] = learn([result[key] for key in ("file", "kind", "line", "new")], True)
+            show(i + 1, results[i])
     report(results, sources)
 
 
