@@ -262,7 +262,7 @@ bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stag
 
 /* ---- alignment */
 
-static int64_t gcd(int64_t a, int64_t b)
+int64_t wpk_gcd(int64_t a, int64_t b)
 {
     while (b != 0) {
         int64_t rest = a % b;
@@ -272,9 +272,9 @@ static int64_t gcd(int64_t a, int64_t b)
     return a < 0 ? -a : a;
 }
 
-static int64_t lcm(int64_t a, int64_t b)
+int64_t wpk_lcm(int64_t a, int64_t b)
 {
-    __int128 product = (__int128)(a / gcd(a, b)) * b;
+    __int128 product = (__int128)(a / wpk_gcd(a, b)) * b;
     return product > WPK_ELEMENTS_MAX ? WPK_ELEMENTS_MAX : (int64_t)product;
 }
 
@@ -311,7 +311,7 @@ static struct slope slope_of(const struct wpk_program *program, int id, struct a
     }
     if (divides && a.numerator != 0 && right->kind == WPK_NODE_LITERAL && right->integer > 0) {
         int64_t period = multiply(a.denominator, right->integer);
-        alignment->lcm = lcm(alignment->lcm, period / gcd(a.numerator, period));
+        alignment->lcm = wpk_lcm(alignment->lcm, period / wpk_gcd(a.numerator, period));
         return node->op == WPK_BINARY_MOD ? a : (struct slope){a.numerator, period};
     }
     if (divides) {
@@ -353,7 +353,7 @@ int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int 
         int writer = wpk_program_writer(program, load->tensor);
         for (int d = 0; writer >= 0 && d < program->tensors[load->tensor].rank; d++) {
             if (wpk_index_axis(program, load->index[d]) == axis) {
-                alignment = lcm(alignment, wpk_program_alignment(program, writer, d));
+                alignment = wpk_lcm(alignment, wpk_program_alignment(program, writer, d));
             }
         }
     }

@@ -8,6 +8,8 @@
  * the same rate. If not, it is taken for the whole dimension. */
 #include "op/nest.h"
 
+#include "op/node.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,16 +110,6 @@ struct box {
     struct motion motion[WPK_AXES_MAX];
 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* A quotient or a remainder of what moves by multiples of the divisor has the same size in each
  * iteration; so has that of a single value. */
 static struct motion divide(const struct wpk_program *program, const struct wpk_node *node,
@@ -159,7 +151,7 @@ static struct motion motion_of(const struct wpk_program *program, int id, const 
         return (struct motion){a.rate * (uint64_t)factor, a.grain * llabs(factor), a.fixed};
     }
     return (struct motion){node->op == WPK_BINARY_SUB ? a.rate - b.rate : a.rate + b.rate,
-                           common_divisor(a.grain, b.grain), a.fixed && b.fixed};
+                           wpk_gcd(a.grain, b.grain), a.fixed && b.fixed};
 }
 
 /* Add a load's box of one dimension to what was read before. */
@@ -173,8 +165,7 @@ static void extend(struct wpk_nest_boxes *boxes, int t, int dim, int64_t end, in
     boxes->varies[t][dim] =
         !motion.fixed || (!first && (boxes->varies[t][dim] || boxes->rate[t][dim] != motion.rate));
     boxes->whole[t][dim] = whole || (!first && boxes->whole[t][dim]);
-    boxes->grain[t][dim] =
-        first ? motion.grain : common_divisor(motion.grain, boxes->grain[t][dim]);
+    boxes->grain[t][dim] = first ? motion.grain : wpk_gcd(motion.grain, boxes->grain[t][dim]);
     boxes->rate[t][dim] = motion.rate;
 }
 

@@ -30,6 +30,11 @@ double wpk_dtype_round(enum wpk_dtype dtype, double value);
 /* Smallest and largest value of an integer type or bool. */
 void wpk_dtype_integer_range(enum wpk_dtype dtype, int64_t *low, int64_t *high);
 
+/* The greatest common divisor, >= 0, and the least common multiple of sizes, at most
+ * WPK_ELEMENTS_MAX. */
+int64_t wpk_gcd(int64_t a, int64_t b);
+int64_t wpk_lcm(int64_t a, int64_t b);
+
 bool wpk_node_is_literal(const struct wpk_program *program, int node);
 
 /* Append a node without folding; returns its id, or -1 as in op/program.h. */

@@ -3,6 +3,7 @@
 
 #include "op/derive.h"
 #include "op/extract.h"
+#include "op/node.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -463,17 +464,6 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
     return axis >= program->stages[reader->stage].rank && !reader->literal[axis];
 }
 
-static int64_t common_multiple(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y != 0) {
-        int64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
-}
-
 static void describe_group(const struct wpk_program *program, struct wpk_group *group)
 {
     const struct wpk_stage *root = &program->stages[group->root];
@@ -495,8 +485,7 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
                 continue;
             }
             group->whole[axis] = group->whole[axis] || member->literal[d];
-            group->align[axis] =
-                common_multiple(group->align[axis], wpk_axis_alignment(program, stage, d));
+            group->align[axis] = wpk_lcm(group->align[axis], wpk_axis_alignment(program, stage, d));
         }
         if (stage->reduction != WPK_REDUCE_NONE && has_plain_reduction(stage, member->literal) &&
             reduction_size(stage) > largest) {

@@ -361,7 +361,7 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
     struct wpk_nest nest;
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);
     uint64_t hash = err == WPK_OK ? wpk_nest_hash(&nest) : wpk_candidate_hash(candidate);
-    return (hash ^ (uint64_t)candidate->variant) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (uint64_t)candidate->variant;
 }
 
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
