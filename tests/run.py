@@ -35,7 +35,7 @@ COSTS = os.path.join(ROOT, "build-test/costs.json")  # of each test's last run: 
 
 # Tests that run at a time. End-to-end tests wait much: for processes, timers, and each other's turn at
 # timing kernels.
-SLOTS = 2 * CORES
+SLOTS = 3 * CORES
 
 # Lines for a sanitizer's report, and no more: debug information costs a third of compiling.
 SANITIZED = ["-Dwerror=true", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false", "-Dc_args=-g1",
