@@ -20,7 +20,7 @@
 
 #define SEED 20240611
 #define ROUNDS 24
-#define RANDOM_PROGRAMS 1500
+#define RANDOM_PROGRAMS 600
 
 /* ---- the derivations */
 

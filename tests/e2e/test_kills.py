@@ -13,7 +13,7 @@ from lib import (CONVOLUTION, Service, check, descendants, main, need, need_stal
 from wire import Peer, frame, hello, identify, poll, put_artifact, take_items
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
-KILLS = int(os.environ.get("WPK_KILLS", 6))
+KILLS = int(os.environ.get("WPK_KILLS", 4))
 SEED = os.environ.get("WPK_SEED", 1)
 TRIED_BETWEEN_MAX = 4
 CANDIDATES = 12 + TRIED_BETWEEN_MAX * KILLS
