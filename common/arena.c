@@ -6,6 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Under ASan only live objects may be touched; a poisoned byte at least follows each. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define GAP_MIN 1
+#else
+#define GAP_MIN 0
+#define ASAN_POISON_MEMORY_REGION(start, size) ((void)(start), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(start, size) ((void)(start), (void)(size))
+#endif
+
 /* Large enough that a message or a chromosome needs one block; blocks double up to the cap. */
 #define BLOCK_SIZE_MIN ((size_t)16 << 10)
 #define BLOCK_SIZE_DOUBLING_MAX ((size_t)4 << 20)
@@ -40,6 +50,7 @@ void wpk_arena_reset(struct wpk_arena *arena)
 {
     WPK_ASSERT(arena != NULL);
     for (struct wpk_arena_block *block = arena->first; block != NULL; block = block->next) {
+        ASAN_POISON_MEMORY_REGION(block->data, block->used);
         block->used = 0;
     }
     arena->current = arena->first;
@@ -64,6 +75,7 @@ static bool add_block(struct wpk_arena *arena, size_t size)
         return false;
     }
     *block = (struct wpk_arena_block){.capacity = capacity};
+    ASAN_POISON_MEMORY_REGION(block->data, capacity);
     if (arena->current == NULL) {
         arena->first = block;
     } else {
@@ -78,14 +90,14 @@ static bool add_block(struct wpk_arena *arena, size_t size)
 void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size)
 {
     const size_t align = alignof(max_align_t);
-    size_t bytes;
+    size_t wanted;
 
     WPK_ASSERT(arena != NULL);
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - align) {
+    if (__builtin_mul_overflow(count, size, &wanted) || wanted > SIZE_MAX - align - GAP_MIN) {
         return NULL;
     }
     /* At least one unit, so that every pointer is distinct. */
-    bytes = bytes == 0 ? align : (bytes + align - 1) / align * align;
+    size_t bytes = wanted == 0 ? align : (wanted + GAP_MIN + align - 1) / align * align;
 
     struct wpk_arena_block *block = arena->current;
     while (block != NULL && block->capacity - block->used < bytes && block->next != NULL) {
@@ -101,7 +113,8 @@ void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size)
     }
     void *result = block->data + block->used;
     block->used += bytes;
-    return memset(result, 0, bytes);
+    ASAN_UNPOISON_MEMORY_REGION(result, wanted);
+    return memset(result, 0, wanted);
 }
 
 char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *data, size_t size)

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include <cmocka.h>
 
 static void test_zeroed_arena_works(void **state)
@@ -90,6 +94,23 @@ static void test_copies_end_in_nul(void **state)
     wpk_arena_fini(&arena);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+static void test_asan_knows_what_is_live(void **state)
+{
+    (void)state;
+    struct wpk_arena arena = {0};
+
+    for (size_t size = 1; size < 40; size++) {
+        char *p = wpk_arena_alloc(&arena, 1, size);
+        assert_null(__asan_region_is_poisoned(p, size));
+        assert_true(__asan_address_is_poisoned(p + size));
+        wpk_arena_reset(&arena);
+        assert_true(__asan_address_is_poisoned(p));
+    }
+    wpk_arena_fini(&arena);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +119,9 @@ int main(void)
         cmocka_unit_test(test_reset_reuses_blocks_and_zeroes),
         cmocka_unit_test(test_limit_and_overflow_give_null),
         cmocka_unit_test(test_copies_end_in_nul),
+#ifdef __SANITIZE_ADDRESS__
+        cmocka_unit_test(test_asan_knows_what_is_live),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

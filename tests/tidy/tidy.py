@@ -61,6 +61,7 @@ FOREIGN = {
     r"(oneapi/)?dnnl.*": ["runtime/onednn_library.h"],
     r"cuda.*|nvrtc\.h": ["runtime/cuda.c"],
     r"openvino/.*": ["bench/peer_openvino.c"],
+    r"sanitizer/asan_interface\.h": ["common/arena.c", "common/arena_test.c"],
     r"onnxruntime.*": ["bench/peer_onnxruntime.c"],
 }
 
