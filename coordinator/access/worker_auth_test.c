@@ -28,7 +28,9 @@ static void check(struct wpk_auth *auth, const char *token, unsigned roles, wpk_
     struct wpk_identity identity;
     assert_int_equal(wpk_worker_auth_check(auth, &hello, 1000, &identity, &diag), want);
     bool lacks_role = strcmp(why, "build") == 0 || strcmp(why, "measure") == 0;
-    assert_string_equal(identity.owner, want == WPK_OK || lacks_role ? "anna" : "");
+    bool known = want == WPK_OK || lacks_role;
+    assert_string_equal(identity.owner, known ? "anna" : "");
+    assert_int_equal(identity.roles != 0, known);
     if (strstr(diag.text, why) == NULL) {
         fail_msg("%s", diag.text);
     }

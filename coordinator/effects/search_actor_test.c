@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search actors: which space a search's key gives. */
+/* Search actors: the space that a search's key gives, and snapshots. */
 #include "coordinator/effects/search_actor.h"
 
 #include <setjmp.h>
@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-/* A convolution, which fast Winograd tiles compute less accurately than its sums. */
-static double size_log2_of(const char *accuracy)
+/* The actor of a convolution, which fast Winograd tiles compute less accurately than its sums. */
+static struct wpk_search_actor *new_actor(const char *accuracy)
 {
     struct wpk_search_spec spec = {
         .key = {.layouts = "fixed",
@@ -38,6 +38,12 @@ static double size_log2_of(const char *accuracy)
     if (wpk_search_actor_new(&spec, &log, 0, &actor, &diag) != WPK_OK) {
         fail_msg("%s", diag.text);
     }
+    return actor;
+}
+
+static double size_log2_of(const char *accuracy)
+{
+    struct wpk_search_actor *actor = new_actor(accuracy);
     double size_log2 = wpk_search_actor_size_log2(actor);
     wpk_search_actor_free(actor);
     return size_log2;
@@ -49,10 +55,37 @@ static void an_accuracy_class_prunes_the_space(void **state)
     assert_true(size_log2_of("strict") < size_log2_of("fast"));
 }
 
+/* A snapshot that does not fit is none: the next one has all tells. */
+static void a_snapshot_that_does_not_fit(void **state)
+{
+    (void)state;
+    struct wpk_search_actor *actor = new_actor("standard");
+    struct wpk_work_item item = {.trial = {.outcome = WPK_OUTCOME_RUN_CRASH}};
+    struct wpk_history_snapshot snapshot;
+    struct wpk_buf small = {.size_max = 4};
+    struct wpk_buf text = {0};
+    uint32_t filled = 0;
+    assert_int_equal(wpk_search_actor_ask(actor, 1, &item.text, &filled), WPK_OK);
+    assert_int_equal(filled, 1);
+    wpk_search_actor_tell(actor, 0, &item);
+    assert_false(wpk_search_actor_save(actor, 2, &snapshot, &text)); /* one tell is too few */
+    assert_false(wpk_search_actor_save(actor, 1, &snapshot, &small));
+    assert_true(wpk_search_actor_save(actor, 1, &snapshot, &text));
+    assert_int_equal(snapshot.told_count, 1);
+    assert_int_equal(snapshot.failed_count, 1);
+    assert_memory_equal(snapshot.text, "1 ", 2); /* asks so far; then the strategy's text */
+    wpk_buf_reset(&text);
+    assert_false(wpk_search_actor_save(actor, 1, &snapshot, &text)); /* nothing is new */
+    wpk_buf_fini(&text);
+    free(item.text);
+    wpk_search_actor_free(actor);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_accuracy_class_prunes_the_space),
+        cmocka_unit_test(a_snapshot_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

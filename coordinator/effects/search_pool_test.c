@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #define STEP_MS 10
+#define READS_MAX 10 /* that fail in one attempt to make a strategy */
 
 struct pool {
     struct wpk_fixture *base; /* its store */
@@ -104,13 +105,26 @@ static bool take(struct pool *f, struct wpk_search_answer *out)
     return taken;
 }
 
+static uint64_t seconds_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)(now.tv_sec - start->tv_sec) - (now.tv_nsec < start->tv_nsec);
+}
+
+/* There is an attempt each second, and no more. */
 static void a_disk_that_fails_for_a_moment_fails_no_search(void **state)
 {
     struct pool *f = *state;
     struct wpk_search_answer answer;
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
     wpk_faulty_vfs_set(&(struct wpk_faults){.reads_fail = true});
     wpk_search_pool_ask(f->pool, &f->search, 1);
     assert_true(wait_for_failure());
+    pause_ms(10 * STEP_MS);
+    uint64_t reads = wpk_faulty_vfs_counts().failures;
+    assert_true(reads <= READS_MAX * (1 + seconds_since(&start)));
     wpk_faulty_vfs_set(&(struct wpk_faults){0});
     assert_true(take(f, &answer));
     assert_non_null(answer.asked);

@@ -490,6 +490,26 @@ static void operators_come_in_turn(void **state)
     wpk_fixture_free(s);
 }
 
+/* Many workers: one operator for each four of them, and the searches of six more are open. */
+static void many_workers_have_more_operators(void **state)
+{
+    (void)state;
+    enum { WORKERS = 40, WORKED = WORKERS / 4, OPENED = WORKED + 6 };
+    struct wpk_fixture *s = wpk_fixture_new();
+    for (int i = 0; i < WORKERS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        join(s, name);
+    }
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, wpk_fixture_job("a", 1, 20));
+    assert_int_equal(s->seen[WPK_EFFECT_OPEN_SEARCH], OPENED);
+    assert_non_null(job->ops[OPENED - 1].search);
+    assert_null(job->ops[OPENED].search);
+    assert_non_null(job->ops[WORKED - 1].claims[0]);
+    assert_null(job->ops[WORKED].claims[0]);
+    wpk_fixture_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,6 +529,7 @@ int main(void)
         cmocka_unit_test(a_larger_budget_outlives_a_failure),
         cmocka_unit_test(answers_come_late),
         cmocka_unit_test(operators_come_in_turn),
+        cmocka_unit_test(many_workers_have_more_operators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
