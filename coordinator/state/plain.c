@@ -161,7 +161,6 @@ const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search)
                    .min_ns = trial->min_ns,
                    .mad_ns = trial->mad_ns,
                    .sample_count = 1},
-        .verified = true,
     };
     memcpy(plain->entry.artifact_sha256, trial->artifact_sha256, sizeof trial->artifact_sha256);
     memcpy(plain->entry.verified_by, plain->verified_by, sizeof plain->verified_by);
