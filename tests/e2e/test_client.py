@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """wpkctl against a wpkd that tunes nothing: what it does when things die, and what it prints."""
+import csv
 import hashlib
 import json
 import os
@@ -145,7 +146,7 @@ def test_lists(box):
     run(box, "tune", job(box, "vendor"), "--data", box.data)
     out, _ = run(box, "jobs", "--data", box.data)
     check(out.index("vendor") < out.index("ours"), "newest first, over two pages", out)
-    check(len(json.loads(run(box, "kernels", "--data", box.data, "--json")[0])["kernels"]) == 2, "pages")
+    check(len(json.loads(run(box, "kernels", "--data", box.data, "--json")[0])["kernels"]) == 3, "pages")
     check(len(json.loads(run(box, "kernels", "--max", 1, "--data", box.data, "--json")[0])["kernels"]) == 1,
           "at most one")
     out, _ = run(box, "status", "j%016x" % 1, "--data", box.data)
@@ -157,6 +158,27 @@ def test_lists(box):
     check(out == "" and "/nowhere: No such file" in err, "nobody there", err)
     check("localhost" not in err, "a socket has no host", err)
     run(box, "jobs", "--server", "ftp://x", want=2)
+
+
+def test_names_of_kernels(box):
+    """A kernel has the names that jobs gave its operator, each once, the newest first."""
+    for name in ("old", "new", "old"):
+        ours = small_job(name="ours", ops=[dict(lib.SMALL_OP, name=name)])
+        run(box, "tune", box.write("job.json", ours), "--data", box.data)
+    rows = csv.DictReader(run(box, "kernels", "--data", box.data, "-o", "csv")[0].splitlines())
+    names = {row["fingerprint"]: row["operator"] for row in rows}
+    check(names == {"ab" * 6: "old, new", "cd" * 6: "-"}, "those of its operator", names)
+
+
+def test_which_service(box):
+    """$WPK_URL names a service for commands without --data, except tune, which has its own."""
+    box.env["WPK_URL"] = "unix:/nowhere"
+    run(box, "jobs", want=3)
+    run(box, "tune", job(box, "ours"), "--data", box.data)
+    check("ours" in run(box, "jobs", "--data", box.data)[0], "that of the directory")
+    run(box, "tune", job(box, "ours"))
+    del box.env["WPK_URL"]
+    check("ours" in run(box, "jobs")[0], "that of the user")
 
 
 def test_get(box):
