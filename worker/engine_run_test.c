@@ -238,6 +238,7 @@ static void test_runner_that_hangs_in_a_duel(void **state)
     assert_int_equal(engine->duel_records[0].outcome, WPK_OUTCOME_RUN_CRASH);
     assert_int_equal(wpk_engine_duel_end(engine, timing, NULL), WPK_EUNSUPPORTED);
     assert_int_not_equal(engine->runner.process.pid, before);
+    assert_true(bench_logged(" runner_hung work="));
     bench_expect(bench, "good", WPK_OUTCOME_OK, "");
 }
 

@@ -223,6 +223,28 @@ static void test_builder_killed_twice(void **state)
     bench_expect(bench, "good", WPK_OUTCOME_OK, "");
 }
 
+/* It is told that its patience is over instead of waiting for that. */
+static void test_builder_that_hangs(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_engine *engine = bench->engine;
+    struct wpk_record record;
+    bench_put(bench, 7, "build-slow");
+    wait_until_building(bench);
+    pid_t before = engine->builder.process.pid;
+    kill(before, SIGSTOP);
+    uint64_t now_ns = wpk_clock_ns();
+    uint64_t patience_ns = wpk_engine_watch_builder(engine, now_ns);
+    assert_in_range(patience_ns, engine->options.build_timeout_ms * WPK_NS_PER_MS, UINT64_MAX - 1);
+    assert_false(bench_logged("builder_hung"));
+    wpk_engine_watch_builder(engine, now_ns + patience_ns);
+    assert_true(bench_logged(" builder_hung work=- pid="));
+    assert_int_equal(bench_take(bench, &record), 7);
+    assert_int_equal(record.outcome, WPK_OUTCOME_OK); /* it was tried again */
+    assert_int_not_equal(engine->builder.process.pid, before);
+    wpk_record_fini(&record);
+}
+
 static void test_runner_killed(void **state)
 {
     struct bench *bench = *state;
@@ -388,6 +410,7 @@ int main(int argc, char **argv)
         CASE(test_losers_are_not_remembered_as_winners),
         CASE(test_builder_killed_once),
         CASE(test_builder_killed_twice),
+        CASE(test_builder_that_hangs),
         CASE(test_runner_killed),
         CASE(test_builder_that_does_not_start),
         CASE(test_builder_without_its_tools),
