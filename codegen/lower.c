@@ -41,6 +41,82 @@ static wpk_err rewrite(struct wpk_lowering *l)
     return err;
 }
 
+/* ---- the schedule's nest */
+
+/* The axis in the main program: a sum in blocks has the block's number in front, and its total sums
+ * over that number alone. */
+static int axis_of(const struct wpk_nest *nest, const struct wpk_nest_entry *entry, int axis)
+{
+    if (entry->kind == WPK_NEST_PART) {
+        return axis + 1;
+    }
+    return entry->block > 0 && axis == entry->blocked ? wpk_nest_stage(nest, entry)->rank : axis;
+}
+
+/* The loops, outermost first, those of axes that are needed whole beside a reduction in lanes
+ * included. */
+static void take_loops(const struct wpk_nest *from, const struct wpk_nest_entry *entry, bool update,
+                       struct wpk_nest *nest)
+{
+    struct wpk_nest_entry *taken = &nest->entry[nest->entry_count - 1];
+    const struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
+    struct wpk_nest_loops *out = update ? &taken->update : &taken->pure;
+    for (int a = 0; a < wpk_nest_stage(nest, taken)->rank && loops->atomic; a++) {
+        WPK_ASSERT(loops->count == 1);
+        if (taken->extent[a] > 1) {
+            wpk_nest_add_loop(nest, out, &(struct wpk_nest_loop){.axis = a, .step = 1});
+        }
+    }
+    for (int i = 0; i < loops->count; i++) {
+        struct wpk_nest_loop loop = *wpk_nest_at(from, loops, i);
+        bool blocks = entry->block > 0 && loop.axis == entry->blocked;
+        loop.step = blocks ? loop.step / entry->block : loop.step;
+        loop.axis = axis_of(from, entry, loop.axis);
+        wpk_nest_add_loop(nest, out, &loop);
+    }
+    out->atomic = loops->atomic;
+}
+
+static void take_entry(const struct wpk_lowering *l, int e, int stage, struct wpk_nest *nest)
+{
+    const struct wpk_nest_entry *entry = &l->nest->entry[e];
+    const struct wpk_nest_place *place = &entry->place;
+    struct wpk_nest_entry *taken = wpk_nest_add(nest, WPK_NEST_STAGE, stage);
+    if (place->entry >= 0 && place->loop >= 0) {
+        taken->place = *place;
+        taken->place.entry = nest->program->stage_count - 1 -
+                             wpk_schedule_find_stage(nest->program, l->name[place->entry]);
+    }
+    taken->inlined = entry->inlined;
+    taken->expanded = entry->expanded;
+    taken->bounded = entry->bounded;
+    wpk_nest_find_region(nest);
+    take_loops(l->nest, entry, false, nest);
+    take_loops(l->nest, entry, true, nest);
+}
+
+/* Readers come last in a program and first in a nest. */
+static wpk_err take_nest(struct wpk_lowering *l)
+{
+    const struct wpk_program *main = &l->out->main;
+    struct wpk_nest *nest = calloc(1, sizeof(*nest));
+    if (nest == NULL) {
+        return WPK_ENOMEM;
+    }
+    nest->program = main;
+    nest->tile.place.entry = -1;
+    l->out->nest = nest;
+    for (int s = main->stage_count - 1; s >= 0; s--) {
+        int e = 0;
+        while (wpk_schedule_find_stage(main, l->name[e]) != s) {
+            e++;
+            WPK_ASSERT(e < l->nest->entry_count);
+        }
+        take_entry(l, e, s, nest);
+    }
+    return nest->full ? WPK_ENOSPC : WPK_OK;
+}
+
 static wpk_err lower_nest(const struct wpk_nest *nest, struct wpk_schedule *out)
 {
     struct wpk_lowering *l = calloc(1, sizeof(*l));
@@ -52,6 +128,7 @@ static wpk_err lower_nest(const struct wpk_nest *nest, struct wpk_schedule *out)
     l->err = wpk_program_copy(nest->program, &out->program);
     l->err = l->err == WPK_OK ? rewrite(l) : l->err;
     l->err = l->err == WPK_OK ? wpk_schedule_split(out) : l->err;
+    l->err = l->err == WPK_OK ? take_nest(l) : l->err;
     for (int e = 0; e < nest->entry_count && l->err == WPK_OK; e++) {
         wpk_lowering_entry(l, e);
     }

@@ -187,6 +187,33 @@ static void show(const struct draft *draft, const struct wpk_candidate *candidat
     wpk_buf_fini(&text);
 }
 
+/* The nest has an entry a stage, and what its regions say is what the directives say. */
+static void expect_nest(const struct wpk_schedule *schedule)
+{
+    const struct wpk_nest *nest = schedule->nest;
+    assert_non_null(nest);
+    assert_ptr_equal(nest->program, &schedule->main);
+    assert_int_equal(nest->entry_count, schedule->main.stage_count);
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        assert_int_equal(entry->kind, WPK_NEST_STAGE);
+        assert_int_equal(entry->stage, nest->entry_count - 1 - e);
+        assert_true(entry->place.entry < e);
+    }
+    for (int i = 0; i < schedule->directive_count; i++) {
+        const struct wpk_directive *d = &schedule->directives[i];
+        const struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1 - d->stage];
+        const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+        bool bounds = d->kind == WPK_DIRECTIVE_BOUND_EXTENT;
+        assert_true(entry->bounded || !bounds);
+        for (int a = 0; a < stage->rank && bounds; a++) {
+            if (strcmp(stage->axes[a].name, d->loop[0]) == 0) {
+                assert_int_equal(entry->extent[a], d->factor);
+            }
+        }
+    }
+}
+
 /* A schedule that passes its check, and whose text gives it back. Has it a sum in blocks? */
 static bool expect_schedule(const struct draft *draft, const struct wpk_candidate *candidate)
 {
@@ -204,6 +231,7 @@ static bool expect_schedule(const struct draft *draft, const struct wpk_candidat
         show(draft, candidate);
         fail_msg("%s: %s", wpk_err_name(err), diag.text);
     }
+    expect_nest(&schedule);
     assert_int_equal(wpk_schedule_print(&schedule, &text), WPK_OK);
     if (wpk_schedule_parse(wpk_buf_text(&text), &parsed, &diag) != WPK_OK) {
         fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));

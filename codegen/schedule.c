@@ -15,6 +15,7 @@ void wpk_schedule_fini(struct wpk_schedule *schedule)
     wpk_program_fini(&schedule->program);
     wpk_program_fini(&schedule->main);
     wpk_program_fini(&schedule->prepare);
+    free(schedule->nest);
     free(schedule->directives);
     memset(schedule, 0, sizeof(*schedule));
 }

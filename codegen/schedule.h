@@ -84,15 +84,18 @@ struct wpk_boundary {
     struct wpk_tensor_type type; /* logical extents, with the kernel's layout */
 };
 
-/* = {0} is the empty schedule. */
+/* = {0} is the empty schedule. Its nest points to `main`: a schedule is not copied. */
 struct wpk_schedule {
     char target[WPK_TARGET_MAX]; /* target.h */
     int threads;
     struct wpk_boundary boundary[WPK_TENSORS_MAX]; /* inputs, constants and outputs */
     int boundary_count;
-    struct wpk_program program;       /* all stages, those of `prepare` included */
-    struct wpk_program main;          /* has the prepared tensors as constants */
-    struct wpk_program prepare;       /* stage_count 0 when nothing is prepared */
+    struct wpk_program program; /* all stages, those of `prepare` included */
+    struct wpk_program main;    /* has the prepared tensors as constants */
+    struct wpk_program prepare; /* stage_count 0 when nothing is prepared */
+    /* Owned; NULL in a schedule that was read from text. The nest of `main`: an entry a stage, the
+     * last stage first. */
+    struct wpk_nest *nest;
     struct wpk_directive *directives; /* owned; [directive_count] */
     int directive_count;
     int directive_capacity;

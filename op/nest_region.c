@@ -215,6 +215,17 @@ static void cover(const struct wpk_nest *nest, const struct wpk_nest_entry *read
     }
 }
 
+/* All that is computed of a reader, which is not inside a loop of the place. */
+static void take_all(const struct wpk_nest_entry *reader, const struct wpk_stage *stage,
+                     struct box *box)
+{
+    for (int a = 0; a < stage->axis_count; a++) {
+        box->origin[a] = 0;
+        box->extent[a] = reader->place.entry < 0 ? reader->extent[a] : stage->axes[a].extent;
+        box->motion[a] = (struct motion){.fixed = true};
+    }
+}
+
 /* The box of a reader whose own readers are inside the place. */
 static void take_reader(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage,
                         struct box *box)
@@ -245,6 +256,8 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
         const struct wpk_stage *stage = wpk_nest_stage(nest, reader);
         if (boxes->next == entry->place.entry) {
             cover(nest, reader, entry, least, &box);
+        } else if (entry->place.entry < 0) {
+            take_all(reader, stage, &box);
         } else if (boxes->present[stage->output] && is_inside(nest, reader, &entry->place)) {
             take_reader(boxes, stage, &box);
         } else {
@@ -262,7 +275,7 @@ static bool is_same(const struct wpk_nest_place *a, const struct wpk_nest_place 
 static void begin(struct wpk_nest_boxes *boxes, const struct wpk_nest_place *place)
 {
     boxes->place = *place;
-    boxes->next = place->entry;
+    boxes->next = place->entry < 0 ? 0 : place->entry;
     memset(boxes->present, 0, sizeof(boxes->present));
 }
 
@@ -303,11 +316,12 @@ void wpk_nest_find_region(struct wpk_nest *nest)
         entry->extent[a] = stage->axes[a].extent;
     }
     memcpy(entry->least, entry->extent, sizeof(entry->least));
-    if (entry->place.entry < 0) {
+    if (entry->place.entry < 0 && !entry->bounded) {
         return;
     }
     if (entry->bounded) {
-        if (!is_same(&nest->tile.place, &entry->place) || nest->tile.next < entry->place.entry) {
+        if (entry->place.entry < 0 || !is_same(&nest->tile.place, &entry->place) ||
+            nest->tile.next < entry->place.entry) {
             begin(&nest->tile, &entry->place);
         }
         collect(nest, entry, false, &nest->tile);
