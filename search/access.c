@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/access.h"
+
+#include "op/cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Vector instructions of what is no single one: polynomials, divisions by Newton's method or by a
+ * unit that takes as long. From the assembly of pointwise kernels. */
+static double unary_instructions(enum wpk_unary op)
+{
+    switch (op) {
+    case WPK_UNARY_EXP:
+        return 18;
+    case WPK_UNARY_LOG:
+        return 25;
+    case WPK_UNARY_SQRT:
+    case WPK_UNARY_RSQRT:
+        return 8;
+    case WPK_UNARY_TANH:
+    case WPK_UNARY_SIGMOID:
+        return 28;
+    case WPK_UNARY_ERF:
+        return 35;
+    case WPK_UNARY_SIN:
+    case WPK_UNARY_COS:
+        return 40;
+    default:
+        return 1;
+    }
+}
+
+static double node_instructions(const struct wpk_node *node)
+{
+    switch (node->kind) {
+    case WPK_NODE_UNARY:
+        return unary_instructions((enum wpk_unary)node->op);
+    case WPK_NODE_BINARY:
+        return node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD ? 8
+               : node->op == WPK_BINARY_POW                             ? 45
+                                                                        : 1;
+    case WPK_NODE_SELECT:
+    case WPK_NODE_CAST:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static void add_instructions(const struct wpk_program *program, int node, void *user)
+{
+    double *sum = user;
+    *sum += node_instructions(&program->nodes[node]);
+}
+
+static void describe_dim(const struct wpk_program *program, int index, struct wpk_access_dim *out)
+{
+    struct wpk_affine affine;
+    *out = (struct wpk_access_dim){.node = -1};
+    if (!wpk_index_affine(program, index, &affine)) {
+        out->node = index;
+        return;
+    }
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        if (affine.coefficient[a] == 0) {
+            continue;
+        }
+        if (out->term_count == WPK_ACCESS_TERMS_MAX) {
+            out->node = index;
+            return;
+        }
+        out->axis[out->term_count] = a;
+        out->factor[out->term_count++] = affine.coefficient[a];
+    }
+    out->constant = affine.constant;
+}
+
+static void mark_axis(const struct wpk_program *program, int node, void *user)
+{
+    uint32_t *axes = user;
+    if (program->nodes[node].kind == WPK_NODE_AXIS) {
+        *axes |= UINT32_C(1) << program->nodes[node].axis;
+    }
+}
+
+static double literal_density(const struct wpk_tensor *tensor)
+{
+    int64_t count = wpk_tensor_elements(tensor), used = 0;
+    for (int64_t i = 0; i < count; i++) {
+        used += tensor->values[i] != 0;
+    }
+    return count > 0 ? (double)used / (double)count : 1;
+}
+
+static bool describe_stage(struct wpk_accesses *out, int number)
+{
+    const struct wpk_program *program = out->program;
+    const struct wpk_stage *stage = &program->stages[number];
+    struct wpk_stage_access *facts = &out->stage[number];
+    struct wpk_cost cost;
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    struct wpk_access *grown =
+        realloc(out->access, (size_t)(out->access_count + count + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    out->access = grown;
+    *facts = (struct wpk_stage_access){.first = out->access_count, .density = 1};
+    wpk_stage_cost(program, number, &cost);
+    facts->flops = cost.flops;
+    facts->operations = cost.flops / cost.iterations;
+    wpk_node_walk(program, stage->expr, false, add_instructions, &facts->instructions);
+    const struct wpk_node *top = &program->nodes[stage->expr];
+    facts->multiply_add = stage->reduction == WPK_REDUCE_SUM && top->kind == WPK_NODE_BINARY &&
+                          top->op == WPK_BINARY_MUL;
+    facts->instructions += stage->reduction != WPK_REDUCE_NONE && !facts->multiply_add;
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+        if (tensor->role == WPK_ROLE_LITERAL) {
+            facts->density *= literal_density(tensor);
+            continue;
+        }
+        struct wpk_access *access = &out->access[out->access_count++];
+        *access = (struct wpk_access){.tensor = load->tensor, .next = -1, .first = true};
+        for (int k = facts->first; k < out->access_count - 1; k++) {
+            struct wpk_access *before = &out->access[k];
+            if (before->tensor == load->tensor && before->next < 0) {
+                before->next = out->access_count - 1;
+                access->first = false;
+            }
+        }
+        facts->count++;
+        for (int d = 0; d < tensor->rank; d++) {
+            describe_dim(program, load->index[d], &access->dim[d]);
+            wpk_node_walk(program, load->index[d], true, mark_axis, &access->dim[d].axes);
+            access->axes |= access->dim[d].axes;
+        }
+    }
+    return true;
+}
+
+wpk_err wpk_accesses_init(const struct wpk_program *program, struct wpk_accesses *out)
+{
+    *out = (struct wpk_accesses){.program = program};
+    for (int s = 0; s < program->stage_count; s++) {
+        if (!describe_stage(out, s)) {
+            wpk_accesses_fini(out);
+            return WPK_ENOMEM;
+        }
+    }
+    return WPK_OK;
+}
+
+void wpk_accesses_fini(struct wpk_accesses *accesses)
+{
+    if (accesses != NULL) {
+        free(accesses->access);
+        memset(accesses, 0, sizeof(*accesses));
+    }
+}
+
+void wpk_access_range(const struct wpk_accesses *accesses, const struct wpk_access_dim *dim,
+                      const int64_t *width, int64_t *low, int64_t *high)
+{
+    static const int64_t origin[WPK_AXES_MAX] = {0};
+    if (dim->node >= 0) {
+        wpk_index_range_in(accesses->program, dim->node, origin, width, low, high);
+        return;
+    }
+    *low = *high = dim->constant;
+    for (int i = 0; i < dim->term_count; i++) {
+        int64_t reach = dim->factor[i] * (width[dim->axis[i]] - 1);
+        *low += reach < 0 ? reach : 0;
+        *high += reach > 0 ? reach : 0;
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the stages of a program read and compute, in the form in which features are computed: found
+ * once for each program, because a search judges many nests of it. */
+#ifndef WPK_SEARCH_ACCESS_H
+#define WPK_SEARCH_ACCESS_H
+
+#include "op/program.h"
+
+#define WPK_ACCESS_TERMS_MAX 4
+
+/* An index as terms of axes. */
+struct wpk_access_dim {
+    int node;       /* the index, where it is no sum of terms; -1: it is */
+    int term_count; /* 0: always the same element */
+    int axis[WPK_ACCESS_TERMS_MAX];
+    int64_t factor[WPK_ACCESS_TERMS_MAX];
+    int64_t constant;
+    uint32_t axes; /* that the index reads, a bit each */
+};
+
+/* A load of a stage. */
+struct wpk_access {
+    int tensor;
+    int next;      /* the stage's next load of the same tensor, or -1 */
+    bool first;    /* it has none before */
+    uint32_t axes; /* that the load's indices read, a bit each */
+    struct wpk_access_dim dim[WPK_RANK_MAX];
+};
+
+struct wpk_stage_access {
+    int first, count;    /* loads in wpk_accesses.access; those of literals are left out */
+    double flops;        /* op/cost.h counts them */
+    double operations;   /* of them, of one evaluation */
+    double instructions; /* of one evaluation: functions are as many as their expansions have, and
+                               a product that is added is one */
+    bool multiply_add;   /* a sum of products */
+    double density;      /* share of the literals that are not 0: the others' terms fold away */
+};
+
+/* = {0} is empty. */
+struct wpk_accesses {
+    const struct wpk_program *program; /* borrowed */
+    struct wpk_access *access;         /* owned */
+    int access_count;
+    struct wpk_stage_access stage[WPK_STAGES_MAX];
+};
+
+/*   owns    caller calls wpk_accesses_fini
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_accesses_init(const struct wpk_program *program, struct wpk_accesses *out);
+void wpk_accesses_fini(struct wpk_accesses *accesses);
+
+/* The smallest and largest index of a dimension where each axis runs over [0, width).
+ *   shape   width [axes] */
+void wpk_access_range(const struct wpk_accesses *accesses, const struct wpk_access_dim *dim,
+                      const int64_t *width, int64_t *low, int64_t *high);
+
+#endif
