@@ -41,7 +41,7 @@ for column, name in ((3, "schedule"), (4, "object"), (5, "prepare")):
            ":2: c8 any 1: %s differs: %s" % (name, " ".join(WORDS[6:]).rstrip()), "0 the same, 1 differ")
 
 # A candidate that cannot be read any more has nothing in common with its line.
-expect(run(HEAD + " ".join(WORDS[:6]) + " cpu-2 algorithm=none layout=asis\n"), DIFFERENT,
+expect(run(HEAD + " ".join(WORDS[:6]) + " cpu-3 algorithm=none layout=asis\n"), DIFFERENT,
        ":2: c8 any 1: schedule object prepare differs", "algorithm=none")
 
 expect(run(WHOLE, "--schedule", str(NUMBER)), SAME, "wpk-schedule 1\n", "\nprogram\n")

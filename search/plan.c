@@ -194,13 +194,15 @@ static bool has_plain_reduction(const struct wpk_stage *stage, const bool *liter
 }
 
 /* A contraction with reuse, for which a register tile pays: an operand read through a window, or
- * two operands that each lack an output axis, and not the same ones. */
+ * two operands that each lack an output axis, and not the same ones. Or a constant beside an
+ * operand that lacks an axis, as where a matrix meets one vector: the constant's copy costs
+ * nothing, and is read in one stream. */
 static bool has_reuse(const struct wpk_program *program, const struct wpk_stage *stage,
                       const bool *literal)
 {
     int loads[WPK_LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    bool first[WPK_AXES_MAX] = {false}, have_first = false;
+    bool first[WPK_AXES_MAX] = {false}, have_first = false, constant = false;
     if (!has_plain_reduction(stage, literal)) {
         return false;
     }
@@ -224,8 +226,9 @@ static bool has_reuse(const struct wpk_program *program, const struct wpk_stage 
             memcpy(first, lacking, sizeof(first));
             have_first = true;
         }
+        constant = constant || (!any && program->tensors[load->tensor].role == WPK_ROLE_CONSTANT);
     }
-    return false;
+    return have_first && constant;
 }
 
 /* The one stage that reads `tensor` with one load, or -1; *load is that load. */

@@ -167,6 +167,13 @@ static void test_other_programs(void **state)
     expect_groups("input A f32[33,40]\nconstant B f32[40,50]\noutput Y f32[33,50]\n"
                   "Y[i,j] = sum(k:40) A[i,k] * B[k,j]\n",
                   0, "Y(Y_r) sums Y_r, reuse");
+    /* a constant matrix meets one vector: its copy is read in one stream */
+    expect_groups("input A f32[1,40]\nconstant B f32[40,50]\noutput Y f32[1,50]\n"
+                  "Y[i,j] = sum(k:40) A[i,k] * B[k,j]\n",
+                  0, "Y(Y_r) sums Y_r, reuse");
+    expect_groups("constant W f32[96,64]\ninput x f32[64]\noutput Y f32[96]\n"
+                  "Y[i] = sum(k:64) W[i,k] * x[k]\n",
+                  0, "Y(Y_r) sums Y_r, reuse");
     expect_groups("input X f32[14,14,19]\nconstant W f32[19,3,3]\noutput Y f32[12,12,19]\n"
                   "Y[y,x,c] = sum(r:3,s:3) X[y+r,x+s,c] * W[c,r,s]\n",
                   0, "Y(Y_r) sums Y_r, reuse");

@@ -7,7 +7,7 @@
  * be crossed. genes.h lists the genes and says how to add one.
  *
  * A candidate is a variant and a choice for each gene of that variant. Its text names both:
- *     cpu-2 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
+ *     cpu-3 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
  * The text holds no index, so that every program with the same WPK_SPACE_VERSION can read it. */
 #ifndef WPK_SEARCH_SPACE_H
 #define WPK_SEARCH_SPACE_H
@@ -18,7 +18,7 @@
 #include "schema/device.h"
 #include "schema/tensor.h"
 
-#define WPK_SPACE_VERSION "cpu-2"
+#define WPK_SPACE_VERSION "cpu-3"
 #define WPK_GENES_MAX 160
 #define WPK_CHOICES_MAX 64
 #define WPK_VARIANTS_MAX 32
