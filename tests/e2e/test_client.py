@@ -146,6 +146,7 @@ def test_lists(box):
     run(box, "tune", job(box, "vendor"), "--data", box.data)
     out, _ = run(box, "jobs", "--data", box.data)
     check(out.index("vendor") < out.index("ours"), "newest first, over two pages", out)
+    check(out.count(" 8/8 ") == 2, "those that failed were tried", out)
     check(len(json.loads(run(box, "kernels", "--data", box.data, "--json")[0])["kernels"]) == 3, "pages")
     check(len(json.loads(run(box, "kernels", "--max", 1, "--data", box.data, "--json")[0])["kernels"]) == 1,
           "at most one")
