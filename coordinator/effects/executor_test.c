@@ -268,6 +268,33 @@ static void a_session_ends_with_its_token(void **state)
     assert_int_equal(wpk_fixture_session_count(f), 0);
 }
 
+/* Those that are good count: one that is revoked makes room for one. */
+static void there_is_a_most_of_tokens(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char id[WPK_TOKEN_ID_SIZE];
+    char secret[WPK_TOKEN_TEXT_SIZE];
+    char path[64];
+    wpk_store_begin(f->store);
+    wpk_store_run(f->store,
+                  "INSERT INTO token WITH RECURSIVE n(i) AS"
+                  " (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+                  " SELECT printf('%016x', i), 'anna', 'read',"
+                  " printf('%08x%056x', i * 2654435761 & 4294967295, i), '', 1, 0, 0, 1 FROM n",
+                  "i", (int64_t)WPK_AUTH_TOKENS_MAX - 1);
+    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
+    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    wpk_fixture_start(f);
+    make_token(f, "{" WORKER_ROLES "}", id, secret);
+    wpk_fixture_request(f, "POST", "/v1/tokens", "{" WORKER_ROLES "}");
+    assert_int_equal(f->status, 507);
+    assert_non_null(strstr(wpk_buf_text(&f->body), "65536 tokens are good: revoke one first"));
+    snprintf(path, sizeof path, "/v1/tokens/%s", id);
+    assert_int_equal(wpk_fixture_request(f, "DELETE", path, ""), 200);
+    make_token(f, "{" WORKER_ROLES "}", id, secret);
+    assert_int_equal(say_hello(f, wpk_fixture_worker(f, "w"), secret), WPK_OK);
+}
+
 /* Expiry is found without a word of the worker. */
 static void a_session_ends_in_silence(void **state)
 {
@@ -320,6 +347,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_store_write_of_a_handler, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(a_session_ends_with_its_token, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(there_is_a_most_of_tokens, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(a_session_ends_in_silence, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),

@@ -67,6 +67,23 @@ def test_nothing_works(box):
     check("next:" not in out, "nothing is proposed", out)
 
 
+def test_nothing_to_compare_with(box):
+    """Of an operator without finite results nothing is run: the runner says so of each candidate."""
+    need(*PROGRAMS)
+    op = {"name": "infinite", "op": "Y[i] = log(X[i] * X[i] * 0 - 1)", "tensors": {"X": "f32[8]", "Y": "f32[8]"}}
+    service = Service(box)
+    worker = service.add_worker()
+    identifier = box.ctl("submit", write_job(box, ops=[op]), "--server", service.url).strip()
+    code, _, err = box.run("wpkctl", "watch", identifier, "--server", service.url, "-q")
+    service.stop()
+    recorded = trials(box)
+    check({outcome for _, outcome, _ in recorded} == {"unsupported"}, "outcomes", recorded, code, err)
+    compared = [log for _, _, log in recorded if log.startswith("no answers to compare with")]
+    refused = re.findall(r"run_refused work=\S+ outcome=unsupported reason=\"no answers to compare with",
+                         worker.text(worker.err))
+    check(0 < len(refused) == len(compared), "and the log", refused, recorded)
+
+
 def test_the_plain_kernel_alone_works(box):
     """What is built for this machine cannot be linked, and no vendor has the operator."""
     need(*PROGRAMS)

@@ -328,6 +328,21 @@ def test_tls(box):
     service.stop()
 
 
+def configure(service, clients, of_clients, of_workers, log="text"):
+    """Clients come over TLS, too: to this address, with a certificate of their own."""
+    files = [{"certificate": of[1], "key": of[2]} for of in (of_clients, of_workers)]
+    service.box.write("wpkd.json", {
+        "data": service.box.data, "log": {"format": log},
+        "http": {"listen": [{"address": service.url}, dict(files[0], address="%s:%d" % clients)]},
+        "workers": {"listen": [dict(files[1], address=service.tcp)]}})
+
+
+def check_authority(address, authority):
+    context = ssl.create_default_context(cafile=authority[0])
+    with socket.create_connection(address, timeout=10) as sock:
+        context.wrap_socket(sock, server_hostname="localhost").close()
+
+
 def test_certificates_elsewhere(box):
     """A reload takes files of other names, for clients and workers; one that cannot be read leaves all
     of the configuration as it was."""
@@ -337,36 +352,53 @@ def test_certificates_elsewhere(box):
     service = Port(box, *first[1:])
     service.stop()
     clients = ("127.0.0.1", free_port())
-
-    def configure(of_clients, of_workers, log="text"):
-        files = [{"certificate": of[1], "key": of[2]} for of in (of_clients, of_workers)]
-        return box.write("wpkd.json", {
-            "data": box.data, "log": {"format": log},
-            "http": {"listen": [{"address": service.url},
-                                dict(files[0], address="%s:%d" % clients)]},
-            "workers": {"listen": [dict(files[1], address=service.tcp)]}})
-
-    def check_authority(address, authority):
-        context = ssl.create_default_context(cafile=authority[0])
-        with socket.create_connection(address, timeout=10) as sock:
-            context.wrap_socket(sock, server_hostname="localhost").close()
-
-    configure(first, first)
+    configure(service, clients, first, first)
     service.start()
     check_authority(clients, first)
-    configure(second, second)
+    configure(service, clients, second, second)
     service.wpkd.popen.send_signal(signal.SIGHUP)
     wait_for("read again", lambda: " reloaded" in service.log(), 10)
     check("restart_needed" not in service.log(), "all of it is taken", service.log())
     check_authority(clients, second)
     check_authority(service.address, second)
     for of_clients, of_workers in ((("", "/none", "/none"), first), (first, ("", "/none", "/none"))):
-        configure(of_clients, of_workers, log="json")
+        configure(service, clients, of_clients, of_workers, log="json")
         before = service.log().count(" reload_failed")
         service.wpkd.popen.send_signal(signal.SIGHUP)
         wait_for("that is said, as before", lambda: service.log().count(" reload_failed") > before, 10)
         check_authority(clients, second)
         check_authority(service.address, second)
+    service.stop()
+
+
+def test_a_listener_that_cannot_be_opened_again(box):
+    """The one failure of a reload that is not undone: clients get their new certificate, workers are
+    refused until a reload succeeds, and the rest stays as it was."""
+    need("wpkd")
+    first = make_certificates(box, "first")
+    second = make_certificates(box, "second")
+    service = Port(box, *first[1:])
+    service.stop()
+    clients = ("127.0.0.1", free_port())
+    configure(service, clients, first, first)
+    # A socket that shares the port with wpkd at first, and then with no other.
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(service.address)
+        service.start()
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        configure(service, clients, second, second, log="json")
+        service.wpkd.popen.send_signal(signal.SIGHUP)
+        wait_for("that is said, as before", lambda: " reload_failed" in service.log(), 10)
+        check_authority(clients, second)
+        try:
+            socket.create_connection(service.address, timeout=10).close()
+            check(False, "workers are refused", service.log())
+        except ConnectionRefusedError:
+            pass
+    service.wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("it is opened", lambda: '"event":"reloaded"' in service.log(), 10)
+    check_authority(service.address, second)
     service.stop()
 
 
