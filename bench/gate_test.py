@@ -44,7 +44,7 @@ for column, name in ((3, "schedule"), (4, "object"), (5, "prepare")):
 expect(run(HEAD + " ".join(WORDS[:6]) + " cpu-3 algorithm=none layout=asis\n"), DIFFERENT,
        ":2: c8 any 1: schedule object prepare differs", "algorithm=none")
 
-expect(run(WHOLE, "--schedule", str(NUMBER)), SAME, "wpk-schedule 1\n", "\nprogram\n")
+expect(run(WHOLE, "--schedule", str(NUMBER)), SAME, "wpk-schedule 2\n", "\nprogram\n")
 expect(run(WHOLE, "--schedule", "1"), NOT_COMPARED, "no candidate in line 1")
 expect(run(HEAD.replace("halide ", "halide 0.") + "".join(LINES)), NOT_COMPARED, "halide 0.", "gate.txt:1")
 expect(run(HEAD + "c8 any\n"), NOT_COMPARED, "gate.txt:2")

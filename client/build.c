@@ -17,14 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DIRECTIVES_SIZE_MAX ((size_t)1 << 20)
+#define SCHEDULE_SIZE_MAX ((size_t)1 << 20)
 #define OUTPUT_SIZE_MAX ((size_t)8 << 20)
 #define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
 #define PATH_SIZE 4096
 #define GRACE_MS 5000
 
 struct build {
-    const char *path;     /* directives */
+    const char *path;     /* of the schedule */
     const char *out_path; /* of the shared object; NULL: none wanted */
     bool json;
     const char *layouts;
@@ -37,10 +37,10 @@ struct build {
 
 static wpk_err prepare(struct build *build, struct wpk_diag *diag)
 {
-    struct wpk_buf text = {.size_max = DIRECTIVES_SIZE_MAX + 1};
-    struct wpk_buf op = {.size_max = DIRECTIVES_SIZE_MAX};
+    struct wpk_buf text = {.size_max = SCHEDULE_SIZE_MAX + 1};
+    struct wpk_buf op = {.size_max = SCHEDULE_SIZE_MAX};
 
-    wpk_err err = wpk_fs_read(build->path, DIRECTIVES_SIZE_MAX, &text, diag);
+    wpk_err err = wpk_fs_read(build->path, SCHEDULE_SIZE_MAX, &text, diag);
     if (err == WPK_OK) {
         err = wpk_schedule_file_read(wpk_buf_text(&text), &op, &build->layouts, &build->threads,
                                      diag);

@@ -54,7 +54,7 @@ struct wpk_invocation {
 #define WPK_COMMAND_LIST(X)                                                                        \
     X(tune, "FILE", "tune a job file here and now; needs no service")                              \
     X(check, "FILE", "validate a job file and show what each operator is")                         \
-    X(build, "DIRECTIVES", "build, verify and time a schedule edited by hand")                     \
+    X(build, "SCHEDULE", "build, verify and time a schedule edited by hand")                     \
     X(submit, "FILE", "hand a job file, or --op, to a running wpkd and print the job's id")        \
     X(status, "JOB", "how far a job is, or what it found")                                         \
     X(watch, "JOB", "follow a job until it ends; Ctrl-C stops only the watching")                  \

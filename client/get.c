@@ -23,7 +23,7 @@ struct get {
     const char *out_path;
     bool own;
     /* instead of the shared object: */
-    bool schedule; /* the directives, to be edited */
+    bool schedule; /* to be edited */
     bool halide;   /* the same as Halide C++, to be read */
     bool json;     /* say as JSON what was written */
     bool key;      /* print the service's public key, and nothing else */
@@ -83,14 +83,14 @@ static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes,
     return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
 }
 
-static wpk_err print_halide(const char *directives, struct wpk_buf *out, struct wpk_diag *diag)
+static wpk_err print_halide(const char *text, struct wpk_buf *out, struct wpk_diag *diag)
 {
     struct wpk_schedule *schedule = calloc(1, sizeof(*schedule)); /* too large for a stack */
 
     if (schedule == NULL) {
         return WPK_ENOMEM;
     }
-    wpk_err err = wpk_schedule_parse(directives, schedule, diag);
+    wpk_err err = wpk_schedule_parse(text, schedule, diag);
     if (err == WPK_OK) {
         err = wpk_schedule_print_halide(schedule, out);
         wpk_schedule_fini(schedule);

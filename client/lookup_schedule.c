@@ -40,7 +40,7 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
     struct wpk_program program = {0}; /* canonical: candidates speak of that */
     struct wpk_space space = {0};
     struct wpk_buf whole = {0};
-    struct wpk_buf directives = {0};
+    struct wpk_buf schedule = {0};
 
     if (found->candidate[0] == '\0') {
         wpk_diag_set(diag,
@@ -60,17 +60,17 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
         err = wpk_space_derive(&program, &options, &space, diag);
     }
     if (err == WPK_OK) {
-        err = lower(&space, found->candidate, &directives, diag);
+        err = lower(&space, found->candidate, &schedule, diag);
     }
     if (err == WPK_OK) {
         err = wpk_program_print(&program, &whole);
     }
     if (err == WPK_OK) {
-        wpk_schedule_file_print(wpk_buf_text(&whole), layouts, wpk_buf_text(&directives), out);
+        wpk_schedule_file_print(wpk_buf_text(&whole), layouts, wpk_buf_text(&schedule), out);
         err = wpk_buf_status(out);
     }
     wpk_buf_fini(&whole);
-    wpk_buf_fini(&directives);
+    wpk_buf_fini(&schedule);
     wpk_space_fini(&space);
     wpk_program_fini(&program);
     wpk_program_fini(&asked);

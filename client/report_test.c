@@ -42,7 +42,7 @@ static struct wpk_api_kernel make_kernel(void)
         .times_direct = 1.8,
         .accuracy = "standard",
         .conditions = "warm",
-        .schedule = "wpk-schedule 1\n",
+        .schedule = "wpk-schedule 2\n",
         .flops = 231211008,
         .device = "cpu/x/avx512",
         .peak_flops_per_s = 144e9,

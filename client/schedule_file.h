@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schedule in a file, which people read, edit and build. Directives do not say what they
- * implement, so comments at the top carry the operator:
+/* A schedule in a file, which people read, edit and build. A nest does not say what it
+ * implements, so comments at the top carry the operator:
  *
  *     #layouts any
  *     #op input X f32[1,128,28,28]
  *     #op ...
- *     wpk-schedule 1
+ *     wpk-schedule 2
  *     ... */
 #ifndef WPK_CLIENT_SCHEDULE_FILE_H
 #define WPK_CLIENT_SCHEDULE_FILE_H
 
 #include "common/buf.h"
 
-/* Append the file: `op` in whole form, then the directives. */
+/* Append the file: `op` in whole form, then the schedule. */
 void wpk_schedule_file_print(const char *op, const char *layouts, const char *schedule,
                              struct wpk_buf *out);
 

@@ -10,7 +10,7 @@
 static void test_round_trip(void **state)
 {
     static const char op[] = "input X f32[4]\noutput Y f32[4]\nY[i] = X[i]\n";
-    static const char schedule[] = "wpk-schedule 1\ntarget x86-64-linux-avx2 threads 3\nend\n";
+    static const char schedule[] = "wpk-schedule 2\ntarget x86-64-linux-avx2 threads 3\nend\n";
     struct wpk_buf file = {0};
     struct wpk_buf got = {0};
     const char *layouts = "fixed";
@@ -22,7 +22,7 @@ static void test_round_trip(void **state)
                                              "#op input X f32[4]\n"
                                              "#op output Y f32[4]\n"
                                              "#op Y[i] = X[i]\n"
-                                             "wpk-schedule 1\n"
+                                             "wpk-schedule 2\n"
                                              "target x86-64-linux-avx2 threads 3\n"
                                              "end\n");
     assert_int_equal(wpk_schedule_file_read(wpk_buf_text(&file), &got, &layouts, &threads, NULL),
@@ -42,7 +42,7 @@ static void test_rejected(void **state)
     int threads = 1;
 
     (void)state;
-    assert_int_equal(wpk_schedule_file_read("wpk-schedule 1", &got, &layouts, &threads, &diag),
+    assert_int_equal(wpk_schedule_file_read("wpk-schedule 2", &got, &layouts, &threads, &diag),
                      WPK_EPARSE);
     assert_true(diag.text[0] != '\0');
     diag = (struct wpk_diag){0};

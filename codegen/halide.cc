@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a schedule's directives on Halide, and decides nothing: what is computed is the program's
-// text (halide_expression.cc), how it is computed is the directives'.
+// Replays a schedule on Halide, and decides nothing: what is computed is the program's text
+// (halide_expression.cc), how it is computed is the nest's (halide_directive.c).
 //
 // A tensor becomes an ImageParam (inputs and constants, with their padding as bounds), an embedded
 // Buffer (literals) or a Func (what a stage writes). Halide lists dimensions innermost first, the
@@ -8,11 +8,13 @@
 
 #include "codegen/halide.h"
 
+#include "codegen/halide_directive.h"
 #include "codegen/halide_expression.hh"
 #include "schema/convert.h"
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -39,7 +41,13 @@ class Builder {
   public:
     explicit Builder(const wpk_schedule &schedule) : program_(schedule.main), schedule_(schedule) {
         wpk_infinite_find(&program_, &infinite_);
+        if (wpk_directives_make(&schedule, &directives_) != WPK_OK) {
+            throw std::bad_alloc();
+        }
     }
+    ~Builder() { wpk_directives_fini(&directives_); }
+    Builder(const Builder &) = delete;
+    Builder &operator=(const Builder &) = delete;
 
     Halide::Pipeline build();
     std::vector<Halide::Argument> arguments() const { return arguments_; }
@@ -60,6 +68,7 @@ class Builder {
     const wpk_program &program_;
     const wpk_schedule &schedule_;
     wpk_infinite infinite_;
+    wpk_directives directives_;
     std::vector<Tensor> tensors_;
     std::vector<Stage> stages_; // by stage index
     std::vector<std::string> strict_; // stages that reduce what may be infinite
@@ -261,7 +270,6 @@ void Builder::apply_reorder(Stage &stage, const wpk_directive &directive) {
 void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
     switch (directive.kind) {
     case WPK_DIRECTIVE_COMPUTE_ROOT: stage.func.compute_root(); break;
-    case WPK_DIRECTIVE_COMPUTE_INLINE: stage.func.compute_inline(); break;
     case WPK_DIRECTIVE_COMPUTE_AT: {
         const Stage &at = stage_named(directive.loop[0]);
         stage.func.compute_at(Halide::LoopLevel(at.func, loop(at, true, directive.loop[1])));
@@ -282,9 +290,6 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
         stage.func.reorder_storage(order);
         break;
     }
-    case WPK_DIRECTIVE_ALIGN_STORAGE:
-        stage.func.align_storage(var(directive.loop[0]), static_cast<int>(directive.factor));
-        break;
     case WPK_DIRECTIVE_BOUND_EXTENT:
         stage.func.bound_extent(var(directive.loop[0]), static_cast<int>(directive.factor));
         break;
@@ -317,7 +322,6 @@ void Builder::apply(const wpk_directive &directive) {
         with_definition(stage, directive, [&](auto &definition) { definition.parallel(first()); });
         break;
     case WPK_DIRECTIVE_ATOMIC: stage.func.update().atomic(); break;
-    case WPK_DIRECTIVE_EXPAND: break; // heard when the stage was defined
     case WPK_DIRECTIVE_NO_PARTITION:
         with_definition(stage, directive, [&](auto &definition) {
             definition.partition(first(), Halide::Partition::Never);
@@ -339,8 +343,8 @@ Halide::Pipeline Builder::build() {
             outputs.push_back(stages_.back().func);
         }
     }
-    for (int i = 0; i < schedule_.directive_count; i++) {
-        apply(schedule_.directives[i]);
+    for (int i = 0; i < directives_.count; i++) {
+        apply(directives_.item[i]);
     }
     Halide::Pipeline pipeline(outputs);
     if (infinite_.any) {

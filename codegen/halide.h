@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halide behind a C interface: replays a schedule's directives and writes an object file. Only
+/* Halide behind a C interface: replays a schedule and writes an object file. Only
  * wpk-builder links it. It makes no decision of its own, and no exception leaves it. */
 #ifndef WPK_CODEGEN_HALIDE_H
 #define WPK_CODEGEN_HALIDE_H

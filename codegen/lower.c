@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A candidate's nest, printed as directives: every decision was made before (candidate_nest.h). */
+/* A candidate's nest, over the rewritten program: every decision was made before
+ * (candidate_nest.h). */
 #include "codegen/lower.h"
 
-#include "codegen/lowering.h"
 #include "search/candidate_nest.h"
 #include "search/variant.h"
 
@@ -10,11 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct lowering {
+    const struct wpk_nest *nest; /* the candidate's */
+    struct wpk_schedule *out;
+    char name[WPK_NEST_ENTRIES_MAX][WPK_NAME_MAX]; /* of the tensor that an entry writes */
+};
+
 static wpk_err describe_boundary(const struct wpk_space *space, const struct wpk_variant *variant,
                                  struct wpk_schedule *out);
 
 /* The nest's copies and parts become stages. */
-static wpk_err rewrite(struct wpk_lowering *l)
+static wpk_err rewrite(struct lowering *l)
 {
     struct wpk_program *program = &l->out->program;
     const struct wpk_program *from = l->nest->program;
@@ -77,62 +83,59 @@ static void take_loops(const struct wpk_nest *from, const struct wpk_nest_entry 
     out->atomic = loops->atomic;
 }
 
-static void take_entry(const struct wpk_lowering *l, int e, int stage, struct wpk_nest *nest)
+static void take_entry(const struct lowering *l, int e, int stage, struct wpk_nest *nest)
 {
     const struct wpk_nest_entry *entry = &l->nest->entry[e];
     const struct wpk_nest_place *place = &entry->place;
     struct wpk_nest_entry *taken = wpk_nest_add(nest, WPK_NEST_STAGE, stage);
-    if (place->entry >= 0 && place->loop >= 0) {
-        taken->place = *place;
-        taken->place.entry = nest->program->stage_count - 1 -
-                             wpk_schedule_find_stage(nest->program, l->name[place->entry]);
-    }
     taken->inlined = entry->inlined;
     taken->expanded = entry->expanded;
-    taken->bounded = entry->bounded;
+    taken->bounded = entry->bounded && !entry->inlined;
+    if (place->entry >= 0 && !entry->inlined) {
+        int reader = nest->program->stage_count - 1 -
+                     wpk_schedule_find_stage(nest->program, l->name[place->entry]);
+        taken->place = *place;
+        taken->place.entry = reader;
+        if (place->loop < 0) { /* before the reader's loops: where the reader is */
+            taken->place = nest->entry[reader].place;
+        }
+    }
     wpk_nest_find_region(nest);
     take_loops(l->nest, entry, false, nest);
     take_loops(l->nest, entry, true, nest);
 }
 
 /* Readers come last in a program and first in a nest. */
-static wpk_err take_nest(struct wpk_lowering *l)
+static wpk_err take_nest(struct lowering *l)
 {
     const struct wpk_program *main = &l->out->main;
-    struct wpk_nest *nest = calloc(1, sizeof(*nest));
-    if (nest == NULL) {
-        return WPK_ENOMEM;
+    wpk_err err = wpk_schedule_add_nest(l->out);
+    if (err != WPK_OK) {
+        return err;
     }
-    nest->program = main;
-    nest->tile.place.entry = -1;
-    l->out->nest = nest;
     for (int s = main->stage_count - 1; s >= 0; s--) {
         int e = 0;
         while (wpk_schedule_find_stage(main, l->name[e]) != s) {
             e++;
             WPK_ASSERT(e < l->nest->entry_count);
         }
-        take_entry(l, e, s, nest);
+        take_entry(l, e, s, l->out->nest);
     }
-    return nest->full ? WPK_ENOSPC : WPK_OK;
+    return l->out->nest->full ? WPK_ENOSPC : WPK_OK;
 }
 
 static wpk_err lower_nest(const struct wpk_nest *nest, struct wpk_schedule *out)
 {
-    struct wpk_lowering *l = calloc(1, sizeof(*l));
+    struct lowering *l = calloc(1, sizeof(*l));
     if (l == NULL) {
         return WPK_ENOMEM;
     }
     l->nest = nest;
     l->out = out;
-    l->err = wpk_program_copy(nest->program, &out->program);
-    l->err = l->err == WPK_OK ? rewrite(l) : l->err;
-    l->err = l->err == WPK_OK ? wpk_schedule_split(out) : l->err;
-    l->err = l->err == WPK_OK ? take_nest(l) : l->err;
-    for (int e = 0; e < nest->entry_count && l->err == WPK_OK; e++) {
-        wpk_lowering_entry(l, e);
-    }
-    wpk_err err = l->err;
+    wpk_err err = wpk_program_copy(nest->program, &out->program);
+    err = err == WPK_OK ? rewrite(l) : err;
+    err = err == WPK_OK ? wpk_schedule_split(out) : err;
+    err = err == WPK_OK ? take_nest(l) : err;
     free(l);
     return err;
 }

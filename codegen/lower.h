@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a candidate to a schedule: program + genes -> packed program + directives, without I/O. */
+/* From a candidate to a schedule: program + genes -> packed program + nest, without I/O. */
 #ifndef WPK_CODEGEN_LOWER_H
 #define WPK_CODEGEN_LOWER_H
 

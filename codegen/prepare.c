@@ -9,10 +9,8 @@
  * Intermediate tensors are stored with the axis of lanes last. */
 #include "codegen/prepare.h"
 
-#include "codegen/lowering.h"
 #include "op/infinite.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define LANES_MAX 16
@@ -140,93 +138,68 @@ static void find_places(const struct wpk_program *program, const struct lanes *l
     }
 }
 
-/* A schedule being written; `err` is its first failure. */
-struct draft {
-    struct wpk_schedule *out;
-    const struct lanes *lanes;
-    const struct place *places;
-    struct wpk_directive nowhere;
-    wpk_err err;
-};
-
-static struct wpk_directive *emit(struct draft *draft, enum wpk_directive_kind kind, int stage,
-                                  bool update, const char *loop)
-{
-    struct wpk_directive *directive = wpk_schedule_add(draft->out, kind, stage, update);
-    if (directive == NULL) {
-        draft->err = WPK_ENOSPC;
-        memset(&draft->nowhere, 0, sizeof(draft->nowhere));
-        directive = &draft->nowhere;
-    }
-    if (loop != NULL) {
-        wpk_directive_operand(directive, loop);
-    }
-    return directive;
-}
-
 /* Innermost first: lanes, a sum's terms, the rest of the axis in lanes, the other axes. */
-static void emit_nest(struct draft *draft, int s, bool update)
+static void add_loops(struct wpk_nest *nest, const struct lanes *lanes, bool update)
 {
-    const struct wpk_stage *stage = &draft->out->main.stages[s];
-    int axis = draft->lanes->axis[s];
-    int64_t count = draft->lanes->count[s], terms = 1;
-    char rest[WPK_LOOP_NAME_MAX] = "", lanes[WPK_LOOP_NAME_MAX] = "";
-    if (axis >= 0) {
-        wpk_loop_name(rest, stage->axes[axis].name, 'U');
-        wpk_loop_name(lanes, stage->axes[axis].name, 'V');
-        wpk_directive_split(emit(draft, WPK_DIRECTIVE_SPLIT, s, update, NULL),
-                            stage->axes[axis].name, rest, lanes, count, WPK_TAIL_EXACT);
-        struct wpk_directive *order = emit(draft, WPK_DIRECTIVE_REORDER, s, update, lanes);
-        for (int a = stage->axis_count - 1; a >= stage->rank && update; a--) {
-            wpk_directive_operand(order, stage->axes[a].name);
-        }
-        wpk_directive_operand(order, rest);
-        for (int a = stage->rank - 1; a >= 0; a--) {
-            if (a != axis) {
-                wpk_directive_operand(order, stage->axes[a].name);
-            }
-        }
-        (void)emit(draft, WPK_DIRECTIVE_VECTORIZE, s, update, lanes);
-    }
+    struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];
+    const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+    struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
+    int axis = lanes->axis[entry->stage];
+    int64_t terms = 1;
     for (int a = stage->rank; a < stage->axis_count; a++) {
         terms *= stage->axes[a].extent;
     }
-    for (int a = stage->rank; a < stage->axis_count && update && axis >= 0; a++) {
-        if (terms <= UNROLLED_TERMS_MAX) {
-            (void)emit(draft, WPK_DIRECTIVE_UNROLL, s, update, stage->axes[a].name);
+    bool unrolls = axis >= 0 && terms <= UNROLLED_TERMS_MAX;
+    struct wpk_nest_loop loop = {.step = 1};
+    for (int a = 0; a < stage->rank; a++) {
+        loop.axis = a;
+        if (a != axis) {
+            wpk_nest_add_loop(nest, loops, &loop);
         }
+    }
+    if (axis >= 0) {
+        struct wpk_nest_loop rest = {.axis = axis, .step = lanes->count[entry->stage]};
+        wpk_nest_add_loop(nest, loops, &rest);
+    }
+    loop.binding = unrolls ? WPK_BIND_UNROLL : WPK_BIND_SERIAL;
+    for (int a = stage->rank; a < stage->axis_count && update; a++) {
+        loop.axis = a;
+        wpk_nest_add_loop(nest, loops, &loop);
+    }
+    if (axis >= 0) {
+        struct wpk_nest_loop in_lanes = {.axis = axis, .step = 1, .binding = WPK_BIND_LANES};
+        wpk_nest_add_loop(nest, loops, &in_lanes);
     }
 }
 
-static void emit_stage(struct draft *draft, int s)
+static void add_stage(struct wpk_nest *nest, int s, const struct lanes *lanes,
+                      const struct place *place)
 {
-    const struct wpk_program *program = &draft->out->main;
-    const struct wpk_stage *stage = &program->stages[s];
-    int axis = draft->lanes->axis[s];
+    const struct wpk_program *program = nest->program;
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
+    const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+    int axis = lanes->axis[s];
     bool stored = program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
-    if (!stored && draft->places[s].level > 0) {
-        const struct wpk_stage *root = &program->stages[draft->places[s].root];
-        wpk_directive_operand(
-            emit(draft, WPK_DIRECTIVE_COMPUTE_AT, s, false, program->tensors[root->output].name),
-            root->axes[draft->places[s].level - 1].name);
-    } else if (!stored) {
-        (void)emit(draft, WPK_DIRECTIVE_COMPUTE_ROOT, s, false, NULL);
+    if (!stored && place->level > 0) {
+        int at = program->stage_count - 1 - place->root;
+        entry->place = (struct wpk_nest_place){
+            .entry = at,
+            .update = wpk_nest_has_update(nest, &nest->entry[at]),
+            .loop = place->level - 1,
+        };
     }
+    wpk_nest_find_region(nest);
     if (!stored && axis >= 0) {
         /* what is needed of it grows to whole vectors, which divide the axis */
-        emit(draft, WPK_DIRECTIVE_ALIGN_BOUNDS, s, false, stage->axes[axis].name)->factor =
-            draft->lanes->count[s];
-        struct wpk_directive *order =
-            emit(draft, WPK_DIRECTIVE_REORDER_STORAGE, s, false, stage->axes[axis].name);
-        for (int a = stage->rank - 1; a >= 0; a--) {
-            if (a != axis) {
-                wpk_directive_operand(order, stage->axes[a].name);
-            }
+        entry->align[axis] = lanes->count[s];
+        entry->reordered = true;
+        for (int a = 0, at = 0; a < stage->rank; a++) {
+            entry->storage[a == axis ? stage->rank - 1 : at++] = a;
         }
     }
-    emit_nest(draft, s, false);
+    add_loops(nest, lanes, false);
     if (stage->reduction != WPK_REDUCE_NONE) {
-        emit_nest(draft, s, true);
+        add_loops(nest, lanes, true);
     }
 }
 
@@ -248,7 +221,6 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
 {
     struct lanes lanes;
     struct place places[WPK_STAGES_MAX];
-    struct draft draft = {.out = out, .lanes = &lanes, .places = places, .err = WPK_OK};
     WPK_ASSERT(schedule->prepare.stage_count > 0);
     memset(out, 0, sizeof(*out));
     /* nobody waits for it: all of its arithmetic may be strict */
@@ -262,13 +234,14 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
     }
     out->threads = schedule->threads;
     wpk_err err = wpk_program_copy(&schedule->prepare, &out->main);
+    err = err == WPK_OK ? wpk_schedule_add_nest(out) : err;
     if (err == WPK_OK) {
         choose_all(&out->main, &lanes);
         find_places(&out->main, &lanes, places);
-        for (int s = 0; s < out->main.stage_count; s++) {
-            emit_stage(&draft, s);
+        for (int s = out->main.stage_count - 1; s >= 0; s--) {
+            add_stage(out->nest, s, &lanes, &places[s]);
         }
-        err = draft.err;
+        err = out->nest->full ? WPK_ENOSPC : WPK_OK;
     }
     if (err != WPK_OK) {
         wpk_schedule_fini(out);

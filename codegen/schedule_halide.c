@@ -34,8 +34,8 @@ static void declare_variables(struct wpk_halide_writer *w)
             declare_variable(w, w->program->stages[s].axes[a].name);
         }
     }
-    for (int i = 0; i < w->schedule->directive_count; i++) {
-        const struct wpk_directive *d = &w->schedule->directives[i];
+    for (int i = 0; i < w->directives.count; i++) {
+        const struct wpk_directive *d = &w->directives.item[i];
         bool makes = d->kind == WPK_DIRECTIVE_SPLIT || d->kind == WPK_DIRECTIVE_FUSE;
         for (int k = 0; k < d->loop_count && makes; k++) {
             if (!d->update ||
@@ -236,9 +236,6 @@ static void put_directive(struct wpk_halide_writer *w, const struct wpk_directiv
         wpk_halide_put_loop(w, stage, true, d->loop[1]);
         wpk_buf_append_byte(w->out, ')');
         break;
-    case WPK_DIRECTIVE_COMPUTE_INLINE:
-        wpk_buf_append_text(w->out, ".compute_inline()");
-        break;
     case WPK_DIRECTIVE_STORE_IN:
         wpk_buf_printf(w->out, ".store_in(MemoryType::%s)",
                        strcmp(d->loop[0], "stack") == 0      ? "Stack"
@@ -263,8 +260,8 @@ static void put_directive(struct wpk_halide_writer *w, const struct wpk_directiv
 /* The variables that cuts of reduction loops make have to be there before they are used. */
 static void declare_cuts(struct wpk_halide_writer *w)
 {
-    for (int i = 0; i < w->schedule->directive_count; i++) {
-        const struct wpk_directive *d = &w->schedule->directives[i];
+    for (int i = 0; i < w->directives.count; i++) {
+        const struct wpk_directive *d = &w->directives.item[i];
         const struct wpk_stage *stage = &w->program->stages[d->stage];
         if (d->kind == WPK_DIRECTIVE_SPLIT && d->update &&
             wpk_halide_is_reduction_loop(w, stage, d->loop[0])) {
@@ -283,12 +280,9 @@ static void put_directives(struct wpk_halide_writer *w)
     const struct wpk_directive *previous = NULL;
     bool previous_update = false;
     declare_cuts(w);
-    for (int i = 0; i < w->schedule->directive_count; i++) {
-        const struct wpk_directive *d = &w->schedule->directives[i];
+    for (int i = 0; i < w->directives.count; i++) {
+        const struct wpk_directive *d = &w->directives.item[i];
         bool update = d->update && is_of_definition(d->kind);
-        if (d->kind == WPK_DIRECTIVE_EXPAND) {
-            continue; /* the definition has it */
-        }
         if (previous == NULL || previous->stage != d->stage || previous_update != update) {
             wpk_buf_printf(w->out, "%s    %s%s\n        ", previous == NULL ? "" : ";\n",
                            wpk_halide_stage_name(w, &w->program->stages[d->stage]),
@@ -328,6 +322,10 @@ static void put_ending(struct wpk_halide_writer *w)
 wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out)
 {
     struct wpk_halide_writer w = {.schedule = schedule, .program = &schedule->main, .out = out};
+    wpk_err err = wpk_directives_make(schedule, &w.directives);
+    if (err != WPK_OK) {
+        return err;
+    }
     wpk_infinite_find(w.program, &w.infinite);
     const char *strict =
         !w.infinite.any
@@ -355,5 +353,6 @@ wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wp
     put_directives(&w);
     put_ending(&w);
     wpk_buf_append_text(out, "    return 0;\n}\n");
+    wpk_directives_fini(&w.directives);
     return wpk_buf_status(out);
 }

@@ -4,7 +4,7 @@
 #ifndef WPK_CODEGEN_SCHEDULE_HALIDE_H
 #define WPK_CODEGEN_SCHEDULE_HALIDE_H
 
-#include "codegen/schedule.h"
+#include "codegen/halide_directive.h"
 #include "op/infinite.h"
 
 #define WPK_HALIDE_NAMES_MAX 512
@@ -12,7 +12,8 @@
 struct wpk_halide_writer {
     const struct wpk_schedule *schedule;
     const struct wpk_program *program; /* the main program */
-    struct wpk_infinite infinite;      /* of the main program */
+    struct wpk_directives directives;
+    struct wpk_infinite infinite; /* of the main program */
     struct wpk_buf *out;
     /* Names of variables declared so far. Stages share them; each stage has its own reductions. */
     char declared[WPK_HALIDE_NAMES_MAX][WPK_LOOP_NAME_MAX];

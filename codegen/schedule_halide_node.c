@@ -49,11 +49,10 @@ bool wpk_halide_is_reduction_loop(const struct wpk_halide_writer *w, const struc
             return true;
         }
     }
-    const struct wpk_schedule *s = w->schedule;
-    for (int i = 0; i < s->directive_count && w->program == &s->main; i++) {
-        const struct wpk_directive *d = &s->directives[i];
+    for (int i = 0; i < w->directives.count; i++) {
+        const struct wpk_directive *d = &w->directives.item[i];
         bool cuts =
-            d->kind == WPK_DIRECTIVE_SPLIT && d->update && &s->main.stages[d->stage] == stage;
+            d->kind == WPK_DIRECTIVE_SPLIT && d->update && &w->program->stages[d->stage] == stage;
         /* the parts of a loop have other names than itself: this ends */
         if (cuts && (strcmp(d->loop[1], name) == 0 || strcmp(d->loop[2], name) == 0)) {
             return strcmp(d->loop[0], name) != 0 &&

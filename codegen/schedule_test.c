@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedules: text and back, what the model refuses, and that whatever a space can say lowers to a
- * schedule that the model accepts. */
+/* Schedules: text and back, what the check of nests refuses, and that whatever a space can say
+ * lowers to a schedule that it accepts. */
 #include "codegen/schedule.h"
 
 #include "codegen/lower.h"
@@ -20,18 +20,21 @@
 #define CONSTRUCTED 24
 
 #define HEAD                                                                                       \
-    "wpk-schedule 1\ntarget x86-64-linux-sse41-avx threads 1\n"                                    \
+    "wpk-schedule 2\ntarget x86-64-linux-sse41-avx threads 1\n"                                    \
     "layout X f32[12,20] 0,1\nlayout Y f32[12] 0\nprogram\n"                                       \
     "input X f32[12,20]\nintermediate T f32[12]\noutput Y f32[12]\n"                               \
     "T[i] = sum.f32(j:20) X[i,j]\nY[i] = T[i] * 2\nend\n"
 
-/* Line 11 is the first directive. */
-#define FIRST_LINE 12
+#define FIRST_LINE 12 /* of the nest */
 
-static wpk_err parse(const char *directives, struct wpk_schedule *out, struct wpk_diag *diag)
+/* The simplest nest of each stage. */
+#define Y_SIMPLE "stage Y root\n  serial i\n"
+#define T_SIMPLE "stage T root\n  init\n    serial i\n  update\n    serial i\n    serial j\n"
+
+static wpk_err parse(const char *nest, struct wpk_schedule *out, struct wpk_diag *diag)
 {
     char text[4096];
-    snprintf(text, sizeof(text), "%s%s", HEAD, directives);
+    snprintf(text, sizeof(text), "%s%s", HEAD, nest);
     memset(diag, 0, sizeof(*diag));
     return wpk_schedule_parse(text, out, diag);
 }
@@ -54,143 +57,258 @@ static void expect_round_trip(const struct wpk_schedule *schedule)
     wpk_buf_fini(&second);
 }
 
-static void test_every_directive_survives_its_text(void **state)
+static void expect_same_text(const char *nest)
+{
+    struct wpk_schedule schedule;
+    struct wpk_buf text = {0};
+    struct wpk_diag diag;
+    if (parse(nest, &schedule, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line - FIRST_LINE + 1, diag.column, diag.text, nest);
+    }
+    assert_int_equal(wpk_schedule_print(&schedule, &text), WPK_OK);
+    assert_string_equal(strstr(wpk_buf_text(&text), "end\n") + 4, nest);
+    wpk_buf_fini(&text);
+    wpk_schedule_fini(&schedule);
+}
+
+static void test_every_word_survives_its_text(void **state)
 {
     (void)state;
     struct wpk_schedule schedule;
     struct wpk_diag diag;
-    const char *all = "Y split i iT iI 5 guard\nY split iT iB iS 2 shift\nY reorder iI iS iB\n"
-                      "Y fuse iS iB jobs\nY vectorize iI\nY parallel jobs\nY no_partition jobs\n"
-                      "T compute_at Y jobs\nT store_in stack\nT reorder_storage i\n"
-                      "T align_storage i 4\nT bound_extent i 5\nT align_bounds i 4\n"
-                      "T.0 split j jO jU 4 predicate\nT.0 split jO jA jB 5 round\n"
-                      "T.0 reorder i jU jB jA\nT.0 atomic\nT.0 vectorize jU\nT.0 unroll jB\n"
-                      "T compute_root\nT inline\nT expand\n";
-    assert_int_equal(parse(all, &schedule, &diag), WPK_OK);
-    assert_int_equal(schedule.directive_count, 22);
-    assert_int_equal(schedule.main.stage_count, 2);
-    assert_int_equal(schedule.prepare.stage_count, 0);
-    expect_round_trip(&schedule);
-    wpk_schedule_fini(&schedule);
-    assert_int_equal(parse("# nothing\n\n", &schedule, &diag), WPK_OK);
-    assert_int_equal(schedule.directive_count, 0);
+    expect_same_text(Y_SIMPLE T_SIMPLE);
+    expect_same_text("stage Y root\n  parallel i step 5 guard\n  serial i.1 step 1 shift whole\n"
+                     "  unroll i.2 step 2 predicate\n  lanes i.3\n"
+                     "stage T in Y i.1\n  scope stack\n  extent i 1\n  align i 4\n  stored i\n"
+                     "  init\n    unroll i\n  update atomic\n    serial j step 4 round whole\n"
+                     "    lanes j.1\n");
+    expect_same_text("stage Y root\n  serial i\nstage T in Y i\n  scope register\n  expanded\n");
+    expect_same_text("stage Y root\nstage T inline\n");
+    /* comments and blanks are not kept */
+    assert_int_equal(
+        parse("# nothing\n\n  stage  Y root # all\nserial i\n" T_SIMPLE, &schedule, &diag), WPK_OK);
     expect_round_trip(&schedule);
     wpk_schedule_fini(&schedule);
 }
 
-static void expect_error_at(const char *directives, wpk_err err, int line, int column,
-                            const char *words)
+static void expect_error_at(const char *nest, wpk_err err, int line, int column, const char *words)
 {
     struct wpk_schedule schedule;
     struct wpk_diag diag;
-    assert_int_equal(parse(directives, &schedule, &diag), err);
+    assert_int_equal(parse(nest, &schedule, &diag), err);
     if (diag.line != FIRST_LINE + line || diag.column != column ||
         strstr(diag.text, words) == NULL) {
-        fail_msg("%d:%d: %s", diag.line - FIRST_LINE, diag.column, diag.text);
+        fail_msg("%d:%d: %s, not %s\n%s", diag.line - FIRST_LINE, diag.column, diag.text, words,
+                 nest);
     }
 }
 
 static void test_errors_have_positions(void **state)
 {
     (void)state;
-    expect_error_at("Z split i a b 4 exact\n", WPK_EPARSE, 0, 1, "no such stage");
-    expect_error_at("Y splat i\n", WPK_EPARSE, 0, 3, "unknown directive");
-    expect_error_at("Y prefetch X i 2\n", WPK_EPARSE, 0, 3, "unknown directive");
-    expect_error_at("Y unroll i\nY vectorize\n", WPK_EPARSE, 1, 3, "operands");
-    expect_error_at("Y vectorize i i\n", WPK_EPARSE, 0, 3, "operands");
-    expect_error_at("Y split i a b four exact\n", WPK_EPARSE, 0, 15, "number");
-    expect_error_at("Y split i a b 0 exact\n", WPK_ERANGE, 0, 15, "range");
-    expect_error_at("Y split i a b 4 about\n", WPK_EPARSE, 0, 17, "tail");
-    expect_error_at("Y.0 unroll i\n", WPK_EPARSE, 0, 1, "does not reduce");
-    expect_error_at("Y\n", WPK_EPARSE, 0, 1, "STAGE");
-
-    struct wpk_schedule schedule;
-    struct wpk_diag diag = {0};
-    assert_int_equal(wpk_schedule_parse("", &schedule, &diag), WPK_EPARSE);
-    assert_int_equal(wpk_schedule_parse("wpk-schedule 2\n", &schedule, &diag), WPK_EPARSE);
-    memset(&diag, 0, sizeof(diag));
-    const char *twice = "wpk-schedule 1\ntarget x threads 1\nprogram\ninput X f32[2]\n"
-                        "output Y f32[2]\nY[i] = X[k]\nend\n";
-    assert_int_not_equal(wpk_schedule_parse(twice, &schedule, &diag), WPK_OK);
-    assert_int_equal(diag.line, 6);
-    assert_int_equal(diag.column, 10);
+    /* stages and places */
+    expect_error_at("serial i\n", WPK_EPARSE, 0, 1, "expected stage NAME PLACE");
+    expect_error_at("stage T root\n", WPK_EPARSE, 0, 7, "expected stage Y");
+    expect_error_at("stage Y\n", WPK_EPARSE, 0, 1, "root, inline, or in STAGE LOOP");
+    expect_error_at("stage Y at root\n", WPK_EPARSE, 0, 9, "root, inline, or in STAGE LOOP");
+    expect_error_at(Y_SIMPLE, WPK_EPARSE, 1, 1, "stage T is missing");
+    expect_error_at(Y_SIMPLE T_SIMPLE "stage Z root\n", WPK_EPARSE, 8, 1, "no more stages");
+    expect_error_at(Y_SIMPLE "stage T in Z i\n", WPK_EPARSE, 2, 12, "a stage that reads T");
+    expect_error_at("stage Y root\n  serial i step 4 exact\n  lanes i.1\nstage T in Y k\n",
+                    WPK_EPARSE, 3, 14, "one of its loops: i i.1");
+    expect_error_at(Y_SIMPLE "stage T root\n  serial i\n", WPK_EPARSE, 3, 3, "below 'init'");
+    expect_error_at(Y_SIMPLE "stage T root\n", WPK_EPARSE, 2, 1, "write 'init' and 'update'");
+    expect_error_at(Y_SIMPLE "stage T root\n  update\n", WPK_EPARSE, 3, 3, "after 'init'");
+    expect_error_at(Y_SIMPLE "stage T inline\n  serial i\n", WPK_EPARSE, 3, 3, "no loops");
+    expect_error_at("stage Y root\n  update\n", WPK_EPARSE, 1, 3, "'update' comes after");
+    expect_error_at("stage Y root\n  init\n", WPK_EPARSE, 1, 3, "below a reduction");
+    /* loops */
+    expect_error_at("stage Y root\n  vectorize i\n", WPK_EPARSE, 1, 3, "expected a binding");
+    expect_error_at("stage Y root\n  serial j\n", WPK_EPARSE, 1, 10, "an axis of Y");
+    expect_error_at(Y_SIMPLE "stage T root\n  init\n    serial j\n", WPK_EPARSE, 4, 12,
+                    "an axis of T that it does not reduce");
+    expect_error_at("stage Y root\n  serial i.1\n", WPK_EPARSE, 1, 10, "write i:");
+    expect_error_at("stage Y root\n  serial i step 4 exact\n  lanes i\n", WPK_EPARSE, 2, 9,
+                    "write i.1:");
+    expect_error_at("stage Y root\n  serial i step four exact\n", WPK_EPARSE, 1, 17, "number");
+    expect_error_at("stage Y root\n  serial i step 0 guard\n", WPK_ERANGE, 1, 17, "1 ... 1024");
+    expect_error_at("stage Y root\n  serial i step 1 exact\n", WPK_ERANGE, 1, 17, "2 ... 1024");
+    expect_error_at("stage Y root\n  serial i step 4 about\n", WPK_EPARSE, 1, 19, "TAIL exact");
+    expect_error_at("stage Y root\n  serial i whole 4\n", WPK_EPARSE, 1, 18, "end of the line");
+    /* properties */
+    expect_error_at("stage Y root\n  scope moon\n", WPK_EPARSE, 1, 9, "register, stack or heap");
+    expect_error_at("stage Y root\n  extent j 4\n", WPK_EPARSE, 1, 10, "each axis of Y");
+    expect_error_at("stage Y root\n  extent i 13\n", WPK_ERANGE, 1, 12, "1 ... 12");
+    expect_error_at("stage Y root\n  align i 1\n", WPK_ERANGE, 1, 11, "2 ...");
+    expect_error_at("stage Y root\n  stored j\n", WPK_EPARSE, 1, 10, "each axis of Y");
+    expect_error_at("stage Y root\n  stored i\n  scope heap\n", WPK_EPARSE, 2, 3, "comes earlier");
+    expect_error_at("stage Y root\n  serial i\n  scope heap\n", WPK_EPARSE, 2, 3, "comes earlier");
+    expect_error_at("stage Y root\n  expanded\n", WPK_EPARSE, 1, 3, "below a reduction");
 }
 
-/* ---- the model */
+static void expect_head_error(const char *text, int line, int column, const char *words)
+{
+    struct wpk_schedule schedule;
+    struct wpk_diag diag = {0};
+    assert_int_not_equal(wpk_schedule_parse(text, &schedule, &diag), WPK_OK);
+    if (diag.line != line || diag.column != column || strstr(diag.text, words) == NULL) {
+        fail_msg("%d:%d: %s, not %s", diag.line, diag.column, diag.text, words);
+    }
+}
 
-static void expect_refused(const char *directives, const char *words)
+static void test_heads(void **state)
+{
+    (void)state;
+    expect_head_error("", 0, 0, "expected: wpk-schedule 2");
+    expect_head_error("wpk-schedule 3\n", 1, 1, "expected: wpk-schedule 2");
+    expect_head_error("wpk-schedule 1\ntarget x threads 1\n", 1, 14,
+                      "wpk-schedule 1 is no longer read: tune the operator again");
+    expect_head_error("wpk-schedule 2\n", 1, 1, "no target");
+    expect_head_error("wpk-schedule 2\ntarget x threads 1\n", 2, 1, "no program");
+    expect_head_error("wpk-schedule 2\ntarget x threads 1\nprogram\ninput X f32[2]\n"
+                      "output Y f32[2]\nY[i] = X[k]\nend\n",
+                      6, 10, "");
+}
+
+/* ---- validity */
+
+/* Refused with a text that has these words, in this line of the nest; NULL: accepted. */
+static void expect_refused(const char *nest, int line, const char *words)
 {
     struct wpk_schedule schedule;
     struct wpk_diag diag;
-    if (parse(directives, &schedule, &diag) != WPK_OK) {
-        fail_msg("%d:%d: %s", diag.line, diag.column, diag.text);
+    if (parse(nest, &schedule, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line - FIRST_LINE, diag.column, diag.text, nest);
     }
     wpk_err err = wpk_schedule_check(&schedule, &diag);
-    if (words == NULL ? err != WPK_OK : err != WPK_EINVAL || strstr(diag.text, words) == NULL) {
-        fail_msg("%s: %s, not %s", directives, diag.text, words == NULL ? "accepted" : words);
+    if (words == NULL ? err != WPK_OK
+                      : err != WPK_EINVAL || strstr(diag.text, words) == NULL ||
+                            diag.line != FIRST_LINE + line) {
+        fail_msg("%s%d: %s, not %s", nest, diag.line - FIRST_LINE, diag.text,
+                 words == NULL ? "accepted" : words);
     }
     wpk_schedule_fini(&schedule);
 }
 
-static void test_model_refuses_what_halide_drowns_in(void **state)
+static void test_loops_are_checked(void **state)
 {
     (void)state;
-    expect_refused("", NULL);
-    expect_refused("Y split i iT iI 4 exact\nY vectorize iI\nT compute_at Y iT\n"
-                   "T bound_extent i 4\nT vectorize i\nT.0 reorder i j\nT.0 vectorize i\n",
-                   NULL);
-    expect_refused("Y vectorize i\nY split i iT iI 4 exact\n", "no longer serial");
-    expect_refused("Y unroll i\nY split i iT iI 4 exact\n", "no longer serial");
-    expect_refused("Y vectorize i\nY unroll i\n", "no longer serial");
-    expect_refused("Y split i iT iI 5 exact\n", "does not divide");
-    expect_refused("Y split i iT iI 4 exact\nY split iI iA iB 3 exact\n", "does not divide");
-    expect_refused("Y split i iT iI 5 guard\nY split iT iT iB 2 guard\n", "already a loop");
-    expect_refused("Y split k a b 4 guard\n", "no loop k");
-    expect_refused("Y reorder i k\n", "no loop k");
-    expect_refused("Y reorder i i\n", "named twice");
-    expect_refused("Y fuse i k both\n", "no loop k");
-    expect_refused("Y unroll k\n", "no loop k");
-    expect_refused("Y no_partition k\n", "no loop k");
-    /* a serial loop inside an unrolled one repeats its code */
-    expect_refused("T.0 reorder j i\nT.0 unroll i\n", "inside the unrolled loop i");
-    expect_refused("T.0 reorder j i\nT.0 vectorize i\n", "inside the lanes i");
-    expect_refused("T.0 reorder i j\nT.0 unroll i\n", NULL);
-    /* a fused loop stands where its inner one stood: inside iS here, and outside of it */
-    expect_refused("Y split i iT iI 3 exact\nY split iT iB iS 2 exact\nY fuse iI iB both\n"
-                   "Y unroll iS\n",
-                   "serial loop both stands inside the unrolled loop iS");
-    expect_refused("Y split i iT iI 3 exact\nY split iT iB iS 2 exact\nY fuse iI iB both\n"
-                   "Y unroll both\n",
-                   NULL);
+    expect_refused(Y_SIMPLE T_SIMPLE, 0, NULL);
+    expect_refused("stage Y root\n" T_SIMPLE, 0, "no loop over the axis i: write serial i");
+    expect_refused("stage Y root\n  serial i step 5 exact\n  lanes i.1\n" T_SIMPLE, 1,
+                   "stage Y loop i: the step 5 does not divide 12: write guard or shift");
+    expect_refused("stage Y root\n  serial i step 4 exact\n  unroll i.1 step 3 exact\n"
+                   "  lanes i.2\n" T_SIMPLE,
+                   2, "the step 3 does not divide 4");
+    expect_refused("stage Y root\n  serial i step 4 exact\n" T_SIMPLE, 1, "has a step of 1");
+    expect_refused("stage Y root\n  serial i step 2 exact\n  serial i.1 step 4 exact\n"
+                   "  lanes i.2\n" T_SIMPLE,
+                   1, "larger step");
+    expect_refused("stage Y root\n  serial i step 3 exact\n  serial i.1 step 2 exact\n"
+                   "  lanes i.2\n" T_SIMPLE,
+                   1, "no multiple of 2");
+    /* blocks of two tiles of five: three tiles are no multiple of two */
+    expect_refused("stage Y root\n  serial i step 10 exact\n  serial i.1 step 5 guard\n"
+                   "  lanes i.2\n" T_SIMPLE,
+                   1, "does not divide");
+    expect_refused("stage Y root\n  lanes i step 4 exact\n  unroll i.1\n" T_SIMPLE, 1,
+                   "lanes are not cut");
+    expect_refused("stage Y root\n  unroll i step 4 exact\n  serial i.1\n" T_SIMPLE, 1,
+                   "around a loop over the same axis");
     /* reductions */
-    expect_refused("T.0 split j a b 3 shift\n", "cannot be shifted");
-    expect_refused("T.0 reorder j i\nT.0 vectorize j\n", "only an atomic update");
-    expect_refused("T.0 parallel j\n", "only an atomic update");
-    expect_refused("T.0 reorder j i\nT.0 atomic\nT.0 vectorize j\n", NULL);
-    expect_refused("Y atomic\n", "does not reduce");
-    expect_refused("T expand\nT vectorize i\n", NULL);
-    expect_refused("T expand\nT.0 unroll j\n", "has no update");
-    expect_refused("Y expand\n", "only an intermediate sum");
-    /* placement */
-    expect_refused("T compute_at Z i\n", "no stage Z");
-    expect_refused("T compute_at Y k\n", "no loop k");
-    expect_refused("T compute_at T i\n", "inside itself");
-    expect_refused("T store_in moon\n", "no such memory");
-    expect_refused("T bound_extent k 4\n", "no axis");
-    expect_refused("T split i iT iI 4 guard\nT bound_extent i 4\n", "no axis");
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    lanes i\n"
+                            "    serial j\n",
+                   6, "lanes are the innermost loop");
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    lanes i\n  update\n    serial j\n"
+                            "    lanes i\n",
+                   0, NULL);
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    unroll i\n"
+                            "    serial j\n",
+                   7, "stage T update loop j: it is inside a loop that is unrolled");
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    serial i\n"
+                            "    lanes j\n",
+                   7, "only below 'update atomic'");
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update atomic\n"
+                            "    serial i\n    lanes j\n",
+                   0, NULL);
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    serial i\n"
+                            "    parallel j\n",
+                   7, "do not run in parallel");
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    serial i\n"
+                            "    serial j step 3 shift\n    unroll j.1\n",
+                   7, "cannot be shifted");
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    serial i\n", 2,
+                   "no loop over the axis j");
+    expect_refused(Y_SIMPLE "stage T root\n  expanded\n  lanes i\n", 0, NULL);
+    expect_refused("stage Y root\n  serial i step 5 round\n  lanes i.1\n" T_SIMPLE, 1,
+                   "nothing past its end");
 }
 
-static void test_model_bounds_statements(void **state)
+static void test_places_are_checked(void **state)
+{
+    (void)state;
+#define Y_TILES "stage Y root\n  serial i step 4 exact\n  lanes i.1\n"
+#define T_LOOPS "  init\n    lanes i\n  update\n    serial j\n    lanes i\n"
+    expect_refused(Y_TILES "stage T in Y i\n  extent i 4\n" T_LOOPS, 0, NULL);
+    expect_refused(Y_TILES "stage T in Y i\n  extent i 5\n" T_LOOPS, 3,
+                   "an extent of 4 of i is needed there, not 5");
+    expect_refused(Y_TILES "stage T in Y i\n  extent i 3\n" T_LOOPS, 3, "not 3");
+    expect_refused(Y_TILES "stage T in Y i.1\n" T_LOOPS, 3, "inside lanes");
+    expect_refused(Y_SIMPLE "stage T inline\n", 2, "a reduction cannot be inline");
+    expect_refused("stage Y inline\n" T_SIMPLE, 0, "an output or a reduction cannot be inline");
+    expect_refused("stage Y root\n  scope heap\n  serial i\n" T_SIMPLE, 0,
+                   "an output has the caller's storage");
+#undef Y_TILES
+#undef T_LOOPS
+}
+
+/* T is read by both Y and, through the inlined U, Y again. */
+static void test_places_enclose_all_readers(void **state)
+{
+    (void)state;
+    static const char head[] =
+        "wpk-schedule 2\ntarget x threads 1\nlayout X f32[12] 0\nlayout Y f32[12] 0\nprogram\n"
+        "input X f32[12]\nintermediate T f32[12]\nintermediate U f32[12]\noutput Y f32[12]\n"
+        "T[i] = exp(X[i])\nU[i] = T[i] * 2\nY[i] = T[i] + U[i]\nend\nstage Y root\n  serial i\n";
+    static const struct {
+        const char *nest, *words;
+    } cases[] = {
+        {"stage U inline\nstage T in Y i\n  extent i 1\n", NULL},
+        {"stage U in Y i\n  extent i 1\nstage T in Y i\n  extent i 1\n", NULL},
+        {"stage U root\n  serial i\nstage T in Y i\n  serial i\n",
+         "stage T: U reads it outside of that loop"},
+        {"stage U root\n  serial i\nstage T in U i\n  extent i 1\n", "Y reads it outside"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[1024];
+        struct wpk_schedule schedule;
+        struct wpk_diag diag = {0};
+        snprintf(text, sizeof(text), "%s%s", head, cases[i].nest);
+        if (wpk_schedule_parse(text, &schedule, &diag) != WPK_OK) {
+            fail_msg("%s\n%s", diag.text, text);
+        }
+        wpk_err err = wpk_schedule_check(&schedule, &diag);
+        bool refused = err == WPK_EINVAL;
+        if (refused != (cases[i].words != NULL) ||
+            (refused && strstr(diag.text, cases[i].words) == NULL)) {
+            fail_msg("%s\n%s", diag.text, text);
+        }
+        wpk_schedule_fini(&schedule);
+    }
+}
+
+static void test_few_statements_are_unrolled(void **state)
 {
     (void)state;
     struct wpk_schedule schedule;
     struct wpk_diag diag = {0};
-    const char *text = "wpk-schedule 1\ntarget x threads 1\nlayout X f32[90,100] 0,1\n"
+    const char *text = "wpk-schedule 2\ntarget x threads 1\nlayout X f32[90,100] 0,1\n"
                        "layout Y f32[90,100] 0,1\nprogram\ninput X f32[90,100]\n"
-                       "output Y f32[90,100]\nY[i,j] = X[i,j]\nend\nY unroll j\nY unroll i\n";
+                       "output Y f32[90,100]\nY[i,j] = X[i,j]\nend\nstage Y root\n"
+                       "  unroll i\n  unroll j\n";
     assert_int_equal(wpk_schedule_parse(text, &schedule, &diag), WPK_OK);
     assert_int_equal(wpk_schedule_check(&schedule, &diag), WPK_EINVAL);
-    assert_non_null(strstr(diag.text, "unrolled statements"));
+    assert_non_null(strstr(diag.text, "9000 statements are unrolled"));
     wpk_schedule_fini(&schedule);
 }
 
@@ -239,6 +357,22 @@ static void expect_transforms_expanded(const struct wpk_schedule *schedule)
     }
 }
 
+/* The C++ has all loops that the directives name. */
+static void expect_directives(const struct wpk_schedule *schedule, const char *halide)
+{
+    struct wpk_directives directives;
+    assert_int_equal(wpk_directives_make(schedule, &directives), WPK_OK);
+    for (int i = 0; i < directives.count; i++) {
+        const struct wpk_directive *d = &directives.item[i];
+        char known[WPK_LOOP_NAME_MAX] = "";
+        if (d->loop_count > 0) {
+            (void)wpk_halide_loop_name(d->loop[d->loop_count - 1], known);
+        }
+        assert_non_null(strstr(halide, known));
+    }
+    wpk_directives_fini(&directives);
+}
+
 static void expect_prepared(const struct wpk_schedule *schedule)
 {
     struct wpk_schedule prepare;
@@ -266,14 +400,7 @@ static void expect_lowered(const struct wpk_space *space, const struct wpk_candi
     assert_int_equal(wpk_program_validate(&schedule.main, &diag), WPK_OK);
     expect_round_trip(&schedule);
     assert_int_equal(wpk_schedule_print_halide(&schedule, &halide), WPK_OK);
-    for (int i = 0; i < schedule.directive_count; i++) {
-        const struct wpk_directive *d = &schedule.directives[i];
-        char known[WPK_LOOP_NAME_MAX] = "";
-        if (d->loop_count > 0) {
-            (void)wpk_halide_loop_name(d->loop[d->loop_count - 1], known);
-        }
-        assert_non_null(strstr(wpk_buf_text(&halide), known));
-    }
+    expect_directives(&schedule, wpk_buf_text(&halide));
     expect_transforms_expanded(&schedule);
     if (schedule.prepare.stage_count > 0) {
         expect_prepared(&schedule);
@@ -318,46 +445,49 @@ static void test_every_candidate_lowers(void **state)
     }
 }
 
-static void test_readable_halide(void **state)
+static void expect_halide(const char *nest, const char *const *expected, size_t count)
 {
-    (void)state;
     struct wpk_schedule schedule;
     struct wpk_diag diag;
     struct wpk_buf text = {0};
-    assert_int_equal(parse("Y split i iT iI 4 exact\nY vectorize iI\nT compute_at Y iT\n"
-                           "T.0 split j j.O j.U 4 exact\nT.0 reorder i j.U j.O\nT.0 unroll j.U\n",
-                           &schedule, &diag),
-                     WPK_OK);
+    assert_int_equal(parse(nest, &schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_schedule_check(&schedule, &diag), WPK_OK);
     assert_int_equal(wpk_schedule_print_halide(&schedule, &text), WPK_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(wpk_buf_text(&text), expected[i]) == NULL) {
+            fail_msg("missing:\n%sin\n%s", expected[i], wpk_buf_text(&text));
+        }
+    }
+    wpk_buf_fini(&text);
+    wpk_schedule_fini(&schedule);
+}
+
+static void test_readable_halide(void **state)
+{
+    (void)state;
     const char *const expected[] = {
         ("    ImageParam X(type_of<float>(), 2, \"X\");\n"
          "    X.dim(0).set_bounds(0, 20).set_stride(1);\n"
          "    X.dim(1).set_bounds(0, 12).set_stride(20);\n"),
         "    T(i) = cast<float>(0);\n    T(i) = T(i) + X(T_j, i);\n",
         "    Y(i) = (T(i) * 2.0f);\n",
-        "    RVar T_j$O(\"j$O\"), T_j$U(\"j$U\");\n",
-        "    Y\n        .split(i, iT, iI, 4, TailStrategy::RoundUp)\n        .vectorize(iI);\n",
-        "    T\n        .compute_at(Y, iT);\n",
-        ("    T.update()\n        .split(T_j, T_j$O, T_j$U, 4, TailStrategy::Auto)\n"
-         "        .reorder(i, T_j$U, T_j$O)\n        .unroll(T_j$U);\n"),
+        "    RVar T_j$T(\"j$T\"), T_j$I(\"j$I\");\n",
+        ("    Y\n        .split(i, i$T, i$I, 4, TailStrategy::RoundUp)\n"
+         "        .reorder(i$I, i$T)\n        .vectorize(i$I);\n"),
+        ("    T\n        .compute_at(Y, i$T)\n        .bound_extent(i, 4)\n"
+         "        .store_in(MemoryType::Stack)\n        .vectorize(i);\n"),
+        ("    T.update()\n        .split(T_j, T_j$T, T_j$I, 4, TailStrategy::Auto)\n"
+         "        .reorder(i, T_j$I, T_j$T)\n        .vectorize(i)\n        .unroll(T_j$I);\n"),
         ".compile_to_object(\"kernel.o\", {X}, \"wpk_main\",",
     };
+    expect_halide("stage Y root\n  serial i step 4 exact\n  lanes i.1\n"
+                  "stage T in Y i\n  scope stack\n  extent i 4\n  init\n    lanes i\n  update\n"
+                  "    serial j step 4 exact\n    unroll j.1\n    lanes i\n",
+                  expected, sizeof(expected) / sizeof(expected[0]));
     const char *const terms =
         ("    Expr T_sum = cast<float>(0);\n    for (int T_j = 0; T_j < 20; T_j++)\n"
          "        T_sum += X(T_j, i);\n    T(i) = T_sum;\n");
-    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-        if (strstr(wpk_buf_text(&text), expected[i]) == NULL) {
-            fail_msg("missing:\n%sin\n%s", expected[i], wpk_buf_text(&text));
-        }
-    }
-    wpk_buf_reset(&text);
-    wpk_schedule_fini(&schedule);
-    assert_int_equal(parse("T expand\nT vectorize i\n", &schedule, &diag), WPK_OK);
-    assert_int_equal(wpk_schedule_print_halide(&schedule, &text), WPK_OK);
-    assert_non_null(strstr(wpk_buf_text(&text), terms));
-    assert_null(strstr(wpk_buf_text(&text), "expand"));
-    wpk_buf_fini(&text);
-    wpk_schedule_fini(&schedule);
+    expect_halide(Y_SIMPLE "stage T root\n  expanded\n  lanes i\n", &terms, 1);
 }
 
 /* What may be infinite is strict, starts from an infinity, and is no less than an exp's least. */
@@ -365,11 +495,14 @@ static void test_readable_strict_halide(void **state)
 {
     (void)state;
     static const char softmax[] =
-        "wpk-schedule 1\ntarget x86-64-linux-sse41 threads 1\n"
+        "wpk-schedule 2\ntarget x86-64-linux-sse41 threads 1\n"
         "layout X f32[4,8] 0,1\nlayout Y f32[4,8] 0,1\nprogram\n"
         "input X f32[4,8]\noutput Y f32[4,8]\nintermediate M f32[4]\nintermediate S f32[4]\n"
         "M[i] = max(k:8) X[i,k]\nS[i] = sum(k:8) exp(X[i,k] - M[i])\n"
-        "Y[i,j] = exp(X[i,j] - M[i]) / S[i]\nend\nM compute_root\nS compute_root\n";
+        "Y[i,j] = exp(X[i,j] - M[i]) / S[i]\nend\n"
+        "stage Y root\n  serial i\n  serial j\n"
+        "stage S root\n  init\n    serial i\n  update\n    serial i\n    serial k\n"
+        "stage M root\n  init\n    serial i\n  update\n    serial i\n    serial k\n";
     static const char *const expected[] = {
         "-std::numeric_limits<float>::infinity());\n    M(i) = strict_float(max(M(i), X(M_k, "
         "i)));\n",
@@ -396,10 +529,13 @@ static void test_readable_strict_halide(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_directive_survives_its_text),
+        cmocka_unit_test(test_every_word_survives_its_text),
         cmocka_unit_test(test_errors_have_positions),
-        cmocka_unit_test(test_model_refuses_what_halide_drowns_in),
-        cmocka_unit_test(test_model_bounds_statements),
+        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_loops_are_checked),
+        cmocka_unit_test(test_places_are_checked),
+        cmocka_unit_test(test_places_enclose_all_readers),
+        cmocka_unit_test(test_few_statements_are_unrolled),
         cmocka_unit_test(test_every_candidate_lowers),
         cmocka_unit_test(test_readable_halide),
         cmocka_unit_test(test_readable_strict_halide),

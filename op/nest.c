@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/nest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define EXPANDED_TERMS_MAX 64
@@ -64,6 +65,50 @@ int64_t wpk_nest_iterations(const struct wpk_nest *nest, const struct wpk_nest_e
     const struct wpk_nest_loop *l = wpk_nest_at(nest, loops, loop);
     int64_t span = wpk_nest_covered(nest, entry, loops, loop - 1, l->axis);
     return (span + l->step - 1) / l->step;
+}
+
+void wpk_nest_name_loop(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                        const struct wpk_nest_loops *loops, int loop, char out[WPK_NEST_NAME_MAX])
+{
+    int axis = wpk_nest_at(nest, loops, loop)->axis, around = 0;
+    for (int i = 0; i < loop; i++) {
+        around += wpk_nest_at(nest, loops, i)->axis == axis;
+    }
+    const char *name = wpk_nest_stage(nest, entry)->axes[axis].name;
+    if (around == 0) {
+        snprintf(out, WPK_NEST_NAME_MAX, "%s", name);
+    } else {
+        snprintf(out, WPK_NEST_NAME_MAX, "%s.%d", name, around);
+    }
+}
+
+bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop)
+{
+    return loop->binding != WPK_BIND_UNROLL && loop->binding != WPK_BIND_LANES;
+}
+
+bool wpk_nest_has_update(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
+{
+    return entry->stage >= 0 && !entry->expanded &&
+           wpk_nest_stage(nest, entry)->reduction != WPK_REDUCE_NONE;
+}
+
+const char *wpk_tail_name(enum wpk_tail tail)
+{
+    static const char *const names[] = {WPK_TAIL_LIST(WPK_LIST_TEXT)};
+    return names[tail];
+}
+
+const char *wpk_bind_name(enum wpk_loop_binding binding)
+{
+    static const char *const names[] = {WPK_BIND_LIST(WPK_LIST_TEXT)};
+    return names[binding];
+}
+
+const char *wpk_scope_name(enum wpk_scope scope)
+{
+    static const char *const names[] = {WPK_SCOPE_LIST(WPK_LIST_TEXT)};
+    return names[scope];
 }
 
 bool wpk_nest_may_expand(const struct wpk_stage *stage)

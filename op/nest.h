@@ -12,6 +12,11 @@
  * that is copied into the order of its use is an entry, too. Parts and copies become stages when
  * the program is lowered; their axes are known before.
  *
+ * Several loops over an axis cut it. Those that are unrolled or in lanes are the register tile,
+ * which the innermost of the others steps over: the tile is cut out of the axis first, then what is
+ * inside it from the outermost loop inwards. Loops further out step over whole tiles, and their
+ * tails are about numbers of tiles.
+ *
  * Invariants:
  *   - an entry comes after all entries that read it
  *   - an entry that is computed inside a loop is read only inside that loop
@@ -30,13 +35,16 @@ extern "C" {
 
 #define WPK_NEST_ENTRIES_MAX 128
 #define WPK_NEST_LOOPS_MAX 1024
+#define WPK_NEST_NAME_MAX (WPK_NAME_MAX + 5) /* a loop's name: an axis's, a dot, a number */
 
-enum wpk_loop_binding {
-    WPK_BIND_SERIAL,
-    WPK_BIND_UNROLL,
-    WPK_BIND_LANES,
-    WPK_BIND_PARALLEL, /* all such loops of a definition run as one */
-};
+#define WPK_BIND_LIST(X)                                                                           \
+    X(SERIAL, "serial")                                                                            \
+    X(UNROLL, "unroll")                                                                            \
+    X(LANES, "lanes")                                                                              \
+    X(PARALLEL, "parallel") /* all such loops of a definition run as one */
+
+#define WPK_BIND_ENUM(name, text) WPK_BIND_##name,
+enum wpk_loop_binding { WPK_BIND_LIST(WPK_BIND_ENUM) WPK_BIND_COUNT };
 
 /* How the iterations of a loop cover an extent that their step does not divide. */
 #define WPK_TAIL_LIST(X)                                                                           \
@@ -49,12 +57,28 @@ enum wpk_loop_binding {
 #define WPK_TAIL_ENUM(name, text) WPK_TAIL_##name,
 enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
 
+/* Where an entry's values are kept. */
+#define WPK_SCOPE_LIST(X)                                                                          \
+    X(ANY, "") /* wherever the back end puts them */                                               \
+    X(REGISTER, "register")                                                                        \
+    X(STACK, "stack")                                                                              \
+    X(HEAP, "heap")
+
+#define WPK_SCOPE_ENUM(name, text) WPK_SCOPE_##name,
+enum wpk_scope { WPK_SCOPE_LIST(WPK_SCOPE_ENUM) WPK_SCOPE_COUNT };
+
+/* Where a loop or an entry stands in the text that it was read from; 0: it was not. */
+struct wpk_position {
+    int line, column; /* from 1 */
+};
+
 struct wpk_nest_loop {
     int axis; /* of the stage */
     enum wpk_loop_binding binding;
     enum wpk_tail tail;
     bool whole;   /* no prologue and epilogue are made of it */
     int64_t step; /* elements of the axis from one iteration to the next */
+    struct wpk_position at;
 };
 
 /* The loops of a stage's pure definition or of its update, outermost first. */
@@ -91,6 +115,11 @@ struct wpk_nest_entry {
     struct wpk_nest_loops pure;
     struct wpk_nest_loops update;
     struct wpk_packing packing; /* of a copy */
+    enum wpk_scope scope;
+    int64_t align[WPK_RANK_MAX]; /* [rank] what is computed begins and ends at multiples; 0: any */
+    bool reordered;              /* its storage has the order of axes `storage` */
+    int storage[WPK_RANK_MAX];   /* [rank] outermost first */
+    struct wpk_position at;
 };
 
 /* A box of indices of each tensor that is read in an iteration of `place`. */
@@ -129,7 +158,8 @@ struct wpk_nest_entry *wpk_nest_add(struct wpk_nest *nest, enum wpk_nest_kind ki
 void wpk_nest_add_loop(struct wpk_nest *nest, struct wpk_nest_loops *loops,
                        const struct wpk_nest_loop *loop);
 /* Fill `extent` of the last entry, and `least` unless it is bounded, from its place and from its
- * readers, which are complete. A reduction's own axes are needed whole.
+ * readers, which are complete. A reduction's own axes are needed whole, and all axes of an entry
+ * before everything that is not bounded.
  *   source  interval analysis of the indices, as compilers of loop nests infer bounds */
 void wpk_nest_find_region(struct wpk_nest *nest);
 
@@ -140,6 +170,20 @@ const struct wpk_nest_loop *wpk_nest_at(const struct wpk_nest *nest,
 /* The stage of an entry that is no copy. */
 const struct wpk_stage *wpk_nest_stage(const struct wpk_nest *nest,
                                        const struct wpk_nest_entry *entry);
+/* True if the entry is computed inside the iterations of the loop that `place` names. */
+bool wpk_nest_is_inside(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                        const struct wpk_nest_place *place);
+/* Write a loop's name: that of its axis, and for the second and each further loop over the axis,
+ * counted from outside, a dot and a number from 1. Names of axes have no dots. */
+void wpk_nest_name_loop(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                        const struct wpk_nest_loops *loops, int loop, char out[WPK_NEST_NAME_MAX]);
+/* True if the loop is neither unrolled nor in lanes. */
+bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop);
+/* True if the entry is a reduction with an update, whose loops are those of `update`. */
+bool wpk_nest_has_update(const struct wpk_nest *nest, const struct wpk_nest_entry *entry);
+const char *wpk_tail_name(enum wpk_tail tail);
+const char *wpk_bind_name(enum wpk_loop_binding binding);
+const char *wpk_scope_name(enum wpk_scope scope);
 /* The elements of the axis that one iteration of the loop covers: the step of the innermost loop
  * over the axis at or around `loop`, or all that is needed of the axis where there is none. The
  * last iteration may cover less. */

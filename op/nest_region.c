@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is the entry computed inside the iterations of the loop that `place` names? */
-static bool is_inside(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
-                      const struct wpk_nest_place *place)
+bool wpk_nest_is_inside(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                        const struct wpk_nest_place *place)
 {
     const struct wpk_nest_place *at = &entry->place;
     while (at->entry >= 0 && at->entry != place->entry) {
@@ -30,8 +29,7 @@ static int tile_loop(const struct wpk_nest *nest, const struct wpk_nest_loops *l
     int found = -1;
     for (int i = 0; i < loops->count; i++) {
         const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
-        bool rolled = loop->binding == WPK_BIND_SERIAL || loop->binding == WPK_BIND_PARALLEL;
-        found = loop->axis == axis && rolled ? i : found;
+        found = loop->axis == axis && wpk_nest_is_rolled(loop) ? i : found;
     }
     return found;
 }
@@ -60,6 +58,7 @@ static int64_t least_covered(const struct wpk_nest *nest, const struct wpk_nest_
         return most % span == 0 ? span : most % span;
     }
     int tile = tile_loop(nest, loops, axis);
+    tile = tile < 0 ? cut : tile;
     int64_t step = wpk_nest_at(nest, loops, tile)->step;
     return cut == tile || most % step == 0 ? span : span - (step - most % step);
 }
@@ -258,7 +257,8 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
             cover(nest, reader, entry, least, &box);
         } else if (entry->place.entry < 0) {
             take_all(reader, stage, &box);
-        } else if (boxes->present[stage->output] && is_inside(nest, reader, &entry->place)) {
+        } else if (boxes->present[stage->output] &&
+                   (reader->inlined || wpk_nest_is_inside(nest, reader, &entry->place))) {
             take_reader(boxes, stage, &box);
         } else {
             continue;

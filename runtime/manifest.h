@@ -7,7 +7,7 @@
  *      "constants":[{"name":"W","type":"f32[128,128,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[...],"prepared":[...],
  *      "main":["X","B","W_packed","Y"],"prepare":["W","W_packed"],
- *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 1\n...",
+ *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 2\n...",
  *      "versions":{"wpk":"0.1.0","codegen":"halide-21.0.0"}}
  *
  * Types are logical; a layout says how the kernel wants the tensor to lie. The user gives constants
@@ -48,7 +48,7 @@ struct wpk_manifest {
     int prepare_count; /* 0: there is no prepare program */
     char *algorithm;
     char *candidate; /* genes as text */
-    char *schedule;  /* directives as text; the kernel can be rebuilt from them */
+    char *schedule;  /* its text; the kernel can be rebuilt from it */
     char version_wpk[32];
     char version_codegen[64]; /* "halide-21.0.0" */
 };

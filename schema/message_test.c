@@ -310,7 +310,7 @@ static const char *const stable_frames[] = {
     "\"censored\":false,\"sample_ns\":[588001,590125]},\"anchor_ns\":1000,\"build_ns\":1,"
     "\"verify_ns\":2,\"measure_ns\":3,\"error\":{\"max\":0.5,\"tolerance\":1,\"ratio\":0.5,"
     "\"of_rms\":1e-06,\"times_direct\":1.5},\"constants_bytes\":64,\"unseen\":\"t1\","
-    "\"schedule\":\"wpk-schedule 1\\n\",\"schedule_sha256\":\"" HASH "\","
+    "\"schedule\":\"wpk-schedule 2\\n\",\"schedule_sha256\":\"" HASH "\","
     "\"artifact\":{\"sha256\":\"" HASH "\"},\"detail\":\"x\"}}]}",
     "{\"version\":4,\"type\":\"put_artifact\",\"session\":\"1\",\"search\":\"1\",\"kind\":"
     "\"trial\","

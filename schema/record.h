@@ -89,7 +89,7 @@ struct wpk_record {
     double times_direct;      /* largest rms error over that of direct evaluation; 0: exact */
     uint64_t constants_bytes; /* of the prepared constants */
     char *unseen;             /* possible faults that no input set shows; NULL: none */
-    char *schedule;           /* directive text; NULL for vendors */
+    char *schedule;           /* its text; NULL for vendors */
     char schedule_sha256[WPK_ID_MAX];
     char *artifact_path; /* where the worker left the shared object; NULL: none kept */
     char artifact_sha256[WPK_ID_MAX];

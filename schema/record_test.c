@@ -37,7 +37,7 @@ static struct wpk_record make_full(void)
         .times_direct = 1.75,
         .constants_bytes = 4096,
         .unseen = strdup("t1: neighbour"),
-        .schedule = strdup("wpk-schedule 1\ntarget \"x\"\n"),
+        .schedule = strdup("wpk-schedule 2\ntarget \"x\"\n"),
         .schedule_sha256 = HASH,
         .artifact_path = strdup("/a/b.so"),
         .artifact_sha256 = HASH,

@@ -102,6 +102,9 @@ static void put_blocks(const struct draft *draft, int g, const struct wpk_nest_e
     loop->tail = tail_for((entry->extent[a] + tile - 1) / tile, (entry->least[a] + tile - 1) / tile,
                           block, group->align[a] == 1);
     loop->whole = stays_whole(loop->tail, true);
+    for (int i = 0; i < list->count - 1; i++) { /* a tile that moves is part of the block */
+        loop->whole = loop->whole || (list->loop[i].axis == a && list->loop[i].whole);
+    }
 }
 
 /* The register tile: the lanes, then the vectors of their axis and the other axes. */

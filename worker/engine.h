@@ -48,7 +48,7 @@ struct wpk_trial {
     const char *layouts;   /* "fixed" or "any" */
     const char *provider;  /* "halide-cpu", "onednn" */
     const char *candidate; /* text of a candidate (search/space.h); ignored with `schedule` */
-    const char *schedule;  /* directive text written by hand, or NULL */
+    const char *schedule;  /* text written by hand, or NULL */
     int plain;             /* number of a candidate of the plain kernel, from 1; 0: `candidate` */
     struct wpk_policy policy;
     uint64_t incumbent_ns;        /* best time so far, for racing; 0: none */

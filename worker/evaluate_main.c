@@ -24,7 +24,7 @@ static const char usage[] =
     "  --candidates FILE    one candidate a line\n"
     "  --construct N        the first N constructed candidates\n"
     "  --random N           N random candidates, of --seed S\n"
-    "  --schedule FILE      directives written by hand\n"
+    "  --schedule FILE      a schedule written by hand\n"
     "  --provider onednn    the vendor's implementation\n"
     "options:\n"
     "  --layouts any|fixed  default fixed\n"

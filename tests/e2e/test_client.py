@@ -190,7 +190,7 @@ def test_get(box):
         check(file.read() == b"an artifact" * 100, "the bytes")
     run(box, "get", "ab" * 32, "--own", "--schedule", "-o", box.path("s"), "--data", box.data)
     with open(box.path("s"), encoding="utf-8") as file:
-        check(file.read() == "#layouts any\n#op output Y f32[1]\nwpk-schedule 1\n", "the schedule")
+        check(file.read() == "#layouts any\n#op output Y f32[1]\nwpk-schedule 2\n", "the schedule")
     run(box, "get", "nothing", "--data", box.data, want=4)
     _, err = run(box, "get", "small", "-o", box.path("no/where"), "--data", box.data, want=2)
     check("no/where" in err, "where it cannot be written", err)

@@ -143,18 +143,45 @@ def check_readable(box):
         check(done.returncode == 0, "it compiles", done.stderr[-3000:], text)
 
 
+# What the page's examples compute.
+ROWS = """#op input X f32[96,512]
+#op input W f32[512]
+#op intermediate T f32[96]
+#op output Y f32[96]
+#op T[i] = sum(j:512) X[i,j] * W[j]
+#op Y[i] = T[i] * 2
+wpk-schedule 2
+target x86-64-linux-sse41-avx-avx2-f16c-fma threads 2
+layout X f32[96,512] 0,1
+layout W f32[512] 0
+layout Y f32[96] 0
+program
+input X f32[96,512]
+input W f32[512]
+intermediate T f32[96]
+output Y f32[96]
+T[i] = sum.f32(j:512) X[i,j] * W[j]
+Y[i] = T[i] * 2
+end
+"""
+
+
 def test_documented_schedule(box):
-    """The page about schedules shows one: it builds, and names every directive there is."""
+    """The page about schedules shows one, and nests: they build; and it names every word there is."""
     need(*PROGRAMS)
     with open(os.path.join(ROOT, "docs/schedule.md"), encoding="utf-8") as file:
         page = file.read()
     text = re.search(r"```\n(.*?)```", page, re.DOTALL).group(1)
     record = json.loads(box.ctl("build", box.write("page.schedule", text), "--json"))
     check(record["outcome"] == "ok", "it builds and verifies", record)
-    with open(os.path.join(ROOT, "codegen/schedule.h"), encoding="utf-8") as file:
+    for number, nest in enumerate(re.findall(r"```\n(stage .*?)```", page, re.DOTALL)):
+        record = json.loads(box.ctl("build", box.write("%d.schedule" % number, ROWS + nest), "--json"))
+        check(record["outcome"] == "ok", "so does the nest", record, nest)
+    check(number >= 3, "there are examples", number)
+    with open(os.path.join(ROOT, "op/nest.h"), encoding="utf-8") as file:
         header = file.read()
     for name in re.findall(r'^    X\([A-Z_]+, "([a-z_]+)"\)', header, re.MULTILINE):
-        check("`%s`" % name in page, "the page says what it does: " + name)
+        check(re.search("`(scope )?%s`" % name, page), "the page says what it does: " + name)
 
 
 def test_build_by_hand(box):
@@ -164,7 +191,7 @@ def test_build_by_hand(box):
     box.ctl("get", "small", "--own", "--schedule", "-o", path, "--data", box.data)
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    check("#op " in text and "wpk-schedule 1" in text, "the file says what it implements", text)
+    check("#op " in text and "wpk-schedule 2" in text, "the file says what it implements", text)
     built = box.path("built.so")
     record = json.loads(box.ctl("build", path, "--json", "-o", built))
     check(record["outcome"] == "ok", "it builds and verifies", record)
@@ -177,10 +204,14 @@ def test_build_by_hand(box):
     check(code == 2 and box.env.pop("TMPDIR") in err, "$TMPDIR is where it works", code, err)
     check("max error" in box.ctl("build", path), "for people")
     # An edit that cannot be: the loop is not there.
-    bad = box.write("bad.schedule", text + "\nt4 vectorize nonsense\n")
+    bad = box.write("bad.schedule", text + "\n  serial nonsense\n")
     code, out, err = box.run("wpkctl", "build", bad)
-    check(code in (1, 2) and "nonsense" in out + err, "the directive at fault is named", code, out, err)
-    code, _, err = box.run("wpkctl", "build", box.write("none.schedule", "wpk-schedule 1\n"))
+    check(code in (1, 2) and "%d:10: " % (text.count("\n") + 2) in out + err, "the line at fault is named", code,
+          out, err)
+    code, out, err = box.run("wpkctl", "build", box.write("old.schedule", text.replace("-schedule 2", "-schedule 1")))
+    check(code in (1, 2) and "is no longer read: tune the operator again" in out + err, "nor is version 1", code, out,
+          err)
+    code, _, err = box.run("wpkctl", "build", box.write("none.schedule", "wpk-schedule 2\n"))
     check(code == 2 and "#op" in err, "no operator", code, err)
 
 

@@ -105,7 +105,7 @@ def record_of(work, artifact):
     return {**anchor, "outcome": "ok", "timing": timing, "anchor_ns": 1000, "build_ns": 1, "verify_ns": 1,
             "measure_ns": 1, "constants_bytes": 0,
             "error": {"max": 0, "tolerance": 1, "ratio": 0, "of_rms": 0, "times_direct": 1},
-            "schedule": "wpk-schedule 1\n", "schedule_sha256": hashlib.sha256(b"wpk-schedule 1\n").hexdigest(),
+            "schedule": "wpk-schedule 2\n", "schedule_sha256": hashlib.sha256(b"wpk-schedule 2\n").hexdigest(),
             "artifact": {"sha256": artifact}}
 
 

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a serial loop inside an unrolled one says could be compiled: its code is repeated for each
+ * iteration. It is refused because compilers take too long, as are many unrolled statements. */
+#include "op/nest_check.h"
+
+#include "op/node.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One definition of an entry. */
+struct subject {
+    const struct wpk_nest *nest;
+    const struct wpk_nest_entry *entry;
+    const struct wpk_stage *stage;
+    const struct wpk_nest_loops *loops;
+    struct wpk_diag *diag;
+};
+
+static bool is_update(const struct subject *s)
+{
+    return s->loops == &s->entry->update;
+}
+
+/* Of a loop, or -1: of the stage. */
+static wpk_err refuse(const struct subject *s, int loop, const char *format, ...) WPK_PRINTF(3, 4);
+
+static wpk_err refuse(const struct subject *s, int loop, const char *format, ...)
+{
+    char what[WPK_DIAG_TEXT_MAX / 2], name[WPK_NEST_NAME_MAX] = "";
+    struct wpk_position at = s->entry->at;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    if (loop >= 0) {
+        at = wpk_nest_at(s->nest, s->loops, loop)->at;
+        wpk_nest_name_loop(s->nest, s->entry, s->loops, loop, name);
+    }
+    const char *section = !wpk_nest_has_update(s->nest, s->entry) || s->loops == NULL ? ""
+                          : is_update(s)                                              ? " update"
+                                                                                      : " init";
+    wpk_diag_set_at(s->diag, at.line, at.column, "stage %s%s%s%s: %s",
+                    s->nest->program->tensors[s->stage->output].name, section,
+                    loop >= 0 ? " loop " : "", name, what);
+    return WPK_EINVAL;
+}
+
+/* ---- places */
+
+static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count && i < WPK_LOADS_MAX; i++) {
+        if (program->nodes[loads[i]].tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first entry outside of the place that reads the tensor, by itself or through entries that
+ * are inlined in it; NULL: there is none. Readers come before what they read. */
+static const struct wpk_nest_entry *find_outsider(const struct wpk_nest *nest, int below,
+                                                  int tensor, const struct wpk_nest_place *place)
+{
+    for (int e = 0; e < below; e++) {
+        const struct wpk_nest_entry *reader = &nest->entry[e];
+        const struct wpk_stage *stage = wpk_nest_stage(nest, reader);
+        if (!reads(nest->program, stage, tensor)) {
+            continue;
+        }
+        if (reader->inlined) {
+            const struct wpk_nest_entry *through = find_outsider(nest, e, stage->output, place);
+            if (through != NULL) {
+                return through;
+            }
+        } else if (e != place->entry && !wpk_nest_is_inside(nest, reader, place)) {
+            return reader;
+        }
+    }
+    return NULL;
+}
+
+static wpk_err check_place(const struct subject *s)
+{
+    const struct wpk_nest_place *place = &s->entry->place;
+    const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
+    bool output = tensor->role == WPK_ROLE_OUTPUT;
+    if (s->entry->inlined) {
+        return output || s->stage->reduction != WPK_REDUCE_NONE
+                   ? refuse(s, -1,
+                            "an output or a reduction cannot be inline: write root, or in "
+                            "STAGE LOOP")
+                   : WPK_OK;
+    }
+    if (place->entry < 0) {
+        return WPK_OK;
+    }
+    if (output) {
+        return refuse(s, -1, "an output is computed before everything: write root");
+    }
+    const struct wpk_nest_entry *reader = &s->nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
+    for (int i = 0; i <= place->loop; i++) {
+        if (wpk_nest_at(s->nest, loops, i)->binding == WPK_BIND_LANES) {
+            return refuse(s, -1, "nothing is computed inside lanes: choose a loop further out");
+        }
+    }
+    const struct wpk_nest_entry *outside =
+        find_outsider(s->nest, (int)(s->entry - s->nest->entry), s->stage->output, place);
+    if (outside != NULL) {
+        int read = wpk_nest_stage(s->nest, outside)->output;
+        return refuse(s, -1, "%s reads it outside of that loop: choose a loop around both, or root",
+                      s->nest->program->tensors[read].name);
+    }
+    return WPK_OK;
+}
+
+/* ---- loops */
+
+/* What the step of loop `i` has to divide for its tail to be exact: elements, or tiles outside of
+ * the tile. 0: that is not known where an outer loop ends. */
+static int64_t divided_by(const struct subject *s, int i, int64_t *step)
+{
+    const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+    int64_t span = wpk_nest_covered(s->nest, s->entry, s->loops, i - 1, loop->axis);
+    int64_t extent = s->entry->extent[loop->axis];
+    *step = loop->step;
+    if (!wpk_nest_is_rolled(loop)) {
+        return span;
+    }
+    if (loop->axis < s->stage->rank && !s->entry->bounded &&
+        s->entry->least[loop->axis] != extent) {
+        return 0;
+    }
+    for (int k = i + 1; k < s->loops->count; k++) {
+        const struct wpk_nest_loop *inner = wpk_nest_at(s->nest, s->loops, k);
+        if (inner->axis == loop->axis && wpk_nest_is_rolled(inner)) {
+            *step = loop->step / inner->step;
+            return (extent + inner->step - 1) / inner->step;
+        }
+    }
+    return extent;
+}
+
+static wpk_err check_tail(const struct subject *s, int i)
+{
+    const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+    bool reduction = loop->axis >= s->stage->rank;
+    bool output = s->nest->program->tensors[s->stage->output].role == WPK_ROLE_OUTPUT;
+    int64_t step = 1, extent = divided_by(s, i, &step);
+    if (loop->tail == WPK_TAIL_EXACT && (step == 0 || extent % step != 0)) {
+        return refuse(s, i, "the step %lld does not divide %lld: write guard or shift for exact",
+                      (long long)loop->step,
+                      (long long)wpk_nest_covered(s->nest, s->entry, s->loops, i - 1, loop->axis));
+    }
+    if (loop->tail == WPK_TAIL_EXACT && extent == 0 && step > 1) {
+        return refuse(s, i, "less is needed where the loops around end: write guard for exact");
+    }
+    if (loop->tail == WPK_TAIL_SHIFT && is_update(s)) {
+        return refuse(s, i, "a reduction cannot be shifted: write guard");
+    }
+    if (loop->tail == WPK_TAIL_ROUND && (reduction || output)) {
+        return refuse(s, i, "an output or a reduction has nothing past its end: write guard");
+    }
+    return WPK_OK;
+}
+
+/* Steps along the axis of loop `i`, and where it stands in the register tile. */
+static wpk_err check_steps(const struct subject *s, int i)
+{
+    const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+    const struct wpk_nest_loop *inner = NULL;
+    for (int k = s->loops->count - 1; k > i; k--) {
+        const struct wpk_nest_loop *other = wpk_nest_at(s->nest, s->loops, k);
+        inner = other->axis == loop->axis ? other : inner;
+    }
+    if (inner == NULL) {
+        return loop->step == 1 ? WPK_OK
+                               : refuse(s, i, "the innermost loop over an axis has a step of 1");
+    }
+    if (inner->step > loop->step) {
+        return refuse(s, i, "a loop further in has a larger step");
+    }
+    if (loop->binding == WPK_BIND_LANES) {
+        return refuse(s, i, "lanes are not cut: give the lanes to the innermost loop of the axis");
+    }
+    if (!wpk_nest_is_rolled(loop) && wpk_nest_is_rolled(inner)) {
+        return refuse(s, i, "a loop that is unrolled stands around a loop over the same axis");
+    }
+    if (wpk_nest_is_rolled(loop) && wpk_nest_is_rolled(inner) && loop->step % inner->step != 0) {
+        return refuse(s, i, "the step is no multiple of %lld, that of the loop further in",
+                      (long long)inner->step);
+    }
+    return check_tail(s, i);
+}
+
+static wpk_err check_binding(const struct subject *s, int i)
+{
+    const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+    bool reduction = loop->axis >= s->stage->rank;
+    int64_t lanes = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
+    if (loop->binding == WPK_BIND_LANES && i != s->loops->count - 1) {
+        return refuse(s, i, "lanes are the innermost loop");
+    }
+    if (loop->binding == WPK_BIND_LANES && lanes > WPK_NEST_LANES_MAX) {
+        return refuse(s, i, "%lld lanes, more than %d", (long long)lanes, WPK_NEST_LANES_MAX);
+    }
+    if (loop->binding == WPK_BIND_LANES && reduction && !s->loops->atomic) {
+        return refuse(s, i, "a reduction runs in lanes only below 'update atomic'");
+    }
+    if (loop->binding == WPK_BIND_PARALLEL && reduction) {
+        return refuse(s, i, "the iterations of a reduction do not run in parallel: write serial");
+    }
+    return WPK_OK;
+}
+
+/* From the innermost loop outwards. */
+static wpk_err check_order(const struct subject *s)
+{
+    int serial = -1, parallel = -1;
+    int64_t statements = 1;
+    for (int i = s->loops->count - 1; i >= 0; i--) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+        int64_t iterations = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
+        if (loop->binding == WPK_BIND_UNROLL) {
+            if (serial >= 0) {
+                return refuse(s, serial, "it is inside a loop that is unrolled: put it outside");
+            }
+            statements *= statements > WPK_NEST_STATEMENTS_MAX ? 1 : iterations;
+        } else if (loop->binding == WPK_BIND_PARALLEL) {
+            if (parallel > i + 1 && serial > i && serial < parallel) {
+                return refuse(s, serial, "it is between parallel loops: put it outside or inside");
+            }
+            parallel = i;
+            serial = i;
+        } else if (loop->binding != WPK_BIND_LANES && iterations > 1) {
+            serial = i;
+        }
+    }
+    if (statements > WPK_NEST_STATEMENTS_MAX) {
+        return refuse(s, -1, "%lld statements are unrolled, more than %d", (long long)statements,
+                      WPK_NEST_STATEMENTS_MAX);
+    }
+    return WPK_OK;
+}
+
+static wpk_err check_definition(const struct subject *s)
+{
+    int axis_count = is_update(s) ? s->stage->axis_count : s->stage->rank;
+    unsigned looped = 0;
+    for (int i = 0; i < s->loops->count; i++) {
+        wpk_err err = check_steps(s, i);
+        err = err == WPK_OK ? check_binding(s, i) : err;
+        if (err != WPK_OK) {
+            return err;
+        }
+        looped |= 1U << wpk_nest_at(s->nest, s->loops, i)->axis;
+    }
+    for (int a = 0; a < axis_count; a++) {
+        if ((looped >> a & 1) == 0 && s->entry->extent[a] > 1) {
+            return refuse(s, -1, "no loop over the axis %s: write serial %s",
+                          s->stage->axes[a].name, s->stage->axes[a].name);
+        }
+    }
+    return check_order(s);
+}
+
+/* ---- what is computed */
+
+/* The region is found anew, in `scratch`, a copy of the nest. */
+static wpk_err check_extent(const struct subject *s, struct wpk_nest *scratch)
+{
+    int e = (int)(s->entry - s->nest->entry);
+    struct wpk_nest_entry *found = &scratch->entry[e];
+    if (!s->entry->bounded) {
+        return WPK_OK;
+    }
+    scratch->entry_count = e + 1;
+    wpk_nest_find_region(scratch);
+    if (scratch->full) {
+        return refuse(s, -1,
+                      "iterations need parts of different sizes: choose another loop, or "
+                      "root, or leave the extent out");
+    }
+    for (int a = 0; a < s->stage->rank; a++) {
+        if (found->extent[a] != s->entry->extent[a]) {
+            return refuse(s, -1, "an extent of %lld of %s is needed there, not %lld",
+                          (long long)found->extent[a], s->stage->axes[a].name,
+                          (long long)s->entry->extent[a]);
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch)
+{
+    const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
+    bool output = tensor->role == WPK_ROLE_OUTPUT;
+    s->loops = NULL;
+    wpk_err err = check_place(s);
+    err = err == WPK_OK ? check_extent(s, scratch) : err;
+    if (err != WPK_OK || s->entry->inlined) {
+        return err;
+    }
+    if (output && (s->entry->scope != WPK_SCOPE_ANY || s->entry->reordered || s->entry->bounded)) {
+        return refuse(s, -1,
+                      "an output has the caller's storage: leave scope, stored and extent "
+                      "out");
+    }
+    if (s->entry->expanded && (s->stage->reduction != WPK_REDUCE_SUM || output)) {
+        return refuse(s, -1, "only the sum of an intermediate tensor is expanded");
+    }
+    if (s->entry->expanded && !wpk_nest_may_expand(s->stage)) {
+        return refuse(s, -1, "too many terms to be expanded: write init and update");
+    }
+    s->loops = &s->entry->pure;
+    err = check_definition(s);
+    if (err == WPK_OK && wpk_nest_has_update(s->nest, s->entry)) {
+        s->loops = &s->entry->update;
+        err = check_definition(s);
+    }
+    return err;
+}
+
+wpk_err wpk_nest_check(const struct wpk_nest *nest, struct wpk_diag *diag)
+{
+    struct wpk_nest *scratch = malloc(sizeof(*scratch));
+    if (scratch == NULL) {
+        return WPK_ENOMEM;
+    }
+    memcpy(scratch, nest, sizeof(*scratch));
+    scratch->tile.place.entry = -1;
+    wpk_err err = WPK_OK;
+    for (int e = 0; e < nest->entry_count && err == WPK_OK; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        struct subject subject = {.nest = nest, .entry = entry, .diag = diag};
+        WPK_ASSERT(entry->kind == WPK_NEST_STAGE);
+        subject.stage = wpk_nest_stage(nest, entry);
+        err = check_entry(&subject, scratch);
+    }
+    free(scratch);
+    return err;
+}
