@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codegen/c_kernel.h"
+
+void wpk_c_refuse(struct wpk_c_kernel *k, const char *why)
+{
+    k->refusal = k->refusal == NULL ? why : k->refusal;
+}

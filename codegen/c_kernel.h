@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel while it is printed: what the files c_*.c share.
+ *
+ *     c_print.c       the whole: two passes, arguments, the function itself
+ *     c_nest.c        loops, tails, places
+ *     c_region.c      the boxes of what is computed inside loops
+ *     c_point.c       a stage at one point
+ *     c_task.c        the bodies of parallel loops
+ *     c_expression.c  nodes to values; loads, limits of tensors, inlined stages
+ *     c_operation.c   operations on values
+ *     c_storage.c     where tensors lie: arguments, memory, registers
+ *     c_text.c        how types, values and operations are spelled in C
+ *     c_math.c        functions over vectors
+ *     c_form.c        index arithmetic
+ *
+ * The kernel is printed twice. The first pass surveys how each storage is used: one whose every use
+ * has an index that is a number becomes variables, which compilers keep in registers. Both passes
+ * make the same storages in the same order. */
+#ifndef WPK_CODEGEN_C_KERNEL_H
+#define WPK_CODEGEN_C_KERNEL_H
+
+#include "codegen/c_form.h"
+#include "codegen/c_text.h"
+#include "op/nest.h"
+
+#define WPK_C_LIVE_MAX 256
+#define WPK_C_STORAGES_MAX 4096
+#define WPK_C_CELLS_MAX 512 /* variables that one storage may become */
+
+/* Where the elements of a tensor lie. Index i of dimension d is at (i - low[d]) * stride[d]. */
+struct wpk_c_storage {
+    int tensor;
+    enum wpk_dtype dtype;
+    int rank;
+    struct wpk_form low[WPK_RANK_MAX];
+    int64_t size[WPK_RANK_MAX];
+    int64_t stride[WPK_RANK_MAX];
+    bool global;  /* an argument or a literal: visible in every function */
+    int function; /* that declares it, as a number */
+    bool memory;  /* indexed by variables, or in several ways: an array */
+    bool heap;
+    bool pokes; /* single elements are written */
+    int dim;    /* of the lanes of its variables, -1: none */
+    int width;  /* of its variables */
+};
+
+/* The point at which a stage is evaluated: the value of each axis, and how many lanes there are. */
+struct wpk_c_point {
+    const struct wpk_stage *stage;
+    struct wpk_form axis[WPK_AXES_MAX];
+    int width;
+    int serial; /* of the point: what is known of nodes is known at a point */
+};
+
+/* The elements [low, low + size) of each axis of an entry. */
+struct wpk_c_box {
+    bool present;
+    struct wpk_form low[WPK_AXES_MAX];
+    int64_t size[WPK_AXES_MAX];
+};
+
+/* A node's value at a point that was printed already. */
+struct wpk_c_known {
+    int serial;
+    struct wpk_c_value value;
+};
+
+struct wpk_c_kernel {
+    const struct wpk_nest *nest;
+    const struct wpk_program *program; /* expanded; tensors and stages as in nest->program */
+    const char *symbol;
+    int vector_bytes;
+    struct wpk_forms forms;
+    struct wpk_c_text text;
+    bool surveying;                                     /* the first pass */
+    int storage_of[WPK_TENSORS_MAX];                    /* current; -1: none */
+    struct wpk_c_storage *storage[WPK_C_STORAGES_MAX];  /* owned */
+    struct wpk_c_storage *surveyed[WPK_C_STORAGES_MAX]; /* owned; of the first pass */
+    int storage_count, surveyed_count;
+    int entry_of[WPK_STAGES_MAX]; /* the nest's entry of a stage */
+    int live[WPK_C_LIVE_MAX];     /* atoms: variables of the loops around */
+    int live_count;
+    int function, function_count; /* the function being printed */
+    struct wpk_c_known *known;    /* owned; [node_count] */
+    bool *used;                   /* owned; [node_count]: by the stage being printed */
+    struct wpk_buf functions;     /* the tasks of parallel loops */
+    int serial_count;
+    const char *refusal; /* what cannot be printed; NULL: nothing so far */
+};
+
+/* ---- c_nest.c */
+
+/* Print all entries that are computed before everything, and the outputs. */
+void wpk_c_print_entries(struct wpk_c_kernel *k);
+
+/* ---- c_region.c */
+
+/* Fill `box` for each entry that is computed inside the loop that `place` names: what its readers
+ * need. The axes of the loop's entry have the values [low, low + size) there.
+ *   shape  box [entry_count], that of place->entry filled, the others zero */
+void wpk_c_find_boxes(struct wpk_c_kernel *k, const struct wpk_nest_place *place,
+                      struct wpk_c_box *box);
+
+/* ---- c_expression.c */
+
+/* The point of a stage whose axes are `axis`; width as given. */
+void wpk_c_point_begin(struct wpk_c_kernel *k, const struct wpk_stage *stage, int width,
+                       struct wpk_c_point *point);
+/* Print what computes a node at a point, unless it is known. */
+struct wpk_c_value wpk_c_evaluate(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id);
+/* The form of an index expression, or false. */
+bool wpk_c_index(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
+                 struct wpk_form *out);
+/* Mark the nodes that a stage is made of, with those of the stages inlined in it. */
+void wpk_c_find_used(struct wpk_c_kernel *k, const struct wpk_stage *stage);
+
+/* ---- c_operation.c */
+
+struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *node,
+                               const struct wpk_c_value *a);
+struct wpk_c_value wpk_c_select(struct wpk_c_kernel *k, enum wpk_dtype dtype,
+                                const struct wpk_c_value *c, const struct wpk_c_value *a,
+                                const struct wpk_c_value *b);
+struct wpk_c_value wpk_c_cast(struct wpk_c_kernel *k, enum wpk_dtype to,
+                              const struct wpk_c_value *a);
+struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,
+                                const struct wpk_c_value *a, const struct wpk_c_value *b);
+/* The lanes of a vector, combined. */
+struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary op,
+                                       const struct wpk_c_value *a);
+
+/* ---- c_point.c */
+
+/* Print a stage's value at one point, or one term of its reduction; `vector`: the axis of the lanes
+ * unless the width is 1.
+ *   shape  axis [axis_count] */
+void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bool update,
+                       const struct wpk_form *axis, int vector);
+
+/* ---- c_task.c */
+
+/* A task under way: where its caller is printed. */
+struct wpk_c_task {
+    struct wpk_buf text;
+    struct wpk_buf *caller;
+    int depth, live_count, number;
+};
+
+/* Begin the function that runs one iteration, `index`, of a parallel loop. What is printed until
+ * wpk_c_task_end() is its body; that function prints the call. */
+void wpk_c_task_begin(struct wpk_c_kernel *k, struct wpk_c_task *task);
+void wpk_c_task_end(struct wpk_c_kernel *k, struct wpk_c_task *task, int64_t iterations);
+
+/* ---- c_storage.c */
+
+/* Add the storage of a tensor: its whole for arguments and literals, else the box. Declare it,
+ * unless the survey is to find out what it is. */
+void wpk_c_storage_argument(struct wpk_c_kernel *k, int tensor);
+void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box);
+/* End the storages from number `first` on, which free what the heap has of them. */
+void wpk_c_storage_end(struct wpk_c_kernel *k, int first);
+/* Read or write the elements at these indices, one for each lane.
+ *   shape  index [rank of the tensor] */
+struct wpk_c_value wpk_c_storage_read(struct wpk_c_kernel *k, int tensor,
+                                      const struct wpk_form *index, int width);
+void wpk_c_storage_write(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
+                         int width, const struct wpk_c_value *value);
+/* Print the declaration of a storage as a pointer, and its name. */
+void wpk_c_storage_put_pointer(struct wpk_c_kernel *k, const struct wpk_c_storage *storage);
+void wpk_c_storage_put_name(struct wpk_c_kernel *k, int tensor, int storage);
+
+/* ---- everywhere */
+
+/* Note the first reason why the kernel cannot be printed. */
+void wpk_c_refuse(struct wpk_c_kernel *k, const char *why);
+
+#endif
