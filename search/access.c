@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const int64_t origin[WPK_AXES_MAX];
+
 /* Vector instructions of what is no single one: polynomials, divisions by Newton's method or by a
  * unit that takes as long. From the assembly of pointwise kernels. */
 static double unary_instructions(enum wpk_unary op)
@@ -93,9 +95,8 @@ static double literal_density(const struct wpk_tensor *tensor)
     return count > 0 ? (double)used / (double)count : 1;
 }
 
-static bool describe_stage(struct wpk_accesses *out, int number)
+static bool describe_stage(const struct wpk_program *program, struct wpk_accesses *out, int number)
 {
-    const struct wpk_program *program = out->program;
     const struct wpk_stage *stage = &program->stages[number];
     struct wpk_stage_access *facts = &out->stage[number];
     struct wpk_cost cost;
@@ -144,9 +145,9 @@ static bool describe_stage(struct wpk_accesses *out, int number)
 
 wpk_err wpk_accesses_init(const struct wpk_program *program, struct wpk_accesses *out)
 {
-    *out = (struct wpk_accesses){.program = program};
+    *out = (struct wpk_accesses){0};
     for (int s = 0; s < program->stage_count; s++) {
-        if (!describe_stage(out, s)) {
+        if (!describe_stage(program, out, s)) {
             wpk_accesses_fini(out);
             return WPK_ENOMEM;
         }
@@ -162,12 +163,11 @@ void wpk_accesses_fini(struct wpk_accesses *accesses)
     }
 }
 
-void wpk_access_range(const struct wpk_accesses *accesses, const struct wpk_access_dim *dim,
+void wpk_access_range(const struct wpk_program *program, const struct wpk_access_dim *dim,
                       const int64_t *width, int64_t *low, int64_t *high)
 {
-    static const int64_t origin[WPK_AXES_MAX] = {0};
     if (dim->node >= 0) {
-        wpk_index_range_in(accesses->program, dim->node, origin, width, low, high);
+        wpk_index_range_in(program, dim->node, origin, width, low, high);
         return;
     }
     *low = *high = dim->constant;
@@ -176,4 +176,45 @@ void wpk_access_range(const struct wpk_accesses *accesses, const struct wpk_acce
         *low += reach < 0 ? reach : 0;
         *high += reach > 0 ? reach : 0;
     }
+}
+
+/* Indices of a dimension in a tile; `vector`: each stands for a vector. */
+static int64_t count_dim(const struct wpk_program *program, const struct wpk_access_dim *dim,
+                         const struct wpk_access_tile *tile, bool vector)
+{
+    int64_t most = 1, width = 1, low = 0, high = 0, all[WPK_AXES_MAX];
+    for (int a = 0; a < WPK_AXES_MAX && dim->node >= 0; a++) {
+        all[a] = tile->vectors[a] * (a == tile->lane_axis ? tile->lanes : 1);
+        most *= (dim->axes >> a & 1) != 0 ? all[a] : 1;
+    }
+    if (dim->node >= 0) {
+        wpk_index_range_in(program, dim->node, origin, all, &low, &high);
+        return most < high - low + 1 ? most : high - low + 1;
+    }
+    for (int i = 0; i < dim->term_count; i++) {
+        int64_t lanes = dim->axis[i] == tile->lane_axis ? tile->lanes : 1;
+        int64_t count = tile->vectors[dim->axis[i]];
+        most *= vector ? count : count * lanes;
+        width += llabs(dim->factor[i]) * (count * lanes - 1) - (vector ? lanes - 1 : 0);
+    }
+    return most < width ? most : width;
+}
+
+double wpk_access_count(const struct wpk_program *program, const struct wpk_access *access,
+                        const struct wpk_access_tile *tile, int contiguous, bool *single)
+{
+    const struct wpk_tensor *tensor = &program->tensors[access->tensor];
+    double count = 1;
+    *single = false;
+    for (int d = 0; d < tensor->rank; d++) {
+        const struct wpk_access_dim *dim = &access->dim[d];
+        bool lanes = tile->lane_axis >= 0 && (dim->axes >> tile->lane_axis & 1) != 0, next = false;
+        for (int i = 0; i < dim->term_count && lanes; i++) {
+            next = next || (dim->axis[i] == tile->lane_axis && llabs(dim->factor[i]) == 1);
+        }
+        bool vector = next && d == contiguous;
+        count *= dim->axes == 0 ? 1 : (double)count_dim(program, dim, tile, vector);
+        *single = *single || (lanes && !vector);
+    }
+    return count;
 }

@@ -39,8 +39,7 @@ struct wpk_stage_access {
 
 /* = {0} is empty. */
 struct wpk_accesses {
-    const struct wpk_program *program; /* borrowed */
-    struct wpk_access *access;         /* owned */
+    struct wpk_access *access; /* owned */
     int access_count;
     struct wpk_stage_access stage[WPK_STAGES_MAX];
 };
@@ -52,7 +51,20 @@ void wpk_accesses_fini(struct wpk_accesses *accesses);
 
 /* The smallest and largest index of a dimension where each axis runs over [0, width).
  *   shape   width [axes] */
-void wpk_access_range(const struct wpk_accesses *accesses, const struct wpk_access_dim *dim,
+void wpk_access_range(const struct wpk_program *program, const struct wpk_access_dim *dim,
                       const int64_t *width, int64_t *low, int64_t *high);
+
+/* The register tile of a definition, as its loads see it. */
+struct wpk_access_tile {
+    int lane_axis; /* -1: none */
+    int64_t lanes;
+    int64_t vectors[WPK_AXES_MAX]; /* along each axis; 1 where it has no part in the tile */
+};
+
+/* The vectors that a load reads in a tile, or single elements where the lanes are no neighbours in
+ * memory: then *single is set. Equal ones are loaded once.
+ *   shape   contiguous: dimension of the tensor whose elements lie side by side */
+double wpk_access_count(const struct wpk_program *program, const struct wpk_access *access,
+                        const struct wpk_access_tile *tile, int contiguous, bool *single);
 
 #endif

@@ -209,7 +209,8 @@ int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_
         }
     }
     int last = stage->rank - 1;
-    for (int widest = options->device.vector_bytes / 4; last >= 0 && widest >= 4; widest /= 2) {
+    for (int widest = options->target.machine.lanes_max;
+         last >= 0 && widest >= options->target.machine.lanes_min; widest /= 2) {
         if (region[last] % widest == 0) {
             *lanes = widest;
             return last;
@@ -277,10 +278,11 @@ static void append(struct list *list, const struct list *rest)
 }
 
 /* A scalar result of a short contiguous reduction: the reduction itself goes into lanes. */
-static bool reduces_in_lanes(const struct wpk_stage *stage)
+static bool reduces_in_lanes(const struct wpk_stage *stage, const struct wpk_machine *machine)
 {
     int64_t extent = stage->axis_count == stage->rank + 1 ? stage->axes[stage->rank].extent : 0;
-    return extent >= 4 && extent <= 64 && (extent & (extent - 1)) == 0;
+    return extent >= machine->lanes_min && extent <= machine->row_max &&
+           (extent & (extent - 1)) == 0;
 }
 
 static void add_update(struct draft *draft, int g, int m, struct wpk_nest_entry *entry)
@@ -291,7 +293,7 @@ static void add_update(struct draft *draft, int g, int m, struct wpk_nest_entry 
     struct list list = {.count = 0}, serial = {.count = 0}, rolled = {.count = 0};
     put_member_pure(draft, g, m, entry, &list, &rolled);
     bool scalar = list.count == 0 || list.loop[0].binding != WPK_BIND_LANES;
-    if (scalar && !contraction && reduces_in_lanes(stage)) {
+    if (scalar && !contraction && reduces_in_lanes(stage, &draft->options->target.machine)) {
         list.count = 0;
         put(&list, stage->rank, WPK_BIND_LANES, 1);
         entry->update.atomic = true;
@@ -528,7 +530,7 @@ static void add_copy(struct draft *draft, const struct wpk_packing *packing)
         (writer >= 0 && draft->structure->plan.prepare[writer])) {
         return;
     }
-    int lanes = draft->options->device.vector_bytes / 4;
+    int lanes = draft->options->target.machine.lanes_max;
     while (lanes > 1 && entry->extent[last] % lanes != 0) {
         lanes /= 2;
     }

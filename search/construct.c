@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constructed candidates: those that an expert of the machine would try first.
  *
- * A contraction's register tile is chosen by counting: every step of the reduction loads
- * `vectors` vectors of one operand and broadcasts `points` scalars of the other for
- * vectors * points multiply-adds, of which a core does two in the time of two loads. Tiles are
- * ranked by that, by how much of the axes they cover without a remainder, and by whether there
- * are enough accumulators to hide the latency of a multiply-add. The other genes (orders, splits of
- * the reduction, blocks and places) take turns through a few sizes that keep reused data small. The
- * sizes of the device's caches play no part.
- *
- *   source  the model is the usual one of register blocking (Goto & van de Geijn 2008, section 6);
- *           the weights were set on the twelve convolutions of the bench */
+ * Register tiles are ranked by the target's rules. The other genes (orders, splits of the
+ * reduction, blocks and places) take turns through a few sizes that keep reused data small. */
 #include "search/gene_list.h"
 #include "search/genes.h"
 
@@ -20,7 +12,6 @@
 #include <string.h>
 
 #define RECIPES_MAX 512
-#define LATENCY_ACCUMULATORS 8 /* 4 cycles of latency on two units */
 
 /* One choice of register tile. */
 struct recipe {
@@ -85,26 +76,19 @@ static double score_tile(const struct wpk_variant *variant, const struct wpk_spa
     const struct wpk_structure *s = variant->plan;
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_stage *root = root_of(variant, g);
-    double cover = 1, points = 1, vectors = 1;
+    struct wpk_tile tile = {
+        .reuses = group->reuse, .lanes = recipe->lanes, .covered = 1, .vectors = 1, .points = 1};
     for (int a = 0; a < root->rank; a++) {
-        cover *= group->whole[a] ? 1 : coverage(root->axes[a].extent, recipe->tile[a]);
+        tile.covered *= group->whole[a] ? 1 : coverage(root->axes[a].extent, recipe->tile[a]);
         if (a == recipe->vec) {
-            vectors = (double)recipe->tile[a] / recipe->lanes;
+            tile.vectors = recipe->tile[a] / recipe->lanes;
         } else {
-            points *= (double)recipe->tile[a];
+            tile.points *= recipe->tile[a];
         }
     }
-    double lanes_used = (double)recipe->lanes * 4 / options->device.vector_bytes;
-    if (!group->reuse) {
-        return cover * lanes_used / (1 + 0.05 * fabs(points * vectors - 2));
-    }
-    double accumulators = points * vectors;
-    double loads =
-        vectors * (reads_strided(variant, group, recipe->vec) ? recipe->lanes : 1) + points;
-    double busy = accumulators / fmax(accumulators, loads); /* two loads, two FMAs */
-    double hidden = fmin(1, accumulators / LATENCY_ACCUMULATORS);
-    double amortized = accumulators / (accumulators + 2); /* loop overhead */
-    return cover * lanes_used * busy * hidden * amortized;
+    bool strided = group->reuse && reads_strided(variant, group, recipe->vec);
+    tile.loads = tile.vectors * (strided ? recipe->lanes : 1) + tile.points;
+    return options->target.rules->construct(&options->target.machine, &tile);
 }
 
 static int compare_recipes(const void *a, const void *b)

@@ -6,42 +6,16 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct count {
     const struct wpk_feature_tree *tree;
-    const struct wpk_feature_options *options;
+    const struct wpk_machine *machine;
+    int threads;
     struct wpk_features *out;
     int leaf[2 * WPK_NEST_ENTRIES_MAX]; /* the node of each body */
 };
-
-/* The vectors, or the single elements, that a body loads: equal ones are loaded once. */
-static double count_loads(const struct count *w, const struct wpk_access *access,
-                          const struct wpk_feature_shape *shape)
-{
-    const struct wpk_tensor *tensor = &w->tree->nest->program->tensors[access->tensor];
-    double count = 1;
-    bool lanes = shape->lane_axis >= 0 && (access->axes >> shape->lane_axis & 1) != 0;
-    for (int d = 0; d < tensor->rank; d++) {
-        const struct wpk_access_dim *dim = &access->dim[d];
-        if ((dim->axes & shape->axes) == 0) {
-            continue;
-        }
-        int64_t body[WPK_AXES_MAX], most = 1;
-        bool here = lanes && (dim->axes >> shape->lane_axis & 1) != 0;
-        bool vector = here && d == w->tree->contiguous[access->tensor];
-        for (int a = 0; a < WPK_AXES_MAX; a++) {
-            bool used = (dim->axes >> a & 1) != 0;
-            body[a] = shape->unrolled[a] * (a == shape->lane_axis ? shape->lanes : 1);
-            most *= used ? (vector ? shape->unrolled[a] : body[a]) : 1;
-        }
-        int64_t low = 0, high = 0;
-        wpk_access_range(w->tree->accesses, dim, body, &low, &high);
-        int64_t width = high - low + 1 - (vector ? shape->lanes - 1 : 0);
-        count *= (double)(most < width ? most : width);
-    }
-    return count;
-}
 
 /* The expression of a stage, evaluated for all elements of a body.
  *   unit  elements: of one run */
@@ -53,7 +27,11 @@ static void count_expression(struct count *w, int e, const struct wpk_feature_sh
     for (int i = facts->first; i < facts->first + facts->count; i++) {
         const struct wpk_access *access = &w->tree->accesses->access[i];
         if (!wpk_feature_is_held(w->tree, access->tensor)) {
-            body->loads += count_loads(w, access, shape);
+            bool single = false;
+            double count = wpk_access_count(w->tree->nest->program, access, &shape->tile,
+                                            w->tree->contiguous[access->tensor], &single);
+            body->loads += count;
+            body->singles += single ? count : 0;
         }
     }
 }
@@ -74,10 +52,10 @@ static struct wpk_body *add_body(struct count *w, int e, bool update,
     *body = (struct wpk_body){.entry = e,
                               .update = update,
                               .runs = node->runs,
-                              .lanes = (double)shape->lanes,
+                              .lanes = (double)shape->tile.lanes,
                               .copies = node->copies,
                               .parallel = node->parallel};
-    body->values = wpk_feature_product(shape->unrolled, WPK_AXES_MAX);
+    body->values = wpk_feature_product(shape->tile.vectors, WPK_AXES_MAX);
     w->leaf[number] = shape->node;
     return body;
 }
@@ -93,14 +71,17 @@ static void add_pure(struct count *w, int e, const struct wpk_feature_shape *sha
         struct wpk_feature_shape terms = *shape;
         double count = 1;
         for (int a = stage->rank; a < stage->axis_count; a++) {
-            terms.unrolled[a] = entry->extent[a];
-            terms.axes |= UINT32_C(1) << a;
+            terms.tile.vectors[a] = entry->extent[a];
             count *= (double)entry->extent[a];
         }
         count_expression(w, e, &terms, body->values * count, body);
         count_flops(w, e, shape, body->values * body->lanes * count);
     }
-    body->stores = w->tree->held[e] ? 0 : body->values;
+    if (!w->tree->held[e]) {
+        bool single = shape->tile.lane_axis >= 0 && shape->tile.lane_axis != stage->rank - 1;
+        body->stores = body->values * (single ? body->lanes : 1);
+        body->singles += single ? body->stores : 0;
+    }
 }
 
 static void add_update(struct count *w, int e, const struct wpk_feature_shape *shape)
@@ -109,7 +90,7 @@ static void add_update(struct count *w, int e, const struct wpk_feature_shape *s
     const struct wpk_stage *stage = wpk_nest_stage(w->tree->nest, entry);
     struct wpk_body *body = add_body(w, e, true, shape);
     body->terms =
-        wpk_feature_product(shape->unrolled + stage->rank, stage->axis_count - stage->rank);
+        wpk_feature_product(shape->tile.vectors + stage->rank, stage->axis_count - stage->rank);
     body->accumulators = body->values / body->terms;
     if (entry->block > 0) { /* adds the sum of a block */
         body->arithmetic = body->values;
@@ -132,6 +113,7 @@ static void add_copy(struct count *w, int e)
     struct wpk_body *body = add_body(w, e, false, shape);
     bool same = w->tree->contiguous[tensor] == w->tree->nest->program->tensors[tensor].rank - 1;
     body->loads = body->values * (same ? 1 : body->lanes);
+    body->singles = same ? 0 : body->loads;
     body->stores = body->values;
 }
 
@@ -159,7 +141,7 @@ static void add_totals(struct count *w)
 {
     struct wpk_features *out = w->out;
     double work = 0, parallel = 0, time = 0, partial = 0, most = 0;
-    int threads = w->options->threads;
+    int threads = w->threads;
     for (int b = 0; b < out->body_count; b++) {
         struct wpk_body *body = &out->body[b];
         double own = instructions_of(body), share = body->parallel / threads;
@@ -188,17 +170,17 @@ static void add_totals(struct count *w)
 }
 
 void wpk_features(const struct wpk_accesses *accesses, const struct wpk_nest *nest,
-                  const struct wpk_feature_options *options, struct wpk_features *out)
+                  const struct wpk_machine *machine, int threads, struct wpk_features *out)
 {
     struct wpk_feature_tree tree;
-    struct count count = {.tree = &tree, .options = options, .out = out};
+    struct count count = {.tree = &tree, .machine = machine, .threads = threads, .out = out};
     memset(out, 0, offsetof(struct wpk_features, body));
-    wpk_feature_tree_init(&tree, accesses, nest, options->registers);
+    wpk_feature_tree_init(&tree, accesses, nest, machine->registers);
     for (int e = 0; e < nest->entry_count; e++) {
         out->flops_needed +=
             nest->entry[e].kind == WPK_NEST_STAGE ? wpk_feature_facts(&tree, e)->flops : 0;
         add_bodies(&count, e);
     }
-    wpk_feature_traffic(&tree, count.leaf, options, out);
+    wpk_feature_traffic(&tree, count.leaf, machine, out);
     add_totals(&count);
 }

@@ -13,19 +13,19 @@
 
 #include "op/nest.h"
 #include "search/access.h"
-
-#define WPK_CACHES 3 /* of a core or shared, the smallest first */
+#include "search/target/target.h"
 
 /* A definition of an entry: its pure one or its update. */
 struct wpk_body {
     int entry;
     bool update;
-    double runs;       /* iterations of all loops around it, in one call */
-    double values;     /* vectors that one run computes */
-    double lanes;      /* elements of a vector */
-    double arithmetic; /* instructions that compute, of one run */
-    double loads;      /* load instructions of one run; a vector that is gathered has one a lane */
-    double stores;     /* store instructions of one run */
+    double runs;         /* iterations of all loops around it, in one call */
+    double values;       /* vectors that one run computes */
+    double lanes;        /* elements of a vector */
+    double arithmetic;   /* instructions that compute, of one run */
+    double loads;        /* load instructions of one run */
+    double stores;       /* store instructions of one run */
+    double singles;      /* loads and stores of single elements, because lanes are no neighbours */
     double accumulators; /* vectors that an update adds to; 0: no update */
     double terms;        /* that one run adds to an accumulator, one after the other */
     double copies;       /* of its code: tails get their own */
@@ -55,15 +55,9 @@ struct wpk_features {
     struct wpk_body body[2 * WPK_NEST_ENTRIES_MAX];
 };
 
-struct wpk_feature_options {
-    int64_t cache_bytes[WPK_CACHES]; /* ascending */
-    int registers;                   /* vectors */
-    int threads;
-};
-
 /* Fill `out` with the features of a nest.
  *   shape   accesses: of nest->program; nest: as wpk_decisions_nest() fills it */
 void wpk_features(const struct wpk_accesses *accesses, const struct wpk_nest *nest,
-                  const struct wpk_feature_options *options, struct wpk_features *out);
+                  const struct wpk_machine *machine, int threads, struct wpk_features *out);
 
 #endif

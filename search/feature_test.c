@@ -107,10 +107,9 @@ static void test_a_product(void **state)
 {
     (void)state;
     struct subject *s = make_product(SERIAL, false, 1);
-    struct wpk_feature_options options = {
-        .cache_bytes = {8 << 10, 32 << 10, 64 << 10}, .registers = 32, .threads = 1};
+    struct wpk_machine machine = {.cache_bytes = {8 << 10, 32 << 10, 64 << 10}, .registers = 32};
     struct wpk_features *f = &s->features;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     assert_same(f->flops, 2 * 64 * 64 * 64);
     assert_same(f->recomputed, 1);
     /* a step of the sum: 4 elements of A, 2 vectors of B, 8 multiply-adds */
@@ -140,8 +139,8 @@ static void test_a_product(void **state)
     assert_same(f->balance, 1);
     assert_same(f->parallel, 0);
     /* 8 accumulators do not fit 4 registers: each step loads and stores them */
-    options.registers = 4;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    machine.registers = 4;
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     assert_same(f->body[2].loads, 6 + 8);
     assert_same(f->body[2].stores, 8);
     tear_down(s);
@@ -152,10 +151,10 @@ static void test_a_product_in_blocks(void **state)
 {
     (void)state;
     struct subject *s = make_product(SERIAL, true, 2);
-    const struct wpk_feature_options options = {
-        .cache_bytes = {24 << 10, 40 << 10, 64 << 10}, .registers = 32, .threads = 1};
+    const struct wpk_machine machine = {.cache_bytes = {24 << 10, 40 << 10, 64 << 10},
+                                        .registers = 32};
     struct wpk_features *f = &s->features;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     assert_same(f->footprint_bytes[0], (1 + 16 + 1) << 10);
     assert_same(f->traffic_bytes[0], 48 << 10);
     assert_same(f->footprint_bytes[1], (8 + 16 + 8) << 10);
@@ -179,10 +178,10 @@ static void test_a_copy(void **state)
     loop(s, &copy->pure, 0, SERIAL, 1, WPK_TAIL_EXACT);
     loop(s, &copy->pure, 1, SERIAL, 1, WPK_TAIL_EXACT);
     loop(s, &copy->pure, 2, LANES, 1, WPK_TAIL_EXACT);
-    const struct wpk_feature_options options = {
-        .cache_bytes = {8 << 10, 32 << 10, 64 << 10}, .registers = 32, .threads = 1};
+    const struct wpk_machine machine = {.cache_bytes = {8 << 10, 32 << 10, 64 << 10},
+                                        .registers = 32};
     struct wpk_features *f = &s->features;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     assert_int_equal(f->body_count, 4);
     assert_same(f->body[3].runs, 16 * 64);
     assert_same(f->body[3].loads, 4);
@@ -195,9 +194,8 @@ static void test_threads(void **state)
 {
     (void)state;
     struct subject *s = make_product(WPK_BIND_PARALLEL, false, 1);
-    struct wpk_feature_options options = {
-        .cache_bytes = {8 << 10, 32 << 10, 64 << 10}, .registers = 32, .threads = 3};
-    wpk_features(&s->accesses, &s->nest, &options, &s->features);
+    struct wpk_machine machine = {.cache_bytes = {8 << 10, 32 << 10, 64 << 10}, .registers = 32};
+    wpk_features(&s->accesses, &s->nest, &machine, 3, &s->features);
     assert_same(s->features.parallel, 1);
     assert_same(s->features.balance, 16.0 / (3 * 6));
     tear_down(s);
@@ -221,10 +219,9 @@ static void test_a_convolution(void **state)
     loop(s, &t->pure, 0, UNROLL, 1, WPK_TAIL_EXACT);
     loop(s, &t->update, 1, SERIAL, 1, WPK_TAIL_EXACT);
     loop(s, &t->update, 0, UNROLL, 1, WPK_TAIL_EXACT);
-    const struct wpk_feature_options options = {
-        .cache_bytes = {64, 1 << 10, 1 << 20}, .registers = 32, .threads = 1};
+    const struct wpk_machine machine = {.cache_bytes = {64, 1 << 10, 1 << 20}, .registers = 32};
     struct wpk_features *f = &s->features;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     /* 7 tiles of 5 elements in place of 26, and 28 outputs in place of 25 */
     assert_same(f->flops, 7 * 5 * 3 * 2 + 28);
     assert_same(f->flops_needed, 26 * 3 * 2 + 25);
@@ -242,7 +239,7 @@ static void test_a_convolution(void **state)
     assert_same(f->traffic_bytes[0], 7 * 11 * 4 + 7 * 3 * 4 + 25 * 4);
     /* all three steps at once: windows overlap, and each element is loaded once */
     s->nest.loop[t->update.first].binding = UNROLL;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     assert_same(f->body[2].loads, 11 + 3);
     assert_same(f->body[2].runs, 7);
     tear_down(s);
@@ -268,10 +265,10 @@ static void test_a_window(void **state)
     loop(s, &a->pure, 0, SERIAL, 1, WPK_TAIL_EXACT);
     loop(s, &a->pure, 1, SERIAL, 16, WPK_TAIL_EXACT);
     loop(s, &a->pure, 1, LANES, 1, WPK_TAIL_EXACT);
-    const struct wpk_feature_options options = {
-        .cache_bytes = {4 << 10, 32 << 10, 64 << 10}, .registers = 32, .threads = 1};
+    const struct wpk_machine machine = {.cache_bytes = {4 << 10, 32 << 10, 64 << 10},
+                                        .registers = 32};
     struct wpk_features *f = &s->features;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     assert_same(f->flops, 61.0 / 8 * 11 * 32 * 2 + 61 * 32);
     assert_same(f->flops_needed, 64 * 32 * 2 + 61 * 32);
     /* rows 0, 1 of a step and the same three rows further on */
@@ -307,10 +304,10 @@ static void test_a_transform(void **state)
     loop(s, &t->pure, 0, UNROLL, 1, WPK_TAIL_EXACT);
     loop(s, &t->pure, 1, LANES, 1, WPK_TAIL_EXACT);
     add(s, 0, 0, 0)->inlined = true;
-    const struct wpk_feature_options options = {
-        .cache_bytes = {4 << 10, 32 << 10, 64 << 10}, .registers = 32, .threads = 1};
+    const struct wpk_machine machine = {.cache_bytes = {4 << 10, 32 << 10, 64 << 10},
+                                        .registers = 32};
     struct wpk_features *f = &s->features;
-    wpk_features(&s->accesses, &s->nest, &options, f);
+    wpk_features(&s->accesses, &s->nest, &machine, 1, f);
     assert_int_equal(f->body_count, 3);
     assert_same(f->recomputed, 1);
     assert_same(f->body[0].loads, 0);
@@ -345,13 +342,30 @@ static double tensor_bytes(const struct wpk_program *program)
     return bytes;
 }
 
-/* Is every loop's step a divisor, and every group computed by itself? */
+/* Are the tiles that are computed of an entry, together, more than there is? */
+static bool overlaps(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
+{
+    const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+    const struct wpk_nest_entry *at = &nest->entry[entry->place.entry];
+    int64_t computed = 1, needed = 1;
+    for (int i = 0; i <= entry->place.loop; i++) {
+        computed *= wpk_nest_iterations(nest, at, &at->pure, i);
+    }
+    for (int a = 0; a < stage->rank; a++) {
+        computed *= entry->extent[a];
+        needed *= stage->axes[a].extent;
+    }
+    return computed > needed;
+}
+
+/* Is every loop's step a divisor, and every element computed once? */
 static bool is_exact(const struct wpk_nest *nest)
 {
     for (int e = 0; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
         const struct wpk_nest_loops *definitions[] = {&entry->pure, &entry->update};
-        if (entry->place.entry >= 0 && !entry->bounded) {
+        if (entry->kind == WPK_NEST_STAGE && entry->place.entry >= 0 &&
+            (!entry->bounded || overlaps(nest, entry))) {
             return false;
         }
         for (int d = 0; d < 2; d++) {
@@ -368,16 +382,16 @@ static bool is_exact(const struct wpk_nest *nest)
 }
 
 static void check_nest(const struct wpk_accesses *accesses, const struct wpk_nest *nest,
-                       const struct wpk_feature_options *options, struct subjects *seen)
+                       const struct wpk_machine *machine, int threads, struct subjects *seen)
 {
     static struct wpk_features f;
     const double eps = 1 + 1e-9;
-    wpk_features(accesses, nest, options, &f);
+    wpk_features(accesses, nest, machine, threads, &f);
     double all = tensor_bytes(nest->program);
     assert_true(f.bytes > 0 && f.bytes <= all);
     double outer = 0;
     for (int level = WPK_CACHES - 1; level >= 0; level--) {
-        assert_true(f.footprint_bytes[level] <= (double)options->cache_bytes[level]);
+        assert_true(f.footprint_bytes[level] <= (double)machine->cache_bytes[level]);
         assert_true(f.footprint_bytes[level] <= f.bytes);
         assert_true(f.traffic_bytes[level] * eps >= outer);
         outer = f.traffic_bytes[level];
@@ -411,9 +425,8 @@ static void test_random_nests(void **state)
         assert_int_equal(
             wpk_device_of_class(i % 4 < 2 ? "cpu/any/avx512" : "cpu/any/sse41", &options.device),
             WPK_OK);
-        const struct wpk_feature_options of = {.cache_bytes = {256 << i % 5, 4 << 10, 1 << 20},
-                                               .registers = options.device.vector_registers,
-                                               .threads = options.threads};
+        const struct wpk_machine machine = {.cache_bytes = {256 << i % 5, 4 << 10, 1 << 20},
+                                            .registers = options.device.vector_registers};
         wpk_random_program(&rng, &kind, &program);
         if (wpk_space_derive(&program, &options, &space, NULL) == WPK_OK) {
             for (int k = 0; k < 10; k++) {
@@ -424,7 +437,7 @@ static void test_random_nests(void **state)
                 }
                 assert_int_equal(wpk_candidate_nest(&space, &candidate, &nest), WPK_OK);
                 assert_int_equal(wpk_accesses_init(nest.program, &accesses), WPK_OK);
-                check_nest(&accesses, &nest, &of, &seen);
+                check_nest(&accesses, &nest, &machine, options.threads, &seen);
                 wpk_accesses_fini(&accesses);
             }
             wpk_space_fini(&space);

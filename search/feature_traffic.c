@@ -17,7 +17,7 @@ struct touch {
 struct traffic {
     const struct wpk_feature_tree *tree;
     const int *leaf; /* the node of each body */
-    const struct wpk_feature_options *options;
+    const struct wpk_machine *machine;
     struct wpk_features *out;
     double most[WPK_FEATURE_NODES_MAX][WPK_TENSORS_MAX]; /* elements that an iteration touches */
     double bytes[WPK_FEATURE_NODES_MAX];                 /* that an iteration touches */
@@ -141,7 +141,7 @@ static double traffic_of(const struct traffic *w, const struct touch *touch, int
 
 static void count_traffic(struct traffic *w, int level)
 {
-    double capacity = (double)w->options->cache_bytes[level];
+    double capacity = (double)w->machine->cache_bytes[level];
     double *footprint = &w->out->footprint_bytes[level];
     int fitting[2 * WPK_NEST_ENTRIES_MAX];
     for (int b = 0; b < w->out->body_count; b++) {
@@ -163,12 +163,12 @@ static void count_traffic(struct traffic *w, int level)
 }
 
 void wpk_feature_traffic(const struct wpk_feature_tree *tree, const int *leaf,
-                         const struct wpk_feature_options *options, struct wpk_features *out)
+                         const struct wpk_machine *machine, struct wpk_features *out)
 {
     struct traffic traffic, *w = &traffic;
     w->tree = tree;
     w->leaf = leaf;
-    w->options = options;
+    w->machine = machine;
     w->out = out;
     w->touch_count = w->touched = 0;
     memset(w->most, 0, (size_t)tree->node_count * sizeof(w->most[0]));

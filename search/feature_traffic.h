@@ -9,6 +9,6 @@
  * traffic.
  *   shape   leaf [out->body_count] the node of each body */
 void wpk_feature_traffic(const struct wpk_feature_tree *tree, const int *leaf,
-                         const struct wpk_feature_options *options, struct wpk_features *out);
+                         const struct wpk_machine *machine, struct wpk_features *out);
 
 #endif

@@ -87,9 +87,9 @@ static void enter_definition(struct wpk_feature_tree *w, int e, const struct wpk
                                             : wpk_nest_stage(w->nest, entry)->rank;
     int64_t widths[WPK_AXES_MAX], span[WPK_AXES_MAX];
     memcpy(widths, entry->extent, sizeof(widths));
-    *out = (struct wpk_feature_shape){.lane_axis = -1, .lanes = 1, .node = w->place[e]};
+    *out = (struct wpk_feature_shape){.tile = {.lane_axis = -1, .lanes = 1}, .node = w->place[e]};
     for (int a = 0; a < WPK_AXES_MAX; a++) {
-        out->unrolled[a] = 1;
+        out->tile.vectors[a] = 1;
         span[a] = 0;
     }
     for (int i = 0; i < loops->count; i++) {
@@ -98,17 +98,14 @@ static void enter_definition(struct wpk_feature_tree *w, int e, const struct wpk
         span[a] = span[a] == 0 ? entry->extent[a] : span[a];
         int64_t iterations = (span[a] + loop->step - 1) / loop->step;
         if (loop->binding == WPK_BIND_LANES) {
-            out->lane_axis = a;
-            out->lanes = iterations;
+            out->tile.lane_axis = a;
+            out->tile.lanes = iterations;
         } else if (loop->binding == WPK_BIND_UNROLL) {
-            out->unrolled[a] *= iterations;
+            out->tile.vectors[a] *= iterations;
         } else {
             out->node = enter_loop(w, out->node, e, loop, widths);
             out->rolls = out->rolls || (a < rank && iterations > 1);
         }
-        out->axes |= loop->binding == WPK_BIND_LANES || loop->binding == WPK_BIND_UNROLL
-                         ? UINT32_C(1) << a
-                         : 0;
         span[a] = loop->step;
         w->loop_node[loops->first + i] = out->node;
     }
@@ -126,11 +123,11 @@ int64_t wpk_feature_width(const struct wpk_feature_tree *w, const struct wpk_acc
                           int dim, const int64_t *widths)
 {
     int64_t low = 0, high = 0;
-    wpk_access_range(w->accesses, &access->dim[dim], widths, &low, &high);
+    wpk_access_range(w->nest->program, &access->dim[dim], widths, &low, &high);
     while (access->next >= 0) {
         int64_t first = 0, last = 0;
         access = &w->accesses->access[access->next];
-        wpk_access_range(w->accesses, &access->dim[dim], widths, &first, &last);
+        wpk_access_range(w->nest->program, &access->dim[dim], widths, &first, &last);
         low = first < low ? first : low;
         high = last > high ? last : high;
     }
@@ -197,10 +194,9 @@ static void describe_inlined(struct wpk_feature_tree *w, int e, struct wpk_featu
 {
     const struct wpk_nest_entry *entry = &w->nest->entry[e];
     const struct wpk_stage *stage = wpk_nest_stage(w->nest, entry);
-    *out = (struct wpk_feature_shape){.lane_axis = -1, .lanes = 1, .node = w->place[e]};
+    *out = (struct wpk_feature_shape){.tile = {.lane_axis = -1, .lanes = 1}, .node = w->place[e]};
     for (int a = 0; a < WPK_AXES_MAX; a++) {
-        out->unrolled[a] = a < stage->rank ? entry->extent[a] : 1;
-        out->axes |= out->unrolled[a] > 1 ? UINT32_C(1) << a : 0;
+        out->tile.vectors[a] = a < stage->rank ? entry->extent[a] : 1;
     }
     for (int r = e - 1; r >= 0 && r >= entry->place.entry; r--) {
         const struct wpk_stage_access *facts = wpk_feature_facts(w, r);
@@ -209,11 +205,12 @@ static void describe_inlined(struct wpk_feature_tree *w, int e, struct wpk_featu
         for (int i = facts->first; i < facts->first + facts->count; i++) {
             const struct wpk_access *access = &w->accesses->access[i];
             for (int a = 0; a < stage->rank && access->tensor == stage->output; a++) {
-                if (shape->lane_axis >= 0 && (access->dim[a].axes >> shape->lane_axis & 1) != 0 &&
-                    entry->extent[a] >= shape->lanes) {
-                    out->lane_axis = a;
-                    out->lanes = shape->lanes;
-                    out->unrolled[a] = entry->extent[a] / shape->lanes;
+                if (shape->tile.lane_axis >= 0 &&
+                    (access->dim[a].axes >> shape->tile.lane_axis & 1) != 0 &&
+                    entry->extent[a] >= shape->tile.lanes) {
+                    out->tile.lane_axis = a;
+                    out->tile.lanes = shape->tile.lanes;
+                    out->tile.vectors[a] = entry->extent[a] / shape->tile.lanes;
                     return;
                 }
             }
@@ -229,7 +226,7 @@ static bool stays_in_registers(const struct wpk_feature_tree *w, int e)
     int rank = wpk_nest_stage(w->nest, entry)->rank;
     bool rolls = w->pure[e].rolls || (wpk_feature_updates(w, e) && w->update[e].rolls);
     return entry->place.entry >= 0 && !rolls &&
-           wpk_feature_product(entry->extent, rank) / (double)w->pure[e].lanes <= w->registers;
+           wpk_feature_product(entry->extent, rank) / (double)w->pure[e].tile.lanes <= w->registers;
 }
 
 static void describe_entry(struct wpk_feature_tree *w, int e)

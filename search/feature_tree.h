@@ -6,6 +6,7 @@
 #ifndef WPK_SEARCH_FEATURE_TREE_H
 #define WPK_SEARCH_FEATURE_TREE_H
 
+#include "search/access.h"
 #include "search/feature.h"
 
 #define WPK_FEATURE_NODES_MAX 256 /* further loops count as part of the bodies inside them */
@@ -26,12 +27,9 @@ struct wpk_feature_node {
 
 /* How the vectors of a definition lie. */
 struct wpk_feature_shape {
-    int lane_axis; /* -1: none */
-    int64_t lanes;
-    int64_t unrolled[WPK_AXES_MAX]; /* vectors of the body along each axis */
-    uint32_t axes;                  /* that are unrolled or in lanes, a bit each */
-    bool rolls;                     /* has loops of its own over axes of the output */
-    int node;                       /* innermost */
+    struct wpk_access_tile tile;
+    bool rolls; /* has loops of its own over axes of the output */
+    int node;   /* innermost */
 };
 
 struct wpk_feature_tree {

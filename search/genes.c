@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define ORDER_UNITS_MAX 4 /* 24 orders; more axes keep their leading ones together */
-#define LANES_MIN 4       /* fewer are not worth the vector */
 
 static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
                                      12, 13, 14, 15, 16, 18, 20, 24, 28};
@@ -121,40 +120,41 @@ static void derive_vector(struct wpk_gene_list *c, const struct wpk_structure *s
     if (slots->lanes < 0) {
         return;
     }
+    const struct wpk_machine *machine = &options->target.machine;
     int last = -1;
     for (int a = root->rank - 1; a >= 0 && last < 0; a--) {
         last = wpk_has_loop(group, root, a) ? a : -1;
     }
     if (!group->rows && last >= 0) {
-        if (fits_lanes(group, last, LANES_MIN)) {
+        if (fits_lanes(group, last, machine->lanes_min)) {
             wpk_gene_list_choice(c, slots->vec, last, root->axes[last].name);
         }
         for (int a = root->rank - 1; a >= 0; a--) {
-            if (wpk_has_loop(group, root, a) && fits_lanes(group, a, LANES_MIN) &&
+            if (wpk_has_loop(group, root, a) && fits_lanes(group, a, machine->lanes_min) &&
                 is_vectorizable(program, &s->plan, group, a)) {
                 wpk_gene_list_choice(c, slots->vec, a, root->axes[a].name);
             }
         }
     }
-    if (group->rows || last < 0 || root->axes[last].extent < LANES_MIN ||
+    if (group->rows || last < 0 || root->axes[last].extent < machine->lanes_min ||
         c->variant->genes[slots->vec].choice_count == 0) {
         wpk_gene_list_choice(c, slots->vec, -1, "none");
     }
     size_t size = wpk_dtype_size(program->tensors[root->output].dtype);
-    int widest = options->device.vector_bytes / (int)(size < 4 ? 4 : size);
+    int widest = machine->lanes_max * 4 / (int)(size < 4 ? 4 : size);
     if (group->rows || last < 0) {
         widest = 1;
     }
     /* narrower lanes where an axis is no multiple of the widest */
     int narrowest = widest;
     for (int a = 0; a < root->rank; a++) {
-        while (wpk_has_loop(group, root, a) && narrowest > LANES_MIN &&
+        while (wpk_has_loop(group, root, a) && narrowest > machine->lanes_min &&
                (root->axes[a].extent % narrowest != 0 || !fits_lanes(group, a, narrowest)) &&
                wpk_gene_find(&c->variant->genes[slots->vec], a) >= 0) {
             narrowest /= 2;
         }
     }
-    if (widest >= LANES_MIN && wpk_gene_find(&c->variant->genes[slots->vec], -1) >= 0) {
+    if (widest >= machine->lanes_min && wpk_gene_find(&c->variant->genes[slots->vec], -1) >= 0) {
         wpk_gene_list_number(c, slots->lanes, 1);
     }
     for (int lanes = narrowest; lanes <= widest; lanes *= 2) {
@@ -173,7 +173,7 @@ static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, 
     if (gene < 0) {
         return;
     }
-    int64_t round = options->device.vector_bytes / 4;
+    int64_t round = options->target.machine.lanes_max;
     int64_t most = (extent + round - 1) / round * round;
     bool tiled = group->reuse && is_lacked(&c->variant->program, group, axis);
     bool transformed = transforms(&c->variant->program, group);

@@ -9,6 +9,7 @@
 #ifndef WPK_SEARCH_GENES_H
 #define WPK_SEARCH_GENES_H
 
+#include "search/access.h"
 #include "search/plan.h"
 #include "search/space.h"
 
@@ -47,6 +48,8 @@ struct wpk_slots {
 struct wpk_structure {
     struct wpk_plan plan;
     uint32_t strided[WPK_STAGES_MAX]; /* bit a: wpk_stage_is_strided of axis a */
+    struct wpk_accesses accesses;
+    int writer[WPK_TENSORS_MAX]; /* stage, or -1 */
     struct wpk_slots slots[WPK_GROUPS_MAX];
 };
 
@@ -119,6 +122,10 @@ bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions
  * one scalar load for each lane. Loads of constants do not count: constants are packed. */
 bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
                           int axis);
+
+/* Count the register tile of a group. */
+void wpk_decisions_tile(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                        int group, const struct wpk_decisions *d, struct wpk_tile *out);
 
 /* True if the rules for one group, or those between groups, are kept; else *why is set to the
  * broken rule, a static text. `why` may be NULL. */

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules that prune before anything is compiled. Each is cheap and each has a reason that was
- * measured: spilled accumulators cost half the speed, unrolled bodies beyond a few thousand
- * statements cost seconds of LLVM. */
+ * measured: spilled accumulators cost half the speed, and large tiles cost seconds of LLVM. What a
+ * machine has and bears, the rules of its target know. */
 #include "search/candidate_nest.h"
 
 #include <string.h>
-
-/* Vector statements in one unrolled tile: of 2,400 trials on c1..c12 none of the best had more, and
- * theirs took twice as long to build. */
-#define STATEMENTS_MAX 400
-#define COPIES_MAX 16        /* in a group that only copies or maps: borders multiply it */
-#define UNROLLED_FMA_MAX 256 /* in the body of the contraction's innermost loop */
-#define RECOMPUTE_MAX 4.0    /* a fused producer may be computed this many times over */
 
 static bool no(const char **why, const char *reason)
 {
@@ -31,7 +24,8 @@ static int64_t product(const int64_t *values, int count)
 }
 
 static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage *root,
-                           const struct wpk_decisions *d, const char **why)
+                           const struct wpk_machine *machine, const struct wpk_decisions *d,
+                           const char **why)
 {
     for (int a = 0; a < root->rank; a++) {
         if (d->tile[a] % group->align[a] != 0 && root->axes[a].extent > 1) {
@@ -46,7 +40,7 @@ static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage
         if (tile % d->lanes != 0) {
             return no(why, "the vector axis's tile is not a multiple of the lanes");
         }
-        if (d->lanes > 4 && d->lanes / 2 >= extent) {
+        if (d->lanes > machine->lanes_min && d->lanes / 2 >= extent) {
             return no(why, "half the lanes would do");
         }
         if (tile > d->lanes && tile > extent) {
@@ -57,7 +51,7 @@ static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage
 }
 
 static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_decisions *d,
-                               int64_t accumulators, const char **why)
+                               const char **why)
 {
     if (d->red_count == 0) {
         return d->unroll == 1 || no(why, "no reduction loop to unroll");
@@ -72,9 +66,6 @@ static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_d
     }
     if (extent % d->unroll != 0) {
         return no(why, "the unrolling does not divide the innermost reduction loop");
-    }
-    if (accumulators * d->unroll > UNROLLED_FMA_MAX) {
-        return no(why, "the innermost reduction loop is unrolled too far");
     }
     return true;
 }
@@ -112,6 +103,9 @@ void wpk_strides_derive(struct wpk_variant *variant)
     for (int i = 0; i < variant->program.stage_count; i++) {
         s->strided[i] = strided_axes(variant, &variant->program.stages[i]);
     }
+    for (int t = 0; t < variant->program.tensor_count; t++) {
+        s->writer[t] = wpk_program_writer(&variant->program, t);
+    }
 }
 
 bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
@@ -123,57 +117,125 @@ bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_st
     return (s->strided[number] >> axis & 1) != 0;
 }
 
+/* Is the load of an operand that is copied into the order of its use? */
+static bool is_copied(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
+                      int tensor)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    for (int i = 0; i < slots->pack_count; i++) {
+        if (d->pack[i] && variant->program.nodes[slots->pack_load[i]].tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Loads and arithmetic of one definition. What the group's members compute is in registers. */
+static void count_definition(const struct wpk_variant *variant, const struct wpk_decisions *d,
+                             int g, int stage, const struct wpk_access_tile *of, double values,
+                             struct wpk_tile *tile)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_stage_access *facts = &s->accesses.stage[stage];
+    tile->arithmetic += values * facts->instructions * facts->density;
+    for (int i = facts->first; i < facts->first + facts->count; i++) {
+        const struct wpk_access *access = &s->accesses.access[i];
+        int last = variant->program.tensors[access->tensor].rank - 1;
+        int writer = s->writer[access->tensor];
+        bool single = false;
+        if (writer < 0 || s->plan.group_of[writer] != g) {
+            double count = wpk_access_count(&variant->program, access, of, last, &single);
+            bool copied = single && is_copied(variant, d, g, access->tensor);
+            tile->moves += copied ? count / (double)of->lanes : single ? 0 : count;
+            tile->gathered += single && !copied ? count : 0;
+        }
+    }
+}
+
+/* Count what a member adds to the tile.   shape  region [member's axis_count] */
+static void add_member(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                       const struct wpk_decisions *d, int g, int m, const int64_t *region,
+                       struct wpk_tile *tile)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[m];
+    const struct wpk_stage *stage = &variant->program.stages[member->stage];
+    struct wpk_access_tile of = {.lanes = 1};
+    int lanes = 1;
+    of.lane_axis = wpk_member_vector(variant, options, d, member, region, &lanes);
+    of.lanes = lanes;
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        bool literal = a < stage->axis_count && member->literal[a];
+        bool rolls = d->roll && a < stage->rank && !literal &&
+                     (member->root_axis[a] < 0 || group->whole[member->root_axis[a]]);
+        bool covered = a < stage->rank ? !rolls : literal;
+        of.vectors[a] = !covered || a >= stage->axis_count ? 1
+                        : a == of.lane_axis                ? region[a] / lanes
+                                                           : region[a];
+    }
+    if (m == group->contraction) {
+        tile->accumulators = product(of.vectors, stage->rank);
+        if (d->red_count > 0) {
+            of.vectors[d->red[d->red_count - 1]] = d->unroll;
+        }
+        tile->unrolled = product(of.vectors, stage->axis_count);
+    }
+    tile->definitions += stage->reduction == WPK_REDUCE_NONE ? 1 : 2;
+    count_definition(variant, d, g, member->stage, &of,
+                     (double)product(of.vectors, stage->axis_count), tile);
+}
+
+void wpk_decisions_tile(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                        int g, const struct wpk_decisions *d, struct wpk_tile *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
+    struct wpk_access_tile of = {.lane_axis = d->lanes > 1 ? d->vec : -1, .lanes = d->lanes};
+    bool scattered = of.lane_axis >= 0 && of.lane_axis != root->rank - 1;
+    *out = (struct wpk_tile){
+        .reuses = group->reuse,
+        .copies = group->member_count == 0,
+        .statements = product(d->tile, root->rank) / d->lanes,
+        .least = product(group->align, root->rank) / d->lanes,
+        .accumulators = 1,
+        .vectors = d->vec < 0 ? 1 : d->tile[d->vec] / d->lanes,
+        .definitions = 1,
+    };
+    double values = 1;
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        int64_t most = a < root->rank && d->tile[a] > root->axes[a].extent && a != d->vec
+                           ? root->axes[a].extent
+                           : d->tile[a];
+        of.vectors[a] = a >= root->rank ? 1 : a == d->vec ? most / d->lanes : most;
+        values *= (double)of.vectors[a];
+    }
+    *(scattered ? &out->scattered : &out->moves) += values * (scattered ? d->lanes : 1);
+    count_definition(variant, d, g, group->root, &of, values, out);
+    wpk_plan_regions(&variant->program, group, d->tile, region);
+    for (int m = 0; m < group->member_count; m++) {
+        add_member(variant, options, d, g, m, region[m], out);
+    }
+}
+
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                         int g, const struct wpk_decisions *d, const char **why)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_stage *root = &variant->program.stages[group->root];
-    int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
-    if (!axes_are_legal(group, root, d, why)) {
+    const struct wpk_machine *machine = &options->target.machine;
+    const struct wpk_stage *contraction = wpk_contraction_of(variant, group);
+    struct wpk_tile tile;
+    if (!axes_are_legal(group, root, machine, d, why) ||
+        (contraction != NULL && !reduction_is_legal(contraction, d, why))) {
         return false;
     }
-    wpk_plan_regions(&variant->program, group, d->tile, region);
-    int64_t statements = product(d->tile, root->rank) / d->lanes;
-    int64_t accumulators = 1, unrolled = 1;
-    for (int m = 0; m < group->member_count; m++) {
-        const struct wpk_stage *stage = &variant->program.stages[group->member[m].stage];
-        int lanes = 1,
-            vector = wpk_member_vector(variant, options, d, &group->member[m], region[m], &lanes);
-        int64_t values = product(region[m], stage->rank) / lanes;
-        values = values < 1 ? 1 : values;
-        accumulators = m == group->contraction ? values : accumulators;
-        int64_t whole = values;
-        for (int a = 0; a < stage->axis_count; a++) {
-            bool literal = group->member[m].literal[a];
-            values *= a >= stage->rank && literal ? stage->axes[a].extent : 1;
-            if (d->roll && a < stage->rank && !literal && group->member[m].root_axis[a] < 0) {
-                values /= region[m][a];
-            } else if (d->roll && a < stage->rank && !literal &&
-                       group->whole[group->member[m].root_axis[a]]) {
-                values /= region[m][a];
-            }
-        }
-        unrolled = m == group->contraction ? values / whole : unrolled;
-        values *= m == group->contraction ? d->unroll : 1;
-        statements +=
-            vector >= 0 && wpk_stage_is_strided(variant, stage, vector) ? values * lanes : values;
-    }
-    bool copies = group->member_count == 0; /* nothing is reused: unrolling only hides latency */
-    int64_t smallest = product(group->align, root->rank) / d->lanes; /* always has to be legal */
-    if (statements > STATEMENTS_MAX ||
-        (copies && statements > COPIES_MAX && statements > smallest)) {
-        return no(why, "too many unrolled statements");
-    }
-    if (group->reuse) {
-        int64_t vectors = d->vec < 0 ? 1 : d->tile[d->vec] / d->lanes;
-        if (accumulators + vectors + 1 > options->device.vector_registers) {
-            return no(why, "the accumulators do not fit the registers");
-        }
-    }
-    return group->contraction < 0 ||
-           reduction_is_legal(&variant->program.stages[group->member[group->contraction].stage], d,
-                              accumulators * unrolled, why);
+    wpk_decisions_tile(variant, options, g, d, &tile);
+    return options->target.rules->legal(machine, &tile, why);
 }
 
 /* Does computing something at (group, level) come before `reader` reads it, at every reader's
@@ -213,8 +275,9 @@ static const struct wpk_nest_entry *root_entry(const struct wpk_nest *nest, int 
 
 /* A tile that is larger than what is needed would read past the ends of what feeds it, and a part
  * that is computed over and over costs more than fusing saves. */
-static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_decisions *d,
-                            const struct wpk_nest *nest, int g, const char **why)
+static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_machine *machine,
+                            const struct wpk_decisions *d, const struct wpk_nest *nest, int g,
+                            const char **why)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_stage *stage = &variant->program.stages[s->plan.group[g].root];
@@ -246,7 +309,7 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
         int64_t block = d[g].level == WPK_LEVEL_TILE ? 1 : wpk_block_tiles(outer, at, a);
         computed *= (double)((tiles + block - 1) / block);
     }
-    return computed <= RECOMPUTE_MAX * needed || no(why, "computed too many times over");
+    return computed <= machine->recomputed_max * needed || no(why, "computed too many times over");
 }
 
 static bool has_any_block(const struct wpk_stage *root, const struct wpk_decisions *d)
@@ -302,7 +365,8 @@ bool wpk_placement_is_legal(const struct wpk_variant *variant,
         return no(why, "too many loops");
     }
     for (int g = 0; g < s->plan.group_count && placed; g++) {
-        if (d[g].level != WPK_LEVEL_ROOT && !region_is_legal(variant, d, &nest, g, why)) {
+        if (d[g].level != WPK_LEVEL_ROOT &&
+            !region_is_legal(variant, &options->target.machine, d, &nest, g, why)) {
             return false;
         }
     }

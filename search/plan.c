@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LANES_PER_ROW 4 /* vectors of partial results: hides the latency of the combine */
-
 /* ---- facts about one stage */
 
 static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
@@ -354,7 +352,7 @@ static int row_axis(const struct wpk_program *program, const struct wpk_stage *s
 }
 
 /* Every stage is cut once, into lanes and the sum of them. */
-static wpk_err split_rows(struct wpk_program *program, int lanes)
+static wpk_err split_rows(struct wpk_program *program, const struct wpk_machine *machine)
 {
     char cut_names[WPK_STAGES_MAX][WPK_NAME_MAX]; /* of tensors: the ids of stages change */
     int cut_count = 0;
@@ -376,7 +374,8 @@ static wpk_err split_rows(struct wpk_program *program, int lanes)
         if (axis < 0 || literal[axis] || was_cut) {
             continue;
         }
-        for (int cut = LANES_PER_ROW * lanes; cut >= 4; cut /= 2) {
+        for (int cut = machine->row_vectors * machine->lanes_max; cut >= machine->lanes_min;
+             cut /= 2) {
             if (stage->axes[axis].extent % cut == 0 && stage->axes[axis].extent > cut) {
                 snprintf(cut_names[cut_count++], WPK_NAME_MAX, "%s", name);
                 wpk_err err = wpk_derive_split_reduction(program, s, axis, cut);
@@ -391,9 +390,9 @@ static wpk_err split_rows(struct wpk_program *program, int lanes)
     return WPK_OK;
 }
 
-wpk_err wpk_plan_normalize(struct wpk_program *program, int lanes)
+wpk_err wpk_plan_normalize(struct wpk_program *program, const struct wpk_machine *machine)
 {
-    wpk_err err = split_rows(program, lanes);
+    wpk_err err = split_rows(program, machine);
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         bool prepare[WPK_STAGES_MAX];
         int load = -1;

@@ -15,6 +15,7 @@
 #define WPK_SEARCH_PLAN_H
 
 #include "op/program.h"
+#include "search/target/target.h"
 
 #define WPK_GROUPS_MAX 24
 #define WPK_MEMBERS_MAX 12
@@ -52,9 +53,8 @@ struct wpk_plan {
 
 /* Bring the program into the form that groups need: cut reductions over contiguous rows into lanes,
  * and follow each root that reduces by a pointwise copy.
- *   unit    lanes: elements of the widest vector of f32
  *   errors  WPK_ENOSPC, WPK_ENOMEM */
-wpk_err wpk_plan_normalize(struct wpk_program *program, int lanes);
+wpk_err wpk_plan_normalize(struct wpk_program *program, const struct wpk_machine *machine);
 
 /* Derive the groups of a normalized program.   errors  WPK_EUNSUPPORTED, WPK_ENOSPC */
 wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#define LANES 16
+static const struct wpk_machine machine = {.lanes_max = 16, .lanes_min = 4, .row_vectors = 4};
 
 static void parse(const char *text, struct wpk_program *out)
 {
@@ -107,7 +107,7 @@ static void expect_groups(const char *text, int64_t winograd, const char *expect
         assert_int_equal(wpk_derive_winograd(&program, winograd), WPK_OK);
         assert_int_equal(wpk_derive_halo(&program, -1), WPK_OK);
     }
-    assert_int_equal(wpk_plan_normalize(&program, LANES), WPK_OK);
+    assert_int_equal(wpk_plan_normalize(&program, &machine), WPK_OK);
     assert_int_equal(wpk_program_validate(&program, &diag), WPK_OK);
     assert_int_equal(wpk_plan_derive(&program, &plan), WPK_OK);
     expect_sound(&program, &plan);
@@ -220,7 +220,7 @@ static void test_regions(void **state)
     parse(CONV, &program);
     assert_int_equal(wpk_derive_winograd(&program, 4), WPK_OK);
     assert_int_equal(wpk_derive_halo(&program, -1), WPK_OK);
-    assert_int_equal(wpk_plan_normalize(&program, LANES), WPK_OK);
+    assert_int_equal(wpk_plan_normalize(&program, &machine), WPK_OK);
     assert_int_equal(wpk_plan_derive(&program, &plan), WPK_OK);
     const struct wpk_group *last = &plan.group[plan.group_count - 1];
     const int64_t tile[WPK_AXES_MAX] = {1, 4, 8, 16}; /* n y x k */

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define VERSION "random-2"
+#define VERSION "random-3"
 
 struct wpk_strategy {
     const struct wpk_space *space;

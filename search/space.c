@@ -32,6 +32,14 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
     memset(out, 0, sizeof(*out));
     out->options = *options;
     out->options.layouts = strcmp(options->layouts, "any") == 0 ? "any" : "fixed";
+    if (out->options.target.rules == NULL) {
+        out->options.target.rules = wpk_target_rules_find(&options->device);
+    }
+    if (out->options.target.rules == NULL) {
+        wpk_diag_set(diag, "there are no rules for devices of the kind %s", options->device.kind);
+        return WPK_EUNSUPPORTED;
+    }
+    out->options.target.rules->describe(&options->device, &out->options.target.machine);
     wpk_err err = wpk_program_copy(program, &out->program);
     if (err == WPK_OK) {
         err = wpk_variants_derive(program, out, diag);

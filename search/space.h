@@ -17,6 +17,7 @@
 #include "op/program.h"
 #include "schema/device.h"
 #include "schema/tensor.h"
+#include "search/target/target.h"
 
 #define WPK_SPACE_VERSION "cpu-3"
 #define WPK_GENES_MAX 160
@@ -64,6 +65,7 @@ struct wpk_space_options {
     int threads;         /* of the kernel */
     bool strict;         /* kernels round each operation, in the program's order */
     struct wpk_device device;
+    struct wpk_target target; /* of the device, set by wpk_space_derive() unless it has rules */
 };
 
 struct wpk_space {
@@ -83,7 +85,8 @@ struct wpk_candidate {
 /* Derive the space of `program` on a device.
  *
  *   owns    caller calls wpk_space_fini
- *   errors  WPK_EUNSUPPORTED no variant can compute the program; WPK_EINVAL, WPK_ENOMEM
+ *   errors  WPK_EUNSUPPORTED no variant can compute the program, or there are no rules for such a
+ *           device; WPK_EINVAL, WPK_ENOMEM
  */
 wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_space_options *options,
                          struct wpk_space *out, struct wpk_diag *diag);

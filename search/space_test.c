@@ -5,6 +5,7 @@
 
 #include "op/notation.h"
 #include "search/candidate_nest.h"
+#include "search/target/fake.h"
 #include "search/variant.h"
 
 #include <setjmp.h>
@@ -70,11 +71,15 @@ static const struct {
 } devices[] = {{WPK_ISA_AVX512, 64, 32},
                {WPK_ISA_AVX2, 32, 16},
                {WPK_ISA_AVX, 32, 16},
-               {WPK_ISA_SSE41, 16, 16}};
+               {WPK_ISA_SSE41, 16, 16},
+               {WPK_ISA_COUNT, 0, 0}}; /* the fake target */
 
 static struct wpk_space_options options_for(int device, const char *layouts, int threads)
 {
     struct wpk_space_options options = {.layouts = layouts, .threads = threads};
+    if (devices[device].isa == WPK_ISA_COUNT) {
+        return wpk_target_fake_options(layouts, threads);
+    }
     snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
     options.device.isa = devices[device].isa;
     options.device.vector_bytes = devices[device].vector_bytes;
@@ -101,6 +106,17 @@ static void derive(int program, int device, const char *layouts, int threads,
     wpk_program_fini(&parsed);
 }
 
+/* A register tile keeps to the vectors and the registers of the target. */
+static void expect_tile(const struct wpk_space *space, const struct wpk_variant *variant, int g,
+                        const struct wpk_decisions *d)
+{
+    const struct wpk_machine *machine = &space->options.target.machine;
+    struct wpk_tile tile;
+    wpk_decisions_tile(variant, &space->options, g, d, &tile);
+    assert_true(d->lanes <= machine->lanes_max);
+    assert_true(!tile.reuses || tile.accumulators < machine->registers);
+}
+
 /* Legal, within the device, and equal to what its text says. */
 static void expect_good(const struct wpk_space *space, const struct wpk_candidate *candidate,
                         const char *name)
@@ -122,7 +138,7 @@ static void expect_good(const struct wpk_space *space, const struct wpk_candidat
     for (int g = 0; g < structure->plan.group_count; g++) {
         struct wpk_decisions d;
         wpk_genes_read(variant, candidate, g, &d);
-        assert_true(d.lanes * 4 <= space->options.device.vector_bytes);
+        expect_tile(space, variant, g, &d);
         assert_true(d.par == 0 || space->options.threads > 1);
     }
 }

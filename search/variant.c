@@ -157,7 +157,8 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
     return WPK_OK;
 }
 
-static wpk_err transform(struct wpk_program *program, const struct request *request, int lanes)
+static wpk_err transform(struct wpk_program *program, const struct request *request,
+                         const struct wpk_machine *machine)
 {
     int rank = program->tensors[find_role(program, WPK_ROLE_OUTPUT)].rank;
     int order[WPK_RANK_MAX];
@@ -185,7 +186,7 @@ static wpk_err transform(struct wpk_program *program, const struct request *requ
     } else if (err == WPK_OK) {
         err = wpk_derive_halo(program, bare);
     }
-    return err == WPK_OK ? wpk_plan_normalize(program, lanes) : err;
+    return err == WPK_OK ? wpk_plan_normalize(program, machine) : err;
 }
 
 void wpk_variant_fini(struct wpk_variant *variant)
@@ -197,6 +198,9 @@ void wpk_variant_fini(struct wpk_variant *variant)
         wpk_gene_fini(&variant->genes[i]);
     }
     free(variant->genes);
+    if (variant->plan != NULL) {
+        wpk_accesses_fini(&((struct wpk_structure *)variant->plan)->accesses);
+    }
     free(variant->plan);
     wpk_program_fini(&variant->program);
     memset(variant, 0, sizeof(*variant));
@@ -221,11 +225,12 @@ static wpk_err build_variant(const struct wpk_program *program, const struct req
     out->plan = structure;
     wpk_err err = structure == NULL ? WPK_ENOMEM : wpk_program_copy(program, &out->program);
     if (err == WPK_OK) {
-        err = transform(&out->program, request, options->device.vector_bytes / 4);
+        err = transform(&out->program, request, &options->target.machine);
     }
     if (err == WPK_OK) {
         err = wpk_plan_derive(&out->program, &structure->plan);
     }
+    err = err == WPK_OK ? wpk_accesses_init(&out->program, &structure->accesses) : err;
     if (err == WPK_OK) {
         wpk_strides_derive(out);
         err = wpk_genes_derive(out, structure, options);

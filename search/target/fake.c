@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/target/fake.h"
+
+#include <stdio.h>
+
+#define STATEMENTS_MAX 24
+
+static void describe(const struct wpk_device *device, struct wpk_machine *out)
+{
+    (void)device;
+    *out = (struct wpk_machine){
+        .lanes_max = 4,
+        .lanes_min = 4,
+        .registers = 8,
+        .row_vectors = 1,
+        .row_max = 8,
+        .recomputed_max = 2,
+        .cache_bytes = {1 << 10, 4 << 10, 16 << 10},
+    };
+}
+
+static bool legal(const struct wpk_machine *machine, const struct wpk_tile *tile, const char **why)
+{
+    bool fits = !tile->reuses || tile->accumulators + tile->vectors + 1 <= machine->registers;
+    bool legal = fits && (tile->statements <= STATEMENTS_MAX || tile->statements <= tile->least);
+    if (!legal && why != NULL) {
+        *why = "more than the fake device has";
+    }
+    return legal;
+}
+
+static double construct(const struct wpk_machine *machine, const struct wpk_tile *tile)
+{
+    (void)machine;
+    return tile->covered;
+}
+
+static const struct wpk_target_rules rules = {
+    .kind = "fake", .describe = describe, .legal = legal, .construct = construct};
+
+struct wpk_space_options wpk_target_fake_options(const char *layouts, int threads)
+{
+    struct wpk_space_options options = {
+        .layouts = layouts, .threads = threads, .target.rules = &rules};
+    snprintf(options.device.kind, sizeof(options.device.kind), "fake");
+    return options;
+}
