@@ -78,7 +78,7 @@ static void add_pure(struct count *w, int e, const struct wpk_feature_shape *sha
         count_flops(w, e, shape, body->values * body->lanes * count);
     }
     if (!w->tree->held[e]) {
-        bool single = shape->tile.lane_axis >= 0 && shape->tile.lane_axis != stage->rank - 1;
+        bool single = wpk_feature_scatters(entry, stage->rank, &shape->tile);
         body->stores = body->values * (single ? body->lanes : 1);
         body->singles += single ? body->stores : 0;
     }
@@ -100,8 +100,11 @@ static void add_update(struct count *w, int e, const struct wpk_feature_shape *s
         body->multiply_add = wpk_feature_facts(w->tree, e)->multiply_add;
     }
     if (!w->tree->held[e]) {
-        body->loads += body->accumulators;
-        body->stores += body->accumulators;
+        bool single = wpk_feature_scatters(entry, stage->rank, &shape->tile);
+        double moved = body->accumulators * (single ? body->lanes : 1);
+        body->loads += moved;
+        body->stores += moved;
+        body->singles += single ? 2 * moved : 0;
     }
 }
 

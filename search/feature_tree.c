@@ -218,14 +218,23 @@ static void describe_inlined(struct wpk_feature_tree *w, int e, struct wpk_featu
     }
 }
 
-/* The elements of an entry are in registers where its definitions are unrolled altogether and there
- * are few of them. */
+bool wpk_feature_scatters(const struct wpk_nest_entry *entry, int rank,
+                          const struct wpk_access_tile *tile)
+{
+    int lane = tile->lane_axis;
+    return lane >= 0 && lane < rank &&
+           wpk_feature_product(entry->extent + lane + 1, rank - lane - 1) > 1;
+}
+
+/* The elements of an entry are in registers where its definitions are unrolled altogether, there
+ * are few of them, and vectors of them lie in memory as such: compilers take apart the others. */
 static bool stays_in_registers(const struct wpk_feature_tree *w, int e)
 {
     const struct wpk_nest_entry *entry = &w->nest->entry[e];
     int rank = wpk_nest_stage(w->nest, entry)->rank;
     bool rolls = w->pure[e].rolls || (wpk_feature_updates(w, e) && w->update[e].rolls);
     return entry->place.entry >= 0 && !rolls &&
+           !wpk_feature_scatters(entry, rank, &w->pure[e].tile) &&
            wpk_feature_product(entry->extent, rank) / (double)w->pure[e].tile.lanes <= w->registers;
 }
 

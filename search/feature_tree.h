@@ -57,6 +57,9 @@ const struct wpk_stage_access *wpk_feature_facts(const struct wpk_feature_tree *
 double wpk_feature_product(const int64_t *values, int count);
 /* Has the entry an update? */
 bool wpk_feature_updates(const struct wpk_feature_tree *tree, int entry);
+/* Are the lanes of an entry no neighbours in the memory that it writes? */
+bool wpk_feature_scatters(const struct wpk_nest_entry *entry, int rank,
+                          const struct wpk_access_tile *tile);
 /* Does a load leave memory alone, because its values are in registers or one with the reader? */
 bool wpk_feature_is_held(const struct wpk_feature_tree *tree, int tensor);
 /* The widths of an entry's axes in one iteration of a node, which is its own or around it. */

@@ -5,6 +5,7 @@
  *   source  ports, latencies and caches: Intel 64 and IA-32 Architectures Optimization Reference
  *           Manual; AMD Software Optimization Guides for Zen 2, 4 and 5; of L3 a core counts on
  *           its share */
+#include "search/feature.h"
 #include "search/target/target.h"
 
 #include <fnmatch.h>
@@ -18,6 +19,9 @@
 #define BUILD_MAX 0.9
 #define COPIES_MAX 16        /* in a group that only copies or maps: borders multiply it */
 #define UNROLLED_FMA_MAX 256 /* in the body of the contraction's innermost loop */
+
+#define LOOP 3      /* instructions of a loop's end */
+#define EXPOSED 0.3 /* share of the shorter of computing and moving that is not hidden */
 
 struct row {
     enum wpk_isa isa;
@@ -35,8 +39,8 @@ static const struct row rows[] = {
       .stores = 1,
       .issued = 8,
       .hertz = 3.7e9,
-      .cache_bytes = {48 * KB, 1 * MB, 4 * MB},
-      .cache_bytes_per_cycle = {64, 16, 6}}},
+      .cache_bytes = {48 * KB, 1 * MB, 16 * MB},
+      .cache_bytes_per_cycle = {64, 24, 6}}},
     {WPK_ISA_AVX512,
      "AMD*", /* Zen 4: 512 bits pass in two halves */
      {.l1i_bytes = 32 * KB,
@@ -46,8 +50,8 @@ static const struct row rows[] = {
       .stores = 0.5,
       .issued = 6,
       .hertz = 3.7e9,
-      .cache_bytes = {32 * KB, 1 * MB, 4 * MB},
-      .cache_bytes_per_cycle = {32, 14, 5}}},
+      .cache_bytes = {32 * KB, 1 * MB, 16 * MB},
+      .cache_bytes_per_cycle = {32, 20, 4}}},
     {WPK_ISA_AVX512,
      "*",
      {.l1i_bytes = 32 * KB,
@@ -57,7 +61,7 @@ static const struct row rows[] = {
       .stores = 1,
       .issued = 5,
       .hertz = 3e9,
-      .cache_bytes = {32 * KB, 1 * MB, 2 * MB},
+      .cache_bytes = {32 * KB, 1 * MB, 16 * MB},
       .cache_bytes_per_cycle = {48, 10, 4}}},
     {WPK_ISA_AVX2,
      "*",
@@ -68,7 +72,7 @@ static const struct row rows[] = {
       .stores = 1,
       .issued = 4,
       .hertz = 3.2e9,
-      .cache_bytes = {32 * KB, 256 * KB, 2 * MB},
+      .cache_bytes = {32 * KB, 256 * KB, 8 * MB},
       .cache_bytes_per_cycle = {32, 10, 4}}},
     {WPK_ISA_SSE41, /* a product, then a sum; AVX has vectors of 8, too */
      "*",
@@ -79,7 +83,7 @@ static const struct row rows[] = {
       .stores = 1,
       .issued = 4,
       .hertz = 3e9,
-      .cache_bytes = {32 * KB, 256 * KB, 2 * MB},
+      .cache_bytes = {32 * KB, 256 * KB, 8 * MB},
       .cache_bytes_per_cycle = {16, 8, 4}}},
 };
 
@@ -162,11 +166,53 @@ static double construct(const struct wpk_machine *machine, const struct wpk_tile
     return tile->covered * lanes_used * busy * hidden * amortized;
 }
 
+/* Narrow vectors pass two in a cycle where wide ones pass one. */
+static double in_a_cycle(const struct wpk_machine *machine, double widest, double lanes)
+{
+    return fmin(widest * machine->lanes_max / lanes, fmax(widest, 2));
+}
+
+/* Cycles of one run of a body: its busiest port, the front end, or the chain of additions to one
+ * accumulator. Elements that are moved one by one pass the port of shuffles, too. Accumulators that
+ * do not fit the registers are stored and loaded again. */
+static double body_cycles(const struct wpk_machine *machine, const struct wpk_body *body)
+{
+    double spilled = fmax(0, body->accumulators + 1 - machine->registers);
+    double loads = body->loads + spilled, stores = body->stores + spilled;
+    double computed =
+        body->arithmetic / in_a_cycle(machine, machine->multiply_adds, body->lanes) + body->singles;
+    double loaded = loads / in_a_cycle(machine, machine->loads, body->lanes);
+    double stored = stores / in_a_cycle(machine, machine->stores, body->lanes);
+    double issued = (body->arithmetic + loads + stores + body->singles + LOOP) / machine->issued;
+    double chain = body->accumulators > 0 ? body->terms * machine->latency : 0;
+    return fmax(fmax(fmax(computed, loaded), fmax(stored, issued)), chain);
+}
+
+static double bound(const struct wpk_machine *machine, const struct wpk_features *features,
+                    int threads)
+{
+    double cycles = 0;
+    for (int b = 0; b < features->body_count; b++) {
+        const struct wpk_body *body = &features->body[b];
+        double share = body->parallel / threads, moved = 0;
+        double computed = body->runs * body_cycles(machine, body);
+        for (int i = 0; i < WPK_CACHES; i++) {
+            bool warm = features->bytes <= (double)machine->cache_bytes[i];
+            moved =
+                fmax(moved, warm ? 0 : body->traffic_bytes[i] / machine->cache_bytes_per_cycle[i]);
+        }
+        cycles += (fmax(computed, moved) + EXPOSED * fmin(computed, moved)) * ceil(share) / share /
+                  threads;
+    }
+    return cycles / machine->hertz;
+}
+
 const struct wpk_target_rules wpk_target_cpu = {
     .kind = "cpu",
     .describe = describe,
     .legal = legal,
     .construct = construct,
+    .bound = bound,
 };
 
 const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/target/fake.h"
 
+#include "search/feature.h"
+
 #include <stdio.h>
 
 #define STATEMENTS_MAX 24
@@ -35,8 +37,15 @@ static double construct(const struct wpk_machine *machine, const struct wpk_tile
     return tile->covered;
 }
 
+static double bound(const struct wpk_machine *machine, const struct wpk_features *features,
+                    int threads)
+{
+    (void)machine;
+    return features->flops / threads;
+}
+
 static const struct wpk_target_rules rules = {
-    .kind = "fake", .describe = describe, .legal = legal, .construct = construct};
+    .kind = "fake", .describe = describe, .legal = legal, .construct = construct, .bound = bound};
 
 struct wpk_space_options wpk_target_fake_options(const char *layouts, int threads)
 {

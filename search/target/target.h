@@ -60,6 +60,10 @@ struct wpk_target_rules {
     bool (*legal)(const struct wpk_machine *machine, const struct wpk_tile *tile, const char **why);
     /* How good a register tile looks; larger is better. */
     double (*construct)(const struct wpk_machine *machine, const struct wpk_tile *tile);
+    /* Seconds of one call with warm caches. It ranks candidates that were not built; it is no lower
+     * bound of a time. */
+    double (*bound)(const struct wpk_machine *machine, const struct wpk_features *features,
+                    int threads);
 };
 
 struct wpk_target {
