@@ -120,6 +120,28 @@ static void an_operator_that_ended_before_a_restart(void **state)
     assert_non_null(strstr(after, "\"device\":\"cpu/model"));
 }
 
+static int set_up_threaded(void **state)
+{
+    static int threads = 1;
+    *state = &threads;
+    return wpk_fixture_set_up(state);
+}
+
+/* What a batch brings about at the end is not stepped any more: here a search that was opened. */
+static void an_end_with_a_batch_on_its_way(void **state)
+{
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    wpk_fixture_begin_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
+    assert_int_equal(f->status, 0);
+    wpk_executor_free(f->executor);
+    assert_int_equal(f->status, 201);
+    wpk_fixture_start(f);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
+}
+
 static int64_t read_int(struct wpk_fixture *f, const char *sql)
 {
     struct wpk_rows *rows = wpk_store_query(f->store, sql, "");
@@ -339,6 +361,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(an_operator_that_ended_before_a_restart, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(an_end_with_a_batch_on_its_way, set_up_threaded,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(the_time_that_is_left, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
