@@ -552,6 +552,20 @@ static void all_trials_are_listed(void **state)
     }
 }
 
+static void a_measurement_has_its_samples(void **state)
+{
+    struct wpk_record record = timed(700, false, HASH);
+    record.timing.sample_count = 3;
+    record.timing.sample_ns[1] = UINT64_MAX;
+    record.counters = (struct wpk_counters){true, 1, 2.5, 3, 4};
+    put(*state, WPK_WORK_TRIAL, record);
+    assert_int_equal(count(*state,
+                           "SELECT samples_ns = '[700,18446744073709551615,0]' AND counters ="
+                           " '{\"cycles\":1,\"instructions\":2.5,\"l1d_misses\":3,'"
+                           " || '\"llc_misses\":4}' FROM measurement"),
+                     1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -559,6 +573,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_an_anchor_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(why_all_failed_is_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_measurement_has_its_samples, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plain_kernel_keeps_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rejected_plain_kernel_is_not_tried_again, set_up,
                                         tear_down),
