@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/c_kernel.h"
-#include "op/infinite.h"
 #include "op/node.h"
 
+#include <math.h>
 #include <string.h>
 
 static enum wpk_binary operation_of(enum wpk_reduction reduction)
@@ -18,10 +18,10 @@ static struct wpk_c_value identity_of(const struct wpk_c_kernel *k, const struct
     enum wpk_dtype dtype = k->program->tensors[stage->output].dtype;
     bool least = stage->reduction == WPK_REDUCE_MAX;
     if (wpk_dtype_is_float(dtype)) {
-        double number = stage->reduction == WPK_REDUCE_SUM ? 0
-                        : stage->reduction == WPK_REDUCE_PROD
-                            ? 1
-                            : wpk_infinite_identity(stage->reduction, dtype, true);
+        double number = stage->reduction == WPK_REDUCE_SUM    ? 0
+                        : stage->reduction == WPK_REDUCE_PROD ? 1
+                        : least                               ? -(double)INFINITY
+                                                              : (double)INFINITY;
         return wpk_c_real(dtype, number);
     }
     int64_t low = 0, high = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a schedule on Halide, and decides nothing: what is computed is the program's text
+// Replays a schedule on Halide, and decides nothing: what is computed is the expanded program
 // (halide_expression.cc), how it is computed is the nest's (halide_directive.c).
 //
 // A tensor becomes an ImageParam (inputs and constants, with their padding as bounds), an embedded
@@ -39,8 +39,9 @@ struct Stage {
 
 class Builder {
   public:
-    explicit Builder(const wpk_schedule &schedule) : program_(schedule.main), schedule_(schedule) {
-        wpk_infinite_find(&program_, &infinite_);
+    // `program`: of the schedule, expanded.
+    Builder(const wpk_schedule &schedule, const wpk_program &program)
+        : program_(program) {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK) {
             throw std::bad_alloc();
         }
@@ -56,8 +57,8 @@ class Builder {
     void declare_tensors();
     void define_stage(const wpk_stage &stage, const std::string &name);
     void bound_output(const wpk_tensor &tensor, Func &func);
-    void define_reduction(const wpk::Expressions &expressions, Stage &out,
-                          const std::vector<Var> &args, std::vector<Expr> &axes);
+    void define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
+                          std::vector<Expr> &axes);
     void apply(const wpk_directive &directive);
     void apply_split(Stage &stage, const wpk_directive &directive);
     void apply_reorder(Stage &stage, const wpk_directive &directive);
@@ -66,12 +67,10 @@ class Builder {
     Stage &stage_named(const char *name);
 
     const wpk_program &program_;
-    const wpk_schedule &schedule_;
-    wpk_infinite infinite_;
     wpk_directives directives_;
     std::vector<Tensor> tensors_;
     std::vector<Stage> stages_; // by stage index
-    std::vector<std::string> strict_; // stages that reduce what may be infinite
+    std::vector<std::string> strict_; // stages whose reduction is strict
     std::vector<Halide::Argument> arguments_;
 };
 
@@ -80,10 +79,8 @@ void Builder::declare_tensors() {
     for (int i = 0; i < program_.tensor_count; i++) {
         const wpk_tensor &t = program_.tensors[i];
         Tensor &out = tensors_[static_cast<size_t>(i)];
-        out.stored = type_of(t.dtype);
         if (t.role == WPK_ROLE_INPUT || t.role == WPK_ROLE_CONSTANT) {
-            out.image = Halide::ImageParam(type_of(t.dtype == WPK_BOOL ? WPK_U8 : t.dtype), t.rank,
-                                           t.name);
+            out.image = Halide::ImageParam(type_of(t.dtype), t.rank, t.name);
             int64_t stride = 1;
             for (int d = t.rank - 1; d >= 0; d--) {
                 int64_t extent = t.pad_before[d] + t.extent[d] + t.pad_after[d];
@@ -107,38 +104,20 @@ void Builder::declare_tensors() {
     }
 }
 
-// The terms of a sum, in their order, added to `sum`; axes before `a` have their numbers already.
-Expr expand(const wpk::Expressions &expressions, int a, std::vector<Expr> &axes, Expr sum) {
-    const wpk_stage &stage = expressions.stage;
-    if (a == stage.axis_count) {
-        return sum + expressions.value(stage.accumulator, axes);
-    }
-    for (int i = 0; i < static_cast<int>(stage.axes[a].extent); i++) {
-        axes[static_cast<size_t>(a)] = i;
-        sum = expand(expressions, a + 1, axes, sum);
-    }
-    return sum;
-}
-
-void Builder::define_reduction(const wpk::Expressions &expressions, Stage &out,
-                               const std::vector<Var> &args, std::vector<Expr> &axes) {
-    const wpk_stage &stage = expressions.stage;
-    const wpk_tensor &tensor = program_.tensors[stage.output];
+void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
+                               std::vector<Expr> &axes) {
     std::vector<Halide::Range> ranges;
     for (int i = stage.rank; i < stage.axis_count; i++) {
         ranges.emplace_back(0, static_cast<int>(stage.axes[i].extent));
     }
-    Halide::RDom domain(ranges, std::string(tensor.name) + "_r");
+    Halide::RDom domain(ranges, std::string(program_.tensors[stage.output].name) + "_r");
     for (int i = stage.rank; i < stage.axis_count; i++) {
         RVar r = domain[i - stage.rank];
         axes[static_cast<size_t>(i)] = r;
         out.reduction.emplace(stage.axes[i].name, r);
     }
-    wpk_dtype accumulator = tensor.role == WPK_ROLE_OUTPUT ? tensor.dtype : stage.accumulator;
-    bool strict = infinite_.reduction[stages_.size()];
-    tensors_[static_cast<size_t>(stage.output)].stored = type_of(accumulator);
-    Expr value = expressions.value(accumulator, axes);
-    out.func(args) = wpk::identity_of(stage.reduction, accumulator, strict);
+    Expr value = wpk::Expressions(program_, tensors_, stage, axes).value();
+    out.func(args) = wpk::identity_of(program_, stage);
     Expr before = out.func(args);
     switch (stage.reduction) {
     case WPK_REDUCE_SUM: out.func(args) = before + value; break;
@@ -146,7 +125,7 @@ void Builder::define_reduction(const wpk::Expressions &expressions, Stage &out,
     case WPK_REDUCE_MAX: out.func(args) = Halide::max(before, value); break;
     default: out.func(args) = Halide::min(before, value); break;
     }
-    if (strict) {
+    if (stage.strict) {
         strict_.push_back(out.func.name());
     }
 }
@@ -163,23 +142,12 @@ void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
     for (int i = stage.rank - 1; i >= 0; i--) {
         args.push_back(out.vars[static_cast<size_t>(i)]);
     }
-    Tensor &tensor = tensors_[static_cast<size_t>(stage.output)];
-    wpk_dtype dtype = program_.tensors[stage.output].dtype;
-    bool expanding = wpk_schedule_expands(&schedule_, &stage);
-    wpk::Expressions expressions{program_, infinite_, tensors_, stage, expanding};
-    if (expanding) {
-        tensor.stored = type_of(stage.accumulator);
-        out.func(args) = expand(expressions, stage.rank, axes, Halide::cast(tensor.stored, 0));
-    } else if (stage.reduction == WPK_REDUCE_NONE) {
-        Expr value = expressions.value(dtype, axes);
-        if (dtype == WPK_BOOL && program_.tensors[stage.output].role == WPK_ROLE_OUTPUT) {
-            value = Halide::cast(Halide::UInt(8), value);
-        }
-        out.func(args) = value;
+    if (stage.reduction == WPK_REDUCE_NONE) {
+        out.func(args) = wpk::Expressions(program_, tensors_, stage, axes).value();
     } else {
-        define_reduction(expressions, out, args, axes);
+        define_reduction(stage, out, args, axes);
     }
-    tensor.func = out.func;
+    tensors_[static_cast<size_t>(stage.output)].func = out.func;
     stages_.push_back(std::move(out));
 }
 
@@ -347,7 +315,7 @@ Halide::Pipeline Builder::build() {
         apply(directives_.item[i]);
     }
     Halide::Pipeline pipeline(outputs);
-    if (infinite_.any) {
+    if (wpk_program_is_strict(&program_)) {
         pipeline.add_custom_lowering_pass(new wpk::StrictPass(strict_));
     }
     return pipeline;
@@ -397,8 +365,14 @@ wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag) {
 wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
                          const char *object_path, const char *llvm_path,
                          struct wpk_diag *diag) {
-    return guarded(diag, [&] {
-        Builder builder(*schedule);
+    struct wpk_program program;
+    wpk_err err = wpk_schedule_expand(schedule, &program);
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "%s", "the program is too large when it is expanded, or memory ran out");
+        return err;
+    }
+    err = guarded(diag, [&] {
+        Builder builder(*schedule, program);
         std::map<Halide::OutputFileType, std::string> outputs = {
             {Halide::OutputFileType::object, object_path}};
         if (llvm_path != nullptr) {
@@ -406,4 +380,6 @@ wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol
         }
         builder.build().compile_to(outputs, builder.arguments(), symbol, target_of(*schedule));
     });
+    wpk_program_fini(&program);
+    return err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of the program, node by node, and what keeps infinities from fast arithmetic.
+// Expressions of the program, node by node, and what keeps strict operations strict.
 #include "codegen/halide_expression.hh"
 
 #include <algorithm>
@@ -47,21 +47,6 @@ template <typename F> Expr strictly(const Expr &a, const Expr &b, F operation) {
     return substitute({{"a", a}, {"b", b}}, strict);
 }
 
-// tanh and erf are expanded over exp: Halide turns the calls into scalar ones.
-Expr tanh_of(const Expr &a) {
-    Expr e = Halide::exp(Halide::abs(a) * -2);
-    Expr t = (1 - e) / (1 + e);
-    // near zero 1 - e cancels; two or five terms of the series are exact to a rounding there
-    Expr rest = real(a.type(), 0);
-    for (double c : {-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3}) {
-        bool wanted = a.type() == Halide::Float(64) || std::abs(c) > 0.1;
-        rest = wanted ? a * a * (real(a.type(), c) + rest) : rest;
-    }
-    Expr small = a * (1 + rest);
-    return Halide::select(Halide::abs(a) < real(a.type(), 0.05), small,
-                          Halide::select(a < 0, -t, t));
-}
-
 Expr function(int op, const Expr &a) {
     switch (op) {
     case WPK_UNARY_NEG: return -a;
@@ -69,24 +54,17 @@ Expr function(int op, const Expr &a) {
     case WPK_UNARY_EXP: return Halide::exp(a);
     case WPK_UNARY_LOG: return Halide::log(a);
     case WPK_UNARY_SQRT: return Halide::sqrt(a);
-    case WPK_UNARY_RSQRT: {
-        // the target's estimate has 12 bits: one step of Newton's doubles them
-        Expr e = make_one(a.type()) / Halide::sqrt(a);
-        return e * (real(a.type(), 1.5) - real(a.type(), 0.5) * a * e * e);
-    }
-    case WPK_UNARY_TANH: return tanh_of(a);
     case WPK_UNARY_ERF: { // in f64 the C library's
         bool wide = a.type() == Halide::Float(64);
         return wide ? Call::make(a.type(), "erf", {a}, Call::PureExtern) : Halide::erf(a);
     }
-    case WPK_UNARY_SIGMOID: return 1 / (1 + Halide::exp(-a));
     case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));
     case WPK_UNARY_FLOOR: return Halide::floor(a);
     case WPK_UNARY_CEIL: return Halide::ceil(a);
     case WPK_UNARY_ROUND: return Halide::round(a);
     case WPK_UNARY_SIN: return Halide::sin(a);
     case WPK_UNARY_COS: return Halide::cos(a);
-    default: throw Failure{"unknown unary operation"};
+    default: throw Failure{"not a primitive function"};
     }
 }
 
@@ -114,87 +92,34 @@ Expr strict_operation(int op, const Expr &a, const Expr &b) {
     return strictly(a, b, [op](const Expr &x, const Expr &y) { return operation(op, x, y); });
 }
 
-// The comparison fails for NaN, which becomes the least, too.
-Expr exp_of_special(wpk_dtype dtype, const Expr &a, int may_be) {
-    Expr least = real(a.type(), wpk_infinite_exp_least(dtype));
-    Expr value = Halide::exp(strict_operation(WPK_BINARY_MAX, a, least));
-    Expr plus = real(a.type(), INFINITY), overflows = strict_operation(WPK_BINARY_EQ, a, plus);
-    return (may_be & WPK_MAY_BE_PLUS) == 0 ? value : Halide::select(overflows, plus, value);
+// Halide compares f16 in f32, to which it casts with fast arithmetic: bits know no type.
+Expr is_infinity(const Expr &a, double infinity) {
+    Halide::Type bits = Halide::UInt(a.type().bits());
+    return Halide::reinterpret(bits, a) == Halide::reinterpret(bits, real(a.type(), infinity));
 }
 
-// A function of what may be infinite is computed of numbers, and the rest is set.
-Expr function_of_special(int op, const Expr &a) {
-    switch (op) {
-    case WPK_UNARY_NEG: case WPK_UNARY_RSQRT:
-        return strictly(a, a, [op](const Expr &x, const Expr &) { return function(op, x); });
-    case WPK_UNARY_TANH: case WPK_UNARY_ERF: case WPK_UNARY_SIGMOID: case WPK_UNARY_LOG:
-    case WPK_UNARY_SIN: case WPK_UNARY_COS: break;
-    default: return function(op, a); // one instruction, or a call, which assumes nothing
-    }
-    Expr finite = Halide::is_finite(a), zero = real(a.type(), 0), one = real(a.type(), 1);
-    Expr number = function(op, Halide::select(finite, a, one));
-    Expr nan = strict_operation(WPK_BINARY_SUB, a, a); // of an infinity, too
-    Expr below = strict_operation(WPK_BINARY_LT, a, zero);
-    Expr above = strict_operation(WPK_BINARY_LT, zero, a);
-    bool saturates = op == WPK_UNARY_TANH || op == WPK_UNARY_ERF || op == WPK_UNARY_SIGMOID;
-    Expr low = !saturates ? nan : op == WPK_UNARY_SIGMOID ? zero : -one;
-    Expr high = saturates ? one : op == WPK_UNARY_LOG ? a : nan;
-    return Halide::select(finite, number, below, low, above, high, nan);
-}
-
-// Float to integer rounds to nearest even and saturates; everything else is Halide's cast.
-Expr cast_to(wpk_dtype dtype, const Expr &value) {
+// An operand that is cast to an integer is rounded; everything else is Halide's cast.
+Expr cast_to(wpk_dtype dtype, const Expr &a) {
     Halide::Type to = type_of(dtype);
-    if (value.type() == to) {
-        return value;
+    if (a.type() == to) {
+        return a;
     }
-    if (value.type().is_float() && !to.is_float() && !to.is_bool()) {
-        return Halide::saturating_cast(to, Halide::round(value));
-    }
-    return Halide::cast(to, value);
-}
-
-// Halide's casts between floating types are never strict: what is special is selected apart.
-Expr cast_of(wpk_dtype dtype, const Expr &a, int may_be) {
-    Expr value = cast_to(dtype, a);
-    if (a.type() == value.type() || !value.type().is_float()) {
-        return value;
-    }
-    Expr nan = strict_operation(WPK_BINARY_SUB, real(value.type(), INFINITY),
-                                real(value.type(), INFINITY));
-    if ((may_be & WPK_MAY_BE_NAN) != 0) {
-        value = Halide::select(strict_operation(WPK_BINARY_EQ, a, a), value, nan);
-    }
-    for (double infinity : {-INFINITY, INFINITY}) {
-        int sign = infinity < 0 ? WPK_MAY_BE_MINUS : WPK_MAY_BE_PLUS;
-        Halide::Type bits = Halide::UInt(a.type().bits());
-        Expr is = Halide::reinterpret(bits, a) ==
-                  Halide::reinterpret(bits, real(a.type(), infinity));
-        value = (may_be & sign) == 0 ? value
-                                     : Halide::select(is, real(value.type(), infinity), value);
-    }
-    return value;
+    bool saturates = a.type().is_float() && !to.is_float() && !to.is_bool();
+    return saturates ? Halide::saturating_cast(to, a) : Halide::cast(to, a);
 }
 
 } // namespace
 
-Expr identity_of(wpk_reduction reduction, wpk_dtype dtype, bool infinite) {
-    Halide::Type type = type_of(dtype);
-    Expr identity = make_zero(type);
-    if (reduction == WPK_REDUCE_PROD) {
-        identity = make_one(type);
-    } else if (reduction != WPK_REDUCE_SUM && type.is_float()) {
-        identity = real(type, wpk_infinite_identity(reduction, dtype, infinite));
-    } else if (reduction != WPK_REDUCE_SUM) {
-        identity = reduction == WPK_REDUCE_MAX ? type.min() : type.max();
-    }
+Expr identity_of(const wpk_program &program, const wpk_stage &stage) {
+    const wpk_node &node = program.nodes[stage.identity];
+    Halide::Type type = type_of(node.dtype);
+    Expr identity = type.is_float() ? real(type, node.value) : make_const(type, node.integer);
     // Halide looks for strict operations before StrictPass makes them: there has to be one.
-    return infinite ? strict_operation(WPK_BINARY_ADD, identity, make_zero(type))
-                    : identity;
+    return stage.strict ? strict_operation(WPK_BINARY_ADD, identity, make_zero(type)) : identity;
 }
 
 // An element of a literal as a choice between its values: once the index is a number, so is this.
-Expr Expressions::element(const wpk_tensor &t, const Axes &index) const {
+Expr Expressions::element(const wpk_tensor &t, const std::vector<Expr> &index) const {
     std::vector<Expr> values;
     Expr at = 0;
     for (int d = 0; d < t.rank; d++) {
@@ -206,16 +131,17 @@ Expr Expressions::element(const wpk_tensor &t, const Axes &index) const {
     return Halide::mux(at, values);
 }
 
-Expr Expressions::load(int id, const Axes &axes) const {
-    const wpk_node &node = program.nodes[id];
-    const wpk_tensor &t = program.tensors[node.tensor];
-    const Tensor &source = tensors[static_cast<size_t>(node.tensor)];
-    Axes index(static_cast<size_t>(t.rank));
+// A load as a `dtype`. Halide takes no branch around it: it reads an element of the tensor, and
+// selects.
+Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
+    const wpk_tensor &t = program_.tensors[node.tensor];
+    const Tensor &source = tensors_[static_cast<size_t>(node.tensor)];
+    std::vector<Expr> index(static_cast<size_t>(t.rank));
     Expr inside;
     for (int d = 0; d < t.rank; d++) {
-        Expr e = convert(node.index[d], axes);
+        Expr e = convert(node.index[d]);
         int64_t low = 0, high = 0;
-        wpk_index_range(&program, &stage, node.index[d], &low, &high);
+        wpk_index_range(&program_, &stage_, node.index[d], &low, &high);
         int64_t first = -t.pad_before[d], last = t.extent[d] + t.pad_after[d] - 1;
         if (low < first || high > last) {
             int lo = static_cast<int>(first), hi = static_cast<int>(last);
@@ -226,55 +152,60 @@ Expr Expressions::load(int id, const Axes &axes) const {
     }
     Expr value;
     if (t.role == WPK_ROLE_LITERAL) {
-        value = expanding ? element(t, index) : Expr(source.literal(index));
+        // loops of a sum that is an expression are unrolled
+        value = stage_.reduction == WPK_REDUCE_NONE ? element(t, index)
+                                                    : Expr(source.literal(index));
     } else if (t.role == WPK_ROLE_INPUT || t.role == WPK_ROLE_CONSTANT) {
         value = source.image(index);
     } else {
         value = source.func(index);
     }
-    value = cast_of(t.dtype, value, infinite.may_be[id]);
-    if (inside.defined()) {
-        Expr outside = node.outside >= 0 ? literal_of(program.nodes[node.outside])
-                                         : make_const(value.type(), 0);
-        value = Halide::select(inside, value, cast_to(t.dtype, outside));
+    value = cast_to(dtype, value);
+    return node.outside < 0
+               ? value
+               : Halide::select(inside, value, cast_to(dtype, convert(node.outside)));
+}
+
+Expr Expressions::unary(const wpk_node &node) {
+    Expr a = convert(node.arg[0]);
+    // the others are one instruction, or a call, which assumes nothing
+    bool strict = node.strict && node.op == WPK_UNARY_NEG;
+    return strict ? strictly(a, a, [](const Expr &x, const Expr &) { return -x; })
+                  : function(node.op, a);
+}
+
+Expr Expressions::binary(const wpk_node &node) {
+    const wpk_node &right = program_.nodes[node.arg[1]];
+    Expr a = convert(node.arg[0]), b = convert(node.arg[1]);
+    if (node.op == WPK_BINARY_EQ && node.strict && right.kind == WPK_NODE_LITERAL &&
+        std::isinf(right.value)) {
+        return is_infinity(a, right.value);
     }
-    return value;
+    return node.strict ? strict_operation(node.op, a, b) : operation(node.op, a, b);
 }
 
-Expr Expressions::unary(int id, const Axes &axes) const {
-    const wpk_node &node = program.nodes[id];
-    Expr a = convert(node.arg[0], axes);
-    if (infinite.strict[id] && node.op == WPK_UNARY_EXP) {
-        return exp_of_special(node.dtype, a, infinite.may_be[node.arg[0]]);
-    }
-    return infinite.strict[id] ? function_of_special(node.op, a) : function(node.op, a);
-}
-
-Expr Expressions::binary(int id, const Axes &axes) const {
-    const wpk_node &node = program.nodes[id];
-    Expr a = convert(node.arg[0], axes), b = convert(node.arg[1], axes);
-    return infinite.strict[id] ? strict_operation(node.op, a, b) : operation(node.op, a, b);
-}
-
-Expr Expressions::convert(int id, const Axes &axes) const {
-    const wpk_node &node = program.nodes[id];
+Expr Expressions::make(int id) {
+    const wpk_node &node = program_.nodes[id];
     switch (node.kind) {
     case WPK_NODE_LITERAL: return literal_of(node);
-    case WPK_NODE_AXIS: return axes[static_cast<size_t>(node.axis)];
-    case WPK_NODE_LOAD: return load(id, axes);
-    case WPK_NODE_UNARY: return unary(id, axes);
-    case WPK_NODE_BINARY: return binary(id, axes);
+    case WPK_NODE_AXIS: return axes_[static_cast<size_t>(node.axis)];
+    case WPK_NODE_LOAD: return load(node, node.dtype);
+    case WPK_NODE_UNARY: return unary(node);
+    case WPK_NODE_BINARY: return binary(node);
     case WPK_NODE_SELECT:
-        return Halide::select(convert(node.arg[0], axes), convert(node.arg[1], axes),
-                              convert(node.arg[2], axes));
-    case WPK_NODE_CAST:
-        return cast_of(node.dtype, convert(node.arg[0], axes), infinite.may_be[node.arg[0]]);
+        return Halide::select(convert(node.arg[0]), convert(node.arg[1]), convert(node.arg[2]));
+    case WPK_NODE_CAST: {
+        const wpk_node &operand = program_.nodes[node.arg[0]];
+        return operand.kind == WPK_NODE_LOAD ? load(operand, node.dtype)
+                                             : cast_to(node.dtype, convert(node.arg[0]));
+    }
     default: throw Failure{"unknown node"};
     }
 }
 
-Expr Expressions::value(wpk_dtype dtype, const Axes &axes) const {
-    return cast_of(dtype, convert(stage.expr, axes), infinite.may_be[stage.expr]);
+Expr Expressions::convert(int id) {
+    auto found = made_.find(id);
+    return found != made_.end() ? found->second : made_.emplace(id, make(id)).first->second;
 }
 
 namespace {

@@ -6,9 +6,10 @@
 #ifndef WPK_CODEGEN_HALIDE_EXPRESSION_HH
 #define WPK_CODEGEN_HALIDE_EXPRESSION_HH
 
-#include "op/infinite.h"
+#include "op/expand.h"
 
 #include <Halide.h>
+#include <map>
 #include <stdexcept>
 #include <vector>
 
@@ -17,35 +18,40 @@ namespace wpk {
 using Failure = std::runtime_error;
 
 Halide::Type type_of(wpk_dtype dtype);
-// What a reduction starts from; `infinite`: its terms may be.
-Halide::Expr identity_of(wpk_reduction reduction, wpk_dtype dtype, bool infinite);
+// What a reduction starts from.
+Halide::Expr identity_of(const wpk_program &program, const wpk_stage &stage);
 
 // One tensor of the program on Halide's side.
 struct Tensor {
     Halide::ImageParam image;     // inputs and constants
     Halide::Buffer<void> literal; // literals
     Halide::Func func;            // written by a stage
-    Halide::Type stored;          // what a load yields before the cast to the tensor's type
 };
 
-// The expressions of one stage. What is strict in `infinite` is built with strict operations.
-struct Expressions {
-    const wpk_program &program;
-    const wpk_infinite &infinite;
-    const std::vector<Tensor> &tensors; // by tensor id
-    const wpk_stage &stage;
-    bool expanding; // literals become the numbers they are
+// The expressions of one stage of an expanded program (op/expand.h). What is strict is built with
+// strict operations. A shared node becomes a shared expression.
+class Expressions {
+  public:
+    // By tensor id; by axis, variables.
+    Expressions(const wpk_program &program, const std::vector<Tensor> &tensors,
+                const wpk_stage &stage, const std::vector<Halide::Expr> &axes)
+        : program_(program), tensors_(tensors), stage_(stage), axes_(axes) {}
 
-    using Axes = std::vector<Halide::Expr>; // variables or numbers, one for each axis
-    // The stage's value, or term, as a `dtype`.
-    Halide::Expr value(wpk_dtype dtype, const Axes &axes) const;
+    Halide::Expr value() { return convert(stage_.expr); } // the stage's value, or term
 
   private:
-    Halide::Expr convert(int id, const Axes &axes) const;
-    Halide::Expr load(int id, const Axes &axes) const;
-    Halide::Expr element(const wpk_tensor &literal, const Axes &index) const;
-    Halide::Expr unary(int id, const Axes &axes) const;
-    Halide::Expr binary(int id, const Axes &axes) const;
+    Halide::Expr convert(int id);
+    Halide::Expr make(int id);
+    Halide::Expr load(const wpk_node &node, wpk_dtype dtype);
+    Halide::Expr element(const wpk_tensor &literal, const std::vector<Halide::Expr> &index) const;
+    Halide::Expr unary(const wpk_node &node);
+    Halide::Expr binary(const wpk_node &node);
+
+    const wpk_program &program_;
+    const std::vector<Tensor> &tensors_;
+    const wpk_stage &stage_;
+    const std::vector<Halide::Expr> &axes_;
+    std::map<int, Halide::Expr> made_; // by node id
 };
 
 // Adds up, or compares, the lanes of a vector pairwise, as Halide itself does only as long as a

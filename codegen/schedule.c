@@ -2,6 +2,7 @@
 /* The schedule as a data structure; its text is in schedule_text.c. */
 #include "codegen/schedule.h"
 
+#include "op/expand.h"
 #include "op/extract.h"
 #include "op/nest_check.h"
 
@@ -43,6 +44,15 @@ bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_
 {
     const struct wpk_nest *nest = schedule->nest;
     return nest->entry[nest->entry_count - 1 - (stage - schedule->main.stages)].expanded;
+}
+
+wpk_err wpk_schedule_expand(const struct wpk_schedule *schedule, struct wpk_program *out)
+{
+    bool sums[WPK_STAGES_MAX];
+    for (int s = 0; s < schedule->main.stage_count; s++) {
+        sums[s] = wpk_schedule_expands(schedule, &schedule->main.stages[s]);
+    }
+    return wpk_program_expand(&schedule->main, sums, out);
 }
 
 int wpk_schedule_find_stage(const struct wpk_program *program, const char *name)

@@ -63,6 +63,12 @@ int wpk_schedule_find_stage(const struct wpk_program *program, const char *name)
 /* True if the nest expands this stage of the main program. */
 bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage);
 
+/* Fill `out` with the program that a back end prints: `main` in primitive operations (op/expand.h),
+ * with the sums that the nest expands as expressions. wpk_schedule_check() accepts the schedule.
+ *   owns    caller calls wpk_program_fini
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_schedule_expand(const struct wpk_schedule *schedule, struct wpk_program *out);
+
 /* Write a schedule as text, and read it back; parse(print(s)) equals s. Parsing also splits
  * `program` into main and prepare. Texts of version 1, which had directives, are not read.
  *   owns    caller calls wpk_schedule_fini on what parse fills

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A schedule as the C++ of the Halide program that halide.cc builds from it: people can read what a
- * kernel does, and compile it. This file follows halide.cc line by line, but names a function
- * (tanh) where halide.cc expands it. */
+ * kernel does, and compile it. This file follows halide.cc line by line. */
 #include "codegen/schedule_halide.h"
+
+#include "op/expand.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- declarations */
@@ -51,7 +53,7 @@ static void declare_input(struct wpk_halide_writer *w, const struct wpk_tensor *
 {
     int64_t stride = 1;
     wpk_buf_printf(w->out, "    ImageParam %s(type_of<%s>(), %d, \"%s\");\n", t->name,
-                   wpk_halide_type(t->dtype == WPK_BOOL ? WPK_U8 : t->dtype), t->rank, t->name);
+                   wpk_halide_type(t->dtype), t->rank, t->name);
     for (int d = t->rank - 1; d >= 0; d--) {
         int64_t extent = t->pad_before[d] + t->extent[d] + t->pad_after[d];
         wpk_buf_printf(w->out,
@@ -90,37 +92,10 @@ static void put_arguments(struct wpk_halide_writer *w, const struct wpk_stage *s
     wpk_buf_append_byte(w->out, ')');
 }
 
-/* The stage's expression as `dtype`. */
-static void put_value(struct wpk_halide_writer *w, const struct wpk_stage *stage,
-                      enum wpk_dtype dtype)
-{
-    bool same = w->program->nodes[stage->expr].dtype == dtype;
-    if (!same) {
-        wpk_buf_printf(w->out, "cast<%s>(", wpk_halide_type(dtype));
-    }
-    wpk_halide_put_node(w, stage, stage->expr);
-    wpk_buf_append_text(w->out, same ? "" : ")");
-}
-
-static void put_identity(struct wpk_halide_writer *w, enum wpk_reduction reduction,
-                         enum wpk_dtype dtype, bool infinite)
-{
-    if (reduction == WPK_REDUCE_SUM || reduction == WPK_REDUCE_PROD) {
-        wpk_buf_printf(w->out, "cast<%s>(%d)", wpk_halide_type(dtype),
-                       reduction == WPK_REDUCE_PROD);
-    } else if (wpk_dtype_is_float(dtype)) {
-        wpk_halide_put_real(w, dtype, wpk_infinite_identity(reduction, dtype, infinite));
-    } else {
-        wpk_buf_printf(w->out, "type_of<%s>().%s()", wpk_halide_type(dtype),
-                       reduction == WPK_REDUCE_MAX ? "min" : "max");
-    }
-}
-
-static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage *stage,
-                             enum wpk_dtype dtype)
+static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage *stage)
 {
     const char *name = wpk_halide_stage_name(w, stage);
-    bool strict = w->infinite.reduction[stage - w->program->stages];
+    bool strict = stage->strict;
     wpk_buf_printf(w->out, "    RDom %s_domain(", name);
     for (int a = stage->rank; a < stage->axis_count; a++) {
         wpk_buf_printf(w->out, "%s0, %" PRId64, a > stage->rank ? ", " : "", stage->axes[a].extent);
@@ -130,10 +105,12 @@ static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage
         wpk_buf_printf(w->out, "%s%s_%s = %s_domain[%d]", a > stage->rank ? ", " : "", name,
                        stage->axes[a].name, name, a - stage->rank);
     }
-    wpk_buf_append_text(w->out, ";\n    ");
+    wpk_buf_append_text(w->out, ";\n");
+    wpk_halide_put_shared(w, stage);
+    wpk_buf_append_text(w->out, "    ");
     put_arguments(w, stage);
     wpk_buf_append_text(w->out, " = ");
-    put_identity(w, stage->reduction, dtype, strict);
+    wpk_halide_put_node(w, stage, stage->identity);
     wpk_buf_append_text(w->out, ";\n    ");
     put_arguments(w, stage);
     bool maximum = stage->reduction == WPK_REDUCE_MAX;
@@ -144,26 +121,8 @@ static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage
     wpk_buf_printf(w->out, " = %s%s", strict ? "strict_float(" : "", before);
     put_arguments(w, stage);
     wpk_buf_append_text(w->out, between);
-    put_value(w, stage, dtype);
+    wpk_halide_put_node(w, stage, stage->expr);
     wpk_buf_printf(w->out, "%s%s;\n", *before != '\0' ? ")" : "", strict ? ")" : "");
-}
-
-/* The terms one after the other, the reduction's axes as numbers. */
-static void define_expanded(struct wpk_halide_writer *w, const struct wpk_stage *stage)
-{
-    const char *name = wpk_halide_stage_name(w, stage);
-    wpk_buf_printf(w->out, "    Expr %s_sum = cast<%s>(0);\n", name,
-                   wpk_halide_type(stage->accumulator));
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        const char *axis = stage->axes[a].name;
-        wpk_buf_printf(w->out, "    for (int %s_%s = 0; %s_%s < %" PRId64 "; %s_%s++)\n", name,
-                       axis, name, axis, stage->axes[a].extent, name, axis);
-    }
-    wpk_buf_printf(w->out, "        %s_sum += ", name);
-    put_value(w, stage, stage->accumulator);
-    wpk_buf_append_text(w->out, ";\n    ");
-    put_arguments(w, stage);
-    wpk_buf_printf(w->out, " = %s_sum;\n", name);
 }
 
 static void define_stage(struct wpk_halide_writer *w, const struct wpk_stage *stage)
@@ -171,15 +130,14 @@ static void define_stage(struct wpk_halide_writer *w, const struct wpk_stage *st
     const struct wpk_tensor *t = &w->program->tensors[stage->output];
     bool output = t->role == WPK_ROLE_OUTPUT;
     wpk_buf_printf(w->out, "\n    Func %s(\"%s\");\n", t->name, t->name);
-    if (wpk_schedule_expands(w->schedule, stage)) {
-        define_expanded(w, stage);
-    } else if (stage->reduction != WPK_REDUCE_NONE) {
-        define_reduction(w, stage, output ? t->dtype : stage->accumulator);
+    if (stage->reduction != WPK_REDUCE_NONE) {
+        define_reduction(w, stage);
     } else {
+        wpk_halide_put_shared(w, stage);
         wpk_buf_append_text(w->out, "    ");
         put_arguments(w, stage);
         wpk_buf_append_text(w->out, " = ");
-        put_value(w, stage, output && t->dtype == WPK_BOOL ? WPK_U8 : t->dtype);
+        wpk_halide_put_node(w, stage, stage->expr);
         wpk_buf_append_text(w->out, ";\n");
     }
     int64_t stride = 1;
@@ -319,40 +277,56 @@ static void put_ending(struct wpk_halide_writer *w)
                    w->schedule->target);
 }
 
-wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out)
+static void put_program(struct wpk_halide_writer *w)
 {
-    struct wpk_halide_writer w = {.schedule = schedule, .program = &schedule->main, .out = out};
-    wpk_err err = wpk_directives_make(schedule, &w.directives);
-    if (err != WPK_OK) {
-        return err;
-    }
-    wpk_infinite_find(w.program, &w.infinite);
+    const struct wpk_schedule *schedule = w->schedule;
     const char *strict =
-        !w.infinite.any
+        !wpk_program_is_strict(w->program)
             ? ""
             : "// strict_float means the one operation in it. A lowering pass, which is "
               "not shown, adds up\n// lanes pairwise, as Halide does without it.\n";
-    wpk_buf_printf(out,
+    wpk_buf_printf(w->out,
                    "// %s, threads: %d. Dimensions are listed innermost first.\n%s"
                    "#include <Halide.h>\n#include <limits>\n\nusing namespace Halide;\n\n"
                    "int main()\n{\n",
                    schedule->target, schedule->threads, strict);
-    for (int t = 0; t < w.program->tensor_count; t++) {
-        const struct wpk_tensor *tensor = &w.program->tensors[t];
+    for (int t = 0; t < w->program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &w->program->tensors[t];
         if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT) {
-            declare_input(&w, tensor);
+            declare_input(w, tensor);
         } else if (tensor->role == WPK_ROLE_LITERAL) {
-            declare_literal(&w, tensor);
+            declare_literal(w, tensor);
         }
     }
-    declare_variables(&w);
-    for (int s = 0; s < w.program->stage_count; s++) {
-        define_stage(&w, &w.program->stages[s]);
+    declare_variables(w);
+    for (int s = 0; s < w->program->stage_count; s++) {
+        define_stage(w, &w->program->stages[s]);
     }
-    wpk_buf_append_byte(out, '\n');
-    put_directives(&w);
-    put_ending(&w);
-    wpk_buf_append_text(out, "    return 0;\n}\n");
+    wpk_buf_append_byte(w->out, '\n');
+    put_directives(w);
+    put_ending(w);
+    wpk_buf_append_text(w->out, "    return 0;\n}\n");
+}
+
+wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out)
+{
+    struct wpk_program program;
+    struct wpk_halide_writer w = {.schedule = schedule, .program = &program, .out = out};
+    wpk_err err = wpk_schedule_expand(schedule, &program);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = wpk_directives_make(schedule, &w.directives);
+    w.uses = calloc((size_t)program.node_count, sizeof(*w.uses));
+    w.name = calloc((size_t)program.node_count, sizeof(*w.name));
+    err = w.uses == NULL || w.name == NULL ? WPK_ENOMEM : err;
+    if (err == WPK_OK) {
+        put_program(&w);
+        err = wpk_buf_status(out);
+    }
     wpk_directives_fini(&w.directives);
-    return wpk_buf_status(out);
+    free(w.uses);
+    free(w.name);
+    wpk_program_fini(&program);
+    return err;
 }

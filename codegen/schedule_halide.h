@@ -5,16 +5,16 @@
 #define WPK_CODEGEN_SCHEDULE_HALIDE_H
 
 #include "codegen/halide_directive.h"
-#include "op/infinite.h"
 
 #define WPK_HALIDE_NAMES_MAX 512
 
 struct wpk_halide_writer {
     const struct wpk_schedule *schedule;
-    const struct wpk_program *program; /* the main program */
+    const struct wpk_program *program; /* the main program, expanded */
     struct wpk_directives directives;
-    struct wpk_infinite infinite; /* of the main program */
     struct wpk_buf *out;
+    int *uses; /* [node_count] how often the stage uses a node */
+    int *name; /* [node_count] number of the variable that a shared node of the stage is, or 0 */
     /* Names of variables declared so far. Stages share them; each stage has its own reductions. */
     char declared[WPK_HALIDE_NAMES_MAX][WPK_LOOP_NAME_MAX];
     int declared_count;
@@ -38,6 +38,8 @@ bool wpk_halide_is_reduction_loop(const struct wpk_halide_writer *w, const struc
                                   const char *name);
 
 void wpk_halide_put_real(struct wpk_halide_writer *w, enum wpk_dtype dtype, double value);
+/* Write the variables that nodes are of which the stage has several uses. */
+void wpk_halide_put_shared(struct wpk_halide_writer *w, const struct wpk_stage *stage);
 /* Write the expression rooted at node `id` of the stage. */
 void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id);
 

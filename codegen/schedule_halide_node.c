@@ -96,15 +96,27 @@ void wpk_halide_put_real(struct wpk_halide_writer *w, enum wpk_dtype dtype, doub
     }
 }
 
+/* Wide literals: C++ has no literal for the least number of a type. */
+static void put_integer(struct wpk_halide_writer *w, int64_t value)
+{
+    if (value >= -INT32_MAX && value <= INT32_MAX) {
+        wpk_buf_printf(w->out, "%" PRId64, value);
+    } else {
+        wpk_buf_printf(w->out, "Expr(INT64_C(%" PRId64 ")%s)", value < 0 ? value + 1 : value,
+                       value < 0 ? " - 1" : "");
+    }
+}
+
 static void put_literal(struct wpk_halide_writer *w, const struct wpk_node *node)
 {
     if (wpk_dtype_is_float(node->dtype)) {
         wpk_halide_put_real(w, node->dtype, node->value);
     } else if (node->dtype == WPK_I64) {
-        wpk_buf_printf(w->out, "%" PRId64, node->integer);
+        put_integer(w, node->integer);
     } else {
-        wpk_buf_printf(w->out, "cast<%s>(%" PRId64 ")", wpk_halide_type(node->dtype),
-                       node->integer);
+        wpk_buf_printf(w->out, "cast<%s>(", wpk_halide_type(node->dtype));
+        put_integer(w, node->integer);
+        wpk_buf_append_byte(w->out, ')');
     }
 }
 
@@ -118,16 +130,6 @@ static bool may_leave(const struct wpk_halide_writer *w, const struct wpk_stage 
     *last = t->extent[d] + t->pad_after[d] - 1;
     wpk_index_range(w->program, stage, load->index[d], &low, &high);
     return low < *first || high > *last;
-}
-
-/* Does a load yield something else than the tensor's type: a byte for a bool, the accumulator? */
-static bool is_stored_otherwise(const struct wpk_halide_writer *w, int tensor)
-{
-    const struct wpk_tensor *t = &w->program->tensors[tensor];
-    int writer = wpk_program_writer(w->program, tensor);
-    const struct wpk_stage *stage = writer < 0 ? NULL : &w->program->stages[writer];
-    return stage == NULL ? t->dtype == WPK_BOOL
-                         : stage->reduction != WPK_REDUCE_NONE && stage->accumulator != t->dtype;
 }
 
 /* An element of a literal as a choice between its values. */
@@ -156,7 +158,7 @@ static void put_load(struct wpk_halide_writer *w, const struct wpk_stage *stage,
     const struct wpk_tensor *t = &w->program->tensors[load->tensor];
     int64_t first = 0, last = 0;
     int leaving = 0;
-    if (t->role == WPK_ROLE_LITERAL && wpk_schedule_expands(w->schedule, stage)) {
+    if (t->role == WPK_ROLE_LITERAL && stage->reduction == WPK_REDUCE_NONE) {
         put_choice(w, stage, load);
         return;
     }
@@ -169,12 +171,7 @@ static void put_load(struct wpk_halide_writer *w, const struct wpk_stage *stage,
             wpk_buf_printf(w->out, " <= %" PRId64, last);
         }
     }
-    bool cast = is_stored_otherwise(w, load->tensor);
-    wpk_buf_append_text(w->out, leaving > 0 ? ", " : "");
-    if (cast) {
-        wpk_buf_printf(w->out, "cast<%s>(", wpk_halide_type(t->dtype));
-    }
-    wpk_buf_printf(w->out, "%s(", t->name);
+    wpk_buf_printf(w->out, "%s%s(", leaving > 0 ? ", " : "", t->name);
     for (int d = t->rank - 1; d >= 0; d--) {
         bool leaves = may_leave(w, stage, load, d, &first, &last);
         wpk_buf_append_text(w->out, leaves ? "clamp(likely(" : "");
@@ -184,14 +181,10 @@ static void put_load(struct wpk_halide_writer *w, const struct wpk_stage *stage,
         }
         wpk_buf_append_text(w->out, d > 0 ? ", " : "");
     }
-    wpk_buf_append_text(w->out, cast ? "))" : ")");
+    wpk_buf_append_byte(w->out, ')');
     if (leaving > 0) {
         wpk_buf_append_text(w->out, ", ");
-        if (load->outside >= 0) {
-            wpk_halide_put_node(w, stage, load->outside);
-        } else {
-            wpk_buf_printf(w->out, "cast<%s>(0)", wpk_halide_type(t->dtype));
-        }
+        wpk_halide_put_node(w, stage, load->outside);
         wpk_buf_append_byte(w->out, ')');
     }
 }
@@ -204,34 +197,34 @@ static void put_call(struct wpk_halide_writer *w, const struct wpk_stage *stage,
     wpk_buf_append_text(w->out, after);
 }
 
-static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
+static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                      const struct wpk_node *node)
 {
     static const char *const notation[] = {WPK_UNARY_LIST(WPK_LIST_TEXT)};
-    const struct wpk_node *node = &w->program->nodes[id];
-    bool strict = w->infinite.strict[id];
-    char before[32];
-    switch (node->op) {
-    case WPK_UNARY_RSQRT:
-        put_call(w, stage, strict ? "strict_float(1 / sqrt(" : "(1 / sqrt(", node->arg[0], "))");
-        break;
-    case WPK_UNARY_SIGMOID:
-        put_call(w, stage, "(1 / (1 + exp(-", node->arg[0], ")))");
-        break;
-    case WPK_UNARY_EXP:
-        put_call(w, stage, strict ? "exp(strict_float(max(" : "exp(", node->arg[0],
-                 strict ? ", " : ")");
-        if (strict) {
-            wpk_halide_put_real(w, node->dtype, wpk_infinite_exp_least(node->dtype));
-            wpk_buf_append_text(w->out, ")))");
-        }
-        break;
-    default:
-        snprintf(before, sizeof(before), "%s(", notation[node->op]);
-        put_call(w, stage, before, node->arg[0], ")");
+    bool strict = node->strict && node->op == WPK_UNARY_NEG;
+    bool is_unsigned = node->op == WPK_UNARY_ABS && !wpk_dtype_is_float(node->dtype);
+    if (is_unsigned) {
+        wpk_buf_printf(w->out, "cast<%s>(", wpk_halide_type(node->dtype));
     }
+    wpk_buf_printf(w->out, "%s%s(", strict ? "strict_float(" : "", notation[node->op]);
+    put_call(w, stage, "", node->arg[0], strict || is_unsigned ? "))" : ")");
 }
 
-static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
+/* Halide compares f16 with fast arithmetic: infinities are known by their bits. */
+static void put_is_infinity(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                            const struct wpk_node *node)
+{
+    const struct wpk_node *infinity = &w->program->nodes[node->arg[1]];
+    size_t bits = 8 * wpk_dtype_size(infinity->dtype);
+    wpk_buf_printf(w->out, "(reinterpret(UInt(%zu), ", bits);
+    put_call(w, stage, "Expr(", node->arg[0], ")");
+    wpk_buf_printf(w->out, ") == reinterpret(UInt(%zu), ", bits);
+    wpk_halide_put_real(w, infinity->dtype, infinity->value);
+    wpk_buf_append_text(w->out, "))");
+}
+
+static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                       const struct wpk_node *node)
 {
     static const struct {
         const char *text;
@@ -241,27 +234,31 @@ static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stag
         WPK_BINARY_LIST(BINARY_TEXT)
 #undef BINARY_TEXT
     };
-    const struct wpk_node *node = &w->program->nodes[id];
     bool call = notation[node->op].call;
-    bool strict = w->infinite.strict[id];
-    wpk_buf_append_text(w->out, strict ? "strict_float(" : "");
+    const struct wpk_node *right = &w->program->nodes[node->arg[1]];
+    if (node->op == WPK_BINARY_EQ && node->strict && right->kind == WPK_NODE_LITERAL &&
+        isinf(right->value)) {
+        put_is_infinity(w, stage, node);
+        return;
+    }
+    wpk_buf_append_text(w->out, node->strict ? "strict_float(" : "");
     wpk_buf_printf(w->out, "%s(", call ? notation[node->op].text : "");
     wpk_halide_put_node(w, stage, node->arg[0]);
     wpk_buf_printf(w->out, call ? ", " : " %s ", notation[node->op].text);
     wpk_halide_put_node(w, stage, node->arg[1]);
-    wpk_buf_append_text(w->out, strict ? "))" : ")");
+    wpk_buf_append_text(w->out, node->strict ? "))" : ")");
 }
 
 static void put_cast(struct wpk_halide_writer *w, const struct wpk_stage *stage,
                      const struct wpk_node *node)
 {
     enum wpk_dtype from = w->program->nodes[node->arg[0]].dtype;
-    bool rounds =
+    bool saturates =
         wpk_dtype_is_float(from) && !wpk_dtype_is_float(node->dtype) && node->dtype != WPK_BOOL;
-    wpk_buf_printf(w->out, rounds ? "saturating_cast<%s>(round(" : "cast<%s>(",
+    wpk_buf_printf(w->out, "%scast<%s>(", saturates ? "saturating_" : "",
                    wpk_halide_type(node->dtype));
     wpk_halide_put_node(w, stage, node->arg[0]);
-    wpk_buf_append_text(w->out, rounds ? "))" : ")");
+    wpk_buf_append_byte(w->out, ')');
 }
 
 static void put_axis(struct wpk_halide_writer *w, const struct wpk_stage *stage, int axis)
@@ -269,7 +266,7 @@ static void put_axis(struct wpk_halide_writer *w, const struct wpk_stage *stage,
     wpk_halide_put_loop(w, stage, axis >= stage->rank, stage->axes[axis].name);
 }
 
-void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
+static void put_new(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
 {
     const struct wpk_node *node = &w->program->nodes[id];
     switch (node->kind) {
@@ -283,10 +280,10 @@ void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *st
         put_load(w, stage, node);
         break;
     case WPK_NODE_UNARY:
-        put_unary(w, stage, id);
+        put_unary(w, stage, node);
         break;
     case WPK_NODE_BINARY:
-        put_binary(w, stage, id);
+        put_binary(w, stage, node);
         break;
     case WPK_NODE_CAST:
         put_cast(w, stage, node);
@@ -296,5 +293,50 @@ void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *st
         wpk_halide_put_node(w, stage, node->arg[1]);
         put_call(w, stage, ", ", node->arg[2], ")");
         break;
+    }
+}
+
+void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
+{
+    if (w->name[id] > 0) {
+        wpk_buf_printf(w->out, "%s$%d", wpk_halide_stage_name(w, stage), w->name[id]);
+    } else {
+        put_new(w, stage, id);
+    }
+}
+
+/* ---- shared nodes */
+
+/* Counts the uses of the node and, the first time, of those below; not of indices, which are
+ * short. */
+static void count_uses(struct wpk_halide_writer *w, int id)
+{
+    const struct wpk_node *node = &w->program->nodes[id];
+    if (w->uses[id]++ > 0) {
+        return;
+    }
+    for (int i = 0; i < 3 && node->kind != WPK_NODE_LOAD; i++) {
+        if (node->arg[i] >= 0) {
+            count_uses(w, node->arg[i]);
+        }
+    }
+}
+
+void wpk_halide_put_shared(struct wpk_halide_writer *w, const struct wpk_stage *stage)
+{
+    int count = 0;
+    memset(w->uses, 0, (size_t)w->program->node_count * sizeof(*w->uses));
+    memset(w->name, 0, (size_t)w->program->node_count * sizeof(*w->name));
+    count_uses(w, stage->expr);
+    for (int id = 0; id <= stage->expr; id++) {
+        const struct wpk_node *node = &w->program->nodes[id];
+        bool is_short = node->kind == WPK_NODE_LITERAL || node->kind == WPK_NODE_AXIS ||
+                        (node->kind == WPK_NODE_LOAD && node->outside < 0);
+        if (w->uses[id] > 1 && !is_short) {
+            wpk_buf_printf(w->out, "    Expr %s$%d = ", wpk_halide_stage_name(w, stage), ++count);
+            put_new(w, stage, id);
+            wpk_buf_append_text(w->out, ";\n");
+            w->name[id] = count;
+        }
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/infinite.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -309,18 +308,4 @@ bool wpk_infinite_drops(const struct wpk_program *program, const struct wpk_infi
     const struct wpk_node *n = &program->nodes[node];
     return n->kind == WPK_NODE_UNARY && n->op == WPK_UNARY_EXP &&
            (infinite->may_be[n->arg[0]] & WPK_MAY_BE_NAN) != 0;
-}
-
-double wpk_infinite_identity(enum wpk_reduction reduction, enum wpk_dtype dtype, bool infinite)
-{
-    double bound = infinite           ? INFINITY
-                   : dtype == WPK_F64 ? DBL_MAX
-                   : dtype == WPK_F16 ? 65504.0
-                                      : 3.3895313892515355e38; /* bf16's largest, below f32's */
-    return reduction == WPK_REDUCE_MAX ? -bound : bound;
-}
-
-double wpk_infinite_exp_least(enum wpk_dtype dtype)
-{
-    return dtype == WPK_F64 ? -1100 : -128;
 }

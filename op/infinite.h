@@ -55,13 +55,6 @@ wpk_err wpk_infinite_drop(const struct wpk_program *program, const struct wpk_in
 bool wpk_infinite_drops(const struct wpk_program *program, const struct wpk_infinite *infinite,
                         int node);
 
-/* The value that a reduction by max or min of a floating type starts from: an infinity if its terms
- * may be infinite, else the largest number, because fast arithmetic assumes no infinity. */
-double wpk_infinite_identity(enum wpk_reduction reduction, enum wpk_dtype dtype, bool infinite);
-
-/* A number whose exp is 0. A strict exp takes this number for smaller arguments and for NaN. */
-double wpk_infinite_exp_least(enum wpk_dtype dtype);
-
 #ifdef __cplusplus
 }
 #endif

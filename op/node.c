@@ -11,7 +11,7 @@
 
 int wpk_node_append(struct wpk_program *program, const struct wpk_node *node)
 {
-    if (program->node_count == WPK_NODES_MAX) {
+    if (program->node_count == (program->expanded ? WPK_EXPANDED_NODES_MAX : WPK_NODES_MAX)) {
         program->full = true;
         return -1;
     }

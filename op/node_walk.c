@@ -43,7 +43,7 @@ struct collection {
     int *loads;
     int max;
     int count;
-    unsigned char seen[WPK_NODES_MAX / 8];
+    unsigned char seen[WPK_EXPANDED_NODES_MAX / 8 + 1];
 };
 
 static void collect(const struct wpk_program *program, int node, struct collection *collection)
@@ -68,7 +68,11 @@ static void collect(const struct wpk_program *program, int node, struct collecti
 int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
                     int max)
 {
-    struct collection collection = {.loads = loads, .max = max};
+    struct collection collection;
+    collection.loads = loads;
+    collection.max = max;
+    collection.count = 0;
+    memset(collection.seen, 0, (size_t)stage->expr / 8 + 1);
     collect(program, stage->expr, &collection);
     return collection.count < max ? collection.count : max;
 }

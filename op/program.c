@@ -135,6 +135,7 @@ int wpk_program_add_stage(struct wpk_program *program, int output, const char *c
     stage->axis_count = tensor->rank;
     stage->accumulator = tensor->dtype;
     stage->expr = -1;
+    stage->identity = -1;
     for (int d = 0; d < tensor->rank; d++) {
         struct wpk_axis *axis = &stage->axes[d];
         axis->extent = tensor->extent[d];

@@ -21,7 +21,7 @@
  *     expression has its output's dtype and a reduction's its accumulator's
  *   - a node's children have smaller ids than the node
  *   - with each shared node counted as often as it is used, all expressions have at most
- *     WPK_TREE_MAX nodes */
+ *     WPK_TREE_MAX nodes; those of an expanded program (expand.h) share theirs */
 #ifndef WPK_OP_PROGRAM_H
 #define WPK_OP_PROGRAM_H
 
@@ -35,6 +35,7 @@ extern "C" {
 #define WPK_TENSORS_MAX 64
 #define WPK_STAGES_MAX 48
 #define WPK_NODES_MAX 16384
+#define WPK_EXPANDED_NODES_MAX (1 << 19) /* of an expanded program */
 #define WPK_LITERAL_ELEMENTS_MAX 4096
 #define WPK_TREE_MAX 8192 /* nodes of all stages, shared ones counted as often as they are used */
 #define WPK_LOADS_MAX 256 /* of one stage, in derivations and all later steps */
@@ -120,6 +121,7 @@ struct wpk_node {
     int tensor;              /* LOAD */
     int index[WPK_RANK_MAX]; /* LOAD: node id for each dimension of the tensor */
     int outside;             /* LOAD: literal node, the value outside; -1: never outside */
+    bool strict;             /* UNARY, BINARY: see expand.h */
     double value;            /* LITERAL, floating */
     int64_t integer;         /* LITERAL, integer or bool */
 };
@@ -146,6 +148,10 @@ struct wpk_stage {
     enum wpk_reduction reduction;
     enum wpk_dtype accumulator; /* of a reduction; its result is cast to the output's dtype */
     int expr;                   /* node id */
+    /* Of a reduction of an expanded program, else -1 and false: the literal node that it starts
+     * from, and whether its terms may be infinite. */
+    int identity;
+    bool strict;
 };
 
 /* = {0} is the empty program. */
@@ -157,7 +163,8 @@ struct wpk_program {
     struct wpk_node *nodes; /* owned; [node_capacity] */
     int node_count;
     int node_capacity;
-    bool full; /* building reached a limit or ran out of memory: wpk_program_validate fails */
+    bool full;     /* building reached a limit or ran out of memory: wpk_program_validate fails */
+    bool expanded; /* consists of primitive operations, expand.h */
 };
 
 void wpk_program_fini(struct wpk_program *program);
@@ -244,7 +251,8 @@ int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int 
 bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load);
 
 /* Check all invariants.
- *   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC `full` is set */
+ *   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC `full` is set, or memory ran
+ *           out */
 wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include "op/node.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define POINTS_MAX                                                                                 \
@@ -12,6 +13,8 @@ struct check {
     const struct wpk_program *program;
     struct wpk_diag *diag;
     bool written[WPK_TENSORS_MAX];
+    unsigned char
+        *seen; /* [node_count] of the stage: keeps a shared node from being checked twice */
 };
 
 #define FAIL(...) (wpk_diag_set(check->diag, __VA_ARGS__), WPK_EINVAL)
@@ -172,18 +175,37 @@ static wpk_err check_types(const struct check *check, const struct wpk_node *nod
     return WPK_OK;
 }
 
-/* `seen` keeps shared nodes from being checked once per path. */
-static wpk_err check_node(const struct check *check, const struct wpk_stage *stage, int id,
-                          unsigned char *seen)
+/* What a back end knows: see expand.h. */
+static wpk_err check_primitive(const struct check *check, const struct wpk_node *node)
+{
+    const struct wpk_node *operand = node->arg[0] < 0 ? node : &check->program->nodes[node->arg[0]];
+    bool derived =
+        node->op == WPK_UNARY_RSQRT || node->op == WPK_UNARY_TANH || node->op == WPK_UNARY_SIGMOID;
+    if (node->kind == WPK_NODE_UNARY && derived) {
+        return FAIL("an expanded program has a function that is not primitive");
+    }
+    if (node->kind == WPK_NODE_CAST && wpk_dtype_is_float(operand->dtype) &&
+        !wpk_dtype_is_float(node->dtype) && node->dtype != WPK_BOOL &&
+        (operand->kind != WPK_NODE_UNARY || operand->op != WPK_UNARY_ROUND)) {
+        return FAIL("an expanded program casts a number to an integer that is not rounded");
+    }
+    return WPK_OK;
+}
+
+static wpk_err check_node(const struct check *check, const struct wpk_stage *stage, int id)
 {
     const struct wpk_node *node = &check->program->nodes[id];
     int arg_count = 0;
-    if (seen[id]) {
+    if (check->seen[id]) {
         return WPK_OK;
     }
-    seen[id] = 1;
+    check->seen[id] = 1;
     if ((unsigned)node->dtype >= WPK_DTYPE_COUNT) {
         return FAIL("node %d has no type", id);
+    }
+    bool operates = node->kind == WPK_NODE_UNARY || node->kind == WPK_NODE_BINARY;
+    if (node->strict && !(check->program->expanded && operates)) {
+        return FAIL("only operations of an expanded program are strict");
     }
     switch (node->kind) {
     case WPK_NODE_LITERAL:
@@ -213,12 +235,13 @@ static wpk_err check_node(const struct check *check, const struct wpk_stage *sta
         if (!is_child(node->arg[i], id)) {
             return FAIL("node %d has no such operand", id);
         }
-        wpk_err err = check_node(check, stage, node->arg[i], seen);
+        wpk_err err = check_node(check, stage, node->arg[i]);
         if (err != WPK_OK) {
             return err;
         }
     }
-    return check_types(check, node);
+    wpk_err err = check_types(check, node);
+    return err == WPK_OK && check->program->expanded ? check_primitive(check, node) : err;
 }
 
 /* ---- stages */
@@ -257,10 +280,25 @@ static wpk_err check_axes(const struct check *check, const struct wpk_stage *sta
     return WPK_OK;
 }
 
+static wpk_err check_reduction(const struct check *check, const struct wpk_stage *stage)
+{
+    const struct wpk_program *program = check->program;
+    const struct wpk_tensor *output = &program->tensors[stage->output];
+    bool starts = is_child(stage->identity, program->node_count) &&
+                  wpk_node_is_literal(program, stage->identity) &&
+                  program->nodes[stage->identity].dtype == stage->accumulator;
+    if (stage->reduction != WPK_REDUCE_NONE && !starts) {
+        return FAIL("the reduction of %s does not start from a literal of its type", output->name);
+    }
+    return stage->accumulator == output->dtype
+               ? WPK_OK
+               : FAIL("the reduction of %s and its output differ in type", output->name);
+}
+
 static wpk_err check_stage(struct check *check, const struct wpk_stage *stage)
 {
     const struct wpk_program *program = check->program;
-    unsigned char seen[WPK_NODES_MAX] = {0};
+    memset(check->seen, 0, (size_t)program->node_count);
     if (stage->output < 0 || stage->output >= program->tensor_count) {
         return FAIL("a stage writes no tensor");
     }
@@ -278,7 +316,10 @@ static wpk_err check_stage(struct check *check, const struct wpk_stage *stage)
     if (stage->expr < 0 || stage->expr >= program->node_count) {
         return FAIL("the stage of %s has no expression", output->name);
     }
-    err = check_node(check, stage, stage->expr, seen);
+    err = check_node(check, stage, stage->expr);
+    if (err == WPK_OK && program->expanded) {
+        err = check_reduction(check, stage);
+    }
     if (err != WPK_OK) {
         return err;
     }
@@ -297,6 +338,9 @@ static wpk_err check_size(const struct check *check)
 {
     const struct wpk_program *program = check->program;
     int size[WPK_NODES_MAX], total = 0;
+    if (program->expanded) {
+        return WPK_OK;
+    }
     for (int id = 0; id < program->node_count; id++) {
         const struct wpk_node *node = &program->nodes[id];
         size[id] = 1;
@@ -320,17 +364,9 @@ static wpk_err check_size(const struct check *check)
     return WPK_OK;
 }
 
-wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag)
+static wpk_err check_all(struct check *check)
 {
-    struct check checking = {.program = program, .diag = diag};
-    struct check *check = &checking;
-    if (program->full) {
-        wpk_diag_set(diag, "the program is too large, or memory ran out");
-        return WPK_ENOSPC;
-    }
-    if (program->stage_count < 1) {
-        return FAIL("a program without stages");
-    }
+    const struct wpk_program *program = check->program;
     for (int t = 0; t < program->tensor_count; t++) {
         wpk_err err = check_tensor(check, t);
         if (err != WPK_OK) {
@@ -350,4 +386,25 @@ wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag 
         }
     }
     return check_size(check);
+}
+
+wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag)
+{
+    struct check checking = {.program = program, .diag = diag};
+    struct check *check = &checking;
+    if (program->full) {
+        wpk_diag_set(diag, "the program is too large, or memory ran out");
+        return WPK_ENOSPC;
+    }
+    if (program->stage_count < 1) {
+        return FAIL("a program without stages");
+    }
+    check->seen = malloc((size_t)program->node_count + 1);
+    if (check->seen == NULL) {
+        wpk_diag_set(diag, "memory ran out");
+        return WPK_ENOSPC;
+    }
+    wpk_err err = check_all(check);
+    free(check->seen);
+    return err;
 }

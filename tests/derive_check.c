@@ -99,8 +99,8 @@ static void show(const char *what, const struct wpk_program *program)
     wpk_buf_fini(&text);
 }
 
-void wpk_check_derived(const struct wpk_program *original, const struct wpk_program *derived,
-                       const int *order, struct wpk_rng *rng)
+static void check(const struct wpk_program *original, const struct wpk_program *derived,
+                  const int *order, double tolerance, struct wpk_rng *rng)
 {
     struct wpk_reference_args first = {{0}}, second = {{0}};
     double *values[WPK_TENSORS_MAX] = {0}, *moved[WPK_TENSORS_MAX] = {0};
@@ -138,7 +138,7 @@ void wpk_check_derived(const struct wpk_program *original, const struct wpk_prog
     for (int64_t i = 0; i < count; i++) {
         /* a NaN is wrong unless the original has it too; equal infinities are right */
         if (y[i] != z[i] && !(isnan(y[i]) && isnan(z[i])) &&
-            !(fabs(y[i] - z[i]) <= CLOSE * (1 + largest))) {
+            !(fabs(y[i] - z[i]) <= tolerance * (1 + largest))) {
             show("original", original);
             show("derived", derived);
             fail_msg("element %lld is %.17g, should be %.17g", LL(i), z[i], y[i]);
@@ -152,6 +152,18 @@ void wpk_check_derived(const struct wpk_program *original, const struct wpk_prog
         free(values[t]);
         free(moved[t]);
     }
+}
+
+void wpk_check_derived(const struct wpk_program *original, const struct wpk_program *derived,
+                       const int *order, struct wpk_rng *rng)
+{
+    check(original, derived, order, CLOSE, rng);
+}
+
+void wpk_check_close(const struct wpk_program *original, const struct wpk_program *derived,
+                     double tolerance, struct wpk_rng *rng)
+{
+    check(original, derived, NULL, tolerance, rng);
 }
 
 void wpk_check_whole(const struct wpk_program *program)

@@ -18,6 +18,10 @@ int wpk_check_output(const struct wpk_program *program);
 void wpk_check_derived(const struct wpk_program *original, const struct wpk_program *derived,
                        const int *order, struct wpk_rng *rng);
 
+/* The same with tensors as in the original, and another tolerance, relative to the terms. */
+void wpk_check_close(const struct wpk_program *original, const struct wpk_program *derived,
+                     double tolerance, struct wpk_rng *rng);
+
 /* Check that the program is valid, and that its text reads back as the same text. */
 void wpk_check_whole(const struct wpk_program *program);
 

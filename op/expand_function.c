@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op/expand_function.h"
+
+#include "op/infinite.h"
+#include "op/node.h"
+
+#include <math.h>
+
+/* Numbers whose exp is 0. */
+#define EXP_LEAST_F32 (-128.0)
+#define EXP_LEAST_F64 (-1100.0)
+
+/* Operations of one expansion: all of them strict, or none, on one type. */
+struct arithmetic {
+    struct wpk_program *program;
+    enum wpk_dtype dtype;
+    bool strict;
+};
+
+static struct arithmetic arithmetic_of(struct wpk_program *program, int a, bool strict)
+{
+    return (struct arithmetic){
+        .program = program, .dtype = program->nodes[a].dtype, .strict = strict};
+}
+
+static int real(const struct arithmetic *m, double value)
+{
+    return wpk_node_real(m->program, m->dtype, value);
+}
+
+static int binary(const struct arithmetic *m, enum wpk_binary op, int a, int b)
+{
+    return m->strict ? wpk_expand_strict(m->program, op, a, b)
+                     : wpk_node_binary(m->program, op, a, b);
+}
+
+static int add(const struct arithmetic *m, int a, int b)
+{
+    return binary(m, WPK_BINARY_ADD, a, b);
+}
+
+static int multiply(const struct arithmetic *m, int a, int b)
+{
+    return binary(m, WPK_BINARY_MUL, a, b);
+}
+
+static int unary(const struct arithmetic *m, enum wpk_unary op, int a)
+{
+    int before = m->program->node_count;
+    int id = wpk_node_unary(m->program, op, a);
+    if (id >= before) {
+        m->program->nodes[id].strict = m->strict;
+    }
+    return id;
+}
+
+int wpk_expand_strict(struct wpk_program *program, enum wpk_binary op, int a, int b)
+{
+    int before = program->node_count;
+    int id = wpk_node_binary(program, op, a, b);
+    if (id >= before) { /* no operand that the operation leaves as it is */
+        program->nodes[id].strict = true;
+    }
+    return id;
+}
+
+/* ---- of numbers */
+
+/* Over exp. Near zero 1 - e cancels: two or five terms of the series are exact to a rounding there.
+ */
+static int tanh_of(const struct arithmetic *m, int a)
+{
+    static const double series[] = {-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3};
+    int one = real(m, 1), size = unary(m, WPK_UNARY_ABS, a);
+    int e = unary(m, WPK_UNARY_EXP, multiply(m, size, real(m, -2)));
+    int large = binary(m, WPK_BINARY_DIV, binary(m, WPK_BINARY_SUB, one, e), add(m, one, e));
+    int square = multiply(m, a, a), rest = real(m, 0);
+    for (int i = m->dtype == WPK_F64 ? 0 : 3; i < 5; i++) {
+        rest = multiply(m, square, add(m, real(m, series[i]), rest));
+    }
+    int small = multiply(m, a, add(m, one, rest));
+    int is_negative = binary(m, WPK_BINARY_LT, a, real(m, 0));
+    int is_small = binary(m, WPK_BINARY_LT, size, real(m, 0.05));
+    int sign = wpk_node_select(m->program, is_negative, unary(m, WPK_UNARY_NEG, large), large);
+    return wpk_node_select(m->program, is_small, small, sign);
+}
+
+static int sigmoid_of(const struct arithmetic *m, int a)
+{
+    int e = unary(m, WPK_UNARY_EXP, unary(m, WPK_UNARY_NEG, a));
+    return binary(m, WPK_BINARY_DIV, real(m, 1), add(m, real(m, 1), e));
+}
+
+/* Machines estimate 1 / sqrt to 12 bits: one step of Newton's doubles them. */
+static int rsqrt_of(const struct arithmetic *m, int a)
+{
+    int e = binary(m, WPK_BINARY_DIV, real(m, 1), unary(m, WPK_UNARY_SQRT, a));
+    int half = multiply(m, multiply(m, multiply(m, real(m, 0.5), a), e), e);
+    return multiply(m, e, binary(m, WPK_BINARY_SUB, real(m, 1.5), half));
+}
+
+static int function_of(const struct arithmetic *m, enum wpk_unary op, int a)
+{
+    switch (op) {
+    case WPK_UNARY_TANH:
+        return tanh_of(m, a);
+    case WPK_UNARY_SIGMOID:
+        return sigmoid_of(m, a);
+    case WPK_UNARY_RSQRT:
+        return rsqrt_of(m, a);
+    default:
+        return unary(m, op, a);
+    }
+}
+
+int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a)
+{
+    if (a < 0) {
+        return -1;
+    }
+    struct arithmetic m = arithmetic_of(program, a, false);
+    return function_of(&m, op, a);
+}
+
+/* ---- of what may be infinite or NaN */
+
+/* A strict max takes `least` for NaN, too. */
+static int exp_of_special(const struct arithmetic *m, int a, int may_be)
+{
+    int least = real(m, m->dtype == WPK_F64 ? EXP_LEAST_F64 : EXP_LEAST_F32);
+    int clamped = binary(m, WPK_BINARY_MAX, a, least);
+    int value = wpk_node_unary(m->program, WPK_UNARY_EXP, clamped);
+    if ((may_be & WPK_MAY_BE_PLUS) == 0) {
+        return value;
+    }
+    int plus = real(m, INFINITY);
+    return wpk_node_select(m->program, binary(m, WPK_BINARY_EQ, a, plus), plus, value);
+}
+
+/* The function of a number is computed, and the rest is set: a function that saturates has `low`
+ * and `high` of the infinities. The others are NaN, but log(inf) is infinite. */
+static int select_special(const struct arithmetic *m, enum wpk_unary op, int a)
+{
+    bool saturates = op == WPK_UNARY_TANH || op == WPK_UNARY_ERF || op == WPK_UNARY_SIGMOID;
+    int one = real(m, 1), zero = real(m, 0);
+    int finite =
+        binary(m, WPK_BINARY_LT, wpk_node_unary(m->program, WPK_UNARY_ABS, a), real(m, INFINITY));
+    int number = wpk_expand_function(m->program, op, wpk_node_select(m->program, finite, a, one));
+    int nan = binary(m, WPK_BINARY_SUB, a, a); /* of an infinity, too */
+    int below = binary(m, WPK_BINARY_LT, a, zero);
+    int above = binary(m, WPK_BINARY_LT, zero, a);
+    int low = !saturates ? nan : op == WPK_UNARY_SIGMOID ? zero : real(m, -1);
+    int high = saturates ? one : op == WPK_UNARY_LOG ? a : nan;
+    int rest = wpk_node_select(m->program, above, high, nan);
+    rest = wpk_node_select(m->program, below, low, rest);
+    return wpk_node_select(m->program, finite, number, rest);
+}
+
+int wpk_expand_special(struct wpk_program *program, enum wpk_unary op, int a, int may_be)
+{
+    if (a < 0) {
+        return -1;
+    }
+    struct arithmetic m = arithmetic_of(program, a, true);
+    switch (op) {
+    case WPK_UNARY_EXP:
+        return exp_of_special(&m, a, may_be);
+    case WPK_UNARY_TANH:
+    case WPK_UNARY_ERF:
+    case WPK_UNARY_SIGMOID:
+    case WPK_UNARY_LOG:
+    case WPK_UNARY_SIN:
+    case WPK_UNARY_COS:
+        return select_special(&m, op, a);
+    default:
+        return function_of(&m, op, a);
+    }
+}
+
+/* ---- casts */
+
+static int keep_infinity(struct wpk_program *program, int a, int value, double infinity)
+{
+    const enum wpk_dtype from = program->nodes[a].dtype, to = program->nodes[value].dtype;
+    int is_infinite =
+        wpk_expand_strict(program, WPK_BINARY_EQ, a, wpk_node_real(program, from, infinity));
+    return wpk_node_select(program, is_infinite, wpk_node_real(program, to, infinity), value);
+}
+
+/* A NaN: inf - inf, in a narrow type, too. */
+static int nan_of(struct wpk_program *program, enum wpk_dtype dtype)
+{
+    int infinity = wpk_node_real(program, dtype, INFINITY);
+    const struct wpk_node node = {.kind = WPK_NODE_BINARY,
+                                  .dtype = dtype,
+                                  .op = WPK_BINARY_SUB,
+                                  .arg = {infinity, infinity, -1},
+                                  .axis = -1,
+                                  .tensor = -1,
+                                  .outside = -1,
+                                  .strict = true};
+    return infinity < 0 ? -1 : wpk_node_append(program, &node);
+}
+
+/* Special values are selected apart from the cast of a number. */
+static int cast_special(struct wpk_program *program, enum wpk_dtype dtype, int a, int may_be)
+{
+    int value = wpk_node_cast(program, dtype, a);
+    if ((may_be & WPK_MAY_BE_NAN) != 0) {
+        int number = wpk_expand_strict(program, WPK_BINARY_EQ, a, a);
+        value = wpk_node_select(program, number, value, nan_of(program, dtype));
+    }
+    if (value >= 0 && (may_be & WPK_MAY_BE_MINUS) != 0) {
+        value = keep_infinity(program, a, value, -INFINITY);
+    }
+    if (value >= 0 && (may_be & WPK_MAY_BE_PLUS) != 0) {
+        value = keep_infinity(program, a, value, INFINITY);
+    }
+    return value;
+}
+
+int wpk_expand_cast(struct wpk_program *program, enum wpk_dtype dtype, int a, int may_be)
+{
+    if (a < 0) {
+        return -1;
+    }
+    enum wpk_dtype from = program->nodes[a].dtype;
+    if (from == dtype || !wpk_dtype_is_float(from) || dtype == WPK_BOOL) {
+        return wpk_node_cast(program, dtype, a);
+    }
+    return wpk_dtype_is_float(dtype)
+               ? cast_special(program, dtype, a, may_be)
+               : wpk_node_cast(program, dtype, wpk_node_unary(program, WPK_UNARY_ROUND, a));
+}
