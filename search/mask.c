@@ -72,7 +72,8 @@ int wpk_mask_gene(const struct wpk_variant *variant, int step)
 
 /* ---- the neutral rest */
 
-/* Sizes that say "all" cut nothing; any other size is least where it is smallest. */
+/* Sizes that say "all" cut nothing; any other size is least where it is smallest. What is copied
+ * first takes the least code. */
 static int neutral_choice(const struct wpk_variant *variant, const struct wpk_slots *slots,
                           int gene)
 {
@@ -80,22 +81,10 @@ static int neutral_choice(const struct wpk_variant *variant, const struct wpk_sl
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         largest = largest || gene == slots->block[a];
     }
-    return largest ? variant->genes[gene].choice_count - 1 : 0;
-}
-
-/* The vector axis's tile is whole vectors. */
-static void align_tile(const struct wpk_variant *variant, int g, struct wpk_candidate *candidate)
-{
-    const struct wpk_structure *s = variant->plan;
-    struct wpk_decisions d;
-    wpk_genes_read(variant, candidate, g, &d);
-    int slot = d.vec < 0 ? -1 : s->slots[g].tile[d.vec];
-    for (int i = 0; slot >= 0 && i < variant->genes[slot].choice_count; i++) {
-        if (variant->genes[slot].choice[i].value % d.lanes == 0) {
-            candidate->gene[slot] = (uint8_t)i;
-            return;
-        }
+    for (int i = 0; i < slots->pack_count; i++) {
+        largest = largest || gene == slots->pack[i];
     }
+    return largest ? variant->genes[gene].choice_count - 1 : 0;
 }
 
 static bool is_legal(const struct wpk_space *space, int g, const struct wpk_candidate *candidate)
@@ -116,29 +105,74 @@ static bool is_open(const struct list *list, int decided, int gene)
     return false;
 }
 
-/* Is the tile of the group's vector axis to be decided yet? */
-static bool tile_is_open(const struct wpk_variant *variant, int g, const struct list *list,
-                         int decided, const struct wpk_candidate *candidate)
+/* Does some member have lanes along its last axis, which follows this axis of the root? */
+static bool is_last(const struct wpk_variant *variant, int g, int axis)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    for (int m = 0; m < group->member_count; m++) {
+        int last = variant->program.stages[group->member[m].stage].rank - 1;
+        if (last >= 0 && group->member[m].root_axis[last] == axis) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Give each open tile its smallest size: whole vectors along the vector axis, and multiples of
+ * `width` along the axes in which stages without that axis have lanes. True if there are such. */
+static bool set_tiles(const struct wpk_variant *variant, int g, const struct list *list,
+                      int decided, int width, struct wpk_candidate *candidate)
 {
     const struct wpk_structure *s = variant->plan;
     struct wpk_decisions d;
+    bool widened = false;
     wpk_genes_read(variant, candidate, g, &d);
-    return d.vec >= 0 && is_open(list, decided, s->slots[g].tile[d.vec]);
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        int slot = s->slots[g].tile[a], choice = 0;
+        if (!is_open(list, decided, slot)) {
+            continue;
+        }
+        const struct wpk_gene *gene = &variant->genes[slot];
+        bool wide = width > 1 && a != d.vec && is_last(variant, g, a);
+        int64_t of = a == d.vec ? d.lanes : wide ? width : 1;
+        while (choice < gene->choice_count && gene->choice[choice].value % of != 0) {
+            choice++;
+        }
+        widened = widened || (wide && choice < gene->choice_count);
+        candidate->gene[slot] = (uint8_t)(choice < gene->choice_count ? choice : 0);
+    }
+    return widened;
 }
 
-/* Set the group's genes from number `decided` on to the neutral rest; false if it is illegal. */
-static bool complete(const struct wpk_space *space, int g, const struct list *list, int decided,
-                     struct wpk_candidate *candidate)
+/* Complete the group with a vector axis and lanes; an unrolling that is pinned wants another
+ * reduction innermost. */
+static bool complete_orders(const struct wpk_space *space, int g, const struct list *list,
+                            int decided, struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *s = variant->plan;
+    int red = s->slots[g].red;
+    int orders = is_open(list, decided, red) ? variant->genes[red].choice_count : 1;
+    for (int r = 0; r < orders; r++) {
+        if (orders > 1) {
+            candidate->gene[red] = (uint8_t)r;
+        }
+        if (is_legal(space, g, candidate)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool complete_lanes(const struct wpk_space *space, int g, const struct list *list,
+                           int decided, int width, struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
-    for (int i = decided; i < list->count; i++) {
-        candidate->gene[list->gene[i]] = (uint8_t)neutral_choice(variant, slots, list->gene[i]);
-    }
     int vecs = decided > 0 ? 1 : variant->genes[slots->vec].choice_count;
     int lanes = decided > 1 ? 1 : variant->genes[slots->lanes].choice_count;
-    int orders = is_open(list, decided, slots->red) ? variant->genes[slots->red].choice_count : 1;
     for (int v = 0; v < vecs; v++) {
         for (int n = 0; n < lanes; n++) {
             if (decided < 1) {
@@ -147,23 +181,33 @@ static bool complete(const struct wpk_space *space, int g, const struct list *li
             if (decided < 2) {
                 candidate->gene[slots->lanes] = (uint8_t)n;
             }
-            for (int a = 0; a < WPK_RANK_MAX && decided < 2; a++) {
-                if (slots->tile[a] >= 0) {
-                    candidate->gene[slots->tile[a]] = 0;
-                }
+            bool widened = set_tiles(variant, g, list, decided, width, candidate);
+            if ((widened || width == 1) && complete_orders(space, g, list, decided, candidate)) {
+                return true;
             }
-            if (tile_is_open(variant, g, list, decided, candidate)) {
-                align_tile(variant, g, candidate);
-            }
-            /* an unrolling that is pinned wants another reduction innermost */
-            for (int r = 0; r < orders; r++) {
-                if (orders > 1) {
-                    candidate->gene[slots->red] = (uint8_t)r;
-                }
-                if (is_legal(space, g, candidate)) {
-                    return true;
-                }
-            }
+        }
+    }
+    return false;
+}
+
+/* Set the group's genes from number `decided` on to the neutral rest; false if it is illegal. */
+static bool complete(const struct wpk_space *space, int g, const struct list *list, int decided,
+                     struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_machine *machine = &space->options.target.machine;
+    for (int i = decided; i < list->count; i++) {
+        candidate->gene[list->gene[i]] =
+            (uint8_t)neutral_choice(variant, &s->slots[g], list->gene[i]);
+    }
+    if (complete_lanes(space, g, list, decided, 1, candidate)) {
+        return true;
+    }
+    /* a larger tile needs fewer registers where a stage gets lanes by it */
+    for (int width = machine->lanes_min; width <= machine->lanes_max; width *= 2) {
+        if (complete_lanes(space, g, list, decided, width, candidate)) {
+            return true;
         }
     }
     return false;

@@ -179,12 +179,84 @@ static void test_every_legal_candidate_is_reached(void **state)
     }
 }
 
+/* ---- draws */
+
+static bool is_reached(const struct wpk_space *space, const struct wpk_candidate *wanted)
+{
+    const struct wpk_variant *v = &space->variants[wanted->variant];
+    struct wpk_candidate candidate;
+    if (wpk_mask_begin(space, wanted->variant, &candidate) != WPK_OK) {
+        return false;
+    }
+    for (int step = 0; step < v->gene_count; step++) {
+        bool allowed[WPK_CHOICES_MAX];
+        int gene = wpk_mask_gene(v, step);
+        (void)wpk_mask_values(space, &candidate, step, allowed);
+        if (!allowed[wanted->gene[gene]]) {
+            return false;
+        }
+        wpk_mask_decide(space, &candidate, step, wanted->gene[gene]);
+    }
+    return wpk_candidate_equal(&candidate, wanted);
+}
+
+static long count_legal_draws(const struct wpk_space *space, struct wpk_rng *rng)
+{
+    long legal = 0;
+    for (int i = 0; i < 20000; i++) {
+        struct wpk_candidate drawn = {.variant = i % space->variant_count};
+        const struct wpk_variant *v = &space->variants[drawn.variant];
+        drawn.gene_count = v->gene_count;
+        for (int g = 0; g < v->gene_count; g++) {
+            drawn.gene[g] = (uint8_t)wpk_rng_below(rng, (uint64_t)v->genes[g].choice_count);
+        }
+        if (wpk_space_is_legal(space, &drawn)) {
+            legal++;
+            assert_true(is_reached(space, &drawn));
+        }
+    }
+    return legal;
+}
+
+/* Some candidates are legal only because a larger tile gives a stage lanes, or because an operand
+ * is copied first. */
+static void test_legal_draws_are_reached(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "input A f32[5,4,4]\ninput C f32[9,7]\noutput Y f32[6,3,1,7]\n"
+        "Y[i,j,k,l] = sum(r:4,s:6) (s + A[2,i-2,l/2 | -1] + C[r,k])\n",
+        "input A f16[9,9,6,4]\noutput Y f16[2,8]\n"
+        "Y[i,j] = sum(r:8) f32(A[j,3*i+r,j,r]) * f32(A[r,j,r,r])\n",
+        "input B f32[2,8,3]\ninput C f32[8,9]\noutput Y f32[9,6]\n"
+        "Y[i,j] = sum(r:2,s:2) (C[j/2,j+r-2 | -1.5] * C[s,r] + B[s,(s+3)/2%3,i/2%4])\n",
+        "input A f32[24,31]\nconstant B f32[31,40]\noutput Y f32[24,40]\n"
+        "Y[i,j] = sum(k:31) A[i,k] * B[k,j]\n",
+    };
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 3);
+    for (int i = 0; i < 4; i++) {
+        struct wpk_program program;
+        struct wpk_space space;
+        struct wpk_diag diag = {0};
+        const struct wpk_space_options options = options_for(1, 1);
+        if (wpk_program_parse(texts[i], &program, &diag) != WPK_OK ||
+            wpk_space_derive(&program, &options, &space, &diag) != WPK_OK) {
+            fail_msg("%s", diag.text);
+        }
+        assert_true(count_legal_draws(&space, &rng) > 50);
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_dead_ends),
         cmocka_unit_test(test_a_pinned_gene),
         cmocka_unit_test(test_every_legal_candidate_is_reached),
+        cmocka_unit_test(test_legal_draws_are_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
