@@ -59,7 +59,9 @@ wpk_err wpk_plan_normalize(struct wpk_program *program, const struct wpk_machine
 /* Derive the groups of a normalized program.   errors  WPK_EUNSUPPORTED, WPK_ENOSPC */
 wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out);
 
-/* Fill `region` with the extents that one tile of the root needs of each member.
+/* Fill `region` with the extents that one tile of the root needs of each member: those that
+ * wpk_nest_find_region() finds for them, without a nest, which takes longer to make than a group to
+ * judge.
  *   shape   tile [root rank]; region [member_count][WPK_AXES_MAX], output axes then reductions */
 void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group *group,
                       const int64_t *tile, int64_t region[][WPK_AXES_MAX]);

@@ -5,6 +5,8 @@
 
 #include "op/derive.h"
 #include "op/notation.h"
+#include "search/candidate_nest.h"
+#include "tests/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -232,6 +234,62 @@ static void test_regions(void **state)
     wpk_program_fini(&program);
 }
 
+/* What rules judge a tile by is what the nest computes.   returns  axes compared */
+static int compare_regions(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    static struct wpk_nest nest;
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *s = variant->plan;
+    int compared = 0;
+    assert_int_equal(wpk_candidate_nest(space, candidate, &nest), WPK_OK);
+    for (int e = 0; e < nest.entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest.entry[e];
+        int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
+        int g = entry->kind == WPK_NEST_STAGE ? s->plan.group_of[entry->stage] : -1, m = 0;
+        if (g < 0 || entry->stage == s->plan.group[g].root) {
+            continue;
+        }
+        const struct wpk_group *group = &s->plan.group[g];
+        struct wpk_decisions d;
+        wpk_genes_read(variant, candidate, g, &d);
+        wpk_plan_regions(&variant->program, group, d.tile, region);
+        while (group->member[m].stage != entry->stage) {
+            m++;
+        }
+        for (int a = 0; a < variant->program.stages[entry->stage].axis_count; a++, compared++) {
+            assert_int_equal(region[m][a], entry->extent[a]);
+        }
+    }
+    return compared;
+}
+
+static void test_regions_are_those_of_nests(void **state)
+{
+    (void)state;
+    struct wpk_rng rng;
+    int compared = 0;
+    wpk_rng_seed(&rng, 4);
+    for (int i = 0; i < 200; i++) {
+        struct wpk_program program;
+        struct wpk_space space;
+        struct wpk_candidate candidate;
+        struct wpk_space_options options = {.layouts = "any", .threads = 1};
+        const struct wpk_random_options kind = {.products = i % 2 == 0};
+        assert_int_equal(wpk_device_of_class("cpu/any/avx512", &options.device), WPK_OK);
+        wpk_random_program(&rng, &kind, &program);
+        if (wpk_space_derive(&program, &options, &space, NULL) == WPK_OK) {
+            for (int k = 0; k < 10; k++) {
+                if (wpk_space_draw(&space, &rng, &candidate) == WPK_OK) {
+                    compared += compare_regions(&space, &candidate);
+                }
+            }
+            wpk_space_fini(&space);
+        }
+        wpk_program_fini(&program);
+    }
+    assert_true(compared > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_reductions_over_rows),
         cmocka_unit_test(test_other_programs),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_regions_are_those_of_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
