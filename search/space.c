@@ -2,6 +2,7 @@
 #include "search/space.h"
 
 #include "search/candidate_nest.h"
+#include "search/feature.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/variant.h"
@@ -370,6 +371,22 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);
     uint64_t hash = err == WPK_OK ? wpk_nest_hash(&nest) : wpk_candidate_hash(candidate);
     return hash ^ (uint64_t)candidate->variant;
+}
+
+wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        double *seconds)
+{
+    const struct wpk_structure *structure = space->variants[candidate->variant].plan;
+    const struct wpk_target *target = &space->options.target;
+    struct wpk_nest nest;
+    struct wpk_features features;
+    wpk_err err = wpk_candidate_nest(space, candidate, &nest);
+    if (err == WPK_OK) {
+        wpk_features(&structure->accesses, &nest, &target->machine, space->options.threads,
+                     &features);
+        *seconds = target->rules->bound(&target->machine, &features, space->options.threads);
+    }
+    return err;
 }
 
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,

@@ -130,6 +130,13 @@ uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate);
  *   shape   candidate: legal */
 uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate *candidate);
 
+/* Seconds of one call with warm caches, as the target's rules predict them from the candidate's
+ * nest, without lowering or building it. It takes some 10 us.
+ *   shape   candidate: legal
+ *   errors  WPK_ENOSPC a limit of op/nest.h */
+WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
+                                       const struct wpk_candidate *candidate, double *seconds);
+
 /* Write a candidate as text, and read it back: decode(encode(c)) equals c. Another space's text can
  * be read if this space has its variant, genes and values. Decoding does not ask if c is legal.
  *   errors  encode: WPK_ENOSPC; decode: WPK_EPARSE; WPK_EMISMATCH another version; WPK_ENOENT

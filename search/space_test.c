@@ -5,6 +5,7 @@
 
 #include "op/notation.h"
 #include "search/candidate_nest.h"
+#include "search/mask.h"
 #include "search/target/fake.h"
 #include "search/variant.h"
 
@@ -74,6 +75,8 @@ static const struct {
                {WPK_ISA_SSE41, 16, 16},
                {WPK_ISA_COUNT, 0, 0}}; /* the fake target */
 
+#define DEVICES ((int)(sizeof(devices) / sizeof(devices[0])))
+
 static struct wpk_space_options options_for(int device, const char *layouts, int threads)
 {
     struct wpk_space_options options = {.layouts = layouts, .threads = threads};
@@ -133,6 +136,9 @@ static void expect_good(const struct wpk_space *space, const struct wpk_candidat
     if (wpk_candidate_decode(space, text, &read, &diag) != WPK_OK) {
         fail_msg("%s: %s: %s", name, diag.text, text);
     }
+    double seconds = 0;
+    assert_int_equal(wpk_space_bound(space, candidate, &seconds), WPK_OK);
+    assert_true(seconds > 0 && seconds < 3600);
     assert_true(wpk_candidate_equal(candidate, &read));
     assert_int_equal(wpk_candidate_hash(candidate), wpk_candidate_hash(&read));
     for (int g = 0; g < structure->plan.group_count; g++) {
@@ -141,6 +147,14 @@ static void expect_good(const struct wpk_space *space, const struct wpk_candidat
         expect_tile(space, variant, g, &d);
         assert_true(d.par == 0 || space->options.threads > 1);
     }
+}
+
+/* A tile that covers an axis whole may need more registers than the fake target has. */
+static bool may_be_empty(const struct wpk_space *space, int variant)
+{
+    struct wpk_candidate neutral;
+    return strcmp(space->options.device.kind, "fake") == 0 &&
+           wpk_mask_begin(space, variant, &neutral) != WPK_OK;
 }
 
 static void expect_constructed(const struct wpk_space *space, const char *name)
@@ -157,7 +171,7 @@ static void expect_constructed(const struct wpk_space *space, const char *name)
         }
     }
     for (int v = 0; v < space->variant_count; v++) {
-        if (of_variant[v] == 0) {
+        if (of_variant[v] == 0 && !may_be_empty(space, v)) {
             fail_msg("%s: none constructed for %s %s", name, space->variants[v].algorithm,
                      space->variants[v].layout);
         }
@@ -207,7 +221,7 @@ static void expect_each_variant_drawn(const struct wpk_space *space, const char 
             }
             err = wpk_space_repair(space, &rng, &one);
         }
-        if (err != WPK_OK) {
+        if (err != WPK_OK && !may_be_empty(space, v)) {
             fail_msg("%s: nothing drawn of %s %s", name, variant->algorithm, variant->layout);
         }
     }
@@ -217,7 +231,7 @@ static void test_every_program_has_a_usable_space(void **state)
 {
     (void)state;
     for (int p = 0; p < PROGRAMS; p++) {
-        for (int device = 0; device < 4; device++) {
+        for (int device = 0; device < DEVICES; device++) {
             for (int any = 0; any < 2; any++) {
                 struct wpk_space space;
                 derive(p, device, any == 0 ? "fixed" : "any", 1 + (p + device) % 2, &space);

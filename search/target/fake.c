@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define STATEMENTS_MAX 24
+#define STATEMENTS_MAX 64
 
 static void describe(const struct wpk_device *device, struct wpk_machine *out)
 {
@@ -41,7 +41,7 @@ static double bound(const struct wpk_machine *machine, const struct wpk_features
                     int threads)
 {
     (void)machine;
-    return features->flops / threads;
+    return 1e-9 * (1 + features->flops) / threads;
 }
 
 static const struct wpk_target_rules rules = {
