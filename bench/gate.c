@@ -8,6 +8,8 @@
  * Halide numbers the names that it makes, so each object is made in a child of its own. */
 #include "bench/gate_file.h"
 #include "bench/usage.h"
+#include "codegen/codegen.h"
+#include "codegen/emit.h"
 #include "codegen/halide.h"
 #include "codegen/lower.h"
 #include "codegen/prepare.h"
@@ -144,7 +146,7 @@ static wpk_err build(const struct wpk_schedule *schedule, const char *symbol, co
                      char hash[WPK_SHA256_HEX_SIZE], struct wpk_diag *diag)
 {
     struct wpk_buf object = {0};
-    wpk_err err = wpk_halide_build(schedule, symbol, path, NULL, diag);
+    wpk_err err = wpk_emit(schedule, symbol, path, diag);
     if (err == WPK_OK) {
         err = wpk_fs_read(path, OBJECT_SIZE_MAX, &object, diag);
     }
@@ -221,7 +223,7 @@ static wpk_err start_builds(struct gate *gate, struct bench_gate_entry *entry,
                             const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
     static struct wpk_schedule prepare; /* large */
-    wpk_err err = wpk_schedule_check(schedule, diag);
+    wpk_err err = wpk_codegen_check(schedule, diag);
     if (err == WPK_OK) {
         err = warm(gate, schedule->target, diag);
     }

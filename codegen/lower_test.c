@@ -4,6 +4,7 @@
  * thought of get from a space to a schedule; WPK_TEST_SEED draws others. */
 #include "codegen/lower.h"
 
+#include "codegen/codegen.h"
 #include "op/notation.h"
 #include "tests/random_program.h"
 
@@ -42,7 +43,7 @@ static wpk_err lower(const struct subject *subject, struct wpk_buf *text, struct
     }
     wpk_err err = wpk_lower(&space, &candidate, &schedule, diag);
     if (err == WPK_OK) {
-        assert_int_equal(wpk_schedule_check(&schedule, diag), WPK_OK);
+        assert_int_equal(wpk_codegen_check(&schedule, diag), WPK_OK);
         assert_int_equal(wpk_schedule_print(&schedule, text), WPK_OK);
         wpk_schedule_fini(&schedule);
     }
@@ -195,7 +196,7 @@ static bool expect_schedule(const struct draft *draft, const struct wpk_candidat
     struct wpk_diag diag = {0};
     wpk_err err = wpk_lower(&draft->space, candidate, &schedule, &diag);
     if (err == WPK_OK) {
-        err = wpk_schedule_check(&schedule, &diag);
+        err = wpk_codegen_check(&schedule, &diag);
     }
     if (err == WPK_OK) {
         err = wpk_program_validate(&schedule.program, &diag);

@@ -233,6 +233,7 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
         memcpy(out->target, schedule->target, sizeof(out->target));
     }
     out->threads = schedule->threads;
+    memcpy(out->by, schedule->by, sizeof(out->by));
     wpk_err err = wpk_program_copy(&schedule->prepare, &out->main);
     err = err == WPK_OK ? wpk_schedule_add_nest(out) : err;
     if (err == WPK_OK) {

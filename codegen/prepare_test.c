@@ -2,6 +2,8 @@
 /* Schedules of prepare programs: which axis runs in lanes, and that they are valid. */
 #include "codegen/prepare.h"
 
+#include "codegen/codegen.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +12,7 @@
 
 #include <cmocka.h>
 
-#define HEAD "wpk-schedule 2\ntarget x86-64-linux-sse41-avx threads 1\n"
+#define HEAD "wpk-schedule 2\ntarget x86-64-linux-sse41-avx threads 1\nby halide-cpu\n"
 
 /* The main program's nest, which nothing depends on. */
 #define Y_POINTWISE "stage Y root\n  serial i\n"
@@ -31,7 +33,7 @@ static void expect_nest(const char *text, const char *expected)
     assert_int_equal(wpk_prepare_schedule(&schedule, &prepare), WPK_OK);
     assert_string_equal(prepare.target, schedule.target);
     assert_int_equal(wpk_program_validate(&prepare.main, &diag), WPK_OK);
-    if (wpk_schedule_check(&prepare, &diag) != WPK_OK) {
+    if (wpk_codegen_check(&prepare, &diag) != WPK_OK) {
         fail_msg("%s", diag.text);
     }
     assert_int_equal(wpk_schedule_print(&prepare, &printed), WPK_OK);

@@ -4,7 +4,6 @@
 
 #include "op/expand.h"
 #include "op/extract.h"
-#include "op/nest_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,9 +58,4 @@ int wpk_schedule_find_stage(const struct wpk_program *program, const char *name)
 {
     int tensor = wpk_program_find_tensor(program, name);
     return tensor < 0 ? -1 : wpk_program_writer(program, tensor);
-}
-
-wpk_err wpk_schedule_check(const struct wpk_schedule *schedule, struct wpk_diag *diag)
-{
-    return wpk_nest_check(schedule->nest, diag);
 }

@@ -6,6 +6,7 @@
  *
  *     wpk-schedule 2
  *     target x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake threads 1
+ *     by halide-cpu
  *     layout X f32[1,16,14,14] 0,2,3,1 pad 0:0,0:0,1:1,1:1
  *     layout W f32[24,16,3,3] 0,1,2,3
  *     layout Y f32[1,24,14,14] 0,2,3,1
@@ -33,6 +34,8 @@
 extern "C" {
 #endif
 
+#define WPK_CODEGEN_NAME_MAX 32
+
 /* An input, constant or output of the kernel. */
 struct wpk_boundary {
     char name[WPK_NAME_MAX];     /* of the operator's tensor */
@@ -43,6 +46,7 @@ struct wpk_boundary {
 struct wpk_schedule {
     char target[WPK_TARGET_MAX]; /* target.h */
     int threads;
+    char by[WPK_CODEGEN_NAME_MAX];                 /* the back end (codegen.h) */
     struct wpk_boundary boundary[WPK_TENSORS_MAX]; /* inputs, constants and outputs */
     int boundary_count;
     struct wpk_program program; /* all stages, those of `prepare` included */
@@ -78,10 +82,6 @@ wpk_err wpk_schedule_parse(const char *text, struct wpk_schedule *out, struct wp
 
 /* Write the schedule as Halide C++ for people, as `wpkctl get --halide` does from stored text. */
 wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out);
-
-/* Check the nest (op/nest_check.h), before anything is compiled.
- *   errors  WPK_EINVAL with the stage and loop at fault; WPK_ENOMEM */
-wpk_err wpk_schedule_check(const struct wpk_schedule *schedule, struct wpk_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  * lowers to a schedule that it accepts. */
 #include "codegen/schedule.h"
 
+#include "codegen/codegen.h"
 #include "codegen/lower.h"
 #include "codegen/prepare.h"
 #include "codegen/schedule_halide.h"
@@ -20,12 +21,12 @@
 #define CONSTRUCTED 24
 
 #define HEAD                                                                                       \
-    "wpk-schedule 2\ntarget x86-64-linux-sse41-avx threads 1\n"                                    \
+    "wpk-schedule 2\ntarget x86-64-linux-sse41-avx threads 1\nby halide-cpu\n"                     \
     "layout X f32[12,20] 0,1\nlayout Y f32[12] 0\nprogram\n"                                       \
     "input X f32[12,20]\nintermediate T f32[12]\noutput Y f32[12]\n"                               \
     "T[i] = sum.f32(j:20) X[i,j]\nY[i] = T[i] * 2\nend\n"
 
-#define FIRST_LINE 12 /* of the nest */
+#define FIRST_LINE 13 /* of the nest */
 
 /* The simplest nest of each stage. */
 #define Y_SIMPLE "stage Y root\n  serial i\n"
@@ -164,10 +165,15 @@ static void test_heads(void **state)
     expect_head_error("wpk-schedule 1\ntarget x threads 1\n", 1, 14,
                       "wpk-schedule 1 is no longer read: tune the operator again");
     expect_head_error("wpk-schedule 2\n", 1, 1, "no target");
-    expect_head_error("wpk-schedule 2\ntarget x threads 1\n", 2, 1, "no program");
-    expect_head_error("wpk-schedule 2\ntarget x threads 1\nprogram\ninput X f32[2]\n"
+    expect_head_error("wpk-schedule 2\ntarget x threads 1\n", 2, 1, "no back end");
+    expect_head_error("wpk-schedule 2\ntarget x threads 1\nprogram\n", 3, 1,
+                      "expected: by BACKEND, halide-cpu");
+    expect_head_error("wpk-schedule 2\ntarget x threads 1\nby nobody\n", 3, 4,
+                      "expected: by BACKEND, halide-cpu");
+    expect_head_error("wpk-schedule 2\ntarget x threads 1\nby halide-cpu\n", 3, 1, "no program");
+    expect_head_error("wpk-schedule 2\ntarget x threads 1\nby halide-cpu\nprogram\ninput X f32[2]\n"
                       "output Y f32[2]\nY[i] = X[k]\nend\n",
-                      6, 10, "");
+                      7, 10, "");
 }
 
 /* ---- validity */
@@ -180,7 +186,7 @@ static void expect_refused(const char *nest, int line, const char *words)
     if (parse(nest, &schedule, &diag) != WPK_OK) {
         fail_msg("%d:%d: %s\n%s", diag.line - FIRST_LINE, diag.column, diag.text, nest);
     }
-    wpk_err err = wpk_schedule_check(&schedule, &diag);
+    wpk_err err = wpk_codegen_check(&schedule, &diag);
     if (words == NULL ? err != WPK_OK
                       : err != WPK_EINVAL || strstr(diag.text, words) == NULL ||
                             diag.line != FIRST_LINE + line) {
@@ -267,7 +273,8 @@ static void test_places_enclose_all_readers(void **state)
 {
     (void)state;
     static const char head[] =
-        "wpk-schedule 2\ntarget x threads 1\nlayout X f32[12] 0\nlayout Y f32[12] 0\nprogram\n"
+        "wpk-schedule 2\ntarget x threads 1\nby halide-cpu\nlayout X f32[12] 0\nlayout Y f32[12] "
+        "0\nprogram\n"
         "input X f32[12]\nintermediate T f32[12]\nintermediate U f32[12]\noutput Y f32[12]\n"
         "T[i] = exp(X[i])\nU[i] = T[i] * 2\nY[i] = T[i] + U[i]\nend\nstage Y root\n  serial i\n";
     static const struct {
@@ -287,7 +294,7 @@ static void test_places_enclose_all_readers(void **state)
         if (wpk_schedule_parse(text, &schedule, &diag) != WPK_OK) {
             fail_msg("%s\n%s", diag.text, text);
         }
-        wpk_err err = wpk_schedule_check(&schedule, &diag);
+        wpk_err err = wpk_codegen_check(&schedule, &diag);
         bool refused = err == WPK_EINVAL;
         if (refused != (cases[i].words != NULL) ||
             (refused && strstr(diag.text, cases[i].words) == NULL)) {
@@ -302,12 +309,13 @@ static void test_few_statements_are_unrolled(void **state)
     (void)state;
     struct wpk_schedule schedule;
     struct wpk_diag diag = {0};
-    const char *text = "wpk-schedule 2\ntarget x threads 1\nlayout X f32[90,100] 0,1\n"
-                       "layout Y f32[90,100] 0,1\nprogram\ninput X f32[90,100]\n"
-                       "output Y f32[90,100]\nY[i,j] = X[i,j]\nend\nstage Y root\n"
-                       "  unroll i\n  unroll j\n";
+    const char *text =
+        "wpk-schedule 2\ntarget x threads 1\nby halide-cpu\nlayout X f32[90,100] 0,1\n"
+        "layout Y f32[90,100] 0,1\nprogram\ninput X f32[90,100]\n"
+        "output Y f32[90,100]\nY[i,j] = X[i,j]\nend\nstage Y root\n"
+        "  unroll i\n  unroll j\n";
     assert_int_equal(wpk_schedule_parse(text, &schedule, &diag), WPK_OK);
-    assert_int_equal(wpk_schedule_check(&schedule, &diag), WPK_EINVAL);
+    assert_int_equal(wpk_codegen_check(&schedule, &diag), WPK_EINVAL);
     assert_non_null(strstr(diag.text, "9000 statements are unrolled"));
     wpk_schedule_fini(&schedule);
 }
@@ -378,7 +386,7 @@ static void expect_prepared(const struct wpk_schedule *schedule)
     struct wpk_schedule prepare;
     struct wpk_diag diag = {0};
     assert_int_equal(wpk_prepare_schedule(schedule, &prepare), WPK_OK);
-    if (wpk_schedule_check(&prepare, &diag) != WPK_OK) {
+    if (wpk_codegen_check(&prepare, &diag) != WPK_OK) {
         fail_msg("refused: %s", diag.text);
     }
     wpk_schedule_fini(&prepare);
@@ -394,7 +402,7 @@ static void expect_lowered(const struct wpk_space *space, const struct wpk_candi
     if (wpk_lower(space, candidate, &schedule, &diag) != WPK_OK) {
         fail_msg("not lowered: %s\n%s", diag.text, text);
     }
-    if (wpk_schedule_check(&schedule, &diag) != WPK_OK) {
+    if (wpk_codegen_check(&schedule, &diag) != WPK_OK) {
         fail_msg("refused: %s\n%s", diag.text, text);
     }
     assert_int_equal(wpk_program_validate(&schedule.main, &diag), WPK_OK);
@@ -451,7 +459,7 @@ static void expect_halide(const char *nest, const char *const *expected, size_t 
     struct wpk_diag diag;
     struct wpk_buf text = {0};
     assert_int_equal(parse(nest, &schedule, &diag), WPK_OK);
-    assert_int_equal(wpk_schedule_check(&schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_codegen_check(&schedule, &diag), WPK_OK);
     assert_int_equal(wpk_schedule_print_halide(&schedule, &text), WPK_OK);
     for (size_t i = 0; i < count; i++) {
         if (strstr(wpk_buf_text(&text), expected[i]) == NULL) {
@@ -493,7 +501,7 @@ static void test_readable_strict_halide(void **state)
 {
     (void)state;
     static const char softmax[] =
-        "wpk-schedule 2\ntarget x86-64-linux-sse41 threads 1\n"
+        "wpk-schedule 2\ntarget x86-64-linux-sse41 threads 1\nby halide-cpu\n"
         "layout X f32[4,8] 0,1\nlayout Y f32[4,8] 0,1\nprogram\n"
         "input X f32[4,8]\noutput Y f32[4,8]\nintermediate M f32[4]\nintermediate S f32[4]\n"
         "M[i] = max(k:8) X[i,k]\nS[i] = sum(k:8) exp(X[i,k] - M[i])\n"

@@ -2,6 +2,7 @@
 /* Writing and reading a schedule's text: here what comes before the nest (nest_text.c). */
 #include "codegen/schedule.h"
 
+#include "codegen/codegen.h"
 #include "codegen/nest_text.h"
 #include "op/notation.h"
 
@@ -28,8 +29,8 @@ static wpk_err print_boundary(const struct wpk_boundary *boundary, struct wpk_bu
 
 wpk_err wpk_schedule_print(const struct wpk_schedule *schedule, struct wpk_buf *out)
 {
-    wpk_buf_printf(out, "%s\ntarget %s threads %d\n", SCHEDULE_HEAD, schedule->target,
-                   schedule->threads);
+    wpk_buf_printf(out, "%s\ntarget %s threads %d\nby %s\n", SCHEDULE_HEAD, schedule->target,
+                   schedule->threads, schedule->by);
     for (int i = 0; i < schedule->boundary_count; i++) {
         wpk_err err = print_boundary(&schedule->boundary[i], out);
         if (err != WPK_OK) {
@@ -60,6 +61,22 @@ static wpk_err parse_target(struct wpk_text_reader *reader, struct wpk_schedule 
     wpk_err err = wpk_text_int(reader, 3, 1, 1024, &threads);
     out->threads = (int)threads;
     return err;
+}
+
+static wpk_err parse_by(struct wpk_text_reader *reader, struct wpk_schedule *out)
+{
+    char names[WPK_DIAG_TEXT_MAX / 2] = "";
+    if (wpk_text_is(reader, 0, "by") && reader->word_count == 2 &&
+        wpk_codegen_find(reader->word[1]) != NULL) {
+        snprintf(out->by, sizeof(out->by), "%s", reader->word[1]);
+        return WPK_OK;
+    }
+    for (int i = 0; wpk_codegen_at(i) != NULL; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : " or ",
+                 wpk_codegen_at(i)->name);
+    }
+    return wpk_text_fail(reader, wpk_text_is(reader, 0, "by"), "expected: by BACKEND, %s", names);
 }
 
 static wpk_err parse_boundary(struct wpk_text_reader *reader, struct wpk_schedule *out)
@@ -143,6 +160,10 @@ static wpk_err parse_all(struct wpk_text_reader *reader, struct wpk_schedule *ou
         return wpk_text_fail(reader, 0, "no target");
     }
     err = err == WPK_OK ? parse_target(reader, out) : err;
+    if (err == WPK_OK && !wpk_text_next(reader, &err) && err == WPK_OK) {
+        return wpk_text_fail(reader, 0, "no back end");
+    }
+    err = err == WPK_OK ? parse_by(reader, out) : err;
     bool have_program = false;
     while (err == WPK_OK && !have_program && wpk_text_next(reader, &err)) {
         have_program = wpk_text_is(reader, 0, "program");

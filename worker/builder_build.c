@@ -8,7 +8,8 @@
  * Candidates of one algorithm mostly share their prepare program, whose object is kept by hash. */
 #include "worker/builder.h"
 
-#include "codegen/halide.h"
+#include "codegen/codegen.h"
+#include "codegen/emit.h"
 #include "codegen/prepare.h"
 #include "common/crypto.h"
 #include "common/fs.h"
@@ -37,7 +38,7 @@ static wpk_err read_schedule(struct wpk_schedule *out, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
-    err = wpk_schedule_check(out, diag);
+    err = wpk_codegen_check(out, diag);
     if (err != WPK_OK) {
         wpk_schedule_fini(out);
     }
@@ -49,7 +50,7 @@ static wpk_err name_prepare(const struct wpk_builder_options *options,
                             const struct wpk_schedule *prepare, char path[PATH_SIZE_MAX])
 {
     struct wpk_buf text = {0};
-    wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s\n", prepare->target);
+    wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s %s\n", prepare->by, prepare->target);
     wpk_err err = wpk_program_print(&prepare->main, &text);
     if (err == WPK_OK) {
         err = wpk_buf_status(&text);
@@ -82,7 +83,7 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
     /* A build that is tried again finds the cache's own file here, not to be written over. */
     unlink("prepare.o");
     if (err == WPK_OK && link(path, "prepare.o") != 0) {
-        err = wpk_halide_build(&prepare, "wpk_prepare", "prepare.o", NULL, diag);
+        err = wpk_emit(&prepare, "wpk_prepare", "prepare.o", diag);
         if (err == WPK_OK) {
             /* Whole from the first moment; whoever made the same one first wins. A cache that
              * cannot be written costs time, nothing else. */
@@ -139,7 +140,7 @@ static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag 
     }
     err = build_prepare(options, &schedule, diag);
     if (err == WPK_OK) {
-        err = wpk_halide_build(&schedule, "wpk_main", "main.o", NULL, diag);
+        err = wpk_emit(&schedule, "wpk_main", "main.o", diag);
     }
     if (err == WPK_OK) {
         err = link_kernel(options, schedule.prepare.stage_count > 0, diag);

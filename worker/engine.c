@@ -3,6 +3,7 @@
  * stages of a trial and for the file that makes each transition. */
 #include "worker/engine.h"
 
+#include "codegen/codegen.h"
 #include "common/fs.h"
 #include "common/log.h"
 #include "worker/engine_state.h"
@@ -180,7 +181,7 @@ static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *tr
 
 static bool is_built_by_us(const struct wpk_trial *trial)
 {
-    return strcmp(trial->provider, "halide-cpu") == 0 && trial->artifact == NULL;
+    return wpk_codegen_find(trial->provider) != NULL && trial->artifact == NULL;
 }
 
 static bool is_done_here(const struct wpk_engine *engine, const struct wpk_trial *trial)
@@ -246,7 +247,7 @@ static void plan_vendor(struct wpk_engine *engine, struct wpk_trial_state *trial
 
 static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
-    if (strcmp(trial->trial.provider, "halide-cpu") != 0) {
+    if (wpk_codegen_find(trial->trial.provider) == NULL) {
         plan_vendor(engine, trial);
         return;
     }

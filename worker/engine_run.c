@@ -2,7 +2,9 @@
 /* The engine's side of wpk-runner: one candidate at a time; builds make room while it is timed. */
 #include "worker/engine_state.h"
 
+#include "codegen/codegen.h"
 #include "common/log.h"
+#include "worker/provider.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -57,7 +59,8 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         .id = trial->order,
         .work = trial->trial.work,
         .op = trial->trial.op,
-        .provider = trial->trial.provider,
+        .provider = wpk_codegen_find(trial->trial.provider) != NULL ? WPK_PROVIDER_KERNEL_NAME
+                                                                    : trial->trial.provider,
         .layouts = trial->trial.layouts,
         .artifact = artifact,
         .anchor = trial->trial.anchor != NULL ? trial->trial.anchor : "",

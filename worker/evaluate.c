@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/evaluate.h"
 
+#include "codegen/codegen.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "op/cost.h"
@@ -135,7 +136,7 @@ static wpk_err collect(struct run *run, struct wpk_diag *diag)
     if (e->plain) {
         return err;
     }
-    if (strcmp(e->provider, "halide-cpu") != 0 || e->schedule_path != NULL) {
+    if (wpk_codegen_find(e->provider) == NULL || e->schedule_path != NULL) {
         err = add_candidate(run, "");
         if (err == WPK_OK && e->schedule_path != NULL) {
             err = wpk_fs_read(e->schedule_path, CANDIDATES_SIZE_MAX, &run->schedule, diag);

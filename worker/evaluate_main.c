@@ -9,6 +9,7 @@
  * 3 the machine. */
 #include "worker/evaluate.h"
 
+#include "codegen/codegen.h"
 #include "common/log.h"
 
 #include <getopt.h>
@@ -206,7 +207,7 @@ static bool apply(struct wpk_evaluation *e, int option, const char *value)
 int main(int argc, char **argv)
 {
     struct wpk_evaluation e = {.layouts = "fixed",
-                               .provider = "halide-cpu",
+                               .provider = wpk_codegen_at(0)->name,
                                .isa = WPK_ISA_AVX512,
                                .seed = 1,
                                .policy = {.threads = 1}};

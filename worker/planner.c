@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/planner.h"
 
+#include "codegen/codegen.h"
 #include "codegen/lower.h"
-#include "codegen/schedule.h"
 #include "op/notation.h"
 #include "worker/package.h"
 
@@ -194,7 +194,7 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
         err = wpk_schedule_parse(request->schedule, schedule, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_schedule_check(schedule, diag);
+        err = wpk_codegen_check(schedule, diag);
     }
     if (err == WPK_OK) {
         out->rule = find_rule(entry, &schedule->program);
@@ -210,7 +210,7 @@ static wpk_err lower_candidate(const struct wpk_planner_entry *entry,
 {
     wpk_err err = wpk_lower(&entry->space, candidate, schedule, diag);
     if (err == WPK_OK) {
-        err = wpk_schedule_check(schedule, diag);
+        err = wpk_codegen_check(schedule, diag);
     }
     if (err != WPK_OK) {
         return err;

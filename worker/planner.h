@@ -65,7 +65,7 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
 /* Make the schedule and the manifest of a candidate, or of a schedule written by hand.
  *   owns    caller calls wpk_planned_fini
  *   errors  those above, and those of wpk_candidate_decode, wpk_lower, wpk_schedule_parse and
- *           wpk_schedule_check */
+ *           wpk_codegen_check */
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
                          struct wpk_planned *out, struct wpk_diag *diag);
 void wpk_planned_fini(struct wpk_planned *result);

@@ -24,6 +24,7 @@
 #include "schema/record.h"
 
 #define WPK_PROVIDER_DETAIL_MAX 256
+#define WPK_PROVIDER_KERNEL_NAME "kernel"
 
 /* Memory for inputs and outputs: the runner puts each tensor between guard pages. Every slot is
  * required. Memory is zeroed and aligned to `element` bytes, a power of two, or more; the provider
@@ -48,7 +49,7 @@ struct wpk_provider;
 
 /* Every slot but `move` is required. No slot keeps a pointer to data that it is given. */
 struct wpk_provider_class {
-    const char *name; /* in jobs and records: "halide-cpu", "onednn" */
+    const char *name; /* a vendor's in jobs and records; "kernel": ours, of any back end */
 
     /* Load the kernel, and take memory for its inputs and outputs.
      *   owns    caller calls close

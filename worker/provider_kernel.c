@@ -455,7 +455,7 @@ static const char *kernel_recipe(const struct wpk_provider *provider)
 }
 
 const struct wpk_provider_class wpk_provider_kernel = {
-    .name = "halide-cpu",
+    .name = WPK_PROVIDER_KERNEL_NAME,
     .open = kernel_open,
     .close = kernel_close,
     .set = kernel_set,

@@ -2,6 +2,7 @@
 /* The requests of a session: choosing the next one on each slot, and sending it. */
 #include "worker/session_state.h"
 
+#include "codegen/codegen.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
@@ -13,7 +14,6 @@
 #define REQUEST_MS 15000
 #define ARTIFACT_MS 60000                         /* on top of REQUEST_MS: 4 MiB over a slow line */
 #define KEPT_MAX (WPK_HOLDING_MAX - WPK_WORK_MAX) /* held; with more, no work is asked for */
-#define OWN_PROVIDER "halide-cpu"
 
 static wpk_err send_frame(struct wpk_session *s, int slot, enum wpk_message_kind kind,
                           const struct wpk_buf *frame, wpk_err err, uint64_t timeout_ms)
@@ -47,8 +47,10 @@ static wpk_err ask_hello(struct wpk_session *s)
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     snprintf(hello.name, sizeof hello.name, "%s", s->options->name);
     snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);
-    snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, OWN_PROVIDER);
-    hello.provider_count = 1;
+    for (int i = 0; wpk_codegen_at(i) != NULL; i++) {
+        snprintf(hello.providers[hello.provider_count++].name, WPK_PROVIDER_NAME_MAX, "%s",
+                 wpk_codegen_at(i)->name);
+    }
     snprintf(hello.token, sizeof hello.token, "%s", s->options->token);
     for (uint32_t i = 0; i < hello.label_count; i++) {
         hello.labels[i] = s->options->labels[i];

@@ -152,6 +152,7 @@ ROWS = """#op input X f32[96,512]
 #op Y[i] = T[i] * 2
 wpk-schedule 2
 target x86-64-linux-sse41-avx-avx2-f16c-fma threads 2
+by halide-cpu
 layout X f32[96,512] 0,1
 layout W f32[512] 0
 layout Y f32[96] 0

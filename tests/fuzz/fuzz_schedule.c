@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a schedule's text, which people edit. An accepted schedule prints as text that reads back
- * as the same schedule. wpk_schedule_check refuses it with a reason, or it prints as Halide. */
-#include "codegen/schedule.h"
+ * as the same schedule. wpk_codegen_check refuses it with a reason, or it prints as Halide. */
+#include "codegen/codegen.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check_round_trip(&schedule);
-    if (wpk_schedule_check(&schedule, &diag) == WPK_OK) {
+    if (wpk_codegen_check(&schedule, &diag) == WPK_OK) {
         WPK_ASSERT(wpk_schedule_print_halide(&schedule, &halide) == WPK_OK);
     } else {
         WPK_ASSERT(diag.text[0] != '\0');

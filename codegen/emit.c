@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codegen/emit.h"
+
+#include "codegen/halide.h"
+
+#include <string.h>
+
+struct emitter {
+    const char *name; /* of the back end */
+    wpk_err (*emit)(const struct wpk_schedule *schedule, const char *symbol,
+                    const char *object_path, struct wpk_diag *diag);
+};
+
+static wpk_err emit_halide(const struct wpk_schedule *schedule, const char *symbol,
+                           const char *object_path, struct wpk_diag *diag)
+{
+    return wpk_halide_build(schedule, symbol, object_path, NULL, diag);
+}
+
+static const struct emitter all[] = {
+    {"halide-cpu", emit_halide},
+};
+
+wpk_err wpk_emit(const struct wpk_schedule *schedule, const char *symbol, const char *object_path,
+                 struct wpk_diag *diag)
+{
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (strcmp(all[i].name, schedule->by) == 0) {
+            return all[i].emit(schedule, symbol, object_path, diag);
+        }
+    }
+    wpk_diag_set(diag, "this builder has no back end %s", schedule->by);
+    return WPK_EUNSUPPORTED;
+}
