@@ -243,6 +243,15 @@ bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
         wpk_diag_set(diag, "the back end c prints schedules that have a nest");
         return false;
     }
+    for (int i = 0; i < nest->loop_count; i++) {
+        const struct wpk_nest_loop *loop = &nest->loop[i];
+        if (wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding)) {
+            wpk_diag_set_at(diag, loop->at.line, loop->at.column,
+                            "the back end c has no %s: write parallel, serial or unroll",
+                            wpk_bind_name(loop->binding));
+            return false;
+        }
+    }
     for (int e = 0; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
         const struct wpk_stage *stage = wpk_nest_stage(nest, entry);

@@ -5,11 +5,31 @@
 
 #include <string.h>
 
-/* Halide has a call for every word of a nest. */
+/* Halide has a call for every word of a nest, but blocks and threads need a device to run on. */
 static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
-    (void)schedule;
-    (void)diag;
+    const struct wpk_nest *nest = schedule->nest;
+    if (strstr(schedule->target, "-opencl") != NULL) {
+        return true;
+    }
+    for (int i = 0; i < nest->loop_count; i++) {
+        const struct wpk_nest_loop *loop = &nest->loop[i];
+        if (wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding)) {
+            wpk_diag_set_at(diag, loop->at.line, loop->at.column,
+                            "%s needs a target with opencl: write parallel, serial or unroll",
+                            wpk_bind_name(loop->binding));
+            return false;
+        }
+    }
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        if (entry->scope == WPK_SCOPE_SHARED || entry->scope == WPK_SCOPE_GLOBAL) {
+            wpk_diag_set_at(diag, entry->at.line, entry->at.column,
+                            "scope %s needs a target with opencl: write stack or heap",
+                            wpk_scope_name(entry->scope));
+            return false;
+        }
+    }
     return true;
 }
 

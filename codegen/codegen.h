@@ -16,7 +16,8 @@ struct wpk_codegen {
     bool (*accepts)(const struct wpk_schedule *schedule, struct wpk_diag *diag);
 };
 
-/* The back end number `i`, from 0; the first is that of schedules which are made. NULL: no more. */
+/* The back end number `i`, from 0; NULL: no more. The first is that of schedules which are made,
+ * and the provider that workers offer. */
 const struct wpk_codegen *wpk_codegen_at(int i);
 /* NULL: there is none of that name. */
 const struct wpk_codegen *wpk_codegen_find(const char *name);

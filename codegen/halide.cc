@@ -247,6 +247,7 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
         std::string memory(directive.loop[0]);
         stage.func.store_in(memory == "stack"      ? Halide::MemoryType::Stack
                             : memory == "register" ? Halide::MemoryType::Register
+                            : memory == "shared"   ? Halide::MemoryType::GPUShared
                                                    : Halide::MemoryType::Heap);
         break;
     }
@@ -288,6 +289,14 @@ void Builder::apply(const wpk_directive &directive) {
         break;
     case WPK_DIRECTIVE_PARALLEL:
         with_definition(stage, directive, [&](auto &definition) { definition.parallel(first()); });
+        break;
+    case WPK_DIRECTIVE_GPU_BLOCKS:
+        with_definition(stage, directive,
+                        [&](auto &definition) { definition.gpu_blocks(first()); });
+        break;
+    case WPK_DIRECTIVE_GPU_THREADS:
+        with_definition(stage, directive,
+                        [&](auto &definition) { definition.gpu_threads(first()); });
         break;
     case WPK_DIRECTIVE_ATOMIC: stage.func.update().atomic(); break;
     case WPK_DIRECTIVE_NO_PARTITION:

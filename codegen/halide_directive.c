@@ -210,6 +210,10 @@ static void emit_binding(struct draft *draft, int i)
         emit_loop(draft, WPK_DIRECTIVE_VECTORIZE, name, 0);
     } else if (loop->binding == WPK_BIND_UNROLL) {
         emit_loop(draft, WPK_DIRECTIVE_UNROLL, name, 0);
+    } else if (wpk_bind_is_block(loop->binding)) {
+        emit_loop(draft, WPK_DIRECTIVE_GPU_BLOCKS, name, 0);
+    } else if (wpk_bind_is_thread(loop->binding)) {
+        emit_loop(draft, WPK_DIRECTIVE_GPU_THREADS, name, 0);
     }
 }
 

@@ -26,6 +26,8 @@ extern "C" {
     X(VECTORIZE, "vectorize") /* loop */                                                           \
     X(UNROLL, "unroll")       /* loop */                                                           \
     X(PARALLEL, "parallel")   /* loop */                                                           \
+    X(GPU_BLOCKS, "gpu_blocks")                                                                    \
+    X(GPU_THREADS, "gpu_threads")                                                                  \
     X(ATOMIC, "atomic")                                                                            \
     X(COMPUTE_ROOT, "compute_root")                                                                \
     X(COMPUTE_AT, "compute_at")           /* stage loop */                                         \

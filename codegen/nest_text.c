@@ -242,7 +242,7 @@ static wpk_err parse_scope(struct parser *p)
     struct wpk_text_reader *r = p->reader;
     int scope = r->word_count == 2 ? find_word(names, WPK_SCOPE_COUNT, r->word[1]) : 0;
     if (scope == WPK_SCOPE_ANY || scope == WPK_SCOPE_COUNT) {
-        return wpk_text_fail(r, 1, "expected scope register, stack or heap");
+        return wpk_text_fail(r, 1, "expected scope register, stack, heap, shared or global");
     }
     p->entry->scope = (enum wpk_scope)scope;
     return WPK_OK;
@@ -453,9 +453,10 @@ wpk_err wpk_nest_parse(struct wpk_text_reader *reader, struct wpk_nest *nest)
         } else if (binding < WPK_BIND_COUNT) {
             err = parse_loop(&p, binding);
         } else {
-            err = wpk_text_fail(reader, 0,
-                                "expected a binding (serial, unroll, lanes, parallel), "
-                                "a property, or the next stage");
+            err = wpk_text_fail(
+                reader, 0,
+                "expected a binding (serial, unroll, lanes, parallel, block.x ... thread.z), "
+                "a property, or the next stage");
         }
     }
     err = err == WPK_OK ? finish_stage(&p) : err;

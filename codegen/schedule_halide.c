@@ -158,7 +158,8 @@ static bool is_of_definition(enum wpk_directive_kind kind)
 {
     return kind == WPK_DIRECTIVE_SPLIT || kind == WPK_DIRECTIVE_FUSE ||
            kind == WPK_DIRECTIVE_REORDER || kind == WPK_DIRECTIVE_VECTORIZE ||
-           kind == WPK_DIRECTIVE_UNROLL || kind == WPK_DIRECTIVE_PARALLEL ||
+           kind == WPK_DIRECTIVE_UNROLL || kind == WPK_DIRECTIVE_GPU_BLOCKS ||
+           kind == WPK_DIRECTIVE_GPU_THREADS || kind == WPK_DIRECTIVE_PARALLEL ||
            kind == WPK_DIRECTIVE_ATOMIC || kind == WPK_DIRECTIVE_NO_PARTITION;
 }
 
@@ -198,6 +199,7 @@ static void put_directive(struct wpk_halide_writer *w, const struct wpk_directiv
         wpk_buf_printf(w->out, ".store_in(MemoryType::%s)",
                        strcmp(d->loop[0], "stack") == 0      ? "Stack"
                        : strcmp(d->loop[0], "register") == 0 ? "Register"
+                       : strcmp(d->loop[0], "shared") == 0   ? "GPUShared"
                                                              : "Heap");
         break;
     case WPK_DIRECTIVE_NO_PARTITION:

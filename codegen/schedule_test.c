@@ -137,7 +137,8 @@ static void test_errors_have_positions(void **state)
     expect_error_at("stage Y root\n  serial i step 4 about\n", WPK_EPARSE, 1, 19, "TAIL exact");
     expect_error_at("stage Y root\n  serial i whole 4\n", WPK_EPARSE, 1, 18, "end of the line");
     /* properties */
-    expect_error_at("stage Y root\n  scope moon\n", WPK_EPARSE, 1, 9, "register, stack or heap");
+    expect_error_at("stage Y root\n  scope moon\n", WPK_EPARSE, 1, 9,
+                    "register, stack, heap, shared or global");
     expect_error_at("stage Y root\n  extent j 4\n", WPK_EPARSE, 1, 10, "each axis of Y");
     expect_error_at("stage Y root\n  extent i 13\n", WPK_ERANGE, 1, 12, "1 ... 12");
     expect_error_at("stage Y root\n  align i 1\n", WPK_ERANGE, 1, 11, "2 ...");
@@ -266,6 +267,37 @@ static void test_places_are_checked(void **state)
                    "an output has the caller's storage");
 #undef Y_TILES
 #undef T_LOOPS
+}
+
+static void test_blocks_and_threads_are_checked(void **state)
+{
+    (void)state;
+#define Y_GRID "stage Y root\n  block.x i step 4 exact\n  thread.x i.1\n"
+    expect_same_text(Y_GRID T_SIMPLE);
+    expect_refused(Y_GRID T_SIMPLE, 1, "block.x needs a target with opencl: write parallel");
+    expect_refused(Y_SIMPLE "stage T in Y i\n  scope shared\n  extent i 1\n  init\n  update\n"
+                            "    serial j\n",
+                   2, "scope shared needs a target with opencl: write stack");
+    static const struct {
+        const char *loops, *words;
+        int line;
+    } grids[] = {
+        {"  thread.x i\n", "blocks stand around", 1},
+        {"  thread.x i step 4 exact\n  block.x i.1\n", "blocks stand around", 1},
+        {"  block.x i step 4 exact\n  block.y i.1\n", "z around y", 2},
+        {"  block.y i step 4 exact\n  thread.x i.1\n", "z around y", 2},
+        {"  block.x i step 4 exact\n  block.x i.1\n", "z around y", 2},
+        {"  block.x i step 4 exact\n  thread.z i.1\n", "stand around block.x and thread.x", 0},
+    };
+    for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
+        char text[512];
+        snprintf(text, sizeof(text), "stage Y root\n%s" T_SIMPLE, grids[i].loops);
+        expect_refused(text, grids[i].line, grids[i].words);
+    }
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    serial i\n"
+                            "    block.x j\n",
+                   7, "do not run in parallel");
+#undef Y_GRID
 }
 
 /* T is read by both Y and, through the inlined U, Y again. */
@@ -541,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_loops_are_checked),
         cmocka_unit_test(test_places_are_checked),
         cmocka_unit_test(test_places_enclose_all_readers),
+        cmocka_unit_test(test_blocks_and_threads_are_checked),
         cmocka_unit_test(test_few_statements_are_unrolled),
         cmocka_unit_test(test_every_candidate_lowers),
         cmocka_unit_test(test_readable_halide),

@@ -82,6 +82,16 @@ void wpk_nest_name_loop(const struct wpk_nest *nest, const struct wpk_nest_entry
     }
 }
 
+bool wpk_bind_is_block(enum wpk_loop_binding binding)
+{
+    return binding >= WPK_BIND_BLOCK_Z && binding <= WPK_BIND_BLOCK_X;
+}
+
+bool wpk_bind_is_thread(enum wpk_loop_binding binding)
+{
+    return binding >= WPK_BIND_THREAD_Z && binding <= WPK_BIND_THREAD_X;
+}
+
 bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop)
 {
     return loop->binding != WPK_BIND_UNROLL && loop->binding != WPK_BIND_LANES;

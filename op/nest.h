@@ -41,7 +41,13 @@ extern "C" {
     X(SERIAL, "serial")                                                                            \
     X(UNROLL, "unroll")                                                                            \
     X(LANES, "lanes")                                                                              \
-    X(PARALLEL, "parallel") /* all such loops of a definition run as one */
+    X(PARALLEL, "parallel") /* all such loops of a definition run as one */                        \
+    X(BLOCK_Z, "block.z")   /* from here on: of a grid of blocks of threads */                     \
+    X(BLOCK_Y, "block.y")                                                                          \
+    X(BLOCK_X, "block.x")                                                                          \
+    X(THREAD_Z, "thread.z")                                                                        \
+    X(THREAD_Y, "thread.y")                                                                        \
+    X(THREAD_X, "thread.x")
 
 #define WPK_BIND_ENUM(name, text) WPK_BIND_##name,
 enum wpk_loop_binding { WPK_BIND_LIST(WPK_BIND_ENUM) WPK_BIND_COUNT };
@@ -62,7 +68,9 @@ enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
     X(ANY, "") /* wherever the back end puts them */                                               \
     X(REGISTER, "register")                                                                        \
     X(STACK, "stack")                                                                              \
-    X(HEAP, "heap")
+    X(HEAP, "heap")                                                                                \
+    X(SHARED, "shared") /* by the threads of a block */                                            \
+    X(GLOBAL, "global") /* by all blocks */
 
 #define WPK_SCOPE_ENUM(name, text) WPK_SCOPE_##name,
 enum wpk_scope { WPK_SCOPE_LIST(WPK_SCOPE_ENUM) WPK_SCOPE_COUNT };
@@ -177,6 +185,9 @@ bool wpk_nest_is_inside(const struct wpk_nest *nest, const struct wpk_nest_entry
  * counted from outside, a dot and a number from 1. Names of axes have no dots. */
 void wpk_nest_name_loop(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
                         const struct wpk_nest_loops *loops, int loop, char out[WPK_NEST_NAME_MAX]);
+/* True if the loop is one of blocks or of threads. */
+bool wpk_bind_is_block(enum wpk_loop_binding binding);
+bool wpk_bind_is_thread(enum wpk_loop_binding binding);
 /* True if the loop is neither unrolled nor in lanes. */
 bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop);
 /* True if the entry is a reduction with an update, whose loops are those of `update`. */

@@ -213,8 +213,54 @@ static wpk_err check_binding(const struct subject *s, int i)
     if (loop->binding == WPK_BIND_LANES && reduction && !s->loops->atomic) {
         return refuse(s, i, "a reduction runs in lanes only below 'update atomic'");
     }
-    if (loop->binding == WPK_BIND_PARALLEL && reduction) {
+    bool spreads = loop->binding == WPK_BIND_PARALLEL || wpk_bind_is_block(loop->binding) ||
+                   wpk_bind_is_thread(loop->binding);
+    if (spreads && reduction) {
         return refuse(s, i, "the iterations of a reduction do not run in parallel: write serial");
+    }
+    return WPK_OK;
+}
+
+/* True if some loop around the entry is one of blocks. */
+static bool is_in_blocks(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
+{
+    const struct wpk_nest_place *place = &entry->place;
+    if (place->entry < 0) {
+        return false;
+    }
+    const struct wpk_nest_entry *reader = &nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
+    for (int i = 0; i <= place->loop; i++) {
+        if (wpk_bind_is_block(wpk_nest_at(nest, loops, i)->binding)) {
+            return true;
+        }
+    }
+    return is_in_blocks(nest, reader);
+}
+
+/* Blocks, then threads in them; of each first z, then y, then x, which is there if z or y is. */
+static wpk_err check_grid(const struct subject *s)
+{
+    bool placed = is_in_blocks(s->nest, s->entry), blocks = placed;
+    int last = -1;
+    for (int i = 0; i < s->loops->count; i++) {
+        enum wpk_loop_binding binding = wpk_nest_at(s->nest, s->loops, i)->binding;
+        bool block = wpk_bind_is_block(binding);
+        if (!block && !wpk_bind_is_thread(binding)) {
+            continue;
+        }
+        bool follows = last < 0 || (!block && last <= WPK_BIND_BLOCK_X ? last == WPK_BIND_BLOCK_X
+                                                                       : (int)binding == last + 1);
+        if (!follows || (block && placed) || (!block && !blocks)) {
+            return refuse(s, i,
+                          "blocks stand around threads, and of each z around y around x: "
+                          "write block.x or thread.x where there is one");
+        }
+        blocks = blocks || block;
+        last = (int)binding;
+    }
+    if (last >= 0 && last != WPK_BIND_BLOCK_X && last != WPK_BIND_THREAD_X) {
+        return refuse(s, -1, "block.y and thread.y stand around block.x and thread.x");
     }
     return WPK_OK;
 }
@@ -267,7 +313,8 @@ static wpk_err check_definition(const struct subject *s)
                           s->stage->axes[a].name, s->stage->axes[a].name);
         }
     }
-    return check_order(s);
+    wpk_err err = check_grid(s);
+    return err == WPK_OK ? check_order(s) : err;
 }
 
 /* ---- what is computed */

@@ -47,10 +47,8 @@ static wpk_err ask_hello(struct wpk_session *s)
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     snprintf(hello.name, sizeof hello.name, "%s", s->options->name);
     snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);
-    for (int i = 0; wpk_codegen_at(i) != NULL; i++) {
-        snprintf(hello.providers[hello.provider_count++].name, WPK_PROVIDER_NAME_MAX, "%s",
-                 wpk_codegen_at(i)->name);
-    }
+    snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, "%s", wpk_codegen_at(0)->name);
+    hello.provider_count = 1;
     snprintf(hello.token, sizeof hello.token, "%s", s->options->token);
     for (uint32_t i = 0; i < hello.label_count; i++) {
         hello.labels[i] = s->options->labels[i];

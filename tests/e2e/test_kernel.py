@@ -159,9 +159,11 @@ layout Y f32[96] 0
 program
 input X f32[96,512]
 input W f32[512]
+intermediate V f32[512]
 intermediate T f32[96]
 output Y f32[96]
-T[i] = sum.f32(j:512) X[i,j] * W[j]
+V[j] = W[j]
+T[i] = sum.f32(j:512) X[i,j] * V[j]
 Y[i] = T[i] * 2
 end
 """
@@ -176,13 +178,19 @@ def test_documented_schedule(box):
     record = json.loads(box.ctl("build", box.write("page.schedule", text), "--json"))
     check(record["outcome"] == "ok", "it builds and verifies", record)
     for number, nest in enumerate(re.findall(r"```\n(stage .*?)```", page, re.DOTALL)):
-        record = json.loads(box.ctl("build", box.write("%d.schedule" % number, ROWS + nest), "--json"))
+        path = box.write("%d.schedule" % number, ROWS + nest)
+        if "block.x" in nest:
+            code, out, err = box.run("wpkctl", "build", path)
+            check(code in (1, 2) and "24:3: block.x needs a target with opencl" in out + err, "not on a CPU", code,
+                  out, err)
+            continue
+        record = json.loads(box.ctl("build", path, "--json"))
         check(record["outcome"] == "ok", "so does the nest", record, nest)
-    check(number >= 3, "there are examples", number)
+    check(number >= 5, "there are examples", number)
     with open(os.path.join(ROOT, "op/nest.h"), encoding="utf-8") as file:
         header = file.read()
-    for name in re.findall(r'^    X\([A-Z_]+, "([a-z_]+)"\)', header, re.MULTILINE):
-        check(re.search("`(scope )?%s`" % name, page), "the page says what it does: " + name)
+    for name in re.findall(r'^    X\([A-Z_]+, "([a-z_.]+)"\)', header, re.MULTILINE):
+        check(re.search("`(scope )?%s`" % re.escape(name), page), "the page says what it does: " + name)
 
 
 def test_build_by_hand(box):
