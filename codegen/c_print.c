@@ -256,6 +256,13 @@ bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
         const struct wpk_nest_entry *entry = &nest->entry[e];
         const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
         const char *name = nest->program->tensors[stage->output].name;
+        if (entry->slides) {
+            wpk_diag_set_at(diag, entry->at.line, entry->at.column,
+                            "%s: the back end c keeps no values from one iteration to the next: "
+                            "leave slide out",
+                            name);
+            return false;
+        }
         if (entry->inlined && stage->reduction != WPK_REDUCE_NONE) {
             wpk_diag_set(diag, "%s: the back end c inlines no reduction", name);
             return false;

@@ -238,9 +238,15 @@ void Builder::apply_reorder(Stage &stage, const wpk_directive &directive) {
 void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
     switch (directive.kind) {
     case WPK_DIRECTIVE_COMPUTE_ROOT: stage.func.compute_root(); break;
-    case WPK_DIRECTIVE_COMPUTE_AT: {
+    case WPK_DIRECTIVE_COMPUTE_AT:
+    case WPK_DIRECTIVE_STORE_AT: {
         const Stage &at = stage_named(directive.loop[0]);
-        stage.func.compute_at(Halide::LoopLevel(at.func, loop(at, true, directive.loop[1])));
+        Halide::LoopLevel level(at.func, loop(at, true, directive.loop[1]));
+        if (directive.kind == WPK_DIRECTIVE_COMPUTE_AT) {
+            stage.func.compute_at(level);
+        } else {
+            stage.func.store_at(level);
+        }
         break;
     }
     case WPK_DIRECTIVE_STORE_IN: {

@@ -275,6 +275,22 @@ static void emit_definition(struct draft *draft, bool update)
 
 /* ---- places and storage */
 
+/* Of a loop of the stage that the entry's place is in. */
+static void emit_at(struct draft *draft, enum wpk_directive_kind kind, int loop)
+{
+    const struct wpk_nest *nest = draft->nest;
+    const struct wpk_nest_place *place = &draft->entry->place;
+    const struct wpk_nest_entry *reader = &nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
+    char name[WPK_LOOP_NAME_MAX];
+    bool fused = wpk_nest_at(nest, loops, loop)->binding == WPK_BIND_PARALLEL &&
+                 count_parallel(nest, loops) > 1;
+    name_loop(nest, reader, loops, loop, name);
+    struct wpk_directive *at = emit(draft, kind);
+    add_name(at, nest->program->tensors[wpk_nest_stage(nest, reader)->output].name);
+    add_name(at, fused ? JOBS : name);
+}
+
 static void emit_place(struct draft *draft)
 {
     const struct wpk_nest *nest = draft->nest;
@@ -287,15 +303,10 @@ static void emit_place(struct draft *draft)
         }
         return;
     }
-    const struct wpk_nest_entry *reader = &nest->entry[place->entry];
-    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
-    char name[WPK_LOOP_NAME_MAX];
-    bool fused = wpk_nest_at(nest, loops, place->loop)->binding == WPK_BIND_PARALLEL &&
-                 count_parallel(nest, loops) > 1;
-    name_loop(nest, reader, loops, place->loop, name);
-    struct wpk_directive *at = emit(draft, WPK_DIRECTIVE_COMPUTE_AT);
-    add_name(at, program->tensors[wpk_nest_stage(nest, reader)->output].name);
-    add_name(at, fused ? JOBS : name);
+    emit_at(draft, WPK_DIRECTIVE_COMPUTE_AT, place->loop);
+    if (draft->entry->slides) {
+        emit_at(draft, WPK_DIRECTIVE_STORE_AT, draft->entry->slide);
+    }
 }
 
 static void emit_storage(struct draft *draft)

@@ -31,6 +31,7 @@ extern "C" {
     X(ATOMIC, "atomic")                                                                            \
     X(COMPUTE_ROOT, "compute_root")                                                                \
     X(COMPUTE_AT, "compute_at")           /* stage loop */                                         \
+    X(STORE_AT, "store_at")               /* stage loop */                                         \
     X(STORE_IN, "store_in")               /* memory */                                             \
     X(REORDER_STORAGE, "reorder_storage") /* axes, innermost first */                              \
     X(BOUND_EXTENT, "bound_extent")       /* axis; factor */                                       \

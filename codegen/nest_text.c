@@ -39,6 +39,13 @@ static void print_storage(const struct wpk_nest *nest, const struct wpk_nest_ent
     if (entry->scope != WPK_SCOPE_ANY) {
         wpk_buf_printf(out, "  scope %s\n", wpk_scope_name(entry->scope));
     }
+    if (entry->slides) {
+        const struct wpk_nest_entry *reader = &nest->entry[entry->place.entry];
+        char loop[WPK_NEST_NAME_MAX];
+        wpk_nest_name_loop(nest, reader, entry->place.update ? &reader->update : &reader->pure,
+                           entry->slide, loop);
+        wpk_buf_printf(out, "  slide %s\n", loop);
+    }
     wpk_buf_append_text(out, entry->bounded ? "  extent" : "");
     for (int a = 0; a < stage->rank && entry->bounded; a++) {
         wpk_buf_printf(out, " %s %lld", stage->axes[a].name, (long long)entry->extent[a]);
@@ -101,6 +108,7 @@ void wpk_nest_print(const struct wpk_nest *nest, struct wpk_buf *out)
 #define LINES(X)                                                                                   \
     X(STAGE, "stage")                                                                              \
     X(SCOPE, "scope")                                                                              \
+    X(SLIDE, "slide")                                                                              \
     X(EXTENT, "extent")                                                                            \
     X(ALIGN, "align")                                                                              \
     X(STORED, "stored")                                                                            \
@@ -152,7 +160,7 @@ static int find_loop(const struct wpk_nest *nest, const struct wpk_nest_entry *e
     return -1;
 }
 
-static wpk_err fail_place(struct parser *p, const struct wpk_nest_entry *reader,
+static wpk_err fail_place(struct parser *p, int word, const struct wpk_nest_entry *reader,
                           const struct wpk_nest_loops *loops)
 {
     char names[WPK_DIAG_TEXT_MAX / 2] = "";
@@ -162,7 +170,7 @@ static wpk_err fail_place(struct parser *p, const struct wpk_nest_entry *reader,
         wpk_nest_name_loop(p->nest, reader, loops, i, name);
         used += (size_t)snprintf(names + used, sizeof(names) - used, " %s", name);
     }
-    return wpk_text_fail(p->reader, 4, "%s has no such loop; write root, or one of its loops:%s",
+    return wpk_text_fail(p->reader, word, "%s has no such loop; write one of its loops:%s",
                          name_of(p->nest, reader), names);
 }
 
@@ -191,7 +199,7 @@ static wpk_err parse_place(struct parser *p)
     const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
     place->loop = find_loop(nest, reader, loops, r->word[4]);
     place->entry = at;
-    return place->loop < 0 ? fail_place(p, reader, loops) : WPK_OK;
+    return place->loop < 0 ? fail_place(p, 4, reader, loops) : WPK_OK;
 }
 
 static wpk_err finish_stage(struct parser *p)
@@ -246,6 +254,21 @@ static wpk_err parse_scope(struct parser *p)
     }
     p->entry->scope = (enum wpk_scope)scope;
     return WPK_OK;
+}
+
+/* A loop of the place's stage. */
+static wpk_err parse_slide(struct parser *p)
+{
+    struct wpk_text_reader *r = p->reader;
+    const struct wpk_nest_place *place = &p->entry->place;
+    if (place->entry < 0 || r->word_count != 2) {
+        return wpk_text_fail(r, 0, "expected slide LOOP, below a stage in a loop");
+    }
+    const struct wpk_nest_entry *reader = &p->nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
+    p->entry->slide = find_loop(p->nest, reader, loops, r->word[1]);
+    p->entry->slides = true;
+    return p->entry->slide >= 0 ? WPK_OK : fail_place(p, 1, reader, loops);
 }
 
 /* Of every axis, in their order. */
@@ -323,7 +346,7 @@ static wpk_err parse_line(struct parser *p, enum line line)
     if (line <= p->last || p->entry->pure.count + p->entry->update.count > 0) {
         if (line != LINE_UPDATE || p->last != LINE_INIT) {
             return wpk_text_fail(r, 0,
-                                 "'%s' comes earlier, and once: the order is scope, extent, "
+                                 "'%s' comes earlier, and once: the order is scope, slide, extent, "
                                  "align, stored, expanded, init, update",
                                  r->word[0]);
         }
@@ -335,6 +358,8 @@ static wpk_err parse_line(struct parser *p, enum line line)
     switch (line) {
     case LINE_SCOPE:
         return parse_scope(p);
+    case LINE_SLIDE:
+        return parse_slide(p);
     case LINE_EXTENT:
         return parse_extent(p);
     case LINE_ALIGN:

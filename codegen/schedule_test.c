@@ -84,6 +84,8 @@ static void test_every_word_survives_its_text(void **state)
                      "  init\n    unroll i\n  update atomic\n    serial j step 4 round whole\n"
                      "    lanes j.1\n");
     expect_same_text("stage Y root\n  serial i\nstage T in Y i\n  scope register\n  expanded\n");
+    expect_same_text("stage Y root\n  serial i step 4 exact\n  serial i.1\nstage T in Y i.1\n"
+                     "  slide i\n  expanded\n");
     expect_same_text("stage Y root\nstage T inline\n");
     /* comments and blanks are not kept */
     assert_int_equal(
@@ -139,6 +141,9 @@ static void test_errors_have_positions(void **state)
     /* properties */
     expect_error_at("stage Y root\n  scope moon\n", WPK_EPARSE, 1, 9,
                     "register, stack, heap, shared or global");
+    expect_error_at("stage Y root\n  slide i\n", WPK_EPARSE, 1, 3, "below a stage in a loop");
+    expect_error_at(Y_SIMPLE "stage T in Y i\n  slide i.1\n", WPK_EPARSE, 3, 9,
+                    "one of its loops: i");
     expect_error_at("stage Y root\n  extent j 4\n", WPK_EPARSE, 1, 10, "each axis of Y");
     expect_error_at("stage Y root\n  extent i 13\n", WPK_ERANGE, 1, 12, "1 ... 12");
     expect_error_at("stage Y root\n  align i 1\n", WPK_ERANGE, 1, 11, "2 ...");
@@ -265,8 +270,19 @@ static void test_places_are_checked(void **state)
     expect_refused("stage Y inline\n" T_SIMPLE, 0, "an output or a reduction cannot be inline");
     expect_refused("stage Y root\n  scope heap\n  serial i\n" T_SIMPLE, 0,
                    "an output has the caller's storage");
+    expect_refused(Y_TILES "stage T in Y i\n  slide i\n  expanded\n  serial i\n", 3,
+                   "choose one further out");
 #undef Y_TILES
 #undef T_LOOPS
+    expect_refused("stage Y root\n  serial i step 4 exact\n  serial i.1\nstage T in Y i.1\n"
+                   "  slide i\n  expanded\n  serial i\n",
+                   0, NULL);
+    expect_refused("stage Y root\n  serial i step 4 exact\n  unroll i.1\nstage T in Y i.1\n"
+                   "  slide i\n  expanded\n  serial i\n",
+                   3, "are serial");
+    expect_refused("stage Y root\n  serial i step 4 exact\n  serial i.1\nstage T in Y i.1\n"
+                   "  slide i\n  extent i 1\n  expanded\n",
+                   3, "has no extent");
 }
 
 static void test_blocks_and_threads_are_checked(void **state)

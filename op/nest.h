@@ -124,6 +124,10 @@ struct wpk_nest_entry {
     struct wpk_nest_loops update;
     struct wpk_packing packing; /* of a copy */
     enum wpk_scope scope;
+    /* Values stay from one iteration to the next of the reader's loops inside its loop `slide`, and
+     * only those are computed that are not there yet. */
+    bool slides;
+    int slide;                   /* of the same definition as the place's loop, and around it */
     int64_t align[WPK_RANK_MAX]; /* [rank] what is computed begins and ends at multiples; 0: any */
     bool reordered;              /* its storage has the order of axes `storage` */
     int storage[WPK_RANK_MAX];   /* [rank] outermost first */

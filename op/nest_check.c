@@ -85,6 +85,31 @@ static const struct wpk_nest_entry *find_outsider(const struct wpk_nest *nest, i
     return NULL;
 }
 
+/* Iterations come one after the other where values stay. */
+static wpk_err check_slide(const struct subject *s)
+{
+    const struct wpk_nest_place *place = &s->entry->place;
+    if (!s->entry->slides) {
+        return WPK_OK;
+    }
+    if (place->entry < 0 || s->entry->inlined || s->entry->bounded) {
+        return refuse(s, -1,
+                      "what slides is in a loop, and has no extent: each iteration computes "
+                      "what the one before did not");
+    }
+    const struct wpk_nest_entry *reader = &s->nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
+    for (int i = s->entry->slide + 1; i <= place->loop; i++) {
+        if (wpk_nest_at(s->nest, loops, i)->binding != WPK_BIND_SERIAL) {
+            return refuse(s, -1,
+                          "the loops from the one that it slides in to its place are serial");
+        }
+    }
+    return s->entry->slide < place->loop
+               ? WPK_OK
+               : refuse(s, -1, "it slides in a loop around its place: choose one further out");
+}
+
 static wpk_err check_place(const struct subject *s)
 {
     const struct wpk_nest_place *place = &s->entry->place;
@@ -350,6 +375,7 @@ static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch)
     bool output = tensor->role == WPK_ROLE_OUTPUT;
     s->loops = NULL;
     wpk_err err = check_place(s);
+    err = err == WPK_OK ? check_slide(s) : err;
     err = err == WPK_OK ? check_extent(s, scratch) : err;
     if (err != WPK_OK || s->entry->inlined) {
         return err;
