@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/codegen.h"
 
+#include "codegen/c_print.h"
 #include "op/nest_check.h"
 
 #include <string.h>
@@ -35,6 +36,7 @@ static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag 
 
 static const struct wpk_codegen all[] = {
     {.name = "halide-cpu", .accepts = halide_accepts},
+    {.name = "c", .accepts = wpk_c_accepts},
 };
 
 #define COUNT ((int)(sizeof(all) / sizeof(all[0])))

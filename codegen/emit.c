@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/emit.h"
 
+#include "codegen/c_build.h"
 #include "codegen/halide.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ static wpk_err emit_halide(const struct wpk_schedule *schedule, const char *symb
 
 static const struct emitter all[] = {
     {"halide-cpu", emit_halide},
+    {"c", wpk_c_build},
 };
 
 wpk_err wpk_emit(const struct wpk_schedule *schedule, const char *symbol, const char *object_path,

@@ -173,7 +173,7 @@ static void test_heads(void **state)
     expect_head_error("wpk-schedule 2\n", 1, 1, "no target");
     expect_head_error("wpk-schedule 2\ntarget x threads 1\n", 2, 1, "no back end");
     expect_head_error("wpk-schedule 2\ntarget x threads 1\nprogram\n", 3, 1,
-                      "expected: by BACKEND, halide-cpu");
+                      "expected: by BACKEND, halide-cpu or c");
     expect_head_error("wpk-schedule 2\ntarget x threads 1\nby nobody\n", 3, 4,
                       "expected: by BACKEND, halide-cpu");
     expect_head_error("wpk-schedule 2\ntarget x threads 1\nby halide-cpu\n", 3, 1, "no program");

@@ -184,8 +184,10 @@ def test_documented_schedule(box):
             check(code in (1, 2) and "24:3: block.x needs a target with opencl" in out + err, "not on a CPU", code,
                   out, err)
             continue
-        record = json.loads(box.ctl("build", path, "--json"))
-        check(record["outcome"] == "ok", "so does the nest", record, nest)
+        by_c = box.write("%d.c.schedule" % number, (ROWS + nest).replace("by halide-cpu", "by c"))
+        for path in (path, by_c):
+            record = json.loads(box.ctl("build", path, "--json"))
+            check(record["outcome"] == "ok", "so does the nest", path, record, nest)
     check(number >= 5, "there are examples", number)
     with open(os.path.join(ROOT, "op/nest.h"), encoding="utf-8") as file:
         header = file.read()

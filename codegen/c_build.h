@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiling what the back end `c` prints. */
+#ifndef WPK_CODEGEN_C_BUILD_H
+#define WPK_CODEGEN_C_BUILD_H
+
+#include "codegen/schedule.h"
+
+/* Print the schedule's kernel into the file OBJECT_PATH.c, and compile it by gcc, or by clang where
+ * there is no gcc.
+ *   errors  those of wpk_c_print; WPK_EUNSUPPORTED the compiler refuses the kernel; WPK_ENOENT
+ *           there is no compiler */
+wpk_err wpk_c_build(const struct wpk_schedule *schedule, const char *symbol,
+                    const char *object_path, struct wpk_diag *diag);
+
+#endif
