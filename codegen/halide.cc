@@ -116,8 +116,13 @@ void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::ve
         axes[static_cast<size_t>(i)] = r;
         out.reduction.emplace(stage.axes[i].name, r);
     }
+    Expr identity = wpk::identity_of(program_, stage);
     Expr value = wpk::Expressions(program_, tensors_, stage, axes).value();
-    out.func(args) = wpk::identity_of(program_, stage);
+    for (auto &loop : out.reduction) { // Halide has no loop over what no term depends on
+        bool used = Halide::Internal::expr_uses_var(value, loop.second.name());
+        value = used ? value : Halide::select(loop.second >= 0, value, identity);
+    }
+    out.func(args) = identity;
     Expr before = out.func(args);
     switch (stage.reduction) {
     case WPK_REDUCE_SUM: out.func(args) = before + value; break;
@@ -377,9 +382,9 @@ wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag) {
     });
 }
 
-wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
-                         const char *object_path, const char *llvm_path,
-                         struct wpk_diag *diag) {
+// Call `use` with the schedule's pipeline and arguments.
+template <typename F>
+static wpk_err with_pipeline(const struct wpk_schedule *schedule, struct wpk_diag *diag, F use) {
     struct wpk_program program;
     wpk_err err = wpk_schedule_expand(schedule, &program);
     if (err != WPK_OK) {
@@ -388,13 +393,29 @@ wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol
     }
     err = guarded(diag, [&] {
         Builder builder(*schedule, program);
-        std::map<Halide::OutputFileType, std::string> outputs = {
-            {Halide::OutputFileType::object, object_path}};
-        if (llvm_path != nullptr) {
-            outputs[Halide::OutputFileType::llvm_assembly] = llvm_path;
-        }
-        builder.build().compile_to(outputs, builder.arguments(), symbol, target_of(*schedule));
+        Halide::Pipeline pipeline = builder.build();
+        use(pipeline, builder.arguments());
     });
     wpk_program_fini(&program);
     return err;
+}
+
+wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
+                         const char *object_path, const char *llvm_path,
+                         struct wpk_diag *diag) {
+    std::map<Halide::OutputFileType, std::string> outputs = {
+        {Halide::OutputFileType::object, object_path}};
+    if (llvm_path != nullptr) {
+        outputs[Halide::OutputFileType::llvm_assembly] = llvm_path;
+    }
+    return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const auto &arguments) {
+        pipeline.compile_to(outputs, arguments, symbol, target_of(*schedule));
+    });
+}
+
+wpk_err wpk_halide_lower(const struct wpk_schedule *schedule, const char *path,
+                         struct wpk_diag *diag) {
+    return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const auto &arguments) {
+        pipeline.compile_to_lowered_stmt(path, arguments, Halide::Text, target_of(*schedule));
+    });
 }

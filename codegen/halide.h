@@ -24,6 +24,11 @@ wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag);
 wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
                          const char *object_path, const char *llvm_path, struct wpk_diag *diag);
 
+/* Write the loops and allocations that Halide makes of the main program to `path`, as text.
+ *   errors  as above */
+wpk_err wpk_halide_lower(const struct wpk_schedule *schedule, const char *path,
+                         struct wpk_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

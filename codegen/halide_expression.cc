@@ -192,8 +192,12 @@ Expr Expressions::make(int id) {
     case WPK_NODE_LOAD: return load(node, node.dtype);
     case WPK_NODE_UNARY: return unary(node);
     case WPK_NODE_BINARY: return binary(node);
-    case WPK_NODE_SELECT:
-        return Halide::select(convert(node.arg[0]), convert(node.arg[1]), convert(node.arg[2]));
+    case WPK_NODE_SELECT: {
+        Expr a = convert(node.arg[1]), b = convert(node.arg[2]);
+        bool apart = a.type() != b.type(); // i64: axes and literals have 32 bits
+        return Halide::select(convert(node.arg[0]), apart ? cast_to(node.dtype, a) : a,
+                              apart ? cast_to(node.dtype, b) : b);
+    }
     case WPK_NODE_CAST: {
         const wpk_node &operand = program_.nodes[node.arg[0]];
         return operand.kind == WPK_NODE_LOAD ? load(operand, node.dtype)
