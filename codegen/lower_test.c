@@ -164,6 +164,29 @@ static void test_blocks_are_summed_by_themselves(void **state)
     expect_lines(&whole, line, 1);
 }
 
+/* ---- storage */
+
+/* The product is transposed: its vectors are along the first of its axes. */
+#define PRODUCT                                                                                    \
+    "input A f32[28,40]\nconstant B f32[40,64]\noutput Y f32[28,64]\n"                             \
+    "Y[i,j] = sum(k:40) A[i,k] * B[k,j]\n"
+#define PRODUCT_CANDIDATE(sum)                                                                     \
+    "algorithm=direct layout=staged-last0 A_t.vec=i1 A_t.lanes=4 A_t.tile.i0=1 A_t.tile.i1=4 "     \
+    "A_t.inner=i0,i1 A_t.at=root Y.vec=j Y.lanes=16 Y.tile.i=14 Y.block.i=all Y.tile.j=32 "        \
+    "Y.block.j=all Y.outer=i,j Y.inner=i,j Y.split=all Y.sum=" sum " Y.unroll=1 Y.pack.B=yes"
+
+static void test_lanes_of_accumulators_are_together(void **state)
+{
+    (void)state;
+    const struct subject whole = {PRODUCT, PRODUCT_CANDIDATE("all"), 1};
+    const char *const line[] = {"\n  extent j 32 i 14\n  stored i j\n  init\n    unroll i\n"
+                                "    unroll j step 16 exact\n    lanes j.1\n"};
+    expect_lines(&whole, line, 1);
+    const struct subject blocked = {PRODUCT, PRODUCT_CANDIDATE("8"), 1};
+    const char *const part[] = {"\n  extent block 1 j 32 i 14\n  stored block i j\n"};
+    expect_lines(&blocked, part, 1);
+}
+
 /* ---- programs nobody thought of */
 
 #define SEED 20240611
@@ -405,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_members_past_a_tail_are_illegal),
         cmocka_unit_test(test_blocks_with_producers_are_not_fused_with_tiles),
         cmocka_unit_test(test_blocks_are_summed_by_themselves),
+        cmocka_unit_test(test_lanes_of_accumulators_are_together),
         cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_names_of_axes),

@@ -241,11 +241,13 @@ static void put_member_pure(const struct draft *draft, int g, int m,
     if (vector >= 0) {
         put(list, vector, WPK_BIND_LANES, 1);
     }
+    /* what is broadcast meets all vectors at once, and need not be kept */
+    if (vector >= 0 && entry->extent[vector] > lanes) {
+        put(list, vector, WPK_BIND_UNROLL, lanes);
+    }
     for (int a = stage->rank - 1; a >= 0; a--) {
         bool rolls = draft->d[g].roll && !member->literal[a] && is_transformed(group, member, a);
-        if (a == vector && entry->extent[a] > lanes) {
-            put(list, a, WPK_BIND_UNROLL, lanes);
-        } else if (a != vector && entry->extent[a] > 1 && rolls) {
+        if (a != vector && entry->extent[a] > 1 && rolls) {
             put(rolled, a, WPK_BIND_SERIAL, 1);
         } else if (a != vector && entry->extent[a] > 1) {
             put(list, a, WPK_BIND_UNROLL, 1);
@@ -315,10 +317,28 @@ static void add_update(struct draft *draft, int g, int m, struct wpk_nest_entry 
     add_loops(draft->nest, &entry->update, &list);
 }
 
+/* Accumulators whose lanes are apart in memory never become registers: the lanes are innermost. */
+static void store_lanes_together(const struct draft *draft, const struct list *list,
+                                 struct wpk_nest_entry *entry)
+{
+    int rank = wpk_nest_stage(draft->nest, entry)->rank, count = 0;
+    bool lanes = list->count > 0 && list->loop[0].binding == WPK_BIND_LANES;
+    for (int a = lanes ? list->loop[0].axis + 1 : rank; a < rank; a++) {
+        entry->reordered = entry->reordered || entry->extent[a] > 1;
+    }
+    for (int a = 0; a < rank && entry->reordered; a++) {
+        if (a != list->loop[0].axis) {
+            entry->storage[count++] = a;
+        }
+    }
+    entry->storage[count] = entry->reordered ? list->loop[0].axis : 0;
+}
+
 static void add_pure(struct draft *draft, int g, int m, struct wpk_nest_entry *entry)
 {
     struct list list = {.count = 0}, rolled = {.count = 0};
     put_member_pure(draft, g, m, entry, &list, &rolled);
+    store_lanes_together(draft, &list, entry);
     append(&list, &rolled);
     add_loops(draft->nest, &entry->pure, &list);
 }

@@ -222,8 +222,15 @@ bool wpk_feature_scatters(const struct wpk_nest_entry *entry, int rank,
                           const struct wpk_access_tile *tile)
 {
     int lane = tile->lane_axis;
-    return lane >= 0 && lane < rank &&
-           wpk_feature_product(entry->extent + lane + 1, rank - lane - 1) > 1;
+    double inside = 1;
+    for (int d = rank - 1; d >= 0 && lane >= 0; d--) {
+        int axis = entry->reordered ? entry->storage[d] : d;
+        if (axis == lane) {
+            return inside > 1;
+        }
+        inside *= (double)entry->extent[axis];
+    }
+    return false;
 }
 
 /* The elements of an entry are in registers where its definitions are unrolled altogether, there
@@ -271,7 +278,10 @@ void wpk_feature_tree_init(struct wpk_feature_tree *w, const struct wpk_accesses
     for (int e = 0; e < w->nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &w->nest->entry[e];
         if (entry->kind == WPK_NEST_STAGE) {
-            w->writer[wpk_nest_stage(w->nest, entry)->output] = e;
+            const struct wpk_stage *stage = wpk_nest_stage(w->nest, entry);
+            w->writer[stage->output] = e;
+            w->contiguous[stage->output] =
+                entry->reordered ? entry->storage[stage->rank - 1] : stage->rank - 1;
         } else if (entry->kind == WPK_NEST_COPY) {
             w->contiguous[entry->packing.tensor] = entry->packing.dim[entry->packing.dim_count - 1];
         }
