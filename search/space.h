@@ -103,7 +103,7 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
 void wpk_space_measure(struct wpk_space *space);
 
 /* Fill `out` with constructed candidates: good guesses for every variant, best first, interleaved
- * so that the first ones cover all variants.
+ * so that the first ones cover all variants. The very first is expected to be the fastest.
  *   shape   out [max]; returns how many were filled */
 int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max);
 

@@ -163,8 +163,13 @@ static void expect_constructed(const struct wpk_space *space, const char *name)
     int of_variant[WPK_VARIANTS_MAX] = {0};
     int count = wpk_space_construct(space, made, CONSTRUCT_MAX);
     assert_true(count > 0);
+    double first = 0;
+    assert_int_equal(wpk_space_bound(space, &made[0], &first), WPK_OK);
     for (int i = 0; i < count; i++) {
         expect_good(space, &made[i], name);
+        double seconds = 0;
+        assert_int_equal(wpk_space_bound(space, &made[i], &seconds), WPK_OK);
+        assert_true(first > 0 && first <= seconds);
         of_variant[made[i].variant]++;
         for (int k = 0; k < i; k++) {
             assert_false(wpk_candidate_equal(&made[i], &made[k]));
