@@ -44,12 +44,13 @@
 enum exit_code { SAME = 0, DIFFERENT = 1, NOT_COMPARED = 2 };
 
 static const char usage[] =
-    "usage: bench-gate [--make | --schedule LINE | [--only NAME] [--count N]] OPS FILE\n"
+    "usage: bench-gate [--make | --again | --schedule LINE | [--only NAME] [--count N]] OPS FILE\n"
     "  builds the candidates of FILE for the operators of the job file OPS, and compares the\n"
     "  hashes of their schedules and objects with those in FILE\n"
     "  --only NAME      the candidates of one operator\n"
     "  --count N        the first N of them\n"
     "  --schedule LINE  print the schedule of the candidate in this line of FILE, build nothing\n"
+    "  --again          write FILE anew, with the same candidates\n"
     "  --make           choose 20 candidates of each convolution of OPS and write FILE anew\n"
     "exit code: 0 all hashes are the same, 1 some differ, 2 nothing was compared\n";
 
@@ -407,6 +408,7 @@ static wpk_err read_job(const char *path, struct wpk_job *out, struct wpk_diag *
 
 struct request {
     bool make;
+    bool again;
     int line; /* 0: no schedule is asked for */
     const char *only;
     int count;
@@ -431,7 +433,7 @@ static wpk_err run(struct gate *gate, const struct request *request, const char 
     }
     if (err == WPK_OK) {
         make_all(gate);
-        if (request->make) {
+        if (request->make || request->again) {
             err = bench_gate_file_write(&gate->file, diag);
         } else {
             *code = compare(gate);
@@ -454,17 +456,18 @@ static void fini(struct gate *gate)
 static bool read_request(int argc, char **argv, struct request *out)
 {
     static const struct option options[] = {
-        {"make", no_argument, NULL, 'm'},
-        {"only", required_argument, NULL, 'o'},
-        {"count", required_argument, NULL, 'c'},
-        {"schedule", required_argument, NULL, 's'},
-        {0},
+        {"make", no_argument, NULL, 'm'},           {"again", no_argument, NULL, 'a'},
+        {"only", required_argument, NULL, 'o'},     {"count", required_argument, NULL, 'c'},
+        {"schedule", required_argument, NULL, 's'}, {0},
     };
     *out = (struct request){.count = BENCH_GATE_ENTRIES_MAX};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
         case 'm':
             out->make = true;
+            break;
+        case 'a':
+            out->again = true;
             break;
         case 'o':
             out->only = optarg;
@@ -483,7 +486,7 @@ static bool read_request(int argc, char **argv, struct request *out)
         }
     }
     bool part = out->only != NULL || out->count != BENCH_GATE_ENTRIES_MAX;
-    return argc - optind == 2 && out->make + (out->line > 0) + part <= 1;
+    return argc - optind == 2 && out->make + out->again + (out->line > 0) + part <= 1;
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 #
 #     bench/gate.sh [--only c8] [--count 2]    exit code 0: all are the same, 1: some differ, 2: not compared
 #     bench/gate.sh --schedule LINE            print the schedule of a line of bench/gate.txt
+#     bench/gate.sh --again                    write bench/gate.txt anew, with the same candidates
 #     bench/gate.sh --make                     choose candidates and write bench/gate.txt anew
 set -eu
 
