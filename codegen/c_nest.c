@@ -448,7 +448,10 @@ static int widest(const struct wpk_c_kernel *k, const struct wpk_stage *stage)
     int bytes = wpk_c_type_bytes(wpk_c_type_of(k->program->tensors[stage->output].dtype));
     for (int i = 0; i < k->program->node_count; i++) {
         const struct wpk_node *node = &k->program->nodes[i];
-        if (!k->used[i] || (node->dtype == WPK_I64 && node->kind != WPK_NODE_LOAD)) {
+        bool index = node->dtype == WPK_I64 &&
+                     (node->kind == WPK_NODE_AXIS || node->kind == WPK_NODE_LITERAL ||
+                      node->kind == WPK_NODE_BINARY);
+        if (!k->used[i] || index) {
             continue;
         }
         int own = wpk_c_type_bytes(wpk_c_type_of(node->dtype));

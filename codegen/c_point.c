@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/c_kernel.h"
-#include "op/node.h"
 
-#include <math.h>
 #include <string.h>
 
 static enum wpk_binary operation_of(enum wpk_reduction reduction)
@@ -11,26 +9,6 @@ static enum wpk_binary operation_of(enum wpk_reduction reduction)
            : reduction == WPK_REDUCE_PROD ? WPK_BINARY_MUL
            : reduction == WPK_REDUCE_MAX  ? WPK_BINARY_MAX
                                           : WPK_BINARY_MIN;
-}
-
-static struct wpk_c_value identity_of(const struct wpk_c_kernel *k, const struct wpk_stage *stage)
-{
-    enum wpk_dtype dtype = k->program->tensors[stage->output].dtype;
-    bool least = stage->reduction == WPK_REDUCE_MAX;
-    if (wpk_dtype_is_float(dtype)) {
-        double number = stage->reduction == WPK_REDUCE_SUM    ? 0
-                        : stage->reduction == WPK_REDUCE_PROD ? 1
-                        : least                               ? -(double)INFINITY
-                                                              : (double)INFINITY;
-        return wpk_c_real(dtype, number);
-    }
-    int64_t low = 0, high = 0;
-    wpk_dtype_integer_range(dtype, &low, &high);
-    struct wpk_form form = wpk_form_number(stage->reduction == WPK_REDUCE_SUM    ? 0
-                                           : stage->reduction == WPK_REDUCE_PROD ? 1
-                                           : least                               ? low
-                                                                                 : high);
-    return wpk_c_integer(dtype, &form);
 }
 
 /* The term, or its lanes combined, joins what was reduced before. */
@@ -62,9 +40,9 @@ void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bo
     if (update) {
         print_term(k, stage, &point, vector);
     } else {
-        struct wpk_c_value value = stage->reduction != WPK_REDUCE_NONE
-                                       ? identity_of(k, stage)
-                                       : wpk_c_evaluate(k, &point, stage->expr);
+        bool reduces = stage->reduction != WPK_REDUCE_NONE;
+        struct wpk_c_value value =
+            wpk_c_evaluate(k, &point, reduces ? stage->identity : stage->expr);
         wpk_c_storage_write(k, stage->output, axis, width, &value);
     }
     k->text.depth--;

@@ -170,6 +170,7 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
                             struct wpk_buf *out, struct wpk_diag *diag)
 {
     struct wpk_c_kernel *k = calloc(1, sizeof(*k));
+    struct wpk_program program;
     struct wpk_buf body = {0};
     struct wpk_device needed;
     if (k == NULL) {
@@ -178,7 +179,12 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
     wpk_target_read(schedule->target, &needed);
     k->vector_bytes = wpk_c_vector_bytes(needed.isa);
     k->symbol = symbol;
-    wpk_err err = begin(k, schedule->nest, &schedule->main);
+    wpk_err err = wpk_schedule_expand(schedule, &program);
+    if (err != WPK_OK) {
+        free(k);
+        return err;
+    }
+    err = begin(k, schedule->nest, &program);
     if (err == WPK_OK) {
         print(k, &body);
         if (k->refusal != NULL) {
@@ -197,6 +203,7 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
     free(k->known);
     free(k->used);
     free(k);
+    wpk_program_fini(&program);
     return err;
 }
 
@@ -207,42 +214,9 @@ wpk_err wpk_c_print(const struct wpk_schedule *schedule, const char *symbol, str
                                          : WPK_EUNSUPPORTED;
 }
 
-/* Is the program one of operations that C has? */
-static bool is_primitive(const struct wpk_program *program)
-{
-    bool primitive = true;
-    for (int i = 0; i < program->node_count; i++) {
-        const struct wpk_node *node = &program->nodes[i];
-        bool function = node->kind == WPK_NODE_UNARY &&
-                        (node->op == WPK_UNARY_RSQRT || node->op == WPK_UNARY_TANH ||
-                         node->op == WPK_UNARY_SIGMOID);
-        bool rounds = node->kind == WPK_NODE_CAST && !wpk_dtype_is_float(node->dtype) &&
-                      wpk_dtype_is_float(program->nodes[node->arg[0]].dtype);
-        primitive = primitive && !function && !rounds;
-    }
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        primitive = primitive && (stage->reduction == WPK_REDUCE_NONE ||
-                                  stage->accumulator == program->tensors[stage->output].dtype);
-    }
-    for (int t = 0; t < program->tensor_count; t++) {
-        primitive = primitive && (program->tensors[t].dtype != WPK_BOOL ||
-                                  program->tensors[t].role == WPK_ROLE_INTERMEDIATE);
-    }
-    return primitive;
-}
-
 bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
     const struct wpk_nest *nest = schedule->nest;
-    if (!is_primitive(&schedule->main)) {
-        wpk_diag_set(diag, "the back end c prints primitive operations");
-        return false;
-    }
-    if (nest == NULL) {
-        wpk_diag_set(diag, "the back end c prints schedules that have a nest");
-        return false;
-    }
     for (int i = 0; i < nest->loop_count; i++) {
         const struct wpk_nest_loop *loop = &nest->loop[i];
         if (wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding)) {
@@ -263,8 +237,9 @@ bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
                             name);
             return false;
         }
-        if (entry->inlined && stage->reduction != WPK_REDUCE_NONE) {
-            wpk_diag_set(diag, "%s: the back end c inlines no reduction", name);
+        if (entry->inlined && stage->reduction != WPK_REDUCE_NONE && !entry->expanded) {
+            wpk_diag_set(diag, "%s: the back end c inlines no reduction that is not expanded",
+                         name);
             return false;
         }
     }

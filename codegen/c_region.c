@@ -143,7 +143,7 @@ static bool may_pass(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         const struct wpk_tensor *t = &program->tensors[load->tensor];
-        for (int d = 0; d < t->rank && load->outside < 0; d++) {
+        for (int d = 0; d < t->rank && !wpk_load_may_leave(program, stage, loads[i]); d++) {
             struct interval index = interval_of(k, axis, load->index[d]);
             int64_t low = 0, high = 0;
             wpk_form_range(&k->forms, &index.low, &low, &high);

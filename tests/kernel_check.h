@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiling printed kernels, running them, and comparing them with the reference, for the tests of
+ * the back end c. A compiler takes longer to start than to compile most kernels: many are compiled
+ * at once. */
+#ifndef WPK_TESTS_KERNEL_CHECK_H
+#define WPK_TESTS_KERNEL_CHECK_H
+
+#include "codegen/schedule.h"
+#include "common/rng.h"
+#include "search/space.h"
+
+#define WPK_KERNELS_MAX 64
+
+/* One kernel of a batch. */
+struct wpk_kernel_case {
+    struct wpk_schedule schedule;
+    char words[WPK_CANDIDATE_TEXT_MAX];
+};
+
+struct wpk_kernels {
+    struct wpk_kernel_case subject[WPK_KERNELS_MAX]; /* [count] */
+    int count;
+    int kernels; /* of all batches */
+    enum wpk_isa isa;
+    bool masked; /* inputs have -inf where they may */
+    char directory[64];
+};
+
+/* Compile the batch, run its kernels on values drawn from `rng`, and empty the batch. Fail the
+ * running cmocka test unless the kernels compute what the reference does. */
+void wpk_check_kernels(struct wpk_kernels *batch, struct wpk_rng *rng);
+
+#endif
