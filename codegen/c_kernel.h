@@ -131,11 +131,14 @@ struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary o
 
 /* ---- c_point.c */
 
-/* Print a stage's value at one point, or one term of its reduction; `vector`: the axis of the lanes
- * unless the width is 1.
+/* Print a stage's value at one point, or one term of its reduction.
  *   shape  axis [axis_count] */
 void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bool update,
-                       const struct wpk_form *axis, int vector);
+                       const struct wpk_form *axis);
+/* Print the terms of a reduction at `count` values of its axis `vector`, in vectors of up to
+ * `native` lanes. */
+void wpk_c_print_lanes_of_terms(struct wpk_c_kernel *k, const struct wpk_stage *stage,
+                                const struct wpk_form *axis, int vector, int64_t count, int native);
 
 /* ---- c_task.c */
 

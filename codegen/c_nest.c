@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define LOOPS_MAX 64
+#define SHORT_MAX 8 /* statements of a loop that is written out */
 
 /* What is left of an axis: `most` elements, unless `variable` is a number of elements. */
 struct span {
@@ -123,6 +124,10 @@ static void print_lanes(struct wpk_c_kernel *k, struct definition *d, int i,
     int a = d->loop[i].axis;
     int64_t left = space->span[a].most;
     struct space inner = *space;
+    if (a >= d->stage->rank) {
+        wpk_c_print_lanes_of_terms(k, d->stage, space->at, a, left, d->native);
+        return;
+    }
     while (left > 0 && k->refusal == NULL) {
         int width = d->native;
         while (width > left) {
@@ -336,9 +341,32 @@ static bool is_cut_again(const struct definition *d, int i)
     return cut;
 }
 
+/* Are the iterations so few and short that they are written out? Indices then become numbers. */
+static bool is_short(const struct definition *d, int i, const struct space *space)
+{
+    const struct span *span = &space->span[d->loop[i].axis];
+    int64_t statements = (span->most + d->loop[i].step - 1) / d->loop[i].step;
+    bool all = statements <= SHORT_MAX && span->variable < 0 && d->given[i] < 0;
+    for (int j = i + 1; j < d->count && all; j++) {
+        const struct wpk_nest_loop *loop = &d->loop[j];
+        int64_t most = space->span[loop->axis].most;
+        for (int n = i; n < j; n++) {
+            most = d->loop[n].axis == loop->axis ? d->loop[n].step : most;
+        }
+        int64_t step = j == d->lanes ? d->native : loop->step;
+        all = loop->binding == WPK_BIND_UNROLL || loop->binding == WPK_BIND_LANES;
+        statements *= (most + step - 1) / step;
+    }
+    return all && statements <= SHORT_MAX;
+}
+
 static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
                          const struct space *space)
 {
+    if (is_short(d, i, space)) {
+        print_unrolled(k, d, i, space);
+        return;
+    }
     const struct wpk_nest_loop *loop = &d->loop[i];
     const struct span *span = &space->span[loop->axis];
     bool variable = span->variable >= 0, tail = span->most % loop->step != 0;
@@ -424,8 +452,7 @@ static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
         return;
     }
     if (i == d->count) {
-        int vector = d->lanes < 0 ? -1 : d->loop[d->lanes].axis;
-        wpk_c_print_point(k, d->stage, d->update, space->at, vector);
+        wpk_c_print_point(k, d->stage, d->update, space->at);
         return;
     }
     const struct wpk_nest_loop *loop = &d->loop[i];

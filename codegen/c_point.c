@@ -11,40 +11,85 @@ static enum wpk_binary operation_of(enum wpk_reduction reduction)
                                           : WPK_BINARY_MIN;
 }
 
-/* The term, or its lanes combined, joins what was reduced before. */
+static void begin_point(struct wpk_c_kernel *k, const struct wpk_stage *stage,
+                        const struct wpk_form *axis, struct wpk_c_point *point)
+{
+    memcpy(point->axis, axis, (size_t)stage->axis_count * sizeof(*axis));
+    wpk_c_point_begin(k, stage, k->forms.width, point);
+    wpk_c_line(&k->text, "{");
+    k->text.depth++;
+}
+
+static void end_point(struct wpk_c_kernel *k)
+{
+    k->text.depth--;
+    wpk_c_line(&k->text, "}");
+}
+
+/* The term joins what was reduced before. */
 static void print_term(struct wpk_c_kernel *k, const struct wpk_stage *stage,
-                       const struct wpk_c_point *point, int vector)
+                       const struct wpk_c_point *point)
 {
     enum wpk_binary op = operation_of(stage->reduction);
     int width = k->forms.width;
-    bool combines = width > 1 && vector >= stage->rank;
-    int out = combines ? 1 : width;
-    struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point->axis, out);
+    struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point->axis, width);
     struct wpk_c_value term = wpk_c_evaluate(k, point, stage->expr);
-    term = combines ? wpk_c_combine_lanes(k, op, &term) : term;
-    k->forms.width = out;
     term = wpk_c_binary(k, op, &before, &term);
-    wpk_c_storage_write(k, stage->output, point->axis, out, &term);
-    k->forms.width = width;
+    wpk_c_storage_write(k, stage->output, point->axis, width, &term);
+}
+
+/* Vectors are combined first, then their lanes. */
+void wpk_c_print_lanes_of_terms(struct wpk_c_kernel *k, const struct wpk_stage *stage,
+                                const struct wpk_form *axis, int vector, int64_t count, int native)
+{
+    enum wpk_binary op = operation_of(stage->reduction);
+    struct wpk_c_point point;
+    struct wpk_c_value total = {.width = 0};
+    begin_point(k, stage, axis, &point);
+    for (int64_t left = count; left > 0; left -= k->forms.width) {
+        int width = native;
+        while (width > left) {
+            width /= 2;
+        }
+        point.axis[vector].lane = width > 1;
+        point.width = width;
+        point.serial = ++k->serial_count;
+        k->forms.width = width;
+        struct wpk_c_value term = wpk_c_evaluate(k, &point, stage->expr);
+        if (term.width != width) { /* it is the same in all lanes, or is no variable yet */
+            struct wpk_c_value spread = wpk_c_begin(&k->text, term.dtype, width);
+            wpk_c_put_value(&k->text, &term, width);
+            wpk_c_end(&k->text);
+            term = spread;
+        }
+        if (total.width > width) {
+            total = wpk_c_combine_lanes(k, op, &total);
+            term = wpk_c_combine_lanes(k, op, &term);
+        }
+        total = total.width == 0 ? term : wpk_c_binary(k, op, &total, &term);
+        point.axis[vector].constant += width;
+    }
+    k->forms.width = 1;
+    point.axis[vector] = wpk_form_number(0);
+    total = wpk_c_combine_lanes(k, op, &total);
+    struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point.axis, 1);
+    total = wpk_c_binary(k, op, &before, &total);
+    wpk_c_storage_write(k, stage->output, point.axis, 1, &total);
+    end_point(k);
 }
 
 void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bool update,
-                       const struct wpk_form *axis, int vector)
+                       const struct wpk_form *axis)
 {
     struct wpk_c_point point;
-    int width = k->forms.width;
-    memcpy(point.axis, axis, (size_t)stage->axis_count * sizeof(*axis));
-    wpk_c_point_begin(k, stage, width, &point);
-    wpk_c_line(&k->text, "{");
-    k->text.depth++;
+    begin_point(k, stage, axis, &point);
     if (update) {
-        print_term(k, stage, &point, vector);
+        print_term(k, stage, &point);
     } else {
         bool reduces = stage->reduction != WPK_REDUCE_NONE;
         struct wpk_c_value value =
             wpk_c_evaluate(k, &point, reduces ? stage->identity : stage->expr);
-        wpk_c_storage_write(k, stage->output, axis, width, &value);
+        wpk_c_storage_write(k, stage->output, axis, k->forms.width, &value);
     }
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
+    end_point(k);
 }
