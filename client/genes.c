@@ -8,6 +8,7 @@
 #include "common/json.h"
 #include "op/definition.h"
 #include "op/notation.h"
+#include "search/variant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct genes {
     struct wpk_job job;
     struct gene *gene; /* owned; [count] */
     int count;
+    char algorithm[WPK_SITES_MAX][WPK_GENE_NAME_MAX]; /* names of those genes */
 };
 
 /* Where a size stands among the others; "all" is the last, and what is no size has no place. */
@@ -81,6 +83,21 @@ static struct gene *take_gene(struct genes *genes, const char *name)
     return &genes->gene[genes->count++];
 }
 
+static void add_algorithms(struct genes *genes, const struct wpk_space *space,
+                           const struct wpk_variant *variant)
+{
+    struct wpk_variant_algorithm one;
+
+    for (int i = 0; wpk_variant_algorithm(variant, i, &one); i++) {
+        memcpy(genes->algorithm[i], one.gene, sizeof(one.gene));
+        struct gene *gene = take_gene(genes, genes->algorithm[i]);
+        gene->variant_count++;
+        add_value(gene, space->sites->count > 0
+                            ? space->sites->site[i].choice[variant->choice[i]].text
+                            : "direct");
+    }
+}
+
 static wpk_err collect(struct genes *genes, const struct wpk_space *space)
 {
     genes->gene = calloc(GENES_MAX, sizeof(*genes->gene));
@@ -88,12 +105,13 @@ static wpk_err collect(struct genes *genes, const struct wpk_space *space)
         return WPK_ENOMEM;
     }
     for (int v = 0; v < space->variant_count; v++) {
-        const struct wpk_variant *variant = &space->variants[v];
-        struct gene *algorithm = take_gene(genes, "algorithm");
+        const struct wpk_variant *variant = wpk_space_variant(space, v);
+        if (variant == NULL) {
+            continue;
+        }
+        add_algorithms(genes, space, variant);
         struct gene *layout = take_gene(genes, "layout");
-        add_value(algorithm, variant->algorithm);
         add_value(layout, variant->layout);
-        algorithm->variant_count++;
         layout->variant_count++;
         for (int g = 0; g < variant->gene_count && genes->count < GENES_MAX; g++) {
             struct gene *gene = take_gene(genes, variant->genes[g].name);

@@ -5,12 +5,13 @@
 #include "op/canonical.h"
 #include "op/definition.h"
 #include "search/pin.h"
+#include "search/variant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The genes that each variant has besides its own. */
+/* Genes that choose a variant. */
 static const char *const common_genes[] = {"algorithm", "layout"};
 
 static void offer_value(const struct wpk_gene *gene, const char *name, struct wpk_suggest *suggest)
@@ -24,10 +25,20 @@ static void offer_value(const struct wpk_gene *gene, const char *name, struct wp
 static void offer_all(const struct wpk_space *space, const char *gene, struct wpk_suggest *suggest)
 {
     for (int v = 0; v < space->variant_count; v++) {
-        const struct wpk_variant *variant = &space->variants[v];
-        if (gene != NULL && strcmp(gene, common_genes[0]) == 0) {
-            wpk_suggest_offer(suggest, variant->algorithm);
-        } else if (gene != NULL && strcmp(gene, common_genes[1]) == 0) {
+        const struct wpk_variant *variant = wpk_space_variant(space, v);
+        struct wpk_variant_algorithm algorithm;
+        if (variant == NULL) {
+            continue;
+        }
+        for (int i = 0; wpk_variant_algorithm(variant, i, &algorithm); i++) {
+            bool all = gene != NULL && strcmp(gene, common_genes[0]) == 0;
+            if (gene == NULL) {
+                wpk_suggest_offer(suggest, algorithm.gene);
+            } else if (all || strcmp(gene, algorithm.gene) == 0) {
+                wpk_suggest_offer(suggest, algorithm.value);
+            }
+        }
+        if (gene != NULL && strcmp(gene, common_genes[1]) == 0) {
             wpk_suggest_offer(suggest, variant->layout);
         }
         for (int g = 0; g < variant->gene_count; g++) {
@@ -45,8 +56,13 @@ static bool is_gene(const struct wpk_space *space, const char *name)
     bool found = strcmp(name, common_genes[0]) == 0 || strcmp(name, common_genes[1]) == 0;
 
     for (int v = 0; v < space->variant_count && !found; v++) {
-        for (int g = 0; g < space->variants[v].gene_count && !found; g++) {
-            found = strcmp(space->variants[v].genes[g].name, name) == 0;
+        const struct wpk_variant *variant = wpk_space_variant(space, v);
+        struct wpk_variant_algorithm algorithm;
+        for (int i = 0; variant != NULL && wpk_variant_algorithm(variant, i, &algorithm); i++) {
+            found = found || strcmp(algorithm.gene, name) == 0;
+        }
+        for (int g = 0; variant != NULL && g < variant->gene_count && !found; g++) {
+            found = strcmp(variant->genes[g].name, name) == 0;
         }
     }
     return found;

@@ -2,6 +2,7 @@
 #include "op/accuracy.h"
 
 #include "common/rng.h"
+#include "op/contraction.h"
 #include "op/derive.h"
 #include "op/direct.h"
 #include "op/node.h"
@@ -206,7 +207,7 @@ static double judge_winograd(struct subject *s, int m)
 {
     struct wpk_program derived;
     assert_int_equal(wpk_program_copy(&s->program, &derived), WPK_OK);
-    assert_int_equal(wpk_derive_winograd(&derived, m), WPK_OK);
+    assert_int_equal(wpk_derive_winograd(&derived, wpk_contraction_find(&derived), m), WPK_OK);
     double result = judge_derived(s, &derived);
     wpk_program_fini(&derived);
     return result;
@@ -304,7 +305,7 @@ static void test_derivations_without_transforms(void **state)
                  "Y[k,y,x] = sum(c:40,r:3,s:3) X[c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n",
                  false);
     assert_int_equal(wpk_program_copy(&s.program, &derived), WPK_OK);
-    assert_int_equal(wpk_derive_im2col(&derived), WPK_OK);
+    assert_int_equal(wpk_derive_im2col(&derived, wpk_contraction_find(&derived)), WPK_OK);
     assert_true(wpk_accuracy_admits(strict, judge_derived(&s, &derived)));
     wpk_program_fini(&derived);
     close_subject(&s);

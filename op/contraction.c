@@ -26,18 +26,23 @@ static bool is_product_of_loads(const struct wpk_program *program, const struct 
            program->tensors[program->nodes[*right].tensor].role != WPK_ROLE_LITERAL;
 }
 
+bool wpk_contraction_is(const struct wpk_program *program, int stage)
+{
+    int left = -1, right = -1;
+    return is_product_of_loads(program, &program->stages[stage], &left, &right);
+}
+
 int wpk_contraction_find(const struct wpk_program *program)
 {
     int best = -1;
     double best_size = 0;
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int left = -1, right = -1;
         double size = 1;
         for (int a = 0; a < stage->axis_count; a++) {
             size *= (double)stage->axes[a].extent;
         }
-        if (is_product_of_loads(program, stage, &left, &right) && size > best_size) {
+        if (wpk_contraction_is(program, s) && size > best_size) {
             best = s;
             best_size = size;
         }

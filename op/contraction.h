@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contraction of a program, for derivations: a stage that sums products of two loads. */
+/* The contractions of a program, for derivations: stages that sum products of two loads. */
 #ifndef WPK_OP_CONTRACTION_H
 #define WPK_OP_CONTRACTION_H
 
 #include "op/program.h"
+
+/* True if the stage is a contraction. */
+bool wpk_contraction_is(const struct wpk_program *program, int stage);
 
 /* The number of the contraction that dominates the program's cost, or -1. */
 int wpk_contraction_find(const struct wpk_program *program);

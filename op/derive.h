@@ -16,7 +16,11 @@
 
 /* ---- algorithms */
 
-/* Apply minimal filtering F(m, r) along every correlated pair of axes of the contraction: an output
+/* These rewrite one stage, a contraction (contraction.h). Numbers of stages change; the name of the
+ * tensor that the stage writes says afterwards where it is, if it is still there. rewriting.h lists
+ * them with the parameters that are worth a trial. */
+
+/* Apply minimal filtering F(m, r) along every correlated pair of axes of the stage: an output
  * axis y and a reduction axis s of extent r > 1 that meet in one index as y + s + constant and
  * nowhere else. One pair gives the 1-D form, two the nested 2-D form; each pair has its own r.
  *
@@ -24,29 +28,29 @@
  *           of winograd_points.c
  *   errors  WPK_EUNSUPPORTED no such pair, more than two, or too many points for the type
  */
-wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m);
+wpk_err wpk_derive_winograd(struct wpk_program *program, int stage, int64_t m);
 
 /* The same with an m for each pair, in the order of their output axes.
  *   shape   m [WPK_WINOGRAD_PAIRS_MAX]
  *   errors  WPK_EUNSUPPORTED also where there is one pair and the numbers differ */
-wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, const int64_t *m);
+wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, int stage, const int64_t *m);
 
 /* Fill the matrices of F(m, r): y = at [m][n] ((g [n][r] w) * (bt [n][n] x)), n = m + r - 1.
  *   errors  WPK_ERANGE n exceeds WPK_WINOGRAD_POINTS_MAX */
 wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, double *bt);
 
-/* Turn a strided window of the contraction into a window without stride, as minimal filtering
+/* Turn a strided window of the stage into a window without stride, as minimal filtering
  * needs, over the phases of its data, which join one of the reduction axes ("space to depth"). The
  * data is copied to an extent of whole tiles of `tile` outputs, one number for each pair as for m.
  *   shape   tile [WPK_WINOGRAD_PAIRS_MAX]
  *   errors  WPK_EUNSUPPORTED no strided window, or no axis that phases could join */
-wpk_err wpk_derive_phases(struct wpk_program *program, const int64_t *tile);
+wpk_err wpk_derive_phases(struct wpk_program *program, int stage, const int64_t *tile);
 
-/* Gather the elements that the contraction reads of its window operand into a matrix, one row for
- * each output point and one column for each step of the (fused) reduction: the contraction becomes
- * a matrix product.
+/* Gather the elements that the stage reads of its window operand into a matrix, one row for each
+ * output point and one column for each step of the (fused) reduction: the stage becomes a matrix
+ * product.
  *   errors  WPK_EUNSUPPORTED it is a matrix product already */
-wpk_err wpk_derive_im2col(struct wpk_program *program);
+wpk_err wpk_derive_im2col(struct wpk_program *program, int stage);
 
 /* ---- layouts */
 
@@ -54,10 +58,11 @@ wpk_err wpk_derive_im2col(struct wpk_program *program);
  * dimension d of the result is dimension order[d] of before. */
 wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int rank);
 
-/* Give inputs the zero border that their loads need, where loads read 0 outside. Dimension `bare`
- * (-1: none) gets no border: its loads keep reading 0 outside. Where the axes in its index are
- * unrolled this costs nothing, and saves the multiplications by zero. */
-wpk_err wpk_derive_halo(struct wpk_program *program, int bare);
+/* Give inputs the zero border that their loads need, where loads read 0 outside. Dimension bare[t]
+ * of input t (-1: none) gets no border: its loads keep reading 0 outside. Where the axes in its
+ * index are unrolled this costs nothing, and saves the multiplications by zero.
+ *   shape   bare [tensor_count], or NULL: none */
+wpk_err wpk_derive_halo(struct wpk_program *program, const int *bare);
 
 /* Copy the input `tensor` in a first stage to an intermediate, which all loads then read. Dimension
  * d of the copy is dimension order[d] of the input (NULL: the same order), which is row-major. The
@@ -65,6 +70,11 @@ wpk_err wpk_derive_halo(struct wpk_program *program, int bare);
  * dimension `bare` (-1: none) is copied without a border, as above.
  *   errors  WPK_EUNSUPPORTED not an input, or its loads read different values outside */
 wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order, int bare);
+
+/* Copy each intermediate that a reduction reads outside of, with the elements outside, as inputs
+ * are copied: the reduction then needs no bounds check. A tensor that is read with several values
+ * outside stays. */
+wpk_err wpk_derive_borders(struct wpk_program *program);
 
 /* Turn the output `tensor` into an intermediate, which a last stage copies to a row-major output of
  * the same name. Dimension d of the intermediate is dimension order[d] of the output.
@@ -86,8 +96,9 @@ wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int a
 wpk_err wpk_derive_block_reduction(struct wpk_program *program, int stage, int axis, int64_t block,
                                    char *name);
 
-/* Follow the reduction `stage` by a pointwise stage that copies its result. */
-wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage);
+/* Follow the reduction `stage` by a pointwise stage that copies its result.
+ *   shape   name [WPK_NAME_MAX] of the tensor that the reduction then writes, or NULL */
+wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage, char *name);
 
 /* How the dimensions of a load's tensor are packed. */
 struct wpk_packing {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/derive_fixture.h"
 
+#include <stdio.h>
+
 int64_t wpk_fixture_pick(struct wpk_rng *rng, int count, const int64_t *from)
 {
     return from[wpk_rng_below(rng, (uint64_t)count)];
@@ -90,6 +92,26 @@ static void write_grouped(const struct wpk_fixture_conv *v, struct wpk_buf *out)
                    LL(v->dilation), LL(v->pad));
 }
 
+/* Two convolutions with a shortcut around them. */
+static void write_block(const struct wpk_fixture_conv *v, struct wpk_buf *out)
+{
+    char shape[128];
+    snprintf(shape, sizeof(shape), "f32[%lld,%lld,%lld,%lld]", LL(v->n), LL(v->c), LL(v->h),
+             LL(v->w));
+    wpk_buf_printf(out,
+                   "input X %s\nconstant V f32[%lld,%lld,%lld,%lld]\n"
+                   "constant W f32[%lld,%lld,3,3]\nintermediate C %s\nintermediate D %s\n"
+                   "intermediate R %s\noutput Y %s\n",
+                   shape, LL(v->c), LL(v->c), LL(v->r), LL(v->s), LL(v->c), LL(v->c), shape, shape,
+                   shape, shape);
+    wpk_buf_printf(out,
+                   "C[n,k,y,x] = sum(c:%lld,r:%lld,s:%lld) X[n,c,y+r-%lld,x+s-%lld] * V[k,c,r,s]\n"
+                   "R[n,k,y,x] = max(C[n,k,y,x], 0)\n"
+                   "D[n,k,y,x] = sum(c:%lld,r:3,s:3) R[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"
+                   "Y[n,k,y,x] = max(D[n,k,y,x] + X[n,k,y,x], 0)\n",
+                   LL(v->c), LL(v->r), LL(v->s), LL(v->r / 2), LL(v->s / 2), LL(v->c));
+}
+
 static void write_rest(enum wpk_fixture_shape shape, const struct wpk_fixture_conv *v,
                        struct wpk_buf *out)
 {
@@ -141,6 +163,9 @@ void wpk_fixture_write(enum wpk_fixture_shape shape, const struct wpk_fixture_co
         break;
     case WPK_FIXTURE_DEPTHWISE:
         write_depthwise(v, out);
+        break;
+    case WPK_FIXTURE_BLOCK:
+        write_block(v, out);
         break;
     default:
         write_rest(shape, v, out);

@@ -3,6 +3,7 @@
  * to know about layouts. */
 #include "op/derive.h"
 
+#include "op/extract.h"
 #include "op/rewrite.h"
 
 #include <stdio.h>
@@ -161,14 +162,15 @@ static int redirect_load(struct wpk_program *program, const struct wpk_node *loa
     return wpk_node_load(program, redirect->to, shifted, redirect->bare >= 0 ? load->outside : -1);
 }
 
-wpk_err wpk_derive_halo(struct wpk_program *program, int bare)
+wpk_err wpk_derive_halo(struct wpk_program *program, const int *bare)
 {
     for (int t = 0; t < program->tensor_count; t++) {
         struct reach reach;
+        int without = bare == NULL ? -1 : bare[t];
         if (program->tensors[t].role != WPK_ROLE_INPUT) {
             continue;
         }
-        find_reach(program, t, bare, &reach);
+        find_reach(program, t, without, &reach);
         if (!reach.leaves || !reach.uniform || reach.outside != 0) {
             continue;
         }
@@ -177,7 +179,7 @@ wpk_err wpk_derive_halo(struct wpk_program *program, int bare)
             tensor->pad_before[d] = -reach.low[d];
             tensor->pad_after[d] = reach.high[d] - (tensor->extent[d] - 1);
         }
-        struct redirect redirect = {.from = t, .to = t, .bare = bare};
+        struct redirect redirect = {.from = t, .to = t, .bare = without};
         wpk_err err = wpk_rewrite_all(program, -1, redirect_load, &redirect);
         if (err != WPK_OK) {
             return err;
@@ -212,14 +214,16 @@ static wpk_err add_copy(struct wpk_program *program, int to, int from, const int
     return WPK_OK;
 }
 
-wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order, int bare)
+/* Copy the tensor, which lies in the order of the copy afterwards. */
+static wpk_err copy_before_loads(struct wpk_program *program, int tensor, const int *order,
+                                 int bare)
 {
     struct reach reach;
     struct redirect redirect = {.from = tensor, .bare = bare};
     char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     int64_t extent[WPK_RANK_MAX];
     find_reach(program, tensor, bare, &reach);
-    if (!reach.uniform || program->tensors[tensor].role != WPK_ROLE_INPUT) {
+    if (!reach.uniform) {
         return WPK_EUNSUPPORTED;
     }
     struct wpk_tensor source = program->tensors[tensor];
@@ -248,6 +252,50 @@ wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const in
     int outside = reach.leaves ? wpk_node_real(program, source.dtype, reach.outside) : -1;
     err = add_copy(program, staged, tensor, order, redirect.shift, outside);
     return err == WPK_OK ? wpk_program_tidy(program) : err;
+}
+
+wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order, int bare)
+{
+    return program->tensors[tensor].role == WPK_ROLE_INPUT
+               ? copy_before_loads(program, tensor, order, bare)
+               : WPK_EUNSUPPORTED;
+}
+
+/* Does a sum, maximum, ... read what is outside of the tensor? */
+static bool window_leaves(const struct wpk_program *program, int tensor)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && stage->reduction != WPK_REDUCE_NONE; i++) {
+            if (program->nodes[loads[i]].tensor == tensor &&
+                wpk_load_may_leave(program, stage, loads[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+wpk_err wpk_derive_borders(struct wpk_program *program)
+{
+    bool prepare[WPK_STAGES_MAX];
+    wpk_program_mark_prepare(program, prepare);
+    for (int t = 0; t < program->tensor_count; t++) {
+        int writer = wpk_program_writer(program, t);
+        if (writer < 0 || prepare[writer] || !window_leaves(program, t)) {
+            continue;
+        }
+        wpk_err err = copy_before_loads(program, t, NULL, -1);
+        if (err == WPK_OK) {
+            return wpk_derive_borders(program); /* the copy is not left: ids have changed */
+        }
+        if (err != WPK_EUNSUPPORTED) {
+            return err;
+        }
+    }
+    return WPK_OK;
 }
 
 wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const int *order)

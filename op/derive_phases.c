@@ -124,8 +124,7 @@ static bool has_border(const struct wpk_tensor *tensor)
 
 static bool recognise(struct phases *ph)
 {
-    ph->stage = wpk_contraction_find(ph->program);
-    if (ph->stage < 0) {
+    if (!wpk_contraction_is(ph->program, ph->stage)) {
         return false;
     }
     ph->old = ph->program->stages[ph->stage];
@@ -251,9 +250,9 @@ static int load_phases(struct wpk_program *program, const struct wpk_node *load,
     return wpk_node_load(program, use->data, moved, load->outside);
 }
 
-wpk_err wpk_derive_phases(struct wpk_program *program, const int64_t *tile)
+wpk_err wpk_derive_phases(struct wpk_program *program, int id, const int64_t *tile)
 {
-    struct phases ph = {.program = program};
+    struct phases ph = {.program = program, .stage = id};
     if (tile[0] < 1 || tile[1] < 1 || !recognise(&ph)) {
         return WPK_EUNSUPPORTED;
     }

@@ -11,7 +11,7 @@
 
 /* ---- a copy behind a reduction */
 
-wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage)
+wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage, char *name_out)
 {
     char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     const char *axes[WPK_AXES_MAX];
@@ -40,6 +40,9 @@ wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage)
     int load = wpk_node_load(program, inner, index, -1);
     program->stages[copy].expr =
         load < 0 || inner_dtype == old.dtype ? load : wpk_node_cast(program, old.dtype, load);
+    if (name_out != NULL) {
+        memcpy(name_out, name, sizeof(name));
+    }
     return program->stages[copy].expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
 }
 
@@ -222,10 +225,9 @@ static int find_window(const struct wpk_program *program, const struct wpk_stage
     return found;
 }
 
-wpk_err wpk_derive_im2col(struct wpk_program *program)
+wpk_err wpk_derive_im2col(struct wpk_program *program, int id)
 {
-    int id = wpk_contraction_find(program);
-    int window = id < 0 ? -1 : find_window(program, &program->stages[id]);
+    int window = wpk_contraction_is(program, id) ? find_window(program, &program->stages[id]) : -1;
     if (window < 0) {
         return WPK_EUNSUPPORTED;
     }

@@ -4,8 +4,10 @@
  * others, a failure prints both programs. */
 #include "op/derive.h"
 
+#include "op/contraction.h"
 #include "op/derive_fixture.h"
 #include "op/notation.h"
+#include "op/rewriting.h"
 #include "tests/derive_check.h"
 #include "tests/random_program.h"
 
@@ -66,14 +68,25 @@ static wpk_err derive_permute(struct derivation *d)
 
 static wpk_err derive_halo(struct derivation *d)
 {
-    return wpk_derive_halo(d->program, -1);
+    return wpk_derive_halo(d->program, NULL);
 }
 
 static wpk_err derive_bare_halo(struct derivation *d)
 {
     int rank = d->program->tensors[wpk_check_output(d->program)].rank;
     int last = rank - 1 - (int)wpk_rng_below(d->rng, 2);
-    return wpk_derive_halo(d->program, last < 0 ? rank - 1 : last);
+    int bare[WPK_TENSORS_MAX];
+    for (int t = 0; t < d->program->tensor_count; t++) {
+        bare[t] = last < 0 ? rank - 1 : last;
+    }
+    return wpk_derive_halo(d->program, bare);
+}
+
+static wpk_err derive_borders(struct derivation *d)
+{
+    int before = d->program->stage_count;
+    wpk_err err = wpk_derive_borders(d->program);
+    return err == WPK_OK && d->program->stage_count == before ? WPK_EUNSUPPORTED : err;
 }
 
 static wpk_err derive_stages(struct derivation *d, int bare)
@@ -107,34 +120,53 @@ static wpk_err derive_bare_staged(struct derivation *d)
     return derive_stages(d, d->program->tensors[wpk_check_output(d->program)].rank - 1);
 }
 
+/* Some contraction of the program, or -1. */
+static int draw_contraction(struct derivation *d)
+{
+    int found[WPK_STAGES_MAX], count = 0;
+    for (int s = 0; s < d->program->stage_count; s++) {
+        if (wpk_contraction_is(d->program, s)) {
+            found[count++] = s;
+        }
+    }
+    return count == 0 ? -1 : found[wpk_rng_below(d->rng, (uint64_t)count)];
+}
+
+static wpk_err derive_winograd(struct derivation *d, int64_t m, int64_t other)
+{
+    int stage = draw_contraction(d);
+    return stage < 0 ? WPK_EUNSUPPORTED
+                     : wpk_derive_winograd_per_axis(d->program, stage, (const int64_t[]){m, other});
+}
+
 static wpk_err derive_winograd_2(struct derivation *d)
 {
-    return wpk_derive_winograd(d->program, 2);
+    return derive_winograd(d, 2, 2);
 }
 
 static wpk_err derive_winograd_3(struct derivation *d)
 {
-    return wpk_derive_winograd(d->program, 3);
+    return derive_winograd(d, 3, 3);
 }
 
 static wpk_err derive_winograd_4(struct derivation *d)
 {
-    return wpk_derive_winograd(d->program, 4);
+    return derive_winograd(d, 4, 4);
 }
 
 static wpk_err derive_winograd_6(struct derivation *d)
 {
-    return wpk_derive_winograd(d->program, 6);
+    return derive_winograd(d, 6, 6);
 }
 
 static wpk_err derive_winograd_4_2(struct derivation *d)
 {
-    return wpk_derive_winograd_per_axis(d->program, (const int64_t[]){4, 2});
+    return derive_winograd(d, 4, 2);
 }
 
 static wpk_err derive_winograd_3_5(struct derivation *d)
 {
-    return wpk_derive_winograd_per_axis(d->program, (const int64_t[]){3, 5});
+    return derive_winograd(d, 3, 5);
 }
 
 /* As the variants of a space do it: another order, Winograd, then copies at the boundary. */
@@ -144,34 +176,60 @@ static wpk_err derive_winograd_staged(struct derivation *d)
     draw_order(d->rng, rank, d->order);
     d->permuted = true;
     wpk_err err = wpk_derive_permute(d->program, d->order, rank);
-    err = err == WPK_OK ? wpk_derive_winograd(d->program, 4) : err;
-    return err == WPK_OK ? wpk_derive_halo(d->program, -1) : err;
+    err = err == WPK_OK ? derive_winograd(d, 4, 4) : err;
+    return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }
 
 static wpk_err derive_phases(struct derivation *d)
 {
     const int64_t tile[] = {wpk_rng_between(d->rng, 1, 6), wpk_rng_between(d->rng, 1, 6)};
-    return wpk_derive_phases(d->program, tile);
+    int stage = draw_contraction(d);
+    return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_phases(d->program, stage, tile);
 }
 
 /* What phases are for: minimal filtering of a strided window. */
 static wpk_err derive_phases_winograd(struct derivation *d)
 {
     const int64_t m[] = {4, wpk_rng_between(d->rng, 0, 3) > 0 ? 4 : 2};
-    wpk_err err = wpk_derive_phases(d->program, m);
-    err = err == WPK_OK ? wpk_derive_winograd_per_axis(d->program, m) : err;
-    return err == WPK_OK ? wpk_derive_halo(d->program, -1) : err;
+    int stage = draw_contraction(d);
+    if (stage < 0) {
+        return WPK_EUNSUPPORTED;
+    }
+    char name[WPK_NAME_MAX];
+    memcpy(name, d->program->tensors[d->program->stages[stage].output].name, sizeof(name));
+    wpk_err err = wpk_derive_phases(d->program, stage, m);
+    if (err == WPK_OK) {
+        stage = wpk_program_writer(d->program, wpk_program_find_tensor(d->program, name));
+        err = wpk_derive_winograd_per_axis(d->program, stage, m);
+    }
+    return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }
 
 static wpk_err derive_im2col(struct derivation *d)
 {
-    return wpk_derive_im2col(d->program);
+    int stage = draw_contraction(d);
+    return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_im2col(d->program, stage);
 }
 
 static wpk_err derive_im2col_halo(struct derivation *d)
 {
-    wpk_err err = wpk_derive_im2col(d->program);
-    return err == WPK_OK ? wpk_derive_halo(d->program, -1) : err;
+    wpk_err err = derive_im2col(d);
+    return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
+}
+
+/* Every choice of every site, as a space combines them: two stages may take different ones. */
+static wpk_err derive_sites(struct derivation *d)
+{
+    struct wpk_sites sites;
+    wpk_err err = wpk_sites_find(d->program, &sites);
+    int rewritten = 0;
+    for (int i = 0; i < sites.count && err == WPK_OK; i++) {
+        int choice = (int)wpk_rng_below(d->rng, (uint64_t)sites.site[i].choice_count);
+        err = wpk_site_apply(d->program, &sites.site[i], choice);
+        rewritten += choice > 0;
+    }
+    err = err == WPK_OK && rewritten == 0 ? WPK_EUNSUPPORTED : err;
+    return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }
 
 static wpk_err derive_split(struct derivation *d)
@@ -206,7 +264,7 @@ static wpk_err derive_blocks(struct derivation *d)
 static wpk_err derive_copy(struct derivation *d)
 {
     int stage = (int)wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
-    return wpk_derive_copy_after(d->program, stage);
+    return wpk_derive_copy_after(d->program, stage, NULL);
 }
 
 /* Some dimensions cut into quotient and remainder, in any order. */
@@ -250,6 +308,7 @@ static const struct {
     {"permute", derive_permute},
     {"halo", derive_halo},
     {"halo, bare", derive_bare_halo},
+    {"borders", derive_borders},
     {"staged", derive_staged},
     {"staged, bare", derive_bare_staged},
     {"winograd 2", derive_winograd_2},
@@ -263,6 +322,7 @@ static const struct {
     {"phases, winograd, halo", derive_phases_winograd},
     {"im2col", derive_im2col},
     {"im2col, halo", derive_im2col_halo},
+    {"sites, halo", derive_sites},
     {"split reduction", derive_split},
     {"block reduction", derive_blocks},
     {"copy after", derive_copy},
@@ -363,7 +423,7 @@ static wpk_err winograd_of(const struct wpk_fixture_conv *conv, enum wpk_fixture
     struct wpk_diag diag = {0};
     wpk_fixture_write(shape, conv, &text);
     assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
-    wpk_err err = wpk_derive_winograd(&program, m);
+    wpk_err err = wpk_derive_winograd(&program, wpk_contraction_find(&program), m);
     wpk_program_fini(&program);
     wpk_buf_fini(&text);
     return err;
@@ -428,7 +488,8 @@ static void test_im2col_is_for_windows(void **state)
     struct wpk_diag diag = {0};
     wpk_fixture_write(WPK_FIXTURE_MATMUL, &conv, &text);
     assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
-    assert_int_equal(wpk_derive_im2col(&program), WPK_EUNSUPPORTED);
+    int stage = wpk_contraction_find(&program);
+    assert_int_equal(wpk_derive_im2col(&program, stage), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
     wpk_buf_fini(&text);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Winograd's minimal filtering as a rewriting of the contraction stage
+/* Winograd's minimal filtering as a rewriting of a contraction
  *
  *     T[.., y, x, ..] = sum(.., r, s) D[.., y+r+p, x+s+q, ..] * W[.., r, s, ..]
  *
@@ -51,14 +51,15 @@ static bool is_left(const struct wpk_program *program, int tensor)
     return false;
 }
 
-wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m)
+wpk_err wpk_derive_winograd(struct wpk_program *program, int stage, int64_t m)
 {
-    return wpk_derive_winograd_per_axis(program, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){m, m});
+    const int64_t both[WPK_WINOGRAD_PAIRS_MAX] = {m, m};
+    return wpk_derive_winograd_per_axis(program, stage, both);
 }
 
-wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, const int64_t *m)
+wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, int stage, const int64_t *m)
 {
-    struct wpk_winograd w = {.program = program};
+    struct wpk_winograd w = {.program = program, .stage = stage};
     int m_axis_of[WPK_AXES_MAX] = {0};
     if (m[0] < 2 || m[1] < 2 || !wpk_winograd_recognise(&w, m) ||
         w.pair_count + w.old.rank > WPK_RANK_MAX - 1) {
@@ -66,8 +67,12 @@ wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, const int64_t 
     }
     const struct wpk_tensor *output = &program->tensors[w.old.output];
     if (output->role == WPK_ROLE_OUTPUT || is_left(program, w.old.output)) {
-        wpk_err err = wpk_derive_copy_after(program, w.stage);
-        return err == WPK_OK ? wpk_derive_winograd_per_axis(program, m) : err;
+        char name[WPK_NAME_MAX];
+        wpk_err err = wpk_derive_copy_after(program, w.stage, name);
+        int inner = err == WPK_OK ? wpk_program_find_tensor(program, name) : -1;
+        return err == WPK_OK
+                   ? wpk_derive_winograd_per_axis(program, wpk_program_writer(program, inner), m)
+                   : err;
     }
     snprintf(w.stem, sizeof(w.stem), "%.30s", output->name);
     wpk_err err = wpk_winograd_add_matrices(&w);

@@ -33,7 +33,7 @@ struct wpk_winograd {
     char stem[WPK_NAME_MAX];                             /* begins the names of added tensors */
 };
 
-/* Find the contraction of w->program and its pairs; false where F(m, r) does not apply. */
+/* Find the pairs of w->stage of w->program; false where F(m, r) does not apply. */
 bool wpk_winograd_recognise(struct wpk_winograd *w, const int64_t *m);
 /* The pair that an axis of the old stage belongs to, or -1. */
 int wpk_winograd_pair_of_output(const struct wpk_winograd *w, int axis);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which axes of the contraction meet only as y + s + constant. Nothing here knows convolutions. */
+/* Which axes of a contraction meet only as y + s + constant. Nothing here knows convolutions. */
 #include "op/derive_winograd.h"
 
 #include "op/contraction.h"
@@ -62,8 +62,7 @@ static bool find_pairs(struct wpk_winograd *w, const int64_t *m)
 
 bool wpk_winograd_recognise(struct wpk_winograd *w, const int64_t *m)
 {
-    w->stage = wpk_contraction_find(w->program);
-    if (w->stage < 0) {
+    if (!wpk_contraction_is(w->program, w->stage)) {
         return false;
     }
     w->old = w->program->stages[w->stage];

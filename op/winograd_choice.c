@@ -83,13 +83,13 @@ static int compare(const void *a, const void *b)
     return difference < 0 ? -1 : difference > 0;
 }
 
-int wpk_winograd_choices(struct wpk_program *program, struct wpk_winograd_choice *out)
+int wpk_winograd_choices(struct wpk_program *program, int stage, struct wpk_winograd_choice *out)
 {
     struct wpk_winograd_choice all[M_MAX * M_MAX];
     double least = 1;
     int count = 0, kept = 0;
     for (int64_t i = 0; i < M_MAX * M_MAX; i++) {
-        struct wpk_winograd w = {.program = program};
+        struct wpk_winograd w = {.program = program, .stage = stage};
         struct wpk_winograd_choice choice = {.m = {1 + i / M_MAX, 1 + i % M_MAX}};
         if (choice.m[0] < 2 || choice.m[1] < 2 || !wpk_winograd_recognise(&w, choice.m)) {
             continue;

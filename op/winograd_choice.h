@@ -19,6 +19,6 @@ struct wpk_winograd_choice {
  * by 4 % or more than all that are more accurate, direct evaluation included.
  *   shape   out [WPK_WINOGRAD_CHOICES_MAX]; returns how many were filled, 0 where minimal filtering
  *           does not apply or does not pay */
-int wpk_winograd_choices(struct wpk_program *program, struct wpk_winograd_choice *out);
+int wpk_winograd_choices(struct wpk_program *program, int stage, struct wpk_winograd_choice *out);
 
 #endif

@@ -2,6 +2,7 @@
 #include "op/winograd_choice.h"
 
 #include "common/buf.h"
+#include "op/contraction.h"
 #include "op/notation.h"
 
 #include <setjmp.h>
@@ -22,7 +23,7 @@ static int choices_of(int channels, int size, int kernel, int stride,
     wpk_buf_printf(&text, "Y[n,k,y,x] = sum(c:%d,r:%d,s:3) X[n,c,%d*y+r-1,%d*x+s-1] * W[k,c,r,s]\n",
                    channels, kernel, stride, stride);
     assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, NULL), WPK_OK);
-    int count = wpk_winograd_choices(&program, out);
+    int count = wpk_winograd_choices(&program, wpk_contraction_find(&program), out);
     wpk_program_fini(&program);
     wpk_buf_fini(&text);
     return count;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define RECIPES_MAX 512
+#define LAZY_VARIANTS_MAX 16 /* of many combinations, those that candidates are constructed for */
 
 /* One choice of register tile. */
 struct recipe {
@@ -383,24 +384,48 @@ static void put_fastest_first(const struct wpk_space *space, struct wpk_candidat
     }
 }
 
+/* Those to begin with: all, or of many combinations those with the fewest operations.
+ *   shape  out [WPK_VARIANTS_MAX]; returns how many */
+static int choose_variants(const struct wpk_space *space, int *out)
+{
+    int count = 0, most = space->lazy ? LAZY_VARIANTS_MAX : WPK_VARIANTS_MAX;
+    bool taken[WPK_VARIANTS_MAX] = {false};
+    while (count < most) {
+        int best = -1;
+        for (int v = 0; v < space->variant_count; v++) {
+            bool fewer = best < 0 || (space->lazy && space->variants[v].operations <
+                                                         space->variants[best].operations);
+            best = !taken[v] && fewer ? v : best;
+        }
+        if (best < 0) {
+            break;
+        }
+        taken[best] = true;
+        if (wpk_space_variant(space, best) != NULL) {
+            out[count++] = best;
+        }
+    }
+    return count;
+}
+
 int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max)
 {
-    int count = 0;
-    struct recipes *all =
-        calloc((size_t)space->variant_count * WPK_GROUPS_MAX, sizeof(struct recipes));
+    int chosen[WPK_VARIANTS_MAX], count = 0, variants = choose_variants(space, chosen);
+    struct recipes *all = calloc((size_t)variants * WPK_GROUPS_MAX, sizeof(struct recipes));
     if (all == NULL) {
         return 0;
     }
-    for (int v = 0; v < space->variant_count; v++) {
-        const struct wpk_structure *s = space->variants[v].plan;
+    for (int i = 0; i < variants; i++) {
+        const struct wpk_variant *variant = &space->variants[chosen[i]];
+        const struct wpk_structure *s = variant->plan;
         for (int g = 0; g < s->plan.group_count; g++) {
-            collect_recipes(&space->variants[v], &space->options, g, &all[v * WPK_GROUPS_MAX + g]);
+            collect_recipes(variant, &space->options, g, &all[i * WPK_GROUPS_MAX + g]);
         }
     }
     for (int n = 0; n < 8 * max && count < max; n++) {
-        for (int v = 0; v < space->variant_count && count < max; v++) {
+        for (int i = 0; i < variants && count < max; i++) {
             struct wpk_candidate one;
-            if (construct_one(space, v, &all[v * WPK_GROUPS_MAX], n, &one) &&
+            if (construct_one(space, chosen[i], &all[i * WPK_GROUPS_MAX], n, &one) &&
                 is_new(out, count, &one)) {
                 out[count++] = one;
             }

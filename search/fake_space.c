@@ -114,6 +114,11 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
     return wpk_fake_space_init(&fake, out);
 }
 
+const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int variant)
+{
+    return &space->variants[variant];
+}
+
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
                       struct wpk_diag *diag)
 {

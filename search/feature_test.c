@@ -358,11 +358,34 @@ static bool overlaps(const struct wpk_nest *nest, const struct wpk_nest_entry *e
     return computed > needed;
 }
 
-/* Is every loop's step a divisor, and every element computed once? */
+/* Is some of what a load asks for outside of what the entry's stage computes? */
+static bool is_left(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
+{
+    const struct wpk_program *program = nest->program;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            if (program->nodes[loads[i]].tensor == program->stages[entry->stage].output &&
+                wpk_load_may_leave(program, stage, loads[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Is every loop's step a divisor, and every element computed once? A stage that is computed where
+ * it is left counts as computed outside, too. */
 static bool is_exact(const struct wpk_nest *nest)
 {
     for (int e = 0; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
+        bool inside = entry->inlined || entry->place.entry >= 0;
+        if (entry->kind == WPK_NEST_STAGE && inside && is_left(nest, entry)) {
+            return false;
+        }
         const struct wpk_nest_loops *definitions[] = {&entry->pure, &entry->update};
         if (entry->kind == WPK_NEST_STAGE && entry->place.entry >= 0 &&
             (!entry->bounded || overlaps(nest, entry))) {

@@ -215,7 +215,10 @@ static bool complete(const struct wpk_space *space, int g, const struct list *li
 
 wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out)
 {
-    const struct wpk_variant *v = &space->variants[variant];
+    const struct wpk_variant *v = wpk_space_variant(space, variant);
+    if (v == NULL) {
+        return WPK_EEXHAUSTED;
+    }
     const struct wpk_structure *s = v->plan;
     struct wpk_candidate made = {.variant = variant, .gene_count = v->gene_count};
     int listed = 0;

@@ -32,9 +32,12 @@ static struct wpk_space_options options_for(int width, int threads)
 /* True if the variant has a legal candidate; a variant that the masks give up has none. */
 static bool walk(const struct wpk_space *space, int variant, struct wpk_rng *rng)
 {
-    const struct wpk_variant *v = &space->variants[variant];
+    const struct wpk_variant *v = wpk_space_variant(space, variant);
     struct wpk_candidate candidate;
     bool decided[WPK_GENES_MAX] = {false};
+    if (v == NULL) {
+        return false;
+    }
     if (wpk_mask_begin(space, variant, &candidate) != WPK_OK) {
         struct wpk_candidate any = {.variant = variant, .gene_count = v->gene_count};
         assert_int_equal(wpk_space_repair(space, rng, &any), WPK_EEXHAUSTED);

@@ -110,8 +110,10 @@ wpk_err wpk_pin_canonical(const struct wpk_program *asked, const struct wpk_cano
     static const char *const of_axes[] = {"vec", "inner", "outer", "red"};
     struct translation t = {.asked = asked, .map = map, .stage = -1};
     size_t size = strcspn(gene, ".");
-    if (gene[size] == '\0') { /* algorithm, layout */
-        wpk_buf_append_text(name, gene);
+    bool site = strncmp(gene, "algorithm.", size + 1) == 0;
+    if (gene[size] == '\0' || site) { /* algorithm, layout */
+        wpk_buf_append(name, gene, size + site);
+        put_tensor(&t, gene + size + site, strlen(gene + size + site), name);
         wpk_buf_append_text(value, choice);
         return wpk_buf_status(name) != WPK_OK ? wpk_buf_status(name) : wpk_buf_status(value);
     }

@@ -4,6 +4,7 @@
 #include "op/derive.h"
 #include "op/extract.h"
 #include "op/node.h"
+#include "op/rewriting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -399,7 +400,7 @@ wpk_err wpk_plan_normalize(struct wpk_program *program, const struct wpk_machine
         wpk_program_mark_prepare(program, prepare);
         if (program->stages[s].reduction != WPK_REDUCE_NONE && !prepare[s] &&
             joins(program, s, &load) < 0) {
-            err = wpk_derive_copy_after(program, s);
+            err = wpk_derive_copy_after(program, s, NULL);
             s = -1;
         }
     }

@@ -19,7 +19,6 @@
 
 #define WPK_GROUPS_MAX 24
 #define WPK_MEMBERS_MAX 12
-#define WPK_BORDER_EXTENT_MAX 16 /* longer axes are not unrolled to save their border */
 
 struct wpk_member {
     int stage;

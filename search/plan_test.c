@@ -3,6 +3,7 @@
  * s, which reads s1, and e, which is inlined; behind it what the group is. */
 #include "search/plan.h"
 
+#include "op/contraction.h"
 #include "op/derive.h"
 #include "op/notation.h"
 #include "search/candidate_nest.h"
@@ -106,8 +107,9 @@ static void expect_groups(const char *text, int64_t winograd, const char *expect
     struct wpk_diag diag = {0};
     parse(text, &program);
     if (winograd > 0) {
-        assert_int_equal(wpk_derive_winograd(&program, winograd), WPK_OK);
-        assert_int_equal(wpk_derive_halo(&program, -1), WPK_OK);
+        assert_int_equal(wpk_derive_winograd(&program, wpk_contraction_find(&program), winograd),
+                         WPK_OK);
+        assert_int_equal(wpk_derive_halo(&program, NULL), WPK_OK);
     }
     assert_int_equal(wpk_plan_normalize(&program, &machine), WPK_OK);
     assert_int_equal(wpk_program_validate(&program, &diag), WPK_OK);
@@ -220,8 +222,8 @@ static void test_regions(void **state)
     struct wpk_plan plan;
     int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
     parse(CONV, &program);
-    assert_int_equal(wpk_derive_winograd(&program, 4), WPK_OK);
-    assert_int_equal(wpk_derive_halo(&program, -1), WPK_OK);
+    assert_int_equal(wpk_derive_winograd(&program, wpk_contraction_find(&program), 4), WPK_OK);
+    assert_int_equal(wpk_derive_halo(&program, NULL), WPK_OK);
     assert_int_equal(wpk_plan_normalize(&program, &machine), WPK_OK);
     assert_int_equal(wpk_plan_derive(&program, &plan), WPK_OK);
     const struct wpk_group *last = &plan.group[plan.group_count - 1];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/prune.h"
 
+#include "search/variant_error.h"
+
 #include "common/buf.h"
 #include "op/notation.h"
 #include "search/gene_list.h"

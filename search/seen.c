@@ -80,9 +80,13 @@ wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_space *space,
     return put_key(seen, key_of(space, candidate));
 }
 
-/* Start the walk at the first point of a variant; false when there is no such variant. */
+/* Start the walk at the first point of a variant, or of the next one that can be derived; false
+ * when there is none. */
 static bool start_variant(const struct wpk_space *space, int variant, struct wpk_candidate *cursor)
 {
+    while (variant < space->variant_count && wpk_space_variant(space, variant) == NULL) {
+        variant++;
+    }
     if (variant >= space->variant_count) {
         return false;
     }

@@ -27,6 +27,9 @@ static void identify_space(const struct wpk_space *space, char out[2 * SPACE_ID_
         const struct wpk_variant *variant = &space->variants[v];
         hash_text(&hash, variant->algorithm);
         hash_text(&hash, variant->layout);
+        if (v > 0 && space->lazy) { /* whether it was derived is no matter */
+            continue;
+        }
         for (int g = 0; g < variant->gene_count; g++) {
             const struct wpk_gene *gene = &variant->genes[g];
             hash_text(&hash, gene->name);
@@ -173,7 +176,8 @@ static bool read_candidate(const struct wpk_space *space, const char *word, size
 {
     char *end;
     long number = strtol(word, &end, 10);
-    if (length == 0 || *end != ':' || number < 0 || number >= space->variant_count) {
+    if (length == 0 || *end != ':' || number < 0 || number >= space->variant_count ||
+        wpk_space_variant(space, (int)number) == NULL) {
         return false;
     }
     const struct wpk_variant *variant = &space->variants[number];

@@ -6,6 +6,7 @@
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/variant.h"
+#include "search/variant_error.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,15 +17,64 @@
 
 void wpk_space_measure(struct wpk_space *space)
 {
-    double points = 0;
+    double points = 0, first = 0;
     for (int v = 0; v < space->variant_count; v++) {
         double log2_size = 0;
         for (int i = 0; i < space->variants[v].gene_count; i++) {
             log2_size += log2((double)space->variants[v].genes[i].choice_count);
         }
-        points += exp2(log2_size);
+        if (space->variants[v].state == WPK_VARIANT_DERIVED) {
+            first = first > 0 ? first : exp2(log2_size);
+            points += exp2(log2_size);
+        }
+    }
+    for (int v = 0; v < space->variant_count; v++) {
+        points += space->variants[v].state == WPK_VARIANT_LISTED ? first : 0;
     }
     space->size_log2 = log2(points);
+}
+
+/* Derives the first that can be derived, and all if few depend on each other; drops those that
+ * cannot, unless others wait. */
+static wpk_err derive_first(struct wpk_space *space)
+{
+    bool found = false;
+    int kept = 0;
+    for (int v = 0; v < space->variant_count && !(space->lazy && found); v++) {
+        wpk_err err = wpk_variant_derive(space, &space->variants[v]);
+        found = found || err == WPK_OK;
+        if (err == WPK_ENOMEM) {
+            return err;
+        }
+    }
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant taken = space->variants[v];
+        if (taken.state != WPK_VARIANT_NONE) {
+            space->variants[kept++] = taken;
+        }
+    }
+    space->variant_count = kept;
+    return found ? WPK_OK : WPK_EUNSUPPORTED;
+}
+
+static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_variants_check(&space->program, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    space->sites = calloc(1, sizeof(*space->sites));
+    err = space->sites == NULL ? WPK_ENOMEM : wpk_sites_find(&space->program, space->sites);
+    for (int written = 0; written < 2 && err == WPK_OK && space->variant_count == 0; written++) {
+        space->lazy = space->sites->count > 1;
+        err = wpk_variants_list(space, written > 0);
+        err = err == WPK_OK ? derive_first(space) : err;
+        err = err == WPK_EUNSUPPORTED && written == 0 ? WPK_OK : err;
+    }
+    if (err == WPK_EUNSUPPORTED) {
+        wpk_diag_set(diag, "no implementation can be derived for this program");
+    }
+    return err;
 }
 
 wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_space_options *options,
@@ -43,7 +93,7 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
     out->options.target.rules->describe(&options->device, &out->options.target.machine);
     wpk_err err = wpk_program_copy(program, &out->program);
     if (err == WPK_OK) {
-        err = wpk_variants_derive(program, out, diag);
+        err = derive_variants(out, diag);
     }
     if (err != WPK_OK) {
         wpk_space_fini(out);
@@ -62,99 +112,21 @@ void wpk_space_fini(struct wpk_space *space)
         wpk_variant_fini(&space->variants[v]);
     }
     free(space->variants);
+    free(space->sites);
     wpk_program_fini(&space->program);
     memset(space, 0, sizeof(*space));
 }
 
-/* ---- pins */
-
-static wpk_err pin_variants(struct wpk_space *space, bool algorithm, const char *value)
+const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v)
 {
-    int kept = 0;
-    for (int v = 0; v < space->variant_count; v++) {
-        struct wpk_variant *variant = &space->variants[v];
-        if (strcmp(algorithm ? variant->algorithm : variant->layout, value) == 0) {
-            struct wpk_variant taken = *variant;
-            memset(variant, 0, sizeof(*variant));
-            space->variants[kept++] = taken;
-        } else {
-            wpk_variant_fini(variant);
-        }
+    struct wpk_variant *variant = &space->variants[v];
+    WPK_ASSERT(v >= 0 && v < space->variant_count);
+    if (variant->state == WPK_VARIANT_LISTED && wpk_variant_derive(space, variant) == WPK_OK &&
+        space->pruned && !wpk_variant_prune(variant, space->accuracy, space->error_least)) {
+        wpk_variant_fini(variant);
+        variant->state = WPK_VARIANT_NONE;
     }
-    space->variant_count = kept;
-    return kept > 0 ? WPK_OK : WPK_ENOENT;
-}
-
-static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *value)
-{
-    bool found = false;
-    for (int v = 0; v < space->variant_count; v++) {
-        struct wpk_variant *variant = &space->variants[v];
-        for (int i = 0; i < variant->gene_count; i++) {
-            struct wpk_gene *gene = &variant->genes[i];
-            int choice = strcmp(gene->name, name) == 0 ? wpk_gene_choice(gene, value) : -1;
-            if (choice >= 0) {
-                struct wpk_choice pinned = gene->choice[choice];
-                gene->choice[choice] = gene->choice[0];
-                gene->choice[0] = pinned;
-                while (gene->choice_count > 1) {
-                    free(gene->choice[--gene->choice_count].text);
-                }
-                found = true;
-            }
-        }
-    }
-    return found ? WPK_OK : WPK_ENOENT;
-}
-
-/* Add a word to a list in `out`, unless it is there or there is no room. */
-static void add_word(const char *word, char *out, size_t size)
-{
-    size_t length = strlen(word), used = strlen(out);
-    for (const char *at = strstr(out, word); at != NULL; at = strstr(at + 1, word)) {
-        if ((at == out || at[-1] == ' ') && (at[length] == ',' || at[length] == '\0')) {
-            return;
-        }
-    }
-    snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", word);
-}
-
-/* What `name` can be, separated by ", "; "" where there is no such gene. */
-static void list_choices(const struct wpk_space *space, const char *name, char *out, size_t size)
-{
-    out[0] = '\0';
-    for (int v = 0; v < space->variant_count; v++) {
-        const struct wpk_variant *variant = &space->variants[v];
-        if (strcmp(name, "algorithm") == 0) {
-            add_word(variant->algorithm, out, size);
-        } else if (strcmp(name, "layout") == 0) {
-            add_word(variant->layout, out, size);
-        }
-        for (int i = 0; i < variant->gene_count; i++) {
-            const struct wpk_gene *gene = &variant->genes[i];
-            for (int k = 0; k < gene->choice_count && strcmp(gene->name, name) == 0; k++) {
-                add_word(gene->choice[k].text, out, size);
-            }
-        }
-    }
-}
-
-wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
-                      struct wpk_diag *diag)
-{
-    char choices[WPK_DIAG_TEXT_MAX / 2];
-    bool algorithm = strcmp(name, "algorithm") == 0;
-    list_choices(space, name, choices, sizeof(choices));
-    wpk_err err = algorithm || strcmp(name, "layout") == 0 ? pin_variants(space, algorithm, value)
-                                                           : pin_gene(space, name, value);
-    if (err == WPK_OK) {
-        wpk_space_measure(space);
-    } else if (choices[0] == '\0') {
-        wpk_diag_set(diag, "no variant of this operator has a gene %s", name);
-    } else {
-        wpk_diag_set(diag, "%s cannot be %s here, but: %s", name, value, choices);
-    }
-    return err;
+    return variant->state == WPK_VARIANT_DERIVED ? variant : NULL;
 }
 
 /* ---- legality, drawing, repair */
@@ -335,7 +307,10 @@ wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
     for (int tries = 0; tries < WPK_REPAIR_TRIES_MAX; tries++) {
         struct wpk_candidate drawn = {0};
         drawn.variant = (int)wpk_rng_below(rng, (uint64_t)space->variant_count);
-        const struct wpk_variant *variant = &space->variants[drawn.variant];
+        const struct wpk_variant *variant = wpk_space_variant(space, drawn.variant);
+        if (variant == NULL) {
+            continue;
+        }
         drawn.gene_count = variant->gene_count;
         for (int i = 0; i < variant->gene_count; i++) {
             redraw(variant, rng, i, &drawn);
@@ -393,8 +368,15 @@ wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_can
                              char *out, size_t size)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    int used = snprintf(out, size, "%s algorithm=%s layout=%s", WPK_SPACE_VERSION,
-                        variant->algorithm, variant->layout);
+    struct wpk_variant_algorithm algorithm;
+    int used = snprintf(out, size, "%s", WPK_SPACE_VERSION);
+    for (int i = 0; wpk_variant_algorithm(variant, i, &algorithm) && (size_t)used < size; i++) {
+        used +=
+            snprintf(out + used, size - (size_t)used, " %s=%s", algorithm.gene, algorithm.value);
+    }
+    if ((size_t)used < size) {
+        used += snprintf(out + used, size - (size_t)used, " layout=%s", variant->layout);
+    }
     for (int i = 0; i < variant->gene_count && used >= 0 && (size_t)used < size; i++) {
         const struct wpk_gene *gene = &variant->genes[i];
         if (gene->choice_count == 0) {
@@ -406,11 +388,12 @@ wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_can
     return used < 0 || (size_t)used >= size ? WPK_ENOSPC : WPK_OK;
 }
 
+/*   shape  algorithm: as in wpk_variant */
 static int find_variant(const struct wpk_space *space, const char *algorithm, const char *layout)
 {
     for (int v = 0; v < space->variant_count; v++) {
         if (strcmp(space->variants[v].algorithm, algorithm) == 0 &&
-            strcmp(space->variants[v].layout, layout) == 0) {
+            strcmp(space->variants[v].layout, layout) == 0 && wpk_space_variant(space, v) != NULL) {
             return v;
         }
     }
@@ -446,22 +429,28 @@ static wpk_err decode_gene(const struct wpk_variant *variant, char *word, struct
 static wpk_err decode_head(const struct wpk_space *space, char **rest, struct wpk_candidate *out,
                            struct wpk_diag *diag)
 {
-    const char *version = strtok_r(NULL, " ", rest);
-    const char *algorithm = strtok_r(NULL, " ", rest);
-    const char *layout = strtok_r(NULL, " ", rest);
+    static const char name[] = "algorithm", last[] = "layout=";
+    char algorithm[WPK_ALGORITHM_MAX] = "";
+    size_t used = 0;
+    const char *version = strtok_r(NULL, " ", rest), *word = strtok_r(NULL, " ", rest);
     if (version == NULL || strcmp(version, WPK_SPACE_VERSION) != 0) {
         wpk_diag_set(diag, "space version %s, expected " WPK_SPACE_VERSION,
                      version == NULL ? "missing" : version);
         return WPK_EMISMATCH;
     }
-    if (algorithm == NULL || strncmp(algorithm, "algorithm=", 10) != 0 || layout == NULL ||
-        strncmp(layout, "layout=", 7) != 0) {
+    for (; word != NULL && strncmp(word, name, strlen(name)) == 0 && used < sizeof(algorithm);
+         word = strtok_r(NULL, " ", rest)) {
+        const char *value = word + strlen(name);
+        used += (size_t)snprintf(algorithm + used, sizeof(algorithm) - used, "%s%s",
+                                 used > 0 ? " " : "", *value == '\0' ? "" : value + 1);
+    }
+    if (used == 0 || word == NULL || strncmp(word, last, strlen(last)) != 0) {
         wpk_diag_set(diag, "expected algorithm=... layout=... behind the version");
         return WPK_EPARSE;
     }
-    out->variant = find_variant(space, algorithm + 10, layout + 7);
+    out->variant = find_variant(space, algorithm, word + strlen(last));
     if (out->variant < 0) {
-        wpk_diag_set(diag, "no variant %s %s", algorithm, layout);
+        wpk_diag_set(diag, "no variant with the algorithm %s and the %s", algorithm, word);
         return WPK_ENOENT;
     }
     out->gene_count = space->variants[out->variant].gene_count;

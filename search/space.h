@@ -8,13 +8,16 @@
  *
  * A candidate is a variant and a choice for each gene of that variant. Its text names both:
  *     cpu-3 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
+ * Where several stages have a choice of algorithm (op/rewriting.h), each is named:
+ *     cpu-3 algorithm.T=winograd(4) algorithm.Y=direct layout=halo-last1 ...
  * The text holds no index, so that every program with the same WPK_SPACE_VERSION can read it. */
 #ifndef WPK_SEARCH_SPACE_H
 #define WPK_SEARCH_SPACE_H
 
 #include "common/buf.h"
 #include "common/rng.h"
-#include "op/program.h"
+#include "op/rewriting.h"
+#include "schema/accuracy.h"
 #include "schema/device.h"
 #include "schema/tensor.h"
 #include "search/target/target.h"
@@ -22,9 +25,10 @@
 #define WPK_SPACE_VERSION "cpu-3"
 #define WPK_GENES_MAX 160
 #define WPK_CHOICES_MAX 64
-#define WPK_VARIANTS_MAX 32
+#define WPK_VARIANTS_MAX 64
 #define WPK_GENE_NAME_MAX (2 * WPK_NAME_MAX + 16) /* GROUP.tile.AXIS, with its NUL */
 #define WPK_VARIANT_NAME_MAX 64
+#define WPK_ALGORITHM_MAX 768  /* choices of all sites: see wpk_variant */
 #define WPK_GENE_ALL INT64_MAX /* value of a size: the whole extent */
 #define WPK_CANDIDATE_TEXT_MAX 4096
 #define WPK_REPAIR_TRIES_MAX 64
@@ -45,17 +49,27 @@ struct wpk_gene {
     struct wpk_choice *choice; /* owned; [choice_count] */
 };
 
+enum wpk_variant_state {
+    WPK_VARIANT_LISTED,  /* not derived so far: program, genes and plan are empty */
+    WPK_VARIANT_DERIVED, /* complete */
+    WPK_VARIANT_NONE,    /* cannot be derived, or is not accurate enough */
+};
+
 struct wpk_variant {
-    char algorithm[WPK_VARIANT_NAME_MAX]; /* "direct", "im2col", "winograd(4)", … */
-    char layout[WPK_VARIANT_NAME_MAX];    /* "asis", "halo-last1", "staged-last1", … */
-    double error_sums;          /* expected error of sums whose terms are added one after the
-                                       other; 1: the error of direct evaluation */
-    double error_rest;          /* expected error of all else, in the same unit; the squares of
-                                       both add up to the square of the variant's */
-    int boundary_last;          /* axis moved to the end of inputs and outputs of the output's
-                                       rank; -1: their axes keep the written order */
-    struct wpk_program program; /* derived; its boundary tensors have the layout applied */
-    struct wpk_gene *genes;     /* owned; [gene_count] */
+    char algorithm[WPK_ALGORITHM_MAX]; /* "winograd(4)"; with several sites a word for each:
+                                              "T=winograd(4) Y=direct" */
+    char layout[WPK_VARIANT_NAME_MAX]; /* "asis", "halo-last1", "staged-last1", … */
+    uint8_t choice[WPK_SITES_MAX];     /* of each site of the space */
+    int last;                          /* axis moved to the end, -1: as written */
+    bool staged;                       /* inputs that leave or are reordered go through copies */
+    double operations;                 /* expected, of all sites */
+    double error_sums;                 /* expected error of sums whose terms are added one after
+                                               the other; 1: the error of direct evaluation */
+    double error_rest;                 /* expected error of all else, in the same unit; the
+                                               squares of both add up to the variant's */
+    enum wpk_variant_state state;      /* what follows is of a derived variant */
+    struct wpk_program program;        /* its boundary tensors have the layout applied */
+    struct wpk_gene *genes;            /* owned; [gene_count] */
     int gene_count;
     void *plan; /* owned; struct wpk_structure of genes.h */
 };
@@ -71,9 +85,15 @@ struct wpk_space_options {
 struct wpk_space {
     struct wpk_space_options options; /* `layouts` points into static text */
     struct wpk_program program;       /* owned; as given to wpk_space_derive */
-    struct wpk_variant *variants;     /* owned; [variant_count] */
+    struct wpk_sites *sites;          /* owned; of the program */
+    struct wpk_variant *variants;     /* owned; [variant_count]; wpk_space_variant() derives them */
     int variant_count;
-    double size_log2; /* log2 of the candidates' number, illegal ones included */
+    bool lazy;        /* all but the first that can be derived wait until they are asked for */
+    double size_log2; /* log2 of the candidates' number, illegal ones included; variants that wait
+                           count as much as the first */
+    bool pruned;      /* by wpk_space_prune(), which sets the next two */
+    struct wpk_accuracy accuracy;
+    double error_least; /* of all variants */
 };
 
 struct wpk_candidate {
@@ -92,8 +112,14 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
                          struct wpk_space *out, struct wpk_diag *diag);
 void wpk_space_fini(struct wpk_space *space);
 
-/* Keep one value of "algorithm", of "layout" or of a gene. The first two remove all other variants;
- * a gene loses its other choices in each variant that has the value, and stays elsewhere.
+/* The variant, or NULL if there is none after all: some combinations of algorithms cannot be
+ * derived. With several sites a variant is derived at the first call, by one thread at a time; what
+ * it is does not depend on what was derived before. A candidate's variant is derived already. */
+const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int variant);
+
+/* Keep one value of "algorithm" (of every site), "algorithm.SITE", "layout" or a gene. The first
+ * three remove all other variants; a gene loses its other choices in each variant that has the
+ * value, and stays elsewhere. A gene's pin derives all variants.
  *   errors  WPK_ENOENT no such gene or value, with the possible values in `diag`; after that of an
  *           algorithm or layout the space has no variant left: call wpk_space_fini */
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algorithms are tried on every order of axes and kept where they apply; nothing is listed by
- * operator. An order "last<p>" moves axis p of all tensors of the output's rank to the end: that
- * axis becomes contiguous at the boundary (layouts "any") or behind staging copies ("fixed"). */
+/* Deriving one variant: its order of axes, the choices of its sites, borders or copies at the
+ * boundary, then groups and genes. An order "last<p>" moves axis p of all tensors of the output's
+ * rank to the end: that axis becomes contiguous at the boundary (layouts "any") or behind staging
+ * copies ("fixed"). */
 #include "search/variant.h"
 
-#include "op/contraction.h"
-#include "op/cost.h"
 #include "op/derive.h"
-#include "op/winograd_choice.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 
@@ -27,49 +25,6 @@ static int find_role(const struct wpk_program *program, enum wpk_role role)
     return -1;
 }
 
-/* Is dimension p of every input of the output's rank indexed by one axis alone, nowhere through a
- * window? Then it can be the contiguous one. */
-static bool may_be_last(const struct wpk_program *program, int rank, int p)
-{
-    bool used = false;
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-            if (tensor->role != WPK_ROLE_INPUT || tensor->rank != rank) {
-                continue;
-            }
-            if (wpk_index_axis(program, load->index[p]) < 0) {
-                return false;
-            }
-            used = true;
-        }
-    }
-    return used;
-}
-
-static bool has_window(const struct wpk_program *program)
-{
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-                if (program->tensors[load->tensor].role == WPK_ROLE_INPUT &&
-                    wpk_index_axis(program, load->index[d]) < 0) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
 static void order_with_last(int rank, int last, int *order)
 {
     int n = 0;
@@ -81,44 +36,51 @@ static void order_with_last(int rank, int last, int *order)
     order[n] = last;
 }
 
-/* ---- one variant */
+/* ---- the program */
 
-struct request {
-    int64_t winograd[WPK_WINOGRAD_PAIRS_MAX]; /* m of each axis, 0: no */
-    double error_sums, error_rest;            /* of it: see wpk_variant */
-    bool phases;                              /* a strided window is cut into phases first */
-    bool im2col;
-    int last;    /* axis moved to the end, -1: as written */
-    bool staged; /* inputs that leave or are reordered go through copies */
-    bool bare;   /* the first windowed dimension gets no border */
+/* The inputs that get no border along a dimension, by name: derivations renumber tensors. */
+struct bare {
+    struct {
+        char name[WPK_NAME_MAX];
+        int dim;
+    } input[WPK_TENSORS_MAX];
+    int count;
 };
 
-/* The first dimension of an input that is read through a window, or -1. */
-static int first_window(const struct wpk_program *program)
+/* The dimension of the tensor without a border, or -1. */
+static int bare_dim(const struct bare *bare, const char *name)
 {
-    int found = -1;
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &program->nodes[loads[i]];
-            for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-                int64_t low = 0, high = 0;
-                wpk_index_range(program, stage, load->index[d], &low, &high);
-                bool leaves = low < 0 || high >= program->tensors[load->tensor].extent[d];
-                if (program->tensors[load->tensor].role == WPK_ROLE_INPUT && leaves &&
-                    (found < 0 || d < found)) {
-                    found = d;
-                }
+    for (int i = 0; i < bare->count; i++) {
+        if (strcmp(bare->input[i].name, name) == 0) {
+            return bare->input[i].dim;
+        }
+    }
+    return -1;
+}
+
+/* The inputs of the sites whose choice is to have no border. */
+static void find_bare(const struct wpk_program *program, const struct wpk_space *space,
+                      const struct wpk_variant *variant, struct bare *out)
+{
+    out->count = 0;
+    for (int i = 0; i < space->sites->count; i++) {
+        const struct wpk_site *site = &space->sites->site[i];
+        int stage = wpk_program_writer(program, wpk_program_find_tensor(program, site->name));
+        for (int t = 0; t < program->tensor_count && site->choice[variant->choice[i]].bare; t++) {
+            int dim = program->tensors[t].role == WPK_ROLE_INPUT
+                          ? wpk_site_bare_dim(program, stage, t)
+                          : -1;
+            if (dim >= 0 && bare_dim(out, program->tensors[t].name) < 0) {
+                memcpy(out->input[out->count].name, program->tensors[t].name, WPK_NAME_MAX);
+                out->input[out->count++].dim = dim;
             }
         }
     }
-    return found;
 }
 
 /* Names of the boundary tensors that need staging, collected before any of them moves. */
-static wpk_err stage_all(struct wpk_program *program, const int *order, int rank, int bare)
+static wpk_err stage_all(struct wpk_program *program, const int *order, int rank,
+                         const struct bare *bare)
 {
     char names[WPK_TENSORS_MAX][WPK_NAME_MAX];
     int count = 0;
@@ -144,7 +106,8 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
         }
         wpk_err err = WPK_OK;
         if (tensor->role == WPK_ROLE_INPUT && (reordered || leaves)) {
-            err = wpk_derive_stage_input(program, t, reordered ? order : NULL, bare);
+            err = wpk_derive_stage_input(program, t, reordered ? order : NULL,
+                                         bare_dim(bare, names[i]));
             /* read with several values outside, which no copy can hold: each load checks */
             err = err == WPK_EUNSUPPORTED && !reordered ? WPK_OK : err;
         } else if (tensor->role == WPK_ROLE_OUTPUT && reordered) {
@@ -157,37 +120,41 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
     return WPK_OK;
 }
 
-static wpk_err transform(struct wpk_program *program, const struct request *request,
-                         const struct wpk_machine *machine)
+static wpk_err add_halos(struct wpk_program *program, const struct bare *bare)
+{
+    int dim[WPK_TENSORS_MAX];
+    for (int t = 0; t < program->tensor_count; t++) {
+        dim[t] = bare_dim(bare, program->tensors[t].name);
+    }
+    return wpk_derive_halo(program, dim);
+}
+
+static wpk_err transform(const struct wpk_space *space, const struct wpk_variant *variant,
+                         struct wpk_program *program)
 {
     int rank = program->tensors[find_role(program, WPK_ROLE_OUTPUT)].rank;
     int order[WPK_RANK_MAX];
+    struct bare bare;
     wpk_err err = WPK_OK;
-    if (request->last >= 0) {
-        order_with_last(rank, request->last, order);
+    if (variant->last >= 0) {
+        order_with_last(rank, variant->last, order);
         err = wpk_derive_permute(program, order, rank);
     }
-    if (err == WPK_OK && request->phases) {
-        err = wpk_derive_phases(program, request->winograd);
+    if (err == WPK_OK) {
+        find_bare(program, space, variant, &bare);
     }
-    if (err == WPK_OK && request->winograd[0] > 0) {
-        err = wpk_derive_winograd_per_axis(program, request->winograd);
+    for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
+        err = wpk_site_apply(program, &space->sites->site[i], variant->choice[i]);
     }
-    if (err == WPK_OK && request->im2col) {
-        err = wpk_derive_im2col(program);
+    err = err == WPK_OK ? wpk_derive_borders(program) : err;
+    if (err == WPK_OK) {
+        err = variant->staged ? stage_all(program, variant->last >= 0 ? order : NULL, rank, &bare)
+                              : add_halos(program, &bare);
     }
-    int bare = -1;
-    if (err == WPK_OK && request->bare) {
-        bare = first_window(program);
-        err = bare < 0 ? WPK_EUNSUPPORTED : WPK_OK;
-    }
-    if (err == WPK_OK && request->staged) {
-        err = stage_all(program, request->last >= 0 ? order : NULL, rank, bare);
-    } else if (err == WPK_OK) {
-        err = wpk_derive_halo(program, bare);
-    }
-    return err == WPK_OK ? wpk_plan_normalize(program, machine) : err;
+    return err == WPK_OK ? wpk_plan_normalize(program, &space->options.target.machine) : err;
 }
+
+/* ---- one variant */
 
 void wpk_variant_fini(struct wpk_variant *variant)
 {
@@ -206,217 +173,49 @@ void wpk_variant_fini(struct wpk_variant *variant)
     memset(variant, 0, sizeof(*variant));
 }
 
-static void name_winograd(const struct request *request, struct wpk_variant *out)
+wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant)
 {
-    const char *phased = request->phases ? "phased-" : "";
-    long long m = request->winograd[0], other = request->winograd[1];
-    if (m == other) {
-        snprintf(out->algorithm, sizeof(out->algorithm), "%swinograd(%lld)", phased, m);
-    } else {
-        snprintf(out->algorithm, sizeof(out->algorithm), "%swinograd(%lld,%lld)", phased, m, other);
-    }
-}
-
-static wpk_err build_variant(const struct wpk_program *program, const struct request *request,
-                             const struct wpk_space_options *options, struct wpk_variant *out)
-{
-    memset(out, 0, sizeof(*out));
+    WPK_ASSERT(variant->state == WPK_VARIANT_LISTED);
+    struct wpk_variant draft = *variant;
     struct wpk_structure *structure = calloc(1, sizeof(*structure));
-    out->plan = structure;
-    wpk_err err = structure == NULL ? WPK_ENOMEM : wpk_program_copy(program, &out->program);
-    if (err == WPK_OK) {
-        err = transform(&out->program, request, &options->target.machine);
-    }
-    if (err == WPK_OK) {
-        err = wpk_plan_derive(&out->program, &structure->plan);
-    }
-    err = err == WPK_OK ? wpk_accesses_init(&out->program, &structure->accesses) : err;
-    if (err == WPK_OK) {
-        wpk_strides_derive(out);
-        err = wpk_genes_derive(out, structure, options);
-    }
-    if (err != WPK_OK) {
-        wpk_variant_fini(out);
-        return err;
-    }
-    out->error_sums = 1;
-    if (request->winograd[0] > 0) {
-        name_winograd(request, out);
-        out->error_sums = request->error_sums;
-        out->error_rest = request->error_rest;
-    } else {
-        snprintf(out->algorithm, sizeof(out->algorithm), "%s",
-                 request->im2col ? "im2col" : "direct");
-    }
-    if (request->bare) {
-        snprintf(out->algorithm, sizeof(out->algorithm), "bare");
-    }
-    const char *boundary = request->staged ? "staged" : "halo";
-    out->boundary_last = request->staged ? -1 : request->last;
-    if (request->last >= 0) {
-        snprintf(out->layout, sizeof(out->layout), "%s-last%d", boundary, request->last);
-    } else {
-        snprintf(out->layout, sizeof(out->layout), "%s", request->staged ? "staged" : "asis");
-    }
-    return WPK_OK;
-}
-
-static wpk_err add_variant(const struct wpk_program *program, const struct request *request,
-                           struct wpk_space *space)
-{
-    if (space->variant_count == WPK_VARIANTS_MAX) {
-        return WPK_OK;
-    }
-    struct wpk_variant *grown =
-        realloc(space->variants, (size_t)(space->variant_count + 1) * sizeof(*grown));
-    if (grown == NULL) {
-        return WPK_ENOMEM;
-    }
-    space->variants = grown;
+    draft.plan = structure;
     wpk_err err =
-        build_variant(program, request, &space->options, &space->variants[space->variant_count]);
-    space->variant_count += err == WPK_OK;
-    /* that an algorithm does not apply, or outgrows a limit, is an answer */
-    return err == WPK_ENOMEM ? err : WPK_OK;
-}
-
-/* Does some contraction have an axis short enough to be unrolled for its border? */
-static bool borders_unroll(const struct wpk_program *program)
-{
-    int contraction = wpk_contraction_find(program), bare = first_window(program);
-    int loads[WPK_LOADS_MAX];
-    if (contraction < 0 || bare < 0) {
-        return false;
+        structure == NULL ? WPK_ENOMEM : wpk_program_copy(&space->program, &draft.program);
+    err = err == WPK_OK ? transform(space, variant, &draft.program) : err;
+    err = err == WPK_OK ? wpk_plan_derive(&draft.program, &structure->plan) : err;
+    err = err == WPK_OK ? wpk_accesses_init(&draft.program, &structure->accesses) : err;
+    if (err == WPK_OK) {
+        wpk_strides_derive(&draft);
+        err = wpk_genes_derive(&draft, structure, &space->options);
     }
-    const struct wpk_stage *stage = &program->stages[contraction];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        struct wpk_affine affine;
-        if (program->tensors[load->tensor].role != WPK_ROLE_INPUT ||
-            bare >= program->tensors[load->tensor].rank ||
-            !wpk_index_affine(program, load->index[bare], &affine)) {
-            continue;
-        }
-        for (int a = 0; a < stage->axis_count; a++) {
-            if (affine.coefficient[a] != 0 && stage->axes[a].extent > WPK_BORDER_EXTENT_MAX) {
-                return false;
-            }
-        }
-        return true;
-    }
-    return false;
-}
-
-/* Minimal filtering with the sizes that pay, of the window or of its phases. */
-static wpk_err add_winograd(const struct wpk_program *program, struct request request,
-                            struct wpk_space *space)
-{
-    struct wpk_winograd_choice choices[WPK_WINOGRAD_CHOICES_MAX];
-    struct wpk_program copy = {0};
-    wpk_err err = WPK_OK;
-    for (int phases = 0; phases < 2 && err == WPK_OK; phases++) {
-        err = wpk_program_copy(program, &copy);
-        if (err == WPK_OK && phases > 0 &&
-            wpk_derive_phases(&copy, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}) != WPK_OK) {
-            wpk_program_fini(&copy);
-            break;
-        }
-        int count = err == WPK_OK ? wpk_winograd_choices(&copy, choices) : 0;
-        wpk_program_fini(&copy);
-        request.phases = phases > 0;
-        for (int i = count - 1; i >= 0 && err == WPK_OK; i--) {
-            memcpy(request.winograd, choices[i].m, sizeof(request.winograd));
-            request.error_sums = choices[i].error;
-            request.error_rest = choices[i].error_rest;
-            err = add_variant(program, &request, space);
-        }
+    if (err == WPK_OK) {
+        draft.state = WPK_VARIANT_DERIVED;
+        *variant = draft;
+    } else {
+        wpk_variant_fini(&draft);
+        variant->state = WPK_VARIANT_NONE;
     }
     return err;
 }
 
-static wpk_err add_algorithms(const struct wpk_program *program, struct request request,
-                              struct wpk_space *space)
+bool wpk_variant_algorithm(const struct wpk_variant *variant, int site,
+                           struct wpk_variant_algorithm *out)
 {
-    wpk_err err = add_variant(program, &request, space);
-    err = err == WPK_OK ? add_winograd(program, request, space) : err;
-    request.bare = true;
-    err = err == WPK_OK && borders_unroll(program) ? add_variant(program, &request, space) : err;
-    request.bare = false;
-    request.im2col = true;
-    return err == WPK_OK ? add_variant(program, &request, space) : err;
+    const char *word = variant->algorithm;
+    for (int i = 0; i < site && *word != '\0'; i++) {
+        word += strcspn(word, " ");
+        word += *word == ' ';
+    }
+    int length = (int)strcspn(word, " "), name = (int)strcspn(word, "= ");
+    bool named = word[name] == '=';
+    snprintf(out->gene, sizeof(out->gene), "algorithm%s%.*s", named ? "." : "", named ? name : 0,
+             word);
+    snprintf(out->value, sizeof(out->value), "%.*s", named ? length - name - 1 : length,
+             word + (named ? name + 1 : 0));
+    return length > 0;
 }
 
-/* An input or constant that the output does not depend on, or -1: kernels would not take it. */
-static int find_idle(const struct wpk_program *program)
-{
-    bool needed[WPK_TENSORS_MAX] = {false};
-    needed[find_role(program, WPK_ROLE_OUTPUT)] = true;
-    for (int s = program->stage_count - 1; s >= 0; s--) {
-        const struct wpk_stage *stage = &program->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count && needed[stage->output]; i++) {
-            needed[program->nodes[loads[i]].tensor] = true;
-        }
-    }
-    for (int t = 0; t < program->tensor_count; t++) {
-        enum wpk_role role = program->tensors[t].role;
-        if (!needed[t] && (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT)) {
-            return t;
-        }
-    }
-    return -1;
-}
-
-/* Whether there can be a space at all, before anything is derived. */
-static wpk_err check_program(const struct wpk_program *program, struct wpk_diag *diag)
-{
-    if (!wpk_program_loads_fit(program)) {
-        wpk_diag_set(diag, "a stage of this program reads tensors in more than %d places",
-                     WPK_LOADS_MAX);
-        return WPK_EUNSUPPORTED;
-    }
-    int idle = find_idle(program);
-    if (idle >= 0) {
-        wpk_diag_set(diag, "the output does not depend on %s", program->tensors[idle].name);
-        return WPK_EUNSUPPORTED;
-    }
-    return WPK_OK;
-}
-
-wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space *space,
-                            struct wpk_diag *diag)
-{
-    int output = find_role(program, WPK_ROLE_OUTPUT);
-    WPK_ASSERT(output >= 0);
-    int rank = program->tensors[output].rank;
-    bool any = strcmp(space->options.layouts, "any") == 0;
-    wpk_err err = check_program(program, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    bool window = has_window(program);
-    /* contiguous channels first: what a window slides over is then a whole vector */
-    bool contracts = wpk_contraction_find(program) >= 0;
-    for (int p = 0; p + 1 < rank && err == WPK_OK && (window || contracts); p++) {
-        if (program->tensors[output].extent[p] > 1 && may_be_last(program, rank, p)) {
-            err = add_algorithms(program, (struct request){.last = p, .staged = !any}, space);
-        }
-    }
-    /* as written: where no other order applies, or where another one costs copies */
-    struct request plain = {.last = -1, .staged = !any};
-    if (err == WPK_OK && (space->variant_count == 0 || !window)) {
-        err = add_algorithms(program, plain, space);
-    } else if (err == WPK_OK && !any) {
-        err = add_variant(program, &plain, space);
-    }
-    if (err == WPK_OK && space->variant_count == 0) {
-        wpk_diag_set(diag, "no implementation can be derived for this program");
-        err = WPK_EUNSUPPORTED;
-    }
-    return err;
-}
+/* ---- the boundary */
 
 wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk_program *original,
                              int tensor, struct wpk_tensor_type *out)
@@ -432,9 +231,10 @@ wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk
     memcpy(out->extent, logical->extent, sizeof(out->extent));
     out->layout = wpk_layout_row_major(logical->rank);
     int output = find_role(original, WPK_ROLE_OUTPUT);
-    if (variant->boundary_last >= 0 && logical->rank == original->tensors[output].rank &&
+    int last = variant->staged ? -1 : variant->last;
+    if (last >= 0 && logical->rank == original->tensors[output].rank &&
         logical->role != WPK_ROLE_CONSTANT) {
-        order_with_last(logical->rank, variant->boundary_last, out->layout.axis);
+        order_with_last(logical->rank, last, out->layout.axis);
     }
     const struct wpk_tensor *laid = &variant->program.tensors[physical];
     for (int d = 0; d < laid->rank; d++) {

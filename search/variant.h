@@ -1,18 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variants of a space: the algorithms and layouts that apply to a program. */
+/* The variants of a space: combinations of algorithms with an order of axes. */
 #ifndef WPK_SEARCH_VARIANT_H
 #define WPK_SEARCH_VARIANT_H
 
 #include "search/space.h"
 
-/* Derive every variant that applies: algorithm x order of axes. Inputs get zero borders (halos)
- * where the layout is free, and staging copies where it is fixed.
- *   owns    fills space->variants; caller calls wpk_space_fini
- *   errors  WPK_EUNSUPPORTED no variant applies; WPK_ENOMEM, WPK_ENOSPC */
-wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space *space,
-                            struct wpk_diag *diag);
+/* Whether there can be a space at all.
+ *   errors  WPK_EUNSUPPORTED with the reason */
+wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *diag);
 
-/* The layout of a boundary tensor of a variant, in terms of the original tensor's axes.
+/* List the variants of space->program, which has its sites, and derive none. Of one site all
+ * choices are listed; of several those combinations whose expected operations are at most twice
+ * those of the best one, best first, behind direct evaluation. `written`: only with the axes as
+ * they are written.
+ *   owns    fills space->variants; caller calls wpk_space_fini
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_variants_list(struct wpk_space *space, bool written);
+
+/* Derive a listed variant; its state is then WPK_VARIANT_DERIVED, or WPK_VARIANT_NONE after a
+ * failure. Inputs get zero borders (halos) where the layout is free, and staging copies where it is
+ * fixed.
+ *   errors  WPK_EUNSUPPORTED, WPK_ENOSPC, WPK_ENOMEM */
+wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant);
+
+/* The choice of a site as a gene: its name is "algorithm" where the space has one site, else
+ * "algorithm.SITE". */
+struct wpk_variant_algorithm {
+    char gene[WPK_GENE_NAME_MAX];
+    char value[WPK_SITE_TEXT_MAX];
+};
+
+/* Fill `out` with the algorithm of a site; false when there are not so many. A variant without
+ * sites has one "algorithm", "direct". */
+bool wpk_variant_algorithm(const struct wpk_variant *variant, int site,
+                           struct wpk_variant_algorithm *out);
+
+/* The layout of a boundary tensor of a derived variant, in terms of the original tensor's axes.
  *   shape   tensor: id in the original program
  *   errors  WPK_ENOENT the variant does not use the tensor */
 wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk_program *original,

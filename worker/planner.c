@@ -109,8 +109,8 @@ static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
 {
     wpk_err err = wpk_space_pin(space, "algorithm", "direct", diag);
     for (int v = 0; v < space->variant_count; v++) {
-        const struct wpk_variant *variant = &space->variants[v];
-        for (int g = 0; g < variant->gene_count && err == WPK_OK; g++) {
+        const struct wpk_variant *variant = wpk_space_variant(space, v);
+        for (int g = 0; variant != NULL && g < variant->gene_count && err == WPK_OK; g++) {
             if (!is_order_of_sum(&variant->genes[g])) {
                 continue;
             }

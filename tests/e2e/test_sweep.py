@@ -90,6 +90,23 @@ def test_every_candidate_computes_its_program(box):
               *timeouts[:10])
 
 
+def test_two_convolutions_take_different_algorithms(box):
+    """Candidates of a residual block, in which each convolution is pinned to another algorithm."""
+    lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
+    if ONLY and "block" not in ONLY:
+        return
+    path = box.write("block.txt", read_programs()["block"][1])
+    for first, second in (("winograd(3)", "im2col"), ("direct", "winograd(5)"), ("winograd(2)", "winograd(3,5)")):
+        pins = ("algorithm.C=" + first, "algorithm.D=" + second)
+        code, out, err = box.run("wpk-evaluate", "--op", path, "--quiet", "--time-ms", 1, "--layouts", "any", "--pin",
+                                 pins[0], "--pin", pins[1], "--construct", 1, "--random", 1, seconds=600)
+        lib.check(code == 0, "wpk-evaluate ended with %s" % code, pins, out[-2000:], err[-2000:])
+        for result in (json.loads(line) for line in out.splitlines()):
+            lib.check(all(" %s " % pin in result["candidate"] for pin in pins), "another algorithm", pins,
+                      result["candidate"])
+            lib.check(result["record"]["outcome"] == "ok", "not ok", pins, result)
+
+
 def test_plain_kernel_is_strict(box):
     """What a host falls back to: one of its candidates works, for all operators that there are."""
     lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")

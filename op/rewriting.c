@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op/rewriting.h"
+
+#include "op/contraction.h"
+#include "op/extract.h"
+#include "op/winograd_choice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The functions are given a program of their own, which `list` leaves as it is. */
+struct wpk_rewriting {
+    /* Add the choices that are worth a trial: none where the rewriting does not apply. */
+    wpk_err (*list)(const struct wpk_rewriting *rewriting, struct wpk_program *program, int stage,
+                    struct wpk_site *out);
+    /* NULL: the stage stays as it is. */
+    wpk_err (*apply)(struct wpk_program *program, int stage, const int64_t *parameter);
+};
+
+static double stage_work(const struct wpk_stage *stage)
+{
+    double work = 1;
+    for (int a = 0; a < stage->axis_count; a++) {
+        work *= (double)stage->axes[a].extent;
+    }
+    return work;
+}
+
+static void add_choice(struct wpk_site *site, const struct wpk_site_choice *choice)
+{
+    if (site->choice_count < WPK_SITE_CHOICES_MAX) {
+        site->choice[site->choice_count++] = *choice;
+    }
+}
+
+static void add_plain(struct wpk_site *site, const struct wpk_rewriting *rewriting,
+                      const char *text, bool bare)
+{
+    struct wpk_site_choice choice = {
+        .rewriting = rewriting, .operations = 1, .error_sums = 1, .bare = bare};
+    snprintf(choice.text, sizeof(choice.text), "%s", text);
+    add_choice(site, &choice);
+}
+
+/* ---- minimal filtering */
+
+/* The sizes that pay, the cheapest first.   unit  share: of the operator's multiply-adds that the
+ * stage has */
+static void add_winograd(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                         int stage, const char *prefix, double share, struct wpk_site *out)
+{
+    struct wpk_winograd_choice sizes[WPK_WINOGRAD_CHOICES_MAX];
+    for (int i = wpk_winograd_choices(program, stage, sizes) - 1; i >= 0; i--) {
+        struct wpk_site_choice choice = {.rewriting = rewriting,
+                                         .operations = share * sizes[i].operations,
+                                         .error_sums = sizes[i].error,
+                                         .error_rest = sizes[i].error_rest};
+        long long m = sizes[i].m[0], other = sizes[i].m[1];
+        memcpy(choice.parameter, sizes[i].m, sizeof(choice.parameter));
+        if (m == other) {
+            snprintf(choice.text, sizeof(choice.text), "%swinograd(%lld)", prefix, m);
+        } else {
+            snprintf(choice.text, sizeof(choice.text), "%swinograd(%lld,%lld)", prefix, m, other);
+        }
+        add_choice(out, &choice);
+    }
+}
+
+static wpk_err list_winograd(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                             int stage, struct wpk_site *out)
+{
+    add_winograd(rewriting, program, stage, "", 1, out);
+    return WPK_OK;
+}
+
+static int find_stage(const struct wpk_program *program, const char *name)
+{
+    int tensor = wpk_program_find_tensor(program, name);
+    return tensor < 0 ? -1 : wpk_program_writer(program, tensor);
+}
+
+/* Minimal filtering of the window that the phases leave. */
+static wpk_err list_phased(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                           int stage, struct wpk_site *out)
+{
+    struct wpk_program copy = {0};
+    wpk_err err = wpk_program_copy(program, &copy);
+    if (err == WPK_OK &&
+        wpk_derive_phases(&copy, stage, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}) == WPK_OK) {
+        int phased = find_stage(&copy, out->name);
+        double share = stage_work(&copy.stages[phased]) / stage_work(&program->stages[stage]);
+        add_winograd(rewriting, &copy, phased, "phased-", share, out);
+    }
+    wpk_program_fini(&copy);
+    return err;
+}
+
+static wpk_err apply_phased(struct wpk_program *program, int stage, const int64_t *m)
+{
+    char name[WPK_NAME_MAX];
+    snprintf(name, sizeof(name), "%s", program->tensors[program->stages[stage].output].name);
+    wpk_err err = wpk_derive_phases(program, stage, m);
+    return err == WPK_OK ? wpk_derive_winograd_per_axis(program, find_stage(program, name), m)
+                         : err;
+}
+
+/* ---- no border */
+
+int wpk_site_bare_dim(const struct wpk_program *program, int stage, int tensor)
+{
+    int loads[WPK_LOADS_MAX], found = -1;
+    int count = wpk_stage_loads(program, &program->stages[stage], loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        for (int d = 0; load->tensor == tensor && d < program->tensors[tensor].rank; d++) {
+            int64_t low = 0, high = 0;
+            wpk_index_range(program, &program->stages[stage], load->index[d], &low, &high);
+            bool leaves = low < 0 || high >= program->tensors[tensor].extent[d];
+            found = leaves && (found < 0 || d < found) ? d : found;
+        }
+    }
+    return found;
+}
+
+/* Are the axes of the border short enough to be unrolled? */
+static bool border_unrolls(const struct wpk_program *program, const struct wpk_stage *stage,
+                           const struct wpk_node *load, int dim)
+{
+    struct wpk_affine affine;
+    if (!wpk_index_affine(program, load->index[dim], &affine)) {
+        return false;
+    }
+    for (int a = 0; a < stage->axis_count; a++) {
+        if (affine.coefficient[a] != 0 && stage->axes[a].extent > WPK_BORDER_EXTENT_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static wpk_err list_bare(const struct wpk_rewriting *rewriting, struct wpk_program *program, int id,
+                         struct wpk_site *out)
+{
+    const struct wpk_stage *stage = &program->stages[id];
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        bool input = program->tensors[load->tensor].role == WPK_ROLE_INPUT;
+        int dim = input ? wpk_site_bare_dim(program, id, load->tensor) : -1;
+        if (dim >= 0 && border_unrolls(program, stage, load, dim)) {
+            add_plain(out, rewriting, "bare", true);
+            return WPK_OK;
+        }
+    }
+    return WPK_OK;
+}
+
+/* ---- matrix products */
+
+static wpk_err list_im2col(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                           int stage, struct wpk_site *out)
+{
+    struct wpk_program copy = {0};
+    wpk_err err = wpk_program_copy(program, &copy);
+    if (err == WPK_OK && wpk_derive_im2col(&copy, stage) == WPK_OK) {
+        add_plain(out, rewriting, "im2col", false);
+    }
+    wpk_program_fini(&copy);
+    return err;
+}
+
+static wpk_err apply_im2col(struct wpk_program *program, int stage, const int64_t *parameter)
+{
+    (void)parameter;
+    return wpk_derive_im2col(program, stage);
+}
+
+/* ---- the registry */
+
+static const struct wpk_rewriting rewritings[] = {
+    {list_winograd, wpk_derive_winograd_per_axis},
+    {list_phased, apply_phased},
+    {list_bare, NULL},
+    {list_im2col, apply_im2col},
+};
+
+static wpk_err describe(struct wpk_program *program, int stage, struct wpk_site *out)
+{
+    wpk_err err = WPK_OK;
+    *out = (struct wpk_site){.work = stage_work(&program->stages[stage])};
+    snprintf(out->name, sizeof(out->name), "%s",
+             program->tensors[program->stages[stage].output].name);
+    add_plain(out, NULL, "direct", false);
+    for (size_t i = 0; i < sizeof(rewritings) / sizeof(rewritings[0]) && err == WPK_OK; i++) {
+        err = rewritings[i].list(&rewritings[i], program, stage, out);
+    }
+    return err;
+}
+
+/* The site with the least work makes room. */
+static void add_site(struct wpk_sites *sites, const struct wpk_site *site)
+{
+    if (sites->count == WPK_SITES_MAX) {
+        int least = 0;
+        for (int i = 1; i < sites->count; i++) {
+            least = sites->site[i].work < sites->site[least].work ? i : least;
+        }
+        if (sites->site[least].work >= site->work) {
+            return;
+        }
+        sites->count--;
+        memmove(&sites->site[least], &sites->site[least + 1],
+                (size_t)(sites->count - least) * sizeof(*site));
+    }
+    sites->site[sites->count++] = *site;
+}
+
+wpk_err wpk_sites_find(const struct wpk_program *program, struct wpk_sites *out)
+{
+    struct wpk_program copy = {0};
+    bool prepare[WPK_STAGES_MAX];
+    out->count = 0;
+    wpk_err err = wpk_program_copy(program, &copy);
+    wpk_program_mark_prepare(program, prepare);
+    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+        struct wpk_site site;
+        if (!prepare[s] && wpk_contraction_is(program, s)) {
+            err = describe(&copy, s, &site);
+            if (err == WPK_OK && site.choice_count > 1) {
+                add_site(out, &site);
+            }
+        }
+    }
+    wpk_program_fini(&copy);
+    return err;
+}
+
+wpk_err wpk_site_apply(struct wpk_program *program, const struct wpk_site *site, int choice)
+{
+    WPK_ASSERT(choice >= 0 && choice < site->choice_count);
+    const struct wpk_site_choice *c = &site->choice[choice];
+    int stage = find_stage(program, site->name);
+    if (c->rewriting == NULL || c->rewriting->apply == NULL) {
+        return WPK_OK;
+    }
+    return stage < 0 ? WPK_EUNSUPPORTED : c->rewriting->apply(program, stage, c->parameter);
+}

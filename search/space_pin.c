@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pins: a space keeps one value of a gene. */
+#include "search/space.h"
+
+#include "search/gene_list.h"
+#include "search/variant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Has the variant this layout, or this algorithm at the site that the gene names, "algorithm" being
+ * that of all sites? */
+static bool is_of(const struct wpk_variant *variant, const char *gene, const char *value)
+{
+    struct wpk_variant_algorithm algorithm;
+    bool all = strcmp(gene, "algorithm") == 0, found = false;
+    if (strcmp(gene, "layout") == 0) {
+        return strcmp(variant->layout, value) == 0;
+    }
+    for (int i = 0; wpk_variant_algorithm(variant, i, &algorithm); i++) {
+        if (all || strcmp(algorithm.gene, gene) == 0) {
+            found = strcmp(algorithm.value, value) == 0;
+            if (!found) {
+                return false;
+            }
+        }
+    }
+    return found;
+}
+
+/* Does the gene choose the variant? */
+static bool chooses_variant(const struct wpk_space *space, const char *gene)
+{
+    struct wpk_variant_algorithm algorithm;
+    bool found = strcmp(gene, "algorithm") == 0 || strcmp(gene, "layout") == 0;
+    for (int i = 0;
+         space->variant_count > 0 && wpk_variant_algorithm(&space->variants[0], i, &algorithm);
+         i++) {
+        found = found || strcmp(algorithm.gene, gene) == 0;
+    }
+    return found;
+}
+
+static wpk_err pin_variants(struct wpk_space *space, const char *gene, const char *value)
+{
+    int kept = 0;
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant *variant = &space->variants[v];
+        if (is_of(variant, gene, value)) {
+            struct wpk_variant taken = *variant;
+            memset(variant, 0, sizeof(*variant));
+            space->variants[kept++] = taken;
+        } else {
+            wpk_variant_fini(variant);
+        }
+    }
+    space->variant_count = kept;
+    for (int v = 0; v < kept; v++) { /* one at least can be derived, as in every space */
+        if (wpk_space_variant(space, v) != NULL) {
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
+static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *value)
+{
+    bool found = false;
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant *variant = &space->variants[v];
+        (void)wpk_space_variant(space, v);
+        for (int i = 0; i < variant->gene_count; i++) {
+            struct wpk_gene *gene = &variant->genes[i];
+            int choice = strcmp(gene->name, name) == 0 ? wpk_gene_choice(gene, value) : -1;
+            if (choice >= 0) {
+                struct wpk_choice pinned = gene->choice[choice];
+                gene->choice[choice] = gene->choice[0];
+                gene->choice[0] = pinned;
+                while (gene->choice_count > 1) {
+                    free(gene->choice[--gene->choice_count].text);
+                }
+                found = true;
+            }
+        }
+    }
+    return found ? WPK_OK : WPK_ENOENT;
+}
+
+/* Add a word to a list in `out`, unless it is there or there is no room. */
+static void add_word(const char *word, char *out, size_t size)
+{
+    size_t length = strlen(word), used = strlen(out);
+    for (const char *at = strstr(out, word); at != NULL; at = strstr(at + 1, word)) {
+        if ((at == out || at[-1] == ' ') && (at[length] == ',' || at[length] == '\0')) {
+            return;
+        }
+    }
+    snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", word);
+}
+
+/* What `name` can be, separated by ", "; "" where there is no such gene. */
+static void list_choices(const struct wpk_space *space, const char *name, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (int v = 0; v < space->variant_count; v++) {
+        const struct wpk_variant *variant = &space->variants[v];
+        struct wpk_variant_algorithm algorithm;
+        for (int i = 0; wpk_variant_algorithm(variant, i, &algorithm); i++) {
+            if (strcmp(name, "algorithm") == 0 || strcmp(name, algorithm.gene) == 0) {
+                add_word(algorithm.value, out, size);
+            }
+        }
+        if (strcmp(name, "layout") == 0) {
+            add_word(variant->layout, out, size);
+        }
+        for (int i = 0; i < variant->gene_count; i++) {
+            const struct wpk_gene *gene = &variant->genes[i];
+            for (int k = 0; k < gene->choice_count && strcmp(gene->name, name) == 0; k++) {
+                add_word(gene->choice[k].text, out, size);
+            }
+        }
+    }
+}
+
+wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
+                      struct wpk_diag *diag)
+{
+    char choices[WPK_DIAG_TEXT_MAX / 2];
+    list_choices(space, name, choices, sizeof(choices));
+    wpk_err err = chooses_variant(space, name) ? pin_variants(space, name, value)
+                                               : pin_gene(space, name, value);
+    if (err == WPK_OK) {
+        wpk_space_measure(space);
+    } else if (choices[0] == '\0') {
+        wpk_diag_set(diag, "no variant of this operator has a gene %s", name);
+    } else {
+        wpk_diag_set(diag, "%s cannot be %s here, but: %s", name, value, choices);
+    }
+    return err;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is expected of a variant's errors before any of its candidates is built. Expected errors are
+ * off by up to a tenth. */
+#ifndef WPK_SEARCH_VARIANT_ERROR_H
+#define WPK_SEARCH_VARIANT_ERROR_H
+
+#include "search/space.h"
+
+/* The expected error of a variant whose largest sum adds up blocks of `block` terms of its longest
+ * axis. WPK_GENE_ALL: it adds all terms one after the other.
+ *   shape  variant: derived
+ *   unit   1: the error of direct evaluation */
+double wpk_variant_error(const struct wpk_variant *variant, int64_t block);
+
+/* That of its most accurate block size. */
+double wpk_variant_error_least(const struct wpk_variant *variant);
+
+/* Remove the block sizes that the class does not admit; false, and nothing is removed, where none
+ * would be left. An error of at most `least` is always admitted. */
+bool wpk_variant_prune(struct wpk_variant *variant, struct wpk_accuracy accuracy, double least);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which variants there are: orders of axes, and for each the choices of the sites. Nothing is
+ * derived here, and nothing is listed by operator. */
+#include "search/variant.h"
+
+#include "op/contraction.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BOUND_TIMES 2.0 /* combinations that are expected to take longer than that are not listed */
+
+static int find_output(const struct wpk_program *program)
+{
+    int t = 0;
+    while (program->tensors[t].role != WPK_ROLE_OUTPUT) {
+        t++;
+        WPK_ASSERT(t < program->tensor_count);
+    }
+    return t;
+}
+
+/* ---- orders of axes */
+
+/* Is dimension p of every input of the output's rank indexed by one axis alone, nowhere through a
+ * window? Then it can be the contiguous one. */
+static bool may_be_last(const struct wpk_program *program, int rank, int p)
+{
+    bool used = false;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+            if (tensor->role != WPK_ROLE_INPUT || tensor->rank != rank) {
+                continue;
+            }
+            if (wpk_index_axis(program, load->index[p]) < 0) {
+                return false;
+            }
+            used = true;
+        }
+    }
+    return used;
+}
+
+static bool has_window(const struct wpk_program *program)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+                if (program->tensors[load->tensor].role == WPK_ROLE_INPUT &&
+                    wpk_index_axis(program, load->index[d]) < 0) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- combinations of choices */
+
+struct combination {
+    uint8_t choice[WPK_SITES_MAX];
+    double operations;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct combination *x = a, *y = b;
+    if (x->operations != y->operations) {
+        return x->operations < y->operations ? -1 : 1;
+    }
+    return memcmp(x->choice, y->choice, sizeof(x->choice));
+}
+
+/* Add the choices of one more site, and keep the `max` best: the best sums of several lists begin
+ * with the best sums of the first ones. */
+static int extend(const struct wpk_site *site, int number, struct combination *list, int count,
+                  int max)
+{
+    struct combination all[WPK_VARIANTS_MAX * WPK_SITE_CHOICES_MAX];
+    int total = 0;
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < site->choice_count; k++) {
+            all[total] = list[i];
+            all[total].choice[number] = (uint8_t)k;
+            all[total++].operations += site->work * site->choice[k].operations;
+        }
+    }
+    if (number > 0) {
+        qsort(all, (size_t)total, sizeof(all[0]), compare);
+    }
+    total = total < max ? total : max;
+    memcpy(list, all, (size_t)total * sizeof(all[0]));
+    return total;
+}
+
+/* The choices of a single site as they are listed; of several sites the best combinations, behind
+ * that of direct evaluation.   shape  list [max] */
+static int combine(const struct wpk_sites *sites, int max, struct combination *list)
+{
+    struct combination direct = {.operations = 0};
+    int count = 1;
+    list[0] = direct;
+    for (int s = 0; s < sites->count; s++) {
+        direct.operations += sites->site[s].work;
+        count = extend(&sites->site[s], s, list, count, max);
+    }
+    if (sites->count < 2) {
+        return count;
+    }
+    struct combination sorted[WPK_VARIANTS_MAX];
+    memcpy(sorted, list, (size_t)count * sizeof(list[0]));
+    list[0] = direct;
+    int kept = 1;
+    for (int i = 0; i < count && kept < max; i++) {
+        if (sorted[i].operations <= BOUND_TIMES * sorted[0].operations &&
+            memcmp(sorted[i].choice, direct.choice, sizeof(direct.choice)) != 0) {
+            list[kept++] = sorted[i];
+        }
+    }
+    return kept;
+}
+
+/* ---- variants */
+
+static void name_algorithm(const struct wpk_sites *sites, struct wpk_variant *out)
+{
+    size_t used = 0;
+    for (int i = 0; i < sites->count; i++) {
+        const struct wpk_site *site = &sites->site[i];
+        used += (size_t)snprintf(out->algorithm + used, sizeof(out->algorithm) - used, "%s%s%s%s",
+                                 i == 0 ? "" : " ", sites->count > 1 ? site->name : "",
+                                 sites->count > 1 ? "=" : "", site->choice[out->choice[i]].text);
+        WPK_ASSERT(used < sizeof(out->algorithm));
+    }
+    if (sites->count == 0) {
+        snprintf(out->algorithm, sizeof(out->algorithm), "direct");
+    }
+}
+
+static void list_variant(struct wpk_space *space, const struct combination *combination, int last)
+{
+    if (space->variant_count == WPK_VARIANTS_MAX) {
+        return;
+    }
+    struct wpk_variant *out = &space->variants[space->variant_count++];
+    bool staged = strcmp(space->options.layouts, "any") != 0;
+    *out = (struct wpk_variant){
+        .last = last, .staged = staged, .operations = combination->operations, .error_sums = 1};
+    memcpy(out->choice, combination->choice, sizeof(out->choice));
+    for (int i = 0; i < space->sites->count; i++) {
+        const struct wpk_site_choice *choice = &space->sites->site[i].choice[out->choice[i]];
+        out->error_sums =
+            choice->error_sums > out->error_sums ? choice->error_sums : out->error_sums;
+        out->error_rest =
+            choice->error_rest > out->error_rest ? choice->error_rest : out->error_rest;
+    }
+    name_algorithm(space->sites, out);
+    const char *boundary = staged ? "staged" : "halo";
+    if (last >= 0) {
+        snprintf(out->layout, sizeof(out->layout), "%s-last%d", boundary, last);
+    } else {
+        snprintf(out->layout, sizeof(out->layout), "%s", staged ? "staged" : "asis");
+    }
+}
+
+/* ---- what there is no space of */
+
+/* An input or constant that the output does not depend on, or -1: kernels would not take it. */
+static int find_idle(const struct wpk_program *program)
+{
+    bool needed[WPK_TENSORS_MAX] = {false};
+    needed[find_output(program)] = true;
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && needed[stage->output]; i++) {
+            needed[program->nodes[loads[i]].tensor] = true;
+        }
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        enum wpk_role role = program->tensors[t].role;
+        if (!needed[t] && (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT)) {
+            return t;
+        }
+    }
+    return -1;
+}
+
+wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *diag)
+{
+    if (!wpk_program_loads_fit(program)) {
+        wpk_diag_set(diag, "a stage of this program reads tensors in more than %d places",
+                     WPK_LOADS_MAX);
+        return WPK_EUNSUPPORTED;
+    }
+    int idle = find_idle(program);
+    if (idle >= 0) {
+        wpk_diag_set(diag, "the output does not depend on %s", program->tensors[idle].name);
+        return WPK_EUNSUPPORTED;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_variants_list(struct wpk_space *space, bool written)
+{
+    const struct wpk_program *program = &space->program;
+    const struct wpk_tensor *output = &program->tensors[find_output(program)];
+    int order[WPK_RANK_MAX + 1], count = 0;
+    bool window = has_window(program), any = strcmp(space->options.layouts, "any") == 0;
+    bool reorder = !written && (window || wpk_contraction_find(program) >= 0);
+    if (space->variants == NULL) {
+        space->variants = calloc(WPK_VARIANTS_MAX, sizeof(*space->variants));
+    }
+    if (space->variants == NULL) {
+        return WPK_ENOMEM;
+    }
+    /* contiguous channels first: what a window slides over is then a whole vector */
+    for (int p = 0; p + 1 < output->rank && reorder; p++) {
+        if (output->extent[p] > 1 && may_be_last(program, output->rank, p)) {
+            order[count++] = p;
+        }
+    }
+    /* as written: where no other order applies, or where another one costs copies */
+    bool last = count == 0 || !window;
+    if (last) {
+        order[count++] = -1;
+    }
+    struct combination list[WPK_VARIANTS_MAX];
+    int combinations = combine(space->sites, WPK_VARIANTS_MAX / count - !any, list);
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < combinations; k++) {
+            list_variant(space, &list[k], order[i]);
+        }
+    }
+    if (!last && !any) {
+        list_variant(space, &list[0], -1);
+    }
+    return WPK_OK;
+}
