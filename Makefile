@@ -41,8 +41,9 @@ test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's 
 	@$(SETUP) test
 	@tests/run.py all
 
-soak: all ## what the tests do, for an hour: a hundred kills, and the simulator's seeds from SEED on
-	@deploy/build.py build tests/sim/sim
+soak: all ## what the tests do, for an hour: a hundred kills, random programs, and the simulator's seeds from SEED on
+	@deploy/build.py build tests/sim/sim codegen/lower_test
+	@WPK_TEST_PROGRAMS=2000 build/codegen/lower_test
 	@WPK_KILLS=100 python3 tests/e2e/test_kills.py
 	@build/tests/sim/sim --seed $(or $(SEED),1001) --count 50000
 

@@ -255,7 +255,7 @@ static void collect(const struct wpk_nest *nest, const struct wpk_nest_entry *en
         const struct wpk_stage *stage = wpk_nest_stage(nest, reader);
         if (boxes->next == entry->place.entry) {
             cover(nest, reader, entry, least, &box);
-        } else if (entry->place.entry < 0) {
+        } else if (entry->place.entry < 0 && !reader->inlined) {
             take_all(reader, stage, &box);
         } else if (boxes->present[stage->output] &&
                    (reader->inlined || wpk_nest_is_inside(nest, reader, &entry->place))) {

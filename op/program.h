@@ -32,8 +32,8 @@ extern "C" {
 #endif
 
 #define WPK_AXES_MAX 16
-#define WPK_TENSORS_MAX 64
-#define WPK_STAGES_MAX 48
+#define WPK_TENSORS_MAX 112
+#define WPK_STAGES_MAX 96
 #define WPK_NODES_MAX 16384
 #define WPK_EXPANDED_NODES_MAX (1 << 19) /* of an expanded program */
 #define WPK_LITERAL_ELEMENTS_MAX 4096

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDER_UNITS_MAX 4 /* 24 orders; more axes keep their leading ones together */
+#define ORDER_UNITS_MAX 4    /* 24 orders; more axes keep their leading ones together */
+#define ALIGNED_POINTS_MAX 8 /* a tile of one vector of each of them fits any machine's registers */
 
 static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
                                      12, 13, 14, 15, 16, 18, 20, 24, 28};
@@ -162,6 +163,26 @@ static void derive_vector(struct wpk_gene_list *c, const struct wpk_structure *s
     }
 }
 
+/* Does the smallest tile that keeps all alignments have too many points for registers? The tiles of
+ * a transform, of which an element of the root needs all, do not count. */
+static bool is_cramped(const struct wpk_program *program, const struct wpk_group *group)
+{
+    for (int m = 0; m < group->member_count; m++) {
+        const struct wpk_member *member = &group->member[m];
+        for (int d = 0; d < program->stages[member->stage].rank; d++) {
+            if (member->literal[d] && member->root_axis[d] < 0) {
+                return false;
+            }
+        }
+    }
+    const struct wpk_stage *root = &program->stages[group->root];
+    int64_t points = 1;
+    for (int a = 0; a < root->rank; a++) {
+        points *= group->whole[a] ? root->axes[a].extent : group->align[a];
+    }
+    return points > ALIGNED_POINTS_MAX;
+}
+
 static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, int g, int axis,
                         const struct wpk_space_options *options, struct wpk_slots *slots)
 {
@@ -178,6 +199,9 @@ static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, 
     bool tiled = group->reuse && is_lacked(&c->variant->program, group, axis);
     bool transformed = transforms(&c->variant->program, group);
     int most_tiles = tiled ? COUNT(tile_sizes) : transformed || group->reuse ? 1 : 3;
+    if (align > 1 && is_cramped(&c->variant->program, group)) {
+        wpk_gene_list_number(c, gene, 1);
+    }
     for (int i = 0; i < most_tiles; i++) {
         int64_t size = tile_sizes[i] * align;
         if (size <= extent || i == 0) {

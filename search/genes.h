@@ -51,6 +51,8 @@ struct wpk_structure {
     struct wpk_accesses accesses;
     int writer[WPK_TENSORS_MAX]; /* stage, or -1 */
     struct wpk_slots slots[WPK_GROUPS_MAX];
+    /* The group keeps no limit even with its smallest tiles: these alone are legal, without. */
+    bool tight[WPK_GROUPS_MAX];
 };
 
 enum wpk_level {
@@ -98,6 +100,10 @@ void wpk_strides_derive(struct wpk_variant *variant);
 /* Fill variant->genes and the slots of `structure`.   errors  WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,
                          const struct wpk_space_options *options);
+
+/* Fill structure->tight, so that every group has a legal decision.
+ *   shape   variant: with its genes */
+void wpk_limits_derive(struct wpk_variant *variant, const struct wpk_space_options *options);
 
 /* Fill `out` with a candidate's decisions for one group; absent genes get their neutral value. */
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,

@@ -28,7 +28,8 @@ static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage
                            const char **why)
 {
     for (int a = 0; a < root->rank; a++) {
-        if (d->tile[a] % group->align[a] != 0 && root->axes[a].extent > 1) {
+        /* one element is within one division, and a whole axis has all of them */
+        if (d->tile[a] % group->align[a] != 0 && d->tile[a] > 1 && !group->whole[a]) {
             return no(why, "a tile is not a multiple of its axis's alignment");
         }
     }
@@ -221,6 +222,66 @@ void wpk_decisions_tile(const struct wpk_variant *variant, const struct wpk_spac
     }
 }
 
+/* The smallest tile of an axis that a gene offers, in whole vectors where the axis is that of the
+ * vectors; 0: no gene decides it. */
+static int64_t least_tile(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
+                          int axis)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_gene *gene =
+        s->slots[g].tile[axis] < 0 ? NULL : &variant->genes[s->slots[g].tile[axis]];
+    for (int i = 0; gene != NULL && i < gene->choice_count; i++) {
+        if (axis != d->vec || gene->choice[i].value % d->lanes == 0) {
+            return gene->choice[i].value;
+        }
+    }
+    return 0;
+}
+
+static bool is_least(const struct wpk_variant *variant, int g, const struct wpk_decisions *d)
+{
+    bool least = d->unroll == 1;
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        int64_t tile = least_tile(variant, g, d, a);
+        least = least && (tile == 0 || d->tile[a] == tile);
+    }
+    return least;
+}
+
+/* Does the group have legal decisions with these lanes? */
+static bool has_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                      int g, const struct wpk_candidate *lanes)
+{
+    struct wpk_decisions d;
+    wpk_genes_read(variant, lanes, g, &d);
+    d.split = 0;
+    d.unroll = 1;
+    d.blocked = false;
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        int64_t tile = least_tile(variant, g, &d, a);
+        d.tile[a] = tile == 0 ? d.tile[a] : tile;
+    }
+    return wpk_group_is_legal(variant, options, g, &d, NULL);
+}
+
+void wpk_limits_derive(struct wpk_variant *variant, const struct wpk_space_options *options)
+{
+    struct wpk_structure *s = variant->plan;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        const struct wpk_slots *slots = &s->slots[g];
+        struct wpk_candidate one = {.gene_count = variant->gene_count};
+        bool found = false;
+        for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
+            for (int n = 0; n < variant->genes[slots->lanes].choice_count && !found; n++) {
+                one.gene[slots->vec] = (uint8_t)v;
+                one.gene[slots->lanes] = (uint8_t)n;
+                found = has_legal(variant, options, g, &one);
+            }
+        }
+        s->tight[g] = !found;
+    }
+}
+
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                         int g, const struct wpk_decisions *d, const char **why)
 {
@@ -233,6 +294,9 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     if (!axes_are_legal(group, root, machine, d, why) ||
         (contraction != NULL && !reduction_is_legal(contraction, d, why))) {
         return false;
+    }
+    if (s->tight[g]) {
+        return is_least(variant, g, d) || no(why, "only the smallest tiles are legal here");
     }
     wpk_decisions_tile(variant, options, g, d, &tile);
     return options->target.rules->legal(machine, &tile, why);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BORDER_POINTS_MAX 256 /* 16 outputs of 16 taps */
+
 /* ---- facts about one stage */
 
 static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
@@ -46,17 +48,27 @@ static bool is_product(const struct wpk_program *program, const struct wpk_stage
            program->nodes[node].op == WPK_BINARY_MUL;
 }
 
+static bool reads_zero_outside(const struct wpk_program *program, const struct wpk_node *load)
+{
+    const struct wpk_node *outside = load->outside < 0 ? NULL : &program->nodes[load->outside];
+    return outside != NULL && outside->value == 0 && outside->integer == 0;
+}
+
 /* A contraction that reads 0 outside of a bare dimension: with the axes of that index unrolled,
- * the multiplications by those zeros fold away. Such axes count as literal ones. */
+ * the multiplications by those zeros fold away. Such axes count as literal ones, unless there are
+ * too many points to unroll. */
 static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
                              bool *literal)
 {
+    bool border[WPK_AXES_MAX] = {false};
+    int64_t points = 1;
     int loads[WPK_LOADS_MAX];
     int count =
         is_product(program, stage) ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
-        for (int d = 0; d < program->tensors[load->tensor].rank && load->outside >= 0; d++) {
+        bool zero = reads_zero_outside(program, load);
+        for (int d = 0; d < program->tensors[load->tensor].rank && zero; d++) {
             const struct wpk_tensor *tensor = &program->tensors[load->tensor];
             int64_t low = 0, high = 0;
             struct wpk_affine affine;
@@ -67,10 +79,16 @@ static void mark_border_axes(const struct wpk_program *program, const struct wpk
                 continue;
             }
             for (int a = 0; a < stage->axis_count; a++) {
-                literal[a] = literal[a] || (affine.coefficient[a] != 0 &&
-                                            stage->axes[a].extent <= WPK_BORDER_EXTENT_MAX);
+                border[a] = border[a] || (affine.coefficient[a] != 0 &&
+                                          stage->axes[a].extent <= WPK_BORDER_EXTENT_MAX);
             }
         }
+    }
+    for (int a = 0; a < stage->axis_count; a++) {
+        points *= border[a] ? stage->axes[a].extent : 1;
+    }
+    for (int a = 0; a < stage->axis_count && points <= BORDER_POINTS_MAX; a++) {
+        literal[a] = literal[a] || border[a];
     }
 }
 

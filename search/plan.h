@@ -17,8 +17,8 @@
 #include "op/program.h"
 #include "search/target/target.h"
 
-#define WPK_GROUPS_MAX 24
-#define WPK_MEMBERS_MAX 12
+#define WPK_GROUPS_MAX 48
+#define WPK_MEMBERS_MAX 32
 
 struct wpk_member {
     int stage;

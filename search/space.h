@@ -23,14 +23,14 @@
 #include "search/target/target.h"
 
 #define WPK_SPACE_VERSION "cpu-3"
-#define WPK_GENES_MAX 160
+#define WPK_GENES_MAX 320
 #define WPK_CHOICES_MAX 64
 #define WPK_VARIANTS_MAX 64
 #define WPK_GENE_NAME_MAX (2 * WPK_NAME_MAX + 16) /* GROUP.tile.AXIS, with its NUL */
 #define WPK_VARIANT_NAME_MAX 64
 #define WPK_ALGORITHM_MAX 768  /* choices of all sites: see wpk_variant */
 #define WPK_GENE_ALL INT64_MAX /* value of a size: the whole extent */
-#define WPK_CANDIDATE_TEXT_MAX 4096
+#define WPK_CANDIDATE_TEXT_MAX 8192
 #define WPK_REPAIR_TRIES_MAX 64
 
 /* A value that a gene can take, as a number and as text. The number is valid in this space only;

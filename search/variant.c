@@ -6,6 +6,7 @@
 #include "search/variant.h"
 
 #include "op/derive.h"
+#include "op/rewrite.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 
@@ -135,8 +136,8 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
     int rank = program->tensors[find_role(program, WPK_ROLE_OUTPUT)].rank;
     int order[WPK_RANK_MAX];
     struct bare bare;
-    wpk_err err = WPK_OK;
-    if (variant->last >= 0) {
+    wpk_err err = wpk_program_tidy(program); /* no stage that the output does not need */
+    if (err == WPK_OK && variant->last >= 0) {
         order_with_last(rank, variant->last, order);
         err = wpk_derive_permute(program, order, rank);
     }
@@ -189,6 +190,9 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
         err = wpk_genes_derive(&draft, structure, &space->options);
     }
     if (err == WPK_OK) {
+        wpk_limits_derive(&draft, &space->options);
+    }
+    if (err == WPK_OK) {
         draft.state = WPK_VARIANT_DERIVED;
         *variant = draft;
     } else {
@@ -237,7 +241,7 @@ wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk
         order_with_last(logical->rank, last, out->layout.axis);
     }
     const struct wpk_tensor *laid = &variant->program.tensors[physical];
-    for (int d = 0; d < laid->rank; d++) {
+    for (int d = 0; d < laid->rank; d++) { /* else without borders */
         out->layout.pad_before[out->layout.axis[d]] = laid->pad_before[d];
         out->layout.pad_after[out->layout.axis[d]] = laid->pad_after[d];
     }

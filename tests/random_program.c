@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define POINTS_MAX 4000 /* of one stage */
+#define SHORT_STAGES 4
 
 struct generator {
     struct wpk_rng *rng;
@@ -13,6 +14,7 @@ struct generator {
     struct wpk_program *program;
     struct wpk_stage draft; /* the stage at work; its axes are known before its expression */
     int64_t used[WPK_TENSORS_MAX];
+    bool hidden[WPK_TENSORS_MAX]; /* only the stage that follows may read it */
 };
 
 static int64_t between(struct generator *g, int64_t low, int64_t high)
@@ -71,6 +73,16 @@ static void add_given(struct generator *g)
     if (chance(g, 0.2)) {
         add_literal(g);
     }
+}
+
+/* Some tensor that any stage may read. */
+static int pick_tensor(struct generator *g)
+{
+    int id;
+    do {
+        id = (int)between(g, 0, g->program->tensor_count - 1);
+    } while (g->hidden[id]);
+    return id;
 }
 
 /* ---- indices */
@@ -179,7 +191,7 @@ static int fresh_axis(struct generator *g, int64_t extent, bool *used)
 /* One operand: a dimension indexed by the window, the others by axes. */
 static int random_operand(struct generator *g, int window, bool *used)
 {
-    int id = (int)between(g, 0, g->program->tensor_count - 1), index[WPK_RANK_MAX];
+    int id = pick_tensor(g), index[WPK_RANK_MAX];
     int rank = g->program->tensors[id].rank, at = rank > 0 ? (int)between(g, 0, rank - 1) : 0;
     for (int d = 0; d < rank; d++) {
         int64_t extent = g->program->tensors[id].extent[d];
@@ -222,7 +234,7 @@ static int random_leaf(struct generator *g)
     if (kind == 2 && g->draft.axis_count > 0) {
         return wpk_node_axis(g->program, pick_axis(g, 0));
     }
-    return random_load(g, (int)between(g, 0, g->program->tensor_count - 1));
+    return random_load(g, pick_tensor(g));
 }
 
 static int unary(struct generator *g, enum wpk_unary op, int a)
@@ -384,6 +396,30 @@ static void add_stage(struct generator *g, int number, bool last)
     stage->expr = wpk_node_cast(g->program, dtype, expr);
 }
 
+/* Long programs keep their values small: the last stage's are cut off, and it is the cut ones that
+ * later stages read. */
+static void add_limits(struct generator *g, int number)
+{
+    int source = g->program->tensor_count - 1, index[WPK_RANK_MAX];
+    const struct wpk_tensor *tensor = &g->program->tensors[source];
+    char name[8];
+    snprintf(name, sizeof name, "S%d", number);
+    int output = wpk_program_add_tensor(g->program, name, WPK_ROLE_INTERMEDIATE, tensor->dtype,
+                                        tensor->rank, tensor->extent);
+    int id = wpk_program_add_stage(g->program, output, NULL);
+    WPK_ASSERT(id >= 0);
+    for (int d = 0; d < g->program->tensors[source].rank; d++) {
+        index[d] = wpk_node_axis(g->program, d);
+    }
+    int value = wpk_node_load(g->program, source, index, -1);
+    value =
+        binary(g, WPK_BINARY_MAX, binary(g, WPK_BINARY_MIN, value, integer(g, 4)), integer(g, -4));
+    enum wpk_dtype dtype = g->program->tensors[output].dtype;
+    g->program->stages[id].expr = wpk_node_cast(g->program, dtype, value);
+    g->used[source]++;
+    g->hidden[source] = true;
+}
+
 void wpk_random_program(struct wpk_rng *rng, const struct wpk_random_options *options,
                         struct wpk_program *out)
 {
@@ -393,10 +429,15 @@ void wpk_random_program(struct wpk_rng *rng, const struct wpk_random_options *op
     if (options != NULL) {
         g.options = *options;
     }
+    bool is_long = g.options.stages_max > SHORT_STAGES;
     add_given(&g);
-    int count = (int)between(&g, 1, 4);
-    for (int s = 0; s < count; s++) {
-        add_stage(&g, s, s == count - 1);
+    int count = (int)between(&g, 1, is_long ? g.options.stages_max : SHORT_STAGES);
+    while (out->stage_count < count) {
+        int number = out->stage_count;
+        add_stage(&g, number, number == count - 1);
+        if (is_long && out->stage_count + 1 < count) {
+            add_limits(&g, number);
+        }
     }
     wpk_err err = wpk_program_validate(out, &diag);
     if (err != WPK_OK) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs for property tests. A seed always gives the same program.
  *
- * A program has one to four stages, pointwise or reducing, over up to four given tensors and
- * literals. Indices stride, shift, divide, take remainders, and leave their tensors. Every tensor
- * is used, no value is NaN, and the interpreter takes about a millisecond at most. */
+ * A program has one to four stages, or up to 40 if asked for, pointwise or reducing, over up to
+ * four given tensors and literals. Indices stride, shift, divide, take remainders, and leave their
+ * tensors. Every tensor is used, no value is NaN, and the interpreter takes about a millisecond at
+ * most. */
 #ifndef WPK_TESTS_RANDOM_PROGRAM_H
 #define WPK_TESTS_RANDOM_PROGRAM_H
 
@@ -14,6 +15,7 @@ struct wpk_random_options {
     bool smooth;       /* floating types and continuous functions only: rounding cannot flip a
                            result, so equivalent programs can be compared within a tolerance */
     bool without_pads; /* no tensor has padding */
+    int stages_max;    /* at most 40; 0: 4 */
     bool products;     /* most reductions are sums of products of two loads, windows among them */
 };
 

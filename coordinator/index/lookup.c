@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#define NEAR_MAX 16 /* shapes that are tried, nearest first */
+#define NEAR_MAX 16          /* shapes that are tried, nearest first */
+#define DERIVE_STAGES_MAX 16 /* deriving a space of more stages may take longer than 5 ms */
 
 const char *wpk_match_name(enum wpk_match_level level)
 {
@@ -220,7 +221,7 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
 }
 
 /* The first whose schedule is legal here, whole as it is. A vendor's implementation takes any
- * shape. */
+ * shape. Long programs have none: nobody waits for their spaces. */
 static const struct near *find_legal(const struct wpk_lookup *lookup, const struct nearest *here)
 {
     struct wpk_space_options options = {.layouts =
@@ -228,6 +229,7 @@ static const struct near *find_legal(const struct wpk_lookup *lookup, const stru
                                         .threads = lookup->threads};
     struct wpk_space space;
     if (here->count == 0 || lookup->program == NULL ||
+        lookup->program->stage_count > DERIVE_STAGES_MAX ||
         wpk_device_of_class(lookup->device, &options.device) != WPK_OK ||
         wpk_space_derive(lookup->program, &options, &space, NULL) != WPK_OK) {
         return NULL;

@@ -3,6 +3,7 @@
 #include "coordinator/index/lookup.h"
 
 #include "common/metrics.h"
+#include "op/derive.h"
 #include "op/notation.h"
 #include "op/program.h"
 #include "schema/device.h"
@@ -269,6 +270,10 @@ static void a_whole_schedule_is_taken_over(void **state)
     struct wpk_match match = find(&made, &lookup);
     assert_int_equal(match.level, WPK_MATCH_NEAREST_SHAPE);
     assert_ptr_equal(match.served, &entries[0]);
+    for (int i = 0; i < 16; i++) { /* a long program's space is not derived while a client waits */
+        assert_int_equal(wpk_derive_copy_after(&program, program.stage_count - 1, NULL), WPK_OK);
+    }
+    assert_int_equal(find(&made, &lookup).level, WPK_MATCH_SAME_FAMILY);
     wpk_space_fini(&space);
     wpk_program_fini(&program);
 }

@@ -107,6 +107,18 @@ def test_two_convolutions_take_different_algorithms(box):
             lib.check(result["record"]["outcome"] == "ok", "not ok", pins, result)
 
 
+def test_long_random_programs(box):
+    """A candidate of each of some programs of 16 to 25 stages."""
+    lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
+    draw = os.path.join(lib.BIN, "../tests/draw_program")
+    for seed in () if ONLY else ("4", "5", "6"):
+        path = box.write("random.txt", subprocess.run([draw, seed, "40"], check=True, capture_output=True,
+                                                      text=True).stdout)
+        code, out, err = box.run("wpk-evaluate", "--op", path, "--quiet", "--time-ms", 1, "--construct", 1, seconds=600)
+        outcomes = [json.loads(line)["record"]["outcome"] for line in out.splitlines()]
+        lib.check(code == 0 and outcomes == ["ok"], "not ok", seed, outcomes, err[-2000:])
+
+
 def test_plain_kernel_is_strict(box):
     """What a host falls back to: one of its candidates works, for all operators that there are."""
     lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
