@@ -92,6 +92,18 @@ static void write_grouped(const struct wpk_fixture_conv *v, struct wpk_buf *out)
                    LL(v->dilation), LL(v->pad));
 }
 
+/* A product for each pixel. */
+static void write_pixels(const struct wpk_fixture_conv *v, struct wpk_buf *out)
+{
+    wpk_buf_printf(out,
+                   "input X f32[%lld,%lld,%lld,%lld]\nconstant W f32[%lld,%lld]\n"
+                   "intermediate T f32[%lld,%lld,%lld,%lld]\noutput Y f32[%lld,%lld,%lld,%lld]\n"
+                   "T[n,k,y,x] = sum(c:%lld,r:1) X[n,c,y+r,x] * W[k,c]\n"
+                   "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n",
+                   LL(v->n), LL(v->c), LL(v->h), LL(v->w), LL(v->k), LL(v->c), LL(v->n), LL(v->k),
+                   LL(v->h), LL(v->w), LL(v->n), LL(v->k), LL(v->h), LL(v->w), LL(v->c));
+}
+
 /* Two convolutions with a shortcut around them. */
 static void write_block(const struct wpk_fixture_conv *v, struct wpk_buf *out)
 {
@@ -163,6 +175,9 @@ void wpk_fixture_write(enum wpk_fixture_shape shape, const struct wpk_fixture_co
         break;
     case WPK_FIXTURE_DEPTHWISE:
         write_depthwise(v, out);
+        break;
+    case WPK_FIXTURE_PIXELS:
+        write_pixels(v, out);
         break;
     case WPK_FIXTURE_BLOCK:
         write_block(v, out);

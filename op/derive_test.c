@@ -217,6 +217,12 @@ static wpk_err derive_im2col_halo(struct derivation *d)
     return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }
 
+static wpk_err derive_collapse(struct derivation *d)
+{
+    return wpk_derive_collapse(d->program,
+                               (int)wpk_rng_below(d->rng, (uint64_t)d->program->stage_count));
+}
+
 /* Every choice of every site, as a space combines them: two stages may take different ones. */
 static wpk_err derive_sites(struct derivation *d)
 {
@@ -322,6 +328,7 @@ static const struct {
     {"phases, winograd, halo", derive_phases_winograd},
     {"im2col", derive_im2col},
     {"im2col, halo", derive_im2col_halo},
+    {"collapse", derive_collapse},
     {"sites, halo", derive_sites},
     {"split reduction", derive_split},
     {"block reduction", derive_blocks},

@@ -177,6 +177,27 @@ static wpk_err apply_im2col(struct wpk_program *program, int stage, const int64_
     return wpk_derive_im2col(program, stage);
 }
 
+/* ---- fewer axes */
+
+static wpk_err list_collapsed(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                              int stage, struct wpk_site *out)
+{
+    struct wpk_program copy = {0};
+    wpk_err err = wpk_program_copy(program, &copy);
+    if (err == WPK_OK && wpk_derive_collapse(&copy, stage) == WPK_OK) {
+        add_plain(out, rewriting, "collapsed", false);
+        out->choice[out->choice_count - 1].late = true;
+    }
+    wpk_program_fini(&copy);
+    return err;
+}
+
+static wpk_err apply_collapsed(struct wpk_program *program, int stage, const int64_t *parameter)
+{
+    (void)parameter;
+    return wpk_derive_collapse(program, stage);
+}
+
 /* ---- the registry */
 
 static const struct wpk_rewriting rewritings[] = {
@@ -184,6 +205,7 @@ static const struct wpk_rewriting rewritings[] = {
     {list_phased, apply_phased},
     {list_bare, NULL},
     {list_im2col, apply_im2col},
+    {list_collapsed, apply_collapsed},
 };
 
 static wpk_err describe(struct wpk_program *program, int stage, struct wpk_site *out)

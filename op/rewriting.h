@@ -19,6 +19,7 @@ struct wpk_site_choice {
     const struct wpk_rewriting *rewriting; /* NULL: the stage stays as it is */
     int64_t parameter[WPK_WINOGRAD_PAIRS_MAX];
     char text[WPK_SITE_TEXT_MAX]; /* "direct", "winograd(4,2)", ... */
+    bool late;                    /* it is applied last, when borders and copies are there */
     bool bare;                    /* what the stage reads gets no border along the first dimension
                                        that its loads leave */
     double operations;            /* expected; 1: as many as direct evaluation */

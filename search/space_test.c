@@ -318,7 +318,41 @@ static void test_algorithms_apply_where_they_may(void **state)
     wpk_space_fini(&space);
     derive(2, 0, "fixed", 1, &space); /* a matrix product is one already */
     assert_false(has_algorithm(&space, "im2col"));
+    assert_false(has_algorithm(&space, "collapsed"));
     wpk_space_fini(&space);
+}
+
+/* The rows and columns of a product for each pixel are one axis, in the order in which they are
+ * given as well; the boundary's types stay. */
+static void test_pixels_collapse(void **state)
+{
+    (void)state;
+    struct wpk_program program = {0};
+    struct wpk_space space;
+    const struct wpk_space_options options = options_for(0, "fixed", 1);
+    const char *text = "input X f32[1,20,7,9]\nconstant W f32[36,20,1,1]\n"
+                       "output Y f32[1,36,7,9]\n"
+                       "Y[n,k,y,x] = sum(c:20,r:1,s:1) X[n,c,y+r,x+s] * W[k,c,r,s]\n";
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    int found = 0;
+    for (int v = 0; v < space.variant_count; v++) {
+        const struct wpk_variant *variant = &space.variants[v];
+        struct wpk_tensor_type type;
+        int y = wpk_program_find_tensor(&variant->program, "Y");
+        if (strcmp(variant->algorithm, "collapsed") == 0 &&
+            strcmp(variant->layout, "staged") == 0) {
+            assert_int_equal(variant->program.tensors[y].rank, 3);
+            assert_int_equal(variant->program.tensors[y].extent[2], 63);
+            int output = wpk_program_find_tensor(&program, "Y");
+            assert_int_equal(wpk_variant_boundary(variant, &program, output, &type), WPK_OK);
+            assert_int_equal(type.rank, 4);
+            found++;
+        }
+    }
+    assert_int_equal(found, 1);
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
 }
 
 /* Every boundary tensor of every variant has a layout that holds the whole tensor. */
@@ -558,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_every_program_has_a_usable_space),
         cmocka_unit_test(test_constructed_tiles_do_not_gather),
         cmocka_unit_test(test_algorithms_apply_where_they_may),
+        cmocka_unit_test(test_pixels_collapse),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_order_at_the_boundary),
         cmocka_unit_test(test_windows_of_many_loads),

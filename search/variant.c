@@ -130,6 +130,19 @@ static wpk_err add_halos(struct wpk_program *program, const struct bare *bare)
     return wpk_derive_halo(program, dim);
 }
 
+static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_variant *variant,
+                             bool late, struct wpk_program *program)
+{
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
+        const struct wpk_site *site = &space->sites->site[i];
+        if (site->choice[variant->choice[i]].late == late) {
+            err = wpk_site_apply(program, site, variant->choice[i]);
+        }
+    }
+    return err;
+}
+
 static wpk_err transform(const struct wpk_space *space, const struct wpk_variant *variant,
                          struct wpk_program *program)
 {
@@ -144,14 +157,13 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
     if (err == WPK_OK) {
         find_bare(program, space, variant, &bare);
     }
-    for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
-        err = wpk_site_apply(program, &space->sites->site[i], variant->choice[i]);
-    }
+    err = err == WPK_OK ? apply_choices(space, variant, false, program) : err;
     err = err == WPK_OK ? wpk_derive_borders(program) : err;
     if (err == WPK_OK) {
         err = variant->staged ? stage_all(program, variant->last >= 0 ? order : NULL, rank, &bare)
                               : add_halos(program, &bare);
     }
+    err = err == WPK_OK ? apply_choices(space, variant, true, program) : err;
     return err == WPK_OK ? wpk_plan_normalize(program, &space->options.target.machine) : err;
 }
 
@@ -241,7 +253,7 @@ wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk
         order_with_last(logical->rank, last, out->layout.axis);
     }
     const struct wpk_tensor *laid = &variant->program.tensors[physical];
-    for (int d = 0; d < laid->rank; d++) { /* else without borders */
+    for (int d = 0; d < laid->rank && laid->rank == logical->rank; d++) { /* else without borders */
         out->layout.pad_before[out->layout.axis[d]] = laid->pad_before[d];
         out->layout.pad_after[out->layout.axis[d]] = laid->pad_after[d];
     }

@@ -213,6 +213,17 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
     return WPK_OK;
 }
 
+/* Is nothing but direct evaluation chosen, or what works with axes in any order as well? */
+static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination)
+{
+    bool all = true;
+    for (int i = 0; i < sites->count; i++) {
+        int choice = combination->choice[i];
+        all = all && (choice == 0 || sites->site[i].choice[choice].late);
+    }
+    return all;
+}
+
 wpk_err wpk_variants_list(struct wpk_space *space, bool written)
 {
     const struct wpk_program *program = &space->program;
@@ -244,8 +255,10 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
             list_variant(space, &list[k], order[i]);
         }
     }
-    if (!last && !any) {
-        list_variant(space, &list[0], -1);
+    for (int k = 0; k < combinations && !last && !any; k++) {
+        if (keeps_order(space->sites, &list[k])) {
+            list_variant(space, &list[k], -1);
+        }
     }
     return WPK_OK;
 }
