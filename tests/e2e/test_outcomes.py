@@ -81,7 +81,8 @@ def test_nothing_to_compare_with(box):
     compared = [log for _, _, log in recorded if log.startswith("no answers to compare with")]
     refused = re.findall(r"run_refused work=\S+ outcome=unsupported reason=\"no answers to compare with",
                          worker.text(worker.err))
-    check(0 < len(refused) == len(compared), "and the log", refused, recorded)
+    # A candidate with the schedule of another is answered from memory.
+    check(0 < len(refused) <= len(compared), "and the log", refused, recorded)
 
 
 def test_the_plain_kernel_alone_works(box):
