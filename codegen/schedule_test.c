@@ -256,6 +256,20 @@ static void test_loops_are_checked(void **state)
                    "nothing past its end");
 }
 
+/* A back end names each loop, and has room for so many. */
+static void test_loops_are_counted(void **state)
+{
+    (void)state;
+    struct wpk_buf text = {0};
+    wpk_buf_append_text(&text, "stage Y root\n  serial i step 1 guard\n");
+    for (int i = 1; i < 32; i++) {
+        wpk_buf_printf(&text, "  serial i.%d step 1 guard\n", i);
+    }
+    wpk_buf_append_text(&text, "  serial i.32\n" T_SIMPLE);
+    expect_refused(wpk_buf_text(&text), 33, "more than 32 loops");
+    wpk_buf_fini(&text);
+}
+
 static void test_places_are_checked(void **state)
 {
     (void)state;
@@ -587,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_errors_have_positions),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_loops_are_checked),
+        cmocka_unit_test(test_loops_are_counted),
         cmocka_unit_test(test_places_are_checked),
         cmocka_unit_test(test_places_enclose_all_readers),
         cmocka_unit_test(test_blocks_and_threads_are_checked),

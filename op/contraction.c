@@ -29,7 +29,7 @@ static bool is_product_of_loads(const struct wpk_program *program, const struct 
 bool wpk_contraction_is(const struct wpk_program *program, int stage)
 {
     int left = -1, right = -1;
-    return is_product_of_loads(program, &program->stages[stage], &left, &right);
+    return stage >= 0 && is_product_of_loads(program, &program->stages[stage], &left, &right);
 }
 
 int wpk_contraction_find(const struct wpk_program *program)

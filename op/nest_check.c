@@ -324,6 +324,10 @@ static wpk_err check_definition(const struct subject *s)
 {
     int axis_count = is_update(s) ? s->stage->axis_count : s->stage->rank;
     unsigned looped = 0;
+    if (s->loops->count > WPK_NEST_DEPTH_MAX) {
+        return refuse(s, WPK_NEST_DEPTH_MAX, "more than %d loops: leave out those of one iteration",
+                      WPK_NEST_DEPTH_MAX);
+    }
     for (int i = 0; i < s->loops->count; i++) {
         wpk_err err = check_steps(s, i);
         err = err == WPK_OK ? check_binding(s, i) : err;

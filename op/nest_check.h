@@ -7,6 +7,7 @@
 
 #define WPK_NEST_STATEMENTS_MAX 8192 /* unrolled, of one definition */
 #define WPK_NEST_LANES_MAX 1024
+#define WPK_NEST_DEPTH_MAX 32 /* loops of one definition */
 
 /* Check the invariants of op/nest.h, and that a back end can keep to the nest without computing
  * anything else than the program: every axis has its loops, steps divide where the tail says exact,
