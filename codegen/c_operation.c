@@ -83,7 +83,7 @@ static struct wpk_c_value compare(struct wpk_c_kernel *k, enum wpk_binary op,
         } else {
             wpk_c_put_value(&k->text, i == 0 ? &x : &y, width);
         }
-        wpk_c_put(&k->text, i == 0 ? " %s " : "", signs[op]);
+        wpk_c_put(&k->text, "%s", i == 0 ? signs[op] : "");
     }
     wpk_c_end(&k->text);
     return value;
