@@ -123,8 +123,7 @@ const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v
     WPK_ASSERT(v >= 0 && v < space->variant_count);
     if (variant->state == WPK_VARIANT_LISTED && wpk_variant_derive(space, variant) == WPK_OK &&
         space->pruned && !wpk_variant_prune(variant, space->accuracy, space->error_least)) {
-        wpk_variant_fini(variant);
-        variant->state = WPK_VARIANT_NONE;
+        wpk_variant_drop(variant);
     }
     return variant->state == WPK_VARIANT_DERIVED ? variant : NULL;
 }

@@ -169,11 +169,8 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
 
 /* ---- one variant */
 
-void wpk_variant_fini(struct wpk_variant *variant)
+void wpk_variant_drop(struct wpk_variant *variant)
 {
-    if (variant == NULL) {
-        return;
-    }
     for (int i = 0; i < variant->gene_count; i++) {
         wpk_gene_fini(&variant->genes[i]);
     }
@@ -183,7 +180,18 @@ void wpk_variant_fini(struct wpk_variant *variant)
     }
     free(variant->plan);
     wpk_program_fini(&variant->program);
-    memset(variant, 0, sizeof(*variant));
+    variant->genes = NULL;
+    variant->gene_count = 0;
+    variant->plan = NULL;
+    variant->state = WPK_VARIANT_NONE;
+}
+
+void wpk_variant_fini(struct wpk_variant *variant)
+{
+    if (variant != NULL) {
+        wpk_variant_drop(variant);
+        memset(variant, 0, sizeof(*variant));
+    }
 }
 
 wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant)

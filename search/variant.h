@@ -41,6 +41,8 @@ bool wpk_variant_algorithm(const struct wpk_variant *variant, int site,
 wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk_program *original,
                              int tensor, struct wpk_tensor_type *out);
 
+/* Forget what was derived, but not what is listed of the variant: it has no candidates. */
+void wpk_variant_drop(struct wpk_variant *variant);
 void wpk_variant_fini(struct wpk_variant *variant);
 
 #endif

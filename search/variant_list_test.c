@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/notation.h"
+#include "search/prune.h"
 #include "search/variant.h"
 
 #include <setjmp.h>
@@ -109,11 +110,30 @@ static void test_pins_name_sites(void **state)
     wpk_space_fini(&space);
 }
 
+/* A saved strategy knows its space by the variants that are listed, however many were derived. */
+static void test_variants_that_are_dropped_stay_listed(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    int dropped = 0;
+    derive_block(&space);
+    wpk_space_prune(&space, WPK_ACCURACY_STRICT);
+    for (int v = 0; v < space.variant_count; v++) {
+        char algorithm[sizeof(space.variants[v].algorithm)];
+        memcpy(algorithm, space.variants[v].algorithm, sizeof(algorithm));
+        dropped += wpk_space_variant(&space, v) == NULL;
+        assert_string_equal(space.variants[v].algorithm, algorithm);
+    }
+    assert_true(dropped > 0 && dropped < space.variant_count);
+    wpk_space_fini(&space);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_site_has_its_algorithm),
         cmocka_unit_test(test_pins_name_sites),
+        cmocka_unit_test(test_variants_that_are_dropped_stay_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
