@@ -105,8 +105,8 @@ static void test_places(void **state)
         TILES "stage T root\ninit\nserial i\nserial j step 8 exact\nlanes j.1\nupdate\n"
               "parallel i step 4 exact\nparallel j step 16 exact\nserial k\nunroll i.1\n"
               "unroll j.1 step 8 exact\nlanes j.2\nstage P inline\n",
-        "stage Y root\nparallel i\nserial j\nstage T in Y j\nextent i 1 j 1\ninit\n"
-        "update atomic\nserial k step 8 exact\nlanes k.1\nstage P in Y i\nserial k\nlanes j\n",
+        ("stage Y root\nparallel i\nserial j\nstage T in Y j\nextent i 1 j 1\ninit\n"
+         "update atomic\nserial k step 8 exact\nlanes k.1\nstage P in Y i\nserial k\nlanes j\n"),
     };
     EXPECT_NESTS(PRODUCT, nests);
 }

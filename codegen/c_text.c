@@ -240,7 +240,9 @@ static void put_replaced(const char *text, enum wpk_c_type type, int width, stru
             wpk_buf_append_text(out, wpk_c_type_name(same));
             break;
         case 'X': /* what follows the element's type in names of vectors of this width */
-            wpk_buf_printf(out, width > 1 ? "x%d" : "", width);
+            if (width > 1) {
+                wpk_buf_printf(out, "x%d", width);
+            }
             break;
         case 'F': /* the suffix of the C library's functions and of literals */
             wpk_buf_append_text(out, type == WPK_C_F32 ? "f" : "");
