@@ -263,7 +263,8 @@ wpk_err wpk_derive_collapse(struct wpk_program *program, int stage)
         return dropped;
     }
     snprintf(name, sizeof(name), "%s", program->tensors[program->stages[stage].output].name);
-    for (int a = program->stages[stage].axis_count - 2; a >= 0; a--) {
+    /* a stage that nobody reads is gone after the first pair */
+    for (int a = program->stages[stage].axis_count - 2; a >= 0 && stage >= 0; a--) {
         const struct wpk_axis *axes = program->stages[stage].axes;
         if (axes[a].extent == 1 || axes[a + 1].extent == 1) {
             continue;
