@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back ends. Each compiles schedules to objects, and is a provider: a schedule names the one
- * that it is for (`by NAME`), and so do the records of its trials.
+/* The back ends. Each compiles schedules to objects, and a schedule names the one that it is for
+ * (`by NAME`). The first one is a provider: searches make schedules for it.
  *
  * To add one, write what it accepts, list it in codegen.c and how it compiles in emit.c, which
  * only wpk-builder links. */
