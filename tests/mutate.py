@@ -34,7 +34,7 @@ UNIT_SECONDS_MAX, TEST_SECONDS_MAX = 90, 600
 
 # folder: end-to-end tests that concern it, the quickest first; of all folders where none is longer.
 END_TO_END = {
-    "client": ("e2e_client", "e2e_input", "e2e_commands", "e2e_https", "e2e_service", "e2e_tune"),
+    "client": ("e2e_client", "e2e_input", "e2e_commands", "e2e_db", "e2e_https", "e2e_service", "e2e_outcomes", "e2e_tune"),
     "common": ("e2e_life", "e2e_worker_port", "e2e_watch", "e2e_https", "e2e_api", "e2e_hostile_http"),
     "coordinator": ("e2e_upgrade", "e2e_watch", "e2e_api", "e2e_service", "e2e_worker_fleet"),
     "coordinator/api": ("e2e_api", "e2e_service", "e2e_commands", "e2e_contract"),
