@@ -196,21 +196,16 @@ static bool complete(const struct wpk_space *space, int g, const struct list *li
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *s = variant->plan;
-    const struct wpk_machine *machine = &space->options.target.machine;
+    const struct wpk_target *target = &space->options.target;
     for (int i = decided; i < list->count; i++) {
         candidate->gene[list->gene[i]] =
             (uint8_t)neutral_choice(variant, &s->slots[g], list->gene[i]);
     }
-    if (complete_lanes(space, g, list, decided, 1, candidate)) {
-        return true;
+    int width = target->rules->mask(&target->machine, 0);
+    while (width > 0 && !complete_lanes(space, g, list, decided, width, candidate)) {
+        width = target->rules->mask(&target->machine, width);
     }
-    /* a larger tile needs fewer registers where a stage gets lanes by it */
-    for (int width = machine->lanes_min; width <= machine->lanes_max; width *= 2) {
-        if (complete_lanes(space, g, list, decided, width, candidate)) {
-            return true;
-        }
-    }
-    return false;
+    return width > 0;
 }
 
 wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out)

@@ -207,12 +207,20 @@ static double bound(const struct wpk_machine *machine, const struct wpk_features
     return cycles / machine->hertz;
 }
 
+/* Single elements, then each width of vectors. */
+static int mask(const struct wpk_machine *machine, int multiple)
+{
+    int next = multiple <= 1 ? multiple == 0 ? 1 : machine->lanes_min : 2 * multiple;
+    return next <= machine->lanes_max ? next : 0;
+}
+
 const struct wpk_target_rules wpk_target_cpu = {
     .kind = "cpu",
     .describe = describe,
     .legal = legal,
     .construct = construct,
     .bound = bound,
+    .mask = mask,
 };
 
 const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device)

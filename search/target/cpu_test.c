@@ -232,6 +232,23 @@ static void test_bounds_of_traffic(void **state)
     assert_times(bound_of(&f, 1), plain, 1);
 }
 
+/* The smallest tile comes first; then one for each width of vectors. */
+static void test_neutral_rests(void **state)
+{
+    (void)state;
+    static const int wide[] = {1, 4, 8, 16, 0}, narrow[] = {1, 4, 0};
+    struct wpk_machine machine = machine_of("cpu/any/avx512");
+    for (int i = 0, at = 0; i < 5; i++) {
+        at = rules->mask(&machine, at);
+        assert_int_equal(at, wide[i]);
+    }
+    machine = machine_of("cpu/any/sse41");
+    for (int i = 0, at = 0; i < 3; i++) {
+        at = rules->mask(&machine, at);
+        assert_int_equal(at, narrow[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_construction),
+        cmocka_unit_test(test_neutral_rests),
         cmocka_unit_test(test_bounds_of_ports),
         cmocka_unit_test(test_bounds_of_the_front_end),
         cmocka_unit_test(test_bounds_of_narrow_vectors),

@@ -44,8 +44,20 @@ static double bound(const struct wpk_machine *machine, const struct wpk_features
     return 1e-9 * (1 + features->flops) / threads;
 }
 
+/* Single elements, or whole vectors. */
+static int mask(const struct wpk_machine *machine, int multiple)
+{
+    return multiple == 0 ? 1 : multiple == 1 ? machine->lanes_max : 0;
+}
+
 static const struct wpk_target_rules rules = {
-    .kind = "fake", .describe = describe, .legal = legal, .construct = construct, .bound = bound};
+    .kind = "fake",
+    .describe = describe,
+    .legal = legal,
+    .construct = construct,
+    .bound = bound,
+    .mask = mask,
+};
 
 struct wpk_space_options wpk_target_fake_options(const char *layouts, int threads)
 {

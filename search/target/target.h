@@ -64,6 +64,11 @@ struct wpk_target_rules {
      * bound of a time. */
     double (*bound)(const struct wpk_machine *machine, const struct wpk_features *features,
                     int threads);
+    /* The neutral rests of a mask (search/mask.h), best first: tiles are as small as they can be,
+     * but multiples of this many elements along the axes in which stages without the vector axis
+     * get lanes. Such a tile is larger and may need fewer registers. Returns the multiple that is
+     * tried after `multiple`, which is 0 before the first; 0: there are no more. */
+    int (*mask)(const struct wpk_machine *machine, int multiple);
 };
 
 struct wpk_target {
