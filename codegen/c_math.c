@@ -46,7 +46,6 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
                                NULL),
     [WPK_C_EXP] = UNARY("__builtin_exp$F(a)"),
     [WPK_C_LOG] = UNARY("__builtin_log$F(a)"),
-    [WPK_C_ERF] = UNARY("__builtin_erf$F(a)"),
     [WPK_C_SIN] = UNARY("__builtin_sin$F(a)"),
     [WPK_C_COS] = UNARY("__builtin_cos$F(a)"),
     [WPK_C_POW] = BINARY("__builtin_pow$F(a, b)", "($E)__builtin_pow(a, b)"),

@@ -47,7 +47,6 @@ struct wpk_c_value {
     X(REMAINDER, "remainder")                                                                      \
     X(EXP, "exp")                                                                                  \
     X(LOG, "log")                                                                                  \
-    X(ERF, "erf")                                                                                  \
     X(SIN, "sin")                                                                                  \
     X(COS, "cos")                                                                                  \
     X(POW, "pow")                                                                                  \

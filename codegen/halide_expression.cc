@@ -54,10 +54,6 @@ Expr function(int op, const Expr &a) {
     case WPK_UNARY_EXP: return Halide::exp(a);
     case WPK_UNARY_LOG: return Halide::log(a);
     case WPK_UNARY_SQRT: return Halide::sqrt(a);
-    case WPK_UNARY_ERF: { // in f64 the C library's
-        bool wide = a.type() == Halide::Float(64);
-        return wide ? Call::make(a.type(), "erf", {a}, Call::PureExtern) : Halide::erf(a);
-    }
     case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));
     case WPK_UNARY_FLOOR: return Halide::floor(a);
     case WPK_UNARY_CEIL: return Halide::ceil(a);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expanding a program into primitive operations: a back end prints those, and decides nothing.
  *
- * Gone are rsqrt, tanh, sigmoid, casts that round to integers, and functions of infinities. What
- * remains, besides what op/program.h says of it:
+ * Gone are rsqrt, tanh, erf, sigmoid, casts that round to integers, and functions of infinities.
+ * What remains, besides what op/program.h says of it:
  *   - a node that is not `strict` has finite operands and a finite value; + and * may also pass a
  *     NaN on. A node that is strict is computed as IEEE 754 says, of infinities and NaN, too.
  *   - strict max(a, b) is a > b ? a : b, strict min(a, b) is a < b ? a : b, so that a NaN in `a`
  *     gives `b`; a strict inf - inf makes a NaN, in a narrow type, too
  *   - negation, abs, sqrt, floor, ceil and round pass infinities and NaN on
- *   - exp, log, sin, cos, pow and erf have finite operands; an exp of a very negative one is 0
+ *   - exp, log, sin, cos and pow have finite operands; an exp of a very negative one is 0
  *   - a cast from a floating type to an integer has a rounded operand; it saturates, and makes
  *     anything of NaN. A cast between floating types has a finite operand.
  *   - both arms of a select may be evaluated, and the arm that is not taken may be anything

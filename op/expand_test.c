@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/expand.h"
 
+#include "op/direct.h"
 #include "op/infinite.h"
 #include "op/notation.h"
 #include "op/reference.h"
@@ -110,6 +111,64 @@ static void test_functions_of_numbers(void **state)
                  functions[i]);
         expect_same(text, values, 1e-14);
     }
+}
+
+/* ---- erf's error */
+
+#define ERF_FLOATS "2048" /* of an octave; WPK_TEST_FLOATS=8388608: all of them */
+#define ERF_CHUNK 2048
+#define ERF_OCTAVE_MIN (-14) /* below, x^2 is nothing beside 1 */
+#define ERF_OCTAVE_MAX 3     /* from 4 on, erf is 1 in f32; in f64 from 6 on */
+
+/* The largest error of erf in units in the last place, over an octave, [2^e, 2^(e+1)), where
+ * machines' exp is wrong by up to two. Of a number and its negative one is tried: their values are
+ * opposite. */
+static double erf_error(const struct wpk_program *program, int digits, int e, int64_t count)
+{
+    static double x[ERF_CHUNK], y[ERF_CHUNK];
+    struct wpk_reference_args args = {{0}};
+    double worst = 0;
+    args.tensor[0] = x;
+    for (int64_t first = 0; first < count; first += ERF_CHUNK) {
+        for (int64_t i = 0; i < ERF_CHUNK; i++) {
+            double part = (double)((first + i) % count) / (double)count;
+            x[i] = ldexp((float)(1 + part), e) * (i % 2 == 0 ? 1 : -1);
+        }
+        assert_int_equal(wpk_direct_run(program, &args, (uint64_t)first, y, NULL), WPK_OK);
+        for (int64_t i = 0; i < ERF_CHUNK; i++) {
+            assert_true(isfinite(y[i]));
+            double wanted = erf(x[i]), unit = ldexp(1, ilogb(wanted) + 1 - digits);
+            worst = fmax(worst, fabs(y[i] - wanted) / unit);
+        }
+    }
+    return worst;
+}
+
+static void expect_erf(const char *type, int digits, double limit)
+{
+    struct wpk_program program, expanded;
+    char text[128];
+    const char *given = getenv("WPK_TEST_FLOATS");
+    int64_t count = strtoll(given == NULL ? ERF_FLOATS : given, NULL, 10);
+    double worst = 0;
+    snprintf(text, sizeof(text), "input X %s[%d]\noutput Y %s[%d]\nY[i] = erf(X[i])\n", type,
+             ERF_CHUNK, type, ERF_CHUNK);
+    parse(text, &program);
+    expand(&program, no_sums, &expanded);
+    for (int e = ERF_OCTAVE_MIN; e <= ERF_OCTAVE_MAX; e++) {
+        worst = fmax(worst, erf_error(&expanded, digits, e, count));
+    }
+    print_message("erf in %s: at most %.2f units in the last place\n", type, worst);
+    assert_true(worst <= limit);
+    wpk_program_fini(&program);
+    wpk_program_fini(&expanded);
+}
+
+static void test_error_of_erf(void **state)
+{
+    (void)state;
+    expect_erf("f32", 24, 2);
+    expect_erf("f64", 53, 4);
 }
 
 static void test_casts(void **state)
@@ -368,6 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions_of_numbers),
+        cmocka_unit_test(test_error_of_erf),
         cmocka_unit_test(test_casts),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_random_programs),

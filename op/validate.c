@@ -179,8 +179,8 @@ static wpk_err check_types(const struct check *check, const struct wpk_node *nod
 static wpk_err check_primitive(const struct check *check, const struct wpk_node *node)
 {
     const struct wpk_node *operand = node->arg[0] < 0 ? node : &check->program->nodes[node->arg[0]];
-    bool derived =
-        node->op == WPK_UNARY_RSQRT || node->op == WPK_UNARY_TANH || node->op == WPK_UNARY_SIGMOID;
+    bool derived = node->op == WPK_UNARY_RSQRT || node->op == WPK_UNARY_TANH ||
+                   node->op == WPK_UNARY_ERF || node->op == WPK_UNARY_SIGMOID;
     if (node->kind == WPK_NODE_UNARY && derived) {
         return FAIL("an expanded program has a function that is not primitive");
     }
