@@ -341,13 +341,15 @@ Halide::Pipeline Builder::build() {
     return pipeline;
 }
 
+// What a kernel for a CPU calls is in its shared object (runtime/stub.c). The object of one for a
+// device has Halide's runtime, which talks to the driver.
 Halide::Target target_of(const wpk_schedule &schedule) {
     Halide::Target target(schedule.target);
-    for (Halide::Target::Feature f :
-         {Halide::Target::NoRuntime, Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
-          Halide::Target::UserContext}) {
+    for (Halide::Target::Feature f : {Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
+                                      Halide::Target::UserContext}) {
         target.set_feature(f);
     }
+    target.set_feature(Halide::Target::NoRuntime, !target.has_gpu_feature());
     return target;
 }
 

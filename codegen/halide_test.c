@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Halide's code for masked inputs: no instruction that may see an infinity is one of fast
- * arithmetic, whose value would be undefined. And that a nest is bound for a CPU as for blocks and
- * threads. */
+ * arithmetic, whose value would be undefined. */
 #include "codegen/halide.h"
 
-#include "codegen/codegen.h"
 #include "codegen/lower.h"
 #include "common/fs.h"
 #include "op/notation.h"
@@ -238,64 +236,9 @@ static void test_infinities_meet_no_fast_arithmetic(void **state)
     unlink(llvm);
 }
 
-/* ---- one product, bound for a CPU and for blocks and threads */
-
-#define PRODUCT                                                                                    \
-    "by halide-cpu\nlayout A f32[64,64] 0,1\nlayout B f32[64,64] 0,1\n"                            \
-    "layout Y f32[64,64] 0,1\nprogram\ninput A f32[64,64]\ninput B f32[64,64]\n"                   \
-    "intermediate S f32[64,64]\nintermediate T f32[64,64]\noutput Y f32[64,64]\n"                  \
-    "S[i,k] = A[i,k]\nT[i,j] = sum.f32(k:64) S[i,k] * B[k,j]\nY[i,j] = T[i,j]\nend\n"
-
-/* Sixteen columns of A are staged at the loop over blocks of terms. */
-static const char for_cpu[] =
-    "wpk-schedule 2\ntarget x86-64-linux-sse41-avx-avx2-f16c-fma threads 2\n" PRODUCT
-    "stage Y root\n  parallel i step 8 exact\n  serial j step 8 exact\n  serial i.1\n"
-    "  lanes j.1\n"
-    "stage T in Y j\n  scope stack\n  extent i 8 j 8\n  init\n    serial i\n    lanes j\n"
-    "  update\n    serial k step 16 exact\n    serial k.1\n    unroll i\n    lanes j\n"
-    "stage S in T k\n  scope stack\n  extent i 8 k 16\n  serial i\n  serial k step 8 exact\n"
-    "  lanes k.1\n";
-static const char for_blocks[] =
-    "wpk-schedule 2\ntarget x86-64-linux-sse41-avx-avx2-f16c-fma-opencl threads 1\n" PRODUCT
-    "stage Y root\n  block.y i step 8 exact\n  block.x j step 8 exact\n  thread.y i.1\n"
-    "  thread.x j.1\n"
-    "stage T in Y j\n  extent i 8 j 8\n  init\n    thread.y i\n    thread.x j\n"
-    "  update\n    serial k step 16 exact\n    thread.y i\n    thread.x j\n    serial k.1\n"
-    "stage S in T k\n  scope shared\n  extent i 8 k 16\n  thread.y i\n  thread.x k step 2 exact\n"
-    "  serial k.1\n";
-
-static void expect_object(const char *text, const char *object, bool kernel)
-{
-    struct wpk_schedule schedule;
-    struct wpk_diag diag = {0};
-    struct wpk_buf bytes = {0};
-    if (wpk_schedule_parse(text, &schedule, &diag) != WPK_OK ||
-        wpk_codegen_check(&schedule, &diag) != WPK_OK ||
-        wpk_halide_build(&schedule, "wpk_main", object, NULL, &diag) != WPK_OK) {
-        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, text);
-    }
-    assert_int_equal(wpk_fs_read(object, LLVM_SIZE_MAX, &bytes, NULL), WPK_OK);
-    assert_int_equal(memmem(bytes.data, bytes.size, "__kernel", 8) != NULL, kernel);
-    wpk_buf_fini(&bytes);
-    wpk_schedule_fini(&schedule);
-}
-
-static void test_bindings_of_one_product(void **state)
-{
-    (void)state;
-    char object[] = "/tmp/wpk-halide-XXXXXX";
-    int file = mkstemp(object);
-    assert_true(file >= 0);
-    close(file);
-    expect_object(for_cpu, object, false);
-    expect_object(for_blocks, object, true);
-    unlink(object);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bindings_of_one_product),
         cmocka_unit_test(test_infinities_meet_no_fast_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

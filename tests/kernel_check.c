@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,13 @@
 
 #define ARGUMENTS_MAX WPK_TENSORS_MAX
 #define TIMES 16.0 /* as for verification (worker/verify.h) */
+#define PAGE ((size_t)4096)
+#define PATH_SIZE 80
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZE "-fsanitize=address"
+#else
+#define SANITIZE "-g0"
+#endif
 
 /* ---- the arguments of a kernel: the layout that runtime/abi.h says */
 
@@ -44,19 +52,50 @@ struct buffer {
     void *padding;
 };
 
+enum { SIGNED_INTEGER, UNSIGNED_INTEGER, FLOATING, BRAIN_FLOATING };
+
+#define HOST_IS_NEWER 1 /* flag of a buffer: a device copies it before use */
+
 struct argument {
     struct buffer buffer;
     struct dimension dimension[WPK_RANK_MAX];
+    uint8_t *map; /* pages between two that fault; shared with the process that runs the kernel */
+    size_t map_size;
     int tensor;
     int64_t elements; /* with the padding */
     double *values;   /* without it; of what is read */
 };
 
-static void describe(const struct wpk_program *program, int tensor, struct argument *a)
+/* Take memory that ends, or begins, where a page faults. */
+static void take_memory(struct argument *a, size_t size, bool at_end)
+{
+    size_t body = (size + PAGE - 1) / PAGE * PAGE;
+    a->map_size = body + 2 * PAGE;
+    void *map = mmap(NULL, a->map_size, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED);
+    a->map = map;
+    assert_int_equal(mprotect(a->map + PAGE, body, PROT_READ | PROT_WRITE), 0);
+    a->buffer.host = a->map + PAGE + (at_end ? body - size : 0);
+}
+
+static uint8_t code_of(enum wpk_dtype dtype)
+{
+    bool is_unsigned = dtype == WPK_U8 || dtype == WPK_BOOL;
+    return dtype == WPK_BF16           ? BRAIN_FLOATING
+           : wpk_dtype_is_float(dtype) ? FLOATING
+           : is_unsigned               ? UNSIGNED_INTEGER
+                                       : SIGNED_INTEGER;
+}
+
+static void describe(const struct wpk_program *program, int tensor, bool at_end, struct argument *a)
 {
     const struct wpk_tensor *t = &program->tensors[tensor];
     a->tensor = tensor;
     a->elements = 1;
+    a->buffer.code = code_of(t->dtype);
+    a->buffer.bits = (uint8_t)(8 * wpk_dtype_size(t->dtype));
+    a->buffer.lanes = 1;
+    a->buffer.flags = t->role == WPK_ROLE_OUTPUT ? 0 : HOST_IS_NEWER;
     a->buffer.dimensions = t->rank;
     a->buffer.dimension = a->dimension;
     for (int d = t->rank - 1; d >= 0; d--) {
@@ -66,8 +105,7 @@ static void describe(const struct wpk_program *program, int tensor, struct argum
         out->stride = (int32_t)a->elements;
         a->elements *= out->extent;
     }
-    a->buffer.host = calloc((size_t)a->elements, wpk_dtype_size(t->dtype));
-    assert_non_null(a->buffer.host);
+    take_memory(a, (size_t)a->elements * wpk_dtype_size(t->dtype), at_end);
 }
 
 /* Copy between an argument and its values without padding. */
@@ -99,14 +137,27 @@ static const char hooks_text[] =
     "void *halide_malloc(void *user, unsigned long size)"
     " { (void)user; return aligned_alloc(64, (size + 63) / 64 * 64); }\n"
     "void halide_free(void *user, void *memory) { (void)user; free(memory); }\n"
+    "void halide_error(void *user, const char *message) { (void)user; (void)message; abort(); }\n"
     "int halide_do_par_for(void *user, int (*task)(void *, int, unsigned char *), int min,"
     " int extent, unsigned char *closure) {\n"
     "  for (int i = min + extent - 1; i >= min; i--) { task(user, i, closure); }\n"
     "  return 0;\n}\n";
 
+static bool is_by_c(const struct wpk_kernels *batch, int i)
+{
+    return i == batch->count || batch->emit == NULL ||
+           strcmp(batch->subject[i].schedule.by, "c") == 0;
+}
+
+/* Of a kernel, or of the hooks, which come last. */
+static void put_path(const struct wpk_kernels *batch, int i, char path[PATH_SIZE])
+{
+    snprintf(path, PATH_SIZE, "%s/k%d.%c", batch->directory, i, is_by_c(batch, i) ? 'c' : 'o');
+}
+
 static void run_compiler(const struct wpk_kernels *batch)
 {
-    static char paths[WPK_KERNELS_MAX + 1][80];
+    static char paths[WPK_KERNELS_MAX + 1][PATH_SIZE];
     const char *command[WPK_C_FLAGS_MAX + WPK_KERNELS_MAX + 16];
     char object[80];
     const char *given = getenv("CC");
@@ -118,11 +169,12 @@ static void run_compiler(const struct wpk_kernels *batch)
     }
     snprintf(object, sizeof(object), "%s/all.so", batch->directory);
     command[count++] = "-O1";
+    command[count++] = SANITIZE;
     command[count++] = "-shared";
     command[count++] = "-o";
     command[count++] = object;
     for (int i = 0; i <= batch->count; i++) {
-        snprintf(paths[i], sizeof(paths[i]), "%s/k%d.c", batch->directory, i);
+        put_path(batch, i, paths[i]);
         command[count++] = paths[i];
     }
     command[count++] = "-lm";
@@ -143,27 +195,32 @@ static void show(const struct wpk_kernels *batch, int i)
 {
     struct wpk_buf text = {0};
     (void)wpk_schedule_print(&batch->subject[i].schedule, &text);
-    print_error("%s/k%d.c\n%s\n%s", batch->directory, i, batch->subject[i].words,
+    print_error("%s/k%d\n%s\n%s", batch->directory, i, batch->subject[i].words,
                 wpk_buf_text(&text));
     wpk_buf_fini(&text);
 }
 
 static void write_kernels(const struct wpk_kernels *batch)
 {
-    char path[80], symbol[16];
+    char path[PATH_SIZE], symbol[16];
     for (int i = 0; i < batch->count; i++) {
+        const struct wpk_schedule *schedule = &batch->subject[i].schedule;
         struct wpk_buf text = {0};
         struct wpk_diag diag = {0};
-        snprintf(path, sizeof(path), "%s/k%d.c", batch->directory, i);
+        put_path(batch, i, path);
         snprintf(symbol, sizeof(symbol), "k%d", i);
-        if (wpk_c_print(&batch->subject[i].schedule, symbol, &text, &diag) != WPK_OK) {
+        wpk_err err = is_by_c(batch, i) ? wpk_c_print(schedule, symbol, &text, &diag)
+                                        : batch->emit(schedule, symbol, path, &diag);
+        if (err != WPK_OK) {
             show(batch, i);
             fail_msg("%s", diag.text);
         }
-        assert_int_equal(wpk_fs_write(path, text.data, text.size, 0644, NULL), WPK_OK);
+        if (is_by_c(batch, i)) {
+            assert_int_equal(wpk_fs_write(path, text.data, text.size, 0644, NULL), WPK_OK);
+        }
         wpk_buf_fini(&text);
     }
-    snprintf(path, sizeof(path), "%s/k%d.c", batch->directory, batch->count);
+    put_path(batch, batch->count, path);
     assert_int_equal(wpk_fs_write(path, hooks_text, strlen(hooks_text), 0644, NULL), WPK_OK);
 }
 
@@ -266,14 +323,43 @@ static void refer(const struct wpk_kernels *batch, const struct wpk_program *pro
     }
 }
 
-static void run_kernel(const struct wpk_kernels *batch, int i, void *object, struct wpk_rng *rng)
+/* Copy the output, the last argument, from the device that computed it, if that is no CPU. */
+static int copy_output(void *object, void **values, int count)
+{
+    int (*copy)(void *, struct buffer *) = NULL;
+    *(void **)&copy = dlsym(object, "halide_copy_to_host");
+    return copy == NULL ? 0 : copy(NULL, values[count]);
+}
+
+/* In a process of its own: a kernel that leaves its arguments faults.
+ *   shape  values [1 + count] */
+static void call_kernel(const struct wpk_kernels *batch, int i, void *object, void **values,
+                        int count)
+{
+    int (*kernel)(void **) = NULL;
+    char symbol[24];
+    int status = 0;
+    snprintf(symbol, sizeof(symbol), "k%d_argv", i);
+    *(void **)&kernel = dlsym(object, symbol);
+    assert_non_null(kernel);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(kernel(values) == 0 && copy_output(object, values, count) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        show(batch, i);
+        fail_msg("the kernel ended with status %d", status);
+    }
+}
+
+static void run_kernel(const struct wpk_kernels *batch, int i, bool at_end, void *object,
+                       struct wpk_rng *rng)
 {
     const struct wpk_program *program = &batch->subject[i].schedule.main;
     struct argument *arguments = calloc(ARGUMENTS_MAX, sizeof(*arguments));
     void *user = NULL, *values[1 + ARGUMENTS_MAX] = {&user};
     struct wpk_reference_args args = {.tensor = {NULL}};
-    int (*kernel)(void **) = NULL;
-    char symbol[24];
     int count = 0;
     assert_non_null(arguments);
     for (int pass = 0; pass < 2; pass++) {
@@ -284,7 +370,7 @@ static void run_kernel(const struct wpk_kernels *batch, int i, void *object, str
                 continue;
             }
             struct argument *a = &arguments[count++];
-            describe(program, t, a);
+            describe(program, t, at_end, a);
             values[count] = &a->buffer;
             if (read) {
                 a->values = wpk_check_values(rng, &program->tensors[t]);
@@ -296,10 +382,7 @@ static void run_kernel(const struct wpk_kernels *batch, int i, void *object, str
             }
         }
     }
-    snprintf(symbol, sizeof(symbol), "k%d_argv", i);
-    *(void **)&kernel = dlsym(object, symbol);
-    assert_non_null(kernel);
-    assert_int_equal(kernel(values), 0);
+    call_kernel(batch, i, object, values, count);
     struct argument *output = &arguments[count - 1];
     size_t points = (size_t)wpk_tensor_elements(&program->tensors[output->tensor]);
     double *value = malloc(points * sizeof(*value)), *magnitude = malloc(points * sizeof(*value));
@@ -309,7 +392,7 @@ static void run_kernel(const struct wpk_kernels *batch, int i, void *object, str
     free(value);
     free(magnitude);
     for (int a = 0; a < count; a++) {
-        free(arguments[a].buffer.host);
+        munmap(arguments[a].map, arguments[a].map_size);
         free(arguments[a].values);
     }
     free(arguments);
@@ -317,9 +400,9 @@ static void run_kernel(const struct wpk_kernels *batch, int i, void *object, str
 
 static void clear(struct wpk_kernels *batch)
 {
-    char path[80];
+    char path[PATH_SIZE];
     for (int i = 0; i <= batch->count; i++) {
-        snprintf(path, sizeof(path), "%s/k%d.c", batch->directory, i);
+        put_path(batch, i, path);
         unlink(path);
         if (i < batch->count) {
             wpk_schedule_fini(&batch->subject[i].schedule);
@@ -333,7 +416,7 @@ static void clear(struct wpk_kernels *batch)
 
 void wpk_check_kernels(struct wpk_kernels *batch, struct wpk_rng *rng)
 {
-    char path[80];
+    char path[PATH_SIZE];
     if (batch->count == 0) {
         return;
     }
@@ -347,7 +430,7 @@ void wpk_check_kernels(struct wpk_kernels *batch, struct wpk_rng *rng)
         fail_msg("%s", dlerror());
     }
     for (int i = 0; i < batch->count; i++) {
-        run_kernel(batch, i, object, rng);
+        run_kernel(batch, i, wpk_rng_chance(rng, 0.7), object, rng);
     }
     dlclose(object);
     batch->kernels += batch->count;

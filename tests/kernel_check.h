@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiling printed kernels, running them, and comparing them with the reference, for the tests of
- * the back end c. A compiler takes longer to start than to compile most kernels: many are compiled
- * at once. */
+/* Compiling kernels, running them between guard pages, and comparing them with the reference, for
+ * the tests of back ends. A compiler takes longer to start than to compile most kernels: many are
+ * compiled at once. */
 #ifndef WPK_TESTS_KERNEL_CHECK_H
 #define WPK_TESTS_KERNEL_CHECK_H
 
@@ -23,11 +23,15 @@ struct wpk_kernels {
     int kernels; /* of all batches */
     enum wpk_isa isa;
     bool masked; /* inputs have -inf where they may */
+    /* Compiles a schedule that is not by c to an object; NULL: all are by c. */
+    wpk_err (*emit)(const struct wpk_schedule *schedule, const char *symbol,
+                    const char *object_path, struct wpk_diag *diag);
     char directory[64];
 };
 
 /* Compile the batch, run its kernels on values drawn from `rng`, and empty the batch. Fail the
- * running cmocka test unless the kernels compute what the reference does. */
+ * running cmocka test unless the kernels compute what the reference does, and touch nothing outside
+ * of their arguments. */
 void wpk_check_kernels(struct wpk_kernels *batch, struct wpk_rng *rng);
 
 #endif
