@@ -30,8 +30,15 @@ static int run(const char *const *command)
 static wpk_err compile(const struct wpk_schedule *schedule, const char *source_path,
                        const char *object_path, struct wpk_diag *diag)
 {
-    static const char *const compilers[] = {"gcc", "clang"};
-    const char *command[WPK_C_FLAGS_MAX + 6];
+    static const struct {
+        const char *name, *flag; /* NULL: no more than wpk_c_flags() */
+    } compilers[] = {
+        /* gcc keeps what the next iteration of a loop loads again in registers, which the
+         * accumulators need. */
+        {"gcc", "-fno-predictive-commoning"},
+        {"clang", NULL},
+    };
+    const char *command[WPK_C_FLAGS_MAX + 7];
     int count = 1, status = NOT_FOUND;
     wpk_c_flags(schedule, command + count);
     while (command[count] != NULL) {
@@ -41,9 +48,10 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *source_p
     command[count++] = "-o";
     command[count++] = object_path;
     command[count++] = source_path;
-    command[count] = NULL;
+    command[count + 1] = NULL;
     for (size_t i = 0; i < sizeof(compilers) / sizeof(compilers[0]) && status == NOT_FOUND; i++) {
-        command[0] = compilers[i];
+        command[0] = compilers[i].name;
+        command[count] = compilers[i].flag;
         status = run(command);
     }
     if (status == NOT_FOUND) {

@@ -76,11 +76,13 @@ static const char of_text[] = "INLINE $V $V_of($E a) { return a - ($V){0}; }\n";
 static const char select_text[] = "INLINE $V $V_select($I m, $V a, $V b)\n{\n"
                                   "  return ($V)((m & ($I)a) | (~m & ($I)b));\n}\n";
 
-/* The arguments below give 0, those above the largest number or nearly; NaN gives 0. */
+/* The arguments below give 0, those above the largest number or nearly. The sum t rounds to an
+ * integer, since its last place is 1; its low bits are the exponent of 2^n. */
 static const char exp_f32_text[] =
     "INLINE $V $V_exp($V a)\n{\n"
     "  a = $V_min($V_max(a, $V_of(-88.0f)), $V_of(0x1.62e42ep+6f));\n"
-    "  const $V n = $V_min($V_round(a * 0x1.715476p+0f), $V_of(127.0f));\n"
+    "  const $V t = $V_min(a * 0x1.715476p+0f + 0x1.8000fep+23f, $V_of(0x1.8001fcp+23f));\n"
+    "  const $V n = t - 0x1.8000fep+23f;\n"
     "  const $V r = a - n * 0x1.63p-1f + n * 0x1.bd0106p-13f;\n"
     "  $V p = 1.9875691500e-4f * r + 1.3981999507e-3f;\n"
     "  p = p * r + 8.3334519073e-3f;\n"
@@ -88,13 +90,14 @@ static const char exp_f32_text[] =
     "  p = p * r + 1.6666665459e-1f;\n"
     "  p = p * r + 5.0000001201e-1f;\n"
     "  p = p * (r * r) + r + 1.0f;\n"
-    "  return p * ($V)((__builtin_convertvector(n, $I) + 127) << 23);\n}\n";
+    "  return p * ($V)(($I)t << 23);\n}\n";
 
-/* The number n is read from the low bits of n + 2^52 * 1.5. */
 static const char exp_f64_text[] =
     "INLINE $V $V_exp($V a)\n{\n"
     "  a = $V_min($V_max(a, $V_of(-709.0)), $V_of(709.78));\n"
-    "  const $V n = $V_min($V_round(a * 0x1.71547652b82fep+0), $V_of(1023.0));\n"
+    "  const $V t = $V_min(a * 0x1.71547652b82fep+0 + 0x1.80000000003ffp+52,\n"
+    "                      $V_of(0x1.80000000007fep+52));\n"
+    "  const $V n = t - 0x1.80000000003ffp+52;\n"
     "  const $V r = a - n * 0x1.62e42fee00000p-1 - n * 0x1.a39ef35793c76p-33;\n"
     "  $V p = r * (1.0 / 6227020800) + 1.0 / 479001600;\n"
     "  p = p * r + 1.0 / 39916800;\n"
@@ -108,8 +111,7 @@ static const char exp_f64_text[] =
     "  p = p * r + 1.0 / 6;\n"
     "  p = p * r + 0.5;\n"
     "  p = p * (r * r) + r + 1.0;\n"
-    "  p = p * ($V)((($I)(n + (0x1.8p52 + 1023.0))) << 52);\n"
-    "  return $V_select(a > -708.5, p, $V_of(0));\n}\n";
+    "  return p * ($V)(($I)t << 52);\n}\n";
 
 static const char log_f32_text[] =
     "INLINE $V $V_log($V a)\n{\n"
@@ -172,17 +174,20 @@ void wpk_c_put_function_text(enum wpk_c_function function, enum wpk_c_type type,
     static const char *const names[WPK_C_FUNCTION_COUNT] = {WPK_C_FUNCTION_LIST(WPK_LIST_TEXT)};
     const struct row *row = &rows[function];
     const char *own = vector ? own_text(function, type) : NULL;
-    bool integer = type != WPK_C_F32 && type != WPK_C_F64 && row->integer != NULL;
+    bool floating = type == WPK_C_F32 || type == WPK_C_F64;
+    bool integer = !floating && row->integer != NULL;
     if (own != NULL) {
         wpk_buf_append_text(out, own);
         return;
     }
     wpk_buf_printf(out, "INLINE %s $V_%s(%s)", row->result, names[function], row->parameters);
     if (vector) {
+        bool limits = floating && (function == WPK_C_MIN || function == WPK_C_MAX);
         wpk_buf_printf(out,
-                       "\n{\n  %s r;\n#define LANE(i) $E_%s(%s)\n  EACH$N(r, LANE);\n"
+                       "\n{\n%s  %s r;\n#define LANE(i) $E_%s(%s)\n  EACH$N(r, LANE);\n"
                        "#undef LANE\n  return r;\n}\n",
-                       row->result, names[function], row->lane);
+                       limits ? "  HIDE_CONSTANT(b);\n" : "", row->result, names[function],
+                       row->lane);
     } else {
         wpk_buf_printf(out, " { return %s; }\n", integer ? row->integer : row->scalar);
     }
@@ -196,8 +201,7 @@ const char *wpk_c_narrow_text(void)
 void wpk_c_function_needs(struct wpk_c_text *t, enum wpk_c_function function, enum wpk_c_type type,
                           int index)
 {
-    static const enum wpk_c_function of_exp[] = {WPK_C_MIN, WPK_C_MAX, WPK_C_ROUND, WPK_C_OF,
-                                                 WPK_C_SELECT};
+    static const enum wpk_c_function of_exp[] = {WPK_C_MIN, WPK_C_MAX, WPK_C_OF, WPK_C_SELECT};
     static const enum wpk_c_type results[] = {
         [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16, [WPK_C_FROM_BF16] = WPK_C_U16,
         [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,

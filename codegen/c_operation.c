@@ -155,29 +155,41 @@ struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,
     return value;
 }
 
+/* Compilers move halves of four lanes through memory: these are scalars. */
 struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary op,
                                        const struct wpk_c_value *a)
 {
     struct wpk_c_value whole = *a;
-    while (whole.width > 1) {
+    while (whole.width > 4) {
         struct wpk_c_value half[2];
         int width = whole.width / 2;
         for (int i = 0; i < 2; i++) {
             half[i] = wpk_c_begin(&k->text, whole.dtype, width);
-            if (width == 1) {
-                wpk_c_put(&k->text, "t%d[%d]", whole.name, i);
-            } else {
-                wpk_c_put(&k->text, "__builtin_shufflevector(t%d, t%d", whole.name, whole.name);
-                for (int j = 0; j < width; j++) {
-                    wpk_c_put(&k->text, ", %d", i * width + j);
-                }
-                wpk_c_put(&k->text, ")");
+            wpk_c_put(&k->text, "__builtin_shufflevector(t%d, t%d", whole.name, whole.name);
+            for (int j = 0; j < width; j++) {
+                wpk_c_put(&k->text, ", %d", i * width + j);
             }
+            wpk_c_put(&k->text, ")");
             wpk_c_end(&k->text);
         }
         whole = wpk_c_binary(k, op, &half[0], &half[1]);
     }
-    return whole;
+    if (whole.width == 1) {
+        return whole;
+    }
+    struct wpk_c_value lane[4];
+    int count = whole.width;
+    for (int i = 0; i < count; i++) {
+        lane[i] = wpk_c_begin(&k->text, whole.dtype, 1);
+        wpk_c_put(&k->text, "t%d[%d]", whole.name, i);
+        wpk_c_end(&k->text);
+    }
+    for (; count > 1; count /= 2) {
+        for (int i = 0; i < count / 2; i++) {
+            lane[i] = wpk_c_binary(k, op, &lane[i], &lane[i + count / 2]);
+        }
+    }
+    return lane[0];
 }
 
 struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *node,

@@ -262,14 +262,17 @@ static void put_each(int width, struct wpk_buf *out)
     wpk_buf_append_text(out, "}\n");
 }
 
-/* gcc makes vector instructions of loops over lanes, clang of lists of them. */
+/* gcc makes vector instructions of loops over lanes, clang of lists of them. A constant operand gcc
+ * makes a comparison and a move of min and max, of any other the machine's instruction. */
 static void put_eaches(struct wpk_buf *out)
 {
     wpk_buf_append_text(out, "#ifdef __clang__\n");
     for (int w = 1; w < WPK_C_WIDTHS; w++) {
         put_each(1 << w, out);
     }
-    wpk_buf_append_text(out, "#else\n");
+    wpk_buf_append_text(out, "#define HIDE_CONSTANT(a)\n#else\n"
+                             "#define HIDE_CONSTANT(a)"
+                             " if (__builtin_constant_p((a)[0])) __asm__(\"\" : \"+v\"(a))\n");
     for (int w = 1; w < WPK_C_WIDTHS; w++) {
         wpk_buf_printf(out, "#define EACH%d(r, f) for (int i = 0; i < %d; i++) r[i] = f(i)\n",
                        1 << w, 1 << w);
