@@ -95,6 +95,38 @@ static float direct_layernorm(const struct bench_op *op, const float *const *ope
     return scaled + operands[2][column];
 }
 
+static float direct_score(const struct bench_op *op, const float *const *operands, int64_t row,
+                          int64_t key)
+{
+    const float *query = operands[0] + row * op->columns;
+    const float *keys = operands[1] + (row / op->rows * op->rows + key) * op->columns;
+    float sum = 0;
+    for (int64_t d = 0; d < op->columns; d++) {
+        sum += times(query[d], keys[d]);
+    }
+    return times(sum, (float)(1 / sqrt((double)op->columns))) +
+           operands[2][row % op->rows * op->rows + key];
+}
+
+static float direct_attention(const struct bench_op *op, const float *const *operands,
+                              int64_t index)
+{
+    const int64_t row = index / op->columns; /* of all heads */
+    const float *values = operands[3] + row / op->rows * op->rows * op->columns;
+    float largest = -INFINITY;
+    for (int64_t key = 0; key < op->rows; key++) {
+        largest = fmaxf(largest, direct_score(op, operands, row, key));
+    }
+    float total = 0, sum = 0;
+    for (int64_t key = 0; key < op->rows; key++) {
+        const float weight =
+            rough_exp(direct_score(op, operands, row, key) - largest, row * op->rows + key);
+        total += weight;
+        sum += times(weight, values[key * op->columns + index % op->columns]);
+    }
+    return sum / total;
+}
+
 float bench_direct(const struct bench_op *op, const float *const *operands, int64_t index)
 {
     switch (op->kind) {
@@ -106,6 +138,8 @@ float bench_direct(const struct bench_op *op, const float *const *operands, int6
         return direct_softmax(op, operands, index);
     case BENCH_LAYERNORM:
         return direct_layernorm(op, operands, index);
+    case BENCH_ATTENTION:
+        return direct_attention(op, operands, index);
     case BENCH_RELU:
         return fmaxf(operands[0][index], 0);
     }

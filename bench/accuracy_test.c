@@ -77,6 +77,7 @@ static const struct bench_op operators[] = {
     {.kind = BENCH_MATMUL, .m = 64, .n = 80, .depth = 300},
     {.kind = BENCH_SOFTMAX, .rows = 40, .columns = 128},
     {.kind = BENCH_LAYERNORM, .rows = 40, .columns = 128, .epsilon = 1e-5},
+    {.kind = BENCH_ATTENTION, .heads = 2, .rows = 40, .columns = 16},
 };
 
 /* Also says that loops in f32 and loops in double precision are the same operator. */

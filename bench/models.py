@@ -4,8 +4,8 @@
 
     models.py ops.json DIRECTORY
 
-One ONNX model an operator, read by ONNX Runtime and OpenVINO alike: input X, output Y, constants
-inside, with the numbers that bench/op.c makes. And the job files that `make bench-tune` tunes:
+One ONNX model an operator, read by ONNX Runtime and OpenVINO alike: input X (and X1, X2, X3), output Y,
+constants inside, with the numbers that bench/op.c makes. And the job files that `make bench-tune` tunes:
 any-1.json, fixed-2.json and so on, named by layouts and threads.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+INPUT_NAMES = ["X", "X1", "X2", "X3"]
 OPSET = 17  # the first with LayerNormalization
 
 
@@ -68,12 +69,24 @@ def layernorm(op):
     return nodes, {"W": numbers(1, columns), "B": numbers(2, columns)}, op["shape"], op["shape"]
 
 
+def attention(op):
+    heads, rows, columns = op["shape"]
+    scale = np.array(1 / np.sqrt(columns), np.float32)
+    nodes = [helper.make_node("Transpose", ["X1"], ["T"], perm=[0, 2, 1]),
+             helper.make_node("MatMul", ["X", "T"], ["P"]),
+             helper.make_node("Mul", ["P", "scale"], ["S"]),
+             helper.make_node("Add", ["S", "X2"], ["A"]),
+             helper.make_node("Softmax", ["A"], ["E"], axis=-1),
+             helper.make_node("MatMul", ["E", "X3"], ["Y"])]
+    return nodes, {"scale": scale}, [op["shape"], op["shape"], [rows, rows], op["shape"]], op["shape"]
+
+
 def relu(op):
     return [helper.make_node("Relu", ["X"], ["Y"])], {}, op["shape"], op["shape"]
 
 
 MAKERS = {"conv2d": conv, "depthwise_conv2d": conv, "matmul": matmul, "softmax": softmax,
-          "layernorm": layernorm, "relu": relu}
+          "layernorm": layernorm, "attention": attention, "relu": relu}
 
 # bench/ops.c adds the same: next to no work, so its time is the cost of a call.
 EMPTY_CALL = {"name": "empty-call", "op": {"type": "relu", "shape": [16]}}
@@ -81,9 +94,10 @@ EMPTY_CALL = {"name": "empty-call", "op": {"type": "relu", "shape": [16]}}
 
 def write_model(entry, directory):
     nodes, constants, x, y = MAKERS[entry["op"]["type"]](entry["op"])
+    inputs = zip(INPUT_NAMES, x if isinstance(x[0], list) else [x])
     graph = helper.make_graph(
         nodes, entry["name"],
-        [helper.make_tensor_value_info("X", TensorProto.FLOAT, x)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs],
         [helper.make_tensor_value_info("Y", TensorProto.FLOAT, y)],
         [numpy_helper.from_array(values, name) for name, values in constants.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])

@@ -26,11 +26,18 @@ int bench_op_operand_count(const struct bench_op *op)
         return 2;
     case BENCH_LAYERNORM:
         return 3;
+    case BENCH_ATTENTION:
+        return 4;
     case BENCH_SOFTMAX:
     case BENCH_RELU:
         return 1;
     }
     return 0;
+}
+
+int bench_op_input_count(const struct bench_op *op)
+{
+    return op->kind == BENCH_ATTENTION ? 4 : 1;
 }
 
 struct bench_shape bench_op_operand(const struct bench_op *op, int operand)
@@ -58,6 +65,11 @@ struct bench_shape bench_op_operand(const struct bench_op *op, int operand)
         return (struct bench_shape){2, {op->rows, op->columns}};
     case BENCH_SOFTMAX:
         return (struct bench_shape){2, {op->rows, op->columns}};
+    case BENCH_ATTENTION:
+        if (operand == 2) {
+            return (struct bench_shape){2, {op->rows, op->rows}};
+        }
+        return (struct bench_shape){3, {op->heads, op->rows, op->columns}};
     case BENCH_RELU:
         return (struct bench_shape){1, {op->columns}};
     }
@@ -107,6 +119,9 @@ double bench_op_flops(const struct bench_op *op)
         return 5 * elements; /* max, subtract, exp, add, divide */
     case BENCH_LAYERNORM:
         return 8 * elements; /* mean 1; subtract, square, add; subtract, scale, gamma, beta */
+    case BENCH_ATTENTION:    /* two products; scale, mask, max, subtract, exp, add; divide */
+        return elements * (4 * (double)op->rows + 1) +
+               6 * (double)(op->heads * op->rows * op->rows);
     case BENCH_RELU:
         return elements;
     }
@@ -205,6 +220,35 @@ static void reference_layernorm(const struct bench_op *op, const float *const *o
     *magnitude = fabs(scaled) + fabs((double)operands[2][column]);
 }
 
+static double score(const struct bench_op *op, const float *const *operands, int64_t row,
+                    int64_t key)
+{
+    const float *query = operands[0] + row * op->columns;
+    const float *keys = operands[1] + (row / op->rows * op->rows + key) * op->columns;
+    double sum = 0;
+    for (int64_t d = 0; d < op->columns; d++) {
+        sum += (double)query[d] * (double)keys[d];
+    }
+    return sum / sqrt((double)op->columns) + (double)operands[2][row % op->rows * op->rows + key];
+}
+
+static void reference_attention(const struct bench_op *op, const float *const *operands,
+                                int64_t index, double *value, double *magnitude)
+{
+    const int64_t row = index / op->columns; /* of all heads */
+    const float *values = operands[3] + row / op->rows * op->rows * op->columns;
+    double total = 0, sum = 0, terms = 0;
+    for (int64_t key = 0; key < op->rows; key++) {
+        const double weight = exp(score(op, operands, row, key)); /* scores are small */
+        const double term = weight * (double)values[key * op->columns + index % op->columns];
+        total += weight;
+        sum += term;
+        terms += fabs(term);
+    }
+    *value = sum / total;
+    *magnitude = terms / total;
+}
+
 void bench_op_reference(const struct bench_op *op, const float *const *operands, int64_t index,
                         double *value, double *magnitude)
 {
@@ -220,6 +264,9 @@ void bench_op_reference(const struct bench_op *op, const float *const *operands,
         return;
     case BENCH_LAYERNORM:
         reference_layernorm(op, operands, index, value, magnitude);
+        return;
+    case BENCH_ATTENTION:
+        reference_attention(op, operands, index, value, magnitude);
         return;
     case BENCH_RELU:
         *value = fmax((double)operands[0][index], 0);

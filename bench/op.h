@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define BENCH_NAME_MAX 48
-#define BENCH_OPERANDS_MAX 3
+#define BENCH_OPERANDS_MAX 4
 #define BENCH_RANK_MAX 4
 #define BENCH_OPS_MAX 64
 #define BENCH_EMPTY_CALL "empty-call"
@@ -24,6 +24,7 @@ enum bench_kind {
     BENCH_MATMUL,    /* A [M,K] * B [K,N], B constant */
     BENCH_SOFTMAX,   /* over the last axis of X [rows,columns] */
     BENCH_LAYERNORM, /* over the last axis of X [rows,columns], scale and shift [columns] */
+    BENCH_ATTENTION, /* Q, K [heads,rows,columns], mask [rows,rows], V as K, all inputs */
     BENCH_RELU,      /* of X [columns]: almost no work, so its time is the cost of a call */
 };
 
@@ -39,7 +40,8 @@ struct bench_op {
     int64_t groups;        /* conv */
     bool bias, relu;       /* conv */
     int64_t m, n, depth;   /* matmul: rows, columns, reduction */
-    int64_t rows, columns; /* softmax, layernorm, relu */
+    int64_t heads;         /* attention */
+    int64_t rows, columns; /* softmax, layernorm, relu; attention: tokens, size of a head */
     double epsilon;        /* layernorm, added to the variance */
 };
 
@@ -64,8 +66,9 @@ WPK_MUST_CHECK wpk_err bench_ops_read(const char *path, struct bench_ops *out,
 /* The operator with this name; NULL if there is none. */
 const struct bench_op *bench_ops_find(const struct bench_ops *ops, const char *name);
 
-/* Operand 0 is the input, the others are constants. */
+/* The first operands are the inputs, the others are constants. */
 int bench_op_operand_count(const struct bench_op *op);
+int bench_op_input_count(const struct bench_op *op);
 struct bench_shape bench_op_operand(const struct bench_op *op, int operand);
 struct bench_shape bench_op_output(const struct bench_op *op);
 int64_t bench_shape_elements(const struct bench_shape *shape);

@@ -12,9 +12,17 @@
 #define FILE_SIZE_MAX ((size_t)1 << 20)
 #define EXTENT_MAX 1000000
 
-static const char *const type_names[] = {"conv2d", "depthwise_conv2d", "matmul", "softmax",
-                                         "layernorm"};
-enum type { TYPE_CONV, TYPE_DEPTHWISE, TYPE_MATMUL, TYPE_SOFTMAX, TYPE_LAYERNORM, TYPE_COUNT };
+static const char *const type_names[] = {"conv2d",  "depthwise_conv2d", "matmul",
+                                         "softmax", "layernorm",        "attention"};
+enum type {
+    TYPE_CONV,
+    TYPE_DEPTHWISE,
+    TYPE_MATMUL,
+    TYPE_SOFTMAX,
+    TYPE_LAYERNORM,
+    TYPE_ATTENTION,
+    TYPE_COUNT
+};
 
 static void get_extents(struct wpk_json_reader *reader, const char *key, int64_t *out, size_t count)
 {
@@ -70,6 +78,19 @@ static void read_rows(struct wpk_json_reader *reader, enum bench_kind kind, stru
     }
 }
 
+static void read_attention(struct wpk_json_reader *reader, struct bench_op *op)
+{
+    int64_t shape[3] = {0};
+    get_extents(reader, "shape", shape, 3);
+    if (!wpk_json_get_bool(reader, "mask")) {
+        wpk_json_fail(reader, "mask", WPK_EUNSUPPORTED, "the bench has attention with a mask only");
+    }
+    op->kind = BENCH_ATTENTION;
+    op->heads = shape[0];
+    op->rows = shape[1];
+    op->columns = shape[2];
+}
+
 static void read_op(struct wpk_json_reader *reader, struct bench_op *op)
 {
     wpk_json_get_copy(reader, "name", op->name, sizeof(op->name));
@@ -88,6 +109,9 @@ static void read_op(struct wpk_json_reader *reader, struct bench_op *op)
         break;
     case TYPE_LAYERNORM:
         read_rows(reader, BENCH_LAYERNORM, op);
+        break;
+    case TYPE_ATTENTION:
+        read_attention(reader, op);
         break;
     case TYPE_COUNT:
         break;

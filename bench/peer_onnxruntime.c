@@ -54,15 +54,16 @@ struct bench_peer {
     void *env;
     void *session;
     void *memory_info;
-    void *input; /* tensors over the buffers below and in the driver */
+    int input_count;
+    void *inputs[BENCH_OPERANDS_MAX]; /* tensors over the buffers below and in the driver */
     void *output;
-    const float *source; /* the input tensor's memory */
-    size_t source_bytes;
+    const float *source[BENCH_OPERANDS_MAX]; /* the input tensors' memory */
+    size_t source_bytes[BENCH_OPERANDS_MAX];
     float *result; /* owned */
     size_t result_bytes;
 };
 
-static const char *const input_name = "X";
+static const char *const input_names[BENCH_OPERANDS_MAX] = {"X", "X1", "X2", "X3"};
 static const char *const output_name = "Y";
 
 /* The slot of `api` as a function of the given type. */
@@ -154,10 +155,7 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
     if (err != WPK_OK) {
         return err;
     }
-    const struct bench_shape input = bench_op_operand(&what->op, 0);
     const struct bench_shape output = bench_op_output(&what->op);
-    peer->source = operands[0];
-    peer->source_bytes = (size_t)bench_shape_elements(&input) * sizeof(float);
     peer->result_bytes = (size_t)bench_shape_elements(&output) * sizeof(float);
     peer->result = aligned_alloc(64, (peer->result_bytes + 63) / 64 * 64);
     if (peer->result == NULL) {
@@ -167,8 +165,12 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
                       ORT(peer->api, ORT_CREATE_CPU_MEMORY_INFO,
                           create_info)(ORT_ARENA_ALLOCATOR, ORT_MEMORY_DEFAULT, &peer->memory_info),
                       diag);
-    if (err == WPK_OK) {
-        err = make_tensor(peer, &input, operands[0], &peer->input, diag);
+    for (int i = 0; err == WPK_OK && i < bench_op_input_count(&what->op); i++) {
+        const struct bench_shape input = bench_op_operand(&what->op, i);
+        peer->source[i] = operands[i];
+        peer->source_bytes[i] = (size_t)bench_shape_elements(&input) * sizeof(float);
+        err = make_tensor(peer, &input, operands[i], &peer->inputs[i], diag);
+        peer->input_count = i + 1;
     }
     if (err == WPK_OK) {
         err = make_tensor(peer, &output, peer->result, &peer->output, diag);
@@ -182,10 +184,10 @@ wpk_err bench_peer_run(struct bench_peer *peer)
                                       const char *const *input_names, const void *const *inputs,
                                       size_t input_count, const char *const *output_names,
                                       size_t output_count, void **outputs);
-    const void *const inputs[] = {peer->input};
     return take_status(peer->api,
-                       ORT(peer->api, ORT_RUN, run)(peer->session, NULL, &input_name, inputs, 1,
-                                                    &output_name, 1, &peer->output),
+                       ORT(peer->api, ORT_RUN,
+                           run)(peer->session, NULL, input_names, (const void *const *)peer->inputs,
+                                (size_t)peer->input_count, &output_name, 1, &peer->output),
                        NULL);
 }
 
@@ -197,7 +199,9 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 
 void bench_peer_touch(struct bench_peer *peer)
 {
-    wpk_caches_read(peer->source, peer->source_bytes);
+    for (int i = 0; i < peer->input_count; i++) {
+        wpk_caches_read(peer->source[i], peer->source_bytes[i]);
+    }
     wpk_caches_read(peer->result, peer->result_bytes);
 }
 
@@ -212,11 +216,15 @@ void bench_peer_close(struct bench_peer *peer)
     if (peer == NULL) {
         return;
     }
+    for (int i = 0; i < peer->input_count; i++) {
+        if (peer->inputs[i] != NULL) {
+            ORT(peer->api, ORT_RELEASE_VALUE, ort_release)(peer->inputs[i]);
+        }
+    }
     const struct {
         void *object;
         enum ort_slot slot;
     } owned[] = {
-        {peer->input, ORT_RELEASE_VALUE},
         {peer->output, ORT_RELEASE_VALUE},
         {peer->memory_info, ORT_RELEASE_MEMORY_INFO},
         {peer->session, ORT_RELEASE_SESSION},

@@ -14,10 +14,11 @@ struct bench_peer {
     ov_core_t *core;
     ov_compiled_model_t *model;
     ov_infer_request_t *request;
-    ov_tensor_t *input;
+    int input_count;
+    ov_tensor_t *inputs[BENCH_OPERANDS_MAX];
     ov_tensor_t *output;
-    const float *source; /* the input tensor's memory */
-    size_t source_bytes;
+    const float *source[BENCH_OPERANDS_MAX]; /* the input tensors' memory */
+    size_t source_bytes[BENCH_OPERANDS_MAX];
     float *result; /* owned */
     size_t result_bytes;
 };
@@ -55,6 +56,23 @@ static wpk_err make_tensor(const struct bench_shape *shape, const float *data, o
     return WPK_OK;
 }
 
+static wpk_err set_inputs(struct bench_peer *peer, const struct bench_op *op,
+                          const float *const *operands, struct wpk_diag *diag)
+{
+    for (int i = 0; i < bench_op_input_count(op); i++) {
+        const struct bench_shape shape = bench_op_operand(op, i);
+        peer->source[i] = operands[i];
+        peer->source_bytes[i] = (size_t)bench_shape_elements(&shape) * sizeof(float);
+        peer->input_count = i + 1;
+        const wpk_err err = make_tensor(&shape, operands[i], &peer->inputs[i], diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+        TRY(ov_infer_request_set_input_tensor_by_index(peer->request, (size_t)i, peer->inputs[i]));
+    }
+    return WPK_OK;
+}
+
 wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
                         struct bench_peer **out, struct wpk_diag *diag)
 {
@@ -77,23 +95,19 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
                                               sizeof(properties) / sizeof(properties[0]),
                                               properties, &peer->model));
     TRY(ov_compiled_model_create_infer_request(peer->model, &peer->request));
-    const struct bench_shape input = bench_op_operand(&what->op, 0);
     const struct bench_shape output = bench_op_output(&what->op);
-    peer->source = operands[0];
-    peer->source_bytes = (size_t)bench_shape_elements(&input) * sizeof(float);
     peer->result_bytes = (size_t)bench_shape_elements(&output) * sizeof(float);
     peer->result = aligned_alloc(64, (peer->result_bytes + 63) / 64 * 64);
     if (peer->result == NULL) {
         return WPK_ENOMEM;
     }
-    wpk_err err = make_tensor(&input, operands[0], &peer->input, diag);
+    wpk_err err = set_inputs(peer, &what->op, operands, diag);
     if (err == WPK_OK) {
         err = make_tensor(&output, peer->result, &peer->output, diag);
     }
     if (err != WPK_OK) {
         return err;
     }
-    TRY(ov_infer_request_set_input_tensor(peer->request, peer->input));
     TRY(ov_infer_request_set_output_tensor(peer->request, peer->output));
     return WPK_OK;
 }
@@ -111,7 +125,9 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 
 void bench_peer_touch(struct bench_peer *peer)
 {
-    wpk_caches_read(peer->source, peer->source_bytes);
+    for (int i = 0; i < peer->input_count; i++) {
+        wpk_caches_read(peer->source[i], peer->source_bytes[i]);
+    }
     wpk_caches_read(peer->result, peer->result_bytes);
 }
 
@@ -127,7 +143,9 @@ void bench_peer_close(struct bench_peer *peer)
         return;
     }
     ov_infer_request_free(peer->request);
-    ov_tensor_free(peer->input);
+    for (int i = 0; i < peer->input_count; i++) {
+        ov_tensor_free(peer->inputs[i]);
+    }
     ov_tensor_free(peer->output);
     ov_compiled_model_free(peer->model);
     ov_core_free(peer->core);

@@ -51,7 +51,7 @@ class Node:
 def read_model(path):
     graph = onnx.load(path).graph
     shapes = [[d.dim_value for d in value.type.tensor_type.shape.dim]
-              for value in (graph.input[0], graph.output[0])]
+              for value in list(graph.input) + list(graph.output)]
     return Node(graph), [numpy_helper.to_array(c) for c in graph.initializer], shapes
 
 
@@ -66,6 +66,8 @@ class Session:
         said, result = "", OK
         try:
             node, constants, shapes = read_model(path.decode())
+            if len(shapes) != 2:
+                raise Unsupported("one input only")
             x = np.ctypeslib.as_array(data, shapes[0])
             self.peer = self.kind(path.decode(), node, constants, x, shapes[1], bool(fixed),
                                   threads)

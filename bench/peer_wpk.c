@@ -14,8 +14,9 @@
 struct bench_peer {
     struct wpk_kernel *kernel;
     struct wpk_context *context;
-    struct wpk_tensor_data input;  /* data owned */
-    struct wpk_tensor_data output; /* data owned */
+    int input_count;
+    struct wpk_tensor_data inputs[BENCH_OPERANDS_MAX]; /* data owned */
+    struct wpk_tensor_data output;                     /* data owned */
 };
 
 void bench_peer_version(char *out, size_t size)
@@ -39,28 +40,30 @@ static wpk_err check_arguments(const struct bench_peer *peer, const struct bench
                                struct wpk_diag *diag)
 {
     const struct wpk_kernel *kernel = peer->kernel;
-    const int constant_count = bench_op_operand_count(&what->op) - 1;
-    if (wpk_kernel_input_count(kernel) != 1 || wpk_kernel_output_count(kernel) != 1 ||
+    const int input_count = bench_op_input_count(&what->op);
+    const int constant_count = bench_op_operand_count(&what->op) - input_count;
+    if (wpk_kernel_input_count(kernel) != (size_t)input_count ||
+        wpk_kernel_output_count(kernel) != 1 ||
         wpk_kernel_constant_count(kernel) != (size_t)constant_count) {
-        wpk_diag_set(diag, "the kernel has %zu inputs and %zu constants; the operator 1 and %d",
-                     wpk_kernel_input_count(kernel), wpk_kernel_constant_count(kernel),
+        wpk_diag_set(diag, "the kernel has %zu inputs and %zu constants; the operator %d and %d",
+                     wpk_kernel_input_count(kernel), wpk_kernel_constant_count(kernel), input_count,
                      constant_count);
         return WPK_EMISMATCH;
     }
-    const struct wpk_argument *input = wpk_kernel_input(kernel, 0);
     const struct wpk_argument *output = wpk_kernel_output(kernel, 0);
-    const struct bench_shape input_shape = bench_op_operand(&what->op, 0);
     const struct bench_shape output_shape = bench_op_output(&what->op);
-    wpk_err err = check_shape(input, &input_shape, diag);
-    if (err == WPK_OK) {
-        err = check_shape(output, &output_shape, diag);
+    wpk_err err = check_shape(output, &output_shape, diag);
+    bool row_major = wpk_layout_is_row_major(&output->type.layout);
+    for (int i = 0; err == WPK_OK && i < input_count; i++) {
+        const struct wpk_argument *input = wpk_kernel_input(kernel, (size_t)i);
+        const struct bench_shape shape = bench_op_operand(&what->op, i);
+        row_major = row_major && wpk_layout_is_row_major(&input->type.layout);
+        err = check_shape(input, &shape, diag);
     }
     for (int i = 0; err == WPK_OK && i < constant_count; i++) {
-        const struct bench_shape shape = bench_op_operand(&what->op, i + 1);
+        const struct bench_shape shape = bench_op_operand(&what->op, input_count + i);
         err = check_shape(wpk_kernel_constant(kernel, (size_t)i), &shape, diag);
     }
-    const bool row_major = wpk_layout_is_row_major(&input->type.layout) &&
-                           wpk_layout_is_row_major(&output->type.layout);
     if (err == WPK_OK && what->layouts == BENCH_LAYOUTS_FIXED && !row_major) {
         wpk_diag_set(diag, "the kernel was tuned with layouts of its own choice");
         err = WPK_EMISMATCH;
@@ -72,12 +75,13 @@ static wpk_err prepare_constants(struct bench_peer *peer, const struct bench_op 
                                  const float *const *operands, struct wpk_diag *diag)
 {
     struct wpk_tensor_data constants[BENCH_OPERANDS_MAX] = {{0}};
-    const int count = bench_op_operand_count(op) - 1;
+    const int input_count = bench_op_input_count(op);
+    const int count = bench_op_operand_count(op) - input_count;
     for (int i = 0; i < count; i++) {
-        const struct bench_shape shape = bench_op_operand(op, i + 1);
+        const struct bench_shape shape = bench_op_operand(op, input_count + i);
         constants[i] = (struct wpk_tensor_data){
             .name = wpk_kernel_constant(peer->kernel, (size_t)i)->name,
-            .data = (void *)(uintptr_t)operands[i + 1], /* read only, by wpk.h */
+            .data = (void *)(uintptr_t)operands[input_count + i], /* read only, by wpk.h */
             .size = (size_t)bench_shape_elements(&shape) * sizeof(float),
         };
     }
@@ -117,20 +121,23 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
                               &peer->context);
     }
     if (err == WPK_OK) {
-        err = new_data(wpk_kernel_input(peer->kernel, 0), &peer->input);
-    }
-    if (err == WPK_OK) {
         err = new_data(wpk_kernel_output(peer->kernel, 0), &peer->output);
     }
-    if (err == WPK_OK) {
-        wpk_tensor_pack(&wpk_kernel_input(peer->kernel, 0)->type, operands[0], peer->input.data);
+    for (int i = 0; err == WPK_OK && i < bench_op_input_count(&what->op); i++) {
+        const struct wpk_argument *input = wpk_kernel_input(peer->kernel, (size_t)i);
+        err = new_data(input, &peer->inputs[i]);
+        if (err == WPK_OK) {
+            peer->input_count = i + 1;
+            wpk_tensor_pack(&input->type, operands[i], peer->inputs[i].data);
+        }
     }
     return err;
 }
 
 wpk_err bench_peer_run(struct bench_peer *peer)
 {
-    return wpk_kernel_run(peer->kernel, peer->context, &peer->input, 1, &peer->output, 1);
+    return wpk_kernel_run(peer->kernel, peer->context, peer->inputs, (size_t)peer->input_count,
+                          &peer->output, 1);
 }
 
 wpk_err bench_peer_output(struct bench_peer *peer, float *out)
@@ -141,7 +148,9 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 
 void bench_peer_touch(struct bench_peer *peer)
 {
-    wpk_caches_read(peer->input.data, peer->input.size);
+    for (int i = 0; i < peer->input_count; i++) {
+        wpk_caches_read(peer->inputs[i].data, peer->inputs[i].size);
+    }
     wpk_caches_read(peer->output.data, peer->output.size);
 }
 
@@ -158,7 +167,9 @@ void bench_peer_close(struct bench_peer *peer)
     }
     wpk_context_free(peer->context);
     wpk_kernel_close(peer->kernel);
-    free(peer->input.data);
+    for (int i = 0; i < peer->input_count; i++) {
+        free(peer->inputs[i].data);
+    }
     free(peer->output.data);
     free(peer);
 }

@@ -7,7 +7,7 @@
 
 static const struct wpk_shorthand_type *const families[] = {
     wpk_shorthand_conv_types, wpk_shorthand_pool_types,      wpk_shorthand_matrix_types,
-    wpk_shorthand_norm_types, wpk_shorthand_pointwise_types,
+    wpk_shorthand_norm_types, wpk_shorthand_attention_types, wpk_shorthand_pointwise_types,
 };
 
 #define FAMILY_COUNT (sizeof families / sizeof *families)

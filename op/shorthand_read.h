@@ -87,6 +87,7 @@ extern const struct wpk_shorthand_type wpk_shorthand_conv_types[];
 extern const struct wpk_shorthand_type wpk_shorthand_pool_types[];
 extern const struct wpk_shorthand_type wpk_shorthand_matrix_types[];
 extern const struct wpk_shorthand_type wpk_shorthand_norm_types[];
+extern const struct wpk_shorthand_type wpk_shorthand_attention_types[];
 extern const struct wpk_shorthand_type wpk_shorthand_pointwise_types[];
 
 /* A sliding window over the last two axes of [N, C, H, W]. */
