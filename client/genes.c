@@ -98,6 +98,19 @@ static void add_algorithms(struct genes *genes, const struct wpk_space *space,
     }
 }
 
+/* A space whose job does not pin them has the first alone. */
+static void add_back_ends(struct genes *genes, const struct wpk_space *space)
+{
+    if (space->options.back_ends != 0) {
+        return;
+    }
+    struct gene *gene = take_gene(genes, WPK_BACK_END_GENE);
+    gene->variant_count++;
+    for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
+        add_value(gene, wpk_back_end_name(i));
+    }
+}
+
 static wpk_err collect(struct genes *genes, const struct wpk_space *space)
 {
     genes->gene = calloc(GENES_MAX, sizeof(*genes->gene));
@@ -113,6 +126,7 @@ static wpk_err collect(struct genes *genes, const struct wpk_space *space)
         struct gene *layout = take_gene(genes, "layout");
         add_value(layout, variant->layout);
         layout->variant_count++;
+        add_back_ends(genes, space);
         for (int g = 0; g < variant->gene_count && genes->count < GENES_MAX; g++) {
             struct gene *gene = take_gene(genes, variant->genes[g].name);
             gene->variant_count++;

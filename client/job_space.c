@@ -91,12 +91,25 @@ static void complain(const struct wpk_space *space, const struct wpk_job_pin *pi
     snprintf(diag->field, sizeof(diag->field), "search.pin.%.60s", pin->gene);
 }
 
+/* Workers may offer what this machine lacks. */
+static unsigned pinned_back_ends(const struct wpk_job *job)
+{
+    for (int i = 0; i < job->pin_count; i++) {
+        if (strcmp(job->pins[i].gene, WPK_BACK_END_GENE) == 0) {
+            return WPK_BACK_ENDS_ALL;
+        }
+    }
+    return 0;
+}
+
 wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
                       const struct wpk_program *program, const struct wpk_device *device,
                       struct wpk_space *out, struct wpk_diag *diag)
 {
-    const struct wpk_space_options options = {
-        .layouts = wpk_layouts_name(layouts), .threads = job->threads, .device = *device};
+    const struct wpk_space_options options = {.layouts = wpk_layouts_name(layouts),
+                                              .threads = job->threads,
+                                              .device = *device,
+                                              .back_ends = pinned_back_ends(job)};
 
     wpk_err err = wpk_space_derive(program, &options, out, diag);
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
@@ -115,8 +128,10 @@ wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
 static bool pins_fit_canonical(const struct wpk_job *job, enum wpk_layouts layouts,
                                const struct wpk_program *program, const struct wpk_device *device)
 {
-    const struct wpk_space_options options = {
-        .layouts = wpk_layouts_name(layouts), .threads = job->threads, .device = *device};
+    const struct wpk_space_options options = {.layouts = wpk_layouts_name(layouts),
+                                              .threads = job->threads,
+                                              .device = *device,
+                                              .back_ends = pinned_back_ends(job)};
     struct wpk_canonical_map *map = calloc(1, sizeof(*map));
     struct wpk_program canonical = {0};
     struct wpk_space space = {0};

@@ -35,7 +35,8 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
                             struct wpk_buf *out, struct wpk_diag *diag)
 {
     const char *layouts = wpk_layouts_name(found->layouts);
-    struct wpk_space_options options = {.layouts = layouts, .threads = found->threads};
+    struct wpk_space_options options = {
+        .layouts = layouts, .threads = found->threads, .back_ends = WPK_BACK_ENDS_ALL};
     struct wpk_program asked = {0};
     struct wpk_program program = {0}; /* canonical: candidates speak of that */
     struct wpk_space space = {0};

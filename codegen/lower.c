@@ -3,7 +3,6 @@
  * (candidate_nest.h). */
 #include "codegen/lower.h"
 
-#include "codegen/codegen.h"
 #include "search/candidate_nest.h"
 #include "search/variant.h"
 
@@ -172,7 +171,7 @@ wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *can
         return WPK_ENOMEM;
     }
     out->threads = space->options.threads;
-    snprintf(out->by, sizeof(out->by), "%s", wpk_codegen_at(0)->name);
+    snprintf(out->by, sizeof(out->by), "%s", wpk_candidate_back_end(space, candidate));
     wpk_target_print(&space->options.device, space->options.strict, out->target);
     wpk_err err = wpk_candidate_nest(space, candidate, nest);
     err = err == WPK_OK ? describe_boundary(space, variant, out) : err;

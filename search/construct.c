@@ -408,6 +408,19 @@ static int choose_variants(const struct wpk_space *space, int *out)
     return count;
 }
 
+/* In turns, from the first one on. */
+static void set_back_ends(const struct wpk_space *space, struct wpk_candidate *out, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct wpk_variant *variant = &space->variants[out[i].variant];
+        const struct wpk_structure *s = variant->plan;
+        int slot = s->slots[0].by;
+        if (slot >= 0) {
+            out[i].gene[slot] = (uint8_t)(i % variant->genes[slot].choice_count);
+        }
+    }
+}
+
 int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max)
 {
     int chosen[WPK_VARIANTS_MAX], count = 0, variants = choose_variants(space, chosen);
@@ -433,5 +446,6 @@ int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out
     }
     free(all);
     put_fastest_first(space, out, count);
+    set_back_ends(space, out, count);
     return count;
 }

@@ -431,7 +431,8 @@ static void clear_slots(struct wpk_slots *slots)
 {
     memset(slots, 0, sizeof(*slots));
     slots->vec = slots->lanes = slots->outer = slots->inner = slots->red = -1;
-    slots->split = slots->sum = slots->unroll = slots->at = slots->par = slots->roll = -1;
+    slots->split = slots->sum = slots->unroll = slots->at = slots->par = slots->roll = slots->by =
+        -1;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         slots->tile[a] = slots->block[a] = -1;
     }
@@ -482,6 +483,20 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
     }
 }
 
+/* A space of the first back end alone has no such gene. */
+static void derive_back_end(struct wpk_gene_list *c, unsigned back_ends, struct wpk_slots *slots)
+{
+    if ((back_ends & ~1U) == 0) {
+        return;
+    }
+    slots->by = wpk_gene_list_add(c, false, WPK_BACK_END_GENE);
+    for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
+        if ((back_ends & 1U << i) != 0) {
+            wpk_gene_list_choice(c, slots->by, i, wpk_back_end_name(i));
+        }
+    }
+}
+
 wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,
                          const struct wpk_space_options *options)
 {
@@ -489,5 +504,6 @@ wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *stru
     for (int g = 0; g < structure->plan.group_count; g++) {
         derive_group(&c, structure, g, options);
     }
+    derive_back_end(&c, options->back_ends, &structure->slots[0]);
     return c.err;
 }

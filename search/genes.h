@@ -38,6 +38,7 @@ struct wpk_slots {
     int at;                  /* where the group is computed */
     int roll;                /* loops over transformed axes stay loops where that is possible */
     int par;                 /* how many outermost loops run in parallel, fused */
+    int by;                  /* of the first group: the back end of the whole schedule */
     int pack[WPK_PACKS_MAX]; /* yes or no: the operand is first copied into the order of use */
     int pack_load[WPK_PACKS_MAX]; /* the contraction's load of that operand */
     enum wpk_pack_may pack_may[WPK_PACKS_MAX];

@@ -43,6 +43,7 @@ static void list_group(const struct wpk_slots *slots, struct list *list)
     }
     put(list, slots->at);
     put(list, slots->par);
+    put(list, slots->by);
 }
 
 /* The group of a step, its genes, and the number of the step's gene among them. */

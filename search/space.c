@@ -324,6 +324,19 @@ wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
 
 /* ---- identity and text */
 
+static int back_end_of(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    int slot = ((const struct wpk_structure *)variant->plan)->slots[0].by;
+    return slot < 0 ? 0 : (int)variant->genes[slot].choice[candidate->gene[slot]].value;
+}
+
+const char *wpk_candidate_back_end(const struct wpk_space *space,
+                                   const struct wpk_candidate *candidate)
+{
+    return wpk_back_end_name(back_end_of(space, candidate));
+}
+
 bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b)
 {
     return a->variant == b->variant && a->gene_count == b->gene_count &&
@@ -344,7 +357,7 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
     struct wpk_nest nest;
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);
     uint64_t hash = err == WPK_OK ? wpk_nest_hash(&nest) : wpk_candidate_hash(candidate);
-    return hash ^ (uint64_t)candidate->variant;
+    return hash ^ (uint64_t)candidate->variant ^ (uint64_t)back_end_of(space, candidate) << 32;
 }
 
 wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
@@ -363,6 +376,15 @@ wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidat
     return err;
 }
 
+/* Without it the text reads as in a space of the first back end alone: it is the same candidate. */
+static bool is_first_back_end(const struct wpk_variant *variant,
+                              const struct wpk_candidate *candidate, int gene)
+{
+    const struct wpk_structure *structure = variant->plan;
+    return gene == structure->slots[0].by &&
+           variant->genes[gene].choice[candidate->gene[gene]].value == 0;
+}
+
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
                              char *out, size_t size)
 {
@@ -378,7 +400,7 @@ wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_can
     }
     for (int i = 0; i < variant->gene_count && used >= 0 && (size_t)used < size; i++) {
         const struct wpk_gene *gene = &variant->genes[i];
-        if (gene->choice_count == 0) {
+        if (gene->choice_count == 0 || is_first_back_end(variant, candidate, i)) {
             continue;
         }
         used += snprintf(out + used, size - (size_t)used, " %s=%s", gene->name,
@@ -474,7 +496,8 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
         err = decode_gene(variant, word, &decoded, given, diag);
     }
     for (int i = 0; err == WPK_OK && i < variant->gene_count; i++) {
-        if (!given[i] && variant->genes[i].choice_count > 0) {
+        if (!given[i] && variant->genes[i].choice_count > 0 &&
+            !is_first_back_end(variant, &decoded, i)) {
             wpk_diag_set(diag, "gene %s is missing", variant->genes[i].name);
             err = WPK_EPARSE;
         }

@@ -10,6 +10,8 @@
  *     cpu-3 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
  * Where several stages have a choice of algorithm (op/rewriting.h), each is named:
  *     cpu-3 algorithm.T=winograd(4) algorithm.Y=direct layout=halo-last1 ...
+ * Where there are several back ends, the last word names the candidate's, unless it is the first:
+ *     cpu-3 algorithm=direct ... Y.at=root by=c
  * The text holds no index, so that every program with the same WPK_SPACE_VERSION can read it. */
 #ifndef WPK_SEARCH_SPACE_H
 #define WPK_SEARCH_SPACE_H
@@ -20,6 +22,7 @@
 #include "schema/accuracy.h"
 #include "schema/device.h"
 #include "schema/tensor.h"
+#include "search/back_end.h"
 #include "search/target/target.h"
 
 #define WPK_SPACE_VERSION "cpu-3"
@@ -78,6 +81,7 @@ struct wpk_space_options {
     const char *layouts; /* "fixed" or "any" */
     int threads;         /* of the kernel */
     bool strict;         /* kernels round each operation, in the program's order */
+    unsigned back_ends;  /* candidates may be of these (back_end.h), as bits; 0: of the first */
     struct wpk_device device;
     struct wpk_target target; /* of the device, set by wpk_space_derive() unless it has rules */
 };
@@ -119,7 +123,8 @@ const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v
 
 /* Keep one value of "algorithm" (of every site), "algorithm.SITE", "layout" or a gene. The first
  * three remove all other variants; a gene loses its other choices in each variant that has the
- * value, and stays elsewhere. A gene's pin derives all variants.
+ * value, and stays elsewhere. A gene's pin derives all variants. The value of "by" is a list
+ * (back_end.h): of its back ends, those stay that the space has.
  *   errors  WPK_ENOENT no such gene or value, with the possible values in `diag`; after that of an
  *           algorithm or layout the space has no variant left: call wpk_space_fini */
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
@@ -147,6 +152,10 @@ wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
  * unrolled statements and how often a producer is computed again, and require that sizes divide.
  * No rule knows caches: the best block sizes are found by measuring. */
 bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate);
+
+/* The name of the candidate's back end. */
+const char *wpk_candidate_back_end(const struct wpk_space *space,
+                                   const struct wpk_candidate *candidate);
 
 bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b);
 uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate);

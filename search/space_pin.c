@@ -3,6 +3,7 @@
 #include "search/space.h"
 
 #include "search/gene_list.h"
+#include "search/genes.h"
 #include "search/variant.h"
 
 #include <stdio.h>
@@ -87,6 +88,30 @@ static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *v
     return found ? WPK_OK : WPK_ENOENT;
 }
 
+/* Variants that wait are derived with the back ends that are left. */
+static wpk_err pin_back_ends(struct wpk_space *space, const char *list)
+{
+    unsigned *has = &space->options.back_ends;
+    unsigned kept = wpk_back_ends_read(list) & (*has == 0 ? 1U : *has);
+    if (kept == 0 || !wpk_back_ends_known(list)) {
+        return WPK_ENOENT;
+    }
+    *has = kept;
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant *variant = &space->variants[v];
+        const struct wpk_structure *structure = variant->plan;
+        int slot = variant->state != WPK_VARIANT_DERIVED ? -1 : structure->slots[0].by;
+        struct wpk_gene *gene = slot < 0 ? NULL : &variant->genes[slot];
+        for (int i = gene == NULL ? 0 : gene->choice_count; i > 0; i--) {
+            if ((kept & 1U << gene->choice[i - 1].value) == 0) {
+                free(gene->choice[i - 1].text);
+                gene->choice[i - 1] = gene->choice[--gene->choice_count];
+            }
+        }
+    }
+    return WPK_OK;
+}
+
 /* Add a word to a list in `out`, unless it is there or there is no room. */
 static void add_word(const char *word, char *out, size_t size)
 {
@@ -103,6 +128,12 @@ static void add_word(const char *word, char *out, size_t size)
 static void list_choices(const struct wpk_space *space, const char *name, char *out, size_t size)
 {
     out[0] = '\0';
+    unsigned back_ends = space->options.back_ends == 0 ? 1 : space->options.back_ends;
+    for (int i = 0; strcmp(name, WPK_BACK_END_GENE) == 0 && wpk_back_end_name(i) != NULL; i++) {
+        if ((back_ends & 1U << i) != 0) {
+            add_word(wpk_back_end_name(i), out, size);
+        }
+    }
     for (int v = 0; v < space->variant_count; v++) {
         const struct wpk_variant *variant = &space->variants[v];
         struct wpk_variant_algorithm algorithm;
@@ -128,8 +159,9 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
 {
     char choices[WPK_DIAG_TEXT_MAX / 2];
     list_choices(space, name, choices, sizeof(choices));
-    wpk_err err = chooses_variant(space, name) ? pin_variants(space, name, value)
-                                               : pin_gene(space, name, value);
+    wpk_err err = strcmp(name, WPK_BACK_END_GENE) == 0 ? pin_back_ends(space, value)
+                  : chooses_variant(space, name)       ? pin_variants(space, name, value)
+                                                       : pin_gene(space, name, value);
     if (err == WPK_OK) {
         wpk_space_measure(space);
     } else if (choices[0] == '\0') {

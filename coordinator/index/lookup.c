@@ -226,7 +226,8 @@ static const struct near *find_legal(const struct wpk_lookup *lookup, const stru
 {
     struct wpk_space_options options = {.layouts =
                                             strcmp(lookup->layouts, "any") == 0 ? "any" : "fixed",
-                                        .threads = lookup->threads};
+                                        .threads = lookup->threads,
+                                        .back_ends = WPK_BACK_ENDS_ALL};
     struct wpk_space space;
     if (here->count == 0 || lookup->program == NULL ||
         lookup->program->stage_count > DERIVE_STAGES_MAX ||

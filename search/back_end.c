@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/back_end.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[] = {"halide-cpu", "c"};
+
+#define COUNT ((int)(sizeof(names) / sizeof(names[0])))
+
+const char *wpk_back_end_name(int i)
+{
+    return i >= 0 && i < COUNT ? names[i] : NULL;
+}
+
+bool wpk_back_ends_next(const char **list, char out[WPK_BACK_END_MAX])
+{
+    size_t size = strcspn(*list, "+;");
+    snprintf(out, WPK_BACK_END_MAX, "%.*s", (int)size, *list);
+    *list += size + ((*list)[size] == '+');
+    return size > 0;
+}
+
+/* Is the entry one of the back end? Its version does not count. */
+static bool is_of(const char *entry, const char *name)
+{
+    size_t size = strlen(name);
+    return strncmp(entry, name, size) == 0 && (entry[size] == '\0' || entry[size] == '/');
+}
+
+static int find_number(const char *entry)
+{
+    int i = 0;
+    while (i < COUNT && !is_of(entry, names[i])) {
+        i++;
+    }
+    return i;
+}
+
+unsigned wpk_back_ends_read(const char *list)
+{
+    char entry[WPK_BACK_END_MAX];
+    unsigned bits = 0;
+    while (wpk_back_ends_next(&list, entry)) {
+        int number = find_number(entry);
+        bits |= number < COUNT ? 1U << number : 0;
+    }
+    return bits;
+}
+
+bool wpk_back_ends_known(const char *list)
+{
+    char entry[WPK_BACK_END_MAX];
+    bool known = *list != '\0';
+    while (wpk_back_ends_next(&list, entry)) {
+        known = known && find_number(entry) < COUNT;
+    }
+    return known && *list == '\0';
+}
+
+bool wpk_back_ends_find(const char *list, const char *name, char out[WPK_BACK_END_MAX])
+{
+    char entry[WPK_BACK_END_MAX];
+    while (wpk_back_ends_next(&list, entry)) {
+        if (is_of(entry, name)) {
+            memcpy(out, entry, sizeof(entry));
+            return true;
+        }
+    }
+    return false;
+}
+
+void wpk_back_end_provider(const char *list, const char *candidate, char out[WPK_BACK_END_MAX])
+{
+    static const char gene[] = " " WPK_BACK_END_GENE "=";
+    const char *at = strstr(candidate, gene);
+    char name[WPK_BACK_END_MAX];
+    if (at == NULL) {
+        (void)wpk_back_ends_next(&list, out);
+        return;
+    }
+    at += strlen(gene);
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, " "), at);
+    if (!wpk_back_ends_find(list, name, out)) {
+        snprintf(out, WPK_BACK_END_MAX, "%s", name);
+    }
+}

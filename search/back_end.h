@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of back ends, and lists of them as text.
+ *
+ * An entry of a list is a back end's name. Where the machine's compiler makes its kernels, a '/'
+ * and the compiler's version follow. Entries are joined by '+': "halide-cpu+c/gcc-12.2.0". The
+ * entry is the provider of what the back end has built, so that no two compilers share a trial.
+ *
+ * A candidate's text names its back end by the gene `by`, and one without is of the first back end;
+ * that is how candidates of spaces with one back end read. */
+#ifndef WPK_SEARCH_BACK_END_H
+#define WPK_SEARCH_BACK_END_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WPK_BACK_END_MAX 32 /* an entry, with its NUL */
+#define WPK_BACK_END_GENE "by"
+#define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
+
+/* The name of back end number `i`, from 0, or NULL. Searches use the first one, unless the job pins
+ * the gene. */
+const char *wpk_back_end_name(int i);
+
+/* Copy the entry at `*list`, and move `*list` behind it; false at the end of the list.
+ *   shape  list: ends at its NUL, or at a ';'; entries that are too long are cut */
+bool wpk_back_ends_next(const char **list, char out[WPK_BACK_END_MAX]);
+/* The back ends of a list as bits: 1 << number. Names that are not known have none.
+ *   shape  list: as above, also below */
+unsigned wpk_back_ends_read(const char *list);
+/* True if it is a list, and each of its entries names a known back end. */
+bool wpk_back_ends_known(const char *list);
+/* Copy the list's entry of a back end; false: there is none. */
+bool wpk_back_ends_find(const char *list, const char *name, char out[WPK_BACK_END_MAX]);
+
+/* Copy the provider of a candidate's trial: the list's entry of the back end that the candidate's
+ * text names, or the name where the list has none; the first entry where the text names none. */
+void wpk_back_end_provider(const char *list, const char *candidate, char out[WPK_BACK_END_MAX]);
+
+#endif

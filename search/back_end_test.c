@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of back ends, and the gene that chooses one. */
+#include "search/back_end.h"
+
+#include "op/notation.h"
+#include "search/mask.h"
+#include "search/space.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LIST "halide-cpu+c/gcc-12.2.0;onednn"
+#define CONSTRUCT_MAX 8
+
+static void lists(void **state)
+{
+    (void)state;
+    char out[WPK_BACK_END_MAX];
+    assert_int_equal(wpk_back_ends_read(LIST), 3);
+    assert_int_equal(wpk_back_ends_read("halide-cpu;c"), 1); /* a vendor of that name */
+    assert_int_equal(wpk_back_ends_read("c"), 2);
+    assert_int_equal(wpk_back_ends_read("cc+halide"), 0);
+    assert_int_equal(wpk_back_ends_read(""), 0);
+    assert_true(wpk_back_ends_known("c+halide-cpu"));
+    assert_false(wpk_back_ends_known("halide-cpu+d"));
+    assert_false(wpk_back_ends_known("halide-cpu;c"));
+    assert_false(wpk_back_ends_known("c++halide-cpu"));
+    assert_false(wpk_back_ends_known(""));
+    assert_true(wpk_back_ends_find(LIST, "c", out));
+    assert_string_equal(out, "c/gcc-12.2.0");
+    assert_false(wpk_back_ends_find(LIST, "onednn", out));
+    assert_false(wpk_back_ends_find(LIST, "gcc-12.2.0", out));
+}
+
+static void expect_provider(const char *list, const char *candidate, const char *provider)
+{
+    char out[WPK_BACK_END_MAX];
+    wpk_back_end_provider(list, candidate, out);
+    assert_string_equal(out, provider);
+}
+
+/* Of one schedule by two back ends, and of one back end with two compilers, no trial is
+ * another's. */
+static void providers(void **state)
+{
+    (void)state;
+    expect_provider(LIST, "cpu-3 algorithm=direct Y.at=root", "halide-cpu");
+    expect_provider(LIST, "cpu-3 algorithm=direct Y.at=root by=c", "c/gcc-12.2.0");
+    expect_provider("halide-cpu+c/gcc-13.1.0", "cpu-3 Y.at=root by=c", "c/gcc-13.1.0");
+    expect_provider("halide-cpu;onednn", "cpu-3 Y.at=root by=c", "c");
+    expect_provider("own;vendor", "c17", "own");
+    expect_provider(LIST, "", "halide-cpu");
+}
+
+static void derive(const char *back_ends, struct wpk_space *out)
+{
+    struct wpk_program program = {0};
+    struct wpk_space_options options = {.layouts = "fixed",
+                                        .threads = 1,
+                                        .device = {.kind = "cpu",
+                                                   .isa = WPK_ISA_AVX2,
+                                                   .core_count = 2,
+                                                   .vector_bytes = 32,
+                                                   .vector_registers = 16},
+                                        .back_ends = wpk_back_ends_read(back_ends)};
+    assert_int_equal(wpk_program_parse("input A f32[16,24]\nconstant B f32[24,32]\n"
+                                       "output Y f32[16,32]\n"
+                                       "Y[i,j] = sum(k:24) A[i,k] * B[k,j]\n",
+                                       &program, NULL),
+                     WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, out, NULL), WPK_OK);
+    wpk_program_fini(&program);
+}
+
+static void encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                   char out[WPK_CANDIDATE_TEXT_MAX])
+{
+    assert_int_equal(wpk_candidate_encode(space, candidate, out, WPK_CANDIDATE_TEXT_MAX), WPK_OK);
+}
+
+/* A candidate of the first back end reads in every space, as in one that knows no other. */
+static void the_first_is_as_before(void **state)
+{
+    (void)state;
+    struct wpk_space one, both;
+    struct wpk_candidate ours[CONSTRUCT_MAX], theirs[CONSTRUCT_MAX], back;
+    char text[WPK_CANDIDATE_TEXT_MAX], same[WPK_CANDIDATE_TEXT_MAX];
+    derive("", &one);
+    derive("halide-cpu+c", &both);
+    assert_int_equal(wpk_space_construct(&one, ours, CONSTRUCT_MAX), CONSTRUCT_MAX);
+    assert_int_equal(wpk_space_construct(&both, theirs, CONSTRUCT_MAX), CONSTRUCT_MAX);
+    assert_true(both.size_log2 > one.size_log2 + 0.99 && both.size_log2 < one.size_log2 + 1.01);
+    for (int i = 0; i < CONSTRUCT_MAX; i++) {
+        bool first = strcmp(wpk_candidate_back_end(&both, &theirs[i]), "halide-cpu") == 0;
+        assert_int_equal(first, i % 2 == 0); /* in turns */
+        encode(&one, &ours[i], text);
+        encode(&both, &theirs[i], same);
+        assert_int_equal(strcmp(text, same) == 0, first);
+        assert_int_equal(wpk_candidate_decode(&both, text, &back, NULL), WPK_OK);
+        assert_string_equal(wpk_candidate_back_end(&both, &back), "halide-cpu");
+        assert_int_equal(wpk_space_key(&both, &back) == wpk_space_key(&both, &theirs[i]), first);
+        assert_int_equal(wpk_candidate_decode(&both, same, &back, NULL), WPK_OK);
+        assert_true(wpk_candidate_equal(&back, &theirs[i]));
+        assert_int_equal(wpk_candidate_decode(&one, same, &back, NULL),
+                         first ? WPK_OK : WPK_ENOENT);
+    }
+    wpk_space_fini(&one);
+    wpk_space_fini(&both);
+}
+
+/* Masks, draws and crossover treat it as any gene. */
+static void it_is_drawn(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_candidate candidate;
+    struct wpk_rng rng;
+    int count[2] = {0};
+    derive("halide-cpu+c", &space);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < 64; i++) {
+        assert_int_equal(wpk_space_draw(&space, &rng, &candidate), WPK_OK);
+        count[strcmp(wpk_candidate_back_end(&space, &candidate), "c") == 0]++;
+    }
+    assert_true(count[0] > 8 && count[1] > 8);
+    bool allowed[WPK_CHOICES_MAX], found = false;
+    assert_int_equal(wpk_mask_begin(&space, 0, &candidate), WPK_OK);
+    for (int step = 0; step < candidate.gene_count; step++) {
+        int gene = wpk_mask_gene(&space.variants[0], step);
+        int values = wpk_mask_values(&space, &candidate, step, allowed);
+        if (strcmp(space.variants[0].genes[gene].name, WPK_BACK_END_GENE) == 0) {
+            found = true;
+            assert_int_equal(values, 2);
+            wpk_mask_decide(&space, &candidate, step, 1);
+        }
+    }
+    assert_true(found);
+    assert_string_equal(wpk_candidate_back_end(&space, &candidate), "c");
+    wpk_space_fini(&space);
+}
+
+static wpk_err pin(const char *back_ends, const char *value, struct wpk_space *out,
+                   struct wpk_diag *diag)
+{
+    derive(back_ends, out);
+    return wpk_space_pin(out, WPK_BACK_END_GENE, value, diag);
+}
+
+/* The pin of a job names what may be used; the space has what the workers offer. */
+static void pins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *offered, *pinned;
+        unsigned kept; /* 0: refused */
+    } rows[] = {
+        {"halide-cpu+c", "c", 2}, {"halide-cpu+c", "halide-cpu", 1},
+        {"halide-cpu", "c", 0},   {"halide-cpu+c", "halide-cpu+c", 3},
+        {"", "halide-cpu+c", 1},  {"halide-cpu+c", "c+halide-cpu", 3},
+        {"halide-cpu+c", "d", 0}, {"halide-cpu+c", "c+d", 0},
+        {"halide-cpu+c", "", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct wpk_space space;
+        struct wpk_diag diag = {0};
+        struct wpk_candidate made[CONSTRUCT_MAX];
+        wpk_err err = pin(rows[i].offered, rows[i].pinned, &space, &diag);
+        assert_int_equal(err, rows[i].kept == 0 ? WPK_ENOENT : WPK_OK);
+        int count = err == WPK_OK ? wpk_space_construct(&space, made, CONSTRUCT_MAX) : 0;
+        unsigned seen = 0;
+        for (int k = 0; k < count; k++) {
+            seen |= wpk_back_ends_read(wpk_candidate_back_end(&space, &made[k]));
+        }
+        assert_int_equal(seen, rows[i].kept);
+        assert_int_equal(diag.text[0] != '\0', err != WPK_OK);
+        wpk_space_fini(&space);
+    }
+    struct wpk_space space;
+    struct wpk_diag diag = {0};
+    assert_int_equal(pin("halide-cpu", "c", &space, &diag), WPK_ENOENT);
+    assert_string_equal(diag.text, "by cannot be c here, but: halide-cpu");
+    wpk_space_fini(&space);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists),
+        cmocka_unit_test(providers),
+        cmocka_unit_test(the_first_is_as_before),
+        cmocka_unit_test(it_is_drawn),
+        cmocka_unit_test(pins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
