@@ -1,45 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/c_build.h"
 
+#include "codegen/c_compiler.h"
 #include "codegen/c_print.h"
 #include "common/fs.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PATH_SIZE_MAX 4096
-#define NOT_FOUND 127 /* exit status, as a shell's */
 
-/* The compiler's exit status; -1: it was not started or died. */
-static int run(const char *const *command)
-{
-    int status = 0;
-    pid_t pid = fork();
-    if (pid == 0) {
-        execvp(command[0], (char *const *)command);
-        _exit(NOT_FOUND);
-    }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
+/* The compiler was there when it was looked for: if it is gone, the machine is at fault. */
 static wpk_err compile(const struct wpk_schedule *schedule, const char *source_path,
                        const char *object_path, struct wpk_diag *diag)
 {
-    static const struct {
-        const char *name, *flag; /* NULL: no more than wpk_c_flags() */
-    } compilers[] = {
-        /* gcc keeps what the next iteration of a loop loads again in registers, which the
-         * accumulators need. */
-        {"gcc", "-fno-predictive-commoning"},
-        {"clang", NULL},
-    };
+    struct wpk_c_compiler compiler;
     const char *command[WPK_C_FLAGS_MAX + 7];
-    int count = 1, status = NOT_FOUND;
+    int count = 1;
+    char directory[PATH_SIZE_MAX] = ".";
+    const char *slash = strrchr(object_path, '/');
+    if (slash != NULL) {
+        snprintf(directory, sizeof(directory), "%.*s", (int)(slash + 1 - object_path), object_path);
+    }
+    wpk_err err = wpk_c_compiler_find(&compiler, diag);
+    if (err != WPK_OK) {
+        return err == WPK_ENOENT ? WPK_EUNSUPPORTED : err;
+    }
+    command[0] = compiler.command;
     wpk_c_flags(schedule, command + count);
     while (command[count] != NULL) {
         count++;
@@ -48,20 +36,16 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *source_p
     command[count++] = "-o";
     command[count++] = object_path;
     command[count++] = source_path;
-    command[count + 1] = NULL;
-    for (size_t i = 0; i < sizeof(compilers) / sizeof(compilers[0]) && status == NOT_FOUND; i++) {
-        command[0] = compilers[i].name;
-        command[count] = compilers[i].flag;
-        status = run(command);
+    command[count++] = compiler.flag;
+    command[count] = NULL;
+    err = wpk_c_compiler_run(command, directory, NULL, 0);
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "%s %s", compiler.version,
+                     err == WPK_ENOENT    ? "is not in PATH any more"
+                     : err == WPK_ESYSTEM ? "cannot be started"
+                                          : "refuses the kernel");
     }
-    if (status == NOT_FOUND) {
-        wpk_diag_set(diag, "the back end c needs a compiler: neither gcc nor clang is in PATH");
-        return WPK_ENOENT;
-    }
-    if (status != 0) {
-        wpk_diag_set(diag, "%s refuses the kernel", command[0]);
-    }
-    return status == 0 ? WPK_OK : WPK_EUNSUPPORTED;
+    return err;
 }
 
 wpk_err wpk_c_build(const struct wpk_schedule *schedule, const char *symbol,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/codegen.h"
 
+#include "codegen/c_compiler.h"
 #include "codegen/c_print.h"
 #include "op/nest_check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Halide has a call for every word of a nest, but blocks and threads need a device to run on. */
@@ -34,9 +36,27 @@ static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag 
     return true;
 }
 
+/* wpk-builder links it: deploy/requirements.txt pins its version. */
+static wpk_err find_halide(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
+{
+    (void)diag;
+    snprintf(version, WPK_CODEGEN_VERSION_MAX, "halide-21.0.0");
+    return WPK_OK;
+}
+
+static wpk_err find_compiler(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
+{
+    struct wpk_c_compiler compiler;
+    wpk_err err = wpk_c_compiler_find(&compiler, diag);
+    if (err == WPK_OK) {
+        snprintf(version, WPK_CODEGEN_VERSION_MAX, "%s", compiler.version);
+    }
+    return err;
+}
+
 static const struct wpk_codegen all[] = {
-    {.name = "halide-cpu", .accepts = halide_accepts},
-    {.name = "c", .accepts = wpk_c_accepts},
+    {.name = "halide-cpu", .accepts = halide_accepts, .find = find_halide},
+    {.name = "c", .accepts = wpk_c_accepts, .find = find_compiler, .found_here = true},
 };
 
 #define COUNT ((int)(sizeof(all) / sizeof(all[0])))
@@ -53,6 +73,25 @@ const struct wpk_codegen *wpk_codegen_find(const char *name)
         i++;
     }
     return wpk_codegen_at(i);
+}
+
+const struct wpk_codegen *wpk_codegen_of(const char *provider)
+{
+    char name[WPK_BACK_END_MAX];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(provider, "/"), provider);
+    return wpk_codegen_find(name);
+}
+
+wpk_err wpk_codegen_provider(const struct wpk_codegen *codegen, char out[WPK_BACK_END_MAX],
+                             struct wpk_diag *diag)
+{
+    char version[WPK_CODEGEN_VERSION_MAX];
+    wpk_err err = codegen->find(version, diag);
+    if (err == WPK_OK) {
+        snprintf(out, WPK_BACK_END_MAX, "%s%s%s", codegen->name, codegen->found_here ? "/" : "",
+                 codegen->found_here ? version : "");
+    }
+    return err;
 }
 
 wpk_err wpk_codegen_check(const struct wpk_schedule *schedule, struct wpk_diag *diag)

@@ -19,7 +19,8 @@ int wpk_builder_serve(const struct wpk_builder_options *options);
 /* Build the current directory's `schedule` and `manifest` into `kernel.so`; write the reason of a
  * failure to standard error.
  *   errors  WPK_ENOENT, WPK_ENOSPC, WPK_EIO, WPK_EACCES, WPK_EBUSY, WPK_ESYSTEM: the machine is at
- *           fault; others: the schedule is (WPK_ENOMEM too: a child's memory is bounded) */
+ *           fault; others: the schedule is (WPK_ENOMEM too: a child's memory is bounded; and
+ *           WPK_EUNSUPPORTED: this machine never had a compiler for it) */
 wpk_err wpk_builder_build(const struct wpk_builder_options *options);
 
 #endif

@@ -27,18 +27,24 @@
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20)
 #define PATH_SIZE_MAX 4096
 
+/* What needs no file has no full disk: the schedule is larger than a limit of op/ or codegen/. */
+static wpk_err of_schedule(wpk_err err)
+{
+    return err == WPK_ENOSPC ? WPK_ERANGE : err;
+}
+
 static wpk_err read_schedule(struct wpk_schedule *out, struct wpk_diag *diag)
 {
     struct wpk_buf text = {0};
     wpk_err err = wpk_fs_read("schedule", SCHEDULE_SIZE_MAX, &text, diag);
     if (err == WPK_OK) {
-        err = wpk_schedule_parse(wpk_buf_text(&text), out, diag);
+        err = of_schedule(wpk_schedule_parse(wpk_buf_text(&text), out, diag));
     }
     wpk_buf_fini(&text);
     if (err != WPK_OK) {
         return err;
     }
-    err = wpk_codegen_check(out, diag);
+    err = of_schedule(wpk_codegen_check(out, diag));
     if (err != WPK_OK) {
         wpk_schedule_fini(out);
     }
@@ -47,11 +53,19 @@ static wpk_err read_schedule(struct wpk_schedule *out, struct wpk_diag *diag)
 
 /* The cached object's path: a hash of all that decides its bytes. */
 static wpk_err name_prepare(const struct wpk_builder_options *options,
-                            const struct wpk_schedule *prepare, char path[PATH_SIZE_MAX])
+                            const struct wpk_schedule *prepare, char path[PATH_SIZE_MAX],
+                            struct wpk_diag *diag)
 {
     struct wpk_buf text = {0};
-    wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s %s\n", prepare->by, prepare->target);
-    wpk_err err = wpk_program_print(&prepare->main, &text);
+    char version[WPK_CODEGEN_VERSION_MAX] = "";
+    wpk_err err = wpk_codegen_find(prepare->by)->find(version, diag);
+    if (err == WPK_ENOENT) {
+        return WPK_EUNSUPPORTED;
+    }
+    wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s %s %s\n", prepare->by, version, prepare->target);
+    if (err == WPK_OK) {
+        err = wpk_program_print(&prepare->main, &text);
+    }
     if (err == WPK_OK) {
         err = wpk_buf_status(&text);
     }
@@ -75,11 +89,11 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
     if (schedule->prepare.stage_count == 0) {
         return WPK_OK;
     }
-    wpk_err err = wpk_prepare_schedule(schedule, &prepare);
+    wpk_err err = of_schedule(wpk_prepare_schedule(schedule, &prepare));
     if (err != WPK_OK) {
         return err;
     }
-    err = name_prepare(options, &prepare, path);
+    err = name_prepare(options, &prepare, path, diag);
     /* A build that is tried again finds the cache's own file here, not to be written over. */
     unlink("prepare.o");
     if (err == WPK_OK && link(path, "prepare.o") != 0) {

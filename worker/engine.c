@@ -181,7 +181,7 @@ static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *tr
 
 static bool is_built_by_us(const struct wpk_trial *trial)
 {
-    return wpk_codegen_find(trial->provider) != NULL && trial->artifact == NULL;
+    return wpk_codegen_of(trial->provider) != NULL && trial->artifact == NULL;
 }
 
 static bool is_done_here(const struct wpk_engine *engine, const struct wpk_trial *trial)
@@ -245,9 +245,23 @@ static void plan_vendor(struct wpk_engine *engine, struct wpk_trial_state *trial
     trial->stage = WPK_TRIAL_BUILT;
 }
 
+/* A trial names the version of what builds it, or none. Records of one are not another's. */
+static wpk_err check_back_end(const struct wpk_trial *trial, const struct wpk_codegen *by,
+                              struct wpk_diag *diag)
+{
+    char provider[WPK_BACK_END_MAX];
+    wpk_err err = wpk_codegen_provider(by, provider, diag);
+    if (err == WPK_OK && strchr(trial->provider, '/') != NULL &&
+        strcmp(trial->provider, provider) != 0) {
+        wpk_diag_set(diag, "this worker's is %s, not %s", provider, trial->provider);
+        err = WPK_ENOENT;
+    }
+    return err == WPK_ENOENT ? WPK_EUNSUPPORTED : err;
+}
+
 static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
-    if (wpk_codegen_find(trial->trial.provider) == NULL) {
+    if (wpk_codegen_of(trial->trial.provider) == NULL) {
         plan_vendor(engine, trial);
         return;
     }
@@ -265,6 +279,14 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
     wpk_err err = wpk_planner_plan(&engine->planner, &request, &trial->planned, &diag);
     wpk_trace_span(&engine->trace, WPK_TRACE_ENGINE, "plan", trial->trial.id, start,
                    wpk_clock_ns());
+    if (err == WPK_OK && trial->trial.artifact == NULL) {
+        err = check_back_end(&trial->trial, trial->planned.by, &diag);
+    }
+    if (err == WPK_ESYSTEM) {
+        wpk_engine_break(engine, err, "%s", diag.text);
+        wpk_engine_clear(trial);
+        return;
+    }
     if (err != WPK_OK) {
         char text[WPK_DIAG_TEXT_MAX + 256];
         wpk_diag_format(&diag, text, sizeof(text));

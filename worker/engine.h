@@ -46,7 +46,7 @@ struct wpk_trial {
     const char *work;      /* the work item's name in all logs; NULL: "-" */
     const char *op;        /* whole form of the original program (op/notation.h) */
     const char *layouts;   /* "fixed" or "any" */
-    const char *provider;  /* "halide-cpu", "onednn" */
+    const char *provider;  /* "halide-cpu", "c/gcc-12.2.0", "onednn" */
     const char *candidate; /* text of a candidate (search/space.h); ignored with `schedule` */
     const char *schedule;  /* text written by hand, or NULL */
     int plain;             /* number of a candidate of the plain kernel, from 1; 0: `candidate` */

@@ -59,8 +59,8 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         .id = trial->order,
         .work = trial->trial.work,
         .op = trial->trial.op,
-        .provider = wpk_codegen_find(trial->trial.provider) != NULL ? WPK_PROVIDER_KERNEL_NAME
-                                                                    : trial->trial.provider,
+        .provider = wpk_codegen_of(trial->trial.provider) != NULL ? WPK_PROVIDER_KERNEL_NAME
+                                                                  : trial->trial.provider,
         .layouts = trial->trial.layouts,
         .artifact = artifact,
         .anchor = trial->trial.anchor != NULL ? trial->trial.anchor : "",

@@ -377,6 +377,25 @@ static void test_nobody_outlives_the_engine(void **state)
     assert_int_equal(count_processes(bench->directory), 0);
 }
 
+/* A record of what one compiler built is none of another's. */
+static void test_another_compiler(void **state)
+{
+    struct bench *bench = *state;
+    char schedule[BENCH_SCHEDULE_SIZE];
+    struct wpk_record record;
+    bench_write_schedule(schedule, "good");
+    const struct wpk_trial trial = {.op = bench_op,
+                                    .layouts = "fixed",
+                                    .provider = "halide-cpu/20.0",
+                                    .schedule = schedule,
+                                    .policy = bench_brief};
+    assert_int_equal(wpk_engine_put(bench->engine, &trial), WPK_OK);
+    bench_take(bench, &record);
+    assert_int_equal(record.outcome, WPK_OUTCOME_UNSUPPORTED);
+    assert_non_null(strstr(record.log, "this worker's is halide-cpu, not halide-cpu/20.0"));
+    wpk_record_fini(&record);
+}
+
 static void test_limit_of_trials(void **state)
 {
     struct bench *bench = *state;
@@ -418,6 +437,7 @@ int main(int argc, char **argv)
         CASE(test_artifact_that_cannot_be_kept),
         CASE(test_nobody_outlives_the_engine),
         CASE(test_limit_of_trials),
+        CASE(test_another_compiler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

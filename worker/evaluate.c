@@ -79,7 +79,12 @@ static wpk_err encode_and_add(struct run *run, const struct wpk_space *space,
 
 static wpk_err pin(struct run *run, struct wpk_space *space, struct wpk_diag *diag)
 {
-    wpk_err err = WPK_OK;
+    const char *by = wpk_codegen_of(run->e->provider)->name;
+    for (int i = 0; i < run->e->pin_count; i++) {
+        bool named = strncmp(run->e->pins[i], WPK_BACK_END_GENE "=", 3) == 0;
+        by = named ? run->e->pins[i] + 3 : by;
+    }
+    wpk_err err = wpk_space_pin(space, WPK_BACK_END_GENE, by, diag);
     for (int i = 0; i < run->e->pin_count && err == WPK_OK; i++) {
         char name[WPK_GENE_NAME_MAX];
         const char *equals = strchr(run->e->pins[i], '=');
@@ -136,7 +141,7 @@ static wpk_err collect(struct run *run, struct wpk_diag *diag)
     if (e->plain) {
         return err;
     }
-    if (wpk_codegen_find(e->provider) == NULL || e->schedule_path != NULL) {
+    if (wpk_codegen_of(e->provider) == NULL || e->schedule_path != NULL) {
         err = add_candidate(run, "");
         if (err == WPK_OK && e->schedule_path != NULL) {
             err = wpk_fs_read(e->schedule_path, CANDIDATES_SIZE_MAX, &run->schedule, diag);

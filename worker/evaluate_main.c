@@ -26,7 +26,7 @@ static const char usage[] =
     "  --construct N        the first N constructed candidates\n"
     "  --random N           N random candidates, of --seed S\n"
     "  --schedule FILE      a schedule written by hand\n"
-    "  --provider onednn    the vendor's implementation\n"
+    "  --provider onednn    the vendor's implementation; c: candidates of that back end\n"
     "options:\n"
     "  --layouts any|fixed  default fixed\n"
     "  --threads N          of the kernel, default 1\n"

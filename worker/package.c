@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the generator that wpk-builder links: deploy/requirements.txt pins it. */
-#define VERSION_CODEGEN "halide-21.0.0"
-
 static void read_target(const char *target, struct wpk_manifest *out)
 {
     struct wpk_device needed;
@@ -114,7 +111,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     }
     snprintf(out->fingerprint, sizeof(out->fingerprint), "%s", package->fingerprint);
     snprintf(out->version_wpk, sizeof(out->version_wpk), "%s", WPK_VERSION);
-    snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", VERSION_CODEGEN);
+    snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", package->version_codegen);
     read_target(schedule->target, out);
     out->threads = schedule->threads;
     wpk_err err = list_boundary(schedule, out);

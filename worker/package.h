@@ -6,12 +6,13 @@
 #include "codegen/schedule.h"
 
 struct wpk_package {
-    const char *op;            /* whole form of the original program */
-    const char *fingerprint;   /* of that program */
+    const char *op;          /* whole form of the original program */
+    const char *fingerprint; /* of that program */
     const char *algorithm;
     const char *candidate;     /* genes as text; "" for a schedule written by hand */
     const char *schedule_text; /* of the schedule below */
     const struct wpk_schedule *schedule;
+    const char *version_codegen; /* of what compiles it: "halide-21.0.0", "gcc-12.2.0" */
 };
 
 /* The manifest (runtime/manifest.h) as JSON.

@@ -6,6 +6,7 @@
 #include "op/notation.h"
 #include "worker/package.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +135,8 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
         const struct wpk_space_options options = {.layouts = request->layouts,
                                                   .threads = request->threads,
                                                   .strict = request->plain > 0,
+                                                  .back_ends =
+                                                      request->plain > 0 ? 0 : WPK_BACK_ENDS_ALL,
                                                   .device = entry->device};
         err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
         if (err == WPK_OK && request->plain > 0) {
@@ -173,6 +176,11 @@ static wpk_err finish(const struct wpk_planner_entry *entry, const char *op,
     if (err != WPK_OK) {
         return err;
     }
+    char version[WPK_CODEGEN_VERSION_MAX];
+    out->by = wpk_codegen_find(schedule->by);
+    if (out->by->find(version, NULL) != WPK_OK) {
+        snprintf(version, sizeof(version), "none"); /* it is built elsewhere, or not at all */
+    }
     const struct wpk_package package = {
         .op = op,
         .fingerprint = entry->fingerprint.exact,
@@ -180,6 +188,7 @@ static wpk_err finish(const struct wpk_planner_entry *entry, const char *op,
         .candidate = candidate,
         .schedule_text = out->schedule,
         .schedule = schedule,
+        .version_codegen = version,
     };
     return wpk_package_manifest(&package, &out->manifest);
 }

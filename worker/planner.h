@@ -4,6 +4,7 @@
 #ifndef WPK_WORKER_PLANNER_H
 #define WPK_WORKER_PLANNER_H
 
+#include "codegen/codegen.h"
 #include "common/crypto.h"
 #include "op/fingerprint.h"
 #include "schema/device.h"
@@ -46,6 +47,7 @@ struct wpk_planned {
     char *schedule;
     char schedule_sha256[WPK_SHA256_HEX_SIZE];
     char *manifest;
+    const struct wpk_codegen *by; /* the schedule's back end, which may be missing here */
     struct wpk_verify_rule rule;
 };
 

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What compiles for the back ends on machines with other programs in PATH, and their names. */
+#include "codegen/c_compiler.h"
+
+#include "codegen/codegen.h"
+#include "common/fs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void names_are_those_of_candidates(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (; wpk_codegen_at(count) != NULL; count++) {
+        assert_string_equal(wpk_codegen_at(count)->name, wpk_back_end_name(count));
+    }
+    assert_null(wpk_back_end_name(count));
+    assert_string_equal(wpk_codegen_of("c/gcc-12.2.0")->name, "c");
+    assert_string_equal(wpk_codegen_of("halide-cpu")->name, "halide-cpu");
+    assert_null(wpk_codegen_of("onednn"));
+    assert_null(wpk_codegen_find("c/gcc-12.2.0"));
+}
+
+static void write_program(const char *directory, const char *name, const char *text)
+{
+    char path[160], script[160];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    snprintf(script, sizeof script, "#!/bin/sh\n%s\n", text);
+    assert_int_equal(wpk_fs_write(path, script, strlen(script), 0755, NULL), WPK_OK);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* What a process with this PATH finds: it is searched once in each. `processes`: it may start. */
+static void expect_found(const char *path, rlim_t processes, const char *expected)
+{
+    char found[200] = "";
+    int pipes[2], status = 0;
+    assert_int_equal(pipe(pipes), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char provider[WPK_BACK_END_MAX];
+        struct wpk_diag diag = {0};
+        const struct rlimit limit = {processes, processes};
+        setenv("PATH", path, 1);
+        setrlimit(RLIMIT_NOFILE, &limit);
+        wpk_err err = wpk_codegen_provider(wpk_codegen_find("c"), provider, &diag);
+        const char *text = err == WPK_OK ? provider : diag.text;
+        snprintf(found, sizeof found, "%s %s", wpk_err_name(err), text);
+        _exit(write(pipes[1], found, strlen(found)) > 0 ? 0 : 1);
+    }
+    close(pipes[1]);
+    assert_true(read(pipes[0], found, sizeof found - 1) > 0);
+    close(pipes[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_string_equal(found, expected);
+}
+
+static void compilers_are_found_in_path(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/wpk-compiler-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    expect_found(directory, 64, "ENOENT no gcc or clang in PATH");
+    write_program(directory, "clang", "[ $1 = -dumpversion ] && echo 14.0.6");
+    expect_found(directory, 64, "OK c/clang-14.0.6");
+    write_program(directory, "gcc", "echo what is that >&2; exit 1"); /* it has no version */
+    expect_found(directory, 64, "OK c/clang-14.0.6");
+    write_program(directory, "gcc", "[ $1 = -dumpfullversion ] && echo 12.2.0");
+    expect_found(directory, 64, "OK c/gcc-12.2.0");
+    /* That the machine cannot ask is not that there is none. */
+    expect_found(directory, 4, "ESYSTEM no process can be started to look for gcc");
+    assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
+}
+
+static void how_a_compiler_ends(void **state)
+{
+    (void)state;
+    char text[8];
+    const char *const says[] = {"printf", "123456789", NULL};
+    assert_int_equal(wpk_c_compiler_run(says, NULL, text, sizeof text), WPK_OK);
+    assert_string_equal(text, "1234567");
+    assert_int_equal(wpk_c_compiler_run((const char *const[]){"false", NULL}, NULL, NULL, 0),
+                     WPK_EUNSUPPORTED);
+    assert_int_equal(wpk_c_compiler_run((const char *const[]){"wpk-no-such", NULL}, NULL, NULL, 0),
+                     WPK_ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_those_of_candidates),
+        cmocka_unit_test(compilers_are_found_in_path),
+        cmocka_unit_test(how_a_compiler_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
