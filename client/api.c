@@ -393,6 +393,7 @@ wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *are
                 .state = get_text(reader, "state", arena),
                 .device = get_text(reader, "device", arena),
                 .providers = get_words(reader, "providers", arena),
+                .missing = get_words(reader, "missing", arena),
                 .running = get_int(reader, "running"),
                 .heard_seconds_ago = get_int(reader, "heard_seconds_ago"),
                 .reason = get_text(reader, "reason", arena),

@@ -107,6 +107,7 @@ struct wpk_api_worker {
     const char *state;
     const char *device;
     const char *providers; /* separated by ", " */
+    const char *missing;   /* likewise: back ends that it does not offer, and why */
     int64_t running;
     int64_t heard_seconds_ago;
     const char *reason;

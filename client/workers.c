@@ -18,9 +18,10 @@ static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct
         char heard[WPK_FORMAT_SIZE];
         snprintf(running, sizeof(running), "%" PRId64, workers[i].running);
         wpk_format_seconds(workers[i].heard_seconds_ago, heard);
-        wpk_table_add(table, (const char *const[]){workers[i].name, workers[i].state,
-                                                   workers[i].device, workers[i].providers, running,
-                                                   heard, workers[i].reason});
+        wpk_table_add(table,
+                      (const char *const[]){workers[i].name, workers[i].state, workers[i].device,
+                                            workers[i].providers, workers[i].missing, running,
+                                            heard, workers[i].reason});
     }
     return err;
 }
@@ -28,10 +29,11 @@ static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct
 static const struct wpk_show workers_show = {
     .path = "/v1/workers",
     .key = "workers",
-    .column_count = 7,
-    .headings = {"worker", "state", "device", "providers", "running", "heard ago", "reason"},
-    .right = {[4] = true, [5] = true},
-    .rank = {[2] = 3, [3] = 5, [4] = 2, [5] = 1, [6] = 4},
+    .column_count = 8,
+    .headings = {"worker", "state", "device", "providers", "missing", "running", "heard ago",
+                 "reason"},
+    .right = {[5] = true, [6] = true},
+    .rank = {[2] = 3, [3] = 6, [4] = 5, [5] = 2, [6] = 1, [7] = 4},
     .fill = fill_workers,
 };
 

@@ -64,7 +64,20 @@ static void put_ids(struct wpk_json_writer *w, const char *key, const wpk_work_i
     wpk_json_end(w);
 }
 
-static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
+static void put_back_ends(struct wpk_json_writer *w, const struct wpk_hello *hello)
+{
+    wpk_json_begin_array(w, "back_ends");
+    for (uint32_t i = 0; i < hello->back_end_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", hello->back_ends[i].name);
+        wpk_json_put_text(w, "version", hello->back_ends[i].version);
+        wpk_json_put_text(w, "missing", hello->back_ends[i].missing);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
+static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello, uint32_t version)
 {
     WPK_ASSERT(hello->roles != 0);
     wpk_json_put_text(w, "name", hello->name);
@@ -78,6 +91,9 @@ static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
         wpk_json_end(w);
     }
     wpk_json_end(w);
+    if (version >= 5) {
+        put_back_ends(w, hello);
+    }
     wpk_json_put_text(w, "program", hello->program);
     wpk_json_put_text(w, "token", hello->token);
     wpk_json_put_bool(w, "builds", (hello->roles & WPK_WORKER_BUILDS) != 0);
@@ -223,7 +239,7 @@ static void put_message(struct wpk_json_writer *w, const struct wpk_message *mes
     switch (message->kind) {
     case WPK_MESSAGE_HELLO:
         put_ids(w, "holding", message->holding, message->holding_count);
-        put_hello(w, message->hello);
+        put_hello(w, message->hello, version);
         break;
     case WPK_MESSAGE_POLL:
         wpk_json_put_int(w, "want", message->want);

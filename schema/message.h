@@ -23,18 +23,20 @@
 #include "schema/device.h"
 #include "schema/record.h"
 
-#define WPK_PROTOCOL_VERSION 4
+#define WPK_PROTOCOL_VERSION 5
 #define WPK_PROTOCOL_VERSION_MIN 4             /* the oldest served version */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
 #define WPK_CONTENDERS_MAX 8 /* in a final */
 #define WPK_PROVIDERS_MAX 8  /* of a worker */
+#define WPK_BACK_ENDS_MAX 4  /* of a worker, besides the first */
 #define WPK_HOLDING_MAX 256  /* leases presented again */
 #define WPK_PROVIDER_NAME_MAX 32
 #define WPK_PLAIN_PROVIDER "plain" /* the plain kernel's provider in the history */
 #define WPK_PLAIN_MAX 4            /* candidates for the plain kernel */
 #define WPK_PLAIN_CANDIDATE_SIZE 40
+#define WPK_BACK_END_REASON_MAX 96
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256
 #define WPK_WORKER_LABELS_MAX 16 /* of a worker */
@@ -153,6 +155,13 @@ struct wpk_message_provider {
     bool vendor;
 };
 
+/* A back end that a worker offers or lacks, besides the first one. */
+struct wpk_message_back_end {
+    char name[WPK_PROVIDER_NAME_MAX];
+    char version[WPK_PROVIDER_NAME_MAX];   /* of what compiles for it, "gcc-12.2.0"; "": missing */
+    char missing[WPK_BACK_END_REASON_MAX]; /* why it is not offered; "" where it is */
+};
+
 /* A label that an administrator gives a worker; jobs select by it. */
 struct wpk_worker_label {
     char name[WPK_WORKER_LABEL_NAME_MAX]; /* [a-z0-9_.-]+, unique among the worker's */
@@ -164,8 +173,10 @@ struct wpk_hello {
     struct wpk_device device;
     /* The environment: sorted "name=version", joined by ';'. Another one is not `exact`. */
     char environment[WPK_ENVIRONMENT_MAX];
-    struct wpk_message_provider providers[WPK_PROVIDERS_MAX];
+    struct wpk_message_provider providers[WPK_PROVIDERS_MAX]; /* the first back end, then vendors */
     uint32_t provider_count;
+    struct wpk_message_back_end back_ends[WPK_BACK_ENDS_MAX]; /* from version 5; of who builds */
+    uint32_t back_end_count;
     char token[WPK_TOKEN_MAX];     /* the secret; "" where none is needed */
     unsigned roles;                /* WPK_WORKER_*, at least one */
     uint32_t slots;                /* builds at a time; 0: not given */

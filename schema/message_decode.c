@@ -12,7 +12,7 @@
 #define CANDIDATE_MAX 4096
 #define TEXT_MAX 1024
 #define WAIT_MS_MAX 60000
-#define MEMBERS_MAX 12 /* of a kind, with the NULL that ends them */
+#define MEMBERS_MAX 13 /* of a kind, with the NULL that ends them */
 
 static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
 static const char *const work_names[] = {WPK_WORK_LIST(WPK_LIST_TEXT)};
@@ -22,7 +22,7 @@ static const char *const ack_names[] = {WPK_ACK_LIST(WPK_LIST_TEXT)};
 /* The members of each kind besides version, type and session. */
 static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
     [WPK_MESSAGE_HELLO] = {"name", "device", "environment", "providers", "holding", "program",
-                           "token", "builds", "runs", "slots", "labels"},
+                           "token", "builds", "runs", "slots", "labels", "back_ends"},
     [WPK_MESSAGE_POLL] = {"want", "wait_ms", "holding", "running"},
     [WPK_MESSAGE_RESULTS] = {"results"},
     [WPK_MESSAGE_PUT_ARTIFACT] = {"search", "kind", "index", "sha256"},
@@ -104,6 +104,15 @@ static wpk_work_id *get_ids(struct decoder *d, const char *key, uint32_t *out_co
     return out;
 }
 
+/* Lists of providers and back ends join names and versions by these characters. */
+static void get_entry_word(struct decoder *d, const char *key, char *out, size_t size)
+{
+    wpk_json_get_label(d->r, key, out, size);
+    if (strpbrk(out, "+;/ ") != NULL) {
+        wpk_json_fail(d->r, key, WPK_EINVAL, "has one of '+', ';', '/' and ' '");
+    }
+}
+
 static void get_providers(struct decoder *d, struct wpk_hello *hello)
 {
     uint32_t count = get_count(d, "providers", WPK_PROVIDERS_MAX);
@@ -111,8 +120,25 @@ static void get_providers(struct decoder *d, struct wpk_hello *hello)
     while (hello->provider_count < count && wpk_json_next(d->r)) {
         struct wpk_message_provider *provider = &hello->providers[hello->provider_count++];
         WPK_JSON_ALLOW(d->r, "name", "vendor");
-        wpk_json_get_label(d->r, "name", provider->name, sizeof provider->name);
+        get_entry_word(d, "name", provider->name, sizeof provider->name);
         provider->vendor = wpk_json_get_bool(d->r, "vendor");
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_back_ends(struct decoder *d, struct wpk_hello *hello)
+{
+    uint32_t count = get_count(d, "back_ends", WPK_BACK_ENDS_MAX);
+    wpk_json_enter_array(d->r, "back_ends");
+    while (hello->back_end_count < count && wpk_json_next(d->r)) {
+        struct wpk_message_back_end *back_end = &hello->back_ends[hello->back_end_count++];
+        WPK_JSON_ALLOW(d->r, "name", "version", "missing");
+        get_entry_word(d, "name", back_end->name, sizeof back_end->name);
+        get_entry_word(d, "version", back_end->version, sizeof back_end->version);
+        wpk_json_get_label(d->r, "missing", back_end->missing, sizeof back_end->missing);
+        if (strlen(back_end->name) + strlen(back_end->version) + 2 > WPK_PROVIDER_NAME_MAX) {
+            wpk_json_fail(d->r, "version", WPK_ERANGE, "name and version are too long");
+        }
     }
     wpk_json_leave(d->r);
 }
@@ -163,6 +189,9 @@ static void get_hello(struct decoder *d)
     wpk_json_get_label(d->r, "name", hello->name, sizeof hello->name);
     wpk_json_get_label(d->r, "environment", hello->environment, sizeof hello->environment);
     get_providers(d, hello);
+    if (d->message->version >= 5) {
+        get_back_ends(d, hello);
+    }
     wpk_device_get(d->r, "device", &hello->device);
     get_worker_traits(d, hello);
 }

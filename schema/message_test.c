@@ -56,6 +56,8 @@ static void hello(void **state)
         .environment = "codegen=1;halide=21.0.0",
         .providers = {{.name = "halide-cpu"}, {.name = "onednn", .vendor = true}},
         .provider_count = 2,
+        .back_ends = {{.name = "c", .version = "gcc-12.2.0"}, {.name = "d", .missing = "no d"}},
+        .back_end_count = 2,
         .token = "wpk_0123",
         .roles = WPK_WORKER_BUILDS,
         .slots = 7,
@@ -71,6 +73,9 @@ static void hello(void **state)
     round_trip(&message, &back, &frame);
     assert_string_equal(back.hello->device.model, "A \"CPU\"");
     assert_true(back.hello->providers[1].vendor);
+    assert_int_equal(back.hello->back_end_count, 2);
+    assert_string_equal(back.hello->back_ends[0].version, "gcc-12.2.0");
+    assert_string_equal(back.hello->back_ends[1].missing, "no d");
     assert_int_equal(back.version, WPK_PROTOCOL_VERSION);
     assert_int_equal(back.hello->roles, WPK_WORKER_BUILDS);
     assert_int_equal(back.hello->slots, 7);
@@ -81,9 +86,32 @@ static void hello(void **state)
     assert_true(wpk_work_id_equal(back.holding[0], holding));
     wpk_message_fini(&back);
 
+    /* A worker of version 4 has the first back end only. */
+    wpk_buf_reset(&frame);
+    message.version = 4;
+    round_trip(&message, &back, &frame);
+    assert_int_equal(back.hello->provider_count, 2);
+    assert_int_equal(back.hello->back_end_count, 0);
+    wpk_message_fini(&back);
+    message.version = 0;
+
+    /* '+' and '/' join the entries of a list of back ends. */
+    for (const char *at = "+;/ "; *at != '\0'; at++) {
+        hello.back_ends[0].version[3] = *at;
+        wpk_buf_reset(&frame);
+        assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+        assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, NULL), WPK_EINVAL);
+    }
+    hello.back_ends[0].version[3] = '-';
+
     /* What wpkctl prints is no word to a terminal. */
-    char *const texts[] = {hello.name,    hello.device.model,    hello.environment,
-                           hello.program, hello.labels[1].value, hello.providers[1].name};
+    char *const texts[] = {hello.name,
+                           hello.device.model,
+                           hello.environment,
+                           hello.program,
+                           hello.labels[1].value,
+                           hello.providers[1].name,
+                           hello.back_ends[1].missing};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct wpk_diag diag = {0};
         char first = texts[i][0];
@@ -292,18 +320,20 @@ static wpk_err decode_text(const char *json, const char *after)
 
 /* One frame of each kind, byte for byte: a change of these is a change of the protocol. */
 static const char *const stable_frames[] = {
-    "{\"version\":4,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
+    "{\"version\":5,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}],\"name\":\"host/1\",\"device\":{\"kind\":\"cpu\","
     "\"model\":\"CPU\",\"isa\":\"avx2\",\"bf16\":false,\"vnni\":false,\"core_count\":2,"
     "\"l1_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432,\"vector_bytes\":32,"
     "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
     "\"instance\":\"host/cpu0\"},\"environment\":\"codegen=1\","
-    "\"providers\":[{\"name\":\"halide-cpu\",\"vendor\":false}],\"program\":\"wpk-worker 1\","
+    "\"providers\":[{\"name\":\"halide-cpu\",\"vendor\":false}],"
+    "\"back_ends\":[{\"name\":\"c\",\"version\":\"gcc-12.2.0\",\"missing\":\"\"}],"
+    "\"program\":\"wpk-worker 1\","
     "\"token\":\"\",\"builds\":true,\"runs\":true,\"slots\":2,\"labels\":{}}",
-    "{\"version\":4,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
+    "{\"version\":5,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
     "\"wait_ms\":5000,\"holding\":[{\"search\":\"1\",\"kind\":\"verify\",\"index\":0}],"
     "\"running\":\"7\"}",
-    "{\"version\":4,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
+    "{\"version\":5,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,"
     "\"record\":{\"outcome\":\"ok\","
     "\"timing\":{\"median_ns\":590125,\"min_ns\":588001,\"mad_ns\":912,\"repeat_count\":2,"
@@ -312,15 +342,15 @@ static const char *const stable_frames[] = {
     "\"of_rms\":1e-06,\"times_direct\":1.5},\"constants_bytes\":64,\"unseen\":\"t1\","
     "\"schedule\":\"wpk-schedule 2\\n\",\"schedule_sha256\":\"" HASH "\","
     "\"artifact\":{\"sha256\":\"" HASH "\"},\"detail\":\"x\"}}]}",
-    "{\"version\":4,\"type\":\"put_artifact\",\"session\":\"1\",\"search\":\"1\",\"kind\":"
+    "{\"version\":5,\"type\":\"put_artifact\",\"session\":\"1\",\"search\":\"1\",\"kind\":"
     "\"trial\","
     "\"index\":7,\"sha256\":\"" HASH "\"}",
-    "{\"version\":4,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":4,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
+    "{\"version\":5,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":5,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}]}",
-    "{\"version\":4,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
+    "{\"version\":5,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
     "1\"}",
-    "{\"version\":4,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
+    "{\"version\":5,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
     "\"layouts\":\"any\"}],\"targets\":[],\"work\":[{\"search\":\"1\",\"kind\":\"trial\","
     "\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,\"op\":0,\"policy\":{"
     "\"threads\":1,\"conditions\":\"warm\","
@@ -331,9 +361,9 @@ static const char *const stable_frames[] = {
     "\"op\":0,\"policy\":{\"threads\":1,\"conditions\":\"warm\",\"time_ns_min\":20000000,"
     "\"sample_count\":10,\"race_ratio\":1.3},\"round_count\":15,"
     "\"contenders\":[{\"provider\":\"onednn\",\"artifact\":\"\"}]}],\"leave\":false}",
-    "{\"version\":4,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
-    "{\"version\":4,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":4,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\","
+    "{\"version\":5,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
+    "{\"version\":5,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":5,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\","
     "\"retry_ms\":5}",
 };
 
@@ -364,25 +394,25 @@ static void frames_are_stable(void **state)
 static void rejects(void **state)
 {
     (void)state;
-    const char *poll = "{\"version\":4,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
+    const char *poll = "{\"version\":5,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
                        "\"wait_ms\":0,\"holding\":[],\"running\":\"0\"}";
     assert_int_equal(decode_text(poll, ""), WPK_OK);
     assert_int_equal(decode_text(poll, "x"), WPK_EPARSE);
-    assert_int_equal(decode_text("{\"version\":5,\"type\":\"poll\",\"session\":\"1\"}", ""),
+    assert_int_equal(decode_text("{\"version\":6,\"type\":\"poll\",\"session\":\"1\"}", ""),
                      WPK_EMISMATCH);
     assert_int_equal(decode_text("{\"version\":3,\"type\":\"poll\",\"session\":\"1\"}", ""),
                      WPK_EMISMATCH);
-    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"dance\",\"session\":\"1\"}", ""),
+    assert_int_not_equal(decode_text("{\"version\":5,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"poll\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":5,\"type\":\"poll\",\"session\":\"1\","
                                      "\"want\":1,\"wait_ms\":0,\"holding\":[],\"more\":1}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"get_artifact\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":5,\"type\":\"get_artifact\",\"session\":\"1\","
                                      "\"sha256\":\"../../etc/passwd\"}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"work\",\"session\":\"1\",\"ops\":"
+    assert_int_not_equal(decode_text("{\"version\":5,\"type\":\"work\",\"session\":\"1\",\"ops\":"
                                      "[],\"work\":[{}],\"leave\":false}",
                                      ""),
                          WPK_OK);

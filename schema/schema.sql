@@ -46,7 +46,8 @@ CREATE TABLE search (
     strategy      TEXT NOT NULL,        -- "ga"
     parameters    TEXT NOT NULL,        -- pins, sorted: "gene=value;..."; "" for none
     seed          TEXT NOT NULL,        -- 64 bits in decimal
-    providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn"
+    providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn",
+                                        -- or "halide-cpu+c/gcc-12.2.0;onednn"
     space_version TEXT NOT NULL,        -- of the candidates' texts
     accuracy      TEXT NOT NULL,        -- what an answer has to fit: "standard"; schema/accuracy.h
     anchor        TEXT NOT NULL,        -- artifact whose time all ratios are to: of its first ok
@@ -80,7 +81,7 @@ CREATE TABLE search (
 CREATE TABLE trial (
     id              INTEGER PRIMARY KEY,
     problem_id      INTEGER NOT NULL REFERENCES problem,
-    provider        TEXT NOT NULL,      -- "halide-cpu", "onednn", "plain"
+    provider        TEXT NOT NULL,      -- "halide-cpu", "c/gcc-12.2.0", "onednn", "plain"
     candidate       TEXT NOT NULL,      -- genes as text; "" for a vendor; of the plain
                                         -- kernel "algorithm=direct"
     candidate_hash  BLOB NOT NULL,      -- first 16 bytes of the SHA-256 of provider, a zero byte and

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpk-worker: joins a wpkd and works for it. Exit codes: 0 ended when told to, 1 a failure, 2
  * usage, 3 wpkd refuses it, and would again: its token, its role, or its protocol version. */
+#include "codegen/codegen.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
@@ -80,10 +81,36 @@ static wpk_err open_engine(const struct wpk_arguments *a, const struct wpk_sessi
     return wpk_engine_open(&engine, out, diag);
 }
 
+/* What this machine can compile for, or why it cannot.
+ *   shape   out [WPK_BACK_ENDS_MAX] */
+static wpk_err find_back_ends(struct wpk_message_back_end *out, uint32_t *count,
+                              struct wpk_diag *diag)
+{
+    const struct wpk_codegen *codegen;
+    for (*count = 0; (codegen = wpk_codegen_at(1 + (int)*count)) != NULL; ++*count) {
+        WPK_ASSERT(*count < WPK_BACK_ENDS_MAX);
+        struct wpk_message_back_end *back_end = &out[*count];
+        struct wpk_diag why = {0};
+        wpk_err err = codegen->find(back_end->version, &why);
+        snprintf(back_end->name, sizeof back_end->name, "%s", codegen->name);
+        if (err == WPK_ENOENT) {
+            snprintf(back_end->missing, sizeof back_end->missing, "%.*s",
+                     WPK_BACK_END_REASON_MAX - 1, why.text);
+            wpk_log(WPK_LOG_INFO, "back_end_missing", "name=%s reason=\"%s\"", back_end->name,
+                    back_end->missing);
+        } else if (err != WPK_OK) {
+            *diag = why;
+            return err;
+        }
+    }
+    return WPK_OK;
+}
+
 static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk_workplace *place,
                     const struct wpk_notify *notify, struct wpk_diag *diag)
 {
     static const char *const vendors[] = {"onednn"};
+    struct wpk_message_back_end back_ends[WPK_BACK_ENDS_MAX] = {0};
     struct wpk_session_options session = {
         .url = a->url,
         .token = token,
@@ -91,6 +118,7 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
         .environment = WPK_ENVIRONMENT,
         .vendors = vendors,
         .vendor_count = a->build_only ? 0 : 1,
+        .back_ends = back_ends,
         .roles = a->build_only ? WPK_WORKER_BUILDS
                  : a->run_only ? WPK_WORKER_RUNS
                                : WPK_WORKER_ROLES_ALL,
@@ -103,7 +131,10 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
     };
     struct wpk_buf program_dir = {0};
     char name[160];
-    wpk_err err = describe_device(a, &session.device);
+    wpk_err err = a->run_only ? WPK_OK : find_back_ends(back_ends, &session.back_end_count, diag);
+    if (err == WPK_OK) {
+        err = describe_device(a, &session.device);
+    }
     if (err == WPK_OK) {
         err = wpk_fs_program_dir(&program_dir, diag);
     }

@@ -29,16 +29,18 @@ struct wpk_session_options {
     const char *environment;    /* versions that times depend on: schema/message.h */
     const char *const *vendors; /* [vendor_count] providers besides our own */
     int vendor_count;
-    unsigned roles; /* bits WPK_WORKER_* */
-    uint32_t slots; /* builds at a time; 0: the worker does not build */
+    const struct wpk_message_back_end *back_ends; /* [back_end_count] besides the first */
+    uint32_t back_end_count;
+    unsigned roles;                        /* bits WPK_WORKER_* */
+    uint32_t slots;                        /* builds at a time; 0: the worker does not build */
     const struct wpk_worker_label *labels; /* [label_count] */
     uint32_t label_count;
     const char *work_dir;
     struct wpk_device device;
-    struct wpk_engine *engine; /* borrowed */
+    struct wpk_engine *engine;       /* borrowed */
     const struct wpk_notify *notify; /* the service manager; borrowed */
-    bool is_private;           /* end when wpkd ends */
-    int stop_fd;               /* readable once the worker has to end */
+    bool is_private;                 /* end when wpkd ends */
+    int stop_fd;                     /* readable once the worker has to end */
 };
 
 /* Work until stop_fd is readable, or a private wpkd ends.

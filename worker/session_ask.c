@@ -49,6 +49,10 @@ static wpk_err ask_hello(struct wpk_session *s)
     snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);
     snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, "%s", wpk_codegen_at(0)->name);
     hello.provider_count = 1;
+    hello.back_end_count = s->options->back_end_count;
+    for (uint32_t i = 0; i < hello.back_end_count; i++) {
+        hello.back_ends[i] = s->options->back_ends[i];
+    }
     snprintf(hello.token, sizeof hello.token, "%s", s->options->token);
     for (uint32_t i = 0; i < hello.label_count; i++) {
         hello.labels[i] = s->options->labels[i];

@@ -12,6 +12,7 @@
 #include "coordinator/effects/index_write.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/sign.h"
+#include "search/back_end.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -234,10 +235,12 @@ static void perform_put_asks(struct wpk_store_write *write, struct wpk_store *st
     const struct wpk_search_answer *answer = &((const struct asks_write *)write)->answer;
     for (uint32_t i = 0; i < answer->asked->count; i++) {
         struct wpk_work_item *item = &answer->asked->items[i];
+        char provider[WPK_BACK_END_MAX];
+        wpk_back_end_provider(answer->providers, item->text, provider);
         struct wpk_history_ask ask = {.search_id = answer->search_id,
                                       .problem_id = answer->problem_id,
                                       .number = answer->ask_first + i,
-                                      .provider = answer->provider,
+                                      .provider = provider,
                                       .candidate = item->text};
         item->known = wpk_history_put_ask(store, &ask, &item->trial);
         item->standing = item->known ? WPK_STANDING_ENDED : WPK_STANDING_OPEN;

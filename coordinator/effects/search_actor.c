@@ -44,6 +44,7 @@ static wpk_err derive(struct wpk_search_actor *actor, const struct wpk_search_sp
         .layouts = strcmp(search->key.layouts, "any") == 0 ? "any" : "fixed",
         .threads = search->key.threads,
         .device = search->device,
+        .back_ends = wpk_back_ends_read(search->key.providers),
     };
     err = wpk_accuracy_parse(search->key.accuracy, &actor->accuracy, diag);
     if (err == WPK_OK) {

@@ -31,7 +31,6 @@ struct call {
 struct actor {
     struct actor *next_in_bucket; /* the loop's */
     struct wpk_search_spec spec;  /* op owned; not changed after it is made */
-    char provider[WPK_PROVIDER_NAME_MAX];
     uint64_t handle;
     uint64_t problem_id;
     /* guarded by the pool's lock: */
@@ -232,7 +231,7 @@ static void answer_ask(struct wpk_search_pool *pool, struct actor *actor, struct
     struct wpk_asked *asked = calloc(1, sizeof *asked);
     struct wpk_diag diag = {0};
     WPK_ASSERT(asked != NULL && call->count <= WPK_ASKED_MAX);
-    memcpy(answer.provider, actor->provider, sizeof answer.provider);
+    memcpy(answer.providers, actor->spec.key.providers, sizeof answer.providers);
     if (actor->strategy == NULL) {
         asked->err = make_at_last(pool, actor, store, call->number, &diag);
     }
@@ -384,8 +383,6 @@ static struct actor *find_or_make(struct wpk_search_pool *pool, const struct wpk
                                            .op = strdup(search->op),
                                            .device = search->device};
     WPK_ASSERT(actor->spec.op != NULL);
-    snprintf(actor->provider, sizeof actor->provider, "%.*s",
-             (int)strcspn(search->key.providers, ";"), search->key.providers);
     actor->next_in_bucket = pool->buckets[search->handle % BUCKETS];
     pool->buckets[search->handle % BUCKETS] = actor;
     return actor;

@@ -32,8 +32,8 @@ struct wpk_search_answer {
      * recorded yet. NULL: the answer is a snapshot. */
     struct wpk_asked *asked;
     uint64_t problem_id;
-    uint32_t ask_first; /* number of the first item */
-    char provider[WPK_PROVIDER_NAME_MAX];
+    uint32_t ask_first;                   /* number of the first item */
+    char providers[WPK_KEY_TEXT_MAX];     /* of the search's key */
     struct wpk_history_snapshot snapshot; /* of asks that were answered before */
     struct wpk_buf snapshot_text;         /* owned by the taker; the snapshot borrows from it */
 };

@@ -12,6 +12,7 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/mark.h"
+#include "coordinator/state/offer.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
@@ -31,22 +32,39 @@
 
 /* ---- devices */
 
+/* Is it bound to the device of the worker class, and do workers offer its back ends? */
+static bool is_its_own(const struct wpk_coordinator *c, const struct wpk_job_op_state *op,
+                       const struct wpk_worker_class *worker_class)
+{
+    char text[WPK_TIMING_CLASS_TEXT_MAX];
+    if (op->bound == NULL) {
+        return false;
+    }
+    wpk_timing_class_strip(op->bound, text);
+    return strcmp(text, worker_class->timing->text) == 0 && wpk_offer_stands(c, op->job, op->bound);
+}
+
 /* The worker class whose device it is bound to: the one that it had before a restart, or else the
- * largest. NULL: there is none. */
+ * largest, with the back ends of its search. NULL: there is none. */
 static const struct wpk_worker_class *choose(const struct wpk_coordinator *c,
-                                             const struct wpk_job_op_state *op)
+                                             const struct wpk_job_op_state *op,
+                                             char text[WPK_TIMING_CLASS_TEXT_MAX])
 {
     const struct wpk_worker_class *best = NULL;
     for (uint32_t i = 0; i < c->worker_class_count; i++) {
         const struct wpk_worker_class *worker_class = c->worker_classes[i];
+        char with[WPK_TIMING_CLASS_TEXT_MAX];
         if (worker_class->available_count == 0 || !wpk_worker_class_suits(worker_class, op->job)) {
             continue;
         }
-        if (op->bound != NULL && strcmp(op->bound, worker_class->timing->text) == 0) {
+        if (is_its_own(c, op, worker_class)) {
+            memcpy(text, op->bound, strlen(op->bound) + 1);
             return worker_class;
         }
-        if (best == NULL || worker_class->available_count > best->available_count) {
+        if ((best == NULL || worker_class->available_count > best->available_count) &&
+            wpk_offer_add(c, op, worker_class->timing->text, with)) {
             best = worker_class;
+            memcpy(text, with, sizeof with);
         }
     }
     return best;
@@ -118,9 +136,9 @@ static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
  * waits, and is tried again with the next tick or the next worker class. */
 static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 {
-    const struct wpk_worker_class *worker_class = choose(c, op);
-    bool its_own = worker_class != NULL && op->bound != NULL &&
-                   strcmp(op->bound, worker_class->timing->text) == 0;
+    char text[WPK_TIMING_CLASS_TEXT_MAX];
+    const struct wpk_worker_class *worker_class = choose(c, op, text);
+    bool its_own = worker_class != NULL && is_its_own(c, op, worker_class);
     bool returning = is_returning(c, op) && !its_own;
     if (op->search != NULL && its_own) {
         give_device(c, op->search, worker_class);
@@ -134,8 +152,7 @@ static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
     if (op->search != NULL || (worker_class == NULL && !returning)) {
         return false;
     }
-    bool bound = bind_op(c, op, returning ? NULL : worker_class,
-                         returning ? op->bound : worker_class->timing->text);
+    bool bound = bind_op(c, op, returning ? NULL : worker_class, returning ? op->bound : text);
     c->bind_again = c->bind_again || !bound;
     return bound && !returning;
 }
@@ -290,6 +307,7 @@ bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entr
     const struct wpk_job_op_state *op = &job->ops[index];
     const struct wpk_search *search = op->search;
     char class_text[WPK_TIMING_CLASS_TEXT_MAX] = "";
+    char pinned[WPK_KEY_TEXT_MAX];
     struct census census = {0};
     out[0] = '\0';
     if (wpk_phase_ended(op->phase) || job->finished_wall_ns != 0) {
@@ -309,8 +327,16 @@ bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entr
         describe(job, search, &census, out);
         return true;
     }
+    wpk_offer_pinned(op, pinned);
+    if (search == NULL && pinned[0] != '\0' && choose(c, op, class_text) == NULL) {
+        snprintf(out, WPK_REASON_MAX, "no worker offers the back end %.80s", pinned);
+        return true;
+    }
     if (!has_builder(op)) {
-        snprintf(out, WPK_REASON_MAX, "no worker builds for %.120s", search->key.device_class);
+        const char *added = strchr(search->key.providers, '+');
+        int size = added != NULL ? (int)strcspn(added + 1, ";") : 0;
+        snprintf(out, WPK_REASON_MAX, "no worker builds for %.120s%s%.*s", search->key.device_class,
+                 size > 0 ? " by " : "", size < 80 ? size : 80, size > 0 ? added + 1 : "");
         return true;
     }
     if (c->builds_held && (op->phase == WPK_PHASE_WAITING || op->phase == WPK_PHASE_SEARCHING)) {

@@ -80,7 +80,7 @@ void wpk_completion_take(struct wpk_coordinator *c, struct wpk_search *search, w
     effect->search = search;
     effect->work = work;
     effect->provider =
-        own ? wpk_search_key_own_provider(c, search) : wpk_effect_text(c, item->text);
+        own ? wpk_search_key_provider(c, search, item->text) : wpk_effect_text(c, item->text);
     effect->item = wpk_work_item_copy(c, item, own ? item->text : "");
     effect->record = record;
     effect->worker = worker;

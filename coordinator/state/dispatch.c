@@ -165,7 +165,7 @@ static void add_plain(struct wpk_coordinator *c, struct batch *batch, const stru
     const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_PLAIN, search->plain.number};
     struct wpk_work *work = add_work(c, batch, claim, id);
-    work->provider = wpk_search_key_own_provider(c, search);
+    work->provider = wpk_search_key_provider(c, search, "");
     work->keep_artifact = true;
     work->policy.threads = 1;
     work->policy.race_ratio = 0;
@@ -183,8 +183,8 @@ static void add_trial(struct wpk_coordinator *c, struct batch *batch, const stru
     const struct wpk_trial_summary *incumbent = search->best_count >= WPK_FINAL_OWN_MAX
                                                     ? &search->best[WPK_FINAL_OWN_MAX - 1].trial
                                                     : &none;
-    work->provider = wpk_search_key_own_provider(c, search);
     work->candidate = wpk_asks_get(search, number)->text;
+    work->provider = wpk_search_key_provider(c, search, work->candidate);
     work->incumbent_ns = incumbent->median_ns;
     work->keep_artifact = incumbent->median_ns == 0;
     if (search->anchor.now[0] != '\0') {

@@ -112,14 +112,15 @@ static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
 
 void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    const char *own = wpk_search_key_own_provider(c, search);
     wpk_final_fini(search);
     search->measured = true;
     search->outdated = false;
     bool served_is_among_them = search->served_artifact[0] == '\0';
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
         const struct wpk_best *best = &search->best[i];
-        struct wpk_final_entry *entry = add_entry(search, WPK_ENTRY_OWN, own, best->candidate);
+        struct wpk_final_entry *entry =
+            add_entry(search, WPK_ENTRY_OWN, wpk_search_key_provider(c, search, best->candidate),
+                      best->candidate);
         entry->number = best->number;
         set_trial(entry, &best->trial);
         entry->worker = best->worker;

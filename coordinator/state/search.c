@@ -328,7 +328,8 @@ bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker 
     const struct wpk_worker_class *worker_class = worker->worker_class;
     wpk_search_key_class(&search->key, class_text);
     if (stage == WPK_STAGE_BUILD) {
-        return wpk_worker_class_builds_for(worker_class, class_text);
+        return wpk_worker_class_builds_for(worker_class, class_text) &&
+               wpk_worker_class_offers(worker_class, search->key.providers);
     }
     return (worker_class->hello.roles & WPK_WORKER_RUNS) != 0 &&
            worker_class->hello.device.core_count >= search->key.threads &&

@@ -7,6 +7,7 @@
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/timing_class.h"
+#include "search/back_end.h"
 #include "search/space.h"
 
 #include <stdio.h>
@@ -60,16 +61,17 @@ void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX])
     }
 }
 
-const char *wpk_search_key_own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
+const char *wpk_search_key_provider(struct wpk_coordinator *c, const struct wpk_search *search,
+                                    const char *candidate)
 {
-    size_t size = strcspn(search->key.providers, ";");
-    char *name = wpk_effect_memory(c, size + 1, 1);
-    memcpy(name, search->key.providers, size);
+    char *name = wpk_effect_memory(c, WPK_BACK_END_MAX, 1);
+    wpk_back_end_provider(search->key.providers, candidate, name);
     return name;
 }
 
 void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_TIMING_CLASS_TEXT_MAX])
 {
-    snprintf(out, WPK_TIMING_CLASS_TEXT_MAX, "%s\n%s\n%s", key->device_class, key->environment,
-             key->providers);
+    char text[WPK_TIMING_CLASS_TEXT_MAX];
+    snprintf(text, sizeof text, "%s\n%s\n%s", key->device_class, key->environment, key->providers);
+    wpk_timing_class_strip(text, out);
 }

@@ -20,19 +20,21 @@ struct wpk_search_key {
     char strategy[32];
     char parameters[WPK_PARAMETERS_MAX]; /* pins */
     uint64_t seed;
-    char providers[WPK_KEY_TEXT_MAX]; /* names joined by ';', our own provider first */
+    char providers[WPK_KEY_TEXT_MAX]; /* names joined by ';', first a list of our back ends */
     char space_version[16];
     char accuracy[WPK_ACCURACY_TEXT_MAX]; /* accuracy class of the answer */
     enum wpk_conditions conditions;
 };
 
-/* The key of the operator's search in the timing class with this text. */
+/* The key of the operator's search in the timing class with this text, to which the back ends that
+ * the search uses were added. */
 void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_text,
                          struct wpk_search_key *key);
 void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX]);
-/* The text of the key's timing class, as wpk_timing_class_text() prints it. */
+/* The text of the key's timing class, as wpk_timing_class_text() prints it, without back ends. */
 void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_TIMING_CLASS_TEXT_MAX]);
-/* The name of our own provider, the first of the key's, in the effects' arena. */
-const char *wpk_search_key_own_provider(struct wpk_coordinator *c, const struct wpk_search *search);
+/* The provider of a candidate's trial (search/back_end.h), in the effects' arena. */
+const char *wpk_search_key_provider(struct wpk_coordinator *c, const struct wpk_search *search,
+                                    const char *candidate);
 
 #endif

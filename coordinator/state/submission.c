@@ -6,6 +6,7 @@
 #include "op/definition.h"
 #include "op/notation.h"
 #include "schema/job.h"
+#include "search/back_end.h"
 #include "search/pin.h"
 #include "search/strategy.h"
 
@@ -67,6 +68,12 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
         err = wpk_program_canonical_map(asked, &canonical, map);
     }
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
+        const struct wpk_job_pin *pin = &job->pins[i];
+        if (strcmp(pin->gene, WPK_BACK_END_GENE) == 0 && !wpk_back_ends_known(pin->value)) {
+            wpk_diag_set(diag, "'%s' is no list of back ends, such as halide-cpu+c", pin->value);
+            err = WPK_EINVAL;
+            break;
+        }
         err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
     }
     if (err == WPK_OK) {

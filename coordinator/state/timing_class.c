@@ -6,8 +6,10 @@
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void wpk_timing_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
 {
@@ -26,6 +28,26 @@ void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hel
     wpk_timing_class_providers(hello, providers);
     snprintf(out, WPK_TIMING_CLASS_TEXT_MAX, "%s\n%s\n%s", device_class, hello->environment,
              providers);
+}
+
+const char *wpk_timing_class_back_ends(const char *text)
+{
+    return strrchr(text, '\n') + 1;
+}
+
+void wpk_timing_class_add(const char *text, const char *back_ends,
+                          char out[WPK_TIMING_CLASS_TEXT_MAX])
+{
+    const char *list = wpk_timing_class_back_ends(text);
+    int size = (int)(list - text + (ptrdiff_t)strcspn(list, ";"));
+    snprintf(out, WPK_TIMING_CLASS_TEXT_MAX, "%.*s%s%s", size, text, back_ends, text + size);
+}
+
+void wpk_timing_class_strip(const char *text, char out[WPK_TIMING_CLASS_TEXT_MAX])
+{
+    const char *list = wpk_timing_class_back_ends(text);
+    int size = (int)(list - text + (ptrdiff_t)strcspn(list, "+;"));
+    snprintf(out, WPK_TIMING_CLASS_TEXT_MAX, "%.*s%s", size, text, list + strcspn(list, ";"));
 }
 
 struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const char *text)

@@ -21,6 +21,15 @@ struct wpk_timing_class {
 /* Print a timing class's text. */
 void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hello,
                            char out[WPK_TIMING_CLASS_TEXT_MAX]);
+/* A search may use more back ends than the first one. They are added to the text of its timing
+ * class, behind the first provider, as a list of search/back_end.h:
+ * "halide-cpu+c/gcc-12.2.0;onednn". Print the text with `back_ends` added ("+c/gcc-12.2.0"; "":
+ * none), or without those that it has. */
+void wpk_timing_class_add(const char *text, const char *back_ends,
+                          char out[WPK_TIMING_CLASS_TEXT_MAX]);
+void wpk_timing_class_strip(const char *text, char out[WPK_TIMING_CLASS_TEXT_MAX]);
+/* The text's last line, which begins with the list of back ends. */
+const char *wpk_timing_class_back_ends(const char *text);
 /* Print the names of the worker's providers in its order, as in "halide-cpu;onednn". */
 void wpk_timing_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
 

@@ -6,17 +6,20 @@
 #include "coordinator/state/grow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/search.h"
+#include "coordinator/state/search_key.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timing_class.h"
 #include "coordinator/state/worker.h"
+#include "search/back_end.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LABEL_TEXT_MAX (WPK_WORKER_LABEL_NAME_MAX + WPK_WORKER_LABEL_VALUE_MAX + 2)
-#define KEY_TEXT_MAX (WPK_TIMING_CLASS_TEXT_MAX + WPK_WORKER_LABELS_MAX * LABEL_TEXT_MAX + 64)
+#define KEY_TEXT_MAX                                                                               \
+    (WPK_TIMING_CLASS_TEXT_MAX + WPK_WORKER_LABELS_MAX * LABEL_TEXT_MAX + WPK_KEY_TEXT_MAX + 64)
 
 /* ---- texts */
 
@@ -26,12 +29,14 @@ static int compare_labels(const void *a, const void *b)
                   ((const struct wpk_worker_label *)b)->name);
 }
 
-/* A key's text: the class, two numbers, and the labels by name. */
-static void key_text(const struct wpk_timing_class *timing, unsigned first, unsigned second,
-                     const struct wpk_worker_label *labels, uint32_t count, char out[KEY_TEXT_MAX])
+/* A key's text: the class, two numbers, a list of back ends, and the labels by name. */
+static void key_text(const struct wpk_timing_class *timing, const unsigned numbers[2],
+                     const char *back_ends, const struct wpk_worker_label *labels, uint32_t count,
+                     char out[KEY_TEXT_MAX])
 {
     struct wpk_worker_label sorted[WPK_WORKER_LABELS_MAX];
-    int at = snprintf(out, KEY_TEXT_MAX, "%s\n%u\n%u", timing->text, first, second);
+    int at = snprintf(out, KEY_TEXT_MAX, "%s\n%u\n%u\n%s", timing->text, numbers[0], numbers[1],
+                      back_ends);
     memcpy(sorted, labels, count * sizeof sorted[0]);
     if (count > 1) {
         qsort(sorted, count, sizeof sorted[0], compare_labels);
@@ -40,6 +45,35 @@ static void key_text(const struct wpk_timing_class *timing, unsigned first, unsi
         at += snprintf(out + at, (size_t)(KEY_TEXT_MAX - at), "\n%s=%s", sorted[i].name,
                        sorted[i].value);
     }
+}
+
+void wpk_worker_class_list_back_ends(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < hello->back_end_count && at < WPK_KEY_TEXT_MAX; i++) {
+        const struct wpk_message_back_end *back_end = &hello->back_ends[i];
+        if (back_end->version[0] != '\0') {
+            at += (size_t)snprintf(out + at, WPK_KEY_TEXT_MAX - at, "+%s/%s", back_end->name,
+                                   back_end->version);
+        }
+    }
+}
+
+bool wpk_worker_class_offers(const struct wpk_worker_class *worker_class, const char *back_ends)
+{
+    char offered[WPK_KEY_TEXT_MAX], wanted[WPK_BACK_END_MAX], entry[WPK_BACK_END_MAX];
+    bool all = true;
+    wpk_worker_class_list_back_ends(&worker_class->hello, offered);
+    (void)wpk_back_ends_next(&back_ends, wanted);
+    while (all && wpk_back_ends_next(&back_ends, wanted)) {
+        const char *list = offered + 1;
+        all = false;
+        while (offered[0] != '\0' && !all && wpk_back_ends_next(&list, entry)) {
+            all = strcmp(entry, wanted) == 0;
+        }
+    }
+    return all;
 }
 
 bool wpk_worker_class_labels_cover(const struct wpk_hello *hello,
@@ -98,12 +132,14 @@ static bool is_in(const struct wpk_worker_class *worker_class, const struct wpk_
     unsigned roles = worker_class->hello.roles;
     if ((roles & WPK_WORKER_RUNS) == 0) {
         return queue->stage == WPK_QUEUE_BUILD &&
-               wpk_worker_class_builds_for(worker_class, queue->timing->text);
+               wpk_worker_class_builds_for(worker_class, queue->timing->text) &&
+               wpk_worker_class_offers(worker_class, queue->back_ends);
     }
     bool role = queue->stage == WPK_QUEUE_RUN || (roles & WPK_WORKER_BUILDS) != 0;
     return role && worker_class->timing == queue->timing &&
            worker_class->hello.device.core_count >= queue->threads &&
-           wpk_worker_class_labels_cover(&worker_class->hello, queue->labels, queue->label_count);
+           wpk_worker_class_labels_cover(&worker_class->hello, queue->labels, queue->label_count) &&
+           wpk_worker_class_offers(worker_class, queue->back_ends);
 }
 
 static void set_waiting(struct wpk_link *link)
@@ -211,11 +247,13 @@ bool wpk_worker_class_join(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_hello *hello = &worker->hello;
     char text[WPK_TIMING_CLASS_TEXT_MAX];
+    char back_ends[WPK_KEY_TEXT_MAX];
     char key[KEY_TEXT_MAX];
     wpk_timing_class_text(worker->device_class, hello, text);
     struct wpk_timing_class *timing = wpk_timing_class_use(c, text);
-    key_text(timing, (unsigned)hello->device.core_count, hello->roles, hello->labels,
-             hello->label_count, key);
+    wpk_worker_class_list_back_ends(hello, back_ends);
+    key_text(timing, (unsigned[]){(unsigned)hello->device.core_count, hello->roles}, back_ends,
+             hello->labels, hello->label_count, key);
     worker->worker_class = wpk_table_get_text(&c->worker_classes_by_key, key);
     if (worker->worker_class != NULL) {
         wpk_timing_class_release(c, timing);
@@ -376,12 +414,14 @@ struct wpk_work_queue *wpk_work_queue_get(struct wpk_coordinator *c,
                                           enum wpk_queue_stage stage)
 {
     char text[WPK_TIMING_CLASS_TEXT_MAX];
+    char back_ends[WPK_KEY_TEXT_MAX];
     char key[KEY_TEXT_MAX];
-    snprintf(text, sizeof text, "%s\n%s\n%s", search->key.device_class, search->key.environment,
-             search->key.providers);
+    wpk_search_key_class(&search->key, text);
+    const char *providers = stage == WPK_QUEUE_BUILD ? search->key.providers : "";
+    snprintf(back_ends, sizeof back_ends, "%.*s", (int)strcspn(providers, ";"), providers);
     struct wpk_timing_class *timing = wpk_timing_class_use(c, text);
-    key_text(timing, (unsigned)stage, (unsigned)search->key.threads, job->labels, job->label_count,
-             key);
+    key_text(timing, (unsigned[]){(unsigned)stage, (unsigned)search->key.threads}, back_ends,
+             job->labels, job->label_count, key);
     struct wpk_work_queue *queue = wpk_table_get_text(&c->queues_by_key, key);
     if (queue != NULL) {
         wpk_timing_class_release(c, timing);
@@ -394,6 +434,7 @@ struct wpk_work_queue *wpk_work_queue_get(struct wpk_coordinator *c,
     queue->timing = timing;
     queue->stage = stage;
     queue->threads = search->key.threads;
+    memcpy(queue->back_ends, back_ends, sizeof queue->back_ends);
     memcpy(queue->labels, job->labels, sizeof queue->labels);
     queue->label_count = job->label_count;
     c->queues = wpk_grow(c->queues, c->queue_count, &c->queue_capacity, sizeof *c->queues);

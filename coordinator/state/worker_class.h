@@ -4,11 +4,12 @@
  *
  *     worker ─▶ worker class ─(link)─▶ work queue ─▶ owner queue ─▶ claims that are ready ─▶ search
  *
- * A worker class is a timing class (device class, environment, providers), cores, labels and roles.
- * A work queue is a timing class, threads, labels, and whether the work is to build or to run. A
- * link says that a worker class can do the work of a work queue; links are made when either of the
- * two is new. A poll then looks only at the work queues of its worker class, and new work only at
- * the waiting polls of its work queue. */
+ * A worker class is a timing class (device class, environment, providers), cores, labels, roles and
+ * the back ends that it offers. A work queue is a timing class, threads, labels, whether the work
+ * is to build or to run, and the back ends that a build may be for. A link says that a worker class
+ * can do the work of a work queue; links are made when either of the two is new. A poll then looks
+ * only at the work queues of its worker class, and new work only at the waiting polls of its work
+ * queue. */
 #ifndef WPK_COORDINATOR_STATE_WORKER_CLASS_H
 #define WPK_COORDINATOR_STATE_WORKER_CLASS_H
 
@@ -56,6 +57,7 @@ struct wpk_work_queue {
     int threads;
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
     uint32_t label_count;
+    char back_ends[WPK_KEY_TEXT_MAX]; /* of a build: the list that its workers must offer */
     struct wpk_link *links;
     struct wpk_link *waiting_first;
     struct wpk_link *waiting_last;
@@ -74,6 +76,10 @@ struct wpk_work_queue {
 /* True if the worker has all of these labels, with these values. */
 bool wpk_worker_class_labels_cover(const struct wpk_hello *hello,
                                    const struct wpk_worker_label *labels, uint32_t count);
+/* Copy the list of the back ends that a worker offers besides the first: "+c/gcc-12.2.0". */
+void wpk_worker_class_list_back_ends(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
+/* True if the workers offer each back end of the list but the first, which all workers have. */
+bool wpk_worker_class_offers(const struct wpk_worker_class *worker_class, const char *back_ends);
 /* True if the workers can build for the timing class of this text, which may be another than their
  * own: its environment has all items of theirs, and its first provider is theirs. */
 bool wpk_worker_class_builds_for(const struct wpk_worker_class *worker_class,

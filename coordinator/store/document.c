@@ -4,6 +4,7 @@
 #include "coordinator/state/outlier.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/history_job.h"
+#include "search/back_end.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,18 +58,16 @@ static void put_trial(struct wpk_json_writer *w, const char *key, const char *pr
               (const uint64_t[]){trial->median_ns, trial->min_ns, trial->mad_ns});
 }
 
-/* The first provider of the key is our own. */
 static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *search)
 {
     const struct wpk_final_entry *finalist = find_finalist(search, WPK_ENTRY_OWN);
-    char provider[WPK_PROVIDER_NAME_MAX];
+    char provider[WPK_BACK_END_MAX];
     if (finalist != NULL) {
         put_finalist(w, "best", finalist);
     } else if (search->best_count == 0) {
         wpk_json_put_null(w, "best");
     } else {
-        snprintf(provider, sizeof provider, "%.*s", (int)strcspn(search->key.providers, ";"),
-                 search->key.providers);
+        wpk_back_end_provider(search->key.providers, search->best[0].candidate, provider);
         put_trial(w, "best", provider, search->best[0].candidate, &search->best[0].trial);
     }
 }
@@ -403,6 +402,33 @@ static const char *worker_state(const struct wpk_worker *worker)
     return worker->peer == 0 ? "lost" : "ready";
 }
 
+/* Behind the first one, as the providers of their trials read. */
+static void put_back_ends(struct wpk_json_writer *w, const struct wpk_hello *hello, bool wanted)
+{
+    for (uint32_t i = 0; wanted && i < hello->back_end_count; i++) {
+        const struct wpk_message_back_end *back_end = &hello->back_ends[i];
+        char entry[2 * WPK_PROVIDER_NAME_MAX];
+        snprintf(entry, sizeof entry, "%s/%s", back_end->name, back_end->version);
+        if (back_end->version[0] != '\0') {
+            wpk_json_put_text(w, NULL, entry);
+        }
+    }
+}
+
+static void put_missing(struct wpk_json_writer *w, const struct wpk_hello *hello)
+{
+    wpk_json_begin_array(w, "missing");
+    for (uint32_t i = 0; i < hello->back_end_count; i++) {
+        const struct wpk_message_back_end *back_end = &hello->back_ends[i];
+        char why[WPK_PROVIDER_NAME_MAX + WPK_BACK_END_REASON_MAX + 2];
+        snprintf(why, sizeof why, "%s: %s", back_end->name, back_end->missing);
+        if (back_end->version[0] == '\0') {
+            wpk_json_put_text(w, NULL, why);
+        }
+    }
+    wpk_json_end(w);
+}
+
 static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
 {
     wpk_json_put_text(w, "instance", hello->device.instance);
@@ -420,8 +446,10 @@ static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
     wpk_json_begin_array(w, "providers");
     for (uint32_t i = 0; i < hello->provider_count; i++) {
         wpk_json_put_text(w, NULL, hello->providers[i].name);
+        put_back_ends(w, hello, i == 0);
     }
     wpk_json_end(w);
+    put_missing(w, hello);
     wpk_json_begin_object(w, "labels");
     for (uint32_t i = 0; i < hello->label_count; i++) {
         wpk_json_put_text(w, hello->labels[i].name, hello->labels[i].value);

@@ -115,14 +115,14 @@ DEVICE = {"kind": "cpu", "model": "CPU", "isa": "avx2", "bf16": False, "vnni": F
           "vector_registers": 16, "peak_flops_per_s": 0, "peak_bytes_per_s": 0, "instance": "h/cpu0"}
 
 
-VERSION = 4
+VERSION = 5
 
 
 def hello(version=VERSION, **changes):
     message = {"version": version, "type": "hello", "session": "0", "holding": [], "name": "h/1",
                "device": DEVICE, "environment": "codegen=1",
-               "providers": [{"name": "halide-cpu", "vendor": False}], "program": "test", "token": "",
-               "builds": True, "runs": True, "slots": 1, "labels": {}}
+               "providers": [{"name": "halide-cpu", "vendor": False}], "back_ends": [],
+               "program": "test", "token": "", "builds": True, "runs": True, "slots": 1, "labels": {}}
     message.update(changes)
     return message
 
