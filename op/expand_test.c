@@ -106,7 +106,7 @@ static void test_functions_of_numbers(void **state)
         char text[256];
         snprintf(text, sizeof(text), "input X f32[64]\noutput Y f32[64]\nY[i] = %s\n",
                  functions[i]);
-        expect_same(text, values, 2e-8);
+        expect_same(text, values, 0x1p-24); /* constants are rounded */
         snprintf(text, sizeof(text), "input X f64[64]\noutput Y f64[64]\nY[i] = %s\n",
                  functions[i]);
         expect_same(text, values, 1e-14);
@@ -120,9 +120,8 @@ static void test_functions_of_numbers(void **state)
 #define ERF_OCTAVE_MIN (-14) /* below, x^2 is nothing beside 1 */
 #define ERF_OCTAVE_MAX 3     /* from 4 on, erf is 1 in f32; in f64 from 6 on */
 
-/* The largest error of erf in units in the last place, over an octave, [2^e, 2^(e+1)), where
- * machines' exp is wrong by up to two. Of a number and its negative one is tried: their values are
- * opposite. */
+/* The largest error of erf in units in the last place, over an octave, [2^e, 2^(e+1)). Of a number
+ * and its negative one is tried: their values are opposite. */
 static double erf_error(const struct wpk_program *program, int digits, int e, int64_t count)
 {
     static double x[ERF_CHUNK], y[ERF_CHUNK];
@@ -136,7 +135,7 @@ static double erf_error(const struct wpk_program *program, int digits, int e, in
         }
         assert_int_equal(wpk_direct_run(program, &args, (uint64_t)first, y, NULL), WPK_OK);
         for (int64_t i = 0; i < ERF_CHUNK; i++) {
-            assert_true(isfinite(y[i]));
+            assert_true(fabs(y[i]) <= 1);
             double wanted = erf(x[i]), unit = ldexp(1, ilogb(wanted) + 1 - digits);
             worst = fmax(worst, fabs(y[i] - wanted) / unit);
         }
@@ -167,8 +166,8 @@ static void expect_erf(const char *type, int digits, double limit)
 static void test_error_of_erf(void **state)
 {
     (void)state;
-    expect_erf("f32", 24, 2);
-    expect_erf("f64", 53, 4);
+    expect_erf("f32", 24, 7);
+    expect_erf("f64", 53, 12);
 }
 
 static void test_casts(void **state)

@@ -24,7 +24,7 @@ static double unary_instructions(enum wpk_unary op)
     case WPK_UNARY_SIGMOID:
         return 28;
     case WPK_UNARY_ERF:
-        return 35;
+        return 24;
     case WPK_UNARY_SIN:
     case WPK_UNARY_COS:
         return 40;

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""By hand: the fit behind erf in op/expand_function.c; prints its tables, and each polynomial's error in
-units of the type's last place.
+"""By hand: the fit behind erf in op/expand_function.c; prints its tables, and each fit's error in units
+of the type's last place.
 
-The error is that of erf, relative: the fit of a function f is weighted by what an error of f is to erf.
-Weighted least squares over Chebyshev's points come close to the minimax polynomial when each point's
-weight is multiplied by its error again and again (Lawson's algorithm; Rice & Usow 1968).
+erf(x) / x is fitted by P(x^2) / Q(x^2) up to the x from which erf rounds to 1. The problem is linear if
+(P - Q f) / Q is weighted by the Q of the round before (Loeb's algorithm); weighted least squares come
+close to the minimax fit when each point's weight is multiplied by its error again and again (Lawson's
+algorithm). Cody (1969) fits erf by such quotients, too.
 """
 import math
 from decimal import Decimal, getcontext
 
 getcontext().prec = 70
-POINTS = 100
-ROUNDS = 40
-ROOT_OF_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640629").sqrt()
+POINTS = 120
+ROUNDS = 30
+ROOT_OF_PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923").sqrt()
 
 
 def erf(x):
@@ -25,19 +26,6 @@ def erf(x):
         term *= -x * x / n
         total += term / (2 * n + 1)
     return 2 / ROOT_OF_PI * total
-
-
-def below_one(square):
-    """erf(x) / x - 1 over x^2, and what an error of it is to erf."""
-    x = square.sqrt()
-    y = erf(x)
-    return y / x - 1, x / y
-
-
-def above_one(x):
-    """log(1 - erf(x)), and what an error of it is to erf."""
-    y = erf(x)
-    return (1 - y).ln(), (1 - y) / y
 
 
 def solve(matrix):
@@ -54,35 +42,38 @@ def solve(matrix):
     return solution
 
 
-def fit(function, low, high, degree):
-    """The best coefficients that were met, of x^0 first, and their largest error."""
-    places = [low + (high - low) * Decimal((1 - math.cos(math.pi * (i + 0.5) / POINTS)) / 2)
-              for i in range(POINTS)]
-    powers = [[x ** k for k in range(degree + 1)] for x in places]
-    value, weight = zip(*(function(x) for x in places))
-    share, best = [Decimal(1)] * POINTS, (None, Decimal("Infinity"))
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b))
+
+
+def fit(end, degree):
+    """The coefficients of P and Q, of x^0 first, and the largest relative error."""
+    places = [end * Decimal((1 - math.cos(math.pi * (i + 0.5) / POINTS)) / 2) for i in range(POINTS)]
+    powers = [[x ** (2 * k) for k in range(degree + 1)] for x in places]
+    value = [erf(x) / x for x in places]
+    share, before, best = [Decimal(1)] * POINTS, [Decimal(1)] * POINTS, (None, None, Decimal(1))
     for _ in range(ROUNDS):
-        squares = [s * w * w for s, w in zip(share, weight)]
-        rows = [[q * p for p in row] for q, row in zip(squares, powers)]
-        matrix = [[sum(row[r] * p[k] for row, p in zip(rows, powers)) for k in range(degree + 1)]
-                  + [sum(row[r] * v for row, v in zip(rows, value))] for r in range(degree + 1)]
-        solution = solve(matrix)
-        error = [abs(sum(c * p for c, p in zip(solution, row)) - v) * w
-                 for row, v, w in zip(powers, value, weight)]
-        if max(error) < best[1]:
-            best = (solution, max(error))
-        total = sum(s * e for s, e in zip(share, error))
+        weight = [s.sqrt() / (f * q) for s, f, q in zip(share, value, before)]
+        rows = [[w * p for p in row] + [-w * f * p for p in row[1:]] + [w * f]
+                for w, f, row in zip(weight, value, powers)]
+        columns = list(zip(*rows))
+        solution = solve([[dot(a, b) for b in columns] for a in columns[:-1]])
+        p, q = solution[:degree + 1], [Decimal(1)] + solution[degree + 1:]
+        before = [dot(q, row) for row in powers]
+        error = [abs(dot(p, row) / b / f - 1) for row, b, f in zip(powers, before, value)]
+        if max(error) < best[2] and min(p + q) > 0:
+            best = (p, q, max(error))
+        total = dot(share, error)
         share = [s * e * POINTS / total for s, e in zip(share, error)]
     return best
 
 
 def main():
-    for name, digits, of_one, of_large, end in (("f32", 24, 6, 6, 4), ("f64", 53, 11, 18, 6)):
-        for part, function, low, high, degree in (("small", below_one, Decimal("1e-9"), 1, of_one),
-                                                  ("large", above_one, 1, end, of_large)):
-            solution, error = fit(function, Decimal(low), Decimal(high), degree)
-            print("%s %s: error %.3f of 2^-%d" % (name, part, error * 2 ** digits, digits))
-            print(", ".join(repr(float(c)) for c in reversed(solution)))
+    for name, digits, end, degree in (("f32", 24, "3.92", 5), ("f64", 53, "5.92", 12)):
+        p, q, error = fit(Decimal(end), degree)
+        print("%s up to %s: error %.3f of 2^-%d" % (name, end, error * 2 ** digits, digits))
+        for coefficients in (p, q):
+            print(", ".join(repr(float(c)) for c in reversed(coefficients)))
 
 
 if __name__ == "__main__":
