@@ -32,6 +32,7 @@ struct row {
 static const struct row rows[WPK_C_FUNCTION_COUNT] = {
     [WPK_C_MIN] = BINARY("a < b ? a : b", NULL),
     [WPK_C_MAX] = BINARY("a > b ? a : b", NULL),
+    [WPK_C_SELECT] = {"$V", "$I m, $V a, $V b", "m[i], a[i], b[i]", "m ? a : b", NULL},
     [WPK_C_ABS] = {"$V", "$V a", "a[i]", "__builtin_fabs$F(a)", "a < 0 ? -a : a"},
     [WPK_C_SQRT] = UNARY("__builtin_sqrt$F(a)"),
     [WPK_C_FLOOR] = UNARY("__builtin_floor$F(a)"),
@@ -73,8 +74,6 @@ static const char load_text[] =
 static const char store_text[] =
     "INLINE void $V_store($E *p, $V a)\n{\n" LOOSE "  *(loose *)p = a;\n}\n";
 static const char of_text[] = "INLINE $V $V_of($E a) { return a - ($V){0}; }\n";
-static const char select_text[] = "INLINE $V $V_select($I m, $V a, $V b)\n{\n"
-                                  "  return ($V)((m & ($I)a) | (~m & ($I)b));\n}\n";
 
 /* The arguments below give 0, those above the largest number or nearly. The sum t rounds to an
  * integer, since its last place is 1; its low bits are the exponent of 2^n. */
@@ -157,8 +156,6 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return store_text;
     case WPK_C_OF:
         return of_text;
-    case WPK_C_SELECT:
-        return select_text;
     case WPK_C_EXP:
         return type == WPK_C_F32 ? exp_f32_text : exp_f64_text;
     case WPK_C_LOG:
