@@ -114,6 +114,42 @@ static void test_masks(void **state)
     batch.masked = false;
 }
 
+/* Long sums in panels, with operands staged in them, of one thread and of two. */
+static void test_panels(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {
+        "input A f32[16,2048]\nconstant B f32[2048,32]\noutput Y f32[16,32]\n"
+        "Y[i,j] = sum(k:2048) A[i,k] * B[k,j]\n",
+        "input A f32[2,8,2048]\ninput B f32[2,2048,32]\ninput C f32[32]\n"
+        "intermediate T f32[2,8,32]\noutput Y f32[2,8,32]\n"
+        "T[b,i,j] = sum(k:2048) A[b,i,k] * B[b,k,j]\nY[b,i,j] = max(T[b,i,j] + C[j], 0)\n",
+        "input X f32[1,2048,3,8]\nconstant W f32[32,2048,1,1]\noutput Y f32[1,32,3,8]\n"
+        "Y[n,k,y,x] = sum(c:2048,r:1,s:1) X[n,c,y+r,x+s] * W[k,c,r,s]\n",
+    };
+    static struct wpk_kernels batch; /* large */
+    struct wpk_device here;
+    struct wpk_rng rng;
+    int panels = 0, staged = 0;
+    wpk_rng_seed(&rng, SEED);
+    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
+    batch.isa = here.isa;
+    for (int i = 0; i < 6 && here.isa == WPK_ISA_AVX2; i++) {
+        struct wpk_program program;
+        struct wpk_diag diag = {0};
+        assert_int_equal(wpk_program_parse(programs[i / 2], &program, &diag), WPK_OK);
+        add_subjects(&batch, &rng, &program);
+        wpk_program_fini(&program);
+    }
+    for (int i = 0; i < batch.count; i++) {
+        panels += strstr(batch.subject[i].words, ".panel=") != NULL;
+        staged += strstr(batch.subject[i].words, "=panel") != NULL;
+    }
+    print_message("%d with panels, %d with staged operands\n", panels, staged);
+    assert_true(batch.count == 0 || (panels > 5 && staged > 0));
+    wpk_check_kernels(&batch, &rng);
+}
+
 static int number_of(const char *variable, int otherwise)
 {
     const char *given = getenv(variable);
@@ -155,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_panels),
         cmocka_unit_test(test_random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,18 +217,19 @@ void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
     const char *old = directive.loop[0], *outer = directive.loop[1], *inner = directive.loop[2];
     int factor = static_cast<int>(directive.factor);
     auto found = stage.reduction.find(old);
+    // Halide refuses RoundUp inside a tile of an update, where exact needs no tail.
+    bool exact = directive.update && directive.tail == WPK_TAIL_EXACT;
+    Halide::TailStrategy tail = exact ? Halide::TailStrategy::Auto : tail_of(directive.tail);
     if (directive.update && found != stage.reduction.end()) {
         RVar o(var(outer).name()), i(var(inner).name());
-        bool exact = directive.tail == WPK_TAIL_EXACT;
-        stage.func.update().split(found->second, o, i, factor,
-                                  exact ? Halide::TailStrategy::Auto : tail_of(directive.tail));
+        stage.func.update().split(found->second, o, i, factor, tail);
         stage.reduction.erase(found);
         stage.reduction.emplace(outer, o);
         stage.reduction.emplace(inner, i);
         return;
     }
     with_definition(stage, directive, [&](auto &definition) {
-        definition.split(var(old), var(outer), var(inner), factor, tail_of(directive.tail));
+        definition.split(var(old), var(outer), var(inner), factor, tail);
     });
 }
 

@@ -115,6 +115,35 @@ static void test_members_past_a_tail_are_illegal(void **state)
     wpk_buf_fini(&text);
 }
 
+/* ---- panels */
+
+#define PANELS                                                                                     \
+    "input A f32[1024,4096]\nconstant B f32[4096,1024]\noutput Y f32[1024,1024]\n"                 \
+    "Y[i,j] = sum(k:4096) A[i,k] * B[k,j]\n"
+
+/* The totals of a block of Y; the terms of a panel for each tile of it; what they need of A, in the
+ * order of use. */
+static void test_panels(void **state)
+{
+    (void)state;
+    const struct subject subject = {
+        PANELS,
+        "algorithm=direct layout=staged Y.vec=j Y.lanes=16 Y.tile.i=8 Y.block.i=32 Y.tile.j=32 "
+        "Y.block.j=8 Y.outer=j,i Y.inner=j,i Y.split=all Y.sum=all Y.unroll=1 Y.panel=256 "
+        "Y.pack.A=panel Y.pack.B=yes",
+        1};
+    const char *const lines[] = {
+        "\nstage Y root\n  serial j step 256 exact\n  serial i step 256 exact\n"
+        "  serial j.1 step 32 exact\n  serial i.1 step 8 exact\n",
+        " in Y i\n  extent i 256 j 256\n",
+        "  update\n    serial block\n    serial j step 32 exact\n    serial i step 8 exact\n"
+        "    unroll i.1\n    unroll j.1 step 16 exact\n    lanes j.2\n",
+        " i\n  extent block 1 i 8 j 32\n",
+        " block\n  extent ",
+    };
+    expect_lines(&subject, lines, 5);
+}
+
 /* ---- parallel loops */
 
 /* The copies of A and B are computed for a block of two matrices. Fused with the loop over columns,
@@ -391,12 +420,42 @@ static void compare_neighbours(const struct wpk_space *space, const struct wpk_c
     wpk_buf_fini(&there);
 }
 
+/* Sums long enough for panels. */
+static void compare_panels(int *same, int *other)
+{
+    struct draft draft;
+    struct wpk_candidate candidate[12];
+    struct wpk_rng rng;
+    const struct wpk_space_options options = {
+        .layouts = "fixed",
+        .threads = 2,
+        .device = {.isa = WPK_ISA_AVX2, .vector_bytes = 32, .vector_registers = 16}};
+    assert_int_equal(wpk_program_parse("input A f32[24,2048]\ninput B f32[2048,40]\n"
+                                       "output Y f32[24,40]\n"
+                                       "Y[i,j] = sum(k:2048) A[i,k] * B[k,j]\n",
+                                       &draft.program, NULL),
+                     WPK_OK);
+    assert_int_equal(wpk_space_derive(&draft.program, &options, &draft.space, NULL), WPK_OK);
+    wpk_rng_seed(&rng, SEED);
+    int count = wpk_space_construct(&draft.space, candidate, 6);
+    for (int i = 0; i < 12; i++) {
+        if (i >= count) {
+            assert_int_equal(wpk_space_draw(&draft.space, &rng, &candidate[i]), WPK_OK);
+        }
+        (void)expect_schedule(&draft, &candidate[i]);
+        compare_neighbours(&draft.space, &candidate[i], same, other);
+    }
+    wpk_space_fini(&draft.space);
+    wpk_program_fini(&draft.program);
+}
+
 /* Two candidates have the same key exactly when they have the same schedule. */
 static void test_keys(void **state)
 {
     (void)state;
     struct wpk_rng rng;
     int same = 0, other = 0;
+    compare_panels(&same, &other);
     wpk_rng_seed(&rng, SEED);
     for (int i = 0; i < RANDOM_PROGRAMS / 4; i++) {
         struct draft draft;
@@ -478,6 +537,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_producers_tail_is_that_of_its_least_part),
         cmocka_unit_test(test_members_past_a_tail_are_illegal),
+        cmocka_unit_test(test_panels),
         cmocka_unit_test(test_blocks_with_producers_are_not_fused_with_tiles),
         cmocka_unit_test(test_blocks_are_summed_by_themselves),
         cmocka_unit_test(test_lanes_of_accumulators_are_together),

@@ -180,14 +180,12 @@ static void put_directive(struct wpk_halide_writer *w, const struct wpk_directiv
         [WPK_TAIL_ROUND] = "RoundUp",
     };
     const struct wpk_stage *stage = &w->program->stages[d->stage];
-    bool reduces =
-        d->update && d->loop_count > 0 && wpk_halide_is_reduction_loop(w, stage, d->loop[0]);
     switch (d->kind) {
     case WPK_DIRECTIVE_SPLIT:
         wpk_buf_append_text(w->out, ".split(");
         put_loops(w, d);
         wpk_buf_printf(w->out, ", %" PRId64 ", TailStrategy::%s)", d->factor,
-                       reduces && d->tail == WPK_TAIL_EXACT ? "Auto" : tails[d->tail]);
+                       d->update && d->tail == WPK_TAIL_EXACT ? "Auto" : tails[d->tail]);
         break;
     case WPK_DIRECTIVE_COMPUTE_AT:
     case WPK_DIRECTIVE_STORE_AT:

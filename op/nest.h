@@ -120,6 +120,7 @@ struct wpk_nest_entry {
     int blocked;                  /* reduction axis that is summed in blocks */
     int64_t extent[WPK_AXES_MAX]; /* [axis_count] needed at the place, at most */
     int64_t least[WPK_RANK_MAX];  /* [rank] needed at the tails of the loops around */
+    int64_t grain[WPK_RANK_MAX];  /* [rank] divides where it begins; 0: it begins at 0 */
     struct wpk_nest_loops pure;
     struct wpk_nest_loops update;
     struct wpk_packing packing; /* of a copy */
@@ -169,9 +170,9 @@ struct wpk_nest_entry *wpk_nest_add(struct wpk_nest *nest, enum wpk_nest_kind ki
 /* Append a loop to a definition of the entry that was added last. */
 void wpk_nest_add_loop(struct wpk_nest *nest, struct wpk_nest_loops *loops,
                        const struct wpk_nest_loop *loop);
-/* Fill `extent` of the last entry, and `least` unless it is bounded, from its place and from its
- * readers, which are complete. A reduction's own axes are needed whole, and all axes of an entry
- * before everything that is not bounded.
+/* Fill `extent` and `grain` of the last entry, and `least` unless it is bounded, from its place and
+ * from its readers, which are complete. A reduction's own axes are needed whole, and all axes of an
+ * entry before everything that is not bounded.
  *   source  interval analysis of the indices, as compilers of loop nests infer bounds */
 void wpk_nest_find_region(struct wpk_nest *nest);
 

@@ -187,6 +187,25 @@ static void extend_by_loads(const struct wpk_program *program, const struct wpk_
     }
 }
 
+/* What divides the begin of all iterations: the last one of a loop that shifts begins where its
+ * axis ends with it. */
+static int64_t grain_of(const struct wpk_nest *nest, const struct wpk_nest_entry *reader,
+                        const struct wpk_nest_loops *loops, int loop, int axis, int64_t step)
+{
+    bool shifts = false;
+    for (int i = 0; i <= loop; i++) {
+        const struct wpk_nest_loop *around = wpk_nest_at(nest, loops, i);
+        shifts = shifts || (around->axis == axis && around->tail == WPK_TAIL_SHIFT);
+    }
+    if (!shifts) {
+        return step;
+    }
+    int tile = tile_loop(nest, loops, axis);
+    return tile < 0
+               ? 1
+               : wpk_gcd(wpk_gcd(step, wpk_nest_at(nest, loops, tile)->step), reader->extent[axis]);
+}
+
 /* The box that `reader` covers in one iteration of the entry's place: whole tiles, even past the
  * end of an axis, for an entry that is computed for whole tiles. Where the reader itself begins is
  * not known unless it is computed before everything. */
@@ -205,12 +224,10 @@ static void cover(const struct wpk_nest *nest, const struct wpk_nest_entry *read
             box->extent[a] = reader->extent[a];
         }
         bool moves = box->extent[a] < stage->axes[a].extent;
-        bool placed = reader->place.entry >= 0 && a < stage->rank;
-        box->motion[a] = (struct motion){moves ? mix((uint64_t)a + 1, 0) : 0,
-                                         !moves   ? 0
-                                         : placed ? 1
-                                                  : step,
-                                         true};
+        int64_t grain = grain_of(nest, reader, loops, place->loop, a, step);
+        grain = a < stage->rank ? wpk_gcd(grain, reader->grain[a]) : grain;
+        box->motion[a] =
+            (struct motion){moves ? mix((uint64_t)a + 1, 0) : 0, moves ? grain : 0, true};
     }
 }
 
@@ -279,6 +296,16 @@ static void begin(struct wpk_nest_boxes *boxes, const struct wpk_nest_place *pla
     memset(boxes->present, 0, sizeof(boxes->present));
 }
 
+static void take_grain(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage,
+                       int64_t *grain)
+{
+    int t = stage->output;
+    for (int a = 0; a < stage->rank; a++) {
+        bool known = boxes->present[t] && !boxes->varies[t][a] && boxes->low[t][a] == 0;
+        grain[a] = known ? boxes->grain[t][a] : 1;
+    }
+}
+
 /* False if iterations need different sizes: `extent` is then the whole, `least` 1. */
 static bool take_box(const struct wpk_nest_boxes *boxes, const struct wpk_stage *stage, bool least,
                      int64_t *extent)
@@ -299,7 +326,11 @@ static void find_part(const struct wpk_nest *nest, struct wpk_nest_entry *part)
 {
     const struct wpk_nest_entry *total = part - 1;
     const struct wpk_stage *stage = wpk_nest_stage(nest, part);
-    memcpy(part->extent, total->extent, (size_t)stage->axis_count * sizeof(part->extent[0]));
+    for (int a = 0; a < stage->axis_count; a++) {
+        part->extent[a] = a < stage->rank
+                              ? wpk_nest_covered(nest, total, &total->update, part->place.loop, a)
+                              : total->extent[a];
+    }
     part->extent[total->blocked] = total->block;
 }
 
@@ -326,12 +357,16 @@ void wpk_nest_find_region(struct wpk_nest *nest)
         }
         collect(nest, entry, false, &nest->tile);
         nest->full = !take_box(&nest->tile, stage, false, entry->extent) || nest->full;
+        take_grain(&nest->tile, stage, entry->grain);
         return;
     }
     for (int least = 0; least <= 1; least++) {
         begin(&nest->tile, &entry->place);
         collect(nest, entry, least, &nest->tile);
         (void)take_box(&nest->tile, stage, least, least ? entry->least : entry->extent);
+        if (least == 0) {
+            take_grain(&nest->tile, stage, entry->grain);
+        }
     }
     nest->tile.place.entry = -1;
 }

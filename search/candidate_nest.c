@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_nest.h"
 
+#include "search/candidate_copy.h"
+
 #include <string.h>
 
 struct draft {
@@ -34,26 +36,22 @@ static void add_loops(struct wpk_nest *nest, struct wpk_nest_loops *loops, const
 
 /* ---- the root of a group */
 
-static void place_root(const struct draft *draft, int g, struct wpk_nest_entry *entry)
+/* The place inside the block loops of group `g`, or inside all loops over its tiles. */
+static struct wpk_nest_place place_in(const struct draft *draft, int g, enum wpk_level level)
 {
+    const struct wpk_group *group = &draft->structure->plan.group[g];
+    const struct wpk_stage *root = &draft->variant->program.stages[group->root];
     const struct wpk_decisions *d = &draft->d[g];
-    if (d->level == WPK_LEVEL_ROOT) {
-        return;
-    }
-    const struct wpk_stage *root =
-        &draft->variant->program.stages[draft->structure->plan.group[d->at_group].root];
-    const struct wpk_decisions *at = &draft->d[d->at_group];
-    int blocks = 0, tiles = 0, ones = 0;
+    int blocks = 0, ones = 0;
     for (int a = 0; a < root->rank; a++) {
-        ones += root->axes[a].extent == 1 && !draft->structure->plan.group[d->at_group].whole[a];
+        ones += root->axes[a].extent == 1 && !group->whole[a];
     }
-    for (int i = 0; i < at->order_count; i++) {
-        blocks += wpk_has_block_loop(root, at, at->outer[i]);
-        tiles++;
+    for (int i = 0; i < d->order_count; i++) {
+        blocks += wpk_has_block_loop(root, d, d->outer[i]);
     }
-    entry->place = (struct wpk_nest_place){
-        .entry = draft->root[d->at_group],
-        .loop = ones + blocks + (d->level == WPK_LEVEL_TILE ? tiles : 0) - 1,
+    return (struct wpk_nest_place){
+        .entry = draft->root[g],
+        .loop = ones + blocks + (level == WPK_LEVEL_TILE ? d->order_count : 0) - 1,
     };
 }
 
@@ -133,15 +131,14 @@ static void put_tile(const struct draft *draft, int g, struct list *list)
     }
 }
 
-/* Is some group computed inside the block loops of this one? */
+/* Is something computed inside the block loops of the group? */
 static bool is_block_level(const struct draft *draft, int g)
 {
+    bool found = draft->d[g].panel;
     for (int h = 0; h < g; h++) {
-        if (draft->d[h].level == WPK_LEVEL_BLOCK && draft->d[h].at_group == g) {
-            return true;
-        }
+        found = found || (draft->d[h].level == WPK_LEVEL_BLOCK && draft->d[h].at_group == g);
     }
-    return false;
+    return found;
 }
 
 /* The outermost loops with more than one iteration run in parallel.
@@ -176,7 +173,9 @@ static void add_root(struct draft *draft, int g)
     struct list list = {.count = 0};
     struct wpk_nest_entry *entry = wpk_nest_add(draft->nest, WPK_NEST_STAGE, group->root);
     draft->root[g] = draft->nest->entry_count - 1;
-    place_root(draft, g, entry);
+    if (d->level != WPK_LEVEL_ROOT) {
+        entry->place = place_in(draft, d->at_group, d->level);
+    }
     wpk_nest_find_region(draft->nest);
     put_tile(draft, g, &list);
     int first = list.count;
@@ -363,6 +362,66 @@ static void add_blocks(struct draft *draft, int g, int m, struct wpk_nest_entry 
     add_update(draft, g, m, part);
 }
 
+/* The binding of the root's loop over the tiles of an axis. */
+static enum wpk_loop_binding tiles_binding(const struct draft *draft, int g, int axis)
+{
+    const struct wpk_nest_entry *root = &draft->nest->entry[draft->root[g]];
+    enum wpk_loop_binding binding = WPK_BIND_SERIAL;
+    for (int i = 0; i < root->pure.count; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(draft->nest, &root->pure, i);
+        binding = loop->axis == axis && wpk_nest_is_rolled(loop) ? loop->binding : binding;
+    }
+    return binding;
+}
+
+/* The loops over all tiles of a block of the root, and those of a tile. */
+static void put_panel(const struct draft *draft, int g, int m, const struct wpk_nest_entry *total,
+                      struct list *list)
+{
+    const struct wpk_member *member = &draft->structure->plan.group[g].member[m];
+    const struct wpk_stage *stage = wpk_nest_stage(draft->nest, total);
+    const struct wpk_decisions *d = &draft->d[g];
+    struct wpk_nest_entry tile = *total;
+    struct list rolled = {.count = 0};
+    for (int a = 0; a < stage->rank; a++) {
+        tile.extent[a] = stage->axes[a].extent > 1 ? d->tile[member->root_axis[a]] : 1;
+    }
+    put_member_pure(draft, g, m, &tile, list, &rolled);
+    for (int i = d->order_count - 1; i >= 0; i--) {
+        int a = 0;
+        while (stage->axes[a].extent == 1 || member->root_axis[a] != d->inner[i]) {
+            a++;
+            WPK_ASSERT(a < stage->rank);
+        }
+        put(list, a, tiles_binding(draft, g, d->inner[i]), tile.extent[a]);
+    }
+}
+
+/* The totals of a block of the root: each panel's terms are summed for one tile after the other,
+ * before the next panel's. */
+static void add_panels(struct draft *draft, int g, int m, struct wpk_nest_entry *total)
+{
+    const struct wpk_decisions *d = &draft->d[g];
+    struct list zeros = {.count = 0}, list = {.count = 0};
+    total->place = place_in(draft, g, WPK_LEVEL_BLOCK);
+    wpk_nest_find_region(draft->nest);
+    total->block = d->split;
+    total->blocked = d->split_axis;
+    put_panel(draft, g, m, total, &zeros);
+    store_lanes_together(draft, &zeros, total);
+    add_loops(draft->nest, &total->pure, &zeros);
+    put_panel(draft, g, m, total, &list);
+    put(&list, d->split_axis, WPK_BIND_SERIAL, d->split);
+    add_loops(draft->nest, &total->update, &list);
+    struct wpk_nest_entry *part = wpk_nest_add(draft->nest, WPK_NEST_PART, total->stage);
+    part->bounded = true;
+    part->place = (struct wpk_nest_place){
+        .entry = draft->nest->entry_count - 2, .update = true, .loop = d->order_count};
+    wpk_nest_find_region(draft->nest);
+    add_pure(draft, g, m, part);
+    add_update(draft, g, m, part);
+}
+
 /* A transform: a short sum over the axis of a literal. As one expression it is a fraction of the
  * code that an update is, which loads and stores what it sums for each term. */
 static bool is_transform(const struct wpk_stage *stage, const struct wpk_member *member)
@@ -393,6 +452,10 @@ static void add_member(struct draft *draft, int g, int m)
     entry->place = (struct wpk_nest_place){.entry = draft->root[g], .loop = innermost};
     entry->bounded = true;
     entry->inlined = member->inlined;
+    if (m == group->contraction && draft->d[g].panel) {
+        add_panels(draft, g, m, entry);
+        return;
+    }
     wpk_nest_find_region(draft->nest);
     if (member->inlined) {
         return;
@@ -410,143 +473,35 @@ static void add_member(struct draft *draft, int g, int m)
 
 /* ---- operands copied into the order in which the loops read them */
 
-/* Position of a root axis in the order of the tile loops, outermost 0; -1: it has no loop. */
-static int loop_position(const struct wpk_decisions *d, int root_axis)
+/* The place of a copy: in the loop over the panels of the sum that reads it. */
+static struct wpk_nest_place place_in_panel(const struct draft *draft, int g)
 {
-    for (int i = 0; i < d->order_count; i++) {
-        if (d->inner[i] == root_axis) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-static int reduction_position(const struct wpk_decisions *d, int axis)
-{
-    for (int i = 0; i < d->red_count; i++) {
-        if (d->red[i] == axis) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* One dimension of a copy with the key it is sorted by: quotients by the position of their loop,
- * then reductions by theirs, then what lies within a tile, the lanes last. */
-struct copy_dim {
-    int dim;
-    int64_t block;
-    int key;
-};
-
-struct copy_dims {
-    struct copy_dim dim[2 * WPK_RANK_MAX];
-    int count;
-};
-
-enum { KEY_UNROLLED = 50, KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299 };
-
-/* Dimensions stay sorted; of equal keys the one that was put first comes first. */
-static void put_dim(struct copy_dims *dims, int dim, int64_t block, int key)
-{
-    int at = dims->count++;
-    while (at > 0 && dims->dim[at - 1].key > key) {
-        dims->dim[at] = dims->dim[at - 1];
-        at--;
-    }
-    dims->dim[at] = (struct copy_dim){dim, block, key};
-}
-
-static void put_reduction(const struct wpk_decisions *d, int dim, int axis, struct copy_dims *dims)
-{
-    int position = reduction_position(d, axis);
-    position = position < 0 ? KEY_UNROLLED : position; /* unrolled: inside all others */
-    if (axis == d->split_axis && d->split > 0 && d->red_count > 1) {
-        put_dim(dims, dim, -d->split, KEY_REDUCTION);
-        put_dim(dims, dim, d->split, KEY_REDUCTION + 1 + position);
-    } else {
-        put_dim(dims, dim, 0, KEY_REDUCTION + 1 + position);
-    }
-}
-
-static void put_output(const struct draft *draft, int g, int dim, int root_axis,
-                       struct copy_dims *dims)
-{
-    const struct wpk_stage *root =
-        &draft->variant->program.stages[draft->structure->plan.group[g].root];
-    const struct wpk_decisions *d = &draft->d[g];
-    int64_t tile = root_axis < 0 ? 1 : d->tile[root_axis];
-    int position = root_axis < 0 ? -1 : loop_position(d, root_axis);
-    if (tile == 1 || position < 0) {
-        put_dim(dims, dim, 0, 1 + position);
-        return;
-    }
-    int inner = root_axis == d->vec ? KEY_LANES : KEY_TILE + position;
-    if (tile < root->axes[root_axis].extent) {
-        put_dim(dims, dim, -tile, 1 + position);
-        put_dim(dims, dim, tile, inner);
-    } else {
-        put_dim(dims, dim, 0, inner);
-    }
-}
-
-static void collect_dims(const struct draft *draft, int g, const struct wpk_node *load,
-                         struct copy_dims *dims)
-{
-    const struct wpk_program *program = &draft->variant->program;
     const struct wpk_group *group = &draft->structure->plan.group[g];
-    const struct wpk_member *member = &group->member[group->contraction];
-    int rank = program->stages[member->stage].rank;
-    for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
-        int axis = wpk_index_axis(program, load->index[dim]);
-        if (axis >= rank) {
-            put_reduction(&draft->d[g], dim, axis, dims);
-        } else if (axis >= 0) {
-            put_output(draft, g, dim, member->root_axis[axis], dims);
-        } else { /* always index 0: the copy does without */
-            WPK_ASSERT(program->tensors[load->tensor].extent[dim] == 1);
-        }
+    int e = draft->root[g];
+    while (draft->nest->entry[e].stage != group->member[group->contraction].stage) {
+        e++;
+        WPK_ASSERT(e < draft->nest->entry_count);
     }
+    return (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
 }
 
-/* True if the copy differs from the tensor and can be made.
- *   shape   out: its tensor is set */
-static bool describe_copy(const struct draft *draft, int g, int slot, struct wpk_packing *out)
-{
-    const struct wpk_slots *slots = &draft->structure->slots[g];
-    const struct wpk_program *program = &draft->variant->program;
-    const struct wpk_node *load = &program->nodes[slots->pack_load[slot]];
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-    struct copy_dims dims = {.count = 0};
-    bool moved = false, fills = false;
-    collect_dims(draft, g, load, &dims);
-    *out = (struct wpk_packing){.tensor = load->tensor, .dim_count = dims.count};
-    for (int i = 0; i < dims.count && dims.count <= WPK_RANK_MAX; i++) {
-        const struct copy_dim *dim = &dims.dim[i];
-        out->dim[i] = dim->dim;
-        out->block[i] = dim->block;
-        moved = moved || dim->dim != i || dim->block != 0;
-        fills = fills || (dim->block < 0 && tensor->extent[dim->dim] % -dim->block != 0);
-    }
-    return dims.count <= WPK_RANK_MAX && moved && slots->pack_may[slot] != WPK_PACK_NEVER &&
-           (!fills || slots->pack_may[slot] == WPK_PACK_ANY);
-}
-
-/* An operand of the main program is copied whole beforehand, its last dimension in lanes. A
- * constant is copied by the prepare program, which schedules itself. */
-static void add_copy(struct draft *draft, const struct wpk_packing *packing)
+/* An operand of the main program is copied whole beforehand, or as much as a panel needs of it, its
+ * last dimension in lanes. A constant is copied by the prepare program, which schedules itself. */
+static void add_copy(struct draft *draft, int g, int slot, const struct wpk_packing *packing)
 {
     const struct wpk_program *program = &draft->variant->program;
-    const struct wpk_tensor *tensor = &program->tensors[packing->tensor];
+    const struct wpk_decisions *d = &draft->d[g];
+    bool staged = d->staged[slot];
     int writer = wpk_program_writer(program, packing->tensor), last = packing->dim_count - 1;
     struct wpk_nest_entry *entry = wpk_nest_add(draft->nest, WPK_NEST_COPY, -1);
     struct list list = {.count = 0};
     entry->packing = *packing;
-    for (int d = 0; d < packing->dim_count; d++) {
-        int64_t size = tensor->extent[packing->dim[d]], block = packing->block[d];
-        entry->extent[d] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
+    entry->bounded = staged;
+    if (staged) {
+        entry->place = place_in_panel(draft, g);
     }
-    if (tensor->role == WPK_ROLE_CONSTANT ||
+    wpk_candidate_copy_extents(draft->variant, g, d, slot, packing, entry->extent);
+    if (program->tensors[packing->tensor].role == WPK_ROLE_CONSTANT ||
         (writer >= 0 && draft->structure->plan.prepare[writer])) {
         return;
     }
@@ -558,9 +513,9 @@ static void add_copy(struct draft *draft, const struct wpk_packing *packing)
         put(&list, last, WPK_BIND_LANES, 1);
     }
     put(&list, last, WPK_BIND_SERIAL, lanes);
-    for (int d = last - 1; d >= 0; d--) {
-        bool parallel = d == 0 && lanes > 1 && draft->options->threads > 1;
-        put(&list, d, parallel ? WPK_BIND_PARALLEL : WPK_BIND_SERIAL, 1);
+    for (int i = last - 1; i >= 0; i--) {
+        bool parallel = i == 0 && lanes > 1 && draft->options->threads > 1 && !staged;
+        put(&list, i, parallel ? WPK_BIND_PARALLEL : WPK_BIND_SERIAL, 1);
     }
     add_loops(draft->nest, &entry->pure, &list);
 }
@@ -598,9 +553,9 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
     for (int g = 0; g < structure->plan.group_count; g++) {
         for (int i = 0; i < structure->slots[g].pack_count; i++) {
             struct wpk_packing packing;
-            if (d[g].pack[i] && describe_copy(&draft, g, i, &packing) &&
+            if (d[g].pack[i] && wpk_candidate_copy(variant, g, &d[g], i, &packing) &&
                 !is_copied(out, packing.tensor)) {
-                add_copy(&draft, &packing);
+                add_copy(&draft, g, i, &packing);
             }
         }
     }

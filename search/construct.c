@@ -183,6 +183,7 @@ static void collect_recipes(const struct wpk_variant *variant,
             wpk_genes_read(variant, &blank, g, &base);
             base.unroll = 1;
             base.split = 0;
+            base.panel = false;
             add_recipes_for(variant, options, g, &base, out);
         }
     }
@@ -246,6 +247,7 @@ static void set_reduction(const struct wpk_variant *variant, int g, int which,
     if (slots->sum >= 0) { /* the largest blocks: the space has those that are accurate enough */
         out->gene[slots->sum] = (uint8_t)(variant->genes[slots->sum].choice_count - 1);
     }
+    set_value(variant, slots->panel, WPK_GENE_ALL, out);
     if (slots->split >= 0) {
         set_value(variant, slots->split, WPK_GENE_ALL, out);
         set_number(variant, slots->unroll, 1, out);
@@ -320,6 +322,76 @@ static void set_parallel(const struct wpk_variant *variant, int which, struct wp
     }
 }
 
+/* ---- panels */
+
+static bool divides(const struct wpk_stage *root, const struct wpk_group *group,
+                    const struct recipe *recipe)
+{
+    bool all = true;
+    for (int a = 0; a < root->rank; a++) {
+        all = all && (!wpk_has_loop(group, root, a) || root->axes[a].extent % recipe->tile[a] == 0);
+    }
+    return all;
+}
+
+/* Blocks whose rows of a panel take half of the second cache; along the vector axis all of it, or
+ * as much as lets the results take the other half. */
+static void set_panel_blocks(const struct wpk_variant *variant, const struct wpk_machine *machine,
+                             int g, int which, struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_stage *root = root_of(variant, g);
+    struct wpk_decisions d;
+    wpk_genes_read(variant, out, g, &d);
+    int64_t half = machine->cache_bytes[1] / 2 / 4, rows = 1;
+    for (int i = d.order_count - 1; i >= 0; i--) {
+        int a = d.outer[i];
+        int64_t most = half / d.split / rows / d.tile[a];
+        if (a != d.vec && slots->block[a] >= 0) {
+            set_value(variant, slots->block[a], WPK_GENE_ALL, out);
+            if (most < wpk_tile_count(root, &d, a)) {
+                set_number(variant, slots->block[a], most, out);
+            }
+            wpk_genes_read(variant, out, g, &d);
+            rows *= d.tile[a] * wpk_block_tiles(root, &d, a);
+        }
+    }
+    if (d.vec >= 0 && slots->block[d.vec] >= 0) {
+        set_value(variant, slots->block[d.vec], WPK_GENE_ALL, out);
+        if (which % 2 == 1 && half / rows / d.tile[d.vec] < wpk_tile_count(root, &d, d.vec)) {
+            set_number(variant, slots->block[d.vec], half / rows / d.tile[d.vec], out);
+        }
+    }
+}
+
+/* Panels of the reduction, the middle size first: a tile's strip of one operand stays in the first
+ * cache while all rows of a block pass, which stay in the second.
+ *   source  Goto & van de Geijn, Anatomy of high-performance matrix multiplication, 2008, 4 */
+static void set_panels(const struct wpk_variant *variant, const struct wpk_machine *machine, int g,
+                       const struct recipes *recipes, int which, struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    int sizes = slots->panel < 0 ? 0 : variant->genes[slots->panel].choice_count - 1;
+    int seen = 0;
+    for (int r = 0; r < recipes->count && sizes > 0; r++) {
+        if (!divides(root_of(variant, g), &s->plan.group[g], &recipes->recipe[r]) ||
+            seen++ < which % 3) {
+            continue;
+        }
+        set_recipe(variant, g, &recipes->recipe[r], out);
+        out->gene[slots->panel] = (uint8_t)((sizes / 2 + which / 3) % sizes);
+        set_inner_order(variant, g, 1, out);
+        set_panel_blocks(variant, machine, g, which / 2, out);
+        set_value(variant, slots->at, wpk_place(-1, WPK_LEVEL_ROOT), out);
+        for (int i = 0; i < slots->pack_count; i++) {
+            set_value(variant, slots->pack[i], which % 4 < 2 ? WPK_PACK_PANEL : 0, out);
+        }
+        return;
+    }
+}
+
 /* Candidate number `n` of a variant: the n-th step along a walk in which the register tile of the
  * contraction changes fastest, then its loop orders, then blocks and places. */
 static bool construct_one(const struct wpk_space *space, int v, const struct recipes *recipes,
@@ -351,6 +423,9 @@ static bool construct_one(const struct wpk_space *space, int v, const struct rec
         }
     }
     set_places(variant, &space->options, n % 3 != 2, out);
+    for (int g = 0; g <= last && n % 4 == 1; g++) {
+        set_panels(variant, &space->options.target.machine, g, &recipes[g], n / 4, out);
+    }
     set_parallel(variant, n, out);
     return wpk_space_is_legal(space, out);
 }

@@ -139,6 +139,20 @@ static double traffic_of(const struct traffic *w, const struct touch *touch, int
            size_of(w, touch->tensor);
 }
 
+/* The bytes that a copy reads, and those that it writes unless they stay in the cache until the
+ * panel for which it is made is done. */
+static double traffic_of_copy(const struct traffic *w, int e, double capacity)
+{
+    const struct wpk_nest_entry *entry = &w->tree->nest->entry[e];
+    int tensor = entry->packing.tensor;
+    double bytes = w->most[0][tensor] * size_of(w, tensor);
+    if (entry->place.entry < 0) {
+        return 2 * bytes;
+    }
+    bytes = wpk_feature_product(entry->extent, entry->packing.dim_count) * size_of(w, tensor);
+    return w->tree->node[w->tree->place[e]].runs * bytes * (bytes <= capacity ? 1 : 2);
+}
+
 static void count_traffic(struct traffic *w, int level)
 {
     double capacity = (double)w->machine->cache_bytes[level];
@@ -151,8 +165,7 @@ static void count_traffic(struct traffic *w, int level)
         double bytes = w->bytes[fitting[b]];
         *footprint = bytes <= capacity && bytes > *footprint ? bytes : *footprint;
         if (entry->kind == WPK_NEST_COPY) {
-            int tensor = entry->packing.tensor;
-            body->traffic_bytes[level] = 2 * w->most[0][tensor] * size_of(w, tensor);
+            body->traffic_bytes[level] = traffic_of_copy(w, body->entry, capacity);
         }
     }
     for (int i = 0; i < w->touch_count; i++) {

@@ -183,7 +183,8 @@ static void enter_entry(struct wpk_feature_tree *w, int e)
         int64_t *widths = add_row(w, entry->extent, &number);
         if (d < depth && entry->kind == WPK_NEST_STAGE) {
             find_widths(w, e, path[d], widths);
-        } else if (d < depth) { /* the part of a sum: what its total has there */
+        } else if (d < depth &&
+                   entry->kind == WPK_NEST_PART) { /* the part of a sum: what its total has there */
             memcpy(widths, wpk_feature_widths_at(w, e - 1, path[d]), sizeof(w->row[0]));
         }
     }

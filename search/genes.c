@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDER_UNITS_MAX 4    /* 24 orders; more axes keep their leading ones together */
+#define ORDER_UNITS_MAX 4 /* 24 orders; more axes keep their leading ones together */
+#define PANEL_SIZES 3
 #define ALIGNED_POINTS_MAX 8 /* a tile of one vector of each of them fits any machine's registers */
 
 static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
@@ -323,8 +324,80 @@ static void derive_sum(struct wpk_gene_list *c, const struct wpk_group *group,
     wpk_gene_list_number(c, slots->sum, WPK_GENE_ALL);
 }
 
+/* Are the contraction's axes those of the root, one to one, and is all of the group that it reads,
+ * or that reads it, inlined? Then all tiles of a block may be computed before the root's. */
+static bool may_have_panels(const struct wpk_program *program, const struct wpk_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    const struct wpk_member *sum = &group->member[group->contraction];
+    const struct wpk_stage *stage = &program->stages[sum->stage];
+    uint32_t covered = 0;
+    for (int m = 0; m < group->member_count; m++) {
+        if (group->member[m].consumer == group->contraction && !group->member[m].inlined) {
+            return false;
+        }
+    }
+    for (int m = sum->consumer; m >= 0; m = group->member[m].consumer) {
+        if (!group->member[m].inlined) {
+            return false;
+        }
+    }
+    for (int d = 0; d < stage->rank; d++) {
+        int axis = sum->root_axis[d];
+        if (stage->axes[d].extent == 1) {
+            continue;
+        }
+        if (axis < 0 || group->whole[axis] || (covered >> axis & 1) != 0 ||
+            root->axes[axis].extent != stage->axes[d].extent) {
+            return false;
+        }
+        covered |= UINT32_C(1) << axis;
+    }
+    for (int a = 0; a < root->rank; a++) {
+        if (root->axes[a].extent > 1 && (covered >> a & 1) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The largest divisor of `extent` in (most / 2, most], or 0. */
+static int64_t divisor_below(int64_t extent, int64_t most)
+{
+    int64_t size = most < extent ? most : extent;
+    while (size > most / 2 && extent % size != 0) {
+        size--;
+    }
+    return size > most / 2 ? size : 0;
+}
+
+/* A panel's strip fits the first cache, or up to four times as much. */
+static void derive_panel(struct wpk_gene_list *c, const struct wpk_group *group,
+                         const struct wpk_stage *stage, int axis, const struct wpk_machine *machine,
+                         struct wpk_slots *slots)
+{
+    int64_t extent = axis < 0 ? 1 : stage->axes[axis].extent;
+    int64_t term = (int64_t)machine->strip_vectors * machine->lanes_max * 4;
+    if (!group->reuse || extent * term < machine->strip_bytes_max || stage->rank == WPK_RANK_MAX ||
+        stage->axis_count == WPK_AXES_MAX || !may_have_panels(&c->variant->program, group)) {
+        return;
+    }
+    for (int64_t most = machine->cache_bytes[0] / term, i = 0; i < PANEL_SIZES; i++, most *= 2) {
+        int64_t size = divisor_below(extent, most);
+        if (size > 0 && size < extent) {
+            slots->panel = slots->panel < 0 ? wpk_gene_list_add(c, true, "%s.panel", group->name)
+                                            : slots->panel;
+            wpk_gene_list_number(c, slots->panel, size);
+        }
+    }
+    wpk_gene_list_number(c, slots->panel, WPK_GENE_ALL);
+    if (slots->panel >= 0) {
+        c->variant->genes[slots->panel].optional = true;
+    }
+}
+
 static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *group,
-                             struct wpk_slots *slots)
+                             const struct wpk_machine *machine, struct wpk_slots *slots)
 {
     const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
     int axes[WPK_AXES_MAX], count = 0;
@@ -345,6 +418,7 @@ static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *gr
     }
     wpk_gene_list_number(c, slots->split, WPK_GENE_ALL);
     derive_sum(c, group, stage, largest, slots);
+    derive_panel(c, group, stage, largest, machine, slots);
     slots->unroll = wpk_gene_list_add(c, true, "%s.unroll", group->name);
     for (int i = 0; i < COUNT(unroll_sizes); i++) {
         wpk_gene_list_number(c, slots->unroll, unroll_sizes[i]);
@@ -392,6 +466,20 @@ static bool has_pack(const struct wpk_program *program, const struct wpk_slots *
     return false;
 }
 
+/* All loads of a tensor that is copied read the copy. */
+static int count_loads(const struct wpk_program *program, int tensor)
+{
+    int count = 0;
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int found = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < found; i++) {
+            count += program->nodes[loads[i]].tensor == tensor;
+        }
+    }
+    return count;
+}
+
 /* Operands that are not constant may be packed when the contraction reuses them and reads every
  * dimension by a plain axis. Constants always are: it costs nothing per call. */
 static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
@@ -423,6 +511,9 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
         if (!constant) {
             wpk_gene_list_choice(c, slots->pack[slot], 0, "no");
         }
+        if (!constant && slots->panel >= 0 && count_loads(program, load->tensor) == 1) {
+            wpk_gene_list_choice(c, slots->pack[slot], WPK_PACK_PANEL, "panel");
+        }
         wpk_gene_list_choice(c, slots->pack[slot], 1, "yes");
     }
 }
@@ -431,8 +522,8 @@ static void clear_slots(struct wpk_slots *slots)
 {
     memset(slots, 0, sizeof(*slots));
     slots->vec = slots->lanes = slots->outer = slots->inner = slots->red = -1;
-    slots->split = slots->sum = slots->unroll = slots->at = slots->par = slots->roll = slots->by =
-        -1;
+    slots->split = slots->sum = slots->panel = slots->unroll = -1;
+    slots->at = slots->par = slots->roll = slots->by = -1;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         slots->tile[a] = slots->block[a] = -1;
     }
@@ -464,7 +555,7 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
     }
     slots->inner = derive_order(c, group, "inner", root, axes, count);
     if (group->contraction >= 0) {
-        derive_reduction(c, group, slots);
+        derive_reduction(c, group, &options->target.machine, slots);
         if (group->reuse) {
             derive_packs(c, s, g, slots);
         }

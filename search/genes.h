@@ -15,6 +15,8 @@
 
 #define WPK_PACKS_MAX 4
 
+#define WPK_PACK_PANEL 2
+
 /* What a copy of an operand may be. */
 enum wpk_pack_may {
     WPK_PACK_ANY,
@@ -34,12 +36,15 @@ struct wpk_slots {
     int split;               /* inner extent of its largest reduction axis; "all": not split */
     int sum;                 /* terms of that axis that are summed by themselves, as a block;
                                    "all": the terms are added one after the other */
+    int panel;               /* terms of that axis in a panel: what they add to a whole block of the
+                                   results is added before the next panel's; "all": no panels */
     int unroll;              /* factor of the innermost reduction loop */
     int at;                  /* where the group is computed */
     int roll;                /* loops over transformed axes stay loops where that is possible */
     int par;                 /* how many outermost loops run in parallel, fused */
     int by;                  /* of the first group: the back end of the whole schedule */
-    int pack[WPK_PACKS_MAX]; /* yes or no: the operand is first copied into the order of use */
+    int pack[WPK_PACKS_MAX]; /* the operand is first copied into the order of use: "no", "yes", or
+                                   "panel" for what a panel needs of it, there */
     int pack_load[WPK_PACKS_MAX]; /* the contraction's load of that operand */
     enum wpk_pack_may pack_may[WPK_PACKS_MAX];
     int pack_count;
@@ -64,7 +69,8 @@ enum wpk_level {
 };
 
 /* Values of choices: a size is itself, an axis its index in the group's root (-1: none), yes is 1
- * and no is 0. Places and orders are encoded by these functions. */
+ * and no is 0, a panel's copy is WPK_PACK_PANEL. Places and orders are encoded by these
+ * functions. */
 
 /* The place inside the loops of `group` at `level`; `group` is ignored for the root level. */
 int64_t wpk_place(int group, enum wpk_level level);
@@ -86,12 +92,15 @@ struct wpk_decisions {
     int split_axis; /* the contraction's largest reduction axis, or -1 */
     int64_t split;  /* 0: not split */
     bool blocked;   /* each part is summed by itself, then added to the total */
+    bool panel;     /* the totals of a whole block of the root are kept, and each part is added to
+                         all of them before the next one: `blocked`, too */
     int64_t unroll; /* 1: not unrolled */
     bool roll;
     enum wpk_level level;
     int at_group; /* the group of `level`, unless that is root */
     int par;
     bool pack[WPK_PACKS_MAX];
+    bool staged[WPK_PACKS_MAX]; /* the copy is made in the loop over the panels */
 };
 
 /* Fill structure->strided, so that the legality of a candidate is cheap to test.

@@ -112,8 +112,11 @@ static void read_reduction(const struct wpk_variant *variant, const struct wpk_c
     out->split_axis = wpk_largest_reduction(stage, literal);
     out->split = size_of(variant, candidate, slots->split, 0);
     int64_t sum = size_of(variant, candidate, slots->sum, 0);
-    out->blocked = sum > 0;
-    out->split = out->blocked ? sum : out->split; /* one loop over parts is enough */
+    int64_t panel = size_of(variant, candidate, slots->panel, 0);
+    out->panel = panel > 0;
+    out->blocked = sum > 0 || out->panel;
+    /* one loop over parts is enough */
+    out->split = out->panel ? panel : out->blocked ? sum : out->split;
     out->unroll = size_of(variant, candidate, slots->unroll, 1);
 }
 
@@ -148,7 +151,9 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     out->roll = value_of(variant, candidate, slots->roll, 0) != 0;
     out->par = (int)size_of(variant, candidate, slots->par, 0);
     for (int i = 0; i < slots->pack_count; i++) {
-        out->pack[i] = value_of(variant, candidate, slots->pack[i], 0) != 0;
+        int64_t pack = value_of(variant, candidate, slots->pack[i], 0);
+        out->pack[i] = pack != 0;
+        out->staged[i] = pack == WPK_PACK_PANEL;
     }
 }
 

@@ -71,6 +71,29 @@ static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_d
     return true;
 }
 
+/* The totals of a block are computed in whole tiles, before the root reads them: nothing shifts in
+ * an update. */
+static bool panel_is_legal(const struct wpk_group *group, const struct wpk_stage *root,
+                           const struct wpk_decisions *d, const char **why)
+{
+    for (int i = 0; i < d->order_count && d->panel; i++) {
+        int a = d->inner[i];
+        if (root->axes[a].extent % d->tile[a] != 0) {
+            return no(why, "a panel's tiles do not divide an axis");
+        }
+        if (group->align[a] > 1 && wpk_tile_count(root, d, a) % wpk_block_tiles(root, d, a) != 0) {
+            return no(why, "a panel's blocks do not divide an axis");
+        }
+    }
+    for (int i = 0; i < WPK_PACKS_MAX && !d->panel; i++) {
+        if (d->staged[i]) {
+            return no(why, "an operand is staged in panels that do not exist");
+        }
+    }
+    return !d->panel || d->level == WPK_LEVEL_ROOT ||
+           no(why, "panels are in groups that are computed at the root");
+}
+
 /* Axes that some load of the stage has in another place than the last. */
 static uint32_t strided_axes(const struct wpk_variant *variant, const struct wpk_stage *stage)
 {
@@ -182,6 +205,8 @@ static void add_member(const struct wpk_variant *variant, const struct wpk_space
             of.vectors[d->red[d->red_count - 1]] = d->unroll;
         }
         tile->unrolled = product(of.vectors, stage->axis_count);
+        tile->moves += d->panel ? 3 * (double)tile->accumulators : 0;
+        tile->definitions += d->panel ? 2 : 0;
     }
     tile->definitions += stage->reduction == WPK_REDUCE_NONE ? 1 : 2;
     count_definition(variant, d, g, member->stage, &of,
@@ -240,7 +265,7 @@ static int64_t least_tile(const struct wpk_variant *variant, int g, const struct
 
 static bool is_least(const struct wpk_variant *variant, int g, const struct wpk_decisions *d)
 {
-    bool least = d->unroll == 1;
+    bool least = d->unroll == 1 && !d->panel;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         int64_t tile = least_tile(variant, g, d, a);
         least = least && (tile == 0 || d->tile[a] == tile);
@@ -256,7 +281,7 @@ static bool has_legal(const struct wpk_variant *variant, const struct wpk_space_
     wpk_genes_read(variant, lanes, g, &d);
     d.split = 0;
     d.unroll = 1;
-    d.blocked = false;
+    d.blocked = d.panel = false;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         int64_t tile = least_tile(variant, g, &d, a);
         d.tile[a] = tile == 0 ? d.tile[a] : tile;
@@ -292,7 +317,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     const struct wpk_stage *contraction = wpk_contraction_of(variant, group);
     struct wpk_tile tile;
     if (!axes_are_legal(group, root, machine, d, why) ||
-        (contraction != NULL && !reduction_is_legal(contraction, d, why))) {
+        (contraction != NULL && !reduction_is_legal(contraction, d, why)) ||
+        !panel_is_legal(group, root, d, why)) {
         return false;
     }
     if (s->tight[g]) {
@@ -399,6 +425,9 @@ static bool place_is_legal(const struct wpk_variant *variant, const struct wpk_d
     }
     if (d[g].level == WPK_LEVEL_TILE && d[at].order_count == 0) {
         return no(why, "computed inside tile loops that do not exist");
+    }
+    if (d[g].level == WPK_LEVEL_TILE && d[at].panel) {
+        return no(why, "computed inside tile loops, and the panels are outside of them");
     }
     for (int h = 0; h < plan->group_count; h++) {
         if (plan->feeds[g][h] && !encloses(d, at, d[g].level, h)) {

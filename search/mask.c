@@ -34,6 +34,7 @@ static void list_group(const struct wpk_slots *slots, struct list *list)
     put(list, slots->outer);
     put(list, slots->inner);
     put(list, slots->red);
+    put(list, slots->panel); /* what it leaves to the next three depends on it */
     put(list, slots->split);
     put(list, slots->sum);
     put(list, slots->unroll);
@@ -78,7 +79,7 @@ int wpk_mask_gene(const struct wpk_variant *variant, int step)
 static int neutral_choice(const struct wpk_variant *variant, const struct wpk_slots *slots,
                           int gene)
 {
-    bool largest = gene == slots->split || gene == slots->sum;
+    bool largest = gene == slots->split || gene == slots->sum || gene == slots->panel;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         largest = largest || gene == slots->block[a];
     }

@@ -160,12 +160,14 @@ static void test_every_legal_candidate_is_reached(void **state)
         "Y[i,j] = sum(k:4) A[i,k] * B[k,j]\n",
         "input X f32[4,6]\nintermediate M f32[4]\noutput Y f32[4,6]\n"
         "M[i] = max(j:6) X[i,j]\nY[i,j] = X[i,j] - M[i]\n",
+        "input A f32[2,32]\nconstant B f32[32,4]\noutput Y f32[2,4]\n" /* with panels */
+        "Y[i,j] = max(k:32) A[i,k] * B[k,j]\n",
     };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct wpk_program program;
         struct wpk_space space;
         struct wpk_diag diag = {0};
-        const struct wpk_space_options options = options_for(0, 1);
+        const struct wpk_space_options options = options_for(i < 3 ? 0 : 3, 1);
         if (wpk_program_parse(texts[i], &program, &diag) != WPK_OK ||
             wpk_space_derive(&program, &options, &space, &diag) != WPK_OK) {
             fail_msg("%s", diag.text);
@@ -235,10 +237,12 @@ static void test_legal_draws_are_reached(void **state)
         "Y[i,j] = sum(r:2,s:2) (C[j/2,j+r-2 | -1.5] * C[s,r] + B[s,(s+3)/2%3,i/2%4])\n",
         "input A f32[24,31]\nconstant B f32[31,40]\noutput Y f32[24,40]\n"
         "Y[i,j] = sum(k:31) A[i,k] * B[k,j]\n",
+        "input A f32[24,2048]\nconstant B f32[2048,40]\noutput Y f32[24,40]\n" /* with panels */
+        "Y[i,j] = sum(k:2048) A[i,k] * B[k,j]\n",
     };
     struct wpk_rng rng;
     wpk_rng_seed(&rng, 3);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         struct wpk_program program;
         struct wpk_space space;
         struct wpk_diag diag = {0};

@@ -159,9 +159,10 @@ static void redraw_one(const struct wpk_variant *variant, struct wpk_rng *rng, i
 {
     const struct wpk_structure *structure = variant->plan;
     const struct wpk_slots *slots = &structure->slots[g];
-    int genes[WPK_RANK_MAX + 5], count = 0;
-    const int single[] = {slots->lanes, slots->vec, slots->unroll, slots->split, slots->sum};
-    for (int i = 0; i < 5; i++) {
+    int genes[WPK_RANK_MAX + 6], count = 0;
+    const int single[] = {slots->lanes, slots->vec, slots->unroll,
+                          slots->split, slots->sum, slots->panel};
+    for (int i = 0; i < 6; i++) {
         if (single[i] >= 0) {
             genes[count++] = single[i];
         }
@@ -207,7 +208,7 @@ static void align_tile(const struct wpk_variant *variant, int g, struct wpk_cand
     }
 }
 
-/* The least that can be asked for: one vector, no other tile, nothing unrolled. */
+/* The least that can be asked for: one vector, no other tile, nothing unrolled, no panels. */
 static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
@@ -221,6 +222,9 @@ static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candid
     }
     if (slots->unroll >= 0) {
         attempt.gene[slots->unroll] = 0;
+    }
+    if (slots->panel >= 0) {
+        attempt.gene[slots->panel] = (uint8_t)(variant->genes[slots->panel].choice_count - 1);
     }
     for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
         for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
@@ -376,13 +380,15 @@ wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidat
     return err;
 }
 
-/* Without it the text reads as in a space of the first back end alone: it is the same candidate. */
-static bool is_first_back_end(const struct wpk_variant *variant,
-                              const struct wpk_candidate *candidate, int gene)
+/* The choice that texts leave out, or -1: no panels, and the first back end. Such a text reads as
+ * in a space that has no other: it is the same candidate. */
+static int unwritten(const struct wpk_variant *variant, int gene)
 {
     const struct wpk_structure *structure = variant->plan;
-    return gene == structure->slots[0].by &&
-           variant->genes[gene].choice[candidate->gene[gene]].value == 0;
+    const struct wpk_gene *g = &variant->genes[gene];
+    return g->optional                      ? wpk_gene_find(g, WPK_GENE_ALL)
+           : gene == structure->slots[0].by ? wpk_gene_find(g, 0)
+                                            : -1;
 }
 
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
@@ -400,7 +406,7 @@ wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_can
     }
     for (int i = 0; i < variant->gene_count && used >= 0 && (size_t)used < size; i++) {
         const struct wpk_gene *gene = &variant->genes[i];
-        if (gene->choice_count == 0 || is_first_back_end(variant, candidate, i)) {
+        if (gene->choice_count == 0 || candidate->gene[i] == unwritten(variant, i)) {
             continue;
         }
         used += snprintf(out + used, size - (size_t)used, " %s=%s", gene->name,
@@ -496,8 +502,10 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
         err = decode_gene(variant, word, &decoded, given, diag);
     }
     for (int i = 0; err == WPK_OK && i < variant->gene_count; i++) {
-        if (!given[i] && variant->genes[i].choice_count > 0 &&
-            !is_first_back_end(variant, &decoded, i)) {
+        int choice = given[i] ? -1 : unwritten(variant, i);
+        if (choice >= 0) {
+            decoded.gene[i] = (uint8_t)choice;
+        } else if (!given[i] && variant->genes[i].choice_count > 0) {
             wpk_diag_set(diag, "gene %s is missing", variant->genes[i].name);
             err = WPK_EPARSE;
         }

@@ -47,7 +47,8 @@ struct wpk_choice {
  * mutation can step to a neighbour. */
 struct wpk_gene {
     char name[WPK_GENE_NAME_MAX];
-    bool ordered; /* choices ascend */
+    bool ordered;  /* choices ascend */
+    bool optional; /* a size that a candidate's text leaves out where it is all */
     int choice_count;
     struct wpk_choice *choice; /* owned; [choice_count] */
 };

@@ -79,23 +79,36 @@ static bool stays(struct wpk_accuracy accuracy, double least, double error)
     return error <= least || wpk_accuracy_admits(accuracy, error);
 }
 
-bool wpk_variant_prune(struct wpk_variant *variant, struct wpk_accuracy accuracy, double least)
+/* Keep the choices that are accurate enough, and no panels: `sum` decides then. */
+static void prune_gene(const struct wpk_variant *variant, struct wpk_accuracy accuracy,
+                       double least, struct wpk_gene *gene)
 {
-    struct wpk_gene *gene = sum_gene(variant);
     int kept = 0;
-    if (!stays(accuracy, least, wpk_variant_error_least(variant))) {
-        return false;
-    }
-    for (int i = 0; gene != NULL && i < gene->choice_count; i++) {
-        if (stays(accuracy, least, wpk_variant_error(variant, gene->choice[i].value))) {
+    for (int i = 0; i < gene->choice_count; i++) {
+        int64_t value = gene->choice[i].value;
+        if ((gene->optional && value == WPK_GENE_ALL) ||
+            stays(accuracy, least, wpk_variant_error(variant, value))) {
             gene->choice[kept++] = gene->choice[i];
         } else {
             free(gene->choice[i].text);
         }
     }
-    if (gene != NULL) {
-        WPK_ASSERT(kept > 0);
-        gene->choice_count = kept;
+    WPK_ASSERT(kept > 0);
+    gene->choice_count = kept;
+}
+
+bool wpk_variant_prune(struct wpk_variant *variant, struct wpk_accuracy accuracy, double least)
+{
+    const struct wpk_structure *s = variant->plan;
+    int g = find_largest(variant);
+    if (!stays(accuracy, least, wpk_variant_error_least(variant))) {
+        return false;
+    }
+    if (g >= 0 && s->slots[g].sum >= 0) {
+        prune_gene(variant, accuracy, least, &variant->genes[s->slots[g].sum]);
+    }
+    if (g >= 0 && s->slots[g].panel >= 0) {
+        prune_gene(variant, accuracy, least, &variant->genes[s->slots[g].panel]);
     }
     return true;
 }

@@ -96,27 +96,28 @@ wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_r
     return WPK_OK;
 }
 
-static bool is_order_of_sum(const struct wpk_gene *gene)
+static bool ends_with(const struct wpk_gene *gene, const char *end)
 {
-    static const char end[] = ".red";
     size_t size = strlen(gene->name);
     return size > strlen(end) && strcmp(gene->name + size - strlen(end), end) == 0;
 }
 
 /* What the plain kernel may be: direct, and its sums in the order in which they are written, the
- * first of a gene's. Without fused multiply-adds and with strict arithmetic that is what direct
- * evaluation computes, bit for bit, unless a sum is vectorized. */
+ * first of a gene's, and without panels. Without fused multiply-adds and with strict arithmetic
+ * that is what direct evaluation computes, bit for bit, unless a sum is vectorized. */
 static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
 {
     wpk_err err = wpk_space_pin(space, "algorithm", "direct", diag);
     for (int v = 0; v < space->variant_count; v++) {
         const struct wpk_variant *variant = wpk_space_variant(space, v);
         for (int g = 0; variant != NULL && g < variant->gene_count && err == WPK_OK; g++) {
-            if (!is_order_of_sum(&variant->genes[g])) {
+            const struct wpk_gene *gene = &variant->genes[g];
+            bool panel = ends_with(gene, ".panel");
+            if (!panel && !ends_with(gene, ".red")) {
                 continue;
             }
             /* The pinned gene's texts are freed. */
-            char *order = strdup(variant->genes[g].choice[0].text);
+            char *order = strdup(gene->choice[panel ? gene->choice_count - 1 : 0].text);
             err = order != NULL ? wpk_space_pin(space, variant->genes[g].name, order, diag)
                                 : WPK_ENOMEM;
             free(order);

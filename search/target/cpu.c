@@ -101,7 +101,9 @@ static void describe(const struct wpk_device *device, struct wpk_machine *out)
     out->row_vectors = 4; /* hides the latency of the combine */
     out->row_max = 64;
     out->recomputed_max = 4;
-    out->code_bytes_max = out->l1i_bytes / 2; /* tails and other groups have code, too */
+    out->strip_vectors = 4;
+    out->strip_bytes_max = out->cache_bytes[1]; /* shorter ones stay there for all rows */
+    out->code_bytes_max = out->l1i_bytes / 2;   /* tails and other groups have code, too */
 }
 
 static bool no(const char **why, const char *reason)

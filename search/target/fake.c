@@ -18,6 +18,8 @@ static void describe(const struct wpk_device *device, struct wpk_machine *out)
         .row_max = 8,
         .recomputed_max = 2,
         .cache_bytes = {1 << 10, 4 << 10, 16 << 10},
+        .strip_vectors = 4,
+        .strip_bytes_max = 1 << 10,
     };
 }
 

@@ -29,6 +29,8 @@ struct wpk_machine {
     double recomputed_max;           /* a fused producer may be computed this many times over */
     int64_t cache_bytes[WPK_CACHES]; /* that one core may count on; ascending */
     double cache_bytes_per_cycle[WPK_CACHES]; /* from beyond that cache */
+    int strip_vectors;       /* vectors of an operand that a tile reads for each term of a sum */
+    int64_t strip_bytes_max; /* of them for all terms: longer sums may be cut into panels */
 };
 
 /* A register tile of a group, counted. */

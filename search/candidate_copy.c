@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/candidate_copy.h"
+
+/* Position of a root axis in the order of the tile loops, outermost 0; -1: it has no loop. */
+static int loop_position(const struct wpk_decisions *d, int root_axis)
+{
+    for (int i = 0; i < d->order_count; i++) {
+        if (d->inner[i] == root_axis) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int reduction_position(const struct wpk_decisions *d, int axis)
+{
+    for (int i = 0; i < d->red_count; i++) {
+        if (d->red[i] == axis) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* One dimension of a copy with the key it is sorted by: quotients by the position of their loop,
+ * then reductions by theirs, then what lies within a tile, the lanes last. */
+struct copy_dim {
+    int dim;
+    int64_t block;
+    int key;
+};
+
+struct copy_dims {
+    struct copy_dim dim[2 * WPK_RANK_MAX];
+    int count;
+};
+
+enum { KEY_UNROLLED = 50, KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299 };
+
+/* Dimensions stay sorted; of equal keys the one that was put first comes first. */
+static void put_dim(struct copy_dims *dims, int dim, int64_t block, int key)
+{
+    int at = dims->count++;
+    while (at > 0 && dims->dim[at - 1].key > key) {
+        dims->dim[at] = dims->dim[at - 1];
+        at--;
+    }
+    dims->dim[at] = (struct copy_dim){dim, block, key};
+}
+
+static void put_reduction(const struct wpk_decisions *d, int dim, int axis, struct copy_dims *dims)
+{
+    int position = reduction_position(d, axis);
+    position = position < 0 ? KEY_UNROLLED : position; /* unrolled: inside all others */
+    if (axis == d->split_axis && d->split > 0 && d->red_count > 1) {
+        put_dim(dims, dim, -d->split, KEY_REDUCTION);
+        put_dim(dims, dim, d->split, KEY_REDUCTION + 1 + position);
+    } else {
+        put_dim(dims, dim, 0, KEY_REDUCTION + 1 + position);
+    }
+}
+
+static void put_output(const struct wpk_stage *root, const struct wpk_decisions *d, int dim,
+                       int root_axis, struct copy_dims *dims)
+{
+    int64_t tile = root_axis < 0 ? 1 : d->tile[root_axis];
+    int position = root_axis < 0 ? -1 : loop_position(d, root_axis);
+    if (tile == 1 || position < 0) {
+        put_dim(dims, dim, 0, 1 + position);
+        return;
+    }
+    int inner = root_axis == d->vec ? KEY_LANES : KEY_TILE + position;
+    if (tile < root->axes[root_axis].extent) {
+        put_dim(dims, dim, -tile, 1 + position);
+        put_dim(dims, dim, tile, inner);
+    } else {
+        put_dim(dims, dim, 0, inner);
+    }
+}
+
+static const struct wpk_node *load_of(const struct wpk_variant *variant, int g, int slot)
+{
+    const struct wpk_structure *s = variant->plan;
+    return &variant->program.nodes[s->slots[g].pack_load[slot]];
+}
+
+static void collect_dims(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
+                         const struct wpk_node *load, struct copy_dims *dims)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    int rank = program->stages[member->stage].rank;
+    for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
+        int axis = wpk_index_axis(program, load->index[dim]);
+        if (axis >= rank) {
+            put_reduction(d, dim, axis, dims);
+        } else if (axis >= 0) {
+            put_output(&program->stages[group->root], d, dim, member->root_axis[axis], dims);
+        } else { /* always index 0: the copy does without */
+            WPK_ASSERT(program->tensors[load->tensor].extent[dim] == 1);
+        }
+    }
+}
+
+bool wpk_candidate_copy(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
+                        int slot, struct wpk_packing *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_node *load = load_of(variant, g, slot);
+    const struct wpk_tensor *tensor = &variant->program.tensors[load->tensor];
+    struct copy_dims dims = {.count = 0};
+    bool moved = d->staged[slot], fills = false;
+    collect_dims(variant, g, d, load, &dims);
+    *out = (struct wpk_packing){.tensor = load->tensor, .dim_count = dims.count};
+    for (int i = 0; i < dims.count && dims.count <= WPK_RANK_MAX; i++) {
+        const struct copy_dim *dim = &dims.dim[i];
+        out->dim[i] = dim->dim;
+        out->block[i] = dim->block;
+        moved = moved || dim->dim != i || dim->block != 0;
+        fills = fills || (dim->block < 0 && tensor->extent[dim->dim] % -dim->block != 0);
+    }
+    return dims.count <= WPK_RANK_MAX && moved && slots->pack_may[slot] != WPK_PACK_NEVER &&
+           (!fills || slots->pack_may[slot] == WPK_PACK_ANY);
+}
+
+/* What a panel needs of a dimension of an operand. */
+static int64_t panel_needs(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
+                           const struct wpk_node *load, int dim)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_stage *stage = &variant->program.stages[member->stage];
+    int axis = wpk_index_axis(&variant->program, load->index[dim]);
+    if (axis == d->split_axis) {
+        return d->split;
+    }
+    if (axis >= stage->rank || stage->axes[axis].extent == 1) {
+        return stage->axes[axis].extent;
+    }
+    int root_axis = member->root_axis[axis];
+    return d->tile[root_axis] *
+           wpk_block_tiles(&variant->program.stages[group->root], d, root_axis);
+}
+
+void wpk_candidate_copy_extents(const struct wpk_variant *variant, int g,
+                                const struct wpk_decisions *d, int slot,
+                                const struct wpk_packing *packing, int64_t *extent)
+{
+    const struct wpk_tensor *tensor = &variant->program.tensors[packing->tensor];
+    const struct wpk_node *load = load_of(variant, g, slot);
+    for (int i = 0; i < packing->dim_count; i++) {
+        int64_t block = packing->block[i];
+        int64_t size = d->staged[slot] ? panel_needs(variant, g, d, load, packing->dim[i])
+                                       : tensor->extent[packing->dim[i]];
+        extent[i] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
+    }
+}

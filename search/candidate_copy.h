@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operands that are copied into the order in which a group's loops read them. */
+#ifndef WPK_SEARCH_CANDIDATE_COPY_H
+#define WPK_SEARCH_CANDIDATE_COPY_H
+
+#include "search/genes.h"
+
+/* True if the copy of the operand of a pack gene, number `slot` of the group, differs from its
+ * tensor and can be made: then *out says how its dimensions lie. */
+bool wpk_candidate_copy(const struct wpk_variant *variant, int group, const struct wpk_decisions *d,
+                        int slot, struct wpk_packing *out);
+
+/* Fill `extent` with the elements of a copy's dimensions: of all that it has, or of what a panel
+ * needs of it where the copy is staged.
+ *   shape   extent [packing->dim_count] */
+void wpk_candidate_copy_extents(const struct wpk_variant *variant, int group,
+                                const struct wpk_decisions *d, int slot,
+                                const struct wpk_packing *packing, int64_t *extent);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long sums in panels: where a space has them, when they are legal, and what their nest is. */
+#include "search/candidate_nest.h"
+
+#include "op/notation.h"
+#include "search/feature.h"
+#include "search/gene_list.h"
+#include "search/space.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CONSTRUCT_MAX 64
+
+struct subject {
+    struct wpk_program program;
+    struct wpk_space space;
+};
+
+static void set_up(struct subject *s, const char *text, const char *class, int threads)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_space_options options = {.layouts = "fixed", .threads = threads};
+    assert_int_equal(wpk_device_of_class(class, &options.device), WPK_OK);
+    if (wpk_program_parse(text, &s->program, &diag) != WPK_OK ||
+        wpk_space_derive(&s->program, &options, &s->space, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+static void tear_down(struct subject *s)
+{
+    wpk_space_fini(&s->space);
+    wpk_program_fini(&s->program);
+}
+
+#define ZEN4 "cpu/AMD EPYC/avx512+bf16+vnni"
+
+/* Rows, terms, columns. */
+#define PRODUCT(m, k, n)                                                                           \
+    "input A f32[" m "," k "]\nconstant B f32[" k "," n "]\noutput Y f32[" m "," n "]\n"           \
+    "Y[i,j] = sum(k:" k ") A[i,k] * B[k,j]\n"
+
+/* The sizes of the gene Y.panel of direct evaluation, "" where there is none. */
+static void list_panels(const char *text, const char *class, char *out, size_t size)
+{
+    struct subject s;
+    set_up(&s, text, class, 1);
+    const struct wpk_variant *variant = &s.space.variants[0];
+    out[0] = '\0';
+    for (int g = 0; g < variant->gene_count; g++) {
+        const struct wpk_gene *gene = &variant->genes[g];
+        for (int i = 0; i < gene->choice_count && strcmp(gene->name, "Y.panel") == 0; i++) {
+            size_t used = strlen(out);
+            snprintf(out + used, size - used, " %s", gene->choice[i].text);
+        }
+    }
+    tear_down(&s);
+}
+
+/* Sums whose strip of an operand takes a quarter of the second cache; whatever computes them. */
+static void test_long_sums_have_panels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *class, *panels;
+    } cases[] = {
+        {PRODUCT("4096", "4096", "4096"), ZEN4, " 128 256 512 all"},
+        {PRODUCT("64", "4095", "64"), ZEN4, ""},
+        {PRODUCT("128", "5000", "1280"), ZEN4, " 125 250 500 all"},
+        {PRODUCT("64", "4099", "64"), ZEN4, ""}, /* a prime */
+        {PRODUCT("64", "2048", "64"), ZEN4, ""},
+        {PRODUCT("64", "2048", "64"), "cpu/any/avx2", " 256 512 1024 all"},
+        {"input X f32[1,4096,7,7]\nconstant W f32[64,4096,1,1]\noutput Y f32[1,64,7,7]\n"
+         "Y[n,k,y,x] = max(c:4096,r:1,s:1) X[n,c,y+r,x+s] * W[k,c,r,s]\n",
+         ZEN4, " 128 256 512 all"},
+        {"input X f32[4,4096]\noutput Y f32[4]\nY[i] = sum(j:4096) X[i,j]\n", ZEN4, ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char panels[128];
+        list_panels(cases[i].text, cases[i].class, panels, sizeof(panels));
+        assert_string_equal(panels, cases[i].panels);
+    }
+}
+
+/* ---- candidates of one product */
+
+#define HEAD WPK_SPACE_VERSION " algorithm=direct layout=staged Y.vec=j Y.lanes=16 "
+#define TILES(rows) "Y.tile.i=" rows " Y.block.i=32 Y.tile.j=32 Y.block.j=8 "
+#define REST "Y.outer=j,i Y.inner=j,i Y.split=all Y.sum=all Y.unroll=2 Y.pack.A=no Y.pack.B=yes"
+#define PANEL " Y.panel=256"
+
+static bool read(const struct wpk_space *space, const char *text, struct wpk_candidate *out)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_candidate_decode(space, text, out, &diag) != WPK_OK) {
+        fail_msg("%s: %s", diag.text, text);
+    }
+    return wpk_space_is_legal(space, out);
+}
+
+/* What was written before there were panels still means what it did. */
+static void test_text_without_panels(void **state)
+{
+    (void)state;
+    struct subject s;
+    struct wpk_candidate without, with;
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    set_up(&s, PRODUCT("4096", "4096", "4096"), ZEN4, 1);
+    assert_true(read(&s.space, HEAD TILES("8") REST, &without));
+    assert_int_equal(wpk_candidate_encode(&s.space, &without, text, sizeof(text)), WPK_OK);
+    assert_null(strstr(text, "panel"));
+    assert_true(read(&s.space, HEAD TILES("8") REST PANEL, &with));
+    assert_false(wpk_candidate_equal(&with, &without));
+    assert_int_equal(wpk_candidate_encode(&s.space, &with, text, sizeof(text)), WPK_OK);
+    assert_non_null(strstr(text, PANEL));
+    assert_true(wpk_space_key(&s.space, &with) != wpk_space_key(&s.space, &without));
+    /* a pinned panel is always written */
+    assert_int_equal(wpk_space_pin(&s.space, "Y.panel", "256", NULL), WPK_OK);
+    assert_int_equal(wpk_candidate_decode(&s.space, HEAD TILES("8") REST, &without, NULL),
+                     WPK_EPARSE);
+    tear_down(&s);
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    struct subject s;
+    struct wpk_candidate one;
+    set_up(&s, PRODUCT("4096", "4096", "4096"), ZEN4, 1);
+    assert_true(read(&s.space, HEAD TILES("6") REST, &one));
+    assert_false(read(&s.space, HEAD TILES("6") REST PANEL, &one)); /* 4096 / 6 */
+    assert_false(read(&s.space,
+                      HEAD TILES("8") "Y.outer=j,i Y.inner=j,i Y.split=all Y.sum=all Y.unroll=2 "
+                                      "Y.pack.A=panel Y.pack.B=yes",
+                      &one)); /* of what panel? */
+    tear_down(&s);
+}
+
+static const struct wpk_nest_entry *entry_of(const struct wpk_nest *nest, enum wpk_nest_kind kind,
+                                             int number)
+{
+    int e = 0;
+    for (int seen = 0; e < nest->entry_count; e++) {
+        seen += nest->entry[e].kind == kind;
+        if (seen == number) {
+            return &nest->entry[e];
+        }
+    }
+    fail_msg("no such entry");
+    return NULL;
+}
+
+/* Y in blocks of 256 x 256; in each the total, whose panels go over all tiles; of each tile the sum
+ * of a panel's terms; and A's part of the panel. */
+static void test_nest(void **state)
+{
+    (void)state;
+    struct subject s;
+    struct wpk_candidate one;
+    static struct wpk_nest nest;
+    set_up(&s, PRODUCT("4096", "4096", "4096"), ZEN4, 1);
+    assert_true(read(&s.space,
+                     HEAD TILES("8") "Y.outer=j,i Y.inner=j,i Y.split=all Y.sum=all Y.unroll=2 "
+                                     "Y.pack.A=panel Y.pack.B=yes" PANEL,
+                     &one));
+    assert_int_equal(wpk_candidate_nest(&s.space, &one, &nest), WPK_OK);
+    const struct wpk_nest_entry *total = entry_of(&nest, WPK_NEST_STAGE, 2);
+    const struct wpk_nest_entry *part = entry_of(&nest, WPK_NEST_PART, 1);
+    const struct wpk_nest_entry *copy = entry_of(&nest, WPK_NEST_COPY, 1);
+    assert_int_equal(total->place.entry, 0);
+    assert_int_equal(total->place.loop, 1); /* inside both block loops */
+    assert_int_equal(total->extent[0], 256);
+    assert_int_equal(total->extent[1], 256);
+    assert_int_equal(total->block, 256);
+    assert_int_equal(total->grain[0], 256);
+    const struct wpk_nest_loop *panels = wpk_nest_at(&nest, &total->update, 0);
+    assert_int_equal(panels->axis, 2);
+    assert_int_equal(panels->step, 256);
+    assert_ptr_equal(&nest.entry[part->place.entry], total);
+    assert_true(part->place.update);
+    assert_int_equal(part->place.loop, 2);
+    assert_int_equal(part->extent[0], 8);
+    assert_int_equal(part->extent[1], 32);
+    assert_int_equal(part->extent[2], 256);
+    assert_ptr_equal(&nest.entry[copy->place.entry], total);
+    assert_int_equal(copy->place.loop, 0);
+    assert_int_equal(copy->packing.dim_count, 3); /* tiles of rows, terms, rows of a tile */
+    assert_int_equal(copy->extent[0], 32);
+    assert_int_equal(copy->extent[1], 256);
+    assert_int_equal(copy->extent[2], 8);
+    tear_down(&s);
+}
+
+/* Without blocks there is one total, of which threads compute tiles. */
+static void test_threads(void **state)
+{
+    (void)state;
+    struct subject s;
+    struct wpk_candidate one;
+    static struct wpk_nest nest;
+    set_up(&s, PRODUCT("4096", "4096", "4096"), ZEN4, 2);
+    assert_true(read(
+        &s.space, HEAD "Y.tile.i=8 Y.block.i=all Y.tile.j=32 Y.block.j=all " REST " Y.par=1" PANEL,
+        &one));
+    assert_int_equal(wpk_candidate_nest(&s.space, &one, &nest), WPK_OK);
+    const struct wpk_nest_entry *total = entry_of(&nest, WPK_NEST_STAGE, 2);
+    assert_int_equal(wpk_nest_at(&nest, &total->update, 0)->binding, WPK_BIND_SERIAL);
+    assert_int_equal(wpk_nest_at(&nest, &total->update, 1)->binding, WPK_BIND_PARALLEL);
+    assert_int_equal(wpk_nest_at(&nest, &total->update, 2)->binding, WPK_BIND_SERIAL);
+    assert_int_equal(wpk_nest_at(&nest, &total->pure, 0)->binding, WPK_BIND_PARALLEL);
+    tear_down(&s);
+}
+
+/* What a search of a large product begins with has panels, some with A staged in them. */
+static void test_constructed(void **state)
+{
+    (void)state;
+    static struct wpk_candidate out[CONSTRUCT_MAX];
+    static const char *const texts[] = {PRODUCT("4096", "4096", "4096"),
+                                        PRODUCT("512", "8192", "1024")};
+    for (int i = 0; i < 2; i++) {
+        struct subject s;
+        int panels = 0, staged = 0, early = 0;
+        set_up(&s, texts[i], ZEN4, 1);
+        int count = wpk_space_construct(&s.space, out, CONSTRUCT_MAX);
+        for (int c = 0; c < count; c++) {
+            struct wpk_decisions d;
+            wpk_genes_read(&s.space.variants[out[c].variant], &out[c], 0, &d);
+            panels += d.panel;
+            early += d.panel && c < 8;
+            staged += d.staged[0] || d.staged[1];
+        }
+        assert_true(early > 0 && staged > 0);
+        assert_true(panels > 3 && panels < count / 2);
+        tear_down(&s);
+    }
+}
+
+/* Of 4096 terms a strip of B is no longer kept in the second cache; in panels it is. */
+static void test_traffic(void **state)
+{
+    (void)state;
+    struct subject s;
+    double traffic[2];
+    set_up(&s, PRODUCT("4096", "4096", "4096"), ZEN4, 1);
+    for (int panels = 0; panels < 2; panels++) {
+        static struct wpk_nest nest;
+        static struct wpk_features features;
+        struct wpk_candidate one;
+        assert_true(
+            read(&s.space, panels == 0 ? HEAD TILES("8") REST : HEAD TILES("8") REST PANEL, &one));
+        assert_int_equal(wpk_candidate_nest(&s.space, &one, &nest), WPK_OK);
+        const struct wpk_structure *structure = s.space.variants[one.variant].plan;
+        wpk_features(&structure->accesses, &nest, &s.space.options.target.machine, 1, &features);
+        assert_true(features.recomputed == 1);
+        traffic[panels] = features.traffic_bytes[1];
+    }
+    assert_true(traffic[1] < traffic[0] / 2);
+    tear_down(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_sums_have_panels),
+        cmocka_unit_test(test_text_without_panels),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_nest),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_constructed),
+        cmocka_unit_test(test_traffic),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
