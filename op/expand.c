@@ -178,7 +178,8 @@ static int identity_of(struct wpk_program *program, const struct wpk_stage *stag
                                                                : 0x1.fep127;
     switch (stage->reduction) {
     case WPK_REDUCE_MAX:
-        return wpk_node_real(program, dtype, -bound); /* of an integer type the least number */
+        /* of an integer type the least number; a bool is whether it is not 0 */
+        return wpk_node_real(program, dtype, dtype == WPK_BOOL ? 0 : -bound);
     case WPK_REDUCE_MIN:
         return wpk_node_real(program, dtype, bound);
     default:

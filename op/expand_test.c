@@ -293,6 +293,12 @@ static void test_identities(void **state)
                     true);
     expect_identity("input X i32[8]\noutput Y i32[1]\nY[i] = max(k:8) X[k]\n", INT32_MIN, false);
     expect_identity("input X i64[8]\noutput Y i64[1]\nY[i] = max(k:8) X[k]\n", -0x1p63, false);
+    expect_identity("input X bool[8]\nintermediate T bool[1]\noutput Y bool[1]\n"
+                    "T[i] = max.bool(k:8) X[k]\nY[i] = T[i]\n",
+                    0, false);
+    expect_identity("input X bool[8]\nintermediate T bool[1]\noutput Y bool[1]\n"
+                    "T[i] = min.bool(k:8) X[k]\nY[i] = T[i]\n",
+                    1, false);
     expect_identity("input X u8[8]\noutput Y u8[1]\nY[i] = min.u8(k:8) X[k]\n", 255, false);
 }
 
