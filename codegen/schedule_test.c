@@ -134,6 +134,9 @@ static void test_errors_have_positions(void **state)
     expect_error_at("stage Y root\n  serial i step 4 exact\n  lanes i\n", WPK_EPARSE, 2, 9,
                     "write i.1:");
     expect_error_at("stage Y root\n  serial i step four exact\n", WPK_EPARSE, 1, 17, "number");
+    expect_error_at("stage Y root\n  serial i step +4 guard\n", WPK_EPARSE, 1, 17, "without +");
+    expect_error_at("stage Y root\n  serial i step 04 guard\n", WPK_EPARSE, 1, 17, "leading zeros");
+    expect_error_at("stage Y root\n  serial i step -0 guard\n", WPK_EPARSE, 1, 17, "number");
     expect_error_at("stage Y root\n  serial i step 0 guard\n", WPK_ERANGE, 1, 17, "1 ... 1024");
     expect_error_at("stage Y root\n  serial i step 1 exact\n", WPK_ERANGE, 1, 17, "2 ... 1024");
     expect_error_at("stage Y root\n  serial i step 4 about\n", WPK_EPARSE, 1, 19, "TAIL exact");

@@ -71,14 +71,22 @@ bool wpk_text_next(struct wpk_text_reader *reader, wpk_err *err)
     return false;
 }
 
+/* A number is written in one way only. */
+static bool is_number(const char *word)
+{
+    const char *digits = word + (word[0] == '-');
+    size_t count = strspn(digits, "0123456789");
+    return count > 0 && digits[count] == '\0' &&
+           (digits[0] != '0' || (count == 1 && digits == word));
+}
+
 wpk_err wpk_text_int(struct wpk_text_reader *reader, int word, int64_t low, int64_t high,
                      int64_t *out)
 {
-    char *end = NULL;
-    long long value = strtoll(reader->word[word], &end, 10);
-    if (end == reader->word[word] || *end != '\0') {
-        return wpk_text_fail(reader, word, "expected a number");
+    if (word >= reader->word_count || !is_number(reader->word[word])) {
+        return wpk_text_fail(reader, word, "expected a number without + or leading zeros");
     }
+    long long value = strtoll(reader->word[word], NULL, 10);
     if (value < low || value > high) {
         (void)wpk_text_fail(reader, word, "the number is not in %lld ... %lld", (long long)low,
                             (long long)high);

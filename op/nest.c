@@ -160,6 +160,20 @@ static uint64_t mix_copy(uint64_t hash, const struct wpk_packing *packing)
     return hash;
 }
 
+static uint64_t mix_storage(uint64_t hash, const struct wpk_nest *nest,
+                            const struct wpk_nest_entry *entry)
+{
+    int rank = wpk_nest_stage(nest, entry)->rank;
+    hash = mix(hash, (uint64_t)entry->scope << 8 |
+                         (entry->slides ? (uint64_t)entry->slide + 1 : 0) << 16 |
+                         (uint64_t)entry->expanded << 1 | entry->reordered);
+    for (int a = 0; a < rank; a++) {
+        hash = mix(hash, (uint64_t)(entry->align[a] > 1 ? entry->align[a] : 0));
+        hash = mix(hash, entry->reordered ? (uint64_t)entry->storage[a] + 1 : 0);
+    }
+    return hash;
+}
+
 /* An inlined entry says nothing, and what is needed of an entry is said where it is exact. */
 static uint64_t mix_entry(uint64_t hash, const struct wpk_nest *nest,
                           const struct wpk_nest_entry *entry)
@@ -178,6 +192,9 @@ static uint64_t mix_entry(uint64_t hash, const struct wpk_nest *nest,
             hash = mix(hash, (uint64_t)entry->extent[a]);
         }
         hash = mix(mix(hash, entry->expanded), (uint64_t)entry->block);
+    }
+    if (entry->kind != WPK_NEST_COPY) {
+        hash = mix_storage(hash, nest, entry);
     }
     return mix_loops(mix_loops(hash, nest, &entry->pure), nest, &entry->update);
 }

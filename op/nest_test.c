@@ -178,6 +178,51 @@ static void test_divisions(void **state)
     }
 }
 
+/* Everything that is printed changes the hash. */
+static void test_hashes(void **state)
+{
+    (void)state;
+    struct subject *s = calloc(1, sizeof(*s));
+    uint64_t hash[8];
+    int count = 0;
+    set_up(s, WINDOW);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    loop(s, &y->pure, 0, 20, WPK_TAIL_SHIFT);
+    loop(s, &y->pure, 0, 1, WPK_TAIL_EXACT);
+    loop(s, &y->pure, 1, 1, WPK_TAIL_EXACT);
+    struct wpk_nest_entry *a = add(s, "A", (struct wpk_nest_place){0, false, 1});
+    const struct wpk_nest_entry plain = *a;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    a->scope = WPK_SCOPE_HEAP;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->slides = true;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->align[0] = 4;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->align[1] = 4;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->reordered = true;
+    a->storage[1] = 1;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    a->storage[0] = 1;
+    a->storage[1] = 0;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->expanded = true;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    for (int i = 0; i < count; i++) {
+        for (int j = 0; j < i; j++) {
+            assert_true(hash[i] != hash[j]);
+        }
+    }
+    wpk_program_fini(&s->program);
+    free(s);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -209,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_readers_that_read_elsewhere),
         cmocka_unit_test(test_loads_that_move_apart),
         cmocka_unit_test(test_divisions),
+        cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,7 @@ static void compare(const struct wpk_schedule *schedule, const char *halide, str
     const struct wpk_nest *nest = schedule->nest;
     for (int e = 0; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
-        if (entry->inlined || entry->bounded || entry->place.entry < 0 || entry->place.loop < 0) {
+        if (entry->inlined || entry->place.entry < 0 || entry->place.loop < 0) {
             continue;
         }
         const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
@@ -233,8 +233,7 @@ static bool is_placed(const struct wpk_schedule *schedule)
 {
     for (int e = 0; e < schedule->nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &schedule->nest->entry[e];
-        if (!entry->inlined && !entry->bounded && entry->place.entry >= 0 &&
-            entry->place.loop >= 0) {
+        if (!entry->inlined && entry->place.entry >= 0 && entry->place.loop >= 0) {
             return true;
         }
     }
