@@ -3,5 +3,8 @@
 
 void wpk_c_refuse(struct wpk_c_kernel *k, const char *why)
 {
-    k->refusal = k->refusal == NULL ? why : k->refusal;
+    if (k->refusal == NULL) {
+        k->refusal = why;
+        k->refused = k->printing;
+    }
 }

@@ -85,7 +85,9 @@ struct wpk_c_kernel {
     bool *used;                   /* owned; [node_count]: by the stage being printed */
     struct wpk_buf functions;     /* the tasks of parallel loops */
     int serial_count;
-    const char *refusal; /* what cannot be printed; NULL: nothing so far */
+    struct wpk_position printing; /* of the stage that is printed */
+    const char *refusal;          /* what cannot be printed; NULL: nothing so far */
+    struct wpk_position refused;  /* of the stage in which that is */
 };
 
 /* ---- c_nest.c */

@@ -148,7 +148,7 @@ static void print_lanes(struct wpk_c_kernel *k, struct definition *d, int i,
 static int new_variable(struct wpk_c_kernel *k, const char *axis, int64_t low, int64_t high)
 {
     char name[WPK_FORM_NAME_MAX];
-    snprintf(name, sizeof(name), "%.20s_i%d", axis, k->text.name_count++);
+    snprintf(name, sizeof(name), "i%d_%.20s", k->text.name_count++, axis);
     if (k->live_count == WPK_C_LIVE_MAX) {
         wpk_c_refuse(k, "too many loops around each other");
         return 0;
@@ -541,6 +541,8 @@ static void print_definition(struct wpk_c_kernel *k, int e, bool update,
 static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box)
 {
     const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
+    struct wpk_position around = k->printing;
+    k->printing = k->nest->entry[e].at;
     if (k->program->tensors[stage->output].role == WPK_ROLE_INTERMEDIATE) {
         wpk_c_storage_add(k, stage->output, box);
     }
@@ -548,6 +550,7 @@ static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *b
     if (stage->reduction != WPK_REDUCE_NONE) {
         print_definition(k, e, true, box);
     }
+    k->printing = around;
 }
 
 void wpk_c_print_entries(struct wpk_c_kernel *k)

@@ -136,12 +136,35 @@ static void test_loads_outside(void **state)
     EXPECT_NESTS(WINDOW, nests);
 }
 
+/* Names of variables are no names of tensors, and bools in lanes are 1. */
+static void test_names_and_bools(void **state)
+{
+    (void)state;
+    static const char head[] =
+        HEAD "layout s2_T f32[12,40] 0,1\nlayout T_s2_0 f32[12] 0\nlayout t1 bool[12] 0\n"
+             "program\ninput s2_T f32[12,40]\ninput T_s2_0 f32[12]\nintermediate T f32[12]\n"
+             "intermediate i0_i bool[12]\noutput t1 bool[12]\n"
+             "T[i] = sum.f32(k:40) s2_T[i,k]\n"
+             "i0_i[i] = max.bool(k:40) (T_s2_0[i] < s2_T[i,k])\n"
+             "t1[i] = i0_i[i] && T[i] < T_s2_0[i] + 2\nend\n";
+    static const char *const nests[] = {
+        "stage t1 root\nserial i step 4 exact\nlanes i.1\nstage i0_i in t1 i\nextent i 4\n"
+        "init\nlanes i\nupdate atomic\nserial i\nlanes k\nstage T in t1 i\nextent i 4\n"
+        "init\nlanes i\nupdate\nserial k\nlanes i\n",
+        "stage t1 root\nserial i\nstage i0_i root\ninit\nserial i\nupdate atomic\nserial i\n"
+        "serial k step 20 exact\nlanes k.1\nstage T root\nscope heap\ninit\nserial i\n"
+        "update atomic\nserial i\nserial k step 8 exact\nlanes k.1\n",
+    };
+    EXPECT_NESTS(head, nests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tails),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_loads_outside),
+        cmocka_unit_test(test_names_and_bools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,11 +160,13 @@ struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary o
                                        const struct wpk_c_value *a)
 {
     struct wpk_c_value whole = *a;
+    bool bools = a->dtype == WPK_BOOL;
     while (whole.width > 4) {
         struct wpk_c_value half[2];
         int width = whole.width / 2;
         for (int i = 0; i < 2; i++) {
-            half[i] = wpk_c_begin(&k->text, whole.dtype, width);
+            half[i] = bools ? wpk_c_begin_mask(&k->text, width, whole.mask_bytes)
+                            : wpk_c_begin(&k->text, whole.dtype, width);
             wpk_c_put(&k->text, "__builtin_shufflevector(t%d, t%d", whole.name, whole.name);
             for (int j = 0; j < width; j++) {
                 wpk_c_put(&k->text, ", %d", i * width + j);
@@ -181,7 +183,7 @@ struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary o
     int count = whole.width;
     for (int i = 0; i < count; i++) {
         lane[i] = wpk_c_begin(&k->text, whole.dtype, 1);
-        wpk_c_put(&k->text, "t%d[%d]", whole.name, i);
+        wpk_c_put(&k->text, bools ? "t%d[%d] != 0" : "t%d[%d]", whole.name, i);
         wpk_c_end(&k->text);
     }
     for (; count > 1; count /= 2) {

@@ -38,6 +38,21 @@ static void print_term(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     wpk_c_storage_write(k, stage->output, point->axis, width, &term);
 }
 
+/* The value as a variable of its own. */
+static struct wpk_c_value spread(struct wpk_c_kernel *k, const struct wpk_c_value *value, int width)
+{
+    bool mask = value->dtype == WPK_BOOL && width > 1;
+    struct wpk_c_value out =
+        mask ? wpk_c_begin_mask(&k->text, width, 4) : wpk_c_begin(&k->text, value->dtype, width);
+    if (mask) {
+        wpk_c_put_mask(&k->text, value, width, 4);
+    } else {
+        wpk_c_put_value(&k->text, value, width);
+    }
+    wpk_c_end(&k->text);
+    return out;
+}
+
 /* Vectors are combined first, then their lanes. */
 void wpk_c_print_lanes_of_terms(struct wpk_c_kernel *k, const struct wpk_stage *stage,
                                 const struct wpk_form *axis, int vector, int64_t count, int native)
@@ -57,10 +72,7 @@ void wpk_c_print_lanes_of_terms(struct wpk_c_kernel *k, const struct wpk_stage *
         k->forms.width = width;
         struct wpk_c_value term = wpk_c_evaluate(k, &point, stage->expr);
         if (term.width != width) { /* it is the same in all lanes, or is no variable yet */
-            struct wpk_c_value spread = wpk_c_begin(&k->text, term.dtype, width);
-            wpk_c_put_value(&k->text, &term, width);
-            wpk_c_end(&k->text);
-            term = spread;
+            term = spread(k, &term, width);
         }
         if (total.width > width) {
             total = wpk_c_combine_lanes(k, op, &total);

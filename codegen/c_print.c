@@ -188,7 +188,8 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
     if (err == WPK_OK) {
         print(k, &body);
         if (k->refusal != NULL) {
-            wpk_diag_set(diag, "the back end c cannot print this kernel: %s", k->refusal);
+            wpk_diag_set_at(diag, k->refused.line, k->refused.column,
+                            "the back end c cannot print this kernel: %s", k->refusal);
             err = WPK_EUNSUPPORTED;
         } else {
             assemble(k, &body, out);
@@ -237,10 +238,20 @@ bool wpk_c_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
                             name);
             return false;
         }
-        if (entry->inlined && stage->reduction != WPK_REDUCE_NONE && !entry->expanded) {
-            wpk_diag_set(diag, "%s: the back end c inlines no reduction that is not expanded",
-                         name);
+        if (entry->scope == WPK_SCOPE_SHARED || entry->scope == WPK_SCOPE_GLOBAL) {
+            wpk_diag_set_at(diag, entry->at.line, entry->at.column,
+                            "%s: the back end c has no scope %s: write stack or heap", name,
+                            wpk_scope_name(entry->scope));
             return false;
+        }
+        for (int a = 0; a < stage->rank; a++) {
+            if (entry->align[a] > 1) {
+                wpk_diag_set_at(diag, entry->at.line, entry->at.column,
+                                "%s: the back end c computes nothing to fill multiples: leave "
+                                "align out",
+                                name);
+                return false;
+            }
         }
     }
     return true;

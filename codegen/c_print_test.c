@@ -66,6 +66,12 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
 static bool is_steady(const struct wpk_program *program)
 {
     bool steady = true;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        bool rounds = !wpk_dtype_is_float(program->tensors[stage->output].dtype);
+        bool sums = stage->reduction != WPK_REDUCE_NONE && wpk_dtype_is_float(stage->accumulator);
+        steady = steady && !(sums && rounds);
+    }
     for (int i = 0; i < program->node_count; i++) {
         const struct wpk_node *node = &program->nodes[i];
         int arg = node->kind == WPK_NODE_UNARY || node->kind == WPK_NODE_BINARY ? node->arg[0] : i;

@@ -68,6 +68,13 @@ static int64_t cells(const struct wpk_c_storage *s)
     return count;
 }
 
+/* A number follows the first letter of every name: no tensor's name can be another's. */
+static void put_cell_name(struct wpk_c_kernel *k, const struct wpk_c_storage *s, int64_t cell)
+{
+    wpk_c_put(&k->text, "c%d_%" PRId64 "_%s", k->storage_of[s->tensor], cell,
+              k->program->tensors[s->tensor].name);
+}
+
 static void declare_cells(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
 {
     int64_t count = cells(s);
@@ -77,11 +84,17 @@ static void declare_cells(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
             wpk_c_put_type(&k->text, wpk_c_type_of(s->dtype), s->width);
         }
         wpk_c_put(&k->text, "%s ", i % 8 == 0 ? "" : ",");
-        wpk_c_storage_put_name(k, s->tensor, k->storage_of[s->tensor]);
-        wpk_c_put(&k->text, "_%" PRId64 "%s", i, i % 8 == 7 || i == count - 1 ? ";\n" : "");
+        put_cell_name(k, s, i);
+        wpk_c_put(&k->text, "%s", i % 8 == 7 || i == count - 1 ? ";\n" : "");
     }
 }
 
+static const struct wpk_nest_entry *entry_of(const struct wpk_c_kernel *k, int tensor)
+{
+    return &k->nest->entry[k->entry_of[wpk_program_writer(k->program, tensor)]];
+}
+
+/* Elements that become variables are in registers whatever the scope. */
 static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
 {
     enum wpk_c_type type = wpk_c_memory_type(s->dtype);
@@ -90,7 +103,8 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
         declare_cells(k, s);
         return;
     }
-    s->heap = bytes > STACK_BYTES_MAX;
+    enum wpk_scope scope = entry_of(k, s->tensor)->scope;
+    s->heap = scope == WPK_SCOPE_HEAP || (scope == WPK_SCOPE_ANY && bytes > STACK_BYTES_MAX);
     wpk_c_indent(&k->text);
     if (s->heap) {
         wpk_c_storage_put_pointer(k, s);
@@ -108,8 +122,7 @@ void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_bo
     if (s == NULL) {
         return;
     }
-    int writer = wpk_program_writer(k->program, tensor);
-    const struct wpk_nest_entry *entry = &k->nest->entry[k->entry_of[writer]];
+    const struct wpk_nest_entry *entry = entry_of(k, tensor);
     memcpy(s->low, box->low, sizeof(s->low));
     memcpy(s->size, box->size, sizeof(s->size));
     set_strides(s, NULL, entry->reordered ? entry->storage : NULL);
@@ -145,8 +158,7 @@ void wpk_c_storage_end(struct wpk_c_kernel *k, int first)
 
 void wpk_c_storage_put_name(struct wpk_c_kernel *k, int tensor, int storage)
 {
-    bool global = k->storage[storage]->global;
-    wpk_c_put(&k->text, "%s_%s%d", k->program->tensors[tensor].name, global ? "" : "s", storage);
+    wpk_c_put(&k->text, "s%d_%s", storage, k->program->tensors[tensor].name);
 }
 
 void wpk_c_storage_put_pointer(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
@@ -240,8 +252,7 @@ static void put_cell(struct wpk_c_kernel *k, const struct access *a)
         }
         cell = cell * size + at;
     }
-    wpk_c_storage_put_name(k, s->tensor, k->storage_of[s->tensor]);
-    wpk_c_put(&k->text, "_%" PRId64, cell);
+    put_cell_name(k, s, cell);
     if (element >= 0 && s->width > 1) {
         wpk_c_put(&k->text, "[%" PRId64 "]", element);
     }
