@@ -6,7 +6,7 @@
 #include "client/find.h"
 #include "client/manifest_file.h"
 #include "client/schedule_file.h"
-#include "codegen/schedule.h"
+#include "codegen/codegen.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/json.h"
@@ -92,7 +92,8 @@ static wpk_err print_halide(const char *text, struct wpk_buf *out, struct wpk_di
     }
     wpk_err err = wpk_schedule_parse(text, schedule, diag);
     if (err == WPK_OK) {
-        err = wpk_schedule_print_halide(schedule, out);
+        err = wpk_codegen_check(schedule, diag);
+        err = err == WPK_OK ? wpk_schedule_print_halide(schedule, out) : err;
         wpk_schedule_fini(schedule);
     }
     free(schedule);

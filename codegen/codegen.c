@@ -8,10 +8,57 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The loop that is unrolled or in lanes over all that is needed of an axis, which is not as much in
+ * every iteration of the loops around; -1: none. */
+static int find_uncut(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                      const struct wpk_nest_loops *loops)
+{
+    unsigned cut = 0;
+    for (int i = 0; i < loops->count; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
+        bool varies = loop->axis < wpk_nest_stage(nest, entry)->rank &&
+                      (entry->align[loop->axis] > 1 ||
+                       (!entry->bounded && entry->least[loop->axis] != entry->extent[loop->axis]));
+        if (varies && !wpk_nest_is_rolled(loop) && (cut >> loop->axis & 1) == 0) {
+            return i;
+        }
+        cut |= 1U << loop->axis;
+    }
+    return -1;
+}
+
+/* Halide unrolls loops, and makes vectors of them, whose extents are numbers. */
+static bool are_cut(const struct wpk_nest *nest, struct wpk_diag *diag)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        for (int update = 0; update <= 1 && entry->place.entry >= 0 && !entry->inlined; update++) {
+            const struct wpk_nest_loops *loops = update != 0 ? &entry->update : &entry->pure;
+            int i = find_uncut(nest, entry, loops);
+            if (i < 0) {
+                continue;
+            }
+            char name[WPK_NEST_NAME_MAX];
+            const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
+            wpk_nest_name_loop(nest, entry, loops, i, name);
+            wpk_diag_set_at(diag, loop->at.line, loop->at.column,
+                            "stage %s loop %s: iterations around it need more or less: write "
+                            "serial %s step N guard around it, or extent and no align",
+                            nest->program->tensors[wpk_nest_stage(nest, entry)->output].name, name,
+                            name);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Halide has a call for every word of a nest, but blocks and threads need a device to run on. */
 static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
     const struct wpk_nest *nest = schedule->nest;
+    if (!are_cut(nest, diag)) {
+        return false;
+    }
     if (strstr(schedule->target, "-opencl") != NULL) {
         return true;
     }

@@ -10,6 +10,7 @@
 
 #include "codegen/halide_directive.h"
 #include "codegen/halide_expression.hh"
+#include "op/nest_reach.h"
 #include "schema/convert.h"
 
 #include <algorithm>
@@ -42,7 +43,9 @@ class Builder {
     // `program`: of the schedule, expanded.
     Builder(const wpk_schedule &schedule, const wpk_program &program)
         : program_(program) {
-        if (wpk_directives_make(&schedule, &directives_) != WPK_OK) {
+        if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
+            wpk_nest_find_reach(schedule.nest, &reach_) != WPK_OK) {
+            wpk_directives_fini(&directives_);
             throw std::bad_alloc();
         }
     }
@@ -56,6 +59,7 @@ class Builder {
   private:
     void declare_tensors();
     void define_stage(const wpk_stage &stage, const std::string &name);
+    Expr expression_of(const wpk_stage &stage, const std::vector<Expr> &axes) const;
     void bound_output(const wpk_tensor &tensor, Func &func);
     void define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
                           std::vector<Expr> &axes);
@@ -67,7 +71,8 @@ class Builder {
     Stage &stage_named(const char *name);
 
     const wpk_program &program_;
-    wpk_directives directives_;
+    wpk_directives directives_ = {};
+    wpk_nest_reach reach_;
     std::vector<Tensor> tensors_;
     std::vector<Stage> stages_; // by stage index
     std::vector<std::string> strict_; // stages whose reduction is strict
@@ -104,6 +109,11 @@ void Builder::declare_tensors() {
     }
 }
 
+Expr Builder::expression_of(const wpk_stage &stage, const std::vector<Expr> &axes) const {
+    const uint16_t *limited = reach_.limited[&stage - program_.stages];
+    return wpk::Expressions(program_, tensors_, stage, axes, limited).value();
+}
+
 void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
                                std::vector<Expr> &axes) {
     std::vector<Halide::Range> ranges;
@@ -117,7 +127,7 @@ void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::ve
         out.reduction.emplace(stage.axes[i].name, r);
     }
     Expr identity = wpk::identity_of(program_, stage);
-    Expr value = wpk::Expressions(program_, tensors_, stage, axes).value();
+    Expr value = expression_of(stage, axes);
     for (auto &loop : out.reduction) { // Halide has no loop over what no term depends on
         bool used = Halide::Internal::expr_uses_var(value, loop.second.name());
         value = used ? value : Halide::select(loop.second >= 0, value, identity);
@@ -148,7 +158,7 @@ void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
         args.push_back(out.vars[static_cast<size_t>(i)]);
     }
     if (stage.reduction == WPK_REDUCE_NONE) {
-        out.func(args) = wpk::Expressions(program_, tensors_, stage, axes).value();
+        out.func(args) = expression_of(stage, axes);
     } else {
         define_reduction(stage, out, args, axes);
     }

@@ -313,13 +313,13 @@ static void emit_storage(struct draft *draft)
 {
     const struct wpk_nest_entry *entry = draft->entry;
     int rank = wpk_nest_stage(draft->nest, entry)->rank;
-    for (int a = 0; a < rank && entry->bounded; a++) {
-        emit_loop(draft, WPK_DIRECTIVE_BOUND_EXTENT, axis_name(draft, a), entry->extent[a]);
-    }
-    for (int a = 0; a < rank; a++) {
+    for (int a = 0; a < rank; a++) { /* the last one is the first that Halide obeys */
         if (entry->align[a] > 1) {
             emit_loop(draft, WPK_DIRECTIVE_ALIGN_BOUNDS, axis_name(draft, a), entry->align[a]);
         }
+    }
+    for (int a = 0; a < rank && entry->bounded; a++) {
+        emit_loop(draft, WPK_DIRECTIVE_BOUND_EXTENT, axis_name(draft, a), entry->extent[a]);
     }
     if (entry->reordered) {
         struct wpk_directive *order = emit(draft, WPK_DIRECTIVE_REORDER_STORAGE);

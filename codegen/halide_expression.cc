@@ -128,7 +128,7 @@ Expr Expressions::element(const wpk_tensor &t, const std::vector<Expr> &index) c
 }
 
 // A load as a `dtype`. Halide takes no branch around it: it reads an element of the tensor, and
-// selects.
+// selects. What is read for elements that nobody needs is an element of the tensor, too.
 Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
     const wpk_tensor &t = program_.tensors[node.tensor];
     const Tensor &source = tensors_[static_cast<size_t>(node.tensor)];
@@ -143,6 +143,8 @@ Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
             int lo = static_cast<int>(first), hi = static_cast<int>(last);
             inside = inside.defined() ? inside && e >= lo && e <= hi : e >= lo && e <= hi;
             e = Halide::clamp(Halide::likely(e), lo, hi);
+        } else if ((limited_[node.tensor] >> d & 1) != 0) {
+            e = Halide::clamp(Halide::likely(e), static_cast<int>(first), static_cast<int>(last));
         }
         index[static_cast<size_t>(t.rank - 1 - d)] = e;
     }

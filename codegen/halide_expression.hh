@@ -32,10 +32,11 @@ struct Tensor {
 // strict operations. A shared node becomes a shared expression.
 class Expressions {
   public:
-    // By tensor id; by axis, variables.
+    // By tensor id; by axis, variables. `limited`: as in op/nest_reach.h, of the stage.
     Expressions(const wpk_program &program, const std::vector<Tensor> &tensors,
-                const wpk_stage &stage, const std::vector<Halide::Expr> &axes)
-        : program_(program), tensors_(tensors), stage_(stage), axes_(axes) {}
+                const wpk_stage &stage, const std::vector<Halide::Expr> &axes,
+                const uint16_t *limited)
+        : program_(program), tensors_(tensors), stage_(stage), axes_(axes), limited_(limited) {}
 
     Halide::Expr value() { return convert(stage_.expr); } // the stage's value, or term
 
@@ -51,6 +52,7 @@ class Expressions {
     const std::vector<Tensor> &tensors_;
     const wpk_stage &stage_;
     const std::vector<Halide::Expr> &axes_;
+    const uint16_t *limited_; // [tensor_count]
     std::map<int, Halide::Expr> made_; // by node id
 };
 

@@ -306,7 +306,9 @@ static wpk_err parse_align(struct parser *p)
             return wpk_text_fail(r, i, "expected an axis of %s, in their order",
                                  name_of(p->nest, p->entry));
         }
-        wpk_err err = wpk_text_int(r, i + 1, 2, INT32_MAX, &p->entry->align[axis]);
+        int64_t extent = p->stage->axes[axis].extent;
+        wpk_err err = wpk_text_int(r, i + 1, 2, extent < STEP_MAX ? STEP_MAX : extent,
+                                   &p->entry->align[axis]);
         if (err != WPK_OK) {
             return err;
         }

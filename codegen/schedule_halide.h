@@ -5,6 +5,7 @@
 #define WPK_CODEGEN_SCHEDULE_HALIDE_H
 
 #include "codegen/halide_directive.h"
+#include "op/nest_reach.h"
 
 #define WPK_HALIDE_NAMES_MAX 512
 
@@ -14,6 +15,7 @@ struct wpk_halide_writer {
     struct wpk_directives directives;
     struct wpk_buf *out;
     int *uses; /* [node_count] how often the stage uses a node */
+    struct wpk_nest_reach reach;
     int *name; /* [node_count] number of the variable that a shared node of the stage is, or 0 */
     /* Names of variables declared so far. Stages share them; each stage has its own reductions. */
     char declared[WPK_HALIDE_NAMES_MAX][WPK_LOOP_NAME_MAX];

@@ -172,8 +172,10 @@ static void put_load(struct wpk_halide_writer *w, const struct wpk_stage *stage,
         }
     }
     wpk_buf_printf(w->out, "%s%s(", leaving > 0 ? ", " : "", t->name);
+    const uint16_t *limited = w->reach.limited[stage - w->program->stages];
     for (int d = t->rank - 1; d >= 0; d--) {
-        bool leaves = may_leave(w, stage, load, d, &first, &last);
+        bool leaves =
+            may_leave(w, stage, load, d, &first, &last) || (limited[load->tensor] >> d & 1) != 0;
         wpk_buf_append_text(w->out, leaves ? "clamp(likely(" : "");
         wpk_halide_put_node(w, stage, load->index[d]);
         if (leaves) {

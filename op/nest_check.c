@@ -135,6 +135,18 @@ static wpk_err check_place(const struct subject *s)
             return refuse(s, -1, "nothing is computed inside lanes: choose a loop further out");
         }
     }
+    for (int i = place->loop + 1; i < loops->count; i++) {
+        if (wpk_nest_at(s->nest, loops, place->loop)->binding == WPK_BIND_PARALLEL &&
+            wpk_nest_at(s->nest, loops, i)->binding == WPK_BIND_PARALLEL) {
+            char name[WPK_NEST_NAME_MAX];
+            wpk_nest_name_loop(s->nest, reader, loops, i, name);
+            return refuse(s, -1,
+                          "the parallel loops of %s run as one, of which %s is further in: choose "
+                          "that, or make it serial",
+                          s->nest->program->tensors[wpk_nest_stage(s->nest, reader)->output].name,
+                          name);
+        }
+    }
     const struct wpk_nest_entry *outside =
         find_outsider(s->nest, (int)(s->entry - s->nest->entry), s->stage->output, place);
     if (outside != NULL) {
@@ -172,6 +184,17 @@ static int64_t divided_by(const struct subject *s, int i, int64_t *step)
     return extent;
 }
 
+/* True if a loop further out is over the same axis, and loop `i` is of the register tile. */
+static bool is_cut(const struct subject *s, int i)
+{
+    const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+    bool cut = false;
+    for (int k = 0; k < i; k++) {
+        cut = cut || wpk_nest_at(s->nest, s->loops, k)->axis == loop->axis;
+    }
+    return cut && !wpk_nest_is_rolled(loop);
+}
+
 static wpk_err check_tail(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
@@ -189,8 +212,15 @@ static wpk_err check_tail(const struct subject *s, int i)
     if (loop->tail == WPK_TAIL_SHIFT && is_update(s)) {
         return refuse(s, i, "a reduction cannot be shifted: write guard");
     }
+    if (loop->tail == WPK_TAIL_SHIFT && output && extent < step) {
+        return refuse(s, i, "the step is larger than %lld: write guard for shift",
+                      (long long)wpk_nest_covered(s->nest, s->entry, s->loops, i - 1, loop->axis));
+    }
     if (loop->tail == WPK_TAIL_ROUND && (reduction || output)) {
         return refuse(s, i, "an output or a reduction has nothing past its end: write guard");
+    }
+    if (loop->tail == WPK_TAIL_ROUND && is_update(s) && is_cut(s, i)) {
+        return refuse(s, i, "rounded inside a tile, an update adds terms twice: write guard");
     }
     return WPK_OK;
 }
@@ -290,11 +320,67 @@ static wpk_err check_grid(const struct subject *s)
     return WPK_OK;
 }
 
+/* How much code a definition becomes: its loops count, and those around its place. */
+struct size {
+    int64_t statements; /* unrolled */
+    int64_t lanes;      /* of each */
+    int64_t copies;     /* of all: those of tails */
+};
+
+static void multiply(int64_t *size, int64_t by)
+{
+    *size *= *size > INT32_MAX ? 1 : by;
+}
+
+static void count_loops(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                        const struct wpk_nest_loops *loops, int count, struct size *size)
+{
+    for (int i = 0; i < count; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
+        int64_t span = wpk_nest_covered(nest, entry, loops, i - 1, loop->axis);
+        int64_t iterations = wpk_nest_iterations(nest, entry, loops, i);
+        if (loop->binding == WPK_BIND_UNROLL) {
+            multiply(&size->statements, iterations);
+        } else if (loop->binding == WPK_BIND_LANES) {
+            multiply(&size->lanes, iterations);
+        } else if (span % loop->step != 0 && !(loop->whole && loop->tail == WPK_TAIL_SHIFT)) {
+            multiply(&size->copies, 2);
+        }
+    }
+}
+
+static wpk_err check_size(const struct subject *s)
+{
+    struct size size = {1, 1, 1};
+    const struct wpk_nest_place *place = &s->entry->place;
+    count_loops(s->nest, s->entry, s->loops, s->loops->count, &size);
+    while (place->entry >= 0) {
+        const struct wpk_nest_entry *reader = &s->nest->entry[place->entry];
+        count_loops(s->nest, reader, place->update ? &reader->update : &reader->pure,
+                    place->loop + 1, &size);
+        place = &reader->place;
+    }
+    if (size.statements > WPK_NEST_STATEMENTS_MAX) {
+        return refuse(s, -1, "%lld statements are unrolled, more than %d",
+                      (long long)size.statements, WPK_NEST_STATEMENTS_MAX);
+    }
+    if (size.statements * size.lanes > WPK_NEST_CODE_MAX) {
+        return refuse(s, -1, "%lld elements are unrolled or in lanes, more than %d",
+                      (long long)(size.statements * size.lanes), WPK_NEST_CODE_MAX);
+    }
+    if (size.statements * size.copies > WPK_NEST_CODE_MAX) {
+        return refuse(s, -1,
+                      "%lld statements are unrolled, with the copies for tails, more than %d: "
+                      "unroll less, or choose steps that divide",
+                      (long long)(size.statements * size.copies), WPK_NEST_CODE_MAX);
+    }
+    return WPK_OK;
+}
+
 /* From the innermost loop outwards. */
 static wpk_err check_order(const struct subject *s)
 {
     int serial = -1, parallel = -1;
-    int64_t statements = 1;
     for (int i = s->loops->count - 1; i >= 0; i--) {
         const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
         int64_t iterations = wpk_nest_iterations(s->nest, s->entry, s->loops, i);
@@ -302,7 +388,6 @@ static wpk_err check_order(const struct subject *s)
             if (serial >= 0) {
                 return refuse(s, serial, "it is inside a loop that is unrolled: put it outside");
             }
-            statements *= statements > WPK_NEST_STATEMENTS_MAX ? 1 : iterations;
         } else if (loop->binding == WPK_BIND_PARALLEL) {
             if (parallel > i + 1 && serial > i && serial < parallel) {
                 return refuse(s, serial, "it is between parallel loops: put it outside or inside");
@@ -313,11 +398,7 @@ static wpk_err check_order(const struct subject *s)
             serial = i;
         }
     }
-    if (statements > WPK_NEST_STATEMENTS_MAX) {
-        return refuse(s, -1, "%lld statements are unrolled, more than %d", (long long)statements,
-                      WPK_NEST_STATEMENTS_MAX);
-    }
-    return WPK_OK;
+    return check_size(s);
 }
 
 static wpk_err check_definition(const struct subject *s)
@@ -373,6 +454,20 @@ static wpk_err check_extent(const struct subject *s, struct wpk_nest *scratch)
     return WPK_OK;
 }
 
+static wpk_err check_scope(const struct subject *s)
+{
+    const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
+    int64_t bytes = (int64_t)wpk_dtype_size(tensor->dtype);
+    for (int a = 0; a < s->stage->rank; a++) {
+        multiply(&bytes, s->entry->extent[a]);
+    }
+    bool stack = s->entry->scope == WPK_SCOPE_STACK || s->entry->scope == WPK_SCOPE_REGISTER;
+    return stack && bytes > WPK_NEST_STACK_BYTES_MAX
+               ? refuse(s, -1, "%lld bytes do not fit on the stack: write scope heap",
+                        (long long)bytes)
+               : WPK_OK;
+}
+
 static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch)
 {
     const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
@@ -381,12 +476,23 @@ static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch)
     wpk_err err = check_place(s);
     err = err == WPK_OK ? check_slide(s) : err;
     err = err == WPK_OK ? check_extent(s, scratch) : err;
+    err = err == WPK_OK ? check_scope(s) : err;
     if (err != WPK_OK || s->entry->inlined) {
         return err;
     }
-    if (output && (s->entry->scope != WPK_SCOPE_ANY || s->entry->reordered || s->entry->bounded)) {
+    bool aligned = false;
+    for (int a = 0; a < s->stage->rank; a++) {
+        int64_t align = s->entry->align[a];
+        aligned = aligned || align > 1;
+        if (align > 1 && s->entry->bounded && s->entry->extent[a] % align != 0) {
+            return refuse(s, -1, "an extent of %lld of %s is no multiple of %lld: leave align out",
+                          (long long)s->entry->extent[a], s->stage->axes[a].name, (long long)align);
+        }
+    }
+    bool stored = s->entry->scope != WPK_SCOPE_ANY || s->entry->reordered;
+    if (output && (stored || s->entry->bounded || aligned)) {
         return refuse(s, -1,
-                      "an output has the caller's storage: leave scope, stored and extent "
+                      "an output has the caller's storage: leave scope, extent, align and stored "
                       "out");
     }
     if (s->entry->expanded && (s->stage->reduction != WPK_REDUCE_SUM || output)) {

@@ -79,6 +79,7 @@ static void expect_product(const char *by, const char *feature, const char *nest
     batch.emit = wpk_emit;
     bind(&batch, by, feature, nest);
     wpk_check_kernels(&batch, &rng);
+    assert_int_equal(batch.refused, 0);
 }
 
 static void test_cpu_by_halide(void **state)

@@ -15,12 +15,14 @@
 struct wpk_kernel_case {
     struct wpk_schedule schedule;
     char words[WPK_CANDIDATE_TEXT_MAX];
+    bool refused; /* by `emit` */
 };
 
 struct wpk_kernels {
     struct wpk_kernel_case subject[WPK_KERNELS_MAX]; /* [count] */
     int count;
     int kernels; /* of all batches */
+    int refused; /* of them, by `emit`, with a message that is printed */
     enum wpk_isa isa;
     bool masked; /* inputs have -inf where they may */
     /* Compiles a schedule that is not by c to an object; NULL: all are by c. */

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Halide computes of each stage, and reads for it.
+ *
+ * An entry is computed for a box of its axes, which follows from what its readers need in one
+ * iteration of its place. `extent` and `align` make the box larger. Its loops then cover the box,
+ * and steps that do not divide it reach past it. Entries inside these loops are needed for all that
+ * is covered; entries at the same place or further out only for the box itself.
+ *
+ * The first and the last iteration of the loops around a place reach farthest. Axes are independent
+ * of each other, so each combination of first and last is looked at. */
+#include "op/nest_reach.h"
+
+#include "op/nest_check.h"
+#include "op/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CORNERS_MAX 16  /* of one place; else two */
+#define PLACES_MAX 2048 /* that are looked at with all their corners */
+
+struct range {
+    int64_t low, high;
+};
+
+/* Of a stage's axes, or of a tensor's dimensions. */
+struct box {
+    bool present;
+    struct range axis[WPK_AXES_MAX];
+};
+
+_Static_assert(WPK_RANK_MAX <= WPK_AXES_MAX, "a box has room for a tensor's dimensions");
+_Static_assert(WPK_RANK_MAX <= 16, "a bit for each dimension");
+
+struct walk {
+    const struct wpk_nest *nest;
+    struct wpk_nest_reach *out;
+    int entry_of[WPK_STAGES_MAX];
+    int places;
+    bool full; /* memory ran out */
+};
+
+/* ---- what a stage reads */
+
+static unsigned axes_of(const struct wpk_program *program, int index)
+{
+    const struct wpk_node *node = &program->nodes[index];
+    return node->kind == WPK_NODE_AXIS ? 1U << node->axis
+           : node->kind == WPK_NODE_BINARY
+               ? axes_of(program, node->arg[0]) | axes_of(program, node->arg[1])
+               : 0;
+}
+
+static struct range range_of(const struct wpk_program *program, const struct wpk_stage *stage,
+                             int index, const struct box *box)
+{
+    int64_t low[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX] = {0};
+    struct range out = {0, 0};
+    for (int a = 0; a < stage->axis_count; a++) {
+        low[a] = box->axis[a].low;
+        extent[a] = box->axis[a].high - low[a] + 1;
+    }
+    wpk_index_range_in(program, index, low, extent, &out.low, &out.high);
+    return out;
+}
+
+static int64_t limit(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static void extend(struct box *box, const struct box *by, int rank)
+{
+    for (int d = 0; d < rank; d++) {
+        struct range *range = &box->axis[d];
+        const struct range *other = &by->axis[d];
+        if (!box->present) {
+            *range = *other;
+            continue;
+        }
+        range->low = other->low < range->low ? other->low : range->low;
+        range->high = other->high > range->high ? other->high : range->high;
+    }
+    box->present = true;
+}
+
+static void limit_given(struct walk *w, const struct wpk_stage *stage, int tensor,
+                        const struct box *index)
+{
+    const struct wpk_tensor *t = &w->nest->program->tensors[tensor];
+    for (int d = 0; d < t->rank; d++) {
+        const struct range *range = &index->axis[d];
+        if (range->low < -t->pad_before[d] || range->high >= t->extent[d] + t->pad_after[d]) {
+            int s = (int)(stage - w->nest->program->stages);
+            w->out->limited[s][tensor] |= (uint16_t)(1U << d);
+        }
+    }
+}
+
+static void take_whole(const struct wpk_stage *stage, int first, struct box *box)
+{
+    for (int a = first; a < stage->axis_count; a++) {
+        box->axis[a] = (struct range){.high = stage->axes[a].extent - 1};
+    }
+}
+
+/* Add what the stage reads of entries to their boxes. Without boxes: note what it reads outside of
+ * given tensors. An index that may leave its tensor is limited anyway. */
+static void read_box(struct walk *w, const struct wpk_stage *stage, const struct box *box,
+                     struct box *boxes)
+{
+    const struct wpk_program *program = w->nest->program;
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        const struct wpk_tensor *t = &program->tensors[load->tensor];
+        struct box index = {.present = true};
+        int writer = wpk_program_writer(program, load->tensor);
+        for (int d = 0; d < t->rank; d++) {
+            int64_t first = 0, last = 0, begin = -t->pad_before[d];
+            int64_t end = t->extent[d] + t->pad_after[d] - 1;
+            struct range *range = &index.axis[d];
+            *range = range_of(program, stage, load->index[d], box);
+            wpk_index_range(program, stage, load->index[d], &first, &last);
+            if (first < begin || last > end) {
+                range->low = limit(range->low, begin, end);
+                range->high = limit(range->high, begin, end);
+            }
+        }
+        if (writer < 0) {
+            if (boxes == NULL) {
+                limit_given(w, stage, load->tensor, &index);
+            }
+            continue;
+        }
+        int e = w->entry_of[writer];
+        if (w->nest->entry[e].inlined) {
+            const struct wpk_stage *inner = &program->stages[writer];
+            take_whole(inner, inner->rank, &index);
+            read_box(w, inner, &index, boxes);
+        } else if (boxes != NULL) {
+            extend(&boxes[e], &index, t->rank);
+        }
+    }
+}
+
+/* ---- what loops cover */
+
+/* The loops over one axis, as an interval [begin, end) goes through them. */
+struct cover {
+    const struct wpk_nest_loop *loop[WPK_NEST_DEPTH_MAX];
+    int number[WPK_NEST_DEPTH_MAX]; /* in the definition */
+    int count, tile;
+    int64_t begin, end;
+};
+
+/* From steps of the loop to what they step over, of which there are `of`. */
+static void step_over(struct cover *c, int i, int64_t step, int64_t of)
+{
+    enum wpk_tail tail = c->loop[i]->tail;
+    c->begin *= step;
+    c->end *= step;
+    if (tail == WPK_TAIL_SHIFT) {
+        c->begin = c->begin > of - step ? of - step : c->begin;
+    }
+    if (tail == WPK_TAIL_SHIFT || tail == WPK_TAIL_GUARD || tail == WPK_TAIL_PREDICATE) {
+        c->end = c->end > of ? of : c->end;
+        c->begin = c->begin >= c->end ? c->end - 1 : c->begin;
+    }
+}
+
+/* The first or the last iteration of the loop, if it stands at or around `inner`. */
+static bool pick(struct cover *c, int i, int inner, bool last)
+{
+    bool fixed = c->number[i] <= inner;
+    c->begin = fixed && last ? c->end - 1 : c->begin;
+    c->end = fixed ? c->begin + 1 : c->end;
+    return fixed;
+}
+
+static int64_t steps(int64_t of, int64_t step)
+{
+    return (of + step - 1) / step;
+}
+
+/* Blocks of tiles, then the tile: elements of the axis. */
+static void cover_tiles(struct cover *c, int64_t length, int inner, bool last)
+{
+    int64_t count[WPK_NEST_DEPTH_MAX];
+    for (int i = c->tile; i >= 0; i--) {
+        count[i] = i == c->tile ? steps(length, c->loop[i]->step)
+                                : steps(count[i + 1], c->loop[i]->step / c->loop[i + 1]->step);
+    }
+    c->begin = 0;
+    c->end = count[0];
+    for (int i = 0; i <= c->tile; i++) {
+        (void)pick(c, i, inner, last);
+        if (i < c->tile) {
+            step_over(c, i, c->loop[i]->step / c->loop[i + 1]->step, count[i + 1]);
+        } else {
+            step_over(c, i, c->loop[i]->step, length);
+        }
+    }
+}
+
+/* The loops of the register tile, from the outside. */
+static void cover_inside(struct cover *c, int64_t length, int inner, bool last)
+{
+    int64_t base = c->begin, span = c->end - c->begin, past = 0;
+    int64_t room = c->tile >= 0 ? c->loop[c->tile]->step : length;
+    for (int i = c->tile + 1; i < c->count; i++) {
+        int64_t step = c->loop[i]->step;
+        c->begin = 0;
+        c->end = steps(room, step);
+        bool fixed = pick(c, i, inner, last);
+        step_over(c, i, step, room);
+        if (fixed) {
+            base += c->begin;
+            span = c->end - c->begin;
+        } else {
+            past += c->end - room;
+            base += c->begin;
+        }
+        room = step;
+    }
+    c->begin = base;
+    c->end = base + span + past;
+    enum wpk_tail tail = c->tile >= 0 ? c->loop[c->tile]->tail : WPK_TAIL_EXACT;
+    if ((tail == WPK_TAIL_GUARD || tail == WPK_TAIL_PREDICATE) && c->end > length) {
+        c->end = length;
+    }
+}
+
+static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor,
+                  unsigned moving, unsigned *axes)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    bool found = false;
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        for (int d = 0; d < program->tensors[tensor].rank && load->tensor == tensor; d++) {
+            *axes |= (axes_of(program, load->index[d]) & moving) != 0 ? 1U << d : 0;
+        }
+        found = found || load->tensor == tensor;
+    }
+    return found;
+}
+
+/* The axes along which values stay from one iteration to the next, so that any number of elements
+ * is left to be computed; all, where other stages read the entry, too. */
+static unsigned sliding_axes(const struct wpk_nest *nest, int e)
+{
+    const struct wpk_nest_entry *entry = &nest->entry[e];
+    if (!entry->slides) {
+        return 0;
+    }
+    const struct wpk_nest_entry *host = &nest->entry[entry->place.entry];
+    const struct wpk_nest_loops *loops = entry->place.update ? &host->update : &host->pure;
+    int tensor = wpk_nest_stage(nest, entry)->output;
+    unsigned moving = 0, axes = 0;
+    for (int i = entry->slide + 1; i <= entry->place.loop; i++) {
+        moving |= 1U << wpk_nest_at(nest, loops, i)->axis;
+    }
+    for (int r = 0; r < e; r++) {
+        const struct wpk_nest_entry *reader = &nest->entry[r];
+        bool found = reads(nest->program, wpk_nest_stage(nest, reader), tensor, moving, &axes);
+        axes |= found && reader != host ? UINT32_MAX : 0;
+    }
+    return axes;
+}
+
+/* What the loops over an axis cover of `whole` in the first or last iteration of those at and
+ * around the loop `inner` of the definition; -1: in all iterations. */
+static struct range cover(const struct wpk_nest *nest, int e, bool update, int axis, int inner,
+                          bool last, const struct range *whole)
+{
+    const struct wpk_nest_entry *entry = &nest->entry[e];
+    const struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
+    struct cover c = {.tile = -1};
+    int64_t length = whole->high - whole->low + 1;
+    struct range out = *whole;
+    for (int i = 0; i < loops->count; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
+        if (loop->axis == axis) {
+            c.tile = wpk_nest_is_rolled(loop) ? c.count : c.tile;
+            c.number[c.count] = i;
+            c.loop[c.count++] = loop;
+        }
+    }
+    if (c.count == 0) {
+        return out;
+    }
+    c.end = length;
+    if (c.tile >= 0) {
+        cover_tiles(&c, length, inner, last);
+    }
+    cover_inside(&c, length, inner, last);
+    for (int i = 0; i + 1 < c.count && (sliding_axes(nest, e) >> axis & 1) != 0; i++) {
+        bool rounds = c.loop[i]->tail == WPK_TAIL_EXACT || c.loop[i]->tail == WPK_TAIL_ROUND;
+        int64_t end = length + c.loop[i]->step - 1;
+        c.end = rounds && end > c.end ? end : c.end;
+    }
+    out.low = whole->low + c.begin;
+    out.high = whole->low + c.end - 1;
+    return out;
+}
+
+/* ---- entries */
+
+static bool is_at(const struct wpk_nest_entry *entry, const struct wpk_nest_place *place)
+{
+    return entry->place.entry == place->entry &&
+           (place->entry < 0 ||
+            (entry->place.update == place->update && entry->place.loop == place->loop));
+}
+
+static int64_t round_down(int64_t value, int64_t by)
+{
+    return (value - (value % by + by) % by);
+}
+
+/* What is computed in place of what is needed; `here`: at the place that is looked at. */
+static void grow(const struct wpk_nest_entry *entry, int rank, bool here, struct box *box)
+{
+    for (int a = 0; a < rank; a++) {
+        struct range *range = &box->axis[a];
+        int64_t end = range->low + entry->extent[a] - 1, align = entry->align[a];
+        if (entry->bounded && here && !entry->slides && end > range->high) {
+            range->high = end;
+        }
+        if (align > 1) {
+            range->low = round_down(range->low, align);
+            range->high = round_down(range->high + align, align) - 1;
+        }
+    }
+}
+
+static void walk_place(struct walk *w, const struct wpk_nest_place *place, const struct box *host);
+
+/* Each combination of the first and the last iteration of every axis around the loop. */
+static void walk_host(struct walk *w, const struct wpk_nest_place *place, const struct box *box)
+{
+    const struct wpk_stage *stage = wpk_nest_stage(w->nest, &w->nest->entry[place->entry]);
+    struct box side[2], corner = {.present = true};
+    int varying[WPK_AXES_MAX], count = 0;
+    for (int a = 0; a < stage->axis_count; a++) {
+        for (int last = 0; last <= 1; last++) {
+            side[last].axis[a] = cover(w->nest, place->entry, place->update, a, place->loop,
+                                       last != 0, &box->axis[a]);
+        }
+        corner.axis[a] = side[1].axis[a];
+        if (side[0].axis[a].low != side[1].axis[a].low ||
+            side[0].axis[a].high != side[1].axis[a].high) {
+            varying[count++] = a;
+        }
+    }
+    bool all = count < 5 && w->places < PLACES_MAX;
+    int corners = all ? 1 << count : count > 0 ? 2 : 1;
+    WPK_ASSERT(corners <= CORNERS_MAX);
+    for (int i = 0; i < corners; i++) {
+        for (int v = 0; v < count; v++) {
+            bool last = all ? (i >> v & 1) != 0 : i != 0;
+            corner.axis[varying[v]] = side[last].axis[varying[v]];
+        }
+        walk_place(w, place, &corner);
+    }
+}
+
+static bool is_host(const struct wpk_nest *nest, const struct wpk_nest_place *place)
+{
+    bool host = false;
+    for (int e = place->entry + 1; e < nest->entry_count; e++) {
+        host = host || (!nest->entry[e].inlined && is_at(&nest->entry[e], place));
+    }
+    return host;
+}
+
+/* An entry that is computed for the box. */
+static void walk_entry(struct walk *w, int e, const struct box *box)
+{
+    const struct wpk_nest_entry *entry = &w->nest->entry[e];
+    const struct wpk_stage *stage = wpk_nest_stage(w->nest, entry);
+    bool updates = wpk_nest_has_update(w->nest, entry);
+    for (int update = 0; update <= updates; update++) {
+        const struct wpk_nest_loops *loops = update != 0 ? &entry->update : &entry->pure;
+        struct box all = {.present = true};
+        for (int a = 0; a < stage->axis_count; a++) {
+            all.axis[a] = cover(w->nest, e, update != 0, a, -1, false, &box->axis[a]);
+        }
+        if (update == updates) {
+            read_box(w, stage, &all, NULL);
+        }
+        for (int i = 0; i < loops->count; i++) {
+            struct wpk_nest_place place = {.entry = e, .update = update != 0, .loop = i};
+            if (is_host(w->nest, &place)) {
+                walk_host(w, &place, box);
+            }
+        }
+    }
+}
+
+/* One iteration of the place's loop, in which its entry covers `host`; before everything: NULL. */
+static void walk_place(struct walk *w, const struct wpk_nest_place *place, const struct box *host)
+{
+    const struct wpk_nest *nest = w->nest;
+    struct box *box = calloc((size_t)nest->entry_count, sizeof(*box));
+    if (box == NULL) {
+        w->full = true;
+        return;
+    }
+    w->places++;
+    if (host != NULL) {
+        read_box(w, wpk_nest_stage(nest, &nest->entry[place->entry]), host, box);
+    }
+    for (int e = place->entry + 1; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+        if (host == NULL && nest->program->tensors[stage->output].role == WPK_ROLE_OUTPUT) {
+            box[e].present = true;
+            take_whole(stage, 0, &box[e]);
+        }
+        box[e].present = box[e].present && !entry->inlined &&
+                         (host == NULL || wpk_nest_is_inside(nest, entry, place));
+        if (box[e].present) {
+            grow(entry, stage->rank, is_at(entry, place), &box[e]);
+            take_whole(stage, stage->rank, &box[e]);
+            read_box(w, stage, &box[e], box);
+        }
+    }
+    for (int e = place->entry + 1; e < nest->entry_count; e++) {
+        if (box[e].present && is_at(&nest->entry[e], place)) {
+            walk_entry(w, e, &box[e]);
+        }
+    }
+    free(box);
+}
+
+wpk_err wpk_nest_find_reach(const struct wpk_nest *nest, struct wpk_nest_reach *out)
+{
+    const struct wpk_nest_place everywhere = {.entry = -1};
+    struct walk w = {.nest = nest, .out = out};
+    memset(out, 0, sizeof(*out));
+    for (int e = 0; e < nest->entry_count; e++) {
+        w.entry_of[nest->entry[e].stage] = e;
+    }
+    walk_place(&w, &everywhere, NULL);
+    return w.full ? WPK_ENOMEM : WPK_OK;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A schedule that is edited by hand is refused with a position, or its kernel computes what the
+ * reference does and touches nothing outside of its arguments. Schedules of random programs are
+ * edited at random: steps, tails, bindings, places, extents, alignment, storage. WPK_TEST_SEED
+ * draws others, WPK_TEST_EDITS sets how many are built. */
+#include "codegen/codegen.h"
+#include "codegen/emit.h"
+#include "codegen/lower.h"
+#include "tests/kernel_check.h"
+#include "tests/random_program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SEED 20261123
+#define EDITS 48
+#define DRAWS 3       /* candidates of one program */
+#define TRIES 4       /* edited versions of one candidate */
+#define CHANGES_MAX 3 /* of one version */
+
+/* ---- edits */
+
+static int64_t between(struct wpk_rng *rng, int64_t low, int64_t high)
+{
+    return wpk_rng_between(rng, low, high);
+}
+
+static void edit_loop(struct wpk_rng *rng, struct wpk_nest *nest)
+{
+    if (nest->loop_count == 0) {
+        return;
+    }
+    struct wpk_nest_loop *loop = &nest->loop[between(rng, 0, nest->loop_count - 1)];
+    int64_t what = between(rng, 0, 9);
+    if (what < 6) {
+        loop->tail = (enum wpk_tail)between(rng, 0, WPK_TAIL_COUNT - 1);
+    } else if (what < 8) {
+        static const int64_t steps[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 64};
+        loop->step = steps[between(rng, 0, sizeof(steps) / sizeof(steps[0]) - 1)];
+    } else if (what == 8) {
+        loop->binding = (enum wpk_loop_binding)between(rng, 0, WPK_BIND_PARALLEL);
+    } else {
+        loop->whole = !loop->whole;
+    }
+}
+
+static void edit_place(struct wpk_rng *rng, struct wpk_nest *nest, struct wpk_nest_entry *entry)
+{
+    if (entry->place.entry < 0 || wpk_rng_chance(rng, 0.2)) {
+        entry->place = (struct wpk_nest_place){.entry = -1};
+        entry->bounded = false;
+        return;
+    }
+    const struct wpk_nest_entry *reader = &nest->entry[entry->place.entry];
+    const struct wpk_nest_loops *loops = entry->place.update ? &reader->update : &reader->pure;
+    entry->place.loop = (int)between(rng, 0, loops->count - 1);
+}
+
+static void edit_entry(struct wpk_rng *rng, struct wpk_nest *nest)
+{
+    struct wpk_nest_entry *entry = &nest->entry[between(rng, 0, nest->entry_count - 1)];
+    int rank = wpk_nest_stage(nest, entry)->rank;
+    if (entry->inlined) {
+        return;
+    }
+    switch (between(rng, 0, 4)) {
+    case 0:
+        if (rank > 0) {
+            entry->align[between(rng, 0, rank - 1)] = between(rng, 2, 8);
+        }
+        break;
+    case 1:
+        entry->bounded = !entry->bounded;
+        break;
+    case 2:
+        edit_place(rng, nest, entry);
+        break;
+    case 3:
+        entry->scope = (enum wpk_scope)between(rng, WPK_SCOPE_ANY, WPK_SCOPE_HEAP);
+        break;
+    default:
+        entry->slides = entry->place.entry >= 0 && entry->place.loop > 0 && !entry->slides;
+        entry->slide = entry->slides ? (int)between(rng, 0, entry->place.loop - 1) : 0;
+    }
+}
+
+static void edit(struct wpk_rng *rng, struct wpk_schedule *schedule)
+{
+    int64_t changes = between(rng, 1, CHANGES_MAX);
+    for (int64_t i = 0; i < changes; i++) {
+        if (wpk_rng_chance(rng, 0.6)) {
+            edit_loop(rng, schedule->nest);
+        } else {
+            edit_entry(rng, schedule->nest);
+        }
+    }
+    if (wpk_rng_chance(rng, 0.3)) {
+        snprintf(schedule->by, sizeof(schedule->by), "c");
+    }
+}
+
+/* ---- subjects */
+
+struct counts {
+    int edited, unread, refused, accepted;
+};
+
+/* Put the edited schedule into the batch, as its text is read, unless it is refused. */
+static void add_edited(struct wpk_kernels *batch, const struct wpk_schedule *schedule,
+                       struct counts *counts)
+{
+    struct wpk_kernel_case *subject = &batch->subject[batch->count];
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_schedule_print(schedule, &text), WPK_OK);
+    counts->edited++;
+    if (wpk_schedule_parse(wpk_buf_text(&text), &subject->schedule, &diag) != WPK_OK) {
+        counts->unread++;
+    } else if (wpk_codegen_check(&subject->schedule, &diag) != WPK_OK) {
+        wpk_schedule_fini(&subject->schedule);
+        counts->refused++;
+    } else {
+        snprintf(subject->words, sizeof(subject->words), "edited");
+        batch->count++;
+        counts->accepted++;
+        wpk_buf_fini(&text);
+        return;
+    }
+    if (diag.line == 0 || diag.text[0] == '\0') {
+        fail_msg("no position: %s\n%s", diag.text, wpk_buf_text(&text));
+    }
+    wpk_buf_fini(&text);
+}
+
+static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most,
+                        struct counts *counts)
+{
+    const struct wpk_random_options kind = {.smooth = true, .products = wpk_rng_chance(rng, 0.5)};
+    struct wpk_space_options options = {.layouts = wpk_rng_chance(rng, 0.5) ? "any" : "fixed",
+                                        .threads = (int)between(rng, 1, 2)};
+    struct wpk_program program;
+    struct wpk_space space;
+    struct wpk_candidate candidate;
+    struct wpk_diag diag = {0};
+    options.device.isa = batch->isa;
+    options.device.vector_bytes = 32;
+    options.device.vector_registers = 16;
+    wpk_random_program(rng, &kind, &program);
+    if (wpk_space_derive(&program, &options, &space, &diag) != WPK_OK) {
+        wpk_program_fini(&program);
+        return;
+    }
+    for (int i = 0; i < DRAWS * TRIES && counts->accepted < most; i++) {
+        struct wpk_schedule schedule;
+        if (i % TRIES == 0 && wpk_space_draw(&space, rng, &candidate) != WPK_OK) {
+            break;
+        }
+        assert_int_equal(wpk_lower(&space, &candidate, &schedule, &diag), WPK_OK);
+        if (wpk_codegen_check(&schedule, &diag) != WPK_OK) {
+            fail_msg("a candidate is refused: %s", diag.text);
+        }
+        edit(rng, &schedule);
+        if (batch->count < WPK_KERNELS_MAX) {
+            add_edited(batch, &schedule, counts);
+        }
+        wpk_schedule_fini(&schedule);
+    }
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+}
+
+/* ---- by hand: what is computed passes the ends of the axes */
+
+#define HEAD "wpk-schedule 2\ntarget x86-64-linux-sse41-avx-avx2-f16c-fma threads 1\nby "
+#define ROW                                                                                        \
+    "layout X f32[21] 0\nlayout Y f32[21] 0\nprogram\ninput X f32[21]\nintermediate T f32[21]\n"   \
+    "output Y f32[21]\nT[i] = exp(X[i])\nY[i] = T[i] * 2\nend\n"
+#define PADDED                                                                                     \
+    "layout X f32[21] 0 pad 2:3\nlayout Y f32[21] 0\nprogram\ninput X f32[21] pad 2:3\n"           \
+    "intermediate T f32[21]\noutput Y f32[21]\nT[i] = exp(X[i+3 | 0])\nY[i] = T[i] * 2\nend\n"
+#define PART                                                                                       \
+    "layout X f32[21] 0\nlayout Y f32[9] 0\nprogram\ninput X f32[21]\nintermediate T f32[21]\n"    \
+    "output Y f32[9]\nT[i] = exp(X[i])\nY[i] = T[i+12] * 2\nend\n"
+#define WINDOW                                                                                     \
+    "layout X f32[21,5] 0,1\nlayout Y f32[17] 0\nprogram\ninput X f32[21,5]\n"                     \
+    "intermediate U f32[21]\nintermediate T f32[19]\noutput Y f32[17]\nU[i] = X[i,i%5] + 1\n"      \
+    "T[i] = U[i] * U[i+2]\nY[i] = T[i] - T[i+2]\nend\n"
+#define PRODUCT                                                                                    \
+    "layout A f32[12,30] 0,1\nlayout B f32[30,32] 0,1\nlayout Y f32[12,32] 0,1\nprogram\n"         \
+    "input A f32[12,30]\ninput B f32[30,32]\nintermediate P f32[30,32]\n"                          \
+    "intermediate T f32[12,32]\noutput Y f32[12,32]\nP[k,j] = B[k,j] * 2\n"                        \
+    "T[i,j] = sum.f32(k:30) A[i,k] * P[k,j]\nY[i,j] = max(T[i,j], 0)\nend\n"
+#define GUARDED "stage Y root\nserial i step 8 guard\nlanes i.1\n"
+#define SHIFTED "stage Y root\nserial i step 8 shift\nlanes i.1\n"
+#define SUM                                                                                        \
+    "stage Y root\nserial i step 4 exact\nserial j step 16 exact\nunroll i.1\nlanes j.1\n"         \
+    "stage T in Y j\nextent i 4 j 16\ninit\nunroll i\nlanes j\nupdate\nserial k step 8 guard\n"    \
+    "serial k.1\nunroll i\nlanes j\n"
+
+static const struct {
+    const char *program, *nest;
+} by_hand[] = {
+    {ROW, "stage Y root\nserial i\nstage T root\nserial i step 8 round\nlanes i.1\n"},
+    {ROW, "stage Y root\nserial i\nstage T root\nserial i step 64 shift\nlanes i.1\n"},
+    {ROW, GUARDED "stage T in Y i\nserial i step 4 round\nlanes i.1\n"},
+    {ROW, SHIFTED "stage T in Y i\nserial i step 5 round\nlanes i.1\n"},
+    {ROW, GUARDED "stage T in Y i\nextent i 8\nlanes i\n"},
+    {ROW, GUARDED "stage T in Y i\nalign i 16\nserial i step 8 guard\nlanes i.1\n"},
+    {ROW, SHIFTED "stage T in Y i\nextent i 8\nalign i 8\nserial i\n"},
+    {ROW, SHIFTED "stage T in Y i\nextent i 8\nalign i 4\nserial i step 4 exact\nlanes i.1\n"},
+    {PADDED, "stage Y root\nserial i\nstage T root\nserial i step 8 round\nlanes i.1\n"},
+    {PADDED, GUARDED "stage T in Y i\nextent i 8\nlanes i\n"},
+    {PART, "stage Y root\nserial i\nstage T root\nserial i step 7 exact\nlanes i.1\n"},
+    {PART,
+     "stage Y root\nserial i step 2 guard\nserial i.1\nstage T in Y i\nalign i 8\nserial i\n"},
+    {WINDOW, GUARDED "stage T in Y i\nextent i 10\nserial i step 5 exact\nserial i.1\n"
+                     "stage U in T i\nserial i step 2 round\nunroll i.1\n"},
+    {WINDOW, GUARDED "stage T in Y i\nextent i 10\nserial i\nstage U inline\n"},
+    {WINDOW, "stage Y root\nserial i step 4 guard\nserial i.1\nstage T in Y i.1\nslide i\n"
+             "serial i step 3 exact\nunroll i.1\nstage U root\nserial i step 4 round\nlanes i.1\n"},
+    {PRODUCT, SUM "stage P in T k\nextent k 8 j 16\nserial k\nlanes j\n"},
+    {PRODUCT, SUM "stage P in T k\nserial k step 4 round\nunroll k.1\nlanes j\n"},
+    {PRODUCT, SUM "stage P in T k\nalign k 16\nserial k\nlanes j\n"},
+    /* tiles of an update */
+    {PRODUCT, "stage Y root\nserial i\nserial j\nstage T root\ninit\nserial i\nserial j\nupdate\n"
+              "serial i\nserial j step 16 exact\nserial k\nunroll j.1 step 8 exact\nlanes j.2\n"
+              "stage P inline\n"},
+};
+
+#define BY_HAND ((int)(sizeof(by_hand) / sizeof(by_hand[0])))
+
+static void add_by_hand(struct wpk_kernels *batch, int i, const char *by)
+{
+    struct wpk_kernel_case *subject = &batch->subject[batch->count];
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    wpk_buf_printf(&text, HEAD "%s\n%s%s", by, by_hand[i].program, by_hand[i].nest);
+    if (wpk_schedule_parse(wpk_buf_text(&text), &subject->schedule, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
+    }
+    if (wpk_codegen_check(&subject->schedule, &diag) == WPK_OK) {
+        snprintf(subject->words, sizeof(subject->words), "by hand");
+        batch->count++;
+    } else if (strcmp(by, "c") == 0 && strstr(diag.text, "the back end c ") != NULL) {
+        wpk_schedule_fini(&subject->schedule); /* it has no align and no slide */
+    } else {
+        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
+    }
+    wpk_buf_fini(&text);
+}
+
+static void test_nests_by_hand(void **state)
+{
+    (void)state;
+    static struct wpk_kernels batch; /* large */
+    struct wpk_device here;
+    struct wpk_rng rng;
+    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
+    if (here.isa < WPK_ISA_AVX2) {
+        skip();
+    }
+    wpk_rng_seed(&rng, 1);
+    batch.isa = WPK_ISA_AVX2;
+    batch.emit = wpk_emit;
+    for (int i = 0; i < BY_HAND; i++) {
+        add_by_hand(&batch, i, "halide-cpu");
+        add_by_hand(&batch, i, "c");
+    }
+    wpk_check_kernels(&batch, &rng);
+    assert_int_equal(batch.refused, 0);
+}
+
+static int number_of(const char *variable, int otherwise)
+{
+    const char *given = getenv(variable);
+    return given == NULL ? otherwise : (int)strtol(given, NULL, 10);
+}
+
+static void test_edited_nests(void **state)
+{
+    (void)state;
+    static struct wpk_kernels batch; /* large */
+    struct counts counts = {0};
+    struct wpk_device here;
+    struct wpk_rng rng;
+    int seed = number_of("WPK_TEST_SEED", SEED), most = number_of("WPK_TEST_EDITS", EDITS);
+    print_message("WPK_TEST_SEED=%d\n", seed);
+    wpk_rng_seed(&rng, (uint64_t)seed);
+    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
+    batch.isa = here.isa;
+    batch.emit = wpk_emit;
+    while (counts.accepted < most) {
+        while (counts.accepted < most && batch.count < WPK_KERNELS_MAX / 2) {
+            add_program(&batch, &rng, most, &counts);
+        }
+        wpk_check_kernels(&batch, &rng);
+    }
+    print_message("%d edits: %d not read, %d refused, %d by the compiler, %d built\n",
+                  counts.edited, counts.unread, counts.refused, batch.refused,
+                  counts.accepted - batch.refused);
+    assert_true(counts.refused > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nests_by_hand),
+        cmocka_unit_test(test_edited_nests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
