@@ -116,6 +116,7 @@ DEVICE = {"kind": "cpu", "model": "CPU", "isa": "avx2", "bf16": False, "vnni": F
 
 
 VERSION = 5
+OLDEST = 4  # that wpkd serves, too
 
 
 def hello(version=VERSION, **changes):
