@@ -2,6 +2,7 @@
 /* What compiles for the back ends on machines with other programs in PATH, and their names. */
 #include "codegen/c_compiler.h"
 
+#include "codegen/c_build.h"
 #include "codegen/codegen.h"
 #include "common/fs.h"
 
@@ -95,12 +96,59 @@ static void how_a_compiler_ends(void **state)
                      WPK_ENOENT);
 }
 
+static const char kernel_text[] =
+    "wpk-schedule 2\ntarget x86-64-linux-sse41 threads 1\nby c\nlayout X f32[4] 0\n"
+    "layout Y f32[4] 0\nprogram\ninput X f32[4]\noutput Y f32[4]\nY[i] = X[i] * 2\nend\n"
+    "stage Y root\n  lanes i\n";
+
+/* In a process of its own: the compiler is looked for once. `lost`: then the program goes. */
+static void expect_built(const char *directory, const char *lost, wpk_err expected,
+                         const char *words)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct wpk_schedule schedule;
+        struct wpk_diag diag = {0};
+        char object[160], version[WPK_CODEGEN_VERSION_MAX];
+        setenv("PATH", directory, 1);
+        snprintf(object, sizeof object, "%s/main.o", directory);
+        wpk_err err = wpk_schedule_parse(kernel_text, &schedule, &diag);
+        (void)!wpk_codegen_find("c")->find(version, NULL);
+        if (lost != NULL && unlink(lost) != 0) {
+            _exit(2);
+        }
+        err = err == WPK_OK ? wpk_c_build(&schedule, "k", object, &diag) : err;
+        fprintf(stderr, "%s: %s\n", wpk_err_name(err), diag.text);
+        _exit(err == expected && strcmp(diag.text, words) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* Who is at fault: the schedule, a machine that never had a compiler, or one that has lost it. */
+static void what_a_build_comes_to(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/wpk-compiler-XXXXXX", path[160];
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/gcc", directory);
+    expect_built(directory, NULL, WPK_EUNSUPPORTED, "no gcc or clang in PATH");
+    write_program(directory, "gcc", "[ $1 = -dumpfullversion ] && echo 12.2.0");
+    expect_built(directory, NULL, WPK_EUNSUPPORTED, "gcc-12.2.0 refuses the kernel");
+    expect_built(directory, path, WPK_ENOENT, "gcc-12.2.0 is not in PATH any more");
+    write_program(directory, "gcc", "echo 12.2.0");
+    expect_built(directory, NULL, WPK_OK, "");
+    assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_those_of_candidates),
         cmocka_unit_test(compilers_are_found_in_path),
         cmocka_unit_test(how_a_compiler_ends),
+        cmocka_unit_test(what_a_build_comes_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
