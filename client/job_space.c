@@ -80,7 +80,6 @@ static void complain(const struct wpk_space *space, const struct wpk_job_pin *pi
         wpk_suggest_offer(&suggest, common_genes[1]);
     }
     const char *near = wpk_suggest_text(&suggest);
-    *diag = (struct wpk_diag){0};
     if (known) {
         wpk_diag_set(diag, "gene '%s' has no value '%s' here%s", pin->gene, pin->value,
                      near[0] != '\0' ? near : "; wpkctl genes lists the values");
@@ -88,7 +87,22 @@ static void complain(const struct wpk_space *space, const struct wpk_job_pin *pi
         wpk_diag_set(diag, "there is no gene '%s'%s", pin->gene,
                      near[0] != '\0' ? near : "; wpkctl genes lists the genes");
     }
-    snprintf(diag->field, sizeof(diag->field), "search.pin.%.60s", pin->gene);
+}
+
+/* A pin removes what it could have meant: suggestions are of the space with the pins before it. */
+static void suggest(const struct wpk_job *job, const struct wpk_space_options *options,
+                    const struct wpk_program *program, int pin, struct wpk_diag *diag)
+{
+    struct wpk_space space = {0};
+
+    wpk_err err = wpk_space_derive(program, options, &space, diag);
+    for (int i = 0; err == WPK_OK && i < pin; i++) {
+        err = wpk_space_pin(&space, job->pins[i].gene, job->pins[i].value, diag);
+    }
+    if (err == WPK_OK) {
+        complain(&space, &job->pins[pin], diag);
+    }
+    wpk_space_fini(&space);
 }
 
 /* Workers may offer what this machine lacks. */
@@ -113,20 +127,27 @@ wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
 
     wpk_err err = wpk_space_derive(program, &options, out, diag);
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
-        struct wpk_diag reason = {0};
-        struct wpk_diag ignored = {0};
-        complain(out, &job->pins[i], &reason); /* pinning removes what could be meant */
-        if (wpk_space_pin(out, job->pins[i].gene, job->pins[i].value, &ignored) != WPK_OK) {
-            *diag = reason;
+        struct wpk_diag why = {0};
+        err = wpk_space_pin(out, job->pins[i].gene, job->pins[i].value, &why);
+        if (err == WPK_ENOENT) {
+            why = (struct wpk_diag){0};
+            suggest(job, &options, program, i, &why);
+        }
+        if (err == WPK_ENOENT || err == WPK_EUNSUPPORTED) {
             err = WPK_EINVAL;
+            snprintf(why.field, sizeof(why.field), "search.pin.%.60s", job->pins[i].gene);
+        }
+        if (err != WPK_OK && diag != NULL) {
+            *diag = why;
         }
     }
     return err;
 }
 
-/* Can the pins be, read as names of the canonical program? */
-static bool pins_fit_canonical(const struct wpk_job *job, enum wpk_layouts layouts,
-                               const struct wpk_program *program, const struct wpk_device *device)
+/* Can the pins be, as names of the canonical program, which is what is searched? */
+static wpk_err pin_canonical(const struct wpk_job *job, enum wpk_layouts layouts,
+                             const struct wpk_program *program, const struct wpk_device *device,
+                             struct wpk_diag *diag)
 {
     const struct wpk_space_options options = {.layouts = wpk_layouts_name(layouts),
                                               .threads = job->threads,
@@ -138,14 +159,18 @@ static bool pins_fit_canonical(const struct wpk_job *job, enum wpk_layouts layou
 
     wpk_err err = map != NULL ? wpk_program_canonical_map(program, &canonical, map) : WPK_ENOMEM;
     if (err == WPK_OK) {
-        err = wpk_space_derive(&canonical, &options, &space, NULL);
+        err = wpk_space_derive(&canonical, &options, &space, diag);
     }
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         struct wpk_buf name = {0};
         struct wpk_buf value = {0};
         err = wpk_pin_canonical(program, map, job->pins[i].gene, job->pins[i].value, &name, &value);
         if (err == WPK_OK) {
-            err = wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), NULL);
+            err = wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), diag);
+        }
+        if (err == WPK_ENOENT || err == WPK_EUNSUPPORTED) {
+            snprintf(diag->field, sizeof(diag->field), "search.pin.%.60s", job->pins[i].gene);
+            err = WPK_EINVAL;
         }
         wpk_buf_fini(&name);
         wpk_buf_fini(&value);
@@ -153,7 +178,7 @@ static bool pins_fit_canonical(const struct wpk_job *job, enum wpk_layouts layou
     wpk_space_fini(&space);
     wpk_program_fini(&canonical);
     free(map);
-    return err == WPK_OK;
+    return err;
 }
 
 wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
@@ -166,14 +191,16 @@ wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
     wpk_err err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device);
     for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
         struct wpk_program program = {0};
+        struct wpk_diag own = {0};
         struct wpk_space space = {0};
         err = wpk_job_op_program(job, i, &program, diag);
         if (err == WPK_OK) {
-            err = wpk_job_space(job, job->ops[i].layouts, &program, &device, &space, diag);
-            if (err == WPK_EINVAL &&
-                pins_fit_canonical(job, job->ops[i].layouts, &program, &device)) {
-                err = WPK_OK;
-            }
+            err = pin_canonical(job, job->ops[i].layouts, &program, &device, diag);
+        }
+        /* the job's own names make the better message */
+        if (err == WPK_EINVAL && wpk_job_space(job, job->ops[i].layouts, &program, &device, &space,
+                                               &own) != WPK_OK) {
+            *diag = own;
         }
         wpk_space_fini(&space);
         wpk_program_fini(&program);

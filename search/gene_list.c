@@ -48,6 +48,7 @@ void wpk_gene_list_choice(struct wpk_gene_list *c, int gene, int64_t value, cons
         return;
     }
     g->choice[g->choice_count++] = (struct wpk_choice){value, copy};
+    g->listed_count = g->choice_count;
 }
 
 void wpk_gene_list_number(struct wpk_gene_list *c, int gene, int64_t value)
@@ -57,9 +58,19 @@ void wpk_gene_list_number(struct wpk_gene_list *c, int gene, int64_t value)
     wpk_gene_list_choice(c, gene, value, value == WPK_GENE_ALL ? "all" : text);
 }
 
+void wpk_gene_remove(struct wpk_gene *gene, int choice)
+{
+    WPK_ASSERT(choice >= 0 && choice < gene->choice_count);
+    struct wpk_choice removed = gene->choice[choice];
+    gene->choice_count--;
+    memmove(&gene->choice[choice], &gene->choice[choice + 1],
+            (size_t)(gene->choice_count - choice) * sizeof(removed));
+    gene->choice[gene->choice_count] = removed;
+}
+
 void wpk_gene_fini(struct wpk_gene *gene)
 {
-    for (int i = 0; i < gene->choice_count; i++) {
+    for (int i = 0; i < gene->listed_count; i++) {
         free(gene->choice[i].text);
     }
     free(gene->choice);

@@ -21,6 +21,8 @@ void wpk_gene_list_choice(struct wpk_gene_list *list, int gene, int64_t value, c
 void wpk_gene_list_number(struct wpk_gene_list *list, int gene, int64_t value);
 /* Sort the gene's choices by value, ascending. */
 void wpk_gene_list_sort(struct wpk_gene_list *list, int gene);
+/* Move a choice behind those that are left. */
+void wpk_gene_remove(struct wpk_gene *gene, int choice);
 void wpk_gene_fini(struct wpk_gene *gene);
 
 /* The index of the choice with this text, or of this value; -1 when there is none. */

@@ -59,6 +59,7 @@ struct wpk_structure {
     struct wpk_slots slots[WPK_GROUPS_MAX];
     /* The group keeps no limit even with its smallest tiles: these alone are legal, without. */
     bool tight[WPK_GROUPS_MAX];
+    int site_of[WPK_GROUPS_MAX]; /* the site that the group's contraction is of, or -1 */
 };
 
 enum wpk_level {

@@ -247,7 +247,7 @@ void wpk_decisions_tile(const struct wpk_variant *variant, const struct wpk_spac
     }
 }
 
-/* The smallest tile of an axis that a gene offers, in whole vectors where the axis is that of the
+/* The smallest tile of an axis that a gene lists, in whole vectors where the axis is that of the
  * vectors; 0: no gene decides it. */
 static int64_t least_tile(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
                           int axis)
@@ -255,12 +255,13 @@ static int64_t least_tile(const struct wpk_variant *variant, int g, const struct
     const struct wpk_structure *s = variant->plan;
     const struct wpk_gene *gene =
         s->slots[g].tile[axis] < 0 ? NULL : &variant->genes[s->slots[g].tile[axis]];
-    for (int i = 0; gene != NULL && i < gene->choice_count; i++) {
-        if (axis != d->vec || gene->choice[i].value % d->lanes == 0) {
-            return gene->choice[i].value;
-        }
+    int64_t least = 0;
+    for (int i = 0; gene != NULL && i < gene->listed_count; i++) {
+        int64_t tile = gene->choice[i].value;
+        bool whole = axis != d->vec || tile % d->lanes == 0;
+        least = whole && (least == 0 || tile < least) ? tile : least;
     }
-    return 0;
+    return least;
 }
 
 static bool is_least(const struct wpk_variant *variant, int g, const struct wpk_decisions *d)

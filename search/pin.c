@@ -66,6 +66,42 @@ static int find_axis(const struct translation *t, const char *text, size_t size)
     return -1;
 }
 
+/* The axes of the stage, one behind the other, that a collapsed axis is made of: as many as their
+ * names together are the text, beginning with axis `first`; 0 where they are not. */
+static int count_joined(const struct wpk_stage *stage, int first, const char *text, size_t size)
+{
+    int count = 0;
+    while (size > 0 && first + count < stage->axis_count) {
+        const char *name = stage->axes[first + count++].name;
+        size_t length = strlen(name);
+        if (length > size || strncmp(name, text, length) != 0) {
+            return 0;
+        }
+        text += length;
+        size -= length;
+    }
+    return size == 0 ? count : 0;
+}
+
+/* Collapsed y and x are yx. */
+static bool put_joined(const struct translation *t, const char *text, size_t size,
+                       struct wpk_buf *out)
+{
+    for (int s = t->stage; s >= 0; s--) {
+        const struct wpk_stage *stage = &t->asked->stages[s];
+        for (int a = 0; a < stage->axis_count && t->map->stage[s] >= 0; a++) {
+            int count = count_joined(stage, a, text, size);
+            for (int i = a; i < a + count; i++) {
+                wpk_buf_printf(out, "a%d", t->map->axis[s][i]);
+            }
+            if (count > 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* A tile of minimal filtering along y is ty. */
 static void put_axis(const struct translation *t, const char *text, size_t size,
                      struct wpk_buf *out)
@@ -77,7 +113,7 @@ static void put_axis(const struct translation *t, const char *text, size_t size,
     }
     if (axis >= 0) {
         wpk_buf_printf(out, "%sa%d", tiled ? "t" : "", axis);
-    } else {
+    } else if (!put_joined(t, text, size, out)) {
         wpk_buf_append(out, text, size);
     }
 }

@@ -57,6 +57,11 @@ static void test_names(void **state)
     wpk_program_fini(&program);
 }
 
+/* Pixels collapse to one axis. */
+static const char pointwise[] =
+    "input X f32[1,16,14,14]\nconstant W f32[24,16,1,1]\noutput Y f32[1,24,14,14]\n"
+    "Y[n,k,y,x] = sum(c:16,r:1,s:1) X[n,c,y+r,x+s] * W[k,c,r,s]\n";
+
 static bool has_gene(const struct wpk_variant *variant, const char *name, const char *value)
 {
     for (int g = 0; g < variant->gene_count; g++) {
@@ -67,44 +72,59 @@ static bool has_gene(const struct wpk_variant *variant, const char *name, const 
     return false;
 }
 
+static void derive(const char *written, const char *layouts, struct wpk_program *program,
+                   struct wpk_canonical_map *map, struct wpk_space *space,
+                   struct wpk_space *canonical_space)
+{
+    struct wpk_space_options options = {.layouts = layouts, .threads = 2};
+    struct wpk_program canonical;
+    options.device.isa = WPK_ISA_AVX512;
+    options.device.vector_bytes = 64;
+    options.device.vector_registers = 32;
+    assert_int_equal(wpk_program_parse(written, program, NULL), WPK_OK);
+    assert_int_equal(wpk_program_canonical_map(program, &canonical, map), WPK_OK);
+    assert_int_equal(wpk_space_derive(program, &options, space, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&canonical, &options, canonical_space, NULL), WPK_OK);
+    assert_int_equal(space->variant_count, canonical_space->variant_count);
+    wpk_program_fini(&canonical);
+}
+
 /* Every gene and choice of the asker's space is one of the canonical space. */
 static void test_every_gene(void **state)
 {
     (void)state;
-    struct wpk_space_options options = {.layouts = "any", .threads = 2};
-    struct wpk_program program, canonical;
-    struct wpk_canonical_map map;
-    struct wpk_space space, canonical_space;
-    options.device.isa = WPK_ISA_AVX512;
-    options.device.vector_bytes = 64;
-    options.device.vector_registers = 32;
-    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
-    assert_int_equal(wpk_program_canonical_map(&program, &canonical, &map), WPK_OK);
-    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
-    assert_int_equal(wpk_space_derive(&canonical, &options, &canonical_space, NULL), WPK_OK);
-    assert_int_equal(space.variant_count, canonical_space.variant_count);
-    for (int v = 0; v < space.variant_count; v++) {
-        for (int g = 0; g < space.variants[v].gene_count; g++) {
-            const struct wpk_gene *gene = &space.variants[v].genes[g];
-            for (int c = 0; c < gene->choice_count; c++) {
-                struct wpk_buf name = {0}, value = {0};
-                assert_int_equal(wpk_pin_canonical(&program, &map, gene->name, gene->choice[c].text,
-                                                   &name, &value),
-                                 WPK_OK);
-                if (!has_gene(&canonical_space.variants[v], wpk_buf_text(&name),
-                              wpk_buf_text(&value))) {
-                    fail_msg("%s: %s=%s, not %s=%s", space.variants[v].algorithm, gene->name,
-                             gene->choice[c].text, wpk_buf_text(&name), wpk_buf_text(&value));
+    static const char *const written[] = {text, pointwise};
+    bool collapsed = false;
+    for (int p = 0; p < 4; p++) {
+        struct wpk_program program;
+        struct wpk_canonical_map map;
+        struct wpk_space space, canonical_space;
+        derive(written[p / 2], p % 2 == 0 ? "any" : "fixed", &program, &map, &space,
+               &canonical_space);
+        for (int v = 0; v < space.variant_count; v++) {
+            for (int g = 0; g < space.variants[v].gene_count; g++) {
+                const struct wpk_gene *gene = &space.variants[v].genes[g];
+                collapsed = collapsed || strcmp(gene->name, "Y.tile.yx") == 0;
+                for (int c = 0; c < gene->choice_count; c++) {
+                    struct wpk_buf name = {0}, value = {0};
+                    assert_int_equal(wpk_pin_canonical(&program, &map, gene->name,
+                                                       gene->choice[c].text, &name, &value),
+                                     WPK_OK);
+                    if (!has_gene(&canonical_space.variants[v], wpk_buf_text(&name),
+                                  wpk_buf_text(&value))) {
+                        fail_msg("%s: %s=%s, not %s=%s", space.variants[v].algorithm, gene->name,
+                                 gene->choice[c].text, wpk_buf_text(&name), wpk_buf_text(&value));
+                    }
+                    wpk_buf_fini(&name);
+                    wpk_buf_fini(&value);
                 }
-                wpk_buf_fini(&name);
-                wpk_buf_fini(&value);
             }
         }
+        wpk_space_fini(&canonical_space);
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
     }
-    wpk_space_fini(&canonical_space);
-    wpk_space_fini(&space);
-    wpk_program_fini(&canonical);
-    wpk_program_fini(&program);
+    assert_true(collapsed);
 }
 
 int main(void)

@@ -304,22 +304,27 @@ wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
                                                                              : WPK_EEXHAUSTED;
 }
 
+wpk_err wpk_space_draw_of(const struct wpk_space *space, struct wpk_rng *rng, int v,
+                          struct wpk_candidate *out)
+{
+    const struct wpk_variant *variant = &space->variants[v];
+    struct wpk_candidate drawn = {.variant = v, .gene_count = variant->gene_count};
+    for (int i = 0; i < variant->gene_count; i++) {
+        redraw(variant, rng, i, &drawn);
+    }
+    wpk_err err = wpk_space_repair(space, rng, &drawn);
+    if (err == WPK_OK) {
+        *out = drawn;
+    }
+    return err;
+}
+
 wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
                        struct wpk_candidate *out)
 {
     for (int tries = 0; tries < WPK_REPAIR_TRIES_MAX; tries++) {
-        struct wpk_candidate drawn = {0};
-        drawn.variant = (int)wpk_rng_below(rng, (uint64_t)space->variant_count);
-        const struct wpk_variant *variant = wpk_space_variant(space, drawn.variant);
-        if (variant == NULL) {
-            continue;
-        }
-        drawn.gene_count = variant->gene_count;
-        for (int i = 0; i < variant->gene_count; i++) {
-            redraw(variant, rng, i, &drawn);
-        }
-        if (wpk_space_repair(space, rng, &drawn) == WPK_OK) {
-            *out = drawn;
+        int v = (int)wpk_rng_below(rng, (uint64_t)space->variant_count);
+        if (wpk_space_variant(space, v) != NULL && wpk_space_draw_of(space, rng, v, out) == WPK_OK) {
             return WPK_OK;
         }
     }

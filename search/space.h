@@ -50,7 +50,9 @@ struct wpk_gene {
     bool ordered;  /* choices ascend */
     bool optional; /* a size that a candidate's text leaves out where it is all */
     int choice_count;
-    struct wpk_choice *choice; /* owned; [choice_count] */
+    int listed_count;          /* with those that pins and accuracy classes removed: the others'
+                                      legality does not depend on them */
+    struct wpk_choice *choice; /* owned; [listed_count], those that are left first */
 };
 
 enum wpk_variant_state {
@@ -67,10 +69,11 @@ struct wpk_variant {
     int last;                          /* axis moved to the end, -1: as written */
     bool staged;                       /* inputs that leave or are reordered go through copies */
     double operations;                 /* expected, of all sites */
-    double error_sums;                 /* expected error of sums whose terms are added one after
-                                               the other; 1: the error of direct evaluation */
-    double error_rest;                 /* expected error of all else, in the same unit; the
-                                               squares of both add up to the variant's */
+    double error_sums[WPK_SITES_MAX];  /* of each site, 0 behind the last: expected error of sums
+                                               whose terms are added one after the other; 1: the
+                                               error of direct evaluation */
+    double error_rest[WPK_SITES_MAX];  /* expected error of all else, in the same unit; the
+                                               squares of both add up to the site's */
     enum wpk_variant_state state;      /* what follows is of a derived variant */
     struct wpk_program program;        /* its boundary tensors have the layout applied */
     struct wpk_gene *genes;            /* owned; [gene_count] */
@@ -127,7 +130,8 @@ const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v
  * value, and stays elsewhere. A gene's pin derives all variants. The value of "by" is a list
  * (back_end.h): of its back ends, those stay that the space has.
  *   errors  WPK_ENOENT no such gene or value, with the possible values in `diag`; after that of an
- *           algorithm or layout the space has no variant left: call wpk_space_fini */
+ *           algorithm or layout the space has no variant left: call wpk_space_fini
+ *           WPK_EUNSUPPORTED with the pins so far no candidate is legal: call wpk_space_fini */
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
                       struct wpk_diag *diag);
 
@@ -139,7 +143,12 @@ void wpk_space_measure(struct wpk_space *space);
  *   shape   out [max]; returns how many were filled */
 int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max);
 
-/* Draw a variant, then a choice of each gene, all uniformly, and repair the result.
+/* Draw a choice of each gene of a derived variant uniformly, and repair the result.
+ *   errors  WPK_EEXHAUSTED no legal candidate was found */
+wpk_err wpk_space_draw_of(const struct wpk_space *space, struct wpk_rng *rng, int variant,
+                          struct wpk_candidate *out);
+
+/* Draw a variant uniformly, then one of its candidates.
  *   errors  WPK_EEXHAUSTED no legal candidate in WPK_REPAIR_TRIES_MAX draws */
 wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
                        struct wpk_candidate *out);

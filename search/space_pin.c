@@ -4,11 +4,13 @@
 
 #include "search/gene_list.h"
 #include "search/genes.h"
+#include "search/mask.h"
 #include "search/variant.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#define DRAWS_MAX 8 /* each of them is repaired */
 
 /* Has the variant this layout, or this algorithm at the site that the gene names, "algorithm" being
  * that of all sites? */
@@ -65,27 +67,51 @@ static wpk_err pin_variants(struct wpk_space *space, const char *gene, const cha
     return WPK_ENOENT;
 }
 
-static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *value)
+/* The neutral candidate is illegal, too, where a gene is pinned to a place that it lacks. */
+static bool has_candidate(const struct wpk_space *space, int v)
 {
-    bool found = false;
-    for (int v = 0; v < space->variant_count; v++) {
-        struct wpk_variant *variant = &space->variants[v];
-        (void)wpk_space_variant(space, v);
-        for (int i = 0; i < variant->gene_count; i++) {
-            struct wpk_gene *gene = &variant->genes[i];
-            int choice = strcmp(gene->name, name) == 0 ? wpk_gene_choice(gene, value) : -1;
-            if (choice >= 0) {
-                struct wpk_choice pinned = gene->choice[choice];
-                gene->choice[choice] = gene->choice[0];
-                gene->choice[0] = pinned;
-                while (gene->choice_count > 1) {
-                    free(gene->choice[--gene->choice_count].text);
+    struct wpk_candidate candidate;
+    struct wpk_rng rng;
+    bool found = wpk_mask_begin(space, v, &candidate) == WPK_OK;
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < DRAWS_MAX && !found; i++) {
+        found = wpk_space_draw_of(space, &rng, v, &candidate) == WPK_OK;
+    }
+    return found;
+}
+
+/* Keep the value, if the variant has it. */
+static bool pin_variant(struct wpk_variant *variant, const char *name, const char *value)
+{
+    for (int i = 0; i < variant->gene_count; i++) {
+        struct wpk_gene *gene = &variant->genes[i];
+        int choice = strcmp(gene->name, name) == 0 ? wpk_gene_choice(gene, value) : -1;
+        if (choice >= 0) {
+            for (int k = gene->choice_count - 1; k >= 0; k--) {
+                if (k != choice) {
+                    wpk_gene_remove(gene, k);
                 }
-                found = true;
             }
+            return true;
         }
     }
-    return found ? WPK_OK : WPK_ENOENT;
+    return false;
+}
+
+/*   shape  empty [variant_count] is set where a variant has no legal candidate left */
+static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *value, bool *empty)
+{
+    bool found = false, legal = false;
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant *variant = &space->variants[v];
+        if (wpk_space_variant(space, v) == NULL || !pin_variant(variant, name, value)) {
+            continue;
+        }
+        empty[v] = !has_candidate(space, v);
+        legal = legal || !empty[v];
+        found = true;
+    }
+    return legal ? WPK_OK : found ? WPK_EUNSUPPORTED : WPK_ENOENT;
 }
 
 /* Variants that wait are derived with the back ends that are left. */
@@ -104,8 +130,7 @@ static wpk_err pin_back_ends(struct wpk_space *space, const char *list)
         struct wpk_gene *gene = slot < 0 ? NULL : &variant->genes[slot];
         for (int i = gene == NULL ? 0 : gene->choice_count; i > 0; i--) {
             if ((kept & 1U << gene->choice[i - 1].value) == 0) {
-                free(gene->choice[i - 1].text);
-                gene->choice[i - 1] = gene->choice[--gene->choice_count];
+                wpk_gene_remove(gene, i - 1);
             }
         }
     }
@@ -158,12 +183,20 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
                       struct wpk_diag *diag)
 {
     char choices[WPK_DIAG_TEXT_MAX / 2];
+    bool empty[WPK_VARIANTS_MAX] = {false};
     list_choices(space, name, choices, sizeof(choices));
     wpk_err err = strcmp(name, WPK_BACK_END_GENE) == 0 ? pin_back_ends(space, value)
                   : chooses_variant(space, name)       ? pin_variants(space, name, value)
-                                                       : pin_gene(space, name, value);
+                                                       : pin_gene(space, name, value, empty);
     if (err == WPK_OK) {
+        for (int v = 0; v < space->variant_count; v++) { /* `value` may be a text of one of them */
+            if (empty[v]) {
+                wpk_variant_drop(&space->variants[v]);
+            }
+        }
         wpk_space_measure(space);
+    } else if (err == WPK_EUNSUPPORTED) {
+        wpk_diag_set(diag, "no legal candidate has %s=%s beside the other pins", name, value);
     } else if (choices[0] == '\0') {
         wpk_diag_set(diag, "no variant of this operator has a gene %s", name);
     } else {

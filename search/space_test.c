@@ -519,44 +519,6 @@ static void test_idle_inputs(void **state)
     wpk_program_fini(&program);
 }
 
-static void test_pins(void **state)
-{
-    (void)state;
-    struct wpk_space space;
-    struct wpk_rng rng;
-    struct wpk_diag diag = {0};
-    derive(0, 0, "any", 1, &space);
-    double whole = space.size_log2;
-    assert_int_equal(wpk_space_pin(&space, "algorithm", "direct", &diag), WPK_OK);
-    assert_int_equal(wpk_space_pin(&space, "Y.tile.x", "4", &diag), WPK_OK);
-    assert_true(space.size_log2 < whole);
-    wpk_rng_seed(&rng, 1);
-    for (int i = 0; i < DRAWS; i++) {
-        struct wpk_candidate one;
-        char text[WPK_CANDIDATE_TEXT_MAX];
-        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
-        expect_good(&space, &one, "pinned");
-        assert_int_equal(wpk_candidate_encode(&space, &one, text, sizeof(text)), WPK_OK);
-        assert_non_null(strstr(text, "algorithm=direct "));
-        assert_true(strstr(text, "Y.tile.x=") == NULL || strstr(text, "Y.tile.x=4 ") != NULL);
-    }
-    assert_int_equal(wpk_space_pin(&space, "algorithm", "magic", &diag), WPK_ENOENT);
-    assert_non_null(strstr(diag.text, "magic"));
-    wpk_space_fini(&space);
-    derive(0, 0, "any", 1, &space);
-    diag = (struct wpk_diag){0};
-    assert_int_equal(wpk_space_pin(&space, "Y.vec", "z", &diag), WPK_ENOENT);
-    assert_string_equal(diag.text, "Y.vec cannot be z here, but: k");
-    diag = (struct wpk_diag){0};
-    assert_int_equal(wpk_space_pin(&space, "Y.what", "z", &diag), WPK_ENOENT);
-    assert_string_equal(diag.text, "no variant of this operator has a gene Y.what");
-    wpk_space_fini(&space);
-    derive(0, 0, "any", 1, &space);
-    assert_int_equal(wpk_space_pin(&space, "Y.tile.nothing", "4", NULL), WPK_ENOENT);
-    assert_int_equal(wpk_space_pin(&space, "Y.tile.x", "4711", NULL), WPK_ENOENT);
-    wpk_space_fini(&space);
-}
-
 static void test_text_of_candidates_is_strict(void **state)
 {
     (void)state;
@@ -599,7 +561,6 @@ int main(void)
         cmocka_unit_test(test_windows_end_with_their_tensor),
         cmocka_unit_test(test_too_many_loads),
         cmocka_unit_test(test_idle_inputs),
-        cmocka_unit_test(test_pins),
         cmocka_unit_test(test_text_of_candidates_is_strict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

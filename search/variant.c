@@ -130,21 +130,90 @@ static wpk_err add_halos(struct wpk_program *program, const struct bare *bare)
     return wpk_derive_halo(program, dim);
 }
 
+/* Which site a tensor is of, by name: the one that it is the result of, or the one whose rewriting
+ * added it. */
+struct owners {
+    struct {
+        char name[WPK_NAME_MAX];
+        int site; /* -1: none */
+    } tensor[2 * WPK_TENSORS_MAX];
+    int count;
+};
+
+/* The number of a tensor among the owners', or -1. */
+static int find_owned(const struct owners *owners, const char *name)
+{
+    for (int i = 0; i < owners->count; i++) {
+        if (strcmp(owners->tensor[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Tensors that are new are the site's.   shape  site: -1: of none */
+static void note_owned(struct owners *owners, const struct wpk_program *program, int site)
+{
+    int most = (int)(sizeof(owners->tensor) / sizeof(owners->tensor[0]));
+    for (int t = 0; t < program->tensor_count && owners->count < most; t++) {
+        if (find_owned(owners, program->tensors[t].name) < 0) {
+            memcpy(owners->tensor[owners->count].name, program->tensors[t].name, WPK_NAME_MAX);
+            owners->tensor[owners->count++].site = site;
+        }
+    }
+}
+
+static void begin_owners(const struct wpk_space *space, const struct wpk_program *program,
+                         struct owners *owners)
+{
+    owners->count = 0;
+    note_owned(owners, program, -1);
+    for (int i = 0; i < space->sites->count; i++) {
+        int found = find_owned(owners, space->sites->site[i].name);
+        if (found >= 0) {
+            owners->tensor[found].site = i;
+        }
+    }
+}
+
+/* The site of each group's contraction. What normalizing adds between the contraction and the root
+ * is nobody's. */
+static void find_sites(const struct owners *owners, const struct wpk_program *program,
+                       struct wpk_structure *structure)
+{
+    for (int g = 0; g < structure->plan.group_count; g++) {
+        const struct wpk_group *group = &structure->plan.group[g];
+        int found = -1, m = group->contraction;
+        structure->site_of[g] = -1;
+        while (m >= 0 && found < 0) {
+            int tensor = program->stages[group->member[m].stage].output;
+            found = find_owned(owners, program->tensors[tensor].name);
+            m = group->member[m].consumer;
+        }
+        if (group->contraction >= 0 && found < 0) {
+            found = find_owned(owners, group->name);
+        }
+        structure->site_of[g] = found < 0 ? -1 : owners->tensor[found].site;
+    }
+}
+
 static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_variant *variant,
-                             bool late, struct wpk_program *program)
+                             bool late, struct wpk_program *program, struct owners *owners)
 {
     wpk_err err = WPK_OK;
+    note_owned(owners, program, -1);
     for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
         const struct wpk_site *site = &space->sites->site[i];
         if (site->choice[variant->choice[i]].late == late) {
             err = wpk_site_apply(program, site, variant->choice[i]);
+            note_owned(owners, program, i);
         }
     }
     return err;
 }
 
 static wpk_err transform(const struct wpk_space *space, const struct wpk_variant *variant,
-                         struct wpk_program *program)
+                         struct wpk_program *program, struct owners *owners)
 {
     int rank = program->tensors[find_role(program, WPK_ROLE_OUTPUT)].rank;
     int order[WPK_RANK_MAX];
@@ -156,14 +225,15 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
     }
     if (err == WPK_OK) {
         find_bare(program, space, variant, &bare);
+        begin_owners(space, program, owners);
     }
-    err = err == WPK_OK ? apply_choices(space, variant, false, program) : err;
+    err = err == WPK_OK ? apply_choices(space, variant, false, program, owners) : err;
     err = err == WPK_OK ? wpk_derive_borders(program) : err;
     if (err == WPK_OK) {
         err = variant->staged ? stage_all(program, variant->last >= 0 ? order : NULL, rank, &bare)
                               : add_halos(program, &bare);
     }
-    err = err == WPK_OK ? apply_choices(space, variant, true, program) : err;
+    err = err == WPK_OK ? apply_choices(space, variant, true, program, owners) : err;
     return err == WPK_OK ? wpk_plan_normalize(program, &space->options.target.machine) : err;
 }
 
@@ -198,14 +268,16 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
 {
     WPK_ASSERT(variant->state == WPK_VARIANT_LISTED);
     struct wpk_variant draft = *variant;
+    struct owners owners;
     struct wpk_structure *structure = calloc(1, sizeof(*structure));
     draft.plan = structure;
     wpk_err err =
         structure == NULL ? WPK_ENOMEM : wpk_program_copy(&space->program, &draft.program);
-    err = err == WPK_OK ? transform(space, variant, &draft.program) : err;
+    err = err == WPK_OK ? transform(space, variant, &draft.program, &owners) : err;
     err = err == WPK_OK ? wpk_plan_derive(&draft.program, &structure->plan) : err;
     err = err == WPK_OK ? wpk_accesses_init(&draft.program, &structure->accesses) : err;
     if (err == WPK_OK) {
+        find_sites(&owners, &draft.program, structure);
         wpk_strides_derive(&draft);
         err = wpk_genes_derive(&draft, structure, &space->options);
     }

@@ -11,7 +11,6 @@
 #include "search/genes.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static double product(const struct wpk_stage *stage, int first)
 {
@@ -22,55 +21,58 @@ static double product(const struct wpk_stage *stage, int first)
     return all;
 }
 
-/* The group with the largest sum, or -1. */
-static int find_largest(const struct wpk_variant *variant)
+static double share_of(const struct wpk_variant *variant, const struct wpk_group *group,
+                       int64_t block)
 {
-    const struct wpk_structure *s = variant->plan;
-    double largest = 0;
-    int found = -1;
-    for (int g = 0; g < s->plan.group_count; g++) {
-        const struct wpk_stage *stage = wpk_contraction_of(variant, &s->plan.group[g]);
-        double size = stage == NULL ? 0 : product(stage, 0);
-        if (size > largest) {
-            largest = size;
-            found = g;
-        }
+    const struct wpk_stage *stage = wpk_contraction_of(variant, group);
+    if (stage == NULL || block == WPK_GENE_ALL) {
+        return 1;
     }
-    return found;
+    int axis = wpk_largest_reduction(stage, group->member[group->contraction].literal);
+    double blocks = (double)stage->axes[axis].extent / (double)block;
+    return 1 / blocks + blocks / product(stage, stage->rank);
 }
 
-double wpk_variant_error(const struct wpk_variant *variant, int64_t block)
+double wpk_variant_error(const struct wpk_variant *variant, int g, int64_t block)
 {
     const struct wpk_structure *s = variant->plan;
-    int g = find_largest(variant);
-    double share = 1;
-    if (g >= 0 && block != WPK_GENE_ALL) {
-        const struct wpk_group *group = &s->plan.group[g];
-        const struct wpk_stage *stage = wpk_contraction_of(variant, group);
-        int axis = wpk_largest_reduction(stage, group->member[group->contraction].literal);
-        double blocks = (double)stage->axes[axis].extent / (double)block;
-        share = 1 / blocks + blocks / product(stage, stage->rank);
-    }
-    return sqrt(variant->error_sums * variant->error_sums * share +
-                variant->error_rest * variant->error_rest);
+    int site = s->site_of[g];
+    double sums = site < 0 ? 1 : variant->error_sums[site];
+    double rest = site < 0 ? 0 : variant->error_rest[site];
+    return sqrt(sums * sums * share_of(variant, &s->plan.group[g], block) + rest * rest);
 }
 
-static struct wpk_gene *sum_gene(const struct wpk_variant *variant)
+static struct wpk_gene *sum_gene(const struct wpk_variant *variant, int g)
 {
     const struct wpk_structure *s = variant->plan;
-    int g = find_largest(variant);
-    return g < 0 || s->slots[g].sum < 0 ? NULL : &variant->genes[s->slots[g].sum];
+    return s->slots[g].sum < 0 ? NULL : &variant->genes[s->slots[g].sum];
 }
 
 double wpk_variant_error_least(const struct wpk_variant *variant)
 {
-    const struct wpk_gene *gene = sum_gene(variant);
-    double least = wpk_variant_error(variant, WPK_GENE_ALL);
-    for (int i = 0; gene != NULL && i < gene->choice_count; i++) {
-        double error = wpk_variant_error(variant, gene->choice[i].value);
-        least = i == 0 || error < least ? error : least;
+    const struct wpk_structure *s = variant->plan;
+    bool grouped[WPK_SITES_MAX] = {false};
+    double worst = 0;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        if (s->plan.group[g].contraction < 0) {
+            continue; /* it adds nothing up */
+        }
+        const struct wpk_gene *gene = sum_gene(variant, g);
+        double least = wpk_variant_error(variant, g, WPK_GENE_ALL);
+        for (int i = 0; gene != NULL && i < gene->choice_count; i++) {
+            double error = wpk_variant_error(variant, g, gene->choice[i].value);
+            least = i == 0 || error < least ? error : least;
+        }
+        worst = least > worst ? least : worst;
+        if (s->site_of[g] >= 0) {
+            grouped[s->site_of[g]] = true;
+        }
     }
-    return least;
+    for (int i = 0; i < WPK_SITES_MAX; i++) { /* its sums are not those that a gene decides */
+        double error = grouped[i] ? 0 : hypot(variant->error_sums[i], variant->error_rest[i]);
+        worst = error > worst ? error : worst;
+    }
+    return worst > 0 ? worst : 1;
 }
 
 /* `least`: the error of the most accurate. */
@@ -80,35 +82,29 @@ static bool stays(struct wpk_accuracy accuracy, double least, double error)
 }
 
 /* Keep the choices that are accurate enough, and no panels: `sum` decides then. */
-static void prune_gene(const struct wpk_variant *variant, struct wpk_accuracy accuracy,
-                       double least, struct wpk_gene *gene)
+static void prune_gene(struct wpk_variant *variant, int g, int slot, struct wpk_accuracy accuracy,
+                       double least)
 {
-    int kept = 0;
-    for (int i = 0; i < gene->choice_count; i++) {
+    struct wpk_gene *gene = slot < 0 ? NULL : &variant->genes[slot];
+    for (int i = gene == NULL ? -1 : gene->choice_count - 1; i >= 0; i--) {
         int64_t value = gene->choice[i].value;
-        if ((gene->optional && value == WPK_GENE_ALL) ||
-            stays(accuracy, least, wpk_variant_error(variant, value))) {
-            gene->choice[kept++] = gene->choice[i];
-        } else {
-            free(gene->choice[i].text);
+        if ((!gene->optional || value != WPK_GENE_ALL) &&
+            !stays(accuracy, least, wpk_variant_error(variant, g, value))) {
+            wpk_gene_remove(gene, i);
         }
     }
-    WPK_ASSERT(kept > 0);
-    gene->choice_count = kept;
+    WPK_ASSERT(gene == NULL || gene->choice_count > 0);
 }
 
 bool wpk_variant_prune(struct wpk_variant *variant, struct wpk_accuracy accuracy, double least)
 {
     const struct wpk_structure *s = variant->plan;
-    int g = find_largest(variant);
     if (!stays(accuracy, least, wpk_variant_error_least(variant))) {
         return false;
     }
-    if (g >= 0 && s->slots[g].sum >= 0) {
-        prune_gene(variant, accuracy, least, &variant->genes[s->slots[g].sum]);
-    }
-    if (g >= 0 && s->slots[g].panel >= 0) {
-        prune_gene(variant, accuracy, least, &variant->genes[s->slots[g].panel]);
+    for (int g = 0; g < s->plan.group_count; g++) {
+        prune_gene(variant, g, s->slots[g].sum, accuracy, least);
+        prune_gene(variant, g, s->slots[g].panel, accuracy, least);
     }
     return true;
 }

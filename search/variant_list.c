@@ -156,14 +156,12 @@ static void list_variant(struct wpk_space *space, const struct combination *comb
     struct wpk_variant *out = &space->variants[space->variant_count++];
     bool staged = strcmp(space->options.layouts, "any") != 0;
     *out = (struct wpk_variant){
-        .last = last, .staged = staged, .operations = combination->operations, .error_sums = 1};
+        .last = last, .staged = staged, .operations = combination->operations};
     memcpy(out->choice, combination->choice, sizeof(out->choice));
     for (int i = 0; i < space->sites->count; i++) {
         const struct wpk_site_choice *choice = &space->sites->site[i].choice[out->choice[i]];
-        out->error_sums =
-            choice->error_sums > out->error_sums ? choice->error_sums : out->error_sums;
-        out->error_rest =
-            choice->error_rest > out->error_rest ? choice->error_rest : out->error_rest;
+        out->error_sums[i] = choice->error_sums > 1 ? choice->error_sums : 1;
+        out->error_rest[i] = choice->error_rest;
     }
     name_algorithm(space->sites, out);
     const char *boundary = staged ? "staged" : "halo";

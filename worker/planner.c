@@ -116,11 +116,8 @@ static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
             if (!panel && !ends_with(gene, ".red")) {
                 continue;
             }
-            /* The pinned gene's texts are freed. */
-            char *order = strdup(gene->choice[panel ? gene->choice_count - 1 : 0].text);
-            err = order != NULL ? wpk_space_pin(space, variant->genes[g].name, order, diag)
-                                : WPK_ENOMEM;
-            free(order);
+            int choice = panel ? gene->choice_count - 1 : 0;
+            err = wpk_space_pin(space, gene->name, gene->choice[choice].text, diag);
         }
     }
     return err;
