@@ -198,8 +198,8 @@ wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
             err = pin_canonical(job, job->ops[i].layouts, &program, &device, diag);
         }
         /* the job's own names make the better message */
-        if (err == WPK_EINVAL && wpk_job_space(job, job->ops[i].layouts, &program, &device, &space,
-                                               &own) != WPK_OK) {
+        if (err == WPK_EINVAL &&
+            wpk_job_space(job, job->ops[i].layouts, &program, &device, &space, &own) != WPK_OK) {
             *diag = own;
         }
         wpk_space_fini(&space);

@@ -226,8 +226,9 @@ static wpk_err derive_collapse(struct derivation *d)
 /* Every choice of every site, as a space combines them: two stages may take different ones. */
 static wpk_err derive_sites(struct derivation *d)
 {
+    static const struct wpk_parallelism parallelism = {.threads = 2, .tile = 4096, .work_min = 1};
     struct wpk_sites sites;
-    wpk_err err = wpk_sites_find(d->program, &sites);
+    wpk_err err = wpk_sites_find(d->program, &parallelism, &sites);
     int rewritten = 0;
     for (int i = 0; i < sites.count && err == WPK_OK; i++) {
         int choice = (int)wpk_rng_below(d->rng, (uint64_t)sites.site[i].choice_count);

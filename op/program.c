@@ -7,6 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void clear(struct wpk_program *program)
+{
+    memset(program->tensors, 0, (size_t)program->tensor_count * sizeof *program->tensors);
+    memset(program->stages, 0, (size_t)program->stage_count * sizeof *program->stages);
+    program->tensor_count = program->stage_count = 0;
+    program->nodes = NULL;
+    program->node_count = program->node_capacity = 0;
+    program->full = program->expanded = false;
+}
+
 void wpk_program_fini(struct wpk_program *program)
 {
     if (program == NULL) {
@@ -16,7 +26,21 @@ void wpk_program_fini(struct wpk_program *program)
         free(program->tensors[t].values);
     }
     free(program->nodes);
-    memset(program, 0, sizeof *program);
+    clear(program);
+}
+
+/* What is beyond the counts stays untouched: pages of it that were never written need no memory. */
+static void copy_used(const struct wpk_program *from, struct wpk_program *to)
+{
+    memcpy(to->tensors, from->tensors, (size_t)from->tensor_count * sizeof *to->tensors);
+    memcpy(to->stages, from->stages, (size_t)from->stage_count * sizeof *to->stages);
+    to->tensor_count = from->tensor_count;
+    to->stage_count = from->stage_count;
+    to->nodes = NULL;
+    to->node_count = from->node_count;
+    to->node_capacity = 0;
+    to->full = from->full;
+    to->expanded = from->expanded;
 }
 
 static double *copy_values(const double *values, int64_t count)
@@ -31,9 +55,7 @@ static double *copy_values(const double *values, int64_t count)
 wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *out)
 {
     WPK_ASSERT(program != out);
-    *out = *program;
-    out->nodes = NULL;
-    out->node_capacity = 0;
+    copy_used(program, out);
     for (int t = 0; t < out->tensor_count; t++) {
         out->tensors[t].values = NULL;
     }
@@ -59,6 +81,15 @@ wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *
         out->node_capacity = program->node_count;
     }
     return WPK_OK;
+}
+
+void wpk_program_move(struct wpk_program *program, struct wpk_program *out)
+{
+    WPK_ASSERT(program != out);
+    copy_used(program, out);
+    out->nodes = program->nodes;
+    out->node_capacity = program->node_capacity;
+    clear(program);
 }
 
 static bool set_name(char *out, const char *name)

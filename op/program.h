@@ -170,6 +170,8 @@ struct wpk_program {
 void wpk_program_fini(struct wpk_program *program);
 /* Make a deep copy.   errors  WPK_ENOMEM; `out` is then empty */
 wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *out);
+/* Move a program to `out`, which is taken for empty; `program` is then empty. */
+void wpk_program_move(struct wpk_program *program, struct wpk_program *out);
 
 /* ---- building
  *

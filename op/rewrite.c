@@ -189,7 +189,7 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
     err = wpk_program_extract(program, keep, output, &fresh);
     if (err == WPK_OK) {
         wpk_program_fini(program);
-        *program = fresh;
+        wpk_program_move(&fresh, program);
         drop_outside(program);
         for (int s = 0; s < program->stage_count; s++) {
             part_names(&program->stages[s]);

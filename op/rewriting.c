@@ -5,9 +5,12 @@
 #include "op/extract.h"
 #include "op/winograd_choice.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SPREAD 4 /* parts for each thread, so that the last one is not waited for long */
 
 /* The functions are given a program of their own, which `list` leaves as it is. */
 struct wpk_rewriting {
@@ -16,6 +19,8 @@ struct wpk_rewriting {
                     struct wpk_site *out);
     /* NULL: the stage stays as it is. */
     wpk_err (*apply)(struct wpk_program *program, int stage, const int64_t *parameter);
+    bool any_reduction; /* else of contractions only (contraction.h) */
+    int tensors;        /* that it adds, at most */
 };
 
 static double stage_work(const struct wpk_stage *stage)
@@ -30,7 +35,9 @@ static double stage_work(const struct wpk_stage *stage)
 static void add_choice(struct wpk_site *site, const struct wpk_site_choice *choice)
 {
     if (site->choice_count < WPK_SITE_CHOICES_MAX) {
-        site->choice[site->choice_count++] = *choice;
+        struct wpk_site_choice *added = &site->choice[site->choice_count++];
+        *added = *choice;
+        added->tensors = choice->rewriting == NULL ? 0 : choice->rewriting->tensors;
     }
 }
 
@@ -54,8 +61,11 @@ static void add_winograd(const struct wpk_rewriting *rewriting, struct wpk_progr
     for (int i = wpk_winograd_choices(program, stage, sizes) - 1; i >= 0; i--) {
         struct wpk_site_choice choice = {.rewriting = rewriting,
                                          .operations = share * sizes[i].operations,
-                                         .error_sums = sizes[i].error,
+                                         .error_sums = fmax(sizes[i].error, 1),
                                          .error_rest = sizes[i].error_rest};
+        /* of n terms in blocks of the root of n, as search/variant_error.c has it */
+        double blocks = sizes[i].terms > 4 ? 2 / sqrt(sizes[i].terms) : 1;
+        choice.error_least = hypot(choice.error_sums * sqrt(blocks), choice.error_rest);
         long long m = sizes[i].m[0], other = sizes[i].m[1];
         memcpy(choice.parameter, sizes[i].m, sizeof(choice.parameter));
         if (m == other) {
@@ -198,25 +208,79 @@ static wpk_err apply_collapsed(struct wpk_program *program, int stage, const int
     return wpk_derive_collapse(program, stage);
 }
 
+/* ---- parts of a reduction */
+
+/* The longest reduction axis. */
+static int find_terms(const struct wpk_stage *stage)
+{
+    int axis = stage->rank;
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        axis = stage->axes[a].extent > stage->axes[axis].extent ? a : axis;
+    }
+    return axis;
+}
+
+/* A reduction of few results runs on few threads. In parts of consecutive terms it has more, and
+ * its terms are added in an order that is no less accurate. */
+static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                          int id, struct wpk_site *out)
+{
+    const struct wpk_stage *stage = &program->stages[id];
+    const struct wpk_parallelism *parallelism = &out->parallelism;
+    double results = 1, work = stage_work(stage);
+    for (int a = 0; a < stage->rank; a++) {
+        results *= (double)stage->axes[a].extent;
+    }
+    double together = wpk_contraction_is(program, id) ? (double)parallelism->tile : 1;
+    if (parallelism->threads < 2 || stage->rank == WPK_RANK_MAX ||
+        results >= SPREAD * parallelism->threads * together) {
+        return WPK_OK;
+    }
+    int64_t extent = stage->axes[find_terms(stage)].extent;
+    for (int64_t parts = parallelism->threads; parts <= SPREAD * parallelism->threads; parts *= 2) {
+        if (extent % parts == 0 && work >= parallelism->work_min * (double)parts) {
+            struct wpk_site_choice choice = {
+                .rewriting = rewriting, .operations = 1, .error_sums = 1, .parameter = {parts}};
+            snprintf(choice.text, sizeof(choice.text), "split(%lld)", (long long)parts);
+            add_choice(out, &choice);
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err apply_split(struct wpk_program *program, int id, const int64_t *parts)
+{
+    char name[WPK_NAME_MAX];
+    const struct wpk_stage *stage = &program->stages[id];
+    int axis = find_terms(stage);
+    return wpk_derive_block_reduction(program, id, axis, stage->axes[axis].extent / *parts, name);
+}
+
 /* ---- the registry */
 
 static const struct wpk_rewriting rewritings[] = {
-    {list_winograd, wpk_derive_winograd_per_axis},
-    {list_phased, apply_phased},
-    {list_bare, NULL},
-    {list_im2col, apply_im2col},
-    {list_collapsed, apply_collapsed},
+    {list_winograd, wpk_derive_winograd_per_axis, false, 14},
+    {list_phased, apply_phased, false, 16},
+    {list_bare, NULL, false, 0},
+    {list_im2col, apply_im2col, false, 1},
+    {list_collapsed, apply_collapsed, false, 0},
+    {list_split, apply_split, true, 1},
 };
 
-static wpk_err describe(struct wpk_program *program, int stage, struct wpk_site *out)
+static wpk_err describe(struct wpk_program *program, int stage,
+                        const struct wpk_parallelism *parallelism, struct wpk_site *out)
 {
     wpk_err err = WPK_OK;
-    *out = (struct wpk_site){.work = stage_work(&program->stages[stage])};
+    bool contraction = wpk_contraction_is(program, stage);
+    *out =
+        (struct wpk_site){.work = stage_work(&program->stages[stage]), .parallelism = *parallelism};
     snprintf(out->name, sizeof(out->name), "%s",
              program->tensors[program->stages[stage].output].name);
     add_plain(out, NULL, "direct", false);
     for (size_t i = 0; i < sizeof(rewritings) / sizeof(rewritings[0]) && err == WPK_OK; i++) {
-        err = rewritings[i].list(&rewritings[i], program, stage, out);
+        if (contraction || rewritings[i].any_reduction) {
+            err = rewritings[i].list(&rewritings[i], program, stage, out);
+        }
     }
     return err;
 }
@@ -239,7 +303,8 @@ static void add_site(struct wpk_sites *sites, const struct wpk_site *site)
     sites->site[sites->count++] = *site;
 }
 
-wpk_err wpk_sites_find(const struct wpk_program *program, struct wpk_sites *out)
+wpk_err wpk_sites_find(const struct wpk_program *program, const struct wpk_parallelism *parallelism,
+                       struct wpk_sites *out)
 {
     struct wpk_program copy = {0};
     bool prepare[WPK_STAGES_MAX];
@@ -248,8 +313,8 @@ wpk_err wpk_sites_find(const struct wpk_program *program, struct wpk_sites *out)
     wpk_program_mark_prepare(program, prepare);
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         struct wpk_site site;
-        if (!prepare[s] && wpk_contraction_is(program, s)) {
-            err = describe(&copy, s, &site);
+        if (!prepare[s] && program->stages[s].reduction != WPK_REDUCE_NONE) {
+            err = describe(&copy, s, parallelism, &site);
             if (err == WPK_OK && site.choice_count > 1) {
                 add_site(out, &site);
             }

@@ -22,15 +22,25 @@ struct wpk_site_choice {
     bool late;                    /* it is applied last, when borders and copies are there */
     bool bare;                    /* what the stage reads gets no border along the first dimension
                                        that its loads leave */
+    int tensors;                  /* that it adds, at most */
     double operations;            /* expected; 1: as many as direct evaluation */
     double error_sums;            /* expected error of sums whose terms are added one after the
                                        other; 1: the error of direct evaluation */
     double error_rest;            /* expected error of all else, in the same unit */
+    double error_least;           /* with the most accurate sums, a lower bound of both together */
+};
+
+/* What a program's reductions are cut for: results that are fewer than what runs at a time. */
+struct wpk_parallelism {
+    int threads;
+    int64_t tile;    /* results of a product that one thread computes together, in registers */
+    double work_min; /* multiply-adds of a part that are worth a thread's start */
 };
 
 struct wpk_site {
-    char name[WPK_NAME_MAX];                             /* of the tensor that the stage writes */
-    double work;                                         /* multiply-adds of direct evaluation */
+    char name[WPK_NAME_MAX]; /* of the tensor that the stage writes */
+    double work;             /* multiply-adds of direct evaluation */
+    struct wpk_parallelism parallelism;
     struct wpk_site_choice choice[WPK_SITE_CHOICES_MAX]; /* [choice_count], >= 2; 0 is "direct" */
     int choice_count;
 };
@@ -43,7 +53,8 @@ struct wpk_sites {
 /* Find the sites of a program, those with the most work if there are more than WPK_SITES_MAX. A
  * choice may still not apply where others were applied before, or outgrow a limit.
  *   errors  WPK_ENOMEM */
-wpk_err wpk_sites_find(const struct wpk_program *program, struct wpk_sites *out);
+wpk_err wpk_sites_find(const struct wpk_program *program, const struct wpk_parallelism *parallelism,
+                       struct wpk_sites *out);
 
 /* Rewrite the site's stage, which is found by its name: other sites may have been rewritten, and
  * axes permuted, since the sites were found.

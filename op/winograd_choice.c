@@ -102,8 +102,8 @@ int wpk_winograd_choices(struct wpk_program *program, int stage, struct wpk_wino
             struct extents e = measure(&w);
             choice.operations = count_operations(&w, &e);
             choice.error = SUMS_SHARE * expect_error(&w);
-            choice.error_rest =
-                REST_SHARE * expect_error(&w) * sqrt(TERMS_FITTED * e.output / e.all);
+            choice.terms = e.all / e.output;
+            choice.error_rest = REST_SHARE * expect_error(&w) * sqrt(TERMS_FITTED / choice.terms);
             all[count++] = choice;
         }
     }

@@ -13,6 +13,7 @@ struct wpk_winograd_choice {
     /* Expected errors; 1: the error of direct evaluation. The squares of both add up. */
     double error;      /* of sums whose terms are added one after the other */
     double error_rest; /* of the transforms, whose error does not depend on the sums */
+    double terms;      /* of each sum */
 };
 
 /* Fill `out` with tile sizes for wpk_derive_winograd_per_axis, most accurate first. Each is cheaper

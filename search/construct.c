@@ -459,6 +459,17 @@ static void put_fastest_first(const struct wpk_space *space, struct wpk_candidat
     }
 }
 
+/* Does the variant compute something else than those chosen before? */
+static bool is_new_program(const struct wpk_space *space, const int *chosen, int count, int v)
+{
+    for (int i = 0; i < count && space->lazy; i++) {
+        if (space->variants[chosen[i]].identity == space->variants[v].identity) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Those to begin with: all, or of many combinations those with the fewest operations.
  *   shape  out [WPK_VARIANTS_MAX]; returns how many */
 static int choose_variants(const struct wpk_space *space, int *out)
@@ -476,7 +487,7 @@ static int choose_variants(const struct wpk_space *space, int *out)
             break;
         }
         taken[best] = true;
-        if (wpk_space_variant(space, best) != NULL) {
+        if (wpk_space_variant(space, best) != NULL && is_new_program(space, out, count, best)) {
             out[count++] = best;
         }
     }

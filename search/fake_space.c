@@ -119,6 +119,13 @@ const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v
     return &space->variants[variant];
 }
 
+wpk_err wpk_space_variant_error(const struct wpk_space *space, int variant)
+{
+    (void)space;
+    (void)variant;
+    return WPK_ENOENT;
+}
+
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
                       struct wpk_diag *diag)
 {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CHOICES_STEP 8 /* most genes have a few */
+
 int wpk_gene_list_add(struct wpk_gene_list *c, bool ordered, const char *format, ...)
 {
     struct wpk_variant *variant = c->variant;
@@ -24,11 +26,6 @@ int wpk_gene_list_add(struct wpk_gene_list *c, bool ordered, const char *format,
     struct wpk_gene *gene = &variant->genes[variant->gene_count];
     memset(gene, 0, sizeof(*gene));
     gene->ordered = ordered;
-    gene->choice = calloc(WPK_CHOICES_MAX, sizeof(*gene->choice));
-    if (gene->choice == NULL) {
-        c->err = WPK_ENOMEM;
-        return -1;
-    }
     va_start(args, format);
     vsnprintf(gene->name, sizeof(gene->name), format, args);
     va_end(args);
@@ -42,7 +39,12 @@ void wpk_gene_list_choice(struct wpk_gene_list *c, int gene, int64_t value, cons
         wpk_gene_find(g, value) >= 0) {
         return;
     }
-    char *copy = strdup(text);
+    struct wpk_choice *grown = g->choice;
+    if (g->choice_count % CHOICES_STEP == 0) {
+        grown = realloc(g->choice, (size_t)(g->choice_count + CHOICES_STEP) * sizeof(*grown));
+    }
+    g->choice = grown != NULL ? grown : g->choice;
+    char *copy = grown != NULL ? strdup(text) : NULL;
     if (copy == NULL) {
         c->err = WPK_ENOMEM;
         return;

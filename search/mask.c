@@ -214,7 +214,8 @@ wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_ca
 {
     const struct wpk_variant *v = wpk_space_variant(space, variant);
     if (v == NULL) {
-        return WPK_EEXHAUSTED;
+        bool memory = wpk_space_variant_error(space, variant) == WPK_ENOMEM;
+        return memory ? WPK_ENOMEM : WPK_EEXHAUSTED;
     }
     const struct wpk_structure *s = v->plan;
     struct wpk_candidate made = {.variant = variant, .gene_count = v->gene_count};

@@ -17,7 +17,7 @@
 
 /* Fill `out` with the neutral candidate of a variant.
  *   errors  WPK_EEXHAUSTED it is illegal: the variant has no legal candidate, cannot be derived, or
- *           a gene is pinned to a place that does not exist without blocks */
+ *           a gene is pinned to a place that does not exist without blocks; WPK_ENOMEM */
 wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out);
 
 /* The gene that is decided at `step` of a variant; steps are in [0, gene_count). */

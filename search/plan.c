@@ -346,6 +346,26 @@ static bool uses_reduction(const struct wpk_program *program, const struct wpk_s
     return false;
 }
 
+/* The axis along which the index runs through neighbours: the axis that it is, or the reduction
+ * axis that it has runs of, as where a reduction is cut into parts. -1: there is none. */
+static int neighbour_axis(const struct wpk_program *program, const struct wpk_stage *stage,
+                          int index)
+{
+    struct wpk_affine affine;
+    int found = wpk_index_axis(program, index);
+    if (found >= 0 || !wpk_index_affine(program, index, &affine)) {
+        return found;
+    }
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        found = affine.coefficient[a] == 1 ? a : found;
+    }
+    for (int a = 0; a < stage->axis_count && found >= 0; a++) {
+        bool aside = a == found || stage->axes[a].extent == 1;
+        found = aside || affine.coefficient[a] % stage->axes[found].extent == 0 ? found : -1;
+    }
+    return found;
+}
+
 /* The reduction axis along which the stage's loads are contiguous while no output axis is. */
 static int row_axis(const struct wpk_program *program, const struct wpk_stage *stage)
 {
@@ -357,7 +377,7 @@ static int row_axis(const struct wpk_program *program, const struct wpk_stage *s
         if (rank == 0 || program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
             continue;
         }
-        int axis = wpk_index_axis(program, load->index[rank - 1]);
+        int axis = neighbour_axis(program, stage, load->index[rank - 1]);
         if (!uses_reduction(program, stage, load)) {
             continue; /* the same for the whole row */
         }
@@ -542,6 +562,10 @@ static void mark_feeds(const struct wpk_program *program, struct wpk_plan *plan)
 wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out)
 {
     memset(out, 0, sizeof(*out));
+    out->group = calloc(WPK_GROUPS_MAX, sizeof(*out->group));
+    if (out->group == NULL) {
+        return WPK_ENOMEM;
+    }
     wpk_program_mark_prepare(program, out->prepare);
     for (int s = program->stage_count - 1; s >= 0; s--) {
         int load = -1;
@@ -580,7 +604,16 @@ wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out)
         describe_group(program, &out->group[g]);
     }
     mark_feeds(program, out);
+    size_t used = (size_t)out->group_count * sizeof(*out->group);
+    struct wpk_group *trimmed = used == 0 ? NULL : realloc(out->group, used);
+    out->group = trimmed != NULL ? trimmed : out->group;
     return out->group_count > 0 ? WPK_OK : WPK_EUNSUPPORTED;
+}
+
+void wpk_plan_fini(struct wpk_plan *plan)
+{
+    free(plan->group);
+    memset(plan, 0, sizeof(*plan));
 }
 
 void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group *group,

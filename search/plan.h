@@ -43,7 +43,7 @@ struct wpk_group {
 };
 
 struct wpk_plan {
-    struct wpk_group group[WPK_GROUPS_MAX];
+    struct wpk_group *group;      /* owned; [group_count] */
     int group_count;              /* topological order; the last is the output's */
     int group_of[WPK_STAGES_MAX]; /* -1: a prepare stage */
     bool prepare[WPK_STAGES_MAX];
@@ -55,8 +55,11 @@ struct wpk_plan {
  *   errors  WPK_ENOSPC, WPK_ENOMEM */
 wpk_err wpk_plan_normalize(struct wpk_program *program, const struct wpk_machine *machine);
 
-/* Derive the groups of a normalized program.   errors  WPK_EUNSUPPORTED, WPK_ENOSPC */
+/* Derive the groups of a normalized program.
+ *   owns    caller calls wpk_plan_fini, after a failure, too
+ *   errors  WPK_EUNSUPPORTED, WPK_ENOSPC, WPK_ENOMEM */
 wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out);
+void wpk_plan_fini(struct wpk_plan *plan);
 
 /* Fill `region` with the extents that one tile of the root needs of each member: those that
  * wpk_nest_find_region() finds for them, without a nest, which takes longer to make than a group to

@@ -118,6 +118,7 @@ static void expect_groups(const char *text, int64_t winograd, const char *expect
     write_plan(&program, &plan, &got);
     assert_string_equal(wpk_buf_text(&got), expected);
     wpk_buf_fini(&got);
+    wpk_plan_fini(&plan);
     wpk_program_fini(&program);
 }
 
@@ -233,6 +234,7 @@ static void test_regions(void **state)
     static const int64_t s[] = {4, 4, 1, 1, 2, 16, 6}, s1[] = {4, 6, 1, 1, 2, 16, 6};
     assert_memory_equal(region[0], s, sizeof(s));
     assert_memory_equal(region[1], s1, sizeof(s1));
+    wpk_plan_fini(&plan);
     wpk_program_fini(&program);
 }
 

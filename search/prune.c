@@ -5,11 +5,10 @@
 #include "search/variant_error.h"
 
 #include <math.h>
-#include <string.h>
 
 void wpk_space_prune(struct wpk_space *space, struct wpk_accuracy accuracy)
 {
-    int kept = 0;
+    bool keep[WPK_VARIANTS_MAX];
     space->error_least = INFINITY;
     for (int v = 0; v < space->variant_count; v++) {
         const struct wpk_variant *variant = &space->variants[v];
@@ -18,16 +17,11 @@ void wpk_space_prune(struct wpk_space *space, struct wpk_accuracy accuracy)
         }
     }
     for (int v = 0; v < space->variant_count; v++) {
-        struct wpk_variant taken = space->variants[v];
-        memset(&space->variants[v], 0, sizeof(taken));
-        if (taken.state != WPK_VARIANT_DERIVED ||
-            wpk_variant_prune(&taken, accuracy, space->error_least)) {
-            space->variants[kept++] = taken;
-        } else {
-            wpk_variant_fini(&taken);
-        }
+        struct wpk_variant *variant = &space->variants[v];
+        keep[v] = variant->state != WPK_VARIANT_DERIVED ||
+                  wpk_variant_prune(variant, accuracy, space->error_least);
     }
-    space->variant_count = kept;
+    wpk_variants_keep(space, keep);
     space->pruned = true;
     space->accuracy = accuracy;
     wpk_space_measure(space);

@@ -80,51 +80,61 @@ wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_space *space,
     return put_key(seen, key_of(space, candidate));
 }
 
-/* Start the walk at the first point of a variant, or of the next one that can be derived; false
- * when there is none. */
-static bool start_variant(const struct wpk_space *space, int variant, struct wpk_candidate *cursor)
+/* Start the walk at the first point of a variant, or of the next one that can be derived.
+ *   errors  WPK_EEXHAUSTED there is none; WPK_ENOMEM */
+static wpk_err start_variant(const struct wpk_space *space, int variant,
+                             struct wpk_candidate *cursor)
 {
     while (variant < space->variant_count && wpk_space_variant(space, variant) == NULL) {
+        if (wpk_space_variant_error(space, variant) == WPK_ENOMEM) {
+            return WPK_ENOMEM;
+        }
         variant++;
     }
     if (variant >= space->variant_count) {
-        return false;
+        return WPK_EEXHAUSTED;
     }
     memset(cursor, 0, sizeof *cursor);
     cursor->variant = variant;
     cursor->gene_count = space->variants[variant].gene_count;
-    return true;
+    return WPK_OK;
 }
 
 /* Step the walk: an odometer over the genes, then the next variant. */
-static bool step(const struct wpk_space *space, struct wpk_candidate *cursor)
+static wpk_err step(const struct wpk_space *space, struct wpk_candidate *cursor)
 {
     const struct wpk_variant *variant = &space->variants[cursor->variant];
+    struct wpk_candidate next = *cursor;
     for (int g = 0; g < variant->gene_count; g++) {
-        if (cursor->gene[g] + 1 < variant->genes[g].choice_count) {
-            cursor->gene[g]++;
-            return true;
+        if (next.gene[g] + 1 < variant->genes[g].choice_count) {
+            next.gene[g]++;
+            *cursor = next;
+            return WPK_OK;
         }
-        cursor->gene[g] = 0;
+        next.gene[g] = 0;
     }
     return start_variant(space, cursor->variant + 1, cursor);
 }
 
 static wpk_err walk(struct wpk_seen *seen, const struct wpk_space *space, struct wpk_candidate *out)
 {
+    wpk_err err = seen->walked ? WPK_EEXHAUSTED : WPK_OK;
     if (!seen->walking) {
-        seen->walking = true;
-        seen->walked = !start_variant(space, 0, &seen->cursor);
+        err = start_variant(space, 0, &seen->cursor);
+        seen->walking = err != WPK_ENOMEM;
     }
-    for (int i = 0; i < WPK_SEEN_STEPS_MAX && !seen->walked; i++) {
+    for (int i = 0; i < WPK_SEEN_STEPS_MAX && err == WPK_OK; i++) {
         struct wpk_candidate here = seen->cursor;
-        seen->walked = !step(space, &seen->cursor);
-        if (wpk_space_is_legal(space, &here) && !wpk_seen_has(seen, space, &here)) {
+        err = step(space, &seen->cursor);
+        if (err != WPK_ENOMEM && wpk_space_is_legal(space, &here) &&
+            !wpk_seen_has(seen, space, &here)) {
+            seen->walked = err == WPK_EEXHAUSTED;
             *out = here;
             return WPK_OK;
         }
     }
-    return WPK_EEXHAUSTED;
+    seen->walked = err == WPK_EEXHAUSTED;
+    return err == WPK_ENOMEM ? err : WPK_EEXHAUSTED;
 }
 
 wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space, struct wpk_rng *rng,
@@ -132,7 +142,11 @@ wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space, stru
 {
     for (int i = 0; i < WPK_SEEN_DRAWS_MAX && !seen->walking; i++) {
         struct wpk_candidate drawn;
-        if (wpk_space_draw(space, rng, &drawn) == WPK_OK && !wpk_seen_has(seen, space, &drawn)) {
+        wpk_err err = wpk_space_draw(space, rng, &drawn);
+        if (err == WPK_ENOMEM) {
+            return err;
+        }
+        if (err == WPK_OK && !wpk_seen_has(seen, space, &drawn)) {
             *out = drawn;
             return WPK_OK;
         }

@@ -171,19 +171,22 @@ static int hex_digit(char digit)
     return at == NULL ? -1 : (int)(at - digits);
 }
 
-static bool read_candidate(const struct wpk_space *space, const char *word, size_t length,
-                           struct wpk_candidate *out)
+static wpk_err read_candidate(const struct wpk_space *space, const char *word, size_t length,
+                              struct wpk_candidate *out)
 {
     char *end;
     long number = strtol(word, &end, 10);
-    if (length == 0 || *end != ':' || number < 0 || number >= space->variant_count ||
-        wpk_space_variant(space, (int)number) == NULL) {
-        return false;
+    if (length == 0 || *end != ':' || number < 0 || number >= space->variant_count) {
+        return WPK_EPARSE;
+    }
+    if (wpk_space_variant(space, (int)number) == NULL) {
+        bool memory = wpk_space_variant_error(space, (int)number) == WPK_ENOMEM;
+        return memory ? WPK_ENOMEM : WPK_EPARSE;
     }
     const struct wpk_variant *variant = &space->variants[number];
     const char *genes = end + 1;
     if (word + length != genes + 2 * variant->gene_count) {
-        return false;
+        return WPK_EPARSE;
     }
     out->variant = (int)number;
     out->gene_count = variant->gene_count;
@@ -192,11 +195,11 @@ static bool read_candidate(const struct wpk_space *space, const char *word, size
         int choice = high * 16 + low;
         int choice_count = variant->genes[g].choice_count;
         if (high < 0 || low < 0 || (choice > 0 && choice >= choice_count)) {
-            return false;
+            return WPK_EPARSE;
         }
         out->gene[g] = (uint8_t)choice;
     }
-    return true;
+    return WPK_OK;
 }
 
 void wpk_snapshot_candidate(struct wpk_snapshot_reader *reader, struct wpk_candidate *candidate)
@@ -204,8 +207,9 @@ void wpk_snapshot_candidate(struct wpk_snapshot_reader *reader, struct wpk_candi
     size_t length;
     struct wpk_candidate read = {0};
     const char *word = wpk_snapshot_word(reader, &length);
-    if (!read_candidate(reader->space, word, length, &read)) {
-        reader->err = WPK_EPARSE;
+    wpk_err err = read_candidate(reader->space, word, length, &read);
+    if (err != WPK_OK) {
+        reader->err = err;
         memset(&read, 0, sizeof read);
     }
     *candidate = read;
@@ -216,7 +220,7 @@ wpk_err wpk_snapshot_close(struct wpk_snapshot_reader *reader, struct wpk_diag *
     if (reader->err == WPK_OK && *reader->at != '\0') {
         reader->err = WPK_EPARSE;
     }
-    if (reader->err != WPK_OK) {
+    if (reader->err == WPK_EPARSE) {
         wpk_diag_set(diag, "the snapshot is damaged");
     }
     return reader->err;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define GROUP_TRIES_MAX 400
+#define PART_WORK_MIN 8192.0 /* some microseconds, as a thread's start takes */
 
 void wpk_space_measure(struct wpk_space *space)
 {
@@ -38,23 +39,20 @@ void wpk_space_measure(struct wpk_space *space)
  * cannot, unless others wait. */
 static wpk_err derive_first(struct wpk_space *space)
 {
-    bool found = false;
-    int kept = 0;
+    bool found = false, full = false, keep[WPK_VARIANTS_MAX];
     for (int v = 0; v < space->variant_count && !(space->lazy && found); v++) {
         wpk_err err = wpk_variant_derive(space, &space->variants[v]);
         found = found || err == WPK_OK;
+        full = full || err == WPK_ENOSPC;
         if (err == WPK_ENOMEM) {
             return err;
         }
     }
     for (int v = 0; v < space->variant_count; v++) {
-        struct wpk_variant taken = space->variants[v];
-        if (taken.state != WPK_VARIANT_NONE) {
-            space->variants[kept++] = taken;
-        }
+        keep[v] = space->variants[v].state != WPK_VARIANT_NONE;
     }
-    space->variant_count = kept;
-    return found ? WPK_OK : WPK_EUNSUPPORTED;
+    wpk_variants_keep(space, keep);
+    return found ? WPK_OK : full ? WPK_ENOSPC : WPK_EUNSUPPORTED;
 }
 
 static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
@@ -63,15 +61,27 @@ static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
+    const struct wpk_machine *machine = &space->options.target.machine;
+    const struct wpk_parallelism parallelism = {.threads = space->options.threads,
+                                                .tile = (int64_t)machine->lanes_max *
+                                                        machine->registers / 2,
+                                                .work_min = PART_WORK_MIN};
     space->sites = calloc(1, sizeof(*space->sites));
-    err = space->sites == NULL ? WPK_ENOMEM : wpk_sites_find(&space->program, space->sites);
+    err = space->sites == NULL ? WPK_ENOMEM
+                               : wpk_sites_find(&space->program, &parallelism, space->sites);
     for (int written = 0; written < 2 && err == WPK_OK && space->variant_count == 0; written++) {
         space->lazy = space->sites->count > 1;
         err = wpk_variants_list(space, written > 0);
         err = err == WPK_OK ? derive_first(space) : err;
-        err = err == WPK_EUNSUPPORTED && written == 0 ? WPK_OK : err;
+        err = (err == WPK_EUNSUPPORTED || err == WPK_ENOSPC) && written == 0 ? WPK_OK : err;
     }
-    if (err == WPK_EUNSUPPORTED) {
+    if (err == WPK_ENOSPC) {
+        wpk_diag_set(diag,
+                     "this program is too large for a space: it has more than %d loop nests, %d "
+                     "stages in one of them, or %d genes",
+                     WPK_GROUPS_MAX, WPK_MEMBERS_MAX, WPK_GENES_MAX);
+        err = WPK_EUNSUPPORTED;
+    } else if (err == WPK_EUNSUPPORTED) {
         wpk_diag_set(diag, "no implementation can be derived for this program");
     }
     return err;
@@ -126,6 +136,11 @@ const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v
         wpk_variant_drop(variant);
     }
     return variant->state == WPK_VARIANT_DERIVED ? variant : NULL;
+}
+
+wpk_err wpk_space_variant_error(const struct wpk_space *space, int v)
+{
+    return space->variants[v].state == WPK_VARIANT_LISTED ? WPK_ENOMEM : WPK_ENOENT;
 }
 
 /* ---- legality, drawing, repair */
@@ -324,7 +339,13 @@ wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
 {
     for (int tries = 0; tries < WPK_REPAIR_TRIES_MAX; tries++) {
         int v = (int)wpk_rng_below(rng, (uint64_t)space->variant_count);
-        if (wpk_space_variant(space, v) != NULL && wpk_space_draw_of(space, rng, v, out) == WPK_OK) {
+        for (int i = 0; i < space->variant_count && wpk_space_variant(space, v) == NULL; i++) {
+            if (wpk_space_variant_error(space, v) == WPK_ENOMEM) {
+                return WPK_ENOMEM;
+            }
+            v = (v + 1) % space->variant_count;
+        }
+        if (wpk_space_draw_of(space, rng, v, out) == WPK_OK) {
             return WPK_OK;
         }
     }
@@ -366,7 +387,9 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
     struct wpk_nest nest;
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);
     uint64_t hash = err == WPK_OK ? wpk_nest_hash(&nest) : wpk_candidate_hash(candidate);
-    return hash ^ (uint64_t)candidate->variant ^ (uint64_t)back_end_of(space, candidate) << 32;
+    uint64_t program =
+        space->lazy ? space->variants[candidate->variant].identity : (uint64_t)candidate->variant;
+    return hash ^ program ^ (uint64_t)back_end_of(space, candidate) << 32;
 }
 
 wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
@@ -421,15 +444,17 @@ wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_can
 }
 
 /*   shape  algorithm: as in wpk_variant */
-static int find_variant(const struct wpk_space *space, const char *algorithm, const char *layout)
+static wpk_err find_variant(const struct wpk_space *space, const char *algorithm,
+                            const char *layout, int *out)
 {
     for (int v = 0; v < space->variant_count; v++) {
         if (strcmp(space->variants[v].algorithm, algorithm) == 0 &&
-            strcmp(space->variants[v].layout, layout) == 0 && wpk_space_variant(space, v) != NULL) {
-            return v;
+            strcmp(space->variants[v].layout, layout) == 0) {
+            *out = v;
+            return wpk_space_variant(space, v) != NULL ? WPK_OK : wpk_space_variant_error(space, v);
         }
     }
-    return -1;
+    return WPK_ENOENT;
 }
 
 static wpk_err decode_gene(const struct wpk_variant *variant, char *word, struct wpk_candidate *out,
@@ -480,10 +505,10 @@ static wpk_err decode_head(const struct wpk_space *space, char **rest, struct wp
         wpk_diag_set(diag, "expected algorithm=... layout=... behind the version");
         return WPK_EPARSE;
     }
-    out->variant = find_variant(space, algorithm, word + strlen(last));
-    if (out->variant < 0) {
+    wpk_err err = find_variant(space, algorithm, word + strlen(last), &out->variant);
+    if (err != WPK_OK) {
         wpk_diag_set(diag, "no variant with the algorithm %s and the %s", algorithm, word);
-        return WPK_ENOENT;
+        return err;
     }
     out->gene_count = space->variants[out->variant].gene_count;
     return WPK_OK;

@@ -26,14 +26,15 @@
 #include "search/target/target.h"
 
 #define WPK_SPACE_VERSION "cpu-3"
-#define WPK_GENES_MAX 320
+#define WPK_GENES_MAX 640 /* 48 groups of 4 axes have some 480 */
 #define WPK_CHOICES_MAX 64
 #define WPK_VARIANTS_MAX 64
+#define WPK_SPACE_BYTES_MAX ((size_t)16 << 20)    /* that all variants of several sites take */
 #define WPK_GENE_NAME_MAX (2 * WPK_NAME_MAX + 16) /* GROUP.tile.AXIS, with its NUL */
 #define WPK_VARIANT_NAME_MAX 64
 #define WPK_ALGORITHM_MAX 768  /* choices of all sites: see wpk_variant */
 #define WPK_GENE_ALL INT64_MAX /* value of a size: the whole extent */
-#define WPK_CANDIDATE_TEXT_MAX 8192
+#define WPK_CANDIDATE_TEXT_MAX 16384
 #define WPK_REPAIR_TRIES_MAX 64
 
 /* A value that a gene can take, as a number and as text. The number is valid in this space only;
@@ -75,10 +76,12 @@ struct wpk_variant {
     double error_rest[WPK_SITES_MAX];  /* expected error of all else, in the same unit; the
                                                squares of both add up to the site's */
     enum wpk_variant_state state;      /* what follows is of a derived variant */
-    struct wpk_program program;        /* its boundary tensors have the layout applied */
+    uint64_t identity;                 /* of the program: two combinations may come to the same */
     struct wpk_gene *genes;            /* owned; [gene_count] */
     int gene_count;
-    void *plan; /* owned; struct wpk_structure of genes.h */
+    void *plan;                 /* owned; struct wpk_structure of genes.h */
+    struct wpk_program program; /* its boundary tensors have the layout applied. It is last: pages
+                                   that its tables do not need are never written */
 };
 
 struct wpk_space_options {
@@ -113,23 +116,27 @@ struct wpk_candidate {
 /* Derive the space of `program` on a device.
  *
  *   owns    caller calls wpk_space_fini
- *   errors  WPK_EUNSUPPORTED no variant can compute the program, or there are no rules for such a
- *           device; WPK_EINVAL, WPK_ENOMEM
+ *   errors  WPK_EUNSUPPORTED no variant can compute the program, every one exceeds a limit, or
+ *           there are no rules for such a device; WPK_EINVAL, WPK_ENOMEM
  */
 wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_space_options *options,
                          struct wpk_space *out, struct wpk_diag *diag);
 void wpk_space_fini(struct wpk_space *space);
 
-/* The variant, or NULL if there is none after all: some combinations of algorithms cannot be
- * derived. With several sites a variant is derived at the first call, by one thread at a time; what
- * it is does not depend on what was derived before. A candidate's variant is derived already. */
+/* The variant, or NULL: some combinations of algorithms cannot be derived, and of some a class of
+ * accuracy leaves nothing; or memory ran out, and the next call tries again. With several sites a
+ * variant is derived at the first call, by one thread at a time; what it is does not depend on what
+ * was derived before. A candidate's variant is derived already. */
 const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int variant);
+/* Why it gave NULL: WPK_ENOENT or WPK_ENOMEM. */
+wpk_err wpk_space_variant_error(const struct wpk_space *space, int variant);
 
 /* Keep one value of "algorithm" (of every site), "algorithm.SITE", "layout" or a gene. The first
  * three remove all other variants; a gene loses its other choices in each variant that has the
  * value, and stays elsewhere. A gene's pin derives all variants. The value of "by" is a list
  * (back_end.h): of its back ends, those stay that the space has.
- *   errors  WPK_ENOENT no such gene or value, with the possible values in `diag`; after that of an
+ *   errors  WPK_ENOMEM
+ *           WPK_ENOENT no such gene or value, with the possible values in `diag`; after that of an
  *           algorithm or layout the space has no variant left: call wpk_space_fini
  *           WPK_EUNSUPPORTED with the pins so far no candidate is legal: call wpk_space_fini */
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
@@ -148,8 +155,8 @@ int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out
 wpk_err wpk_space_draw_of(const struct wpk_space *space, struct wpk_rng *rng, int variant,
                           struct wpk_candidate *out);
 
-/* Draw a variant uniformly, then one of its candidates.
- *   errors  WPK_EEXHAUSTED no legal candidate in WPK_REPAIR_TRIES_MAX draws */
+/* Draw a variant uniformly, the next one where there is none, then one of its candidates.
+ *   errors  WPK_EEXHAUSTED no legal candidate in WPK_REPAIR_TRIES_MAX draws; WPK_ENOMEM */
 wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
                        struct wpk_candidate *out);
 
@@ -170,7 +177,7 @@ const char *wpk_candidate_back_end(const struct wpk_space *space,
 bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b);
 uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate);
 
-/* A hash of the candidate's schedule: candidates of one variant whose schedules are the same text
+/* A hash of the candidate's schedule: candidates of one program whose schedules are the same text
  * have the same key, and all others another one but for chance. It takes some microseconds.
  *   shape   candidate: legal */
 uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate *candidate);
@@ -185,7 +192,8 @@ WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
 /* Write a candidate as text, and read it back: decode(encode(c)) equals c. Another space's text can
  * be read if this space has its variant, genes and values. Decoding does not ask if c is legal.
  *   errors  encode: WPK_ENOSPC; decode: WPK_EPARSE; WPK_EMISMATCH another version; WPK_ENOENT
- *           unknown variant, gene or value; WPK_ERANGE WPK_CANDIDATE_TEXT_MAX or longer */
+ *           unknown variant, gene or value; WPK_ERANGE WPK_CANDIDATE_TEXT_MAX or longer;
+ *           WPK_ENOMEM */
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
                              char *out, size_t size);
 wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,

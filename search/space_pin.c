@@ -47,21 +47,18 @@ static bool chooses_variant(const struct wpk_space *space, const char *gene)
 
 static wpk_err pin_variants(struct wpk_space *space, const char *gene, const char *value)
 {
-    int kept = 0;
+    bool keep[WPK_VARIANTS_MAX];
     for (int v = 0; v < space->variant_count; v++) {
-        struct wpk_variant *variant = &space->variants[v];
-        if (is_of(variant, gene, value)) {
-            struct wpk_variant taken = *variant;
-            memset(variant, 0, sizeof(*variant));
-            space->variants[kept++] = taken;
-        } else {
-            wpk_variant_fini(variant);
-        }
+        keep[v] = is_of(&space->variants[v], gene, value);
     }
-    space->variant_count = kept;
-    for (int v = 0; v < kept; v++) { /* one at least can be derived, as in every space */
+    wpk_variants_keep(space, keep);
+    for (int v = 0; v < space->variant_count;
+         v++) { /* one at least can be derived, as in every space */
         if (wpk_space_variant(space, v) != NULL) {
             return WPK_OK;
+        }
+        if (wpk_space_variant_error(space, v) == WPK_ENOMEM) {
+            return WPK_ENOMEM;
         }
     }
     return WPK_ENOENT;
@@ -104,7 +101,13 @@ static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *v
     bool found = false, legal = false;
     for (int v = 0; v < space->variant_count; v++) {
         struct wpk_variant *variant = &space->variants[v];
-        if (wpk_space_variant(space, v) == NULL || !pin_variant(variant, name, value)) {
+        if (wpk_space_variant(space, v) == NULL) {
+            if (wpk_space_variant_error(space, v) == WPK_ENOMEM) {
+                return WPK_ENOMEM;
+            }
+            continue;
+        }
+        if (!pin_variant(variant, name, value)) {
             continue;
         }
         empty[v] = !has_candidate(space, v);

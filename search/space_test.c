@@ -504,6 +504,47 @@ static void test_too_many_loads(void **state)
     }
 }
 
+/* Stages of four axes that nothing can join: each has a loop nest of its own. */
+static void test_long_chains(void **state)
+{
+    (void)state;
+    for (int stages = 36; stages <= 60; stages += 4) {
+        const struct wpk_space_options options = options_for(0, "any", 2);
+        struct wpk_program program = {0};
+        struct wpk_space space;
+        struct wpk_candidate one;
+        struct wpk_rng rng;
+        struct wpk_diag diag = {0};
+        struct wpk_buf text = {0};
+        char words[WPK_CANDIDATE_TEXT_MAX];
+        wpk_rng_seed(&rng, 1);
+        wpk_buf_append_text(&text, "input T0 f32[4,6,10,32]\n");
+        for (int i = 1; i <= stages; i++) {
+            wpk_buf_printf(&text, "%s T%d f32[4,6,10,32]\n",
+                           i == stages ? "output" : "intermediate", i);
+        }
+        for (int i = 1; i <= stages; i++) {
+            wpk_buf_printf(&text, "T%d[a,b,c,d] = T%d[a,b-1,c,d] + T%d[a,b,c+1,d]\n", i, i - 1,
+                           i - 1);
+        }
+        assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
+        wpk_err err = wpk_space_derive(&program, &options, &space, &diag);
+        if (stages <= 40) {
+            assert_int_equal(err, WPK_OK);
+            assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+            assert_int_equal(wpk_candidate_encode(&space, &one, words, sizeof(words)), WPK_OK);
+            wpk_space_fini(&space);
+        } else if (err == WPK_OK) {
+            wpk_space_fini(&space);
+        } else {
+            assert_non_null(strstr(diag.text, "48 loop nests"));
+        }
+        assert_true(stages < 60 || err == WPK_EUNSUPPORTED);
+        wpk_program_fini(&program);
+        wpk_buf_fini(&text);
+    }
+}
+
 static void test_idle_inputs(void **state)
 {
     (void)state;
@@ -560,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_windows_of_many_loads),
         cmocka_unit_test(test_windows_end_with_their_tensor),
         cmocka_unit_test(test_too_many_loads),
+        cmocka_unit_test(test_long_chains),
         cmocka_unit_test(test_idle_inputs),
         cmocka_unit_test(test_text_of_candidates_is_strict),
     };

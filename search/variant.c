@@ -6,10 +6,12 @@
 #include "search/variant.h"
 
 #include "op/derive.h"
+#include "op/notation.h"
 #include "op/rewrite.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,14 +243,16 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
 
 void wpk_variant_drop(struct wpk_variant *variant)
 {
+    struct wpk_structure *structure = variant->plan;
     for (int i = 0; i < variant->gene_count; i++) {
         wpk_gene_fini(&variant->genes[i]);
     }
     free(variant->genes);
-    if (variant->plan != NULL) {
-        wpk_accesses_fini(&((struct wpk_structure *)variant->plan)->accesses);
+    if (structure != NULL) {
+        wpk_accesses_fini(&structure->accesses);
+        wpk_plan_fini(&structure->plan);
     }
-    free(variant->plan);
+    free(structure);
     wpk_program_fini(&variant->program);
     variant->genes = NULL;
     variant->gene_count = 0;
@@ -260,36 +264,79 @@ void wpk_variant_fini(struct wpk_variant *variant)
 {
     if (variant != NULL) {
         wpk_variant_drop(variant);
-        memset(variant, 0, sizeof(*variant));
+        memset(variant, 0, offsetof(struct wpk_variant, program));
     }
+}
+
+void wpk_variants_keep(struct wpk_space *space, const bool *keep)
+{
+    int kept = 0;
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant *from = &space->variants[v], *to = &space->variants[kept];
+        if (!keep[v]) {
+            wpk_variant_fini(from);
+            continue;
+        }
+        kept++;
+        if (from != to) {
+            memcpy(to, from, offsetof(struct wpk_variant, program));
+            wpk_program_move(&from->program, &to->program);
+            memset(from, 0, offsetof(struct wpk_variant, program));
+        }
+    }
+    space->variant_count = kept;
+}
+
+/* A space may keep many variants: give back what building the program took beyond it. */
+static void trim(struct wpk_program *program)
+{
+    size_t used = (size_t)program->node_count * sizeof(*program->nodes);
+    struct wpk_node *nodes = used == 0 ? NULL : realloc(program->nodes, used);
+    if (nodes != NULL) {
+        program->nodes = nodes;
+        program->node_capacity = program->node_count;
+    }
+}
+
+/* FNV-1a, 64 bits, of the program's text. */
+static wpk_err identify(struct wpk_variant *variant)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_program_print(&variant->program, &text);
+    wpk_buf_append_text(&text, variant->layout);
+    err = err == WPK_OK ? wpk_buf_status(&text) : err;
+    variant->identity = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < text.size && err == WPK_OK; i++) {
+        variant->identity = (variant->identity ^ (uint8_t)text.data[i]) * 0x100000001b3u;
+    }
+    wpk_buf_fini(&text);
+    return err;
 }
 
 wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant)
 {
     WPK_ASSERT(variant->state == WPK_VARIANT_LISTED);
-    struct wpk_variant draft = *variant;
-    struct owners owners;
+    struct wpk_program *program = &variant->program;
     struct wpk_structure *structure = calloc(1, sizeof(*structure));
-    draft.plan = structure;
-    wpk_err err =
-        structure == NULL ? WPK_ENOMEM : wpk_program_copy(&space->program, &draft.program);
-    err = err == WPK_OK ? transform(space, variant, &draft.program, &owners) : err;
-    err = err == WPK_OK ? wpk_plan_derive(&draft.program, &structure->plan) : err;
-    err = err == WPK_OK ? wpk_accesses_init(&draft.program, &structure->accesses) : err;
+    struct owners owners;
+    variant->plan = structure;
+    wpk_err err = structure == NULL ? WPK_ENOMEM : wpk_program_copy(&space->program, program);
+    err = err == WPK_OK ? transform(space, variant, program, &owners) : err;
+    err = err == WPK_OK ? wpk_plan_derive(program, &structure->plan) : err;
+    err = err == WPK_OK ? wpk_accesses_init(program, &structure->accesses) : err;
     if (err == WPK_OK) {
-        find_sites(&owners, &draft.program, structure);
-        wpk_strides_derive(&draft);
-        err = wpk_genes_derive(&draft, structure, &space->options);
+        find_sites(&owners, program, structure);
+        wpk_strides_derive(variant);
+        err = wpk_genes_derive(variant, structure, &space->options);
     }
+    err = err == WPK_OK && space->lazy ? identify(variant) : err;
     if (err == WPK_OK) {
-        wpk_limits_derive(&draft, &space->options);
-    }
-    if (err == WPK_OK) {
-        draft.state = WPK_VARIANT_DERIVED;
-        *variant = draft;
+        wpk_limits_derive(variant, &space->options);
+        trim(program);
+        variant->state = WPK_VARIANT_DERIVED;
     } else {
-        wpk_variant_fini(&draft);
-        variant->state = WPK_VARIANT_NONE;
+        wpk_variant_drop(variant);
+        variant->state = err == WPK_ENOMEM ? WPK_VARIANT_LISTED : WPK_VARIANT_NONE;
     }
     return err;
 }

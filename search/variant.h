@@ -18,8 +18,8 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
 wpk_err wpk_variants_list(struct wpk_space *space, bool written);
 
 /* Derive a listed variant; its state is then WPK_VARIANT_DERIVED, or WPK_VARIANT_NONE after a
- * failure. Inputs get zero borders (halos) where the layout is free, and staging copies where it is
- * fixed.
+ * failure; where memory ran out it stays listed. Inputs get zero borders (halos) where the layout
+ * is free, and staging copies where it is fixed.
  *   errors  WPK_EUNSUPPORTED, WPK_ENOSPC, WPK_ENOMEM */
 wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant);
 
@@ -43,6 +43,9 @@ wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk
 
 /* Forget what was derived, but not what is listed of the variant: it has no candidates. */
 void wpk_variant_drop(struct wpk_variant *variant);
+/* Remove those variants of the space that are not kept; the others move up.
+ *   shape   keep [variant_count] */
+void wpk_variants_keep(struct wpk_space *space, const bool *keep);
 void wpk_variant_fini(struct wpk_variant *variant);
 
 #endif

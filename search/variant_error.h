@@ -6,9 +6,9 @@
 
 #include "search/space.h"
 
-/* The expected error that the output has from one group, whose contraction adds up blocks of `block`
- * terms of its longest axis; all other groups as direct evaluation computes them. WPK_GENE_ALL: it
- * adds all terms one after the other.
+/* The expected error that the output has from one group, whose contraction adds up blocks of
+ * `block` terms of its longest axis; all other groups as direct evaluation computes them.
+ * WPK_GENE_ALL: it adds all terms one after the other.
  *   shape  variant: derived
  *   unit   1: the error of direct evaluation */
 double wpk_variant_error(const struct wpk_variant *variant, int group, int64_t block);

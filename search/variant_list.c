@@ -5,10 +5,15 @@
 
 #include "op/contraction.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a derived variant, for each of its tensors and for each stage of the program as it is given:
+ * test_memory_is_bounded measures them. */
+#define TENSOR_BYTES ((size_t)6 << 10)
+#define STAGE_BYTES ((size_t)8 << 10)
 #define BOUND_TIMES 2.0 /* combinations that are expected to take longer than that are not listed */
 
 static int find_output(const struct wpk_program *program)
@@ -71,6 +76,13 @@ static bool has_window(const struct wpk_program *program)
 struct combination {
     uint8_t choice[WPK_SITES_MAX];
     double operations;
+    int tensors; /* that the rewritings add */
+};
+
+/* What a list of combinations is for. */
+struct need {
+    double times; /* of the class of accuracy */
+    int tensors;  /* that may be added, at most */
 };
 
 static int compare(const void *a, const void *b)
@@ -82,18 +94,37 @@ static int compare(const void *a, const void *b)
     return memcmp(x->choice, y->choice, sizeof(x->choice));
 }
 
+/* How many tensors rewritings may add: what a reduction reads may get a border, too. */
+static int count_room(const struct wpk_program *program)
+{
+    int room = WPK_TENSORS_MAX - program->tensor_count;
+    for (int s = 0; s < program->stage_count; s++) {
+        room -= program->stages[s].reduction != WPK_REDUCE_NONE;
+    }
+    return room;
+}
+
+static bool fits(const struct wpk_site_choice *choice, const struct need *need, int tensors)
+{
+    return wpk_accuracy_admits((struct wpk_accuracy){need->times}, choice->error_least) &&
+           tensors + choice->tensors <= need->tensors;
+}
+
 /* Add the choices of one more site, and keep the `max` best: the best sums of several lists begin
  * with the best sums of the first ones. */
-static int extend(const struct wpk_site *site, int number, struct combination *list, int count,
-                  int max)
+static int extend(const struct wpk_site *site, int number, const struct need *need,
+                  struct combination *list, int count, int max)
 {
     struct combination all[WPK_VARIANTS_MAX * WPK_SITE_CHOICES_MAX];
     int total = 0;
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < site->choice_count; k++) {
-            all[total] = list[i];
-            all[total].choice[number] = (uint8_t)k;
-            all[total++].operations += site->work * site->choice[k].operations;
+            if (fits(&site->choice[k], need, list[i].tensors)) {
+                all[total] = list[i];
+                all[total].choice[number] = (uint8_t)k;
+                all[total].tensors += site->choice[k].tensors;
+                all[total++].operations += site->work * site->choice[k].operations;
+            }
         }
     }
     if (number > 0) {
@@ -104,30 +135,63 @@ static int extend(const struct wpk_site *site, int number, struct combination *l
     return total;
 }
 
-/* The choices of a single site as they are listed; of several sites the best combinations, behind
- * that of direct evaluation.   shape  list [max] */
-static int combine(const struct wpk_sites *sites, int max, struct combination *list)
+/* The combinations of a class, of several sites the best ones.   shape  list [max] */
+static int combine_class(const struct wpk_sites *sites, const struct need *need, int max,
+                         struct combination *list)
 {
-    struct combination direct = {.operations = 0};
     int count = 1;
-    list[0] = direct;
+    list[0] = (struct combination){.operations = 0};
     for (int s = 0; s < sites->count; s++) {
-        direct.operations += sites->site[s].work;
-        count = extend(&sites->site[s], s, list, count, max);
+        count = extend(&sites->site[s], s, need, list, count, max);
     }
-    if (sites->count < 2) {
-        return count;
-    }
-    struct combination sorted[WPK_VARIANTS_MAX];
-    memcpy(sorted, list, (size_t)count * sizeof(list[0]));
-    list[0] = direct;
-    int kept = 1;
-    for (int i = 0; i < count && kept < max; i++) {
-        if (sorted[i].operations <= BOUND_TIMES * sorted[0].operations &&
-            memcmp(sorted[i].choice, direct.choice, sizeof(direct.choice)) != 0) {
-            list[kept++] = sorted[i];
+    return count;
+}
+
+static bool has_combination(const struct combination *list, int count,
+                            const struct combination *one)
+{
+    for (int i = 0; i < count; i++) {
+        if (memcmp(list[i].choice, one->choice, sizeof(one->choice)) == 0) {
+            return true;
         }
     }
+    return false;
+}
+
+/* The choices of a single site as they are listed. Of several sites the best combinations of each
+ * class of accuracy, which have equal shares of the list, behind that of direct evaluation: the
+ * best of all would leave the stricter classes none.   shape  list [max] */
+static int combine(const struct wpk_space *space, int max, struct combination *list)
+{
+    const struct wpk_sites *sites = space->sites;
+#define TIMES(suffix, text, times) times,
+    static const double classes[] = {WPK_ACCURACY_LIST(TIMES) INFINITY};
+#undef TIMES
+    const int class_count = (int)(sizeof(classes) / sizeof(classes[0]));
+    struct combination direct = {.operations = 0};
+    int kept = 1;
+    struct need need = {.times = INFINITY, .tensors = WPK_TENSORS_MAX};
+    if (sites->count < 2) {
+        return combine_class(sites, &need, max, list);
+    }
+    need.tensors = count_room(&space->program);
+    for (int s = 0; s < sites->count; s++) {
+        direct.operations += sites->site[s].work;
+    }
+    list[0] = direct;
+    for (int c = 0; c < class_count; c++) {
+        struct combination best[WPK_VARIANTS_MAX];
+        need.times = classes[c];
+        int count = combine_class(sites, &need, max, best);
+        int end = 1 + (max - 1) * (c + 1) / class_count;
+        for (int i = 0; i < count && kept < end; i++) {
+            if (best[i].operations <= BOUND_TIMES * best[0].operations &&
+                !has_combination(list, kept, &best[i])) {
+                list[kept++] = best[i];
+            }
+        }
+    }
+    qsort(&list[1], (size_t)kept - 1, sizeof(list[0]), compare);
     return kept;
 }
 
@@ -155,12 +219,13 @@ static void list_variant(struct wpk_space *space, const struct combination *comb
     }
     struct wpk_variant *out = &space->variants[space->variant_count++];
     bool staged = strcmp(space->options.layouts, "any") != 0;
-    *out = (struct wpk_variant){
-        .last = last, .staged = staged, .operations = combination->operations};
+    out->last = last;
+    out->staged = staged;
+    out->operations = combination->operations;
     memcpy(out->choice, combination->choice, sizeof(out->choice));
     for (int i = 0; i < space->sites->count; i++) {
         const struct wpk_site_choice *choice = &space->sites->site[i].choice[out->choice[i]];
-        out->error_sums[i] = choice->error_sums > 1 ? choice->error_sums : 1;
+        out->error_sums[i] = choice->error_sums;
         out->error_rest[i] = choice->error_rest;
     }
     name_algorithm(space->sites, out);
@@ -222,6 +287,24 @@ static bool keeps_order(const struct wpk_sites *sites, const struct combination 
     return all;
 }
 
+/* As many combinations of several sites as wpkd has memory for. */
+static int count_bearable(const struct wpk_space *space)
+{
+    int room = count_room(&space->program), added = 0;
+    for (int i = 0; i < space->sites->count; i++) {
+        const struct wpk_site *site = &space->sites->site[i];
+        int most = 0;
+        for (int k = 0; k < site->choice_count; k++) {
+            most = site->choice[k].tensors > most ? site->choice[k].tensors : most;
+        }
+        added += most;
+    }
+    size_t tensors = (size_t)(WPK_TENSORS_MAX - room + (added < room ? added : room));
+    size_t bytes = tensors * TENSOR_BYTES + (size_t)space->program.stage_count * STAGE_BYTES;
+    size_t count = WPK_SPACE_BYTES_MAX / bytes;
+    return count < WPK_VARIANTS_MAX ? (int)count : WPK_VARIANTS_MAX;
+}
+
 wpk_err wpk_variants_list(struct wpk_space *space, bool written)
 {
     const struct wpk_program *program = &space->program;
@@ -247,7 +330,8 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
         order[count++] = -1;
     }
     struct combination list[WPK_VARIANTS_MAX];
-    int combinations = combine(space->sites, WPK_VARIANTS_MAX / count - !any, list);
+    int most = space->sites->count < 2 ? WPK_VARIANTS_MAX : count_bearable(space);
+    int combinations = combine(space, most / count - !any, list);
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < combinations; k++) {
             list_variant(space, &list[k], order[i]);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/buf.h"
 #include "op/notation.h"
+#include "search/mask.h"
 #include "search/prune.h"
 #include "search/variant.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -18,6 +23,24 @@
     "D[n,k,y,x] = sum(c:16,r:3,s:3) R[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"                             \
     "Y[n,k,y,x] = max(D[n,k,y,x] + X[n,k,y,x], 0)\n"
 
+/* A stage for each of `convolutions`, one after the other. */
+static void write_chain(struct wpk_buf *text, int convolutions)
+{
+    wpk_buf_append_text(text, "input X0 f32[1,16,14,14]\n");
+    for (int i = 1; i <= convolutions; i++) {
+        wpk_buf_printf(text,
+                       "constant W%d f32[16,16,3,3]\nintermediate C%d f32[1,16,14,14]\n"
+                       "%s X%d f32[1,16,14,14]\n",
+                       i, i, i == convolutions ? "output" : "intermediate", i);
+    }
+    for (int i = 1; i <= convolutions; i++) {
+        wpk_buf_printf(text,
+                       "C%d[n,k,y,x] = sum(c:16,r:3,s:3) X%d[n,c,y+r-1,x+s-1] * W%d[k,c,r,s]\n"
+                       "X%d[n,k,y,x] = max(C%d[n,k,y,x], 0)\n",
+                       i, i - 1, i, i, i);
+    }
+}
+
 static bool has_algorithm(const struct wpk_space *space, const char *algorithm)
 {
     for (int v = 0; v < space->variant_count; v++) {
@@ -28,16 +51,21 @@ static bool has_algorithm(const struct wpk_space *space, const char *algorithm)
     return false;
 }
 
-static void derive_block(struct wpk_space *space)
+static void derive(const char *text, int threads, struct wpk_space *space)
 {
     struct wpk_program program = {0};
     const struct wpk_space_options options = {
         .layouts = "any",
-        .threads = 1,
+        .threads = threads,
         .device = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}};
-    assert_int_equal(wpk_program_parse(BLOCK, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, space, NULL), WPK_OK);
     wpk_program_fini(&program);
+}
+
+static void derive_block(struct wpk_space *space)
+{
+    derive(BLOCK, 1, space);
 }
 
 static int count_derived(const struct wpk_space *space)
@@ -128,12 +156,155 @@ static void test_variants_that_are_dropped_stay_listed(void **state)
     wpk_space_fini(&space);
 }
 
+/* Every class of accuracy has its combinations: the 64 with the fewest operations of all would be
+ * outside of the strictest one. */
+static void test_each_class_has_combinations(void **state)
+{
+    (void)state;
+    static const double classes[] = {1.25, 4, 16};
+    for (int i = 0; i < 3; i++) {
+        struct wpk_space space;
+        struct wpk_rng rng;
+        struct wpk_candidate one;
+        struct wpk_buf text = {0};
+        int left = 0;
+        write_chain(&text, 3);
+        derive(wpk_buf_text(&text), 1, &space);
+        wpk_buf_fini(&text);
+        wpk_rng_seed(&rng, 3);
+        wpk_space_prune(&space, (struct wpk_accuracy){classes[i]});
+        for (int v = 0; v < space.variant_count; v++) {
+            left += wpk_space_variant(&space, v) != NULL;
+        }
+        print_message("%g: %d of %d\n", classes[i], left, space.variant_count);
+        assert_true(left >= 8);
+        for (int k = 0; k < 1000; k++) { /* those that are dropped cost no draw */
+            assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+        }
+        wpk_space_fini(&space);
+    }
+}
+
+/* Two readers of one input have a border or none together: the four combinations are two programs,
+ * and what is the same program has the same keys. */
+static void test_the_same_program_twice(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    int pairs = 0;
+    derive("input X i32[1,16,14,14]\nconstant V i32[16,16,3,3]\nconstant W i32[16,16,3,3]\n"
+           "intermediate C i32[1,16,14,14]\nintermediate D i32[1,16,14,14]\n"
+           "output Y i32[1,16,14,14]\n"
+           "C[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * V[k,c,r,s]\n"
+           "D[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"
+           "Y[n,k,y,x] = C[n,k,y,x] * D[n,k,y,x]\n",
+           1, &space);
+    for (int v = 0; v < space.variant_count; v++) {
+        for (int w = 0; w < v; w++) {
+            struct wpk_candidate a, b;
+            const struct wpk_variant *one = wpk_space_variant(&space, v);
+            const struct wpk_variant *other = wpk_space_variant(&space, w);
+            if (one == NULL || other == NULL || one->identity != other->identity) {
+                continue;
+            }
+            assert_int_equal(wpk_mask_begin(&space, v, &a), WPK_OK);
+            assert_int_equal(wpk_mask_begin(&space, w, &b), WPK_OK);
+            assert_true(wpk_space_key(&space, &a) == wpk_space_key(&space, &b));
+            pairs++;
+        }
+    }
+    print_message("%d pairs of %d variants\n", pairs, space.variant_count);
+    assert_true(pairs > 0);
+    wpk_space_fini(&space);
+}
+
+static size_t resident(void)
+{
+    size_t total = 0, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%zu %zu", &total, &pages), 2);
+    assert_int_equal(fclose(file), 0);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What all of a space's variants take, as docs/operations.md promises. Sanitizers take more. */
+static void test_memory_is_bounded(void **state)
+{
+    (void)state;
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20); /* as in coordinator/main.c */
+    (void)mallopt(M_PERTURB, 0);              /* which would write to all pages */
+    for (int convolutions = 20; convolutions >= 2; convolutions -= 3) {
+        struct wpk_space space;
+        struct wpk_buf text = {0};
+        write_chain(&text, convolutions);
+        (void)malloc_trim(0);
+        size_t before = resident();
+        derive(wpk_buf_text(&text), 2, &space);
+        int derived = 0;
+        for (int v = 0; v < space.variant_count; v++) {
+            derived += wpk_space_variant(&space, v) != NULL;
+        }
+        size_t taken = resident() - before;
+        print_message("%d convolutions: %d of %d variants, %zu KiB\n", convolutions, derived,
+                      space.variant_count, taken >> 10);
+        assert_true(derived >= 8 && derived >= space.variant_count * 3 / 4);
+#ifndef __SANITIZE_ADDRESS__
+        assert_true(taken <= WPK_SPACE_BYTES_MAX);
+#endif
+        wpk_space_fini(&space);
+        wpk_buf_fini(&text);
+    }
+}
+
+/* Reductions of few results are cut into parts where there are threads for them. */
+static void test_few_results_are_split(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *algorithm;
+        int threads;
+        bool offered;
+    } cases[] = {
+        {"input X f32[65536]\noutput Y f32[]\nY[] = sum(i:65536) X[i]\n", "split(2)", 2, true},
+        {"input X f32[65536]\noutput Y f32[]\nY[] = max(i:65536) X[i]\n", "split(4)", 2, true},
+        {"input X f32[65536]\noutput Y f32[]\nY[] = sum(i:65536) X[i]\n", "split(2)", 1, false},
+        {"input X f32[640]\noutput Y f32[]\nY[] = sum(i:640) X[i]\n", "split(2)", 2, false},
+        {"input X f32[256,1024]\noutput Y f32[256]\nY[i] = sum(j:1024) X[i,j]\n", "split(2)", 2,
+         false},
+        {"input A f32[16,4096]\nconstant B f32[4096,32]\noutput Y f32[16,32]\n"
+         "Y[i,j] = sum(k:4096) A[i,k] * B[k,j]\n",
+         "split(8)", 2, true},
+        {"input A f32[64,256]\nconstant B f32[256,64]\noutput Y f32[64,64]\n"
+         "Y[i,j] = sum(k:256) A[i,k] * B[k,j]\n",
+         "split(2)", 2, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wpk_space space;
+        struct wpk_candidate candidate[8];
+        derive(cases[i].text, cases[i].threads, &space);
+        assert_int_equal(has_algorithm(&space, cases[i].algorithm), cases[i].offered);
+        assert_true(wpk_space_construct(&space, candidate, 8) > 0);
+        for (int v = 0; v < space.variant_count; v++) { /* parts are vectors, too */
+            const struct wpk_variant *variant = &space.variants[v];
+            assert_true(strncmp(variant->algorithm, "split", 5) != 0 ||
+                        wpk_program_find_tensor(&variant->program, "Y_b_p") >= 0 ||
+                        variant->program.tensors[0].rank == 2);
+        }
+        wpk_space_fini(&space);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_site_has_its_algorithm),
         cmocka_unit_test(test_pins_name_sites),
         cmocka_unit_test(test_variants_that_are_dropped_stay_listed),
+        cmocka_unit_test(test_each_class_has_combinations),
+        cmocka_unit_test(test_the_same_program_twice),
+        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_few_results_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-#define NEAR_MAX 16          /* shapes that are tried, nearest first */
-#define DERIVE_STAGES_MAX 16 /* deriving a space of more stages may take longer than 5 ms */
+#define NEAR_MAX 16           /* shapes that are tried, nearest first */
+#define DERIVE_VARIANTS_MAX 4 /* of a space of many combinations, a millisecond each */
+#define DERIVE_STAGES_MAX 16  /* deriving a space of more stages may take longer than 5 ms */
 
 const char *wpk_match_name(enum wpk_match_level level)
 {
@@ -220,6 +221,15 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
     }
 }
 
+static int count_derived(const struct wpk_space *space)
+{
+    int count = 0;
+    for (int v = 0; v < space->variant_count; v++) {
+        count += space->variants[v].state == WPK_VARIANT_DERIVED;
+    }
+    return count;
+}
+
 /* The first whose schedule is legal here, whole as it is. A vendor's implementation takes any
  * shape. Long programs have none: nobody waits for their spaces. */
 static const struct near *find_legal(const struct wpk_lookup *lookup, const struct nearest *here)
@@ -237,6 +247,9 @@ static const struct near *find_legal(const struct wpk_lookup *lookup, const stru
     }
     const struct near *found = NULL;
     for (uint32_t i = 0; found == NULL && i < here->count; i++) {
+        if (space.lazy && count_derived(&space) >= DERIVE_VARIANTS_MAX) {
+            break;
+        }
         const struct wpk_served *served = here->items[i].served;
         if (served->vendor || wpk_space_fits(&space, served->candidate, NULL, NULL) == WPK_OK) {
             found = &here->items[i];
