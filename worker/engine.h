@@ -32,7 +32,8 @@ struct wpk_engine_options {
     const char *program_dir;   /* the directory of wpk-builder and wpk-runner */
     const char *work_dir;      /* private and existing; artifacts stay in work_dir/artifacts */
     uint64_t build_timeout_ms; /* 0: 30 000 */
-    uint64_t run_timeout_ms;   /* 0: 30 000, for verifying and timing one candidate */
+    uint64_t run_timeout_ms;   /* 0: 30 000, for verifying and timing one candidate; large ops
+                                    get more: runner_ops.h */
     uint64_t memory_bytes_max; /* of a child's address space, 0: 4 GiB */
     int builder_count;         /* builds at a time; 0: as many as cores */
     bool builds_not;           /* no wpk-builder: trials name their artifacts */

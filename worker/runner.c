@@ -105,7 +105,9 @@ static wpk_err start(struct runner *runner, const struct wanted *wanted,
         .memory_bytes_max =
             wanted->is_duel ? wanted->duel.memory_bytes_max : wanted->run.memory_bytes_max,
     };
-    uint64_t timeout_ms = wanted->is_duel ? wanted->duel.timeout_ms : wanted->run.timeout_ms;
+    uint64_t timeout_ms = wanted->is_duel
+                              ? wanted->duel.timeout_ms
+                              : wpk_runner_ops_timeout_ms(op->program, wanted->run.timeout_ms);
     struct wpk_channel channel;
     wpk_err err = wpk_runner_child_fork(&runner->child, wanted->id, wanted->count,
                                         timeout_ms * WPK_NS_PER_MS, &limits, &channel);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner_ops.h"
 
+#include "op/cost.h"
 #include "op/notation.h"
 #include "worker/process.h"
 
@@ -16,6 +17,18 @@
 #define SEED UINT64_C(0x776f6f64) /* with the set's number: the same sets on every machine */
 /* Of one set: several times what the largest op takes, and less than the engine's patience. */
 #define CPU_SECONDS_MAX 100
+
+/* Of all runs together: 20 of a kernel at 40 GFLOP/s, a third of what a core of Zen 4 reaches. */
+#define FLOPS_PER_MS 2e6
+#define TIMEOUT_TIMES_MAX 3 /* the engine waits for four times as long */
+
+uint64_t wpk_runner_ops_timeout_ms(const struct wpk_program *program, uint64_t timeout_ms)
+{
+    struct wpk_cost cost;
+    wpk_cost(program, &cost);
+    double more = cost.flops / FLOPS_PER_MS, most = (double)timeout_ms * (TIMEOUT_TIMES_MAX - 1);
+    return timeout_ms + (uint64_t)(more < most ? more : most);
+}
 
 void wpk_runner_ops_init(struct wpk_runner_ops *ops, const char *directory)
 {

@@ -51,6 +51,10 @@ void wpk_runner_ops_init(struct wpk_runner_ops *ops, const char *directory);
 wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct wpk_runner_op *out,
                            struct wpk_diag *diag);
 
+/* How long a candidate of the op may take, of which `timeout_ms` is for an op whose runs take no
+ * time. It is verified and timed in some 20 runs, and at most three times as long. */
+uint64_t wpk_runner_ops_timeout_ms(const struct wpk_program *program, uint64_t timeout_ms);
+
 /* Fill `out` with the descriptors of computing children, to be polled; returns how many. */
 int wpk_runner_ops_poll(const struct wpk_runner_ops *ops, struct pollfd *out, int max);
 /* Load the answers of children that have ended. */

@@ -3,6 +3,7 @@
 #include "worker/runner_ops.h"
 
 #include "common/fs.h"
+#include "op/notation.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -138,6 +139,30 @@ static void test_computing_is_limited(void **state)
     assert_true(set->pid == 0 && !set->ready);
 }
 
+/* Runs of a large product take seconds each. */
+static void test_timeouts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t least, most;
+    } cases[] = {
+        {good, 30000, 30000},
+        {"input A f32[4096,4096]\nconstant B f32[4096,4096]\noutput Y f32[4096,4096]\n"
+         "Y[i,j] = sum(k:4096) A[i,k] * B[k,j]\n",
+         30000 + 20 * 3000, 90000}, /* 20 runs of 3 s */
+        {"input A f32[9999,9999]\nconstant B f32[9999,9999]\noutput Y f32[9999,9999]\n"
+         "Y[i,j] = sum(k:9999) A[i,k] * B[k,j]\n",
+         90000, 90000},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_program program;
+        assert_int_equal(wpk_program_parse(cases[i].text, &program, NULL), WPK_OK);
+        assert_in_range(wpk_runner_ops_timeout_ms(&program, 30000), cases[i].least, cases[i].most);
+        wpk_program_fini(&program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +170,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sets_join, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_answers_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_computing_is_limited, set_up, tear_down),
+        cmocka_unit_test(test_timeouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
