@@ -329,14 +329,15 @@ static void print_peeled(struct wpk_c_kernel *k, struct definition *d, int i,
     k->live_count = live;
 }
 
-/* Does a loop inside, one that stays, cut the same axis? */
+/* Does a loop inside, one that stays, cut the same axis, and is nothing computed before? What is
+ * computed at a span that may be shorter is computed for the longer one. */
 static bool is_cut_again(const struct definition *d, int i)
 {
     bool cut = false;
-    for (int j = i + 1; j < d->count; j++) {
+    for (int j = i + 1; j < d->count && !d->hosts[j - 1] && !cut; j++) {
         bool stays =
             d->loop[j].binding == WPK_BIND_SERIAL || d->loop[j].binding == WPK_BIND_PARALLEL;
-        cut = cut || (stays && d->loop[j].axis == d->loop[i].axis);
+        cut = stays && d->loop[j].axis == d->loop[i].axis;
     }
     return cut;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nests written by hand: each tail, each place, loads that leave their tensor. */
+#include "codegen/c_print.h"
 #include "codegen/codegen.h"
 #include "tests/kernel_check.h"
 
@@ -158,6 +159,31 @@ static void test_names_and_bools(void **state)
     EXPECT_NESTS(head, nests);
 }
 
+#define ROWS                                                                                       \
+    HEAD "layout X f32[14,16] 0,1\nlayout Y f32[14,16] 0,1\nprogram\ninput X f32[14,16]\n"         \
+         "intermediate T f32[14,16]\noutput Y f32[14,16]\nT[i,j] = X[i,j] * 3\n"                   \
+         "Y[i,j] = T[i,j] + 1\nend\n"
+#define SHORTER                                                                                    \
+    "stage Y root\nserial i step 10 guard\nserial i.1 step 5 guard\nserial j step 8 exact\n"       \
+    "unroll i.2\nlanes j.1\nstage T in Y i\nserial i\nserial j step 8 exact\nlanes j.1\n"
+
+/* In a last iteration that is shorter, no more is computed than it needs: 10 rows, then 4. */
+static void test_shorter_iterations(void **state)
+{
+    (void)state;
+    static const char *const nests[] = {SHORTER};
+    struct wpk_schedule schedule;
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_schedule_parse(ROWS SHORTER, &schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_c_print(&schedule, "k", &text, &diag), WPK_OK);
+    assert_non_null(strstr(wpk_buf_text(&text), "_i < 10;"));
+    assert_non_null(strstr(wpk_buf_text(&text), "_i < 4;"));
+    wpk_buf_fini(&text);
+    wpk_schedule_fini(&schedule);
+    EXPECT_NESTS(ROWS, nests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_loads_outside),
         cmocka_unit_test(test_names_and_bools),
+        cmocka_unit_test(test_shorter_iterations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
