@@ -77,7 +77,7 @@ static void put_back_ends(struct wpk_json_writer *w, const struct wpk_hello *hel
     wpk_json_end(w);
 }
 
-static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello, uint32_t version)
+static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
 {
     WPK_ASSERT(hello->roles != 0);
     wpk_json_put_text(w, "name", hello->name);
@@ -91,9 +91,7 @@ static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello, 
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    if (version >= 5) {
-        put_back_ends(w, hello);
-    }
+    put_back_ends(w, hello);
     wpk_json_put_text(w, "program", hello->program);
     wpk_json_put_text(w, "token", hello->token);
     wpk_json_put_bool(w, "builds", (hello->roles & WPK_WORKER_BUILDS) != 0);
@@ -239,7 +237,7 @@ static void put_message(struct wpk_json_writer *w, const struct wpk_message *mes
     switch (message->kind) {
     case WPK_MESSAGE_HELLO:
         put_ids(w, "holding", message->holding, message->holding_count);
-        put_hello(w, message->hello, version);
+        put_hello(w, message->hello);
         break;
     case WPK_MESSAGE_POLL:
         wpk_json_put_int(w, "want", message->want);

@@ -24,7 +24,7 @@
 #include "schema/record.h"
 
 #define WPK_PROTOCOL_VERSION 5
-#define WPK_PROTOCOL_VERSION_MIN 4             /* the oldest served version */
+#define WPK_PROTOCOL_VERSION_MIN 5             /* the oldest served version */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
@@ -175,7 +175,7 @@ struct wpk_hello {
     char environment[WPK_ENVIRONMENT_MAX];
     struct wpk_message_provider providers[WPK_PROVIDERS_MAX]; /* the first back end, then vendors */
     uint32_t provider_count;
-    struct wpk_message_back_end back_ends[WPK_BACK_ENDS_MAX]; /* from version 5; of who builds */
+    struct wpk_message_back_end back_ends[WPK_BACK_ENDS_MAX]; /* of who builds */
     uint32_t back_end_count;
     char token[WPK_TOKEN_MAX];     /* the secret; "" where none is needed */
     unsigned roles;                /* WPK_WORKER_*, at least one */

@@ -189,9 +189,7 @@ static void get_hello(struct decoder *d)
     wpk_json_get_label(d->r, "name", hello->name, sizeof hello->name);
     wpk_json_get_label(d->r, "environment", hello->environment, sizeof hello->environment);
     get_providers(d, hello);
-    if (d->message->version >= 5) {
-        get_back_ends(d, hello);
-    }
+    get_back_ends(d, hello);
     wpk_device_get(d->r, "device", &hello->device);
     get_worker_traits(d, hello);
 }

@@ -86,15 +86,6 @@ static void hello(void **state)
     assert_true(wpk_work_id_equal(back.holding[0], holding));
     wpk_message_fini(&back);
 
-    /* A worker of version 4 has the first back end only. */
-    wpk_buf_reset(&frame);
-    message.version = 4;
-    round_trip(&message, &back, &frame);
-    assert_int_equal(back.hello->provider_count, 2);
-    assert_int_equal(back.hello->back_end_count, 0);
-    wpk_message_fini(&back);
-    message.version = 0;
-
     /* '+' and '/' join the entries of a list of back ends. */
     for (const char *at = "+;/ "; *at != '\0'; at++) {
         hello.back_ends[0].version[3] = *at;
@@ -391,6 +382,33 @@ static void frames_are_stable(void **state)
     }
 }
 
+/* The error for a peer of another version names the versions that are served; the frame of every
+ * kind of message has the version, so that no message of such a peer is misread. A worker of
+ * version 4 has no word for what a compiler of another machine has built. */
+static void rejects_other_versions(void **state)
+{
+    (void)state;
+    static const int versions[] = {0, 4, WPK_PROTOCOL_VERSION + 1};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        for (int kind = 0; kind < WPK_MESSAGE_COUNT; kind++) {
+            char json[96], words[64];
+            struct wpk_buf frame = {0};
+            struct wpk_message message = {0};
+            struct wpk_diag diag = {0};
+            snprintf(json, sizeof json, "{\"version\":%d,\"type\":\"%s\",\"session\":\"1\"}",
+                     versions[i], wpk_message_kind_name((enum wpk_message_kind)kind));
+            make_frame(json, "", &frame);
+            assert_int_equal(wpk_message_decode(frame.data, frame.size, &message, &diag),
+                             WPK_EMISMATCH);
+            snprintf(words, sizeof words, "version %d is not spoken here, only %d to %d",
+                     versions[i], WPK_PROTOCOL_VERSION_MIN, WPK_PROTOCOL_VERSION);
+            assert_non_null(strstr(diag.text, words));
+            wpk_message_fini(&message);
+            wpk_buf_fini(&frame);
+        }
+    }
+}
+
 static void rejects(void **state)
 {
     (void)state;
@@ -398,10 +416,6 @@ static void rejects(void **state)
                        "\"wait_ms\":0,\"holding\":[],\"running\":\"0\"}";
     assert_int_equal(decode_text(poll, ""), WPK_OK);
     assert_int_equal(decode_text(poll, "x"), WPK_EPARSE);
-    assert_int_equal(decode_text("{\"version\":6,\"type\":\"poll\",\"session\":\"1\"}", ""),
-                     WPK_EMISMATCH);
-    assert_int_equal(decode_text("{\"version\":3,\"type\":\"poll\",\"session\":\"1\"}", ""),
-                     WPK_EMISMATCH);
     assert_int_not_equal(decode_text("{\"version\":5,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
     assert_int_not_equal(decode_text("{\"version\":5,\"type\":\"poll\",\"session\":\"1\","
@@ -489,6 +503,7 @@ int main(void)
         cmocka_unit_test(frames_are_stable),
         cmocka_unit_test(the_small_ones),
         cmocka_unit_test(artifacts_carry_bytes),
+        cmocka_unit_test(rejects_other_versions),
         cmocka_unit_test(rejects),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(ok_is_timed),

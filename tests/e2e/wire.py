@@ -116,7 +116,6 @@ DEVICE = {"kind": "cpu", "model": "CPU", "isa": "avx2", "bf16": False, "vnni": F
 
 
 VERSION = 5
-OLDEST = 4  # that wpkd serves, too
 
 
 def hello(version=VERSION, **changes):
