@@ -3,6 +3,8 @@
 #include "search/back_end.h"
 
 #include "op/notation.h"
+#include "search/gene_list.h"
+#include "search/genes.h"
 #include "search/mask.h"
 #include "search/space.h"
 
@@ -113,6 +115,48 @@ static void the_first_is_as_before(void **state)
     wpk_space_fini(&both);
 }
 
+/* The genes of a variant that has `more` others. */
+static wpk_err derive_genes(const struct wpk_space *space, int more, unsigned back_ends)
+{
+    const struct wpk_variant *variant = wpk_space_variant(space, 0);
+    struct wpk_variant *copy = calloc(1, sizeof(*copy));
+    struct wpk_structure *structure = calloc(1, sizeof(*structure));
+    struct wpk_space_options options = space->options;
+    assert_true(variant != NULL && copy != NULL && structure != NULL);
+    copy->program = variant->program;
+    memcpy(structure, variant->plan, sizeof(*structure));
+    options.back_ends = back_ends;
+    struct wpk_gene_list list = {.variant = copy, .err = WPK_OK};
+    for (int i = 0; i < more; i++) {
+        assert_int_equal(wpk_gene_list_add(&list, false, "x%d", i), i);
+    }
+    wpk_err err = wpk_genes_derive(copy, structure, &options);
+    for (int i = 0; i < copy->gene_count; i++) {
+        wpk_gene_fini(&copy->genes[i]);
+    }
+    free(copy->genes);
+    free(copy);
+    free(structure);
+    return err;
+}
+
+/* A worker's space has all back ends, and the variants of a search's space that has one. */
+static void it_leaves_no_variant_out(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    derive("", &space);
+    int last = -1;
+    for (int more = WPK_GENES_MAX; more > WPK_GENES_MAX - 64; more--) {
+        wpk_err err = derive_genes(&space, more, 0);
+        assert_int_equal(derive_genes(&space, more, WPK_BACK_ENDS_ALL), err);
+        assert_true(err == WPK_OK || err == WPK_ENOSPC);
+        last = last < 0 && err == WPK_OK ? more : last;
+    }
+    assert_true(last > 0 && last < WPK_GENES_MAX);
+    wpk_space_fini(&space);
+}
+
 /* Masks, draws and crossover treat it as any gene. */
 static void it_is_drawn(void **state)
 {
@@ -193,6 +237,7 @@ int main(void)
         cmocka_unit_test(lists),
         cmocka_unit_test(providers),
         cmocka_unit_test(the_first_is_as_before),
+        cmocka_unit_test(it_leaves_no_variant_out),
         cmocka_unit_test(it_is_drawn),
         cmocka_unit_test(pins),
     };

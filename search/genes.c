@@ -595,6 +595,9 @@ wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *stru
     for (int g = 0; g < structure->plan.group_count; g++) {
         derive_group(&c, structure, g, options);
     }
+    /* Variants that have no room for `by` are in no space, whether or not it has that gene. */
+    bool full = variant->gene_count == WPK_GENES_MAX;
+    c.err = c.err == WPK_OK && full ? WPK_ENOSPC : c.err;
     derive_back_end(&c, options->back_ends, &structure->slots[0]);
     return c.err;
 }

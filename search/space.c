@@ -79,7 +79,7 @@ static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
         wpk_diag_set(diag,
                      "this program is too large for a space: it has more than %d loop nests, %d "
                      "stages in one of them, or %d genes",
-                     WPK_GROUPS_MAX, WPK_MEMBERS_MAX, WPK_GENES_MAX);
+                     WPK_GROUPS_MAX, WPK_MEMBERS_MAX, WPK_GENES_MAX - 1);
         err = WPK_EUNSUPPORTED;
     } else if (err == WPK_EUNSUPPORTED) {
         wpk_diag_set(diag, "no implementation can be derived for this program");
