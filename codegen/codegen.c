@@ -91,6 +91,10 @@ static wpk_err find_halide(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_dia
     return WPK_OK;
 }
 
+_Static_assert(WPK_C_COMPILER_VERSION_MAX == WPK_CODEGEN_VERSION_MAX, "a compiler's version fits");
+_Static_assert(sizeof("c/") - 1 + WPK_CODEGEN_VERSION_MAX <= WPK_BACK_END_MAX,
+               "so does a provider");
+
 static wpk_err find_compiler(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
 {
     struct wpk_c_compiler compiler;

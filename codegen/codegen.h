@@ -3,8 +3,8 @@
  * (`by NAME`). search/back_end.h has their names: a search makes schedules for the first one, and
  * for those that its job pins where a worker offers them.
  *
- * To add one, write what it accepts and what compiles for it, list it in codegen.c and how it
- * compiles in emit.c, which only wpk-builder links, and name it in search/back_end.c. */
+ * To add one, list it in search/back_end.h, write what it accepts and what compiles for it in
+ * codegen.c, and how it compiles in emit.c, which only wpk-builder links. */
 #ifndef WPK_CODEGEN_CODEGEN_H
 #define WPK_CODEGEN_CODEGEN_H
 

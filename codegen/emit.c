@@ -3,6 +3,7 @@
 
 #include "codegen/c_build.h"
 #include "codegen/halide.h"
+#include "search/back_end.h"
 
 #include <string.h>
 
@@ -12,16 +13,21 @@ struct emitter {
                     const char *object_path, struct wpk_diag *diag);
 };
 
+static wpk_err emit_c(const struct wpk_schedule *schedule, const char *symbol,
+                      const char *object_path, struct wpk_diag *diag)
+{
+    return wpk_c_build(schedule, symbol, object_path, diag);
+}
+
 static wpk_err emit_halide(const struct wpk_schedule *schedule, const char *symbol,
                            const char *object_path, struct wpk_diag *diag)
 {
     return wpk_halide_build(schedule, symbol, object_path, NULL, diag);
 }
 
-static const struct emitter all[] = {
-    {"halide-cpu", emit_halide},
-    {"c", wpk_c_build},
-};
+#define EMITTER(symbol, name) {name, emit_##symbol},
+
+static const struct emitter all[] = {WPK_BACK_END_LIST(EMITTER)};
 
 wpk_err wpk_emit(const struct wpk_schedule *schedule, const char *symbol, const char *object_path,
                  struct wpk_diag *diag)

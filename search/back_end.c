@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/back_end.h"
 
+#include "common/err.h"
+
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = {"halide-cpu", "c"};
+static const char *const names[] = {WPK_BACK_END_LIST(WPK_LIST_TEXT)};
 
 #define COUNT ((int)(sizeof(names) / sizeof(names[0])))
 

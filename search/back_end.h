@@ -17,6 +17,9 @@
 #define WPK_BACK_END_GENE "by"
 #define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
 
+/* The back ends in the order of their numbers. X(symbol, name) */
+#define WPK_BACK_END_LIST(X) X(halide, "halide-cpu") X(c, "c")
+
 /* The name of back end number `i`, from 0, or NULL. Searches use the first one, unless the job pins
  * the gene. */
 const char *wpk_back_end_name(int i);

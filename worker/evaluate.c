@@ -79,19 +79,17 @@ static wpk_err encode_and_add(struct run *run, const struct wpk_space *space,
 
 static wpk_err pin(struct run *run, struct wpk_space *space, struct wpk_diag *diag)
 {
-    const char *by = wpk_codegen_of(run->e->provider)->name;
-    for (int i = 0; i < run->e->pin_count; i++) {
-        bool named = strncmp(run->e->pins[i], WPK_BACK_END_GENE "=", 3) == 0;
-        by = named ? run->e->pins[i] + 3 : by;
-    }
-    wpk_err err = wpk_space_pin(space, WPK_BACK_END_GENE, by, diag);
+    wpk_err err = WPK_OK;
+    bool by = false;
     for (int i = 0; i < run->e->pin_count && err == WPK_OK; i++) {
         char name[WPK_GENE_NAME_MAX];
         const char *equals = strchr(run->e->pins[i], '=');
         snprintf(name, sizeof(name), "%.*s", (int)(equals - run->e->pins[i]), run->e->pins[i]);
         err = wpk_space_pin(space, name, equals + 1, diag);
+        by = by || strcmp(name, WPK_BACK_END_GENE) == 0;
     }
-    return err;
+    const char *provided = wpk_codegen_of(run->e->provider)->name;
+    return err != WPK_OK || by ? err : wpk_space_pin(space, WPK_BACK_END_GENE, provided, diag);
 }
 
 static wpk_err draw_candidates(struct run *run, struct wpk_diag *diag)

@@ -48,16 +48,18 @@ static bool is_its_own(const struct wpk_coordinator *c, const struct wpk_job_op_
  * largest, with the back ends of its search. NULL: there is none. */
 static const struct wpk_worker_class *choose(const struct wpk_coordinator *c,
                                              const struct wpk_job_op_state *op,
-                                             char text[WPK_TIMING_CLASS_TEXT_MAX])
+                                             char text[WPK_TIMING_CLASS_TEXT_MAX], bool *its_own)
 {
     const struct wpk_worker_class *best = NULL;
+    *its_own = false;
     for (uint32_t i = 0; i < c->worker_class_count; i++) {
         const struct wpk_worker_class *worker_class = c->worker_classes[i];
         char with[WPK_TIMING_CLASS_TEXT_MAX];
         if (worker_class->available_count == 0 || !wpk_worker_class_suits(worker_class, op->job)) {
             continue;
         }
-        if (is_its_own(c, op, worker_class)) {
+        *its_own = is_its_own(c, op, worker_class);
+        if (*its_own) {
             memcpy(text, op->bound, strlen(op->bound) + 1);
             return worker_class;
         }
@@ -137,8 +139,8 @@ static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
 static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 {
     char text[WPK_TIMING_CLASS_TEXT_MAX];
-    const struct wpk_worker_class *worker_class = choose(c, op, text);
-    bool its_own = worker_class != NULL && is_its_own(c, op, worker_class);
+    bool its_own;
+    const struct wpk_worker_class *worker_class = choose(c, op, text, &its_own);
     bool returning = is_returning(c, op) && !its_own;
     if (op->search != NULL && its_own) {
         give_device(c, op->search, worker_class);
@@ -308,6 +310,7 @@ bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entr
     const struct wpk_search *search = op->search;
     char class_text[WPK_TIMING_CLASS_TEXT_MAX] = "";
     char pinned[WPK_KEY_TEXT_MAX];
+    bool its_own;
     struct census census = {0};
     out[0] = '\0';
     if (wpk_phase_ended(op->phase) || job->finished_wall_ns != 0) {
@@ -328,7 +331,7 @@ bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entr
         return true;
     }
     wpk_offer_pinned(op, pinned);
-    if (search == NULL && pinned[0] != '\0' && choose(c, op, class_text) == NULL) {
+    if (search == NULL && pinned[0] != '\0' && choose(c, op, class_text, &its_own) == NULL) {
         snprintf(out, WPK_REASON_MAX, "no worker offers the back end %.80s", pinned);
         return true;
     }
