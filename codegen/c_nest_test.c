@@ -184,6 +184,21 @@ static void test_shorter_iterations(void **state)
     EXPECT_NESTS(ROWS, nests);
 }
 
+/* Terms of an expanded sum that leave their tensor in no point of the stage, but past its end. */
+static void test_expanded_terms(void **state)
+{
+    (void)state;
+    static const char head[] =
+        HEAD "layout X f32[6,4] 0,1\nlayout Y f32[9] 0\nprogram\ninput X f32[6,4]\n"
+             "intermediate T f32[5]\noutput Y f32[9]\n"
+             "T[j] = sum.f32(r:5) X[j,r]\nY[j] = T[j-2] * 2\nend\n";
+    static const char *const nests[] = {
+        "stage Y root\nserial j\nstage T in Y j\nexpanded\nserial j\n",
+        "stage Y root\nserial j step 4 guard\nlanes j.1\nstage T in Y j\nexpanded\nlanes j\n",
+    };
+    EXPECT_NESTS(head, nests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_loads_outside),
         cmocka_unit_test(test_names_and_bools),
         cmocka_unit_test(test_shorter_iterations),
+        cmocka_unit_test(test_expanded_terms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,9 @@ static struct interval modulo(struct wpk_c_kernel *k, const struct interval *a, 
     return (struct interval){wpk_form_number(0), divisor};
 }
 
-static struct interval interval_of(struct wpk_c_kernel *k, const struct interval *axis, int id)
+static struct interval interval_of(struct wpk_c_kernel *k, const struct wpk_program *program,
+                                   const struct interval *axis, int id)
 {
-    const struct wpk_program *program = k->nest->program;
     const struct wpk_node *node = &program->nodes[id];
     if (node->kind == WPK_NODE_AXIS) {
         return axis[node->axis];
@@ -59,8 +59,8 @@ static struct interval interval_of(struct wpk_c_kernel *k, const struct interval
     if (node->kind == WPK_NODE_LITERAL) {
         return (struct interval){wpk_form_number(node->integer), 1};
     }
-    struct interval a = interval_of(k, axis, node->arg[0]);
-    struct interval b = interval_of(k, axis, node->arg[1]);
+    struct interval a = interval_of(k, program, axis, node->arg[0]);
+    struct interval b = interval_of(k, program, axis, node->arg[1]);
     int64_t second = b.low.constant;
     switch (node->op) {
     case WPK_BINARY_ADD:
@@ -118,7 +118,7 @@ static void extend_by_loads(struct wpk_c_kernel *k, const struct wpk_stage *stag
             continue;
         }
         for (int d = 0; d < t->rank; d++) {
-            index[d] = interval_of(k, axis, load->index[d]);
+            index[d] = interval_of(k, program, axis, load->index[d]);
         }
         const struct wpk_nest_entry *entry = &k->nest->entry[k->entry_of[writer]];
         if (entry->inlined) {
@@ -133,18 +133,20 @@ static void extend_by_loads(struct wpk_c_kernel *k, const struct wpk_stage *stag
     }
 }
 
-/* May the stage be computed all over the box, even past the ends of its axes? */
-static bool may_pass(struct wpk_c_kernel *k, const struct wpk_stage *stage,
+/* May the stage be computed all over the box, even past the ends of its axes? The terms of a sum
+ * that is expanded have loads of their own, of which only some are limited to their tensor. */
+static bool may_pass(struct wpk_c_kernel *k, const struct wpk_stage *of,
                      const struct interval *axis)
 {
-    const struct wpk_program *program = k->nest->program;
+    const struct wpk_program *program = k->program;
+    const struct wpk_stage *stage = &program->stages[of - k->nest->program->stages];
     int loads[WPK_LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         const struct wpk_tensor *t = &program->tensors[load->tensor];
-        for (int d = 0; d < t->rank && !wpk_load_may_leave(program, stage, loads[i]); d++) {
-            struct interval index = interval_of(k, axis, load->index[d]);
+        for (int d = 0; d < t->rank && load->outside < 0; d++) {
+            struct interval index = interval_of(k, program, axis, load->index[d]);
             int64_t low = 0, high = 0;
             wpk_form_range(&k->forms, &index.low, &low, &high);
             if (low < -t->pad_before[d] || high + index.size > t->extent[d] + t->pad_after[d]) {
@@ -152,7 +154,7 @@ static bool may_pass(struct wpk_c_kernel *k, const struct wpk_stage *stage,
             }
         }
     }
-    return true;
+    return count < WPK_LOADS_MAX;
 }
 
 static void axes_of(const struct wpk_stage *stage, const struct wpk_c_box *box, bool host,
