@@ -366,6 +366,9 @@ static const char *get_words(struct wpk_json_reader *reader, const char *key,
 {
     struct wpk_buf words = {.size_max = WPK_DIAG_TEXT_MAX};
 
+    if (!wpk_json_has(reader, key)) {
+        return "";
+    }
     wpk_json_enter_array(reader, key);
     while (wpk_json_next(reader)) {
         wpk_buf_printf(&words, "%s%s", words.size > 0 ? ", " : "",

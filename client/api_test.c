@@ -127,12 +127,16 @@ static void test_lists(void **state)
         &body,
         "{\"workers\":[{\"name\":\"w1\",\"state\":\"ready\","
         "\"device\":\"cpu\",\"providers\":[\"halide-cpu\",\"onednn\"],\"missing\":[\"c: no gcc\"],"
-        "\"running\":4,\"heard_seconds_ago\":1}]}");
+        "\"running\":4,\"heard_seconds_ago\":1},"
+        /* as a wpkd says it that knows no `missing` */
+        "{\"name\":\"w2\",\"state\":\"ready\",\"device\":\"cpu\",\"providers\":[],"
+        "\"running\":0,\"heard_seconds_ago\":1}]}");
     assert_int_equal(wpk_api_decode_workers(&body, &arena, &workers, &count, NULL), WPK_OK);
-    assert_int_equal(count, 1);
+    assert_int_equal(count, 2);
     assert_string_equal(workers[0].providers, "halide-cpu, onednn");
     assert_string_equal(workers[0].missing, "c: no gcc");
     assert_int_equal(workers[0].running, 4);
+    assert_string_equal(workers[1].missing, "");
     wpk_buf_fini(&body);
     wpk_arena_fini(&arena);
 }

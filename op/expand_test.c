@@ -117,7 +117,7 @@ static void test_functions_of_numbers(void **state)
 
 #define ERF_FLOATS "2048" /* of an octave; WPK_TEST_FLOATS=8388608: all of them */
 #define ERF_CHUNK 2048
-#define ERF_OCTAVE_MIN (-14) /* below, x^2 is nothing beside 1 */
+#define ERF_OCTAVE_MIN (-28) /* below, x^2 is nothing beside 1, in f64 too */
 #define ERF_OCTAVE_MAX 3     /* from 4 on, erf is 1 in f32; in f64 from 6 on */
 
 /* The largest error of erf in units in the last place, over an octave, [2^e, 2^(e+1)). Of a number
@@ -131,7 +131,8 @@ static double erf_error(const struct wpk_program *program, int digits, int e, in
     for (int64_t first = 0; first < count; first += ERF_CHUNK) {
         for (int64_t i = 0; i < ERF_CHUNK; i++) {
             double part = (double)((first + i) % count) / (double)count;
-            x[i] = ldexp((float)(1 + part), e) * (i % 2 == 0 ? 1 : -1);
+            double digit = digits > 24 ? fmod((double)i * 0.6180339887498949, 1) * 0x1p-23 : 0;
+            x[i] = ldexp((double)(float)(1 + part) + digit, e) * (i % 2 == 0 ? 1 : -1);
         }
         assert_int_equal(wpk_direct_run(program, &args, (uint64_t)first, y, NULL), WPK_OK);
         for (int64_t i = 0; i < ERF_CHUNK; i++) {
