@@ -118,8 +118,8 @@ static void test_members_past_a_tail_are_illegal(void **state)
 /* ---- panels */
 
 #define PANELS                                                                                     \
-    "input A f32[1024,4096]\nconstant B f32[4096,1024]\noutput Y f32[1024,1024]\n"                 \
-    "Y[i,j] = sum(k:4096) A[i,k] * B[k,j]\n"
+    "input A f32[1024,65536]\nconstant B f32[65536,1024]\noutput Y f32[1024,1024]\n"               \
+    "Y[i,j] = sum(k:65536) A[i,k] * B[k,j]\n"
 
 /* The totals of a block of Y; the terms of a panel for each tile of it; what they need of A, in the
  * order of use. */
@@ -430,9 +430,9 @@ static void compare_panels(int *same, int *other)
         .layouts = "fixed",
         .threads = 2,
         .device = {.isa = WPK_ISA_AVX2, .vector_bytes = 32, .vector_registers = 16}};
-    assert_int_equal(wpk_program_parse("input A f32[24,2048]\ninput B f32[2048,40]\n"
+    assert_int_equal(wpk_program_parse("input A f32[24,65536]\ninput B f32[65536,40]\n"
                                        "output Y f32[24,40]\n"
-                                       "Y[i,j] = sum(k:2048) A[i,k] * B[k,j]\n",
+                                       "Y[i,j] = sum(k:65536) A[i,k] * B[k,j]\n",
                                        &draft.program, NULL),
                      WPK_OK);
     assert_int_equal(wpk_space_derive(&draft.program, &options, &draft.space, NULL), WPK_OK);

@@ -237,8 +237,8 @@ static void test_legal_draws_are_reached(void **state)
         "Y[i,j] = sum(r:2,s:2) (C[j/2,j+r-2 | -1.5] * C[s,r] + B[s,(s+3)/2%3,i/2%4])\n",
         "input A f32[24,31]\nconstant B f32[31,40]\noutput Y f32[24,40]\n"
         "Y[i,j] = sum(k:31) A[i,k] * B[k,j]\n",
-        "input A f32[24,2048]\nconstant B f32[2048,40]\noutput Y f32[24,40]\n" /* with panels */
-        "Y[i,j] = sum(k:2048) A[i,k] * B[k,j]\n",
+        "input A f32[24,65536]\nconstant B f32[65536,40]\noutput Y f32[24,40]\n" /* with panels */
+        "Y[i,j] = sum(k:65536) A[i,k] * B[k,j]\n",
     };
     struct wpk_rng rng;
     wpk_rng_seed(&rng, 3);
