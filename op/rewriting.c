@@ -19,8 +19,7 @@ struct wpk_rewriting {
                     struct wpk_site *out);
     /* NULL: the stage stays as it is. */
     wpk_err (*apply)(struct wpk_program *program, int stage, const int64_t *parameter);
-    bool any_reduction; /* else of contractions only (contraction.h) */
-    int tensors;        /* that it adds, at most */
+    int tensors; /* that it adds, at most */
 };
 
 static double stage_work(const struct wpk_stage *stage)
@@ -220,8 +219,9 @@ static int find_terms(const struct wpk_stage *stage)
     return axis;
 }
 
-/* A reduction of few results runs on few threads. In parts of consecutive terms it has more, and
- * its terms are added in an order that is no less accurate. */
+/* A product of few results runs on few threads. In parts of consecutive terms it has more, and its
+ * terms are added in an order that is no less accurate. Parts of other reductions would be computed
+ * in the loop nest that adds them up (search/plan.h), and on no more threads. */
 static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_program *program,
                           int id, struct wpk_site *out)
 {
@@ -231,9 +231,8 @@ static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_prog
     for (int a = 0; a < stage->rank; a++) {
         results *= (double)stage->axes[a].extent;
     }
-    double together = wpk_contraction_is(program, id) ? (double)parallelism->tile : 1;
     if (parallelism->threads < 2 || stage->rank == WPK_RANK_MAX ||
-        results >= SPREAD * parallelism->threads * together) {
+        results >= SPREAD * parallelism->threads * (double)parallelism->tile) {
         return WPK_OK;
     }
     int64_t extent = stage->axes[find_terms(stage)].extent;
@@ -259,28 +258,25 @@ static wpk_err apply_split(struct wpk_program *program, int id, const int64_t *p
 /* ---- the registry */
 
 static const struct wpk_rewriting rewritings[] = {
-    {list_winograd, wpk_derive_winograd_per_axis, false, 14},
-    {list_phased, apply_phased, false, 16},
-    {list_bare, NULL, false, 0},
-    {list_im2col, apply_im2col, false, 1},
-    {list_collapsed, apply_collapsed, false, 0},
-    {list_split, apply_split, true, 1},
+    {list_winograd, wpk_derive_winograd_per_axis, 14},
+    {list_phased, apply_phased, 16},
+    {list_bare, NULL, 0},
+    {list_im2col, apply_im2col, 1},
+    {list_collapsed, apply_collapsed, 0},
+    {list_split, apply_split, 1},
 };
 
 static wpk_err describe(struct wpk_program *program, int stage,
                         const struct wpk_parallelism *parallelism, struct wpk_site *out)
 {
     wpk_err err = WPK_OK;
-    bool contraction = wpk_contraction_is(program, stage);
     *out =
         (struct wpk_site){.work = stage_work(&program->stages[stage]), .parallelism = *parallelism};
     snprintf(out->name, sizeof(out->name), "%s",
              program->tensors[program->stages[stage].output].name);
     add_plain(out, NULL, "direct", false);
     for (size_t i = 0; i < sizeof(rewritings) / sizeof(rewritings[0]) && err == WPK_OK; i++) {
-        if (contraction || rewritings[i].any_reduction) {
-            err = rewritings[i].list(&rewritings[i], program, stage, out);
-        }
+        err = rewritings[i].list(&rewritings[i], program, stage, out);
     }
     return err;
 }
@@ -313,7 +309,7 @@ wpk_err wpk_sites_find(const struct wpk_program *program, const struct wpk_paral
     wpk_program_mark_prepare(program, prepare);
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         struct wpk_site site;
-        if (!prepare[s] && program->stages[s].reduction != WPK_REDUCE_NONE) {
+        if (!prepare[s] && wpk_contraction_is(program, s)) {
             err = describe(&copy, s, parallelism, &site);
             if (err == WPK_OK && site.choice_count > 1) {
                 add_site(out, &site);
