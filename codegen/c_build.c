@@ -43,6 +43,7 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *source_p
         wpk_diag_set(diag, "%s %s", compiler.version,
                      err == WPK_ENOENT    ? "is not in PATH any more"
                      : err == WPK_ESYSTEM ? "cannot be started"
+                     : err == WPK_ENOSPC  ? "finds the disk full"
                                           : "refuses the kernel");
     }
     return err;

@@ -12,16 +12,16 @@
 
 #define NOT_FOUND 127 /* exit status, as a shell's */
 
-static _Noreturn void run_child(const char *const *command, const char *directory,
-                                const int output[2])
+static _Noreturn void run_child(const char *const *command, const char *directory, int output,
+                                bool asks)
 {
     if (directory != NULL) {
         setenv("TMPDIR", directory, 1);
     }
-    if (output[1] >= 0) {
-        int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        dup2(output[1], STDOUT_FILENO);
-        dup2(nothing, STDERR_FILENO);
+    setenv("LC_ALL", "C", 1); /* its words for errors are those of strerror() here */
+    dup2(output, asks ? STDOUT_FILENO : STDERR_FILENO);
+    if (asks) {
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
     }
     execvp(command[0], (char *const *)command);
     _exit(NOT_FOUND);
@@ -41,33 +41,42 @@ static void read_output(int fd, char *output, size_t size)
     output[used] = '\0';
 }
 
+static wpk_err read_end(int status, const char *messages)
+{
+    bool exited = WIFEXITED(status);
+    bool full =
+        strstr(messages, strerror(ENOSPC)) != NULL || strstr(messages, strerror(EDQUOT)) != NULL;
+    return exited && WEXITSTATUS(status) == 0           ? WPK_OK
+           : exited && WEXITSTATUS(status) == NOT_FOUND ? WPK_ENOENT
+           : full                                       ? WPK_ENOSPC
+                                                        : WPK_EUNSUPPORTED;
+}
+
 wpk_err wpk_c_compiler_run(const char *const *command, const char *directory, char *output,
                            size_t size)
 {
-    int pipes[2] = {-1, -1}, status = 0;
-    if (output != NULL && pipe2(pipes, O_CLOEXEC) != 0) {
+    int pipes[2], status = 0;
+    char messages[4096] = "";
+    bool asks = output != NULL;
+    if (pipe2(pipes, O_CLOEXEC) != 0) {
         return WPK_ESYSTEM;
     }
     pid_t pid = fork();
     if (pid == 0) {
-        run_child(command, directory, pipes);
+        run_child(command, directory, pipes[1], asks);
     }
-    if (output != NULL) {
-        close(pipes[1]);
-        if (pid > 0) {
-            read_output(pipes[0], output, size);
-        }
-        close(pipes[0]);
+    close(pipes[1]);
+    if (pid > 0) {
+        read_output(pipes[0], asks ? output : messages, asks ? size : sizeof(messages));
     }
+    close(pipes[0]);
     if (pid < 0) {
         return WPK_ESYSTEM;
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    bool exited = WIFEXITED(status);
-    return exited && WEXITSTATUS(status) == 0           ? WPK_OK
-           : exited && WEXITSTATUS(status) == NOT_FOUND ? WPK_ENOENT
-                                                        : WPK_EUNSUPPORTED;
+    fputs(messages, stderr);
+    return read_end(status, messages);
 }
 
 struct candidate {

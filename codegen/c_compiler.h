@@ -13,8 +13,8 @@ struct wpk_c_compiler {
     char version[WPK_C_COMPILER_VERSION_MAX]; /* "gcc-12.2.0" */
 };
 
-/* gcc, or clang where there is no gcc. PATH is searched at the first call only, which has to be
- * made by a process's only thread.
+/* gcc, or clang where there is no gcc. PATH is searched at a process's first call only, which has
+ * to be made by its only thread.
  *   errors  WPK_ENOENT there is none; WPK_ESYSTEM no process can be started, and the next call
  *           searches again */
 WPK_MUST_CHECK wpk_err wpk_c_compiler_find(struct wpk_c_compiler *out, struct wpk_diag *diag);
@@ -22,9 +22,10 @@ WPK_MUST_CHECK wpk_err wpk_c_compiler_find(struct wpk_c_compiler *out, struct wp
 /* Run a program and wait for its end.
  *   shape   command: ends with NULL; directory: for its temporary files, which go with it if the
  *           program is killed, or NULL; output [size]: the beginning of what it prints, or NULL:
- *           that goes to standard output
+ *           the beginning of its messages goes to standard error
  *   errors  WPK_ENOENT there is no such program; WPK_ESYSTEM no process can be started;
- *           WPK_EUNSUPPORTED it fails */
+ *           WPK_ENOSPC its messages say that the disk is full; WPK_EUNSUPPORTED it fails
+ *           otherwise */
 WPK_MUST_CHECK wpk_err wpk_c_compiler_run(const char *const *command, const char *directory,
                                           char *output, size_t size);
 

@@ -41,8 +41,18 @@ static void write_program(const char *directory, const char *name, const char *t
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-/* What a process with this PATH finds: it is searched once in each. `processes`: it may start. */
-static void expect_found(const char *path, rlim_t processes, const char *expected)
+/* Root may start as many processes as it likes: such a process becomes another user's. */
+static void forbid_processes(void)
+{
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_NPROC, &none);
+    if (getuid() == 0 && setuid(65534) != 0) {
+        _exit(1);
+    }
+}
+
+/* What a process with this PATH finds: it is searched once in each. `files`: it may open. */
+static void expect_found(const char *path, rlim_t files, bool forks, const char *expected)
 {
     char found[200] = "";
     int pipes[2], status = 0;
@@ -51,9 +61,12 @@ static void expect_found(const char *path, rlim_t processes, const char *expecte
     if (pid == 0) {
         char provider[WPK_BACK_END_MAX];
         struct wpk_diag diag = {0};
-        const struct rlimit limit = {processes, processes};
+        const struct rlimit limit = {files, files};
         setenv("PATH", path, 1);
         setrlimit(RLIMIT_NOFILE, &limit);
+        if (!forks) {
+            forbid_processes();
+        }
         wpk_err err = wpk_codegen_provider(wpk_codegen_find("c"), provider, &diag);
         const char *text = err == WPK_OK ? provider : diag.text;
         snprintf(found, sizeof found, "%s %s", wpk_err_name(err), text);
@@ -71,15 +84,16 @@ static void compilers_are_found_in_path(void **state)
     (void)state;
     char directory[] = "/tmp/wpk-compiler-XXXXXX";
     assert_non_null(mkdtemp(directory));
-    expect_found(directory, 64, "ENOENT no gcc or clang in PATH");
+    expect_found(directory, 64, true, "ENOENT no gcc or clang in PATH");
     write_program(directory, "clang", "[ $1 = -dumpversion ] && echo 14.0.6");
-    expect_found(directory, 64, "OK c/clang-14.0.6");
+    expect_found(directory, 64, true, "OK c/clang-14.0.6");
     write_program(directory, "gcc", "echo what is that >&2; exit 1"); /* it has no version */
-    expect_found(directory, 64, "OK c/clang-14.0.6");
+    expect_found(directory, 64, true, "OK c/clang-14.0.6");
     write_program(directory, "gcc", "[ $1 = -dumpfullversion ] && echo 12.2.0");
-    expect_found(directory, 64, "OK c/gcc-12.2.0");
+    expect_found(directory, 64, true, "OK c/gcc-12.2.0");
     /* That the machine cannot ask is not that there is none. */
-    expect_found(directory, 4, "ESYSTEM no process can be started to look for gcc");
+    expect_found(directory, 4, true, "ESYSTEM no process can be started to look for gcc");
+    expect_found(directory, 64, false, "ESYSTEM no process can be started to look for gcc");
     assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
 }
 
@@ -92,6 +106,8 @@ static void how_a_compiler_ends(void **state)
     assert_string_equal(text, "1234567");
     assert_int_equal(wpk_c_compiler_run((const char *const[]){"false", NULL}, NULL, NULL, 0),
                      WPK_EUNSUPPORTED);
+    const char *const fills[] = {"sh", "-c", "echo as: No space left on device >&2; exit 1", NULL};
+    assert_int_equal(wpk_c_compiler_run(fills, NULL, NULL, 0), WPK_ENOSPC);
     assert_int_equal(wpk_c_compiler_run((const char *const[]){"wpk-no-such", NULL}, NULL, NULL, 0),
                      WPK_ENOENT);
 }

@@ -145,6 +145,17 @@ wpk_err wpk_codegen_provider(const struct wpk_codegen *codegen, char out[WPK_BAC
     return err;
 }
 
+wpk_err wpk_codegen_version(const struct wpk_codegen *codegen, char out[WPK_CODEGEN_VERSION_MAX],
+                            struct wpk_diag *diag)
+{
+    wpk_err err = codegen->find(out, diag);
+    if (err == WPK_ENOENT) {
+        snprintf(out, WPK_CODEGEN_VERSION_MAX, "none");
+        return WPK_OK;
+    }
+    return err;
+}
+
 wpk_err wpk_codegen_check(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
     const struct wpk_codegen *by = wpk_codegen_find(schedule->by);

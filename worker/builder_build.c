@@ -8,6 +8,7 @@
  * Candidates of one algorithm mostly share their prepare program, whose object is kept by hash. */
 #include "worker/builder.h"
 
+#include "codegen/c_compiler.h"
 #include "codegen/codegen.h"
 #include "codegen/emit.h"
 #include "codegen/prepare.h"
@@ -15,13 +16,13 @@
 #include "common/fs.h"
 #include "op/notation.h"
 #include "runtime/link.h"
+#include "runtime/manifest.h"
 #include "runtime/seal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20)
@@ -48,6 +49,31 @@ static wpk_err read_schedule(struct wpk_schedule *out, struct wpk_diag *diag)
     if (err != WPK_OK) {
         wpk_schedule_fini(out);
     }
+    return err;
+}
+
+/* Each build looks again for what compiles it: the worker offers the version that it found when it
+ * started, which the manifest and the trial's record name. */
+static wpk_err check_version(const struct wpk_schedule *schedule, struct wpk_diag *diag)
+{
+    static struct wpk_manifest manifest; /* large */
+    struct wpk_buf text = {0};
+    char version[WPK_CODEGEN_VERSION_MAX];
+    wpk_err err = wpk_fs_read("manifest", WPK_MANIFEST_SIZE_MAX, &text, diag);
+    if (err == WPK_OK) {
+        err = wpk_manifest_decode(text.data, text.size, &manifest, diag);
+    }
+    wpk_buf_fini(&text);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = wpk_codegen_version(wpk_codegen_find(schedule->by), version, diag);
+    if (err == WPK_OK && strcmp(manifest.version_codegen, version) != 0) {
+        wpk_diag_set(diag, "%s was %s when the worker started, and is %s now", schedule->by,
+                     manifest.version_codegen, version);
+        err = WPK_ENOENT;
+    }
+    wpk_manifest_fini(&manifest);
     return err;
 }
 
@@ -108,25 +134,15 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
     return err;
 }
 
-static wpk_err run_linker(const char *const *argv, struct wpk_diag *diag)
+static wpk_err run_linker(const char *const *command, struct wpk_diag *diag)
 {
-    pid_t pid = fork();
-    if (pid < 0) {
-        return WPK_ESYSTEM;
+    wpk_err err = wpk_c_compiler_run(command, NULL, NULL, 0);
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, err == WPK_ENOENT   ? "there is no linker: ld is not in PATH"
+                           : err == WPK_ENOSPC ? "the linker finds the disk full"
+                                               : "the linker failed");
     }
-    if (pid == 0) {
-        execvp(argv[0], (char *const *)argv);
-        _exit(127);
-    }
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        return WPK_OK;
-    }
-    bool missing = WIFEXITED(status) && WEXITSTATUS(status) == 127;
-    wpk_diag_set(diag, missing ? "there is no linker: ld is not in PATH" : "the linker failed");
-    return missing ? WPK_ENOENT : WPK_EUNSUPPORTED;
+    return err;
 }
 
 static wpk_err link_kernel(const struct wpk_builder_options *options, bool prepare,
@@ -152,7 +168,10 @@ static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag 
     if (err != WPK_OK) {
         return err;
     }
-    err = build_prepare(options, &schedule, diag);
+    err = check_version(&schedule, diag);
+    if (err == WPK_OK) {
+        err = build_prepare(options, &schedule, diag);
+    }
     if (err == WPK_OK) {
         err = wpk_emit(&schedule, "wpk_main", "main.o", diag);
     }

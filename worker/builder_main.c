@@ -2,7 +2,6 @@
 /* wpk-builder: turns schedules into shared objects. Started by a worker, never by hand.
  *
  *     wpk-builder CACHE_DIR TARGET LOG_LEVEL LOG_FORMAT        with a channel at descriptor 3 */
-#include "codegen/codegen.h"
 #include "codegen/halide.h"
 #include "common/log.h"
 #include "runtime/link.h"
@@ -40,10 +39,6 @@ int main(int argc, char **argv)
     wpk_err err = wpk_link_write_parts(argv[1], &diag);
     if (err == WPK_OK) {
         err = warm_in(argv[1], argv[2], &diag);
-    }
-    for (int i = 0; err == WPK_OK && wpk_codegen_at(i) != NULL; i++) {
-        char version[WPK_CODEGEN_VERSION_MAX];
-        (void)!wpk_codegen_at(i)->find(version, NULL); /* once, not in each child */
     }
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
