@@ -273,6 +273,7 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
         .candidate = trial->trial.candidate != NULL ? trial->trial.candidate : "",
         .plain = trial->trial.plain,
         .schedule = trial->trial.schedule,
+        .built = trial->trial.artifact != NULL,
     };
     struct wpk_diag diag = {0};
     uint64_t start = wpk_clock_ns();

@@ -159,10 +159,12 @@ static struct wpk_verify_rule find_rule(const struct wpk_planner_entry *entry,
         .exact = entry->exact && !transforms, .transforms = transforms, .times = WPK_VERIFY_TIMES};
 }
 
-/* Text, hash and manifest of a schedule. */
-static wpk_err finish(const struct wpk_planner_entry *entry, const char *op,
+/* Text, hash and manifest of a schedule. Looking for a compiler starts processes, which is not for
+ * those that only run what is built elsewhere. */
+static wpk_err finish(const struct wpk_planner_entry *entry,
+                      const struct wpk_planner_request *request,
                       const struct wpk_schedule *schedule, const char *algorithm,
-                      const char *candidate, struct wpk_planned *out)
+                      const char *candidate, struct wpk_planned *out, struct wpk_diag *diag)
 {
     struct wpk_buf text = {0};
     wpk_err err = wpk_schedule_print(schedule, &text);
@@ -176,11 +178,15 @@ static wpk_err finish(const struct wpk_planner_entry *entry, const char *op,
     }
     char version[WPK_CODEGEN_VERSION_MAX];
     out->by = wpk_codegen_find(schedule->by);
-    if (out->by->find(version, NULL) != WPK_OK) {
-        snprintf(version, sizeof(version), "none"); /* it is built elsewhere, or not at all */
+    if (request->built) {
+        return WPK_OK;
+    }
+    err = wpk_codegen_version(out->by, version, diag);
+    if (err != WPK_OK) {
+        return err;
     }
     const struct wpk_package package = {
-        .op = op,
+        .op = request->op,
         .fingerprint = entry->fingerprint.exact,
         .algorithm = algorithm,
         .candidate = candidate,
@@ -205,7 +211,7 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
     }
     if (err == WPK_OK) {
         out->rule = find_rule(entry, &schedule->program);
-        err = finish(entry, request->op, schedule, "by hand", "", out);
+        err = finish(entry, request, schedule, "by hand", "", out, diag);
     }
     return err;
 }
@@ -224,7 +230,7 @@ static wpk_err lower_candidate(const struct wpk_planner_entry *entry,
     }
     const struct wpk_variant *variant = &entry->space.variants[candidate->variant];
     out->rule = find_rule(entry, &variant->program);
-    return finish(entry, request->op, schedule, variant->algorithm, request->candidate, out);
+    return finish(entry, request, schedule, variant->algorithm, request->candidate, out, diag);
 }
 
 static wpk_err plan_candidate(struct wpk_planner *planner,

@@ -40,13 +40,14 @@ struct wpk_planner_request {
     int plain;            /* number of a constructed candidate of the plain kernel, from 1, which
                            * takes the place of `candidate`; 0: `candidate` */
     const char *schedule; /* written by hand; NULL: the candidate's */
+    bool built;           /* its artifact is there: no manifest is made */
 };
 
 /* = {0} is empty. Strings are owned. */
 struct wpk_planned {
     char *schedule;
     char schedule_sha256[WPK_SHA256_HEX_SIZE];
-    char *manifest;
+    char *manifest; /* NULL: its artifact was there */
     const struct wpk_codegen *by; /* the schedule's back end, which may be missing here */
     struct wpk_verify_rule rule;
 };
@@ -66,8 +67,8 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
 
 /* Make the schedule and the manifest of a candidate, or of a schedule written by hand.
  *   owns    caller calls wpk_planned_fini
- *   errors  those above, and those of wpk_candidate_decode, wpk_lower, wpk_schedule_parse and
- *           wpk_codegen_check */
+ *   errors  those above, and those of wpk_candidate_decode, wpk_lower, wpk_schedule_parse,
+ *           wpk_codegen_check and wpk_codegen_version */
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
                          struct wpk_planned *out, struct wpk_diag *diag);
 void wpk_planned_fini(struct wpk_planned *result);

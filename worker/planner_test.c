@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain kernel, planned from a number: every CPU, one thread, sums in the written order. */
+/* The plain kernel, planned from a number: every CPU, one thread, sums in the written order. What
+ * a kernel that is built elsewhere is planned for. */
 #include "worker/planner.h"
+
+#include "common/fs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -62,11 +67,47 @@ static void a_number_names_a_candidate(void **state)
     wpk_planner_fini(&planner);
 }
 
+/* Looking for a compiler starts it, beside the threads of a worker that only runs. */
+static void what_is_built_needs_no_compiler(void **state)
+{
+    (void)state;
+    static const char text[] = "wpk-schedule 2\ntarget x86-64-linux-sse41 threads 1\nby c\n"
+                               "layout X f32[4] 0\nlayout Y f32[4] 0\nprogram\n"
+                               "input X f32[4]\noutput Y f32[4]\nY[i] = X[i] * 2\nend\n"
+                               "stage Y root\n  lanes i\n";
+    static const char gcc[] = "#!/bin/sh\n: > ${0%gcc}asked\necho 12.2.0\n";
+    static struct wpk_planner planner;
+    char directory[] = "/tmp/wpk-planner-XXXXXX", path[64];
+    struct wpk_planned planned = {0};
+    struct wpk_planner_request request = {.op =
+                                              "input X f32[4]\noutput Y f32[4]\nY[i] = X[i] * 2\n",
+                                          .layouts = "fixed",
+                                          .threads = 1,
+                                          .schedule = text};
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(setenv("PATH", directory, 1), 0);
+    snprintf(path, sizeof path, "%s/gcc", directory);
+    assert_int_equal(wpk_fs_write(path, gcc, strlen(gcc), 0755, NULL), WPK_OK);
+    snprintf(path, sizeof path, "%s/asked", directory);
+    open_planner(&planner);
+    for (int built = 1; built >= 0; built--) {
+        request.built = built;
+        assert_int_equal(wpk_planner_plan(&planner, &request, &planned, NULL), WPK_OK);
+        assert_string_equal(planned.by->name, "c");
+        assert_int_equal(planned.manifest == NULL, built);
+        assert_int_equal(access(path, F_OK) == 0, !built);
+        wpk_planned_fini(&planned);
+    }
+    wpk_planner_fini(&planner);
+    assert_int_equal(wpk_fs_remove_tree(directory, NULL), WPK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_for_every_cpu),
         cmocka_unit_test(a_number_names_a_candidate),
+        cmocka_unit_test(what_is_built_needs_no_compiler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
