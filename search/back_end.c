@@ -55,7 +55,8 @@ bool wpk_back_ends_known(const char *list)
     char entry[WPK_BACK_END_MAX];
     bool known = *list != '\0';
     while (wpk_back_ends_next(&list, entry)) {
-        known = known && find_number(entry) < COUNT;
+        int number = find_number(entry);
+        known = known && number < COUNT && strcmp(entry, names[number]) == 0;
     }
     return known && *list == '\0';
 }

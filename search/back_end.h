@@ -30,7 +30,7 @@ bool wpk_back_ends_next(const char **list, char out[WPK_BACK_END_MAX]);
 /* The back ends of a list as bits: 1 << number. Names that are not known have none.
  *   shape  list: as above, also below */
 unsigned wpk_back_ends_read(const char *list);
-/* True if it is a list, and each of its entries names a known back end. */
+/* True if it is a list, and each of its entries is a known back end's name, without a version. */
 bool wpk_back_ends_known(const char *list);
 /* Copy the list's entry of a back end; false: there is none. */
 bool wpk_back_ends_find(const char *list, const char *name, char out[WPK_BACK_END_MAX]);

@@ -33,6 +33,7 @@ static void lists(void **state)
     assert_false(wpk_back_ends_known("halide-cpu;c"));
     assert_false(wpk_back_ends_known("c++halide-cpu"));
     assert_false(wpk_back_ends_known(""));
+    assert_false(wpk_back_ends_known("c/gcc-12.2.0")); /* workers offer versions; no job chooses */
     assert_true(wpk_back_ends_find(LIST, "c", out));
     assert_string_equal(out, "c/gcc-12.2.0");
     assert_false(wpk_back_ends_find(LIST, "onednn", out));
@@ -207,7 +208,7 @@ static void pins(void **state)
         {"halide-cpu", "c", 0},   {"halide-cpu+c", "halide-cpu+c", 3},
         {"", "halide-cpu+c", 1},  {"halide-cpu+c", "c+halide-cpu", 3},
         {"halide-cpu+c", "d", 0}, {"halide-cpu+c", "c+d", 0},
-        {"halide-cpu+c", "", 0},
+        {"halide-cpu+c", "", 0},  {"halide-cpu+c", "c/gcc-12.2.0", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct wpk_space space;
