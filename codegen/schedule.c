@@ -51,7 +51,8 @@ wpk_err wpk_schedule_expand(const struct wpk_schedule *schedule, struct wpk_prog
     for (int s = 0; s < schedule->main.stage_count; s++) {
         sums[s] = wpk_schedule_expands(schedule, &schedule->main.stages[s]);
     }
-    return wpk_program_expand(&schedule->main, sums, out);
+    wpk_err err = wpk_program_expand(&schedule->main, sums, out);
+    return err == WPK_ENOSPC ? WPK_ERANGE : err; /* who builds it also meets full disks */
 }
 
 int wpk_schedule_find_stage(const struct wpk_program *program, const char *name)

@@ -70,7 +70,7 @@ bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_
 /* Fill `out` with the program that a back end prints: `main` in primitive operations (op/expand.h),
  * with the sums that the nest expands as expressions. wpk_schedule_check() accepts the schedule.
  *   owns    caller calls wpk_program_fini
- *   errors  WPK_ENOMEM, WPK_ENOSPC */
+ *   errors  WPK_ENOMEM; WPK_ERANGE more than WPK_EXPANDED_NODES_MAX nodes */
 wpk_err wpk_schedule_expand(const struct wpk_schedule *schedule, struct wpk_program *out);
 
 /* Write a schedule as text, and read it back; parse(print(s)) equals s. Parsing also splits

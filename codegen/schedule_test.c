@@ -385,6 +385,33 @@ static void test_few_statements_are_unrolled(void **state)
     wpk_schedule_fini(&schedule);
 }
 
+/* The nest is valid, but the program that a back end prints has 64 terms of 200 erf each. */
+static void test_expansion_is_bounded(void **state)
+{
+    (void)state;
+    static char text[16384];
+    struct wpk_schedule schedule;
+    struct wpk_diag diag = {0};
+    struct wpk_program program;
+    int size = snprintf(text, sizeof(text),
+                        "wpk-schedule 2\ntarget x threads 1\nby c\nlayout X f32[4,64] 0,1\n"
+                        "layout Y f32[4] 0\nprogram\ninput X f32[4,64]\n"
+                        "intermediate T f32[4]\noutput Y f32[4]\n"
+                        "T[i] = sum(k:64) (X[i,k]");
+    for (int i = 0; i < 200; i++) {
+        size += snprintf(text + size, sizeof(text) - (size_t)size, " + erf(X[i,k])");
+    }
+    snprintf(text + size, sizeof(text) - (size_t)size,
+             ")\nY[i] = T[i] * 2\nend\nstage Y root\n  serial i\nstage T root\n  expanded\n"
+             "  serial i\n");
+    if (wpk_schedule_parse(text, &schedule, &diag) != WPK_OK ||
+        wpk_codegen_check(&schedule, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s", diag.line, diag.column, diag.text);
+    }
+    assert_int_equal(wpk_schedule_expand(&schedule, &program), WPK_ERANGE);
+    wpk_schedule_fini(&schedule);
+}
+
 /* ---- lowering */
 
 static const char *const programs[] = {
@@ -609,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_places_enclose_all_readers),
         cmocka_unit_test(test_blocks_and_threads_are_checked),
         cmocka_unit_test(test_few_statements_are_unrolled),
+        cmocka_unit_test(test_expansion_is_bounded),
         cmocka_unit_test(test_every_candidate_lowers),
         cmocka_unit_test(test_readable_halide),
         cmocka_unit_test(test_readable_strict_halide),

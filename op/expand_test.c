@@ -386,19 +386,22 @@ static void test_largest_programs(void **state)
     assert_true(expanded.node_count < 50 * 50);
     wpk_program_fini(&program);
     wpk_program_fini(&expanded);
-    size = snprintf(text, sizeof(text), "input X f32[4]\noutput Y f32[4]\nY[i] = exp(X[i])");
-    for (int i = 0; i < 2000; i++) {
-        size += snprintf(text + size, sizeof(text) - (size_t)size, " + tanh(X[i])");
-        if (i % 100 == 99) { /* a line of the notation is short */
-            size += snprintf(text + size, sizeof(text) - (size_t)size, "\n");
+    static const char *const functions[] = {"tanh", "erf"};
+    for (int f = 0; f < 2; f++) {
+        size = snprintf(text, sizeof(text), "input X f64[4]\noutput Y f64[4]\nY[i] = exp(X[i])");
+        for (int i = 0; i < 2000; i++) {
+            size += snprintf(text + size, sizeof(text) - (size_t)size, " + %s(X[i])", functions[f]);
+            if (i % 100 == 99) { /* a line of the notation is short */
+                size += snprintf(text + size, sizeof(text) - (size_t)size, "\n");
+            }
         }
+        memcpy(text + size, "\n", 2);
+        parse(text, &program);
+        expand(&program, no_sums, &expanded);
+        assert_true(expanded.node_count > WPK_NODES_MAX);
+        wpk_program_fini(&program);
+        wpk_program_fini(&expanded);
     }
-    memcpy(text + size, "\n", 2);
-    parse(text, &program);
-    expand(&program, no_sums, &expanded);
-    assert_true(expanded.node_count > WPK_NODES_MAX);
-    wpk_program_fini(&program);
-    wpk_program_fini(&expanded);
 }
 
 /* Each change of an expanded program breaks one rule. */
