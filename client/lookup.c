@@ -8,6 +8,7 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "schema/accuracy.h"
+#include "schema/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +112,9 @@ static double get_real(struct wpk_json_reader *r, const char *key)
 
 static const char *get_text(struct wpk_json_reader *r, const char *key)
 {
-    return wpk_json_kind_of(r, key) == WPK_JSON_STRING ? wpk_json_get_text(r, key, 4096) : "";
+    return wpk_json_kind_of(r, key) == WPK_JSON_STRING
+               ? wpk_json_get_text(r, key, WPK_CANDIDATE_TEXT_MAX)
+               : "";
 }
 
 /* `ratio`: what is expected here by what was measured; 1 where it was measured for this shape. */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define OP_TEXT_MAX (256 * 1024)
-#define CANDIDATE_MAX 4096
 #define TEXT_MAX 1024
 #define WAIT_MS_MAX 60000
 #define MEMBERS_MAX 13 /* of a kind, with the NULL that ends them */
@@ -337,7 +336,7 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
                    "candidate", "incumbent_ns", "keep_artifact", "accuracy", "anchor",
                    "incumbent_ratio", WORK_STAGE_NAMES);
     work->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
-    work->candidate = get_text(d, "candidate", CANDIDATE_MAX);
+    work->candidate = get_text(d, "candidate", WPK_CANDIDATE_TEXT_MAX - 1);
     work->incumbent_ns = (uint64_t)wpk_json_get_int(d->r, "incumbent_ns", 0, WPK_JSON_INT_MAX);
     work->keep_artifact = wpk_json_get_bool(d->r, "keep_artifact");
     if (work->id.kind == WPK_WORK_TRIAL && wpk_json_has(d->r, "anchor")) {

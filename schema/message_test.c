@@ -190,6 +190,33 @@ static void work_of_every_kind(void **state)
     wpk_buf_fini(&frame);
 }
 
+/* A worker's session ends at a reply that it cannot read. */
+static void the_longest_candidate(void **state)
+{
+    (void)state;
+    static char candidate[WPK_CANDIDATE_TEXT_MAX];
+    memset(candidate, 'a', sizeof(candidate) - 1);
+    struct wpk_message_op op = {.text = "Y[i] = X[i]", .layouts = "any"};
+    struct wpk_work work = {.id = {1, WPK_WORK_TRIAL, 0},
+                            .attempt = 1,
+                            .provider = "halide-cpu",
+                            .candidate = candidate,
+                            .policy = {.threads = 1, .sample_count = 1},
+                            .accuracy = WPK_ACCURACY_STANDARD};
+    struct wpk_message message = {.kind = WPK_MESSAGE_WORK,
+                                  .session = 1,
+                                  .ops = &op,
+                                  .op_count = 1,
+                                  .work = &work,
+                                  .work_count = 1};
+    struct wpk_buf frame = {0};
+    struct wpk_message back = {0};
+    round_trip(&message, &back, &frame);
+    assert_string_equal(back.work[0].candidate, candidate);
+    wpk_message_fini(&back);
+    wpk_buf_fini(&frame);
+}
+
 static void stages_name_what_they_need(void **state)
 {
     (void)state;
@@ -499,6 +526,7 @@ int main(void)
         cmocka_unit_test(hello),
         cmocka_unit_test(results_with_records_and_a_final),
         cmocka_unit_test(work_of_every_kind),
+        cmocka_unit_test(the_longest_candidate),
         cmocka_unit_test(stages_name_what_they_need),
         cmocka_unit_test(frames_are_stable),
         cmocka_unit_test(the_small_ones),

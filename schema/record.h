@@ -14,7 +14,8 @@
 
 #define WPK_SAMPLES_MAX 64
 #define WPK_LOG_MAX 1024
-#define WPK_ID_MAX 65 /* a hash in hexadecimal, with its NUL */
+#define WPK_ID_MAX 65                /* a hash in hexadecimal, with its NUL */
+#define WPK_CANDIDATE_TEXT_MAX 16384 /* of every candidate, with its NUL */
 
 /* suffix, text */
 #define WPK_OUTCOME_LIST(X)                                                                        \

@@ -21,6 +21,7 @@
 #include "op/rewriting.h"
 #include "schema/accuracy.h"
 #include "schema/device.h"
+#include "schema/record.h"
 #include "schema/tensor.h"
 #include "search/back_end.h"
 #include "search/target/target.h"
@@ -34,7 +35,6 @@
 #define WPK_VARIANT_NAME_MAX 64
 #define WPK_ALGORITHM_MAX 768  /* choices of all sites: see wpk_variant */
 #define WPK_GENE_ALL INT64_MAX /* value of a size: the whole extent */
-#define WPK_CANDIDATE_TEXT_MAX 16384
 #define WPK_REPAIR_TRIES_MAX 64
 
 /* A value that a gene can take, as a number and as text. The number is valid in this space only;

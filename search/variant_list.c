@@ -287,7 +287,7 @@ static bool keeps_order(const struct wpk_sites *sites, const struct combination 
     return all;
 }
 
-/* As many combinations of several sites as wpkd has memory for. */
+/* As many variants as wpkd has memory for. */
 static int count_bearable(const struct wpk_space *space)
 {
     int room = count_room(&space->program), added = 0;
@@ -330,8 +330,7 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
         order[count++] = -1;
     }
     struct combination list[WPK_VARIANTS_MAX];
-    int most = space->sites->count < 2 ? WPK_VARIANTS_MAX : count_bearable(space);
-    int combinations = combine(space, most / count - !any, list);
+    int combinations = combine(space, count_bearable(space) / count - !any, list);
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < combinations; k++) {
             list_variant(space, &list[k], order[i]);

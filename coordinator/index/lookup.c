@@ -247,10 +247,10 @@ static const struct near *find_legal(const struct wpk_lookup *lookup, const stru
     }
     const struct near *found = NULL;
     for (uint32_t i = 0; found == NULL && i < here->count; i++) {
-        if (space.lazy && count_derived(&space) >= DERIVE_VARIANTS_MAX) {
-            break;
-        }
         const struct wpk_served *served = here->items[i].served;
+        if (!served->vendor && space.lazy && count_derived(&space) >= DERIVE_VARIANTS_MAX) {
+            continue;
+        }
         if (served->vendor || wpk_space_fits(&space, served->candidate, NULL, NULL) == WPK_OK) {
             found = &here->items[i];
         }
