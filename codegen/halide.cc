@@ -44,7 +44,7 @@ class Builder {
     Builder(const wpk_schedule &schedule, const wpk_program &program)
         : program_(program) {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
-            wpk_nest_find_reach(schedule.nest, &reach_) != WPK_OK) {
+            wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
             wpk_directives_fini(&directives_);
             throw std::bad_alloc();
         }

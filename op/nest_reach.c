@@ -6,8 +6,10 @@
  * and steps that do not divide it reach past it. Entries inside these loops are needed for all that
  * is covered; entries at the same place or further out only for the box itself.
  *
- * The first and the last iteration of the loops around a place reach farthest. Axes are independent
- * of each other, so each combination of first and last is looked at. */
+ * Of the loops around a place the first and the last iteration are looked at, in each combination of
+ * axes. They reach farthest where what is needed moves one way. Where iterations need different
+ * lengths, one in between may round to more: the most that rounding adds is taken. Where an index
+ * wraps in between, or combinations are too many, all given tensors are limited. */
 #include "op/nest_reach.h"
 
 #include "op/nest_check.h"
@@ -16,8 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CORNERS_MAX 16  /* of one place; else two */
-#define PLACES_MAX 2048 /* that are looked at with all their corners */
+#define VARYING_MAX 10    /* axes whose first and last iteration differ */
+#define PLACES_MAX 2048   /* that are looked at, with each combination */
+#define INLINED_MAX 65536 /* loads of inlined stages that are followed */
 
 struct range {
     int64_t low, high;
@@ -34,9 +37,13 @@ _Static_assert(WPK_RANK_MAX <= 16, "a bit for each dimension");
 
 struct walk {
     const struct wpk_nest *nest;
+    const struct wpk_program *program; /* expanded: terms of sums have loads of their own */
     struct wpk_nest_reach *out;
     int entry_of[WPK_STAGES_MAX];
-    int places;
+    int load[WPK_STAGES_MAX][WPK_LOADS_MAX];
+    int loads[WPK_STAGES_MAX]; /* how many */
+    int places, inlined;
+    bool all;  /* are limited: no more is looked at */
     bool full; /* memory ran out */
 };
 
@@ -84,14 +91,25 @@ static void extend(struct box *box, const struct box *by, int rank)
     box->present = true;
 }
 
-static void limit_given(struct walk *w, const struct wpk_stage *stage, int tensor,
-                        const struct box *index)
+/* Nothing is known: limit all given tensors. */
+static void limit_all(struct walk *w)
 {
-    const struct wpk_tensor *t = &w->nest->program->tensors[tensor];
+    const struct wpk_program *program = w->program;
+    for (int s = 0; s < program->stage_count; s++) {
+        for (int t = 0; t < program->tensor_count; t++) {
+            bool given = wpk_program_writer(program, t) < 0;
+            w->out->limited[s][t] = given ? (uint16_t)((1U << program->tensors[t].rank) - 1) : 0;
+        }
+    }
+    w->all = true;
+}
+
+static void limit_given(struct walk *w, int s, int tensor, const struct box *index)
+{
+    const struct wpk_tensor *t = &w->program->tensors[tensor];
     for (int d = 0; d < t->rank; d++) {
         const struct range *range = &index->axis[d];
         if (range->low < -t->pad_before[d] || range->high >= t->extent[d] + t->pad_after[d]) {
-            int s = (int)(stage - w->nest->program->stages);
             w->out->limited[s][tensor] |= (uint16_t)(1U << d);
         }
     }
@@ -104,16 +122,14 @@ static void take_whole(const struct wpk_stage *stage, int first, struct box *box
     }
 }
 
-/* Add what the stage reads of entries to their boxes. Without boxes: note what it reads outside of
+/* Add what stage `s` reads of entries to their boxes. Without boxes: note what it reads outside of
  * given tensors. An index that may leave its tensor is limited anyway. */
-static void read_box(struct walk *w, const struct wpk_stage *stage, const struct box *box,
-                     struct box *boxes)
+static void read_box(struct walk *w, int s, const struct box *box, struct box *boxes)
 {
-    const struct wpk_program *program = w->nest->program;
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
+    const struct wpk_program *program = w->program;
+    const struct wpk_stage *stage = &program->stages[s];
+    for (int i = 0; i < w->loads[s] && !w->all; i++) {
+        const struct wpk_node *load = &program->nodes[w->load[s][i]];
         const struct wpk_tensor *t = &program->tensors[load->tensor];
         struct box index = {.present = true};
         int writer = wpk_program_writer(program, load->tensor);
@@ -130,17 +146,20 @@ static void read_box(struct walk *w, const struct wpk_stage *stage, const struct
         }
         if (writer < 0) {
             if (boxes == NULL) {
-                limit_given(w, stage, load->tensor, &index);
+                limit_given(w, s, load->tensor, &index);
             }
             continue;
         }
         int e = w->entry_of[writer];
-        if (w->nest->entry[e].inlined) {
-            const struct wpk_stage *inner = &program->stages[writer];
-            take_whole(inner, inner->rank, &index);
-            read_box(w, inner, &index, boxes);
-        } else if (boxes != NULL) {
-            extend(&boxes[e], &index, t->rank);
+        if (!w->nest->entry[e].inlined) {
+            if (boxes != NULL) {
+                extend(&boxes[e], &index, t->rank);
+            }
+        } else if (w->inlined++ < INLINED_MAX) {
+            take_whole(&program->stages[writer], program->stages[writer].rank, &index);
+            read_box(w, writer, &index, boxes);
+        } else {
+            limit_all(w);
         }
     }
 }
@@ -232,16 +251,13 @@ static void cover_inside(struct cover *c, int64_t length, int inner, bool last)
     }
 }
 
-static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor,
-                  unsigned moving, unsigned *axes)
+static bool reads(const struct walk *w, int s, int tensor, unsigned moving, unsigned *axes)
 {
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool found = false;
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        for (int d = 0; d < program->tensors[tensor].rank && load->tensor == tensor; d++) {
-            *axes |= (axes_of(program, load->index[d]) & moving) != 0 ? 1U << d : 0;
+    for (int i = 0; i < w->loads[s]; i++) {
+        const struct wpk_node *load = &w->program->nodes[w->load[s][i]];
+        for (int d = 0; d < w->program->tensors[tensor].rank && load->tensor == tensor; d++) {
+            *axes |= (axes_of(w->program, load->index[d]) & moving) != 0 ? 1U << d : 0;
         }
         found = found || load->tensor == tensor;
     }
@@ -250,8 +266,9 @@ static bool reads(const struct wpk_program *program, const struct wpk_stage *sta
 
 /* The axes along which values stay from one iteration to the next, so that any number of elements
  * is left to be computed; all, where other stages read the entry, too. */
-static unsigned sliding_axes(const struct wpk_nest *nest, int e)
+static unsigned sliding_axes(const struct walk *w, int e)
 {
+    const struct wpk_nest *nest = w->nest;
     const struct wpk_nest_entry *entry = &nest->entry[e];
     if (!entry->slides) {
         return 0;
@@ -265,17 +282,49 @@ static unsigned sliding_axes(const struct wpk_nest *nest, int e)
     }
     for (int r = 0; r < e; r++) {
         const struct wpk_nest_entry *reader = &nest->entry[r];
-        bool found = reads(nest->program, wpk_nest_stage(nest, reader), tensor, moving, &axes);
+        bool found = reads(w, reader->stage, tensor, moving, &axes);
         axes |= found && reader != host ? UINT32_MAX : 0;
     }
     return axes;
 }
 
+/* True if iterations around the entry may need different lengths of some axis of it, or of what it
+ * is computed in. */
+static bool varies(const struct wpk_nest *nest, int e)
+{
+    bool out = false;
+    for (; nest->entry[e].place.entry >= 0 && !out; e = nest->entry[e].place.entry) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        for (int a = 0; a < wpk_nest_stage(nest, entry)->rank; a++) {
+            bool same = entry->bounded || entry->least[a] == entry->extent[a];
+            out = out || !same || entry->align[a] > 1;
+        }
+    }
+    return out;
+}
+
+/* Any length is covered: each loop reaches past it, or before it, by less than a step. */
+static void cover_any(struct cover *c, int64_t length)
+{
+    enum wpk_tail outer = c->tile >= 0 ? c->loop[c->tile]->tail : WPK_TAIL_EXACT;
+    bool ends = outer == WPK_TAIL_GUARD || outer == WPK_TAIL_PREDICATE;
+    int64_t after = 0, before = 0;
+    for (int i = 0; i + 1 < c->count; i++) {
+        enum wpk_tail tail = c->loop[i]->tail;
+        bool rounds = tail == WPK_TAIL_EXACT || tail == WPK_TAIL_ROUND;
+        after += rounds && !ends ? c->loop[i]->step - 1 : 0;
+        before += tail == WPK_TAIL_SHIFT ? c->loop[i]->step - 1 : 0;
+    }
+    c->end = after > 0 && length + after > c->end ? length + after : c->end;
+    c->begin -= before;
+}
+
 /* What the loops over an axis cover of `whole` in the first or last iteration of those at and
  * around the loop `inner` of the definition; -1: in all iterations. */
-static struct range cover(const struct wpk_nest *nest, int e, bool update, int axis, int inner,
-                          bool last, const struct range *whole)
+static struct range cover(const struct walk *w, int e, bool update, int axis, int inner, bool last,
+                          const struct range *whole)
 {
+    const struct wpk_nest *nest = w->nest;
     const struct wpk_nest_entry *entry = &nest->entry[e];
     const struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
     struct cover c = {.tile = -1};
@@ -297,10 +346,9 @@ static struct range cover(const struct wpk_nest *nest, int e, bool update, int a
         cover_tiles(&c, length, inner, last);
     }
     cover_inside(&c, length, inner, last);
-    for (int i = 0; i + 1 < c.count && (sliding_axes(nest, e) >> axis & 1) != 0; i++) {
-        bool rounds = c.loop[i]->tail == WPK_TAIL_EXACT || c.loop[i]->tail == WPK_TAIL_ROUND;
-        int64_t end = length + c.loop[i]->step - 1;
-        c.end = rounds && end > c.end ? end : c.end;
+    if (axis < wpk_nest_stage(nest, entry)->rank &&
+        (varies(nest, e) || (sliding_axes(w, e) >> axis & 1) != 0)) {
+        cover_any(&c, length);
     }
     out.low = whole->low + c.begin;
     out.high = whole->low + c.end - 1;
@@ -339,30 +387,99 @@ static void grow(const struct wpk_nest_entry *entry, int rank, bool here, struct
 
 static void walk_place(struct walk *w, const struct wpk_nest_place *place, const struct box *host);
 
+/* How an iteration differs from the one before, a bit for each axis. */
+struct motion {
+    unsigned varying; /* of all below */
+    unsigned aligned; /* quotients and remainders move evenly, or not at all */
+    unsigned even;    /* and all iterations are as long */
+    unsigned rough;   /* else: the axis moves as an index does that is not affine */
+};
+
+/* True if the range of an index in some iteration is within those of the first and the last of
+ * each axis. */
+static bool is_steady(const struct wpk_program *program, int index, const struct motion *motion)
+{
+    const struct wpk_node *node = &program->nodes[index];
+    unsigned axes = axes_of(program, index) & motion->varying;
+    struct wpk_affine affine;
+    if ((axes & ~motion->even) == 0 || node->kind == WPK_NODE_AXIS) {
+        return true;
+    }
+    if ((axes & motion->rough) != 0 || node->kind != WPK_NODE_BINARY) {
+        return false;
+    }
+    if (wpk_index_affine(program, index, &affine)) {
+        return true;
+    }
+    int a = node->arg[0], b = node->arg[1];
+    if (node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD) {
+        bool moves = node->op == WPK_BINARY_DIV || (axes & ~motion->aligned) == 0;
+        return moves && wpk_index_affine(program, a, &affine);
+    }
+    bool apart = (axes_of(program, a) & axes_of(program, b) & axes & ~motion->even) == 0;
+    return apart && is_steady(program, a, motion) && is_steady(program, b, motion);
+}
+
+static bool reads_steadily(struct walk *w, int s, const struct motion *motion)
+{
+    const struct wpk_program *program = w->program;
+    for (int i = 0; i < w->loads[s]; i++) {
+        const struct wpk_node *load = &program->nodes[w->load[s][i]];
+        int writer = wpk_program_writer(program, load->tensor);
+        struct motion inner = {0};
+        for (int d = 0; d < program->tensors[load->tensor].rank && writer >= 0; d++) {
+            int axis = wpk_index_axis(program, load->index[d]);
+            struct wpk_affine affine;
+            if (!is_steady(program, load->index[d], motion)) {
+                return false;
+            }
+            bool varying = (axes_of(program, load->index[d]) & motion->varying) != 0;
+            bool rough = axis >= 0 ? (motion->rough >> axis & 1) != 0
+                                   : !wpk_index_affine(program, load->index[d], &affine);
+            inner.varying |= varying ? 1U << d : 0;
+            inner.aligned |= axis >= 0 ? (motion->aligned >> axis & 1U) << d : 0;
+            inner.even |= axis >= 0 ? (motion->even >> axis & 1U) << d : 0;
+            inner.rough |= varying && rough ? 1U << d : 0;
+        }
+        if (writer >= 0 && w->nest->entry[w->entry_of[writer]].inlined &&
+            (w->inlined++ >= INLINED_MAX || !reads_steadily(w, writer, &inner))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Each combination of the first and the last iteration of every axis around the loop. */
 static void walk_host(struct walk *w, const struct wpk_nest_place *place, const struct box *box)
 {
-    const struct wpk_stage *stage = wpk_nest_stage(w->nest, &w->nest->entry[place->entry]);
+    const struct wpk_nest_entry *entry = &w->nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &entry->update : &entry->pure;
+    const struct wpk_stage *stage = wpk_nest_stage(w->nest, entry);
     struct box side[2], corner = {.present = true};
+    struct motion motion = {0};
     int varying[WPK_AXES_MAX], count = 0;
     for (int a = 0; a < stage->axis_count; a++) {
-        for (int last = 0; last <= 1; last++) {
-            side[last].axis[a] = cover(w->nest, place->entry, place->update, a, place->loop,
-                                       last != 0, &box->axis[a]);
+        struct range *first = &side[0].axis[a], *last = &side[1].axis[a];
+        *first = cover(w, place->entry, place->update, a, place->loop, false, &box->axis[a]);
+        *last = cover(w, place->entry, place->update, a, place->loop, true, &box->axis[a]);
+        corner.axis[a] = *last;
+        if (first->low == last->low && first->high == last->high) {
+            continue;
         }
-        corner.axis[a] = side[1].axis[a];
-        if (side[0].axis[a].low != side[1].axis[a].low ||
-            side[0].axis[a].high != side[1].axis[a].high) {
-            varying[count++] = a;
-        }
+        int64_t step = wpk_nest_covered(w->nest, entry, loops, place->loop, a);
+        bool aligned = step % wpk_program_alignment(w->nest->program, entry->stage, a) == 0;
+        bool even = aligned && first->high - first->low == last->high - last->low;
+        motion.varying |= 1U << a;
+        motion.aligned |= aligned ? 1U << a : 0;
+        motion.even |= even ? 1U << a : 0;
+        varying[count++] = a;
     }
-    bool all = count < 5 && w->places < PLACES_MAX;
-    int corners = all ? 1 << count : count > 0 ? 2 : 1;
-    WPK_ASSERT(corners <= CORNERS_MAX);
-    for (int i = 0; i < corners; i++) {
+    if (count > VARYING_MAX || !reads_steadily(w, entry->stage, &motion)) {
+        limit_all(w);
+    }
+    for (int i = 0; i < 1 << count && !w->all; i++) {
         for (int v = 0; v < count; v++) {
-            bool last = all ? (i >> v & 1) != 0 : i != 0;
-            corner.axis[varying[v]] = side[last].axis[varying[v]];
+            corner.axis[varying[v]] = side[i >> v & 1].axis[varying[v]];
         }
         walk_place(w, place, &corner);
     }
@@ -387,10 +504,10 @@ static void walk_entry(struct walk *w, int e, const struct box *box)
         const struct wpk_nest_loops *loops = update != 0 ? &entry->update : &entry->pure;
         struct box all = {.present = true};
         for (int a = 0; a < stage->axis_count; a++) {
-            all.axis[a] = cover(w->nest, e, update != 0, a, -1, false, &box->axis[a]);
+            all.axis[a] = cover(w, e, update != 0, a, -1, false, &box->axis[a]);
         }
         if (update == updates) {
-            read_box(w, stage, &all, NULL);
+            read_box(w, entry->stage, &all, NULL);
         }
         for (int i = 0; i < loops->count; i++) {
             struct wpk_nest_place place = {.entry = e, .update = update != 0, .loop = i};
@@ -410,9 +527,11 @@ static void walk_place(struct walk *w, const struct wpk_nest_place *place, const
         w->full = true;
         return;
     }
-    w->places++;
+    if (w->places++ == PLACES_MAX) {
+        limit_all(w);
+    }
     if (host != NULL) {
-        read_box(w, wpk_nest_stage(nest, &nest->entry[place->entry]), host, box);
+        read_box(w, nest->entry[place->entry].stage, host, box);
     }
     for (int e = place->entry + 1; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
@@ -426,10 +545,10 @@ static void walk_place(struct walk *w, const struct wpk_nest_place *place, const
         if (box[e].present) {
             grow(entry, stage->rank, is_at(entry, place), &box[e]);
             take_whole(stage, stage->rank, &box[e]);
-            read_box(w, stage, &box[e], box);
+            read_box(w, entry->stage, &box[e], box);
         }
     }
-    for (int e = place->entry + 1; e < nest->entry_count; e++) {
+    for (int e = place->entry + 1; e < nest->entry_count && !w->all; e++) {
         if (box[e].present && is_at(&nest->entry[e], place)) {
             walk_entry(w, e, &box[e]);
         }
@@ -437,14 +556,32 @@ static void walk_place(struct walk *w, const struct wpk_nest_place *place, const
     free(box);
 }
 
-wpk_err wpk_nest_find_reach(const struct wpk_nest *nest, struct wpk_nest_reach *out)
+wpk_err wpk_nest_find_reach(const struct wpk_nest *nest, const struct wpk_program *expanded,
+                            struct wpk_nest_reach *out)
 {
     const struct wpk_nest_place everywhere = {.entry = -1};
-    struct walk w = {.nest = nest, .out = out};
+    struct walk *w = calloc(1, sizeof(*w)); /* large */
     memset(out, 0, sizeof(*out));
-    for (int e = 0; e < nest->entry_count; e++) {
-        w.entry_of[nest->entry[e].stage] = e;
+    if (w == NULL) {
+        return WPK_ENOMEM;
     }
-    walk_place(&w, &everywhere, NULL);
-    return w.full ? WPK_ENOMEM : WPK_OK;
+    w->nest = nest;
+    w->program = expanded;
+    w->out = out;
+    for (int e = 0; e < nest->entry_count; e++) {
+        w->entry_of[nest->entry[e].stage] = e;
+    }
+    bool fits = true;
+    for (int s = 0; s < expanded->stage_count; s++) {
+        w->loads[s] = wpk_stage_loads(expanded, &expanded->stages[s], w->load[s], WPK_LOADS_MAX);
+        fits = fits && w->loads[s] < WPK_LOADS_MAX;
+    }
+    if (fits) {
+        walk_place(w, &everywhere, NULL);
+    } else {
+        limit_all(w); /* the list of loads may be cut */
+    }
+    bool full = w->full;
+    free(w);
+    return full ? WPK_ENOMEM : WPK_OK;
 }
