@@ -7,6 +7,7 @@
 #include "codegen/lower.h"
 #include "codegen/prepare.h"
 #include "codegen/schedule_halide.h"
+#include "op/nest_check.h"
 #include "op/notation.h"
 
 #include <setjmp.h>
@@ -19,6 +20,7 @@
 
 #define DRAWS 12
 #define CONSTRUCTED 24
+#define INLINED 80 /* stages of a chain */
 
 #define HEAD                                                                                       \
     "wpk-schedule 2\ntarget x86-64-linux-sse41-avx threads 1\nby halide-cpu\n"                     \
@@ -369,6 +371,37 @@ static void test_places_enclose_all_readers(void **state)
     }
 }
 
+/* T0 is read through chains of inlined stages, of which there are more than could be followed one
+ * by one. */
+static void test_inlined_readers_are_followed_once(void **state)
+{
+    (void)state;
+    struct wpk_buf text = {0};
+    struct wpk_schedule schedule;
+    struct wpk_diag diag = {0};
+    wpk_buf_append_text(&text, "wpk-schedule 2\ntarget x threads 1\nby c\nlayout X f32[8] 0\n"
+                               "layout Y f32[8] 0\nprogram\ninput X f32[8]\n");
+    for (int i = 0; i < INLINED; i++) {
+        wpk_buf_printf(&text, "intermediate T%d f32[8]\n", i);
+    }
+    wpk_buf_append_text(&text, "output Y f32[8]\nT0[i] = exp(X[i])\nT1[i] = T0[i] * 2\n");
+    for (int i = 2; i < INLINED; i++) {
+        wpk_buf_printf(&text, "T%d[i] = T%d[i] + T%d[i]\n", i, i - 1, i - 2);
+    }
+    wpk_buf_printf(&text, "Y[i] = T%d[i] + T%d[i]\nend\nstage Y root\nserial i\n", INLINED - 1,
+                   INLINED - 2);
+    for (int i = INLINED - 1; i > 0; i--) {
+        wpk_buf_printf(&text, "stage T%d inline\n", i);
+    }
+    wpk_buf_append_text(&text, "stage T0 in Y i\nserial i\n");
+    if (wpk_schedule_parse(wpk_buf_text(&text), &schedule, &diag) != WPK_OK ||
+        wpk_nest_check(schedule.nest, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
+    }
+    wpk_schedule_fini(&schedule);
+    wpk_buf_fini(&text);
+}
+
 static void test_few_statements_are_unrolled(void **state)
 {
     (void)state;
@@ -635,6 +668,7 @@ int main(void)
         cmocka_unit_test(test_places_are_checked),
         cmocka_unit_test(test_places_enclose_all_readers),
         cmocka_unit_test(test_blocks_and_threads_are_checked),
+        cmocka_unit_test(test_inlined_readers_are_followed_once),
         cmocka_unit_test(test_few_statements_are_unrolled),
         cmocka_unit_test(test_expansion_is_bounded),
         cmocka_unit_test(test_every_candidate_lowers),

@@ -50,12 +50,13 @@ static wpk_err refuse(const struct subject *s, int loop, const char *format, ...
 
 /* ---- places */
 
-static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor)
+static bool reads(const struct wpk_program *program, const struct wpk_stage *stage,
+                  const bool *tensors)
 {
     int loads[WPK_LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     for (int i = 0; i < count && i < WPK_LOADS_MAX; i++) {
-        if (program->nodes[loads[i]].tensor == tensor) {
+        if (tensors[program->nodes[loads[i]].tensor]) {
             return true;
         }
     }
@@ -63,26 +64,27 @@ static bool reads(const struct wpk_program *program, const struct wpk_stage *sta
 }
 
 /* The first entry outside of the place that reads the tensor, by itself or through entries that
- * are inlined in it; NULL: there is none. Readers come before what they read. */
+ * are inlined in it; NULL: there is none. Readers come before what they read: a single pass
+ * backwards meets each inlined entry after the entry that it reads. */
 static const struct wpk_nest_entry *find_outsider(const struct wpk_nest *nest, int below,
                                                   int tensor, const struct wpk_nest_place *place)
 {
-    for (int e = 0; e < below; e++) {
+    bool tensors[WPK_TENSORS_MAX] = {false};
+    const struct wpk_nest_entry *outsider = NULL;
+    tensors[tensor] = true;
+    for (int e = below - 1; e >= 0; e--) {
         const struct wpk_nest_entry *reader = &nest->entry[e];
         const struct wpk_stage *stage = wpk_nest_stage(nest, reader);
-        if (!reads(nest->program, stage, tensor)) {
+        if (!reads(nest->program, stage, tensors)) {
             continue;
         }
         if (reader->inlined) {
-            const struct wpk_nest_entry *through = find_outsider(nest, e, stage->output, place);
-            if (through != NULL) {
-                return through;
-            }
+            tensors[stage->output] = true;
         } else if (e != place->entry && !wpk_nest_is_inside(nest, reader, place)) {
-            return reader;
+            outsider = reader;
         }
     }
-    return NULL;
+    return outsider;
 }
 
 /* Iterations come one after the other where values stay. */
@@ -136,7 +138,8 @@ static wpk_err check_place(const struct subject *s)
         }
     }
     for (int i = place->loop + 1; i < loops->count; i++) {
-        if (wpk_nest_at(s->nest, loops, place->loop)->binding == WPK_BIND_PARALLEL &&
+        if (place->loop >= 0 &&
+            wpk_nest_at(s->nest, loops, place->loop)->binding == WPK_BIND_PARALLEL &&
             wpk_nest_at(s->nest, loops, i)->binding == WPK_BIND_PARALLEL) {
             char name[WPK_NEST_NAME_MAX];
             wpk_nest_name_loop(s->nest, reader, loops, i, name);

@@ -3,6 +3,7 @@
  * reduction's, in the middle and at the end. */
 #include "op/nest.h"
 
+#include "op/nest_check.h"
 #include "op/notation.h"
 
 #include <setjmp.h>
@@ -178,6 +179,29 @@ static void test_divisions(void **state)
     }
 }
 
+/* A place before all loops of its reader, parallel ones included. */
+static void test_a_place_before_all_loops(void **state)
+{
+    (void)state;
+    struct subject *s = calloc(1, sizeof(*s));
+    struct wpk_diag diag = {0};
+    set_up(s, WINDOW);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    loop(s, &y->pure, 0, 1, WPK_TAIL_EXACT);
+    loop(s, &y->pure, 1, 1, WPK_TAIL_EXACT);
+    s->nest.loop[0].binding = WPK_BIND_PARALLEL;
+    s->nest.loop[1].binding = WPK_BIND_PARALLEL;
+    struct wpk_nest_entry *a = add(s, "A", (struct wpk_nest_place){0, false, -1});
+    assert_int_equal(a->extent[0], 64);
+    loop(s, &a->pure, 0, 1, WPK_TAIL_EXACT);
+    loop(s, &a->pure, 1, 1, WPK_TAIL_EXACT);
+    if (wpk_nest_check(&s->nest, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    wpk_program_fini(&s->program);
+    free(s);
+}
+
 /* Everything that is printed changes the hash. */
 static void test_hashes(void **state)
 {
@@ -254,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_readers_that_read_elsewhere),
         cmocka_unit_test(test_loads_that_move_apart),
         cmocka_unit_test(test_divisions),
+        cmocka_unit_test(test_a_place_before_all_loops),
         cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_limits),
     };
