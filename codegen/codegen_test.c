@@ -183,6 +183,22 @@ static void test_sizes(void **state)
 
 /* ---- c */
 
+#define CUBE                                                                                       \
+    "halide-cpu", "layout X f32[2,2,64] 0,1,2\nlayout Y f32[2,2,64] 0,1,2\n",                      \
+        "input X f32[2,2,64]\nintermediate T f32[2,2,64]\noutput Y f32[2,2,64]\n"                  \
+        "T[i,j,k] = exp(X[i,j,k])\nY[i,j,k] = T[i,j,k] * 2\n"
+#define T_LOOPS "  serial i\n  serial j\n  serial k\n"
+#define CUBE_LOOPS "stage Y root\n" T_LOOPS
+#define PAIR                                                                                       \
+    "c", "layout X f32[40000] 0\nlayout Y f32[40000] 0\n",                                         \
+        "input X f32[40000]\nintermediate T f32[40000]\nintermediate U f32[40000]\n"               \
+        "output Y f32[40000]\nT[i] = exp(X[i])\nU[i] = T[i] * 2\nY[i] = U[i] + 1\n"
+#define SLIDE                                                                                      \
+    "halide-cpu", "layout X f32[100000] 0\nlayout Y f32[100000] 0\n",                              \
+        "input X f32[100000]\nintermediate T f32[100000]\noutput Y f32[100000]\n"                  \
+        "T[i] = exp(X[i])\nY[i] = T[i] + T[i-1]\n"
+#define SLIDE_LOOPS "stage Y root\n  serial i step 100000 exact\n  serial i.1\n"
+
 static void test_stack(void **state)
 {
     (void)state;
@@ -194,6 +210,37 @@ static void test_stack(void **state)
            "stage Y root\n  serial i\n  serial j\nstage T in Y i\n  scope stack\n"
            "  serial j\n",
            ACCEPTED);
+    /* what align and tails add */
+    EXPECT(CUBE, CUBE_LOOPS "stage T root\n  scope stack\n  align i 1024 j 1024 k 1024\n" T_LOOPS,
+           5, 1, "4294967296 bytes do not fit on the stack: write scope heap");
+    EXPECT(CUBE, CUBE_LOOPS "stage T root\n  scope stack\n  align i 8 j 8\n" T_LOOPS, ACCEPTED);
+    for (int tail = 0; tail < 2; tail++) {
+        char nest[512];
+        snprintf(nest, sizeof(nest),
+                 CUBE_LOOPS "stage T root\n  scope stack\n  serial i step 64 %s\n"
+                            "  serial j step 64 %s\n  serial i.1\n  serial j.1\n  serial k\n",
+                 tail == 0 ? "round" : "shift", tail == 0 ? "round" : "shift");
+        EXPECT(CUBE, nest, 5, 1, "1048576 bytes do not fit on the stack");
+    }
+    EXPECT(CUBE,
+           CUBE_LOOPS "stage T root\n  scope stack\n  serial i step 64 guard\n  serial i.1\n"
+                      "  serial j\n  serial k\n",
+           ACCEPTED);
+    /* a begin that is not known */
+    EXPECT(ROW, GUARDED "stage T in Y i\n  scope stack\n  align i 1024\n  serial i\n", ACCEPTED);
+    /* several stages at once, each of 160000 bytes */
+    EXPECT(PAIR,
+           "stage Y root\n  serial i\nstage U root\n  serial i\nstage T root\n"
+           "  scope stack\n  serial i\n",
+           ACCEPTED);
+    EXPECT(PAIR,
+           "stage Y root\n  serial i\nstage U root\n  scope stack\n  serial i\n"
+           "stage T root\n  scope stack\n  serial i\n",
+           6, 1, "320000 bytes of this stage and those above do not fit on the stack");
+    /* what slides stays for all iterations inside the loop that it slides in */
+    EXPECT(SLIDE, SLIDE_LOOPS "stage T in Y i.1\n  scope stack\n  slide i\n  serial i\n", 4, 1,
+           "400000 bytes do not fit on the stack");
+    EXPECT(SLIDE, SLIDE_LOOPS "stage T in Y i.1\n  scope stack\n  serial i\n", ACCEPTED);
 }
 
 static void test_scopes_of_c(void **state)

@@ -457,21 +457,71 @@ static wpk_err check_extent(const struct subject *s, struct wpk_nest *scratch)
     return WPK_OK;
 }
 
-static wpk_err check_scope(const struct subject *s)
+/* Elements that the loops over an axis compute past its end. */
+static int64_t past_end(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                        const struct wpk_nest_loops *loops, int axis)
 {
-    const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
-    int64_t bytes = (int64_t)wpk_dtype_size(tensor->dtype);
-    for (int a = 0; a < s->stage->rank; a++) {
-        multiply(&bytes, s->entry->extent[a]);
+    int64_t past = 0;
+    for (int i = 0; i < loops->count; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
+        int64_t iterations = wpk_nest_iterations(nest, entry, loops, i);
+        bool rounds = loop->tail == WPK_TAIL_EXACT || loop->tail == WPK_TAIL_ROUND ||
+                      (loop->tail == WPK_TAIL_SHIFT && iterations == 1);
+        if (loop->axis == axis && rounds) {
+            past += iterations * loop->step - wpk_nest_covered(nest, entry, loops, i - 1, axis);
+        }
     }
-    bool stack = s->entry->scope == WPK_SCOPE_STACK || s->entry->scope == WPK_SCOPE_REGISTER;
-    return stack && bytes > WPK_NEST_STACK_BYTES_MAX
-               ? refuse(s, -1, "%lld bytes do not fit on the stack: write scope heap",
-                        (long long)bytes)
+    return past;
+}
+
+/* An upper bound of the bytes of an entry. Its extents are in `found`. */
+static int64_t stored_bytes(const struct subject *s, const struct wpk_nest_entry *found)
+{
+    int64_t bytes = (int64_t)wpk_dtype_size(s->nest->program->tensors[s->stage->output].dtype);
+    for (int a = 0; a < s->stage->rank; a++) {
+        int64_t pure = past_end(s->nest, found, &found->pure, a);
+        int64_t update = past_end(s->nest, found, &found->update, a);
+        int64_t align = s->entry->align[a] > 1 ? s->entry->align[a] : 1;
+        int64_t before = found->grain[a] % align == 0 ? 0 : align - 1;
+        int64_t extent = found->extent[a] + (pure > update ? pure : update) + before;
+        multiply(&bytes, (extent + align - 1) / align * align);
+    }
+    return bytes;
+}
+
+/* Entries on the stack may all be there at once. What slides stays for all iterations inside a loop
+ * further out: the region there is found in `scratch`.
+ *   total  bytes of the entries before */
+static wpk_err check_scope(const struct subject *s, struct wpk_nest *scratch, int64_t *total)
+{
+    int e = (int)(s->entry - s->nest->entry);
+    struct wpk_nest_entry found = *s->entry;
+    if (s->entry->inlined ||
+        (s->entry->scope != WPK_SCOPE_STACK && s->entry->scope != WPK_SCOPE_REGISTER)) {
+        return WPK_OK;
+    }
+    if (s->entry->slides) {
+        scratch->entry_count = e + 1;
+        scratch->entry[e].place.loop = s->entry->slide;
+        wpk_nest_find_region(scratch);
+        found = scratch->entry[e];
+        scratch->entry[e] = *s->entry;
+    }
+    int64_t bytes = stored_bytes(s, &found);
+    *total += bytes;
+    if (bytes > WPK_NEST_STACK_BYTES_MAX) {
+        return refuse(s, -1, "%lld bytes do not fit on the stack: write scope heap",
+                      (long long)bytes);
+    }
+    return *total > WPK_NEST_STACK_BYTES_MAX
+               ? refuse(s, -1,
+                        "%lld bytes of this stage and those above do not fit on the stack: write "
+                        "scope heap",
+                        (long long)*total)
                : WPK_OK;
 }
 
-static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch)
+static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch, int64_t *stack)
 {
     const struct wpk_tensor *tensor = &s->nest->program->tensors[s->stage->output];
     bool output = tensor->role == WPK_ROLE_OUTPUT;
@@ -479,7 +529,7 @@ static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch)
     wpk_err err = check_place(s);
     err = err == WPK_OK ? check_slide(s) : err;
     err = err == WPK_OK ? check_extent(s, scratch) : err;
-    err = err == WPK_OK ? check_scope(s) : err;
+    err = err == WPK_OK ? check_scope(s, scratch, stack) : err;
     if (err != WPK_OK || s->entry->inlined) {
         return err;
     }
@@ -522,12 +572,13 @@ wpk_err wpk_nest_check(const struct wpk_nest *nest, struct wpk_diag *diag)
     memcpy(scratch, nest, sizeof(*scratch));
     scratch->tile.place.entry = -1;
     wpk_err err = WPK_OK;
+    int64_t stack = 0;
     for (int e = 0; e < nest->entry_count && err == WPK_OK; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
         struct subject subject = {.nest = nest, .entry = entry, .diag = diag};
         WPK_ASSERT(entry->kind == WPK_NEST_STAGE);
         subject.stage = wpk_nest_stage(nest, entry);
-        err = check_entry(&subject, scratch);
+        err = check_entry(&subject, scratch, &stack);
     }
     free(scratch);
     return err;

@@ -7,7 +7,7 @@
 
 #define WPK_NEST_STATEMENTS_MAX 8192 /* unrolled, of one definition and the loops around it */
 #define WPK_NEST_CODE_MAX 65536      /* their elements; the statements with the copies for tails */
-#define WPK_NEST_STACK_BYTES_MAX (1 << 18) /* of one entry */
+#define WPK_NEST_STACK_BYTES_MAX (1 << 18) /* of all entries */
 #define WPK_NEST_LANES_MAX 1024
 #define WPK_NEST_DEPTH_MAX 32 /* loops of one definition */
 
