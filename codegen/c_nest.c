@@ -148,7 +148,7 @@ static void print_lanes(struct wpk_c_kernel *k, struct definition *d, int i,
 static int new_variable(struct wpk_c_kernel *k, const char *axis, int64_t low, int64_t high)
 {
     char name[WPK_FORM_NAME_MAX];
-    snprintf(name, sizeof(name), "i%d_%.20s", k->text.name_count++, axis);
+    snprintf(name, sizeof(name), "n%d_%.20s", k->text.name_count++, axis);
     if (k->live_count == WPK_C_LIVE_MAX) {
         wpk_c_refuse(k, "too many loops around each other");
         return 0;

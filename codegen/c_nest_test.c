@@ -14,6 +14,7 @@
 
 #define TARGET "target x86-64-linux-sse41-avx-avx2-f16c-fma threads 2\nby c\n"
 #define HEAD "wpk-schedule 2\n" TARGET
+#define STAGES 40
 
 static void add_text(struct wpk_kernels *batch, const char *head, const char *nest)
 {
@@ -144,19 +145,54 @@ static void test_names_and_bools(void **state)
     static const char head[] =
         HEAD "layout s2_T f32[12,40] 0,1\nlayout T_s2_0 f32[12] 0\nlayout t1 bool[12] 0\n"
              "program\ninput s2_T f32[12,40]\ninput T_s2_0 f32[12]\nintermediate T f32[12]\n"
-             "intermediate i0_i bool[12]\noutput t1 bool[12]\n"
+             "intermediate n0_i bool[12]\noutput t1 bool[12]\n"
              "T[i] = sum.f32(k:40) s2_T[i,k]\n"
-             "i0_i[i] = max.bool(k:40) (T_s2_0[i] < s2_T[i,k])\n"
-             "t1[i] = i0_i[i] && T[i] < T_s2_0[i] + 2\nend\n";
+             "n0_i[i] = max.bool(k:40) (T_s2_0[i] < s2_T[i,k])\n"
+             "t1[i] = n0_i[i] && T[i] < T_s2_0[i] + 2\nend\n";
     static const char *const nests[] = {
-        "stage t1 root\nserial i step 4 exact\nlanes i.1\nstage i0_i in t1 i\nextent i 4\n"
+        "stage t1 root\nserial i step 4 exact\nlanes i.1\nstage n0_i in t1 i\nextent i 4\n"
         "init\nlanes i\nupdate atomic\nserial i\nlanes k\nstage T in t1 i\nextent i 4\n"
         "init\nlanes i\nupdate\nserial k\nlanes i\n",
-        "stage t1 root\nserial i\nstage i0_i root\ninit\nserial i\nupdate atomic\nserial i\n"
+        "stage t1 root\nserial i\nstage n0_i root\ninit\nserial i\nupdate atomic\nserial i\n"
         "serial k step 20 exact\nlanes k.1\nstage T root\nscope heap\ninit\nserial i\n"
         "update atomic\nserial i\nserial k step 8 exact\nlanes k.1\n",
     };
     EXPECT_NESTS(head, nests);
+}
+
+/* Each stage calls the function of integers whose name its axis has. The loop of one of them is
+ * variable 32: its number must not make it the function i32_min. */
+static void test_axes_named_as_functions(void **state)
+{
+    (void)state;
+    struct wpk_buf head = {0}, nest = {0};
+    wpk_buf_append_text(&head, HEAD "layout X i32[100] 0\nlayout Y i32[100] 0\nprogram\n"
+                                    "input X i32[100]\nintermediate T0 i32[100]\n");
+    for (int i = 1; i < STAGES; i++) {
+        wpk_buf_printf(&head, "intermediate T%d i32[100]\n", i);
+    }
+    wpk_buf_append_text(&head, "output Y i32[100]\nT0[min] = X[min]\n");
+    for (int i = 1; i < STAGES; i++) {
+        wpk_buf_printf(&head, "T%d[min] = min(T%d[min], %d)\n", i, i - 1, 50 - i);
+    }
+    wpk_buf_printf(&head, "Y[i] = T%d[i]\nend\n", STAGES - 1);
+    wpk_buf_append_text(&nest, "stage Y root\nserial i\n");
+    for (int i = STAGES - 1; i >= 0; i--) {
+        wpk_buf_printf(&nest, "stage T%d root\nserial min\n", i);
+    }
+    const char *nests[] = {wpk_buf_text(&nest)};
+    EXPECT_NESTS(wpk_buf_text(&head), nests);
+    struct wpk_schedule schedule;
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    wpk_buf_append(&head, nest.data, nest.size);
+    assert_int_equal(wpk_schedule_parse(wpk_buf_text(&head), &schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_c_print(&schedule, "k", &text, &diag), WPK_OK);
+    assert_non_null(strstr(wpk_buf_text(&text), " n32_min ="));
+    wpk_schedule_fini(&schedule);
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&head);
+    wpk_buf_fini(&nest);
 }
 
 #define ROWS                                                                                       \
@@ -206,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_loads_outside),
         cmocka_unit_test(test_names_and_bools),
+        cmocka_unit_test(test_axes_named_as_functions),
         cmocka_unit_test(test_shorter_iterations),
         cmocka_unit_test(test_expanded_terms),
     };
