@@ -19,7 +19,7 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/worker_class.h"
 
-#define WPK_FIXTURE_WORKERS_MAX 64
+#define WPK_FIXTURE_WORKERS_MAX 72
 #define WPK_FIXTURE_ANSWERS_MAX 1024
 #define WPK_FIXTURE_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

@@ -200,6 +200,28 @@ static void all_workers_have_so_much_on_the_way(void **state)
     free(bytes);
 }
 
+/* 256 small ones, four of each worker. */
+static void all_workers_have_so_many_on_the_way(void **state)
+{
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    for (int w = 0; w < 65; w++) {
+        char name[8];
+        char job[sizeof WPK_FIXTURE_JOB("??")];
+        snprintf(name, sizeof name, "w%d", w);
+        snprintf(job, sizeof job, WPK_FIXTURE_JOB("%d"), w);
+        wpk_fixture_request(f, "POST", "/v1/jobs", job);
+        assert_int_equal(wpk_fixture_join(f, name, WPK_WORKER_ROLES_ALL), w);
+        wpk_fixture_take(f, w);
+    }
+    for (int i = 0; i < 257; i++) {
+        put_upload(f, i / 4, f->workers[i / 4].held[0].id, "12345");
+        assert_int_equal(f->workers[i / 4].answered, i == 256);
+    }
+    assert_int_equal(f->workers[64].err, WPK_EBUSY);
+    assert_int_equal(f->workers[64].retry_ms, 1000);
+}
+
 /* Whatever it is that a hostile worker sends, nothing of it is written. */
 static void what_is_refused_leaves_no_file(void **state)
 {
@@ -436,6 +458,7 @@ int main(void)
         CASE(uploads_on_the_way_count),
         CASE(one_worker_has_so_many_on_the_way),
         CASE(all_workers_have_so_much_on_the_way),
+        CASE(all_workers_have_so_many_on_the_way),
         CASE(what_is_refused_leaves_no_file),
         CASE(a_file_that_hangs_holds_nobody_up),
         CASE(another_session_has_no_more_on_the_way),
