@@ -219,9 +219,27 @@ static int find_terms(const struct wpk_stage *stage)
     return axis;
 }
 
+/* Does each element of one load meet several of the other, and the other's are constant or meet
+ * several, too? */
+static bool is_used_again(const struct wpk_program *program, int id)
+{
+    const struct wpk_stage *stage = &program->stages[id];
+    struct wpk_node data, weight;
+    bool by_data = false, by_weight = false;
+    wpk_contraction_operands(program, id, &data, &weight);
+    for (int a = 0; a < stage->rank; a++) {
+        bool in_data = wpk_contraction_uses_axis(program, &data, a);
+        bool in_weight = wpk_contraction_uses_axis(program, &weight, a);
+        bool several = stage->axes[a].extent > 1;
+        by_weight = by_weight || (several && in_weight && !in_data);
+        by_data = by_data || (several && in_data && !in_weight);
+    }
+    return by_weight && (by_data || program->tensors[weight.tensor].role == WPK_ROLE_CONSTANT);
+}
+
 /* A product of few results runs on few threads. In parts of consecutive terms it has more, and its
- * terms are added in an order that is no less accurate. Parts of other reductions would be computed
- * in the loop nest that adds them up (search/plan.h), and on no more threads. */
+ * terms are added in an order that is no less accurate. Parts of reductions that use nothing again
+ * would be computed in the loop nest that adds them up (search/plan.h), and on no more threads. */
 static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_program *program,
                           int id, struct wpk_site *out)
 {
@@ -231,7 +249,7 @@ static wpk_err list_split(const struct wpk_rewriting *rewriting, struct wpk_prog
     for (int a = 0; a < stage->rank; a++) {
         results *= (double)stage->axes[a].extent;
     }
-    if (parallelism->threads < 2 || stage->rank == WPK_RANK_MAX ||
+    if (parallelism->threads < 2 || stage->rank == WPK_RANK_MAX || !is_used_again(program, id) ||
         results >= SPREAD * parallelism->threads * (double)parallelism->tile) {
         return WPK_OK;
     }

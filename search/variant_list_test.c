@@ -271,6 +271,11 @@ static void test_few_results_are_split(void **state)
         {"input X f32[640]\noutput Y f32[]\nY[] = sum(i:640) X[i]\n", "split(2)", 2, false},
         {"input X f32[256,1024]\noutput Y f32[256]\nY[i] = sum(j:1024) X[i,j]\n", "split(2)", 2,
          false},
+        {"input A f32[65536]\ninput B f32[65536]\noutput Y f32[]\nY[] = sum(i:65536) A[i] * B[i]\n",
+         "split(2)", 2, false},
+        {"input A f32[4096]\ninput B f32[4096,64]\noutput Y f32[64]\n"
+         "Y[j] = sum(k:4096) A[k] * B[k,j]\n",
+         "split(2)", 2, false},
         {"input A f32[16,4096]\nconstant B f32[4096,32]\noutput Y f32[16,32]\n"
          "Y[i,j] = sum(k:4096) A[i,k] * B[k,j]\n",
          "split(8)", 2, true},
