@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DRAWS_MAX 8 /* each of them is repaired */
+#define DRAWS_MAX 128 /* each of them is repaired */
 
 /* Has the variant this layout, or this algorithm at the site that the gene names, "algorithm" being
  * that of all sites? */

@@ -69,6 +69,37 @@ static void test_pins(void **state)
     wpk_space_fini(&space);
 }
 
+/* Few draws are legal with both pins, and the neutral candidate is not. */
+static void test_rare_candidates_are_found(void **state)
+{
+    static const char *const pins[][2] = {{"D.unroll", "8"}, {"E.at", "Y.block"}};
+    const struct wpk_space_options options = {
+        .layouts = "any",
+        .threads = 2,
+        .device = {
+            .kind = "cpu", .isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}};
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct wpk_program program = {0};
+        struct wpk_space space;
+        assert_int_equal(
+            wpk_program_parse(
+                "input X f32[64,512]\nintermediate M f32[64]\nintermediate E f32[64,512]\n"
+                "intermediate D f32[64]\noutput Y f32[64,512]\n"
+                "M[i] = max(j:512) X[i,j]\nE[i,j] = exp(X[i,j] - M[i])\n"
+                "D[i] = sum(j:512) E[i,j]\nY[i,j] = E[i,j] / D[i]\n",
+                &program, NULL),
+            WPK_OK);
+        assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+        for (int i = 0; i < 2; i++) {
+            const char *const *pin = pins[(first + i) % 2];
+            assert_int_equal(wpk_space_pin(&space, pin[0], pin[1], NULL), WPK_OK);
+        }
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
+    }
+}
+
 /* wpkd pins, workers do not: what is legal must not depend on it. */
 static void pin_and_draw(const struct wpk_program *program, const struct wpk_space_options *options,
                          const struct wpk_space *whole, const char *name, const char *value)
@@ -145,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pins),
+        cmocka_unit_test(test_rare_candidates_are_found),
         cmocka_unit_test(test_pinned_candidates_are_legal_without_pins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
