@@ -27,7 +27,7 @@ static _Noreturn void run_child(const char *const *command, const char *director
     _exit(NOT_FOUND);
 }
 
-/* Its first bytes, to the end of the file. */
+/* Its first bytes, to the end of the file, as text: a linker may print anything. */
 static void read_output(int fd, char *output, size_t size)
 {
     size_t used = 0;
@@ -39,6 +39,10 @@ static void read_output(int fd, char *output, size_t size)
         used += has_room && got > 0 ? (size_t)got : 0;
     } while (got > 0 || (got < 0 && errno == EINTR));
     output[used] = '\0';
+    for (char *zero = output;
+         (zero = memchr(zero, '\0', (size_t)(output + used - zero))) != NULL;) {
+        *zero = '?';
+    }
 }
 
 static wpk_err read_end(int status, const char *messages)

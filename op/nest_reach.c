@@ -97,8 +97,8 @@ static void limit_all(struct walk *w)
     const struct wpk_program *program = w->program;
     for (int s = 0; s < program->stage_count; s++) {
         for (int t = 0; t < program->tensor_count; t++) {
-            bool given = wpk_program_writer(program, t) < 0;
-            w->out->limited[s][t] = given ? (uint16_t)((1U << program->tensors[t].rank) - 1) : 0;
+            unsigned all = (1U << program->tensors[t].rank) - 1;
+            w->out->limited[s][t] = (uint16_t)(wpk_program_writer(program, t) < 0 ? all : 0);
         }
     }
     w->all = true;
