@@ -6,8 +6,8 @@
  * and steps that do not divide it reach past it. Entries inside these loops are needed for all that
  * is covered; entries at the same place or further out only for the box itself.
  *
- * Of the loops around a place the first and the last iteration are looked at, in each combination of
- * axes. They reach farthest where what is needed moves one way. Where iterations need different
+ * Of the loops around a place the first and the last iteration are looked at, in each combination
+ * of axes. They reach farthest where what is needed moves one way. Where iterations need different
  * lengths, one in between may round to more: the most that rounding adds is taken. Where an index
  * wraps in between, or combinations are too many, all given tensors are limited. */
 #include "op/nest_reach.h"

@@ -19,8 +19,8 @@ struct wpk_nest_reach {
  * steps wherever a tail is exact or round, whole tiles for `extent` and whole multiples for
  * `align`, also past the end of an axis. Loads that leave their tensor for an element of the stage
  * (wpk_load_may_leave()) are not counted: they are limited anyway, in the dimensions that they
- * leave. `expanded` is the nest's program as it is printed (op/expand.h), with the sums that the nest
- * expands as expressions.
+ * leave. `expanded` is the nest's program as it is printed (op/expand.h), with the sums that the
+ * nest expands as expressions.
  *   errors  WPK_ENOMEM */
 wpk_err wpk_nest_find_reach(const struct wpk_nest *nest, const struct wpk_program *expanded,
                             struct wpk_nest_reach *out);
