@@ -17,7 +17,11 @@
 #include <cmocka.h>
 
 #define SEED 20261123
+#ifdef __SANITIZE_ADDRESS__ /* kernels are built with it, too */
+#define RANDOM_PROGRAMS 12
+#else
 #define RANDOM_PROGRAMS 40
+#endif
 #define CANDIDATES 2 /* constructed, and as many drawn */
 
 /* The rules of CPUs, by which sums of all lengths may have panels. */
