@@ -155,11 +155,15 @@ struct wpk_net_client_options {
 WPK_MUST_CHECK wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
                                            struct wpk_net_client **out, struct wpk_diag *diag);
 void wpk_net_client_close(struct wpk_net_client *client);
-/* Find out why connecting fails: connect once, apart from any client, within `timeout_ms`.
+/* Why there is no connection: how the last one ended, or why the last try failed. WPK_OK while
+ * there is one, and before the first try has ended. The client calls `wake` when it changes to a
+ * failure.
  *   errors  WPK_EACCES     TLS: a certificate that is not trusted, or of another host
- *           WPK_ECLOSED    nobody listens; WPK_ETIMEDOUT; those of wpk_net_client_open */
-WPK_MUST_CHECK wpk_err wpk_net_client_probe(const struct wpk_net_client_options *options,
-                                            uint64_t timeout_ms, struct wpk_diag *diag);
+ *           WPK_ECLOSED    nobody listens, or the server closed it
+ *           WPK_ETIMEDOUT  the server does not greet, or does not answer any more
+ *           WPK_ECORRUPT   the server does not speak this protocol; those of wpk_net_client_open */
+WPK_MUST_CHECK wpk_err wpk_net_client_loss(const struct wpk_net_client *client,
+                                           struct wpk_diag *diag);
 
 /* Send a request on a free slot; copies `data`.   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_net_client_put(struct wpk_net_client *client, int slot, const void *data,

@@ -49,6 +49,8 @@ struct wpk_net_client {
     bool must_wake;    /* the owner, once the lock is free */
     uint64_t heard_ns; /* when something last came over this connection */
     bool is_deaf;      /* nothing has for as long as a request lived */
+    wpk_err loss;      /* of wpk_net_client_loss */
+    struct wpk_diag loss_diag;
     struct slot slots[WPK_NET_SLOTS_MAX];
 };
 
@@ -230,6 +232,20 @@ static bool receive(struct wpk_net_client *client)
     return news != WPK_NET_LINE_LOST;
 }
 
+/* There is a connection, or there is none any more. A line that was not lost took too long. */
+static void note_line(struct wpk_net_client *client, bool is_open)
+{
+    struct wpk_net_line *line = &client->line;
+    if (!is_open && line->err == WPK_OK) {
+        line->err = wpk_net_explain(NNG_ETIMEDOUT, &client->options, &line->diag);
+    }
+    pthread_mutex_lock(&client->lock);
+    client->must_wake |= client->loss == WPK_OK && line->err != WPK_OK;
+    client->loss = line->err;
+    client->loss_diag = line->diag;
+    unlock(client);
+}
+
 /* Connect, and talk until the connection is lost. Returns whether there was one. */
 static bool talk(struct wpk_net_client *client)
 {
@@ -241,12 +257,16 @@ static bool talk(struct wpk_net_client *client)
     while (goes_on) {
         wait_until(client, was_open ? UINT64_MAX : connected_by_ns);
         goes_on = !is_over(client) && receive(client);
-        was_open |= line->state == WPK_NET_LINE_OPEN;
+        if (!was_open && line->state == WPK_NET_LINE_OPEN) {
+            was_open = true;
+            note_line(client, true);
+        }
         goes_on = goes_on && (was_open || wpk_clock_ns() < connected_by_ns);
         if (goes_on && wpk_net_line_is_idle(line)) {
             send_next(client);
         }
     }
+    note_line(client, false);
     wpk_net_line_close(line);
     pthread_mutex_lock(&client->lock);
     client->is_deaf = false;
@@ -350,6 +370,18 @@ void wpk_net_client_close(struct wpk_net_client *client)
     pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->lock);
     free(client);
+}
+
+wpk_err wpk_net_client_loss(const struct wpk_net_client *client, struct wpk_diag *diag)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&client->lock; /* the lock is not what is const */
+    pthread_mutex_lock(lock);
+    wpk_err loss = client->loss;
+    if (loss != WPK_OK && diag != NULL) {
+        *diag = client->loss_diag;
+    }
+    pthread_mutex_unlock(lock);
+    return loss;
 }
 
 wpk_err wpk_net_client_put(struct wpk_net_client *client, int index, const void *data, size_t size,

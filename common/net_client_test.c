@@ -158,6 +158,15 @@ static void open_hasty(struct wpk_net_pair *pair)
     assert_int_equal(wpk_net_client_open(&options, &pair->client, NULL), WPK_OK);
 }
 
+static wpk_err next_loss(struct wpk_net_pair *pair, struct wpk_diag *diag)
+{
+    wpk_err err;
+    while ((err = wpk_net_client_loss(pair->client, diag)) == WPK_OK) {
+        wpk_net_pair_pause(pair);
+    }
+    return err;
+}
+
 /* One that answers nothing any more is left, and what comes next goes to who listens now. */
 static void a_server_that_hangs_is_left(void **state)
 {
@@ -183,29 +192,75 @@ static void a_server_that_hangs_is_left(void **state)
     free(event.data);
 }
 
+static int listen_at(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)address, sizeof *address), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    return fd;
+}
+
 /* One that accepts and does not greet does not keep the client from the next. */
 static void a_server_that_never_greets_is_left(void **state)
 {
     struct wpk_net_pair *pair = *state;
     struct wpk_net_event event;
+    struct wpk_diag diag = {0};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
     wpk_net_server_close(pair->server);
     pair->server = NULL;
     unlink(address.sun_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(fd, 8), 0);
+    int fd = listen_at(&address);
     open_hasty(pair);
     assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     assert_int_equal(poll(&poll_fd, 1, 60000), 1); /* the client has connected */
+    assert_int_equal(next_loss(pair, &diag), WPK_ETIMEDOUT);
     unlink(address.sun_path);
     wpk_net_pair_serve(pair);
     wpk_net_pair_event(pair, &event);
     assert_string_equal(event.data, "x");
     free(event.data);
     close(fd);
+}
+
+static void a_server_of_another_protocol(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    struct wpk_diag diag = {0};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
+    wpk_net_server_close(pair->server);
+    pair->server = NULL;
+    unlink(address.sun_path);
+    int fd = listen_at(&address);
+    wpk_net_client_close(pair->client);
+    assert_int_equal(wpk_net_pair_connect(pair, pair->url, &pair->client, NULL), WPK_OK);
+    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    assert_int_equal(send(peer, "HTTP/1.1 400", 12, MSG_NOSIGNAL), 12);
+    assert_int_equal(next_loss(pair, &diag), WPK_ECORRUPT);
+    assert_non_null(strstr(diag.text, "no wpkd"));
+    close(peer);
+    close(fd);
+}
+
+static void a_loss_says_why(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    struct wpk_diag diag = {0};
+    struct wpk_net_event event;
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 60000), WPK_OK);
+    wpk_net_pair_event(pair, &event);
+    free(event.data);
+    assert_int_equal(wpk_net_client_loss(pair->client, &diag), WPK_OK);
+    wpk_net_server_close(pair->server);
+    pair->server = NULL;
+    assert_int_equal(next_loss(pair, &diag), WPK_ECLOSED);
+    open_hasty(pair);
+    assert_int_equal(next_loss(pair, &diag), WPK_ECLOSED);
+    assert_non_null(strstr(diag.text, pair->url));
+    assert_non_null(strstr(diag.text, "start wpkd there"));
 }
 
 /* Serve until a reply reached the client, which asks again when its request was lost. */
@@ -262,6 +317,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_server_that_hangs_is_left, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_never_greets_is_left, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(a_server_of_another_protocol, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(a_loss_says_why, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_is_started_again, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),

@@ -2,7 +2,6 @@
 #include "common/net_dial.h"
 
 #include "common/fs.h"
-#include "common/net_frame.h"
 
 #include <arpa/inet.h>
 #include <nng/supplemental/tls/tls.h>
@@ -29,6 +28,7 @@ static const struct {
     {NNG_ETIMEDOUT, WPK_ETIMEDOUT, "; check the network"},
     {NNG_ECLOSED, WPK_ECLOSED, "; wpkd may say why in its log"},
     {NNG_ECONNRESET, WPK_ECLOSED, "; wpkd may say why in its log"},
+    {NNG_ECONNSHUT, WPK_ECLOSED, "; wpkd may say why in its log"},
     {NNG_ECONNREFUSED, WPK_ECLOSED, "; start wpkd there, or name another address"},
     {NNG_ECANCELED, WPK_ECLOSED, "; try again"},
 };
@@ -119,52 +119,6 @@ wpk_err wpk_net_dialer_make(const struct wpk_net_client_options *options, nng_st
     return WPK_OK;
 }
 
-/* ---- probing */
-
-/* One step of a probe, waited for. */
-static int await(nng_aio *aio)
-{
-    nng_aio_wait(aio);
-    return nng_aio_result(aio);
-}
-
-/* TLS agrees on nothing before something is sent: a greeting, which is answered. */
-static int greet(nng_stream *stream, nng_aio *aio)
-{
-    char greeting[WPK_NET_GREETING_SIZE];
-    nng_iov iov = {.iov_buf = greeting, .iov_len = sizeof greeting};
-    memcpy(greeting, wpk_net_greeting_asks, sizeof greeting);
-    nng_aio_set_iov(aio, 1, &iov);
-    nng_stream_send(stream, aio);
-    int code = await(aio);
-    if (code == 0) {
-        nng_aio_set_iov(aio, 1, &iov);
-        nng_stream_recv(stream, aio);
-        code = await(aio);
-    }
-    return code;
-}
-
-static int try_to_connect(nng_stream_dialer *dialer, uint64_t timeout_ms)
-{
-    nng_aio *aio;
-    int code = nng_aio_alloc(&aio, NULL, NULL);
-    if (code != 0) {
-        return code;
-    }
-    nng_aio_set_timeout(aio, (nng_duration)timeout_ms);
-    nng_stream_dialer_dial(dialer, aio);
-    code = await(aio);
-    if (code == 0) {
-        nng_stream *stream = nng_aio_get_output(aio, 0);
-        code = greet(stream, aio);
-        nng_stream_close(stream);
-        nng_stream_free(stream);
-    }
-    nng_aio_free(aio);
-    return code;
-}
-
 /* mbed TLS 2.28 compares names alone, and NNG does not let us see the certificate. */
 static bool names_an_address(const char *url)
 {
@@ -174,24 +128,17 @@ static bool names_an_address(const char *url)
     return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
 }
 
-wpk_err wpk_net_client_probe(const struct wpk_net_client_options *options, uint64_t timeout_ms,
-                             struct wpk_diag *diag)
+wpk_err wpk_net_explain(int code, const struct wpk_net_client_options *options,
+                        struct wpk_diag *diag)
 {
-    nng_stream_dialer *dialer = NULL;
-    wpk_err err = wpk_net_dialer_make(options, &dialer, diag);
-    if (err != WPK_OK) {
-        return err;
+    if (code != NNG_ECRYPTO && code != NNG_EPEERAUTH) {
+        return wpk_net_translate(code, options->url, diag);
     }
-    int code = try_to_connect(dialer, timeout_ms);
-    nng_stream_dialer_free(dialer);
-    if (code == NNG_ECRYPTO || code == NNG_EPEERAUTH) {
-        wpk_diag_set(diag, "%s: its certificate is not of that host%s, or %s does not vouch for it",
-                     options->url,
-                     names_an_address(options->url)
-                         ? " (addresses in it do not count here: write a name that it has)"
-                         : "",
-                     options->ca != NULL ? options->ca : SYSTEM_CA);
-        return WPK_EACCES;
-    }
-    return code == 0 ? WPK_OK : wpk_net_translate(code, options->url, diag);
+    wpk_diag_set(diag, "%s: its certificate is not of that host%s, or %s does not vouch for it",
+                 options->url,
+                 names_an_address(options->url)
+                     ? " (addresses in it do not count here: write a name that it has)"
+                     : "",
+                 options->ca != NULL ? options->ca : SYSTEM_CA);
+    return WPK_EACCES;
 }

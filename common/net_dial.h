@@ -19,5 +19,9 @@ bool wpk_net_is_tls(const char *url);
  *   errors  as wpk_net_client_open */
 WPK_MUST_CHECK wpk_err wpk_net_dialer_make(const struct wpk_net_client_options *options,
                                            nng_stream_dialer **out, struct wpk_diag *diag);
+/* Translate the code of a connection, or of a try to connect, that failed; *diag gets what to do
+ * about it.   errors  those of wpk_net_client_loss */
+WPK_MUST_CHECK wpk_err wpk_net_explain(int code, const struct wpk_net_client_options *options,
+                                       struct wpk_diag *diag);
 
 #endif

@@ -49,7 +49,11 @@ static enum taken step_take(struct wpk_net_step *step)
     if (!over) {
         return TAKEN_NOTHING;
     }
-    return nng_aio_result(step->aio) == 0 ? TAKEN_SUCCESS : TAKEN_FAILURE;
+    int code = nng_aio_result(step->aio);
+    if (code != 0 && step->line->err == WPK_OK) {
+        step->line->err = wpk_net_explain(code, step->line->options, &step->line->diag);
+    }
+    return code == 0 ? TAKEN_SUCCESS : TAKEN_FAILURE;
 }
 
 static void start_send(struct wpk_net_line *line, const char *data, size_t size)
@@ -83,7 +87,8 @@ bool wpk_net_line_open(struct wpk_net_line *line, const struct wpk_net_client_op
     for (int i = 0; i < WPK_NET_LINE_RECEIVES; i++) {
         made = made && step_init(&line->receive[i], line);
     }
-    if (!made || wpk_net_dialer_make(options, &line->dialer, NULL) != WPK_OK) {
+    line->err = made ? wpk_net_dialer_make(options, &line->dialer, &line->diag) : WPK_ENOMEM;
+    if (line->err != WPK_OK) {
         return false;
     }
     line->state = WPK_NET_LINE_DIALLING;
@@ -128,6 +133,13 @@ static void expect_head(struct wpk_net_line *line)
 {
     line->wanted = wpk_net_head_size(line->is_local);
     line->got = 0;
+}
+
+static enum wpk_net_line_news lose(struct wpk_net_line *line, wpk_err err, const char *text)
+{
+    wpk_diag_set(&line->diag, "%s: %s", line->options->url, text);
+    line->err = err;
+    return WPK_NET_LINE_LOST;
 }
 
 /* The head is here: make room for the body. Whoever sends more than may come is not listened to. */
@@ -177,14 +189,14 @@ static enum wpk_net_line_news read_message(struct wpk_net_line *line)
         }
         if (line->state == WPK_NET_LINE_GREETING) {
             if (memcmp(line->head, wpk_net_greeting_answers, WPK_NET_GREETING_SIZE) != 0) {
-                return WPK_NET_LINE_LOST;
+                return lose(line, WPK_ECORRUPT, "what listens there is no wpkd");
             }
             line->state = WPK_NET_LINE_OPEN;
             expect_head(line);
         } else if (line->body != NULL) {
             return WPK_NET_LINE_MESSAGE;
         } else if (!begin_body(line)) {
-            return WPK_NET_LINE_LOST;
+            return lose(line, WPK_ECORRUPT, "it sends a message that may not come");
         }
     }
     return WPK_NET_LINE_NOTHING;

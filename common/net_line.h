@@ -45,8 +45,10 @@ struct wpk_net_line {
     struct wpk_net_step send; /* also for dialling */
     bool is_sending;
     struct wpk_net_step receive[WPK_NET_LINE_RECEIVES];
-    int turn; /* the receive that ends next; they end in the order in which they began */
-    const char *input; /* bytes of that receive that were not read yet */
+    int turn;    /* the receive that ends next; they end in the order in which they began */
+    wpk_err err; /* why the line is LOST */
+    struct wpk_diag diag; /* what to do about it */
+    const char *input;    /* bytes of that receive that were not read yet */
     size_t input_size;
     char *frame; /* the request being sent; owned */
     size_t frame_size;
@@ -59,13 +61,15 @@ struct wpk_net_line {
     char inputs[WPK_NET_LINE_RECEIVES][WPK_NET_LINE_INPUT_MAX];
 };
 
+/* LOST: line->err says why */
 enum wpk_net_line_news { WPK_NET_LINE_NOTHING, WPK_NET_LINE_MESSAGE, WPK_NET_LINE_LOST };
 
 /* Make a request's frame. NULL without memory.   owns  caller frees */
 char *wpk_net_line_frame(bool is_local, uint32_t number, const void *data, size_t size,
                          size_t *frame_size);
 
-/* Begin to connect; false when that fails at once. The line has to be closed in either case. */
+/* Begin to connect; false when that fails at once, and line->err says why. The line has to be
+ * closed in either case. */
 bool wpk_net_line_open(struct wpk_net_line *line, const struct wpk_net_client_options *options,
                        pthread_mutex_t *lock, pthread_cond_t *changed);
 /* Close the connection. Waits for the library's callbacks; `lock` must be free. */

@@ -18,7 +18,7 @@ void wpk_net_pair_wake(void *user)
 void wpk_net_pair_pause(struct wpk_net_pair *pair)
 {
     struct pollfd poll_fd = {.fd = pair->fd, .events = POLLIN};
-    WPK_ASSERT(poll(&poll_fd, 1, 5000) == 1);
+    WPK_ASSERT(poll(&poll_fd, 1, 300000) == 1); /* against hanging only */
     uint64_t count;
     WPK_ASSERT(read(pair->fd, &count, sizeof count) == sizeof count);
 }

@@ -22,7 +22,7 @@ int wpk_net_pair_set_up(void **state);
 int wpk_net_pair_tear_down(void **state);
 
 void wpk_net_pair_wake(void *user);
-/* Wait until a side wakes the pair, for at most five seconds. */
+/* Wait until a side wakes the pair. */
 void wpk_net_pair_pause(struct wpk_net_pair *pair);
 /* Wait for the server's next event; the caller frees its data. */
 void wpk_net_pair_event(struct wpk_net_pair *pair, struct wpk_net_event *event);

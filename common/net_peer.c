@@ -62,6 +62,18 @@ void wpk_net_peer_check(struct wpk_net_peer *peer)
     }
 }
 
+/* An operation was begun. One that begins after a TLS stream was closed never completes, and cannot
+ * be stopped (NNG 1.5.2); closing the stream again ends it. */
+static void end_if_dead(struct wpk_net_peer *peer)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    bool dead = peer->standing == WPK_NET_DEAD;
+    pthread_mutex_unlock(&peer->server->lock);
+    if (dead) {
+        nng_stream_close(peer->stream);
+    }
+}
+
 /* ---- receiving */
 
 static void receive_into(struct wpk_net_peer *peer, void *memory)
@@ -69,6 +81,7 @@ static void receive_into(struct wpk_net_peer *peer, void *memory)
     nng_iov iov = {.iov_buf = (char *)memory + peer->got, .iov_len = peer->wanted - peer->got};
     nng_aio_set_iov(peer->receive, 1, &iov);
     nng_stream_recv(peer->stream, peer->receive);
+    end_if_dead(peer);
 }
 
 static void receive_head(struct wpk_net_peer *peer)
@@ -270,6 +283,7 @@ void wpk_net_peer_send(struct wpk_net_peer *peer)
                    .iov_len = peer->reply->size - peer->sent};
     nng_aio_set_iov(peer->send, 1, &iov);
     nng_stream_send(peer->stream, peer->send);
+    end_if_dead(peer);
 }
 
 /* The connection is over, and the library has let go of what it sent. */

@@ -11,9 +11,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define PROBE_MS 2000
-#define PROBE_AFTER_MS 10000
-#define PROBE_EVERY_MS 30000
+#define LOSS_AFTER_MS 10000
+#define LOSS_EVERY_MS 30000
 #define TROUBLE_EVERY_MS 60000
 #define RETRY_MS_MIN 50
 #define RETRY_MS_MAX 2000
@@ -214,36 +213,23 @@ static void on_message(struct wpk_session *s, int slot, const struct wpk_message
     }
 }
 
-static struct wpk_net_client_options client_options(struct wpk_session *s)
+/* Why there is no connection, which requests do not say: at once when the first try failed, since
+ * the address may be wrong, and now and then while nothing is answered. */
+static void say_loss(struct wpk_session *s)
 {
-    return (struct wpk_net_client_options){.url = s->options->url,
-                                           .ca = s->options->ca,
-                                           .size_max = WPK_MESSAGE_SIZE_MAX,
-                                           .slot_count = WPK_SESSION_SLOT_COUNT,
-                                           .wake = wake,
-                                           .user = s};
-}
-
-/* Try the connection, and log why there is none: requests only say that they were not answered. */
-static void probe(struct wpk_session *s)
-{
-    const struct wpk_net_client_options options = client_options(s);
     struct wpk_diag diag = {0};
-    s->probed_ns = wpk_clock_ns();
-    wpk_err err = wpk_net_client_probe(&options, PROBE_MS, &diag);
+    uint64_t now = wpk_clock_ns();
+    bool is_due = s->loss_ns == 0 || now >= s->loss_ns + LOSS_EVERY_MS * WPK_NS_PER_MS;
+    bool is_long = s->answered_ns == 0 || now >= s->answered_ns + LOSS_AFTER_MS * WPK_NS_PER_MS;
+    if (!is_due || !is_long) {
+        return;
+    }
+    wpk_err err = wpk_net_client_loss(s->client, &diag);
     if (err != WPK_OK) {
+        s->loss_ns = now;
         s->trouble = err;
         wpk_log_failure(WPK_LOG_WARN, "not_connected", err, &diag);
         wpk_notify_send(s->options->notify, "STATUS=Not connected: %.300s", diag.text);
-    }
-}
-
-/* Without an answer for some time, now and then: whoever looks at the log has to learn why. */
-static void say_why(struct wpk_session *s)
-{
-    if (wpk_clock_ns() >= s->answered_ns + PROBE_AFTER_MS * WPK_NS_PER_MS &&
-        (s->probed_ns == 0 || wpk_clock_ns() >= s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS)) {
-        probe(s);
     }
 }
 
@@ -255,9 +241,6 @@ static void on_reply(struct wpk_session *s, int slot, wpk_err err, const char *d
             not_answered(s, err);
         }
         retry_later(s, 0);
-        if (s->leave_ns == 0) {
-            say_why(s);
-        }
         return;
     }
     s->answered_ns = wpk_clock_ns();
@@ -340,6 +323,7 @@ static void turn(struct wpk_session *s)
     feed_watchdog(s);
     take_replies(s);
     if (s->leave_ns == 0) {
+        say_loss(s);
         wpk_err err = wpk_holding_advance(s->holding, &engine_ms);
         if (err != WPK_OK) {
             /* What it holds is given back unblamed: a machine that works may try it. */
@@ -378,7 +362,6 @@ static uint32_t capacity_for(const struct wpk_session_options *options)
 wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_diag *diag)
 {
     struct wpk_session s = {.options = options,
-                            .answered_ns = wpk_clock_ns(),
                             .diag = diag,
                             .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                             .capacity = capacity_for(options)};
@@ -389,12 +372,16 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
         .engine = options->engine, .work_dir = options->work_dir, .clock = wpk_clock_system()};
     wpk_err err = wpk_holding_new(&holding, &s.holding);
     if (err == WPK_OK) {
-        const struct wpk_net_client_options client = client_options(&s);
+        const struct wpk_net_client_options client = {.url = options->url,
+                                                      .ca = options->ca,
+                                                      .size_max = WPK_MESSAGE_SIZE_MAX,
+                                                      .slot_count = WPK_SESSION_SLOT_COUNT,
+                                                      .wake = wake,
+                                                      .user = &s};
         err = wpk_net_client_open(&client, &s.client, diag);
     }
     if (err == WPK_OK) {
         wpk_notify_send(options->notify, "READY=1\nSTATUS=Waiting for %s", options->url);
-        probe(&s); /* a wrong address is said at once, not when the first request has timed out */
     }
     while (err == WPK_OK && !s.ended) {
         turn(&s);

@@ -30,8 +30,8 @@ struct wpk_session {
     uint64_t retry_at_ns;  /* no request is sent before */
     uint64_t polled_ns;    /* when the last poll went out */
     uint64_t fed_ns;       /* when the service manager's watchdog was last fed */
-    uint64_t answered_ns;  /* when wpkd last answered, or the session began */
-    uint64_t probed_ns;    /* when the connection was last probed */
+    uint64_t answered_ns;  /* when wpkd last answered; 0: never */
+    uint64_t loss_ns;      /* when it was last logged that there is no connection */
     wpk_err trouble;       /* why wpkd refuses or is not reached; WPK_OK: it answers */
     uint64_t trouble_ns;   /* when that was logged */
     uint64_t drain_ns;     /* DRAINING since; 0: not */
