@@ -4,9 +4,7 @@
  *
  * exp and log reduce their argument by powers of two and end in a polynomial; the coefficients for
  * f32 are those of Moshier's Cephes library (1989), the series for f64 is Taylor's. */
-#include "codegen/c_text.h"
-
-#include <string.h>
+#include "codegen/c_math.h"
 
 /* What a function is called with, in a row of the table. */
 struct row {
@@ -195,8 +193,8 @@ const char *wpk_c_narrow_text(void)
     return narrow_text;
 }
 
-void wpk_c_function_needs(struct wpk_c_text *t, enum wpk_c_function function, enum wpk_c_type type,
-                          int index)
+struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c_type type,
+                                        bool vector)
 {
     static const enum wpk_c_function of_exp[] = {WPK_C_MIN, WPK_C_MAX, WPK_C_OF, WPK_C_SELECT};
     static const enum wpk_c_type results[] = {
@@ -204,18 +202,19 @@ void wpk_c_function_needs(struct wpk_c_text *t, enum wpk_c_function function, en
         [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,
         [WPK_C_TO_I32] = WPK_C_I32,   [WPK_C_TO_I64] = WPK_C_I64,
     };
-    bool own = own_text(function, type) != NULL && index > 0;
-    t->type[type][index] = true;
-    t->type[wpk_c_integer_type(wpk_c_type_bytes(type))][index] = true;
-    if (function >= WPK_C_FROM_F16) {
-        t->type[results[function]][index] = true;
-    }
-    t->function[function][type][index] = true;
-    if (index > 0 && !own) {
-        t->function[function][type][0] = true;
-    }
+    struct wpk_c_needs needs = {0};
+    bool own = vector && own_text(function, type) != NULL;
     bool calls = own && (function == WPK_C_EXP || function == WPK_C_LOG);
-    for (size_t i = 0; calls && i < sizeof(of_exp) / sizeof(of_exp[0]); i++) {
-        wpk_c_function_needs(t, of_exp[i], type, index);
+    needs.type[type] = true;
+    needs.type[wpk_c_integer_type(wpk_c_type_bytes(type))] = true;
+    if (function >= WPK_C_FROM_F16) {
+        needs.type[results[function]] = true;
     }
+    needs.function[function] = true;
+    needs.scalar[function] = vector && !own;
+    for (size_t i = 0; calls && i < sizeof(of_exp) / sizeof(of_exp[0]); i++) {
+        needs.function[of_exp[i]] = true;
+        needs.scalar[of_exp[i]] = own_text(of_exp[i], type) == NULL;
+    }
+    return needs;
 }

@@ -8,7 +8,7 @@
 #define WPK_CODEGEN_C_TEXT_H
 
 #include "codegen/c_form.h"
-#include "codegen/c_type.h"
+#include "codegen/c_math.h"
 #include "op/program.h"
 
 #define WPK_C_WIDTHS 7 /* powers of two: 1 to 64 lanes */
@@ -28,39 +28,6 @@ struct wpk_c_value {
     double number;
     struct wpk_form form;
 };
-
-/* The functions that a kernel may call; c_math.c has their texts. */
-#define WPK_C_FUNCTION_LIST(X)                                                                     \
-    X(LOAD, "load")                                                                                \
-    X(STORE, "store")                                                                              \
-    X(OF, "of")                                                                                    \
-    X(SELECT, "select")                                                                            \
-    X(MIN, "min")                                                                                  \
-    X(MAX, "max")                                                                                  \
-    X(ABS, "abs")                                                                                  \
-    X(SQRT, "sqrt")                                                                                \
-    X(FLOOR, "floor")                                                                              \
-    X(CEIL, "ceil")                                                                                \
-    X(ROUND, "round")                                                                              \
-    X(MODULO, "modulo")                                                                            \
-    X(QUOTIENT, "quotient")                                                                        \
-    X(REMAINDER, "remainder")                                                                      \
-    X(EXP, "exp")                                                                                  \
-    X(LOG, "log")                                                                                  \
-    X(SIN, "sin")                                                                                  \
-    X(COS, "cos")                                                                                  \
-    X(POW, "pow")                                                                                  \
-    X(FROM_F16, "from_f16")                                                                        \
-    X(TO_F16, "to_f16")                                                                            \
-    X(FROM_BF16, "from_bf16")                                                                      \
-    X(TO_BF16, "to_bf16")                                                                          \
-    X(TO_I8, "to_i8")                                                                              \
-    X(TO_U8, "to_u8")                                                                              \
-    X(TO_I32, "to_i32")                                                                            \
-    X(TO_I64, "to_i64")
-
-#define WPK_C_FUNCTION_ENUM(name, text) WPK_C_##name,
-enum wpk_c_function { WPK_C_FUNCTION_LIST(WPK_C_FUNCTION_ENUM) WPK_C_FUNCTION_COUNT };
 
 /* = {0} is empty. */
 struct wpk_c_text {
@@ -104,19 +71,5 @@ int wpk_c_width(const struct wpk_c_text *t, const struct wpk_c_value *value, int
 
 /* Write the types and functions that were used. */
 void wpk_c_put_prologue(const struct wpk_c_text *t, struct wpk_buf *out);
-
-/* ---- c_math.c */
-
-/* Write a function's text, in which $V stands for the vector or scalar, $E for its element, $I and
- * $J for the integer vector and element of the same size, $N for the lanes, $X for "xN", and $F for
- * the suffix of the C library's functions. */
-void wpk_c_put_function_text(enum wpk_c_function function, enum wpk_c_type type, bool vector,
-                             struct wpk_buf *out);
-/* The conversions of f16 and bf16 that these texts call. */
-const char *wpk_c_narrow_text(void);
-/* Mark a function, and what it needs, as used.
- *   shape  index: of the width, in WPK_C_WIDTHS */
-void wpk_c_function_needs(struct wpk_c_text *t, enum wpk_c_function function, enum wpk_c_type type,
-                          int index);
 
 #endif
