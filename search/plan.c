@@ -4,249 +4,11 @@
 #include "op/derive.h"
 #include "op/extract.h"
 #include "op/node.h"
-#include "op/rewriting.h"
+#include "search/reuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BORDER_POINTS_MAX 256 /* 16 outputs of 16 taps */
-
-/* ---- facts about one stage */
-
-static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
-                             bool *literal);
-
-static void mark_literal_axes(const struct wpk_program *program, const struct wpk_stage *stage,
-                              bool *literal)
-{
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    memset(literal, 0, WPK_AXES_MAX * sizeof(*literal));
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL) {
-            continue;
-        }
-        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-            int axis = wpk_index_axis(program, load->index[d]);
-            if (axis >= 0) {
-                literal[axis] = true;
-            }
-        }
-    }
-    mark_border_axes(program, stage, literal);
-}
-
-static bool is_product(const struct wpk_program *program, const struct wpk_stage *stage)
-{
-    int node = stage->expr;
-    while (program->nodes[node].kind == WPK_NODE_CAST) {
-        node = program->nodes[node].arg[0];
-    }
-    return stage->reduction == WPK_REDUCE_SUM && program->nodes[node].kind == WPK_NODE_BINARY &&
-           program->nodes[node].op == WPK_BINARY_MUL;
-}
-
-static bool reads_zero_outside(const struct wpk_program *program, const struct wpk_node *load)
-{
-    const struct wpk_node *outside = load->outside < 0 ? NULL : &program->nodes[load->outside];
-    return outside != NULL && outside->value == 0 && outside->integer == 0;
-}
-
-/* A contraction that reads 0 outside of a bare dimension: with the axes of that index unrolled,
- * the multiplications by those zeros fold away. Such axes count as literal ones, unless there are
- * too many points to unroll. */
-static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
-                             bool *literal)
-{
-    bool border[WPK_AXES_MAX] = {false};
-    int64_t points = 1;
-    int loads[WPK_LOADS_MAX];
-    int count =
-        is_product(program, stage) ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        bool zero = reads_zero_outside(program, load);
-        for (int d = 0; d < program->tensors[load->tensor].rank && zero; d++) {
-            const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-            int64_t low = 0, high = 0;
-            struct wpk_affine affine;
-            wpk_index_range(program, stage, load->index[d], &low, &high);
-            if ((low >= -tensor->pad_before[d] &&
-                 high < tensor->extent[d] + tensor->pad_after[d]) ||
-                !wpk_index_affine(program, load->index[d], &affine)) {
-                continue;
-            }
-            for (int a = 0; a < stage->axis_count; a++) {
-                border[a] = border[a] || (affine.coefficient[a] != 0 &&
-                                          stage->axes[a].extent <= WPK_BORDER_EXTENT_MAX);
-            }
-        }
-    }
-    for (int a = 0; a < stage->axis_count; a++) {
-        points *= border[a] ? stage->axes[a].extent : 1;
-    }
-    for (int a = 0; a < stage->axis_count && points <= BORDER_POINTS_MAX; a++) {
-        literal[a] = literal[a] || border[a];
-    }
-}
-
-/* An axis inside an index, whatever is done to it; fills `used`, returns how many differ. */
-static int axes_in_index(const struct wpk_program *program, int node, bool *used)
-{
-    const struct wpk_node *n = &program->nodes[node];
-    int count = 0;
-    if (n->kind == WPK_NODE_AXIS) {
-        count = !used[n->axis];
-        used[n->axis] = true;
-    } else if (n->kind == WPK_NODE_BINARY) {
-        count = axes_in_index(program, n->arg[0], used) + axes_in_index(program, n->arg[1], used);
-    }
-    return count;
-}
-
-/* Do two points of the axes give the same index? Not if, from the smallest coefficient up, each
- * exceeds all that the smaller ones reach together: a number written in a mixed radix. */
-static bool overlaps(const struct wpk_program *program, const struct wpk_stage *stage, int index)
-{
-    struct wpk_affine affine;
-    bool taken[WPK_AXES_MAX] = {false};
-    int64_t span = 0;
-    if (!wpk_index_affine(program, index, &affine)) {
-        return true;
-    }
-    for (;;) {
-        int next = -1;
-        for (int a = 0; a < stage->axis_count; a++) {
-            if (!taken[a] && affine.coefficient[a] != 0 && stage->axes[a].extent > 1 &&
-                (next < 0 || llabs(affine.coefficient[a]) < llabs(affine.coefficient[next]))) {
-                next = a;
-            }
-        }
-        if (next < 0) {
-            return false;
-        }
-        int64_t coefficient = llabs(affine.coefficient[next]);
-        if (coefficient <= span) {
-            return true;
-        }
-        span += coefficient * (stage->axes[next].extent - 1);
-        taken[next] = true;
-    }
-}
-
-/* Marks the axes that the load's indices do not depend on, those of literals and of extent 1 left
- * out; false when some index overlaps itself. */
-static bool find_lacking(const struct wpk_program *program, const struct wpk_stage *stage, int load,
-                         const bool *literal, bool *lacking)
-{
-    const struct wpk_node *node = &program->nodes[load];
-    bool used[WPK_AXES_MAX] = {false};
-    for (int d = 0; d < program->tensors[node->tensor].rank; d++) {
-        bool here[WPK_AXES_MAX] = {false};
-        if (axes_in_index(program, node->index[d], here) > 1 &&
-            overlaps(program, stage, node->index[d])) {
-            return false;
-        }
-        for (int a = 0; a < stage->axis_count; a++) {
-            used[a] = used[a] || here[a];
-        }
-    }
-    for (int a = 0; a < stage->axis_count; a++) {
-        lacking[a] = !used[a] && !literal[a] && stage->axes[a].extent > 1;
-    }
-    return true;
-}
-
-/* Does the stage read each element of what `load` reads once only? Axes of literals do not count:
- * they are covered whole. */
-static bool reads_once(const struct wpk_program *program, const struct wpk_stage *stage, int load,
-                       const bool *literal)
-{
-    bool lacking[WPK_AXES_MAX];
-    if (!find_lacking(program, stage, load, literal, lacking)) {
-        return false;
-    }
-    for (int a = 0; a < stage->axis_count; a++) {
-        if (lacking[a]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Pointwise, and index d of the load is exactly output axis perm(d), each axis once. */
-static bool reads_one_to_one(const struct wpk_program *program, const struct wpk_stage *stage,
-                             int load)
-{
-    const struct wpk_node *node = &program->nodes[load];
-    bool used[WPK_AXES_MAX] = {false};
-    if (stage->reduction != WPK_REDUCE_NONE) {
-        return false;
-    }
-    for (int d = 0; d < program->tensors[node->tensor].rank; d++) {
-        int axis = wpk_index_axis(program, node->index[d]);
-        if (axis < 0 || used[axis]) {
-            return false;
-        }
-        used[axis] = true;
-    }
-    for (int a = 0; a < stage->rank; a++) {
-        if (!used[a] && stage->axes[a].extent > 1) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool has_plain_reduction(const struct wpk_stage *stage, const bool *literal)
-{
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        if (!literal[a]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A contraction with reuse, for which a register tile pays: an operand read through a window, or
- * two operands that each lack an output axis, and not the same ones. Or a constant beside an
- * operand that lacks an axis, as where a matrix meets one vector: the constant's copy costs
- * nothing, and is read in one stream. */
-static bool has_reuse(const struct wpk_program *program, const struct wpk_stage *stage,
-                      const bool *literal)
-{
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    bool first[WPK_AXES_MAX] = {false}, have_first = false, constant = false;
-    if (!has_plain_reduction(stage, literal)) {
-        return false;
-    }
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &program->nodes[loads[i]];
-        bool lacking[WPK_AXES_MAX], any = false;
-        if (program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
-            continue;
-        }
-        if (!find_lacking(program, stage, loads[i], literal, lacking)) {
-            return true;
-        }
-        for (int a = 0; a < stage->rank; a++) {
-            any = any || lacking[a];
-        }
-        if (any && have_first &&
-            memcmp(first, lacking, (size_t)stage->rank * sizeof(first[0])) != 0) {
-            return true;
-        }
-        if (any && !have_first) {
-            memcpy(first, lacking, sizeof(first));
-            have_first = true;
-        }
-        constant = constant || (!any && program->tensors[load->tensor].role == WPK_ROLE_CONSTANT);
-    }
-    return have_first && constant;
-}
 
 /* The one stage that reads `tensor` with one load, or -1; *load is that load. */
 static int only_consumer(const struct wpk_program *program, int tensor, int *load)
@@ -277,8 +39,8 @@ static bool finishes_contraction(const struct wpk_program *program, const struct
         int writer = wpk_program_writer(program, program->nodes[loads[i]].tensor);
         bool literal[WPK_AXES_MAX];
         if (writer >= 0) {
-            mark_literal_axes(program, &program->stages[writer], literal);
-            if (has_reuse(program, &program->stages[writer], literal)) {
+            wpk_reuse_mark_literal(program, &program->stages[writer], literal);
+            if (wpk_reuse_pays(program, &program->stages[writer], literal)) {
                 return true;
             }
         }
@@ -297,7 +59,7 @@ static bool keeps_alignment(const struct wpk_program *program, const struct wpk_
         if (wpk_index_axis(program, node->index[d]) >= 0) {
             continue;
         }
-        (void)axes_in_index(program, node->index[d], used);
+        (void)wpk_reuse_mark_index(program, node->index[d], used);
         for (int a = 0; a < reader->rank; a++) {
             moves = moves || (used[a] && reader->axes[a].extent > 1);
         }
@@ -321,11 +83,11 @@ static int joins(const struct wpk_program *program, int id, int *load)
         return -1;
     }
     const struct wpk_stage *reader = &program->stages[consumer];
-    mark_literal_axes(program, stage, literal);
-    mark_literal_axes(program, reader, consumer_literal);
-    bool joined = has_reuse(program, stage, literal) || finishes_contraction(program, stage)
-                      ? reads_one_to_one(program, reader, *load)
-                      : reads_once(program, reader, *load, consumer_literal);
+    wpk_reuse_mark_literal(program, stage, literal);
+    wpk_reuse_mark_literal(program, reader, consumer_literal);
+    bool joined = wpk_reuse_pays(program, stage, literal) || finishes_contraction(program, stage)
+                      ? wpk_reuse_reads_one_to_one(program, reader, *load)
+                      : wpk_reuse_reads_once(program, reader, *load, consumer_literal);
     return joined && keeps_alignment(program, reader, id, *load) ? consumer : -1;
 }
 
@@ -336,7 +98,7 @@ static bool uses_reduction(const struct wpk_program *program, const struct wpk_s
 {
     bool used[WPK_AXES_MAX] = {false};
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        (void)axes_in_index(program, load->index[d], used);
+        (void)wpk_reuse_mark_index(program, load->index[d], used);
     }
     for (int a = stage->rank; a < stage->axis_count; a++) {
         if (used[a]) {
@@ -399,9 +161,9 @@ static wpk_err split_rows(struct wpk_program *program, const struct wpk_machine 
         const struct wpk_stage *stage = &program->stages[s];
         bool prepare[WPK_STAGES_MAX], literal[WPK_AXES_MAX];
         wpk_program_mark_prepare(program, prepare);
-        mark_literal_axes(program, stage, literal);
+        wpk_reuse_mark_literal(program, stage, literal);
         if (stage->reduction == WPK_REDUCE_NONE || prepare[s] ||
-            has_reuse(program, stage, literal)) {
+            wpk_reuse_pays(program, stage, literal)) {
             continue;
         }
         int axis = row_axis(program, stage);
@@ -471,7 +233,7 @@ static wpk_err add_member(const struct wpk_program *program, struct wpk_group *g
     member->consumer = through;
     member->load = load;
     member->inlined = stage->reduction == WPK_REDUCE_NONE;
-    mark_literal_axes(program, stage, member->literal);
+    wpk_reuse_mark_literal(program, stage, member->literal);
     for (int d = 0; d < stage->rank; d++) {
         int axis = wpk_index_axis(program, program->nodes[load].index[d]);
         bool output_axis = axis >= 0 && axis < program->stages[consumer].rank;
@@ -509,7 +271,7 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
 {
     const struct wpk_stage *root = &program->stages[group->root];
     bool literal[WPK_AXES_MAX];
-    mark_literal_axes(program, root, literal);
+    wpk_reuse_mark_literal(program, root, literal);
     snprintf(group->name, sizeof(group->name), "%s", program->tensors[root->output].name);
     group->contraction = -1;
     for (int a = 0; a < root->rank; a++) {
@@ -528,11 +290,12 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
             group->whole[axis] = group->whole[axis] || member->literal[d];
             group->align[axis] = wpk_lcm(group->align[axis], wpk_axis_alignment(program, stage, d));
         }
-        if (stage->reduction != WPK_REDUCE_NONE && has_plain_reduction(stage, member->literal) &&
+        if (stage->reduction != WPK_REDUCE_NONE &&
+            wpk_reuse_has_plain_reduction(stage, member->literal) &&
             reduction_size(stage) > largest) {
             largest = reduction_size(stage);
             group->contraction = m;
-            group->reuse = has_reuse(program, stage, member->literal);
+            group->reuse = wpk_reuse_pays(program, stage, member->literal);
         }
         group->rows = group->rows || is_row(program, group, member);
     }
