@@ -3,15 +3,16 @@
  * pointwise group needs no reduction order. Sizes are listed ascending, so that a mutation can step
  * to a neighbour. */
 #include "search/genes.h"
+
 #include "op/derive.h"
 #include "search/gene_list.h"
+#include "search/gene_sum.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDER_UNITS_MAX 4 /* 24 orders; more axes keep their leading ones together */
-#define PANEL_SIZES 3
+#define ORDER_UNITS_MAX 4    /* 24 orders; more axes keep their leading ones together */
 #define ALIGNED_POINTS_MAX 8 /* a tile of one vector of each of them fits any machine's registers */
 
 static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
@@ -19,7 +20,6 @@ static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
 static const int64_t vector_counts[] = {1, 2, 3, 4, 5, 6, 8};
 static const int64_t block_sizes[] = {1, 2, 3, 4, 6, 7, 8, 14, 16, 28, 32};
 static const int64_t split_sizes[] = {4, 8, 16, 32, 64, 128, 256};
-static const int64_t sum_sizes[] = {4, 8, 16, 32, 64, 128};
 static const int64_t unroll_sizes[] = {1, 2, 3, 4, 7, 8};
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -306,96 +306,6 @@ static int derive_order(struct wpk_gene_list *c, const struct wpk_group *group, 
     return gene;
 }
 
-/* Only sums that round care about their order; every operation that could be reduced in blocks
- * without that has `split`. */
-static void derive_sum(struct wpk_gene_list *c, const struct wpk_group *group,
-                       const struct wpk_stage *stage, int axis, struct wpk_slots *slots)
-{
-    int64_t extent = axis < 0 ? 1 : stage->axes[axis].extent;
-    bool rounds = stage->reduction == WPK_REDUCE_SUM && wpk_dtype_is_float(stage->accumulator) &&
-                  stage->rank < WPK_RANK_MAX && stage->axis_count < WPK_AXES_MAX;
-    for (int i = 0; i < COUNT(sum_sizes) && rounds; i++) {
-        if (sum_sizes[i] < extent && extent % sum_sizes[i] == 0) {
-            slots->sum =
-                slots->sum < 0 ? wpk_gene_list_add(c, true, "%s.sum", group->name) : slots->sum;
-            wpk_gene_list_number(c, slots->sum, sum_sizes[i]);
-        }
-    }
-    wpk_gene_list_number(c, slots->sum, WPK_GENE_ALL);
-}
-
-/* Are the contraction's axes those of the root, one to one, and is all of the group that it reads,
- * or that reads it, inlined? Then all tiles of a block may be computed before the root's. */
-static bool may_have_panels(const struct wpk_program *program, const struct wpk_group *group)
-{
-    const struct wpk_stage *root = &program->stages[group->root];
-    const struct wpk_member *sum = &group->member[group->contraction];
-    const struct wpk_stage *stage = &program->stages[sum->stage];
-    uint32_t covered = 0;
-    for (int m = 0; m < group->member_count; m++) {
-        if (group->member[m].consumer == group->contraction && !group->member[m].inlined) {
-            return false;
-        }
-    }
-    for (int m = sum->consumer; m >= 0; m = group->member[m].consumer) {
-        if (!group->member[m].inlined) {
-            return false;
-        }
-    }
-    for (int d = 0; d < stage->rank; d++) {
-        int axis = sum->root_axis[d];
-        if (stage->axes[d].extent == 1) {
-            continue;
-        }
-        if (axis < 0 || group->whole[axis] || (covered >> axis & 1) != 0 ||
-            root->axes[axis].extent != stage->axes[d].extent) {
-            return false;
-        }
-        covered |= UINT32_C(1) << axis;
-    }
-    for (int a = 0; a < root->rank; a++) {
-        if (root->axes[a].extent > 1 && (covered >> a & 1) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The largest divisor of `extent` in (most / 2, most], or 0. */
-static int64_t divisor_below(int64_t extent, int64_t most)
-{
-    int64_t size = most < extent ? most : extent;
-    while (size > most / 2 && extent % size != 0) {
-        size--;
-    }
-    return size > most / 2 ? size : 0;
-}
-
-/* A panel's strip fits the first cache, or up to four times as much. */
-static void derive_panel(struct wpk_gene_list *c, const struct wpk_group *group,
-                         const struct wpk_stage *stage, int axis, const struct wpk_machine *machine,
-                         struct wpk_slots *slots)
-{
-    int64_t extent = axis < 0 ? 1 : stage->axes[axis].extent;
-    int64_t term = (int64_t)machine->strip_vectors * machine->lanes_max * 4;
-    if (!group->reuse || extent * term < machine->strip_bytes_max || stage->rank == WPK_RANK_MAX ||
-        stage->axis_count == WPK_AXES_MAX || !may_have_panels(&c->variant->program, group)) {
-        return;
-    }
-    for (int64_t most = machine->cache_bytes[0] / term, i = 0; i < PANEL_SIZES; i++, most *= 2) {
-        int64_t size = divisor_below(extent, most);
-        if (size > 0 && size < extent) {
-            slots->panel = slots->panel < 0 ? wpk_gene_list_add(c, true, "%s.panel", group->name)
-                                            : slots->panel;
-            wpk_gene_list_number(c, slots->panel, size);
-        }
-    }
-    wpk_gene_list_number(c, slots->panel, WPK_GENE_ALL);
-    if (slots->panel >= 0) {
-        c->variant->genes[slots->panel].optional = true;
-    }
-}
-
 static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *group,
                              const struct wpk_machine *machine, struct wpk_slots *slots)
 {
@@ -417,8 +327,8 @@ static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *gr
         }
     }
     wpk_gene_list_number(c, slots->split, WPK_GENE_ALL);
-    derive_sum(c, group, stage, largest, slots);
-    derive_panel(c, group, stage, largest, machine, slots);
+    slots->sum = wpk_gene_sum_add_blocks(c, group, stage, largest);
+    slots->panel = wpk_gene_sum_add_panels(c, group, stage, largest, machine);
     slots->unroll = wpk_gene_list_add(c, true, "%s.unroll", group->name);
     for (int i = 0; i < COUNT(unroll_sizes); i++) {
         wpk_gene_list_number(c, slots->unroll, unroll_sizes[i]);
