@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long sums in panels: where a space has them, when they are legal, and what their nest is. */
+/* The nests of candidates: of long sums in panels, where a space has them and when they are legal,
+ * and of a stage in another one's tiles. */
 #include "search/candidate_nest.h"
 
 #include "op/notation.h"
@@ -281,6 +282,80 @@ static void test_traffic(void **state)
     tear_down(&s);
 }
 
+/* ---- two stages: what a tile of Y needs of A */
+
+/* Draw a candidate. If it computes A in the tiles of Y, fill `nest`, and *tile with their size. */
+static bool draw_in_tiles(const struct subject *s, struct wpk_rng *rng, struct wpk_nest *nest,
+                          int64_t *tile)
+{
+    struct wpk_candidate one;
+    struct wpk_decisions d[2];
+    assert_int_equal(wpk_space_draw(&s->space, rng, &one), WPK_OK);
+    const struct wpk_variant *variant = &s->space.variants[one.variant];
+    assert_int_equal(((struct wpk_structure *)variant->plan)->plan.group_count, 2);
+    wpk_genes_read(variant, &one, 0, &d[0]);
+    wpk_genes_read(variant, &one, 1, &d[1]);
+    if (d[0].level != WPK_LEVEL_TILE) {
+        return false;
+    }
+    assert_int_equal(wpk_decisions_nest(variant, &s->space.options, d, nest), WPK_OK);
+    *tile = d[1].tile[0];
+    return true;
+}
+
+/* Every load counts, the last of many too: a tile of Y needs 19 more of A. */
+static void test_windows_of_many_loads(void **state)
+{
+    (void)state;
+    static struct wpk_nest nest;
+    struct subject s;
+    struct wpk_buf text = {0};
+    struct wpk_rng rng;
+    int seen = 0;
+    wpk_buf_append_text(&text, "input X f32[64]\nintermediate A f32[64]\noutput Y f32[45]\n"
+                               "A[i] = exp(X[i])\nY[i] = A[i]");
+    for (int k = 1; k < 20; k++) {
+        wpk_buf_printf(&text, " + A[i+%d]", k);
+    }
+    set_up(&s, wpk_buf_text(&text), ZEN4, 1, true);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < 200; i++) {
+        int64_t tile = 0;
+        if (draw_in_tiles(&s, &rng, &nest, &tile)) {
+            assert_int_equal(nest.entry[1].extent[0], tile + 19);
+            seen++;
+        }
+    }
+    assert_true(seen > 0);
+    tear_down(&s);
+    wpk_buf_fini(&text);
+}
+
+/* At the ends of A nothing is read of what lies outside of it: a tile of Y needs less there. */
+static void test_windows_end_with_their_tensor(void **state)
+{
+    (void)state;
+    static struct wpk_nest nest;
+    struct subject s;
+    struct wpk_rng rng;
+    int seen = 0;
+    set_up(&s,
+           "input X f32[64]\nintermediate A f32[64]\noutput Y f32[64]\n"
+           "A[i] = exp(X[i])\nY[i] = A[i-1] + A[i] + A[i+2]\n",
+           ZEN4, 1, true);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < 400; i++) {
+        int64_t tile = 0;
+        if (draw_in_tiles(&s, &rng, &nest, &tile) && tile <= 32 && 64 % tile == 0) {
+            assert_int_equal(nest.entry[1].extent[0], tile + 3);
+            assert_int_equal(nest.entry[1].least[0], tile);
+            seen++;
+        }
+    }
+    assert_true(seen > 0);
+    tear_down(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +366,8 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_constructed),
         cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_windows_of_many_loads),
+        cmocka_unit_test(test_windows_end_with_their_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

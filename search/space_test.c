@@ -4,7 +4,7 @@
 #include "search/space.h"
 
 #include "op/notation.h"
-#include "search/candidate_nest.h"
+#include "search/genes.h"
 #include "search/mask.h"
 #include "search/target/fake.h"
 #include "search/variant.h"
@@ -406,80 +406,6 @@ static void test_order_at_the_boundary(void **state)
     }
 }
 
-/* Every load counts, the last of many too: a tile of Y needs 19 more of A. */
-static void test_windows_of_many_loads(void **state)
-{
-    (void)state;
-    const struct wpk_space_options options = options_for(0, "fixed", 1);
-    struct wpk_program program = {0};
-    struct wpk_space space = {0};
-    struct wpk_buf text = {0};
-    struct wpk_rng rng;
-    int seen = 0;
-    wpk_buf_append_text(&text, "input X f32[64]\nintermediate A f32[64]\noutput Y f32[45]\n"
-                               "A[i] = exp(X[i])\nY[i] = A[i]");
-    for (int k = 1; k < 20; k++) {
-        wpk_buf_printf(&text, " + A[i+%d]", k);
-    }
-    assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, NULL), WPK_OK);
-    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
-    wpk_rng_seed(&rng, 1);
-    for (int i = 0; i < 200; i++) {
-        struct wpk_candidate one;
-        struct wpk_decisions d[2];
-        struct wpk_nest nest;
-        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
-        const struct wpk_variant *variant = &space.variants[one.variant];
-        assert_int_equal(((struct wpk_structure *)variant->plan)->plan.group_count, 2);
-        wpk_genes_read(variant, &one, 0, &d[0]);
-        wpk_genes_read(variant, &one, 1, &d[1]);
-        if (d[0].level == WPK_LEVEL_TILE) {
-            assert_int_equal(wpk_decisions_nest(variant, &options, d, &nest), WPK_OK);
-            assert_int_equal(nest.entry[1].extent[0], d[1].tile[0] + 19);
-            seen++;
-        }
-    }
-    assert_true(seen > 0);
-    wpk_space_fini(&space);
-    wpk_program_fini(&program);
-    wpk_buf_fini(&text);
-}
-
-/* At the ends of A nothing is read of what lies outside of it: a tile of Y needs less there. */
-static void test_windows_end_with_their_tensor(void **state)
-{
-    (void)state;
-    const struct wpk_space_options options = options_for(0, "fixed", 1);
-    struct wpk_program program = {0};
-    struct wpk_space space = {0};
-    struct wpk_rng rng;
-    int seen = 0;
-    assert_int_equal(wpk_program_parse("input X f32[64]\nintermediate A f32[64]\noutput Y f32[64]\n"
-                                       "A[i] = exp(X[i])\nY[i] = A[i-1] + A[i] + A[i+2]\n",
-                                       &program, NULL),
-                     WPK_OK);
-    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
-    wpk_rng_seed(&rng, 1);
-    for (int i = 0; i < 400; i++) {
-        struct wpk_candidate one;
-        struct wpk_decisions d[2];
-        struct wpk_nest nest;
-        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
-        const struct wpk_variant *variant = &space.variants[one.variant];
-        wpk_genes_read(variant, &one, 0, &d[0]);
-        wpk_genes_read(variant, &one, 1, &d[1]);
-        if (d[0].level == WPK_LEVEL_TILE && d[1].tile[0] <= 32 && 64 % d[1].tile[0] == 0) {
-            assert_int_equal(wpk_decisions_nest(variant, &options, d, &nest), WPK_OK);
-            assert_int_equal(nest.entry[1].extent[0], d[1].tile[0] + 3);
-            assert_int_equal(nest.entry[1].least[0], d[1].tile[0]);
-            seen++;
-        }
-    }
-    assert_true(seen > 0);
-    wpk_space_fini(&space);
-    wpk_program_fini(&program);
-}
-
 /* More loads than anybody looks at are refused, not half seen. */
 static void test_too_many_loads(void **state)
 {
@@ -598,8 +524,6 @@ int main(void)
         cmocka_unit_test(test_pixels_collapse),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_order_at_the_boundary),
-        cmocka_unit_test(test_windows_of_many_loads),
-        cmocka_unit_test(test_windows_end_with_their_tensor),
         cmocka_unit_test(test_too_many_loads),
         cmocka_unit_test(test_long_chains),
         cmocka_unit_test(test_idle_inputs),
