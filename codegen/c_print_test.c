@@ -5,6 +5,7 @@
 
 #include "codegen/lower.h"
 #include "op/notation.h"
+#include "search/target/fake.h"
 #include "tests/kernel_check.h"
 #include "tests/random_program.h"
 
@@ -24,21 +25,6 @@
 #endif
 #define CANDIDATES 2 /* constructed, and as many drawn */
 
-/* The rules of CPUs, by which sums of all lengths may have panels. */
-static void describe(const struct wpk_device *device, struct wpk_machine *out)
-{
-    wpk_target_cpu.describe(device, out);
-    out->strip_bytes_max = 0;
-}
-
-static struct wpk_target panel_rules(void)
-{
-    static struct wpk_target_rules rules;
-    rules = wpk_target_cpu;
-    rules.describe = describe;
-    return (struct wpk_target){.rules = &rules};
-}
-
 static struct wpk_space_options draw_options(struct wpk_rng *rng, enum wpk_isa isa)
 {
     struct wpk_space_options options = {.layouts = wpk_rng_chance(rng, 0.5) ? "any" : "fixed",
@@ -57,7 +43,7 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
     struct wpk_candidate candidate[2 * CANDIDATES];
     struct wpk_diag diag = {0};
     struct wpk_space_options options = draw_options(rng, batch->isa);
-    options.target = panels ? panel_rules() : options.target;
+    options.target = panels ? wpk_target_fake_panels() : options.target;
     wpk_err err = wpk_space_derive(program, &options, &space, &diag);
     if (err == WPK_EUNSUPPORTED) {
         return;

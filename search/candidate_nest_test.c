@@ -7,6 +7,7 @@
 #include "search/feature.h"
 #include "search/gene_list.h"
 #include "search/space.h"
+#include "search/target/fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,27 +24,12 @@ struct subject {
     struct wpk_space space;
 };
 
-/* The rules of CPUs, by which sums of all lengths may have panels. */
-static void describe(const struct wpk_device *device, struct wpk_machine *out)
-{
-    wpk_target_cpu.describe(device, out);
-    out->strip_bytes_max = 0;
-}
-
-static struct wpk_target panel_rules(void)
-{
-    static struct wpk_target_rules rules;
-    rules = wpk_target_cpu;
-    rules.describe = describe;
-    return (struct wpk_target){.rules = &rules};
-}
-
 static void set_up(struct subject *s, const char *text, const char *class, int threads,
                    bool by_class)
 {
     struct wpk_diag diag = {0};
     struct wpk_space_options options = {.layouts = "fixed", .threads = threads};
-    options.target = by_class ? options.target : panel_rules();
+    options.target = by_class ? options.target : wpk_target_fake_panels();
     assert_int_equal(wpk_device_of_class(class, &options.device), WPK_OK);
     if (wpk_program_parse(text, &s->program, &diag) != WPK_OK ||
         wpk_space_derive(&s->program, &options, &s->space, &diag) != WPK_OK) {

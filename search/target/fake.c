@@ -68,3 +68,17 @@ struct wpk_space_options wpk_target_fake_options(const char *layouts, int thread
     snprintf(options.device.kind, sizeof(options.device.kind), "fake");
     return options;
 }
+
+static void describe_panels(const struct wpk_device *device, struct wpk_machine *out)
+{
+    wpk_target_cpu.describe(device, out);
+    out->strip_bytes_max = 0;
+}
+
+struct wpk_target wpk_target_fake_panels(void)
+{
+    static struct wpk_target_rules panels;
+    panels = wpk_target_cpu;
+    panels.describe = describe_panels;
+    return (struct wpk_target){.rules = &panels};
+}
