@@ -289,18 +289,57 @@ static int read_number(const char *variable, int otherwise)
     return given == NULL ? otherwise : (int)strtol(given, NULL, 10);
 }
 
-/* Some candidates of each variant that is drawn; returns how many. */
-static int try_candidates(const struct draft *draft, struct wpk_rng *rng, int count)
+/* Draw a program and its space; false if it has none, since an input does not matter. */
+static bool draw_draft(struct draft *draft, struct wpk_rng *rng,
+                       const struct wpk_random_options *kind, int number)
 {
-    struct wpk_candidate candidate[2 * CANDIDATES];
+    struct wpk_diag diag = {0};
+    const struct wpk_space_options options = draw_options(rng);
+    *draft = (struct draft){.space.options = options};
+    wpk_random_program(rng, kind, &draft->program);
+    wpk_err err = wpk_space_derive(&draft->program, &options, &draft->space, &diag);
+    if (err == WPK_OK) {
+        return true;
+    }
+    if (err != WPK_EUNSUPPORTED || strstr(diag.text, "does not depend on") == NULL) {
+        show(draft, NULL);
+        fail_msg("program %d: %s", number, diag.text);
+    }
+    wpk_program_fini(&draft->program);
+    return false;
+}
+
+static void end_draft(struct draft *draft)
+{
+    wpk_space_fini(&draft->space);
+    wpk_program_fini(&draft->program);
+}
+
+/* Construct candidates, and draw as many; returns how many there are.
+ *   shape  candidate [2 * count] */
+static int make_candidates(const struct draft *draft, struct wpk_rng *rng, int count,
+                           struct wpk_candidate *candidate)
+{
     int found = wpk_space_construct(&draft->space, candidate, count);
     for (int k = 0; k < count; k++) {
         found += wpk_space_draw(&draft->space, rng, &candidate[found]) == WPK_OK;
     }
-    for (int k = 0; k < found; k++) {
-        (void)expect_schedule(draft, &candidate[k]);
-    }
     return found;
+}
+
+/* Lower some candidates; returns how many of their schedules have a sum in blocks. */
+static int try_candidates(const struct draft *draft, struct wpk_rng *rng, int count, int number)
+{
+    struct wpk_candidate candidate[2 * CANDIDATES];
+    int found = make_candidates(draft, rng, count, candidate), blocked = 0;
+    if (found == 0) {
+        show(draft, NULL);
+        fail_msg("program %d: no candidate", number);
+    }
+    for (int k = 0; k < found; k++) {
+        blocked += expect_schedule(draft, &candidate[k]);
+    }
+    return blocked;
 }
 
 /* Programs of up to 40 stages, of which none is without a candidate. WPK_TEST_PROGRAMS: as many,
@@ -312,26 +351,17 @@ static void test_long_programs(void **state)
     int idle = 0, several = 0, most = 0;
     for (int i = first; i < first + count; i++) {
         struct draft draft;
-        struct wpk_diag diag = {0};
         struct wpk_rng rng;
         wpk_rng_seed(&rng, (uint64_t)i);
         const struct wpk_random_options kind = {.products = i % 2 == 0, .stages_max = 40};
-        const struct wpk_space_options options = draw_options(&rng);
-        wpk_random_program(&rng, &kind, &draft.program);
-        wpk_err err = wpk_space_derive(&draft.program, &options, &draft.space, &diag);
-        if (err == WPK_EUNSUPPORTED && strstr(diag.text, "does not depend on") != NULL) {
-            wpk_program_fini(&draft.program);
+        if (!draw_draft(&draft, &rng, &kind, i)) {
             idle++;
             continue;
         }
-        if (err != WPK_OK || try_candidates(&draft, &rng, 2) == 0) {
-            show(&draft, NULL);
-            fail_msg("seed %d: %s", i, err == WPK_OK ? "no candidate" : diag.text);
-        }
+        (void)try_candidates(&draft, &rng, 2, i);
         several += draft.space.sites->count > 1;
         most = draft.program.stage_count > most ? draft.program.stage_count : most;
-        wpk_space_fini(&draft.space);
-        wpk_program_fini(&draft.program);
+        end_draft(&draft);
     }
     print_message("%d idle, %d with several sites, at most %d stages\n", idle, several, most);
     assert_true(idle < count / 2);
@@ -348,31 +378,13 @@ static void test_random_programs(void **state)
     int idle = 0, blocked = 0;
     for (int i = 0; i < RANDOM_PROGRAMS; i++) {
         struct draft draft;
-        struct wpk_candidate candidate[2 * CANDIDATES];
-        struct wpk_diag diag = {0};
         const struct wpk_random_options kind = {.products = i % 2 == 0};
-        const struct wpk_space_options options = draw_options(&rng);
-        wpk_random_program(&rng, &kind, &draft.program);
-        wpk_err err = wpk_space_derive(&draft.program, &options, &draft.space, &diag);
-        if (err == WPK_EUNSUPPORTED && strstr(diag.text, "does not depend on") != NULL) {
-            wpk_program_fini(&draft.program);
+        if (!draw_draft(&draft, &rng, &kind, i)) {
             idle++;
             continue;
         }
-        if (err != WPK_OK) {
-            show(&draft, NULL);
-            fail_msg("program %d: %s", i, diag.text);
-        }
-        int count = wpk_space_construct(&draft.space, candidate, CANDIDATES);
-        for (int k = 0; k < CANDIDATES; k++) {
-            count += wpk_space_draw(&draft.space, &rng, &candidate[count]) == WPK_OK;
-        }
-        assert_true(count > 0);
-        for (int k = 0; k < count; k++) {
-            blocked += expect_schedule(&draft, &candidate[k]);
-        }
-        wpk_space_fini(&draft.space);
-        wpk_program_fini(&draft.program);
+        blocked += try_candidates(&draft, &rng, CANDIDATES, i);
+        end_draft(&draft);
     }
     assert_true(blocked > 0);
     assert_true(idle < RANDOM_PROGRAMS / 2);
@@ -445,8 +457,7 @@ static void compare_panels(int *same, int *other)
         (void)expect_schedule(&draft, &candidate[i]);
         compare_neighbours(&draft.space, &candidate[i], same, other);
     }
-    wpk_space_fini(&draft.space);
-    wpk_program_fini(&draft.program);
+    end_draft(&draft);
 }
 
 /* Two candidates have the same key exactly when they have the same schedule. */
@@ -511,10 +522,7 @@ static void test_names_of_axes(void **state)
             wpk_space_derive(&draft.program, &options, &draft.space, &diag) != WPK_OK) {
             fail_msg("%s\n%s", texts[i / 2], diag.text);
         }
-        int count = wpk_space_construct(&draft.space, candidate, CANDIDATES);
-        for (int k = 0; k < CANDIDATES; k++) {
-            count += wpk_space_draw(&draft.space, &rng, &candidate[count]) == WPK_OK;
-        }
+        int count = make_candidates(&draft, &rng, CANDIDATES, candidate);
         assert_true(count > CANDIDATES);
         for (int k = 0; k < count; k++) {
             char words[WPK_CANDIDATE_TEXT_MAX];
@@ -527,8 +535,7 @@ static void test_names_of_axes(void **state)
             assert_true(wpk_candidate_equal(&candidate[k], &again));
             (void)expect_schedule(&draft, &candidate[k]);
         }
-        wpk_space_fini(&draft.space);
-        wpk_program_fini(&draft.program);
+        end_draft(&draft);
     }
 }
 
