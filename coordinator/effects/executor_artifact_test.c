@@ -170,26 +170,32 @@ static void one_worker_has_so_many_on_the_way(void **state)
     assert_true(wpk_fixture_upload(f, w, worker->held[0].id, "12345"));
 }
 
-/* 64 MiB of five workers, none of whom has too many. */
-static void all_workers_have_so_much_on_the_way(void **state)
+/* Start, and join workers that each have a work item of a job of their own. */
+static void start_with_workers(struct wpk_fixture *f, int count)
 {
-    struct wpk_fixture *f = *state;
     wpk_fixture_start(f);
-    char *bytes = calloc(1, WPK_ARTIFACT_SIZE_MAX);
-    assert_non_null(bytes);
-    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
-                                  .sha256 = WPK_FIXTURE_HASH,
-                                  .bytes = bytes,
-                                  .bytes_size = WPK_ARTIFACT_SIZE_MAX};
-    for (int w = 0; w < 5; w++) {
-        char name[4];
-        char job[sizeof WPK_FIXTURE_JOB("?")];
+    for (int w = 0; w < count; w++) {
+        char name[16];
+        char job[512];
         snprintf(name, sizeof name, "w%d", w);
         snprintf(job, sizeof job, WPK_FIXTURE_JOB("%d"), w);
         wpk_fixture_request(f, "POST", "/v1/jobs", job);
         assert_int_equal(wpk_fixture_join(f, name, WPK_WORKER_ROLES_ALL), w);
         wpk_fixture_take(f, w);
     }
+}
+
+/* 64 MiB of five workers, none of whom has too many. */
+static void all_workers_have_so_much_on_the_way(void **state)
+{
+    struct wpk_fixture *f = *state;
+    start_with_workers(f, 5);
+    char *bytes = calloc(1, WPK_ARTIFACT_SIZE_MAX);
+    assert_non_null(bytes);
+    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                                  .sha256 = WPK_FIXTURE_HASH,
+                                  .bytes = bytes,
+                                  .bytes_size = WPK_ARTIFACT_SIZE_MAX};
     for (int i = 0; i < 17; i++) {
         message.made_for = f->workers[i / 4].held[0].id;
         wpk_fixture_put(f, i / 4, &message);
@@ -204,16 +210,7 @@ static void all_workers_have_so_much_on_the_way(void **state)
 static void all_workers_have_so_many_on_the_way(void **state)
 {
     struct wpk_fixture *f = *state;
-    wpk_fixture_start(f);
-    for (int w = 0; w < 65; w++) {
-        char name[8];
-        char job[sizeof WPK_FIXTURE_JOB("??")];
-        snprintf(name, sizeof name, "w%d", w);
-        snprintf(job, sizeof job, WPK_FIXTURE_JOB("%d"), w);
-        wpk_fixture_request(f, "POST", "/v1/jobs", job);
-        assert_int_equal(wpk_fixture_join(f, name, WPK_WORKER_ROLES_ALL), w);
-        wpk_fixture_take(f, w);
-    }
+    start_with_workers(f, 65);
     for (int i = 0; i < 257; i++) {
         put_upload(f, i / 4, f->workers[i / 4].held[0].id, "12345");
         assert_int_equal(f->workers[i / 4].answered, i == 256);
