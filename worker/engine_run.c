@@ -5,6 +5,7 @@
 #include "codegen/codegen.h"
 #include "common/log.h"
 #include "worker/provider.h"
+#include "worker/runner_ops.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -12,9 +13,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* A runner that does not answer at all for so long, on top of a candidate's own time. The answers
- * of a large op are computed within it. */
+/* A runner that does not answer at all for so long, on top of a candidate's own time. */
 #define SILENCE_NS (120 * WPK_NS_PER_S)
+
+/* More before its first message: an op's first candidate waits for the answers. */
+#define ANSWERS_NS (WPK_RUNNER_ANSWERS_SECONDS_MAX * WPK_NS_PER_S)
 
 /* Another look at the device where nobody tells us that it is free, and in any case. */
 #define DEVICE_AGAIN_NS (10 * WPK_NS_PER_MS)
@@ -306,7 +309,7 @@ void wpk_engine_hear_runner(struct wpk_engine *engine)
 void wpk_engine_expect_runner(struct wpk_engine *engine, uint64_t timeout_ms)
 {
     engine->patience_ns = timeout_ms * WPK_NS_PER_MS + SILENCE_NS;
-    engine->deadline_ns = wpk_clock_ns() + engine->patience_ns;
+    engine->deadline_ns = wpk_clock_ns() + engine->patience_ns + ANSWERS_NS;
 }
 
 uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns)
@@ -320,9 +323,8 @@ uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns)
         return !wants ? UINT64_MAX : told ? DEVICE_ANYWAY_NS : DEVICE_AGAIN_NS;
     }
     if (now_ns >= engine->deadline_ns) {
-        wpk_log(WPK_LOG_WARN, "runner_hung", "work=%s pid=%d seconds=%llu", work_of(engine),
-                (int)engine->runner.process.pid,
-                (unsigned long long)(engine->patience_ns / WPK_NS_PER_S));
+        wpk_log(WPK_LOG_WARN, "runner_hung", "work=%s pid=%d", work_of(engine),
+                (int)engine->runner.process.pid);
         wpk_process_signal(engine->runner.process.pid, SIGKILL);
         return WPK_NS_PER_S;
     }

@@ -92,7 +92,7 @@ struct wpk_engine {
     char *duel_path[WPK_DUEL_MAX];                /* [duel_count], owned */
     char duel_work[WPK_MESSAGE_WORK_SIZE];
     int duel_count;
-    uint64_t patience_ns; /* how long the runner may be silent over its trial or duel */
+    uint64_t patience_ns; /* how long the runner may be silent, once it has the answers */
     uint64_t deadline_ns; /* of its next message; does not run while the runner waits for go */
 
     /* verified ──▶ [wants the device] ──▶ [cores being quieted] ──go──▶ [timed] ──▶ timed */
@@ -171,7 +171,8 @@ void wpk_engine_hear_runner(struct wpk_engine *engine);
 void wpk_engine_feed_runner(struct wpk_engine *engine);
 /* Send "go" once the engine has the device and all cores to be timed are quiet. */
 void wpk_engine_go_if_quiet(struct wpk_engine *engine);
-/* Set how long the runner may be silent over the trial or duel that it was given. */
+/* Set how long the runner may be silent over the trial or duel that it was given, besides the time
+ * for computing the answers. */
 void wpk_engine_expect_runner(struct wpk_engine *engine, uint64_t timeout_ms);
 /* Kill the runner if it has been silent for too long; returns ns until the next look. */
 uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns);

@@ -13,10 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRIES_MAX 2
 #define SEED UINT64_C(0x776f6f64) /* with the set's number: the same sets on every machine */
-/* Of one set: several times what the largest op takes, and less than the engine's patience. */
-#define CPU_SECONDS_MAX 100
 
 /* Of all runs together: 20 of a kernel at 40 GFLOP/s, a third of what a core of Zen 4 reaches. */
 #define FLOPS_PER_MS 2e6
@@ -122,7 +119,7 @@ static bool start_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known
 {
     struct wpk_runner_set *set = &known->sets[index];
     const struct wpk_child_limits limits = {.memory_bytes_max = find_memory_limit(),
-                                            .cpu_seconds_max = CPU_SECONDS_MAX};
+                                            .cpu_seconds_max = WPK_RUNNER_SET_CPU_SECONDS_MAX};
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
@@ -166,7 +163,7 @@ void wpk_runner_ops_collect(struct wpk_runner_ops *ops)
             set->pid = 0;
             load_set(ops, &ops->known[i], k);
             /* Killed at its limits: it would be again. */
-            set->tries = WIFSIGNALED(status) ? TRIES_MAX : set->tries + !set->ready;
+            set->tries = WIFSIGNALED(status) ? WPK_RUNNER_SET_TRIES_MAX : set->tries + !set->ready;
         }
     }
 }
@@ -195,7 +192,8 @@ static wpk_err ask_for_set(struct wpk_runner_ops *ops, struct wpk_runner_known *
                            struct wpk_diag *diag)
 {
     struct wpk_runner_set *set = &known->sets[index];
-    if (!set->ready && set->pid == 0 && set->tries < TRIES_MAX && !start_set(ops, known, index)) {
+    if (!set->ready && set->pid == 0 && set->tries < WPK_RUNNER_SET_TRIES_MAX &&
+        !start_set(ops, known, index)) {
         return WPK_ESYSTEM;
     }
     if (set->ready) {

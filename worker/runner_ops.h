@@ -14,6 +14,12 @@
 #include <sys/types.h>
 
 #define WPK_RUNNER_OPS_MAX 8
+#define WPK_RUNNER_SET_TRIES_MAX 2
+/* Of one try of one set: several times what the largest op takes. */
+#define WPK_RUNNER_SET_CPU_SECONDS_MAX 100
+/* All answers of an op, where a single core computes them. */
+#define WPK_RUNNER_ANSWERS_SECONDS_MAX                                                             \
+    (WPK_RUNNER_SETS * WPK_RUNNER_SET_TRIES_MAX * WPK_RUNNER_SET_CPU_SECONDS_MAX)
 
 struct wpk_runner_set {
     pid_t pid; /* of the child that computes the answers; 0: none */
