@@ -275,6 +275,23 @@ static wpk_err next_candidate(struct wpk_strategy *ga, struct wpk_candidate *out
     return wpk_seen_draw(&ga->seen, ga->space, &ga->rng, out);
 }
 
+static wpk_err take_candidate(struct wpk_strategy *ga, struct wpk_candidate *out)
+{
+    const struct wpk_rng rng = ga->rng;
+    const struct wpk_seen seen = ga->seen;
+    const int constructed_next = ga->constructed_next;
+    wpk_err err = next_candidate(ga, out);
+    if (err == WPK_OK) {
+        err = wpk_seen_put(&ga->seen, ga->space, out);
+    }
+    if (err == WPK_ENOMEM) {
+        ga->rng = rng;
+        ga->seen = seen;
+        ga->constructed_next = constructed_next;
+    }
+    return err;
+}
+
 /* ---- asks and tells */
 
 /* How many tells ask number `ask` depends on. */
@@ -297,10 +314,7 @@ static wpk_err ga_ask(struct wpk_strategy *ga, int count, struct wpk_candidate *
             insert(ga, &next->candidate, &next->tell);
         }
         struct wpk_candidate *candidate = &out[*filled];
-        wpk_err err = next_candidate(ga, candidate);
-        if (err == WPK_OK) {
-            err = wpk_seen_put(&ga->seen, ga->space, candidate);
-        }
+        wpk_err err = take_candidate(ga, candidate);
         if (err != WPK_OK) {
             return *filled > 0 ? WPK_OK : err;
         }

@@ -31,9 +31,13 @@ static wpk_err random_ask(struct wpk_strategy *strategy, int count, struct wpk_c
     *filled = 0;
     while (*filled < count) {
         struct wpk_candidate *candidate = &out[*filled];
+        const struct wpk_strategy before = *strategy;
         wpk_err err = wpk_seen_draw(&strategy->seen, strategy->space, &strategy->rng, candidate);
         if (err == WPK_OK) {
             err = wpk_seen_put(&strategy->seen, strategy->space, candidate);
+        }
+        if (err == WPK_ENOMEM) {
+            *strategy = before;
         }
         if (err != WPK_OK) {
             return *filled > 0 ? WPK_OK : err;

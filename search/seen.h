@@ -26,13 +26,13 @@ struct wpk_seen {
 void wpk_seen_fini(struct wpk_seen *seen);
 bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_space *space,
                   const struct wpk_candidate *candidate);
-/*   errors  WPK_ENOMEM */
+/*   errors  WPK_ENOMEM; the set is as before */
 WPK_MUST_CHECK wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_space *space,
                                     const struct wpk_candidate *candidate);
 
 /* Find a legal candidate that is not in the set: draw at random, then take the next of the walk.
- * The candidate is not put into the set.
- *   errors  WPK_EEXHAUSTED no such candidate was found within the two limits */
+ * The candidate is not put into the set: a copy of the struct from before takes the draw back.
+ *   errors  WPK_EEXHAUSTED no such candidate was found within the two limits; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_seen_draw(struct wpk_seen *seen, const struct wpk_space *space,
                                      struct wpk_rng *rng, struct wpk_candidate *out);
 

@@ -39,7 +39,8 @@ struct wpk_strategy_class {
     wpk_err (*make)(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out);
     /* required; fill up to `count` candidates that are new to this strategy and set *filled to
      * their number. WPK_OK with *filled 0: the strategy must be told more first.
-     *   errors  WPK_EEXHAUSTED no new candidate was found; WPK_ENOMEM */
+     *   errors  WPK_EEXHAUSTED no new candidate was found; WPK_ENOMEM the next asks give what they
+     *           would have given without this one */
     wpk_err (*ask)(struct wpk_strategy *strategy, int count, struct wpk_candidate *out,
                    int *filled);
     /* required; take the result of the oldest ask not told yet, or of a candidate of the history

@@ -15,6 +15,51 @@
 #define TRIALS 200
 #define SPACES 12
 
+/* So many calls until one fails for want of memory; 0: none does. */
+static int calls_left;
+static int failures;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+wpk_err __real_wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
+                              struct wpk_candidate *out);
+wpk_err __wrap_wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
+                              struct wpk_candidate *out);
+const struct wpk_variant *__real_wpk_space_variant(const struct wpk_space *space, int variant);
+const struct wpk_variant *__wrap_wpk_space_variant(const struct wpk_space *space, int variant);
+wpk_err __wrap_wpk_space_variant_error(const struct wpk_space *space, int variant);
+
+static bool fails(void)
+{
+    bool now = calls_left > 0 && --calls_left == 0;
+    failures += now;
+    return now;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+wpk_err __wrap_wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
+                              struct wpk_candidate *out)
+{
+    wpk_err err = __real_wpk_space_draw(space, rng, out);
+    return fails() ? WPK_ENOMEM : err;
+}
+
+const struct wpk_variant *__wrap_wpk_space_variant(const struct wpk_space *space, int variant)
+{
+    return fails() ? NULL : __real_wpk_space_variant(space, variant);
+}
+
+wpk_err __wrap_wpk_space_variant_error(const struct wpk_space *space, int variant)
+{
+    (void)space;
+    (void)variant;
+    return WPK_ENOMEM;
+}
+
 struct run {
     struct wpk_candidate asked[4096];
     int asked_count;
@@ -27,6 +72,9 @@ static struct wpk_tell tell_for(uint64_t seed, const struct wpk_candidate *candi
     struct wpk_tell tell = {.ok = time > 0, .relative = time > 0 ? time : 0};
     return tell;
 }
+
+/* Of these first calls of an ask one fails, and the ask is repeated; 0: none. */
+static int calls_of_asks;
 
 /* Ask up to `batch` at a time, with up to `ahead` under way, and tell in order. */
 static void search(const char *name, const struct wpk_space *space, uint64_t landscape,
@@ -44,7 +92,12 @@ static void search(const char *name, const struct wpk_space *space, uint64_t lan
         want = want < batch ? want : batch;
         int filled = 0;
         if (run->asked_count - told < ahead && want > 0) {
+            calls_left = calls_of_asks > 0 ? 1 + run->asked_count % calls_of_asks : 0;
             wpk_err err = kind->ask(strategy, want, run->asked + run->asked_count, &filled);
+            calls_left = 0;
+            if (err == WPK_ENOMEM) {
+                err = kind->ask(strategy, want, run->asked + run->asked_count, &filled);
+            }
             if (err != WPK_OK) {
                 assert_int_equal(err, WPK_EEXHAUSTED);
                 trials = run->asked_count;
@@ -107,6 +160,34 @@ static void asks_depend_on_seed_and_results_only(void **state)
         }
         search(names[n], &space, 3, 43, 400, 16, 1000, other);
         assert_false(wpk_candidate_equal(&one->asked[399], &other->asked[399]));
+    }
+    free(one);
+    free(other);
+    wpk_space_fini(&space);
+}
+
+/* A search that is made anew asks for the same: it knows nothing of asks that failed. */
+static void asks_that_fail_leave_no_trace(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    const struct wpk_fake_space_options options = {
+        .variant_count = 4, .gene_count = 6, .choice_count = 5};
+    assert_int_equal(wpk_fake_space_init(&options, &space), WPK_OK);
+    struct run *one = calloc(1, sizeof *one);
+    struct run *other = calloc(1, sizeof *other);
+    const char *names[] = {"ga", "random"};
+    for (int n = 0; n < 2; n++) {
+        search(names[n], &space, 3, 42, 4000, 4, 20, one);
+        failures = 0;
+        calls_of_asks = 17;
+        search(names[n], &space, 3, 42, 4000, 4, 20, other);
+        calls_of_asks = 0;
+        assert_true(failures > 100);
+        assert_int_equal(one->asked_count, other->asked_count);
+        for (int i = 0; i < one->asked_count; i++) {
+            assert_true(wpk_candidate_equal(&one->asked[i], &other->asked[i]));
+        }
     }
     free(one);
     free(other);
@@ -213,6 +294,7 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(never_twice_and_always_legal),
         cmocka_unit_test(asks_depend_on_seed_and_results_only),
+        cmocka_unit_test(asks_that_fail_leave_no_trace),
         cmocka_unit_test(a_small_space_is_searched_whole),
         cmocka_unit_test(history_counts_as_seen),
         cmocka_unit_test(ga_beats_random),

@@ -165,9 +165,10 @@ static void tell_log(struct wpk_search_actor *actor, const struct wpk_history_lo
 }
 
 /* Ask again what was asked after number `asked`, and tell meanwhile what the strategy wants to be
- * told first; false when it asks for something else than what is recorded. */
-static bool replay(struct wpk_search_actor *actor, const struct wpk_history_log *log,
-                   uint32_t asked, uint32_t told_count)
+ * told first.
+ *   errors  WPK_EMISMATCH it asks for something else than what is recorded; WPK_ENOMEM */
+static wpk_err replay(struct wpk_search_actor *actor, const struct wpk_history_log *log,
+                      uint32_t asked, uint32_t told_count)
 {
     uint32_t told = log->first;
     while (asked < log->first + log->count) {
@@ -176,9 +177,11 @@ static bool replay(struct wpk_search_actor *actor, const struct wpk_history_log 
         wpk_err err = wpk_search_actor_ask(actor, 1, &text, &filled);
         bool same = filled == 1 && asked >= log->first &&
                     strcmp(text, log->asks[asked - log->first].text) == 0;
-        free(text);
+        if (filled == 1) {
+            free(text);
+        }
         if (err != WPK_OK || (filled == 1 && !same)) {
-            return false;
+            return err == WPK_ENOMEM ? err : WPK_EMISMATCH;
         }
         if (filled == 1) {
             asked++;
@@ -186,11 +189,11 @@ static bool replay(struct wpk_search_actor *actor, const struct wpk_history_log 
             tell_log(actor, log, told, told + 1);
             told++;
         } else {
-            return false;
+            return WPK_EMISMATCH;
         }
     }
     tell_log(actor, log, told, told_count);
-    return true;
+    return WPK_OK;
 }
 
 static void drop_strategy(struct wpk_search_actor *actor)
@@ -212,11 +215,10 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
         return WPK_EMISMATCH;
     }
     wpk_err err = actor->kind->load(&actor->space, text + 1, &actor->strategy, NULL);
-    if (err == WPK_OK && replay(actor, log, asked, told_count)) {
-        return WPK_OK;
+    if (err == WPK_OK) {
+        err = replay(actor, log, asked, told_count);
     }
-    drop_strategy(actor);
-    return err == WPK_ENOMEM ? err : WPK_EMISMATCH;
+    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_EMISMATCH;
 }
 
 static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_log *log,
@@ -228,7 +230,10 @@ static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_lo
         err = load(actor, log, told_count);
     } else {
         err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
-        if (err == WPK_OK && !replay(actor, log, 0, told_count)) {
+        if (err == WPK_OK) {
+            err = replay(actor, log, 0, told_count);
+        }
+        if (err == WPK_EMISMATCH) {
             drop_strategy(actor);
             err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
             if (err == WPK_OK) {
@@ -303,16 +308,25 @@ wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count, cha
     struct wpk_candidate candidates[WPK_WORK_MAX];
     WPK_ASSERT(count <= WPK_WORK_MAX);
     int given = 0;
+    uint32_t made = 0;
     *filled = 0;
-    wpk_err err = actor->kind->ask(actor->strategy, (int)count, candidates, &given);
+    /* Memory first: a strategy takes no candidate back. */
+    while (made < count && (texts[made] = malloc(WPK_CANDIDATE_TEXT_MAX)) != NULL) {
+        made++;
+    }
+    wpk_err err = made < count ? WPK_ENOMEM
+                               : actor->kind->ask(actor->strategy, (int)count, candidates, &given);
     for (int i = 0; err == WPK_OK && i < given; i++) {
-        char text[WPK_CANDIDATE_TEXT_MAX];
-        err = wpk_candidate_encode(&actor->space, &candidates[i], text, sizeof text);
-        texts[*filled] = err == WPK_OK ? strdup(text) : NULL;
-        if (err == WPK_OK && texts[*filled] == NULL) {
-            err = WPK_ENOMEM;
+        char *text = texts[i];
+        err = wpk_candidate_encode(&actor->space, &candidates[i], text, WPK_CANDIDATE_TEXT_MAX);
+        if (err == WPK_OK) {
+            char *trimmed = realloc(text, strlen(text) + 1);
+            texts[i] = trimmed != NULL ? trimmed : text;
+            (*filled)++;
         }
-        *filled += err == WPK_OK;
+    }
+    for (uint32_t i = *filled; i < made; i++) {
+        free(texts[i]);
     }
     actor->asked_count += *filled;
     return err;

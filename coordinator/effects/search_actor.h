@@ -39,7 +39,7 @@ double wpk_search_actor_size_log2(const struct wpk_search_actor *actor);
 /* Ask for up to `count` new candidates, as texts that the caller frees.
  *
  *   shape   texts [count]; the first *filled are set; 0 of them: the strategy is to be told first
- *   errors  WPK_EEXHAUSTED, WPK_ENOMEM
+ *   errors  WPK_EEXHAUSTED; WPK_ENOMEM the actor is as before
  */
 WPK_MUST_CHECK wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count,
                                             char **texts, uint32_t *filled);

@@ -9,8 +9,33 @@
 
 #include <cmocka.h>
 
+/* So many allocations of texts until one fails; 0: none does. The link puts these before malloc and
+ * strdup. */
+static int allocations_left;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+
+static bool fails(void)
+{
+    return allocations_left > 0 && --allocations_left == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails() ? NULL : __real_strdup(text);
+}
+
 /* The actor of a convolution, which fast Winograd tiles compute less accurately than its sums. */
-static struct wpk_search_actor *new_actor(const char *accuracy)
+static wpk_err make_actor(const char *accuracy, const struct wpk_history_log *log,
+                          struct wpk_search_actor **out)
 {
     struct wpk_search_spec spec = {
         .key = {.layouts = "fixed",
@@ -31,13 +56,16 @@ static struct wpk_search_actor *new_actor(const char *accuracy)
                    .vector_bytes = 32,
                    .vector_registers = 16},
     };
-    struct wpk_history_log log = {0};
-    struct wpk_search_actor *actor = NULL;
     struct wpk_diag diag = {0};
     snprintf(spec.key.accuracy, sizeof spec.key.accuracy, "%s", accuracy);
-    if (wpk_search_actor_new(&spec, &log, 0, &actor, &diag) != WPK_OK) {
-        fail_msg("%s", diag.text);
-    }
+    return wpk_search_actor_new(&spec, log, 0, out, &diag);
+}
+
+static struct wpk_search_actor *new_actor(const char *accuracy)
+{
+    const struct wpk_history_log log = {0};
+    struct wpk_search_actor *actor = NULL;
+    assert_int_equal(make_actor(accuracy, &log, &actor), WPK_OK);
     return actor;
 }
 
@@ -81,11 +109,58 @@ static void a_snapshot_that_does_not_fit(void **state)
     wpk_search_actor_free(actor);
 }
 
+/* Else the search would not be the same after a restart. */
+static void an_ask_that_fails_leaves_no_trace(void **state)
+{
+    (void)state;
+    struct wpk_search_actor *one = new_actor("standard");
+    struct wpk_search_actor *other = new_actor("standard");
+    char *texts[3] = {NULL}, *others[3] = {NULL};
+    uint32_t filled = 0;
+    for (int n = 1; n <= 3; n++) {
+        allocations_left = n;
+        assert_int_equal(wpk_search_actor_ask(one, 3, texts, &filled), WPK_ENOMEM);
+        assert_int_equal(filled, 0);
+    }
+    assert_int_equal(wpk_search_actor_ask(one, 3, texts, &filled), WPK_OK);
+    assert_int_equal(filled, 3);
+    assert_int_equal(wpk_search_actor_ask(other, 3, others, &filled), WPK_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(texts[i], others[i]);
+        free(texts[i]);
+        free(others[i]);
+    }
+    wpk_search_actor_free(one);
+    wpk_search_actor_free(other);
+}
+
+/* Nor does a restart without memory begin another search. */
+static void a_replay_that_fails_is_repeated(void **state)
+{
+    (void)state;
+    struct wpk_search_actor *actor = new_actor("standard");
+    struct wpk_work_item ask = {.text = NULL};
+    struct wpk_history_log log = {.asks = &ask, .count = 1};
+    uint32_t filled = 0;
+    assert_int_equal(wpk_search_actor_ask(actor, 1, &ask.text, &filled), WPK_OK);
+    wpk_search_actor_free(actor);
+    allocations_left = 1 << 30;
+    assert_int_equal(make_actor("standard", &log, &actor), WPK_OK);
+    int made = (1 << 30) - allocations_left;
+    wpk_search_actor_free(actor);
+    allocations_left = made; /* the last one is of the ask's text */
+    assert_int_equal(make_actor("standard", &log, &actor), WPK_ENOMEM);
+    assert_int_equal(allocations_left, 0);
+    free(ask.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_accuracy_class_prunes_the_space),
         cmocka_unit_test(a_snapshot_that_does_not_fit),
+        cmocka_unit_test(an_ask_that_fails_leaves_no_trace),
+        cmocka_unit_test(a_replay_that_fails_is_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

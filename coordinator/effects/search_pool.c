@@ -239,8 +239,7 @@ static void answer_ask(struct wpk_search_pool *pool, struct actor *actor, struct
         char *texts[WPK_ASKED_MAX];
         asked->size_log2 = wpk_search_actor_size_log2(actor->strategy);
         wpk_err err = wpk_search_actor_ask(actor->strategy, call->count, texts, &asked->count);
-        while (err == WPK_ENOMEM && asked->count == 0 && pool->options.threads > 0 &&
-               wait_to_retry(pool, actor)) {
+        while (err == WPK_ENOMEM && pool->options.threads > 0 && wait_to_retry(pool, actor)) {
             err = wpk_search_actor_ask(actor->strategy, call->count, texts, &asked->count);
         }
         asked->exhausted = err == WPK_EEXHAUSTED;
