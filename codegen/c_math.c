@@ -52,6 +52,7 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
     [WPK_C_TO_F16] = {"u16$X", "$V a", "a[i]", "wpk_to_f16(a)", NULL},
     [WPK_C_FROM_BF16] = {"$V", "u16$X a", "a[i]", "wpk_from_bits((u32)a << 16)", NULL},
     [WPK_C_TO_BF16] = {"u16$X", "$V a", "a[i]", "wpk_to_bf16(a)", NULL},
+    [WPK_C_TO_ODD] = {"f32$X", "$V a", "a[i]", "wpk_to_odd(a)", NULL},
     [WPK_C_TO_I8] = TO("i8", "-128", "127"),
     [WPK_C_TO_U8] = TO("u8", "0", "255"),
     [WPK_C_TO_I32] = {"i32$X", "$V a", "a[i]",
@@ -126,7 +127,8 @@ static const char log_f32_text[] =
     "  p = $V_select(a > 0.0f, p, $V_of(-__builtin_inff()));\n"
     "  return $V_select(a < 0.0f, $V_of(__builtin_nanf(\"\")), p);\n}\n";
 
-/* The texts before all functions: narrow floating types, bit by bit, nearest even. */
+/* The texts before all functions: narrow floating types, bit by bit, nearest even. An f64 comes to
+ * them in 13 digits, of which the last is set if any digit after it is: it rounds once. */
 static const char narrow_text[] =
     "INLINE f32 wpk_from_bits(u32 u) { union { u32 u; f32 f; } x = {u}; return x.f; }\n"
     "INLINE u32 wpk_bits(f32 f) { union { f32 f; u32 u; } x = {f}; return x.u; }\n"
@@ -140,6 +142,12 @@ static const char narrow_text[] =
     "  const u32 number = (x - 0x38000000 + 0xfff + (x >> 13 & 1)) >> 13;\n"
     "  const u32 large = x > 0x7f800000 ? 0x7e00 : 0x7c00;\n"
     "  return (u16)(sign | (x >= 0x47800000 ? large : x < 0x38800000 ? small : number));\n}\n"
+    "INLINE f32 wpk_to_odd(f64 a)\n{\n"
+    "  union { f64 f; unsigned long long u; } x = {a};\n"
+    "  const u32 odd = (x.u & 0xffffffffff) != 0 ? 0x800 : 0;\n"
+    "  x.u &= ~0xffffffffffull;\n"
+    "  const u32 kept = wpk_bits((f32)x.f);\n"
+    "  return wpk_from_bits((kept & 0x7f800000) == 0x7f800000 ? kept : kept | odd);\n}\n"
     "INLINE u16 wpk_to_bf16(f32 a)\n{\n"
     "  const u32 x = wpk_bits(a);\n"
     "  return (u16)((x & 0x7fffffff) > 0x7f800000 ? x >> 16 | 0x40"
@@ -200,7 +208,7 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
     static const enum wpk_c_type results[] = {
         [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16, [WPK_C_FROM_BF16] = WPK_C_U16,
         [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,
-        [WPK_C_TO_I32] = WPK_C_I32,   [WPK_C_TO_I64] = WPK_C_I64,
+        [WPK_C_TO_ODD] = WPK_C_F32,   [WPK_C_TO_I32] = WPK_C_I32, [WPK_C_TO_I64] = WPK_C_I64,
     };
     struct wpk_c_needs needs = {0};
     bool own = vector && own_text(function, type) != NULL;

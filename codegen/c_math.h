@@ -31,6 +31,7 @@
     X(TO_F16, "to_f16")                                                                            \
     X(FROM_BF16, "from_bf16")                                                                      \
     X(TO_BF16, "to_bf16")                                                                          \
+    X(TO_ODD, "to_odd")                                                                            \
     X(TO_I8, "to_i8")                                                                              \
     X(TO_U8, "to_u8")                                                                              \
     X(TO_I32, "to_i32")                                                                            \

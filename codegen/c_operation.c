@@ -279,6 +279,18 @@ static void put_narrowed(struct wpk_c_kernel *k, enum wpk_dtype to, const struct
     wpk_c_put(&k->text, "))");
 }
 
+/* An f64 as an f32 that rounds to a narrow type like it. */
+static struct wpk_c_value put_odd(struct wpk_c_kernel *k, const struct wpk_c_value *a, int width)
+{
+    struct wpk_c_value value = wpk_c_begin(&k->text, WPK_F32, width);
+    wpk_c_put_function(&k->text, WPK_C_TO_ODD, WPK_C_F64, width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_value(&k->text, a, width);
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    return value;
+}
+
 /* The conversion of C. */
 static void put_converted(struct wpk_c_kernel *k, enum wpk_c_type to, const struct wpk_c_value *a,
                           int width)
@@ -311,7 +323,9 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
         x.dtype = WPK_I32;
         from_type = WPK_C_I32;
     }
-    if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
+    if (narrow && from_type == WPK_C_F64) {
+        x = put_odd(k, a, width);
+    } else if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
         x = convert(k, WPK_F32, &x);
     }
     struct wpk_c_value value = wpk_c_begin(&k->text, to, width);

@@ -94,11 +94,28 @@ Expr is_infinity(const Expr &a, double infinity) {
     return Halide::reinterpret(bits, a) == Halide::reinterpret(bits, real(a.type(), infinity));
 }
 
+// To f32, so that the next cast rounds as if it were the only one: 13 digits, of which the last is
+// set if any digit after it is. Bits, because LLVM makes one cast of two, and calls a function.
+Expr to_odd(const Expr &a) {
+    const int dropped = 40, exponent = 0x7f800000;
+    Expr bits = Halide::reinterpret<uint64_t>(a);
+    Expr mask = make_const(Halide::UInt(64), (UINT64_C(1) << dropped) - 1);
+    Expr kept = Halide::cast<float>(Halide::reinterpret<double>(bits & ~mask));
+    Expr number = Halide::reinterpret<int32_t>(kept);
+    Expr odd = (bits & mask) != 0 && (number & exponent) != exponent;
+    return Halide::reinterpret<float>(number | Halide::select(odd, 1 << (dropped - 29), 0));
+}
+
 // An operand that is cast to an integer is rounded; everything else is Halide's cast.
 Expr cast_to(wpk_dtype dtype, const Expr &a) {
     Halide::Type to = type_of(dtype);
     if (a.type() == to) {
         return a;
+    }
+    const Cast *cast = a.as<Cast>(); // the reference does not round to f32 in between, either
+    const Expr &from = cast != nullptr && a.type() == Halide::Float(32) ? cast->value : a;
+    if (from.type() == Halide::Float(64) && to.is_float() && to.bits() == 16) {
+        return Halide::cast(to, to_odd(from));
     }
     bool saturates = a.type().is_float() && !to.is_float() && !to.is_bool();
     return saturates ? Halide::saturating_cast(to, a) : Halide::cast(to, a);

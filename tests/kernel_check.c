@@ -5,6 +5,7 @@
 #include "common/fs.h"
 #include "op/accuracy.h"
 #include "op/infinite.h"
+#include "op/node.h"
 #include "op/reference.h"
 #include "schema/convert.h"
 #include "tests/reference_check.h"
@@ -292,6 +293,8 @@ static void expect_close(const struct wpk_kernels *batch, int i, const struct ar
                                           wpk_accuracy_unit(t->dtype) * fabs(value[p]) + least
                                     : floor(magnitude[p] / WPK_REFERENCE_STEP);
         bool same = got[p] == value[p] || (isnan(got[p]) && isnan(value[p]));
+        same = batch->exact ? got[p] == wpk_dtype_round(t->dtype, value[p]) : same;
+        tolerance = batch->exact ? 0 : tolerance;
         bool fits = isfinite(value[p]) ? fabs(value[p]) <= most && tolerance <= most
                                        : batch->masked; /* else it overflows */
         if (!same && fits && !(fabs(got[p] - value[p]) <= tolerance && isfinite(value[p]))) {

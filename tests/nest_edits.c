@@ -212,7 +212,7 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
     "stage T in Y j\nextent i 4 j 16\ninit\nunroll i\nlanes j\nupdate\nserial k step 8 guard\n"    \
     "serial k.1\nunroll i\nlanes j\n"
 
-static const struct {
+static const struct by_hand {
     const char *program, *nest;
 } by_hand[] = {
     {ROW, "stage Y root\nserial i\nstage T root\nserial i step 8 round\nlanes i.1\n"},
@@ -249,12 +249,12 @@ static const struct {
 
 #define BY_HAND ((int)(sizeof(by_hand) / sizeof(by_hand[0])))
 
-static void add_by_hand(struct wpk_kernels *batch, int i, const char *by)
+static void add_by_hand(struct wpk_kernels *batch, const struct by_hand *row, const char *by)
 {
     struct wpk_kernel_case *subject = &batch->subject[batch->count];
     struct wpk_buf text = {0};
     struct wpk_diag diag = {0};
-    wpk_buf_printf(&text, HEAD "%s\n%s%s", by, by_hand[i].program, by_hand[i].nest);
+    wpk_buf_printf(&text, HEAD "%s\n%s%s", by, row->program, row->nest);
     if (wpk_schedule_parse(wpk_buf_text(&text), &subject->schedule, &diag) != WPK_OK) {
         fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
     }
@@ -269,9 +269,9 @@ static void add_by_hand(struct wpk_kernels *batch, int i, const char *by)
     wpk_buf_fini(&text);
 }
 
-static void test_nests_by_hand(void **state)
+/* By both back ends. */
+static void check_by_hand(const struct by_hand *rows, int count, bool exact)
 {
-    (void)state;
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
     struct wpk_rng rng;
@@ -280,14 +280,39 @@ static void test_nests_by_hand(void **state)
         skip();
     }
     wpk_rng_seed(&rng, 1);
+    memset(&batch, 0, sizeof(batch)); /* of a test that failed */
     batch.isa = WPK_ISA_AVX2;
     batch.emit = wpk_emit;
-    for (int i = 0; i < BY_HAND; i++) {
-        add_by_hand(&batch, i, "halide-cpu");
-        add_by_hand(&batch, i, "c");
+    batch.exact = exact;
+    for (int i = 0; i < count; i++) {
+        add_by_hand(&batch, &rows[i], "halide-cpu");
+        add_by_hand(&batch, &rows[i], "c");
     }
     wpk_check_kernels(&batch, &rng);
     assert_int_equal(batch.refused, 0);
+}
+
+static void test_nests_by_hand(void **state)
+{
+    (void)state;
+    check_by_hand(by_hand, BY_HAND, false);
+}
+
+/* Numbers beside those halfway between two of a narrow type, nearer than f32 can tell. */
+static void test_casts_round_once(void **state)
+{
+    (void)state;
+#define CAST(type, least)                                                                          \
+    "layout X f32[16] 0\nlayout Y " type "[64,16] 0,1\nprogram\ninput X f32[16]\n"                 \
+    "output Y " type "[64,16]\nY[i,j] = " type "(f64(2 * i + " least                               \
+    ") + f64(X[j]) * f64(1e-9))\nend\n"
+    static const struct by_hand casts[] = {
+        {CAST("f16", "2049"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
+        {CAST("f16", "2049"), "stage Y root\nserial i\nserial j\n"},
+        {CAST("bf16", "257"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
+        {CAST("bf16", "257"), "stage Y root\nserial i\nserial j\n"},
+    };
+    check_by_hand(casts, 4, true);
 }
 
 static int number_of(const char *variable, int otherwise)
@@ -326,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nests_by_hand),
+        cmocka_unit_test(test_casts_round_once),
         cmocka_unit_test(test_edited_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
