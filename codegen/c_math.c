@@ -74,28 +74,24 @@ static const char store_text[] =
     "INLINE void $V_store($E *p, $V a)\n{\n" LOOSE "  *(loose *)p = a;\n}\n";
 static const char of_text[] = "INLINE $V $V_of($E a) { return a - ($V){0}; }\n";
 
-/* The arguments below give 0, those above the largest number or nearly. The sum t rounds to an
- * integer, since its last place is 1; its low bits are the exponent of 2^n. */
+/* The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
+ * exponent of the rest's polynomial. What would be less than the least normal number is 0. */
 static const char exp_f32_text[] =
     "INLINE $V $V_exp($V a)\n{\n"
-    "  a = $V_min($V_max(a, $V_of(-88.0f)), $V_of(0x1.62e42ep+6f));\n"
-    "  const $V t = $V_min(a * 0x1.715476p+0f + 0x1.8000fep+23f, $V_of(0x1.8001fcp+23f));\n"
-    "  const $V n = t - 0x1.8000fep+23f;\n"
+    "  const $V t = a * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;\n"
     "  const $V r = a - n * 0x1.63p-1f + n * 0x1.bd0106p-13f;\n"
     "  $V p = 1.9875691500e-4f * r + 1.3981999507e-3f;\n"
     "  p = p * r + 8.3334519073e-3f;\n"
     "  p = p * r + 4.1665795894e-2f;\n"
     "  p = p * r + 1.6666665459e-1f;\n"
     "  p = p * r + 5.0000001201e-1f;\n"
-    "  p = p * (r * r) + r + 1.0f;\n"
-    "  return p * ($V)(($I)t << 23);\n}\n";
+    "  p = p * r + 1.0f;\n"
+    "  p = p * r + 1.0f;\n"
+    "  return ($V)((a >= -0x1.5d589ep+6f) & (($I)p + (($I)t << 23)));\n}\n";
 
 static const char exp_f64_text[] =
     "INLINE $V $V_exp($V a)\n{\n"
-    "  a = $V_min($V_max(a, $V_of(-709.0)), $V_of(709.78));\n"
-    "  const $V t = $V_min(a * 0x1.71547652b82fep+0 + 0x1.80000000003ffp+52,\n"
-    "                      $V_of(0x1.80000000007fep+52));\n"
-    "  const $V n = t - 0x1.80000000003ffp+52;\n"
+    "  const $V t = a * 0x1.71547652b82fep+0 + 0x1.8p+52, n = t - 0x1.8p+52;\n"
     "  const $V r = a - n * 0x1.62e42fee00000p-1 - n * 0x1.a39ef35793c76p-33;\n"
     "  $V p = r * (1.0 / 6227020800) + 1.0 / 479001600;\n"
     "  p = p * r + 1.0 / 39916800;\n"
@@ -109,7 +105,7 @@ static const char exp_f64_text[] =
     "  p = p * r + 1.0 / 6;\n"
     "  p = p * r + 0.5;\n"
     "  p = p * (r * r) + r + 1.0;\n"
-    "  return p * ($V)(($I)t << 52);\n}\n";
+    "  return ($V)((a >= -0x1.6232bdd7abcd2p+9) & (($I)p + (($I)t << 52)));\n}\n";
 
 static const char log_f32_text[] =
     "INLINE $V $V_log($V a)\n{\n"
@@ -204,7 +200,7 @@ const char *wpk_c_narrow_text(void)
 struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c_type type,
                                         bool vector)
 {
-    static const enum wpk_c_function of_exp[] = {WPK_C_MIN, WPK_C_MAX, WPK_C_OF, WPK_C_SELECT};
+    static const enum wpk_c_function of_log[] = {WPK_C_OF, WPK_C_SELECT};
     static const enum wpk_c_type results[] = {
         [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16, [WPK_C_FROM_BF16] = WPK_C_U16,
         [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,
@@ -212,7 +208,7 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
     };
     struct wpk_c_needs needs = {0};
     bool own = vector && own_text(function, type) != NULL;
-    bool calls = own && (function == WPK_C_EXP || function == WPK_C_LOG);
+    bool calls = own && function == WPK_C_LOG;
     needs.type[type] = true;
     needs.type[wpk_c_integer_type(wpk_c_type_bytes(type))] = true;
     if (function >= WPK_C_FROM_F16) {
@@ -220,9 +216,9 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
     }
     needs.function[function] = true;
     needs.scalar[function] = vector && !own;
-    for (size_t i = 0; calls && i < sizeof(of_exp) / sizeof(of_exp[0]); i++) {
-        needs.function[of_exp[i]] = true;
-        needs.scalar[of_exp[i]] = own_text(of_exp[i], type) == NULL;
+    for (size_t i = 0; calls && i < sizeof(of_log) / sizeof(of_log[0]); i++) {
+        needs.function[of_log[i]] = true;
+        needs.scalar[of_log[i]] = own_text(of_log[i], type) == NULL;
     }
     return needs;
 }

@@ -47,11 +47,33 @@ template <typename F> Expr strictly(const Expr &a, const Expr &b, F operation) {
     return substitute({{"a", a}, {"b", b}}, strict);
 }
 
+// The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
+// exponent of the rest's polynomial (Moshier's Cephes library, 1989). Halide's own rounding is of
+// half a vector. What would be less than the least normal number is 0. Halide's own function tests
+// for infinite values, which an expanded program does not have.
+Expr exp_of(const Expr &a) {
+    const Expr magic = 0x1.8p+23F;
+    const float terms[] = {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F,
+                           5.0000001201e-1F, 1.0F,             1.0F};
+    if (a.type() != Halide::Float(32)) {
+        return Halide::exp(a);
+    }
+    Expr t = a * 0x1.715476p+0F + magic;
+    Expr n = strictly(t, magic, [](const Expr &x, const Expr &y) { return x - y; });
+    Expr r = a - n * 0x1.63p-1F + n * 0x1.bd0106p-13F;
+    Expr p = 1.9875691500e-4F;
+    for (float term : terms) {
+        p = p * r + term;
+    }
+    Expr number = Halide::reinterpret<int32_t>(p) + (Halide::reinterpret<int32_t>(t) << 23);
+    return Halide::select(a >= -0x1.5d589ep+6F, Halide::reinterpret<float>(number), 0.0F);
+}
+
 Expr function(int op, const Expr &a) {
     switch (op) {
     case WPK_UNARY_NEG: return -a;
     case WPK_UNARY_NOT: return !a;
-    case WPK_UNARY_EXP: return Halide::exp(a);
+    case WPK_UNARY_EXP: return exp_of(a);
     case WPK_UNARY_LOG: return Halide::log(a);
     case WPK_UNARY_SQRT: return Halide::sqrt(a);
     case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));

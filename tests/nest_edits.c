@@ -315,6 +315,24 @@ static void test_casts_round_once(void **state)
     check_by_hand(casts, 4, true);
 }
 
+/* From what is 0 to what is infinite. */
+static void test_exp_of_its_range(void **state)
+{
+    (void)state;
+#define EXP(type, least, rows)                                                                     \
+    "layout X " type "[16] 0\nlayout Y " type "[" rows ",16] 0,1\nprogram\ninput X " type          \
+    "[16]\noutput Y " type "[" rows ",16]\n"                                                       \
+    "Y[i,j] = exp(" type "(i - " least ") + X[j] * " type "(0.3))\nend\n"
+    static const struct by_hand exps[] = {
+        {EXP("f32", "110", "200"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
+        {EXP("f32", "110", "200"), "stage Y root\nserial i\nserial j\n"},
+        {EXP("f64", "760", "1470"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
+        {EXP("f32", "1000000000", "2"),
+         "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
+    };
+    check_by_hand(exps, 4, false);
+}
+
 static int number_of(const char *variable, int otherwise)
 {
     const char *given = getenv(variable);
@@ -352,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nests_by_hand),
         cmocka_unit_test(test_casts_round_once),
+        cmocka_unit_test(test_exp_of_its_range),
         cmocka_unit_test(test_edited_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
