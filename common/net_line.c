@@ -105,6 +105,10 @@ void wpk_net_line_close(struct wpk_net_line *line)
     if (line->stream != NULL) {
         nng_stream_close(line->stream);
     }
+    if (line->state == WPK_NET_LINE_DIALLING) {
+        /* In TLS, NNG 1.5.2 frees what nng_aio_stop() would use to cancel a dial that ends. */
+        nng_aio_wait(line->send.aio);
+    }
     nng_aio_stop(line->send.aio);
     if (line->state == WPK_NET_LINE_DIALLING && nng_aio_result(line->send.aio) == 0) {
         /* It was connected just when nobody wanted it any more. */

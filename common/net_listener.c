@@ -145,11 +145,16 @@ wpk_err wpk_net_listener_make(const struct wpk_net_listener *listener,
     return WPK_OK;
 }
 
+/* Closing ends the accept. In TLS, NNG 1.5.2 then frees what nng_aio_stop() would use to cancel it,
+ * so it must have ended before. */
 static void close_listener(struct wpk_net_listener *listener)
 {
     if (listener->nng != NULL) {
         nng_stream_listener_close(listener->nng);
-        nng_aio_stop(listener->accept);
+        if (listener->accept != NULL) {
+            nng_aio_wait(listener->accept);
+            nng_aio_stop(listener->accept);
+        }
         nng_stream_listener_free(listener->nng);
         listener->nng = NULL;
     }
