@@ -38,6 +38,17 @@ static bool step_init(struct wpk_net_step *step, struct wpk_net_line *line)
     return nng_aio_alloc(&step->aio, on_step, step) == 0;
 }
 
+/* In TLS, NNG reports an orderly end of a connection as refused. On an open connection, an error of
+ * its encryption is not one of a certificate. */
+static int code_of_loss(const struct wpk_net_line *line, int code)
+{
+    bool is_crypto = code == NNG_ECRYPTO || code == NNG_EPEERAUTH;
+    if (line->stream != NULL && code == NNG_ECONNREFUSED) {
+        return NNG_ECONNSHUT;
+    }
+    return line->state == WPK_NET_LINE_OPEN && is_crypto ? NNG_ECONNRESET : code;
+}
+
 enum taken { TAKEN_NOTHING, TAKEN_SUCCESS, TAKEN_FAILURE };
 
 static enum taken step_take(struct wpk_net_step *step)
@@ -51,6 +62,7 @@ static enum taken step_take(struct wpk_net_step *step)
     }
     int code = nng_aio_result(step->aio);
     if (code != 0 && step->line->err == WPK_OK) {
+        code = code_of_loss(step->line, code);
         step->line->err = wpk_net_explain(code, step->line->options, &step->line->diag);
     }
     return code == 0 ? TAKEN_SUCCESS : TAKEN_FAILURE;
