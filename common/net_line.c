@@ -99,7 +99,8 @@ bool wpk_net_line_open(struct wpk_net_line *line, const struct wpk_net_client_op
     for (int i = 0; i < WPK_NET_LINE_RECEIVES; i++) {
         made = made && step_init(&line->receive[i], line);
     }
-    line->err = made ? wpk_net_dialer_make(options, &line->dialer, &line->diag) : WPK_ENOMEM;
+    line->err = made ? wpk_net_dialer_make(options, &line->dialer, &line->diag)
+                     : wpk_net_translate(NNG_ENOMEM, options->url, &line->diag);
     if (line->err != WPK_OK) {
         return false;
     }
@@ -159,21 +160,21 @@ static enum wpk_net_line_news lose(struct wpk_net_line *line, wpk_err err, const
 }
 
 /* The head is here: make room for the body. Whoever sends more than may come is not listened to. */
-static bool begin_body(struct wpk_net_line *line)
+static enum wpk_net_line_news begin_body(struct wpk_net_line *line)
 {
     struct wpk_net_head head;
     if (!wpk_net_head_read(line->head, line->is_local, line->options->size_max, &head)) {
-        return false;
+        return lose(line, WPK_ECORRUPT, "it sends a message that may not come");
     }
     line->number = head.number;
     line->wanted = head.size;
     line->got = 0;
     line->body = malloc(line->wanted + 1);
     if (line->body == NULL) {
-        return false;
+        return lose(line, WPK_ENOMEM, "no memory for its message; end other programs");
     }
     line->body[line->wanted] = '\0';
-    return true;
+    return WPK_NET_LINE_NOTHING;
 }
 
 /* Read of the input what is wanted next. */
@@ -211,8 +212,8 @@ static enum wpk_net_line_news read_message(struct wpk_net_line *line)
             expect_head(line);
         } else if (line->body != NULL) {
             return WPK_NET_LINE_MESSAGE;
-        } else if (!begin_body(line)) {
-            return lose(line, WPK_ECORRUPT, "it sends a message that may not come");
+        } else if (begin_body(line) == WPK_NET_LINE_LOST) {
+            return WPK_NET_LINE_LOST;
         }
     }
     return WPK_NET_LINE_NOTHING;
@@ -241,6 +242,9 @@ static bool go_on_sending(struct wpk_net_line *line)
     }
     size_t count = nng_aio_count(line->send.aio);
     if (line->frame == NULL) {
+        if (count != WPK_NET_GREETING_SIZE) {
+            lose(line, WPK_ECLOSED, "only a part of the greeting was sent; try again");
+        }
         return count == WPK_NET_GREETING_SIZE;
     }
     line->sent += count;
