@@ -104,7 +104,7 @@ static void not_answered(struct wpk_session *s, wpk_err err)
 /* Why nothing gets done: to the service manager, and to the log once a minute while it lasts. */
 static void say_refused(struct wpk_session *s, const struct wpk_message *error)
 {
-    if (s->trouble == error->err &&
+    if (s->trouble == error->err && s->trouble_ns != 0 &&
         wpk_clock_ns() < s->trouble_ns + TROUBLE_EVERY_MS * WPK_NS_PER_MS) {
         return;
     }
@@ -228,6 +228,7 @@ static void say_loss(struct wpk_session *s)
     if (err != WPK_OK) {
         s->loss_ns = now;
         s->trouble = err;
+        s->trouble_ns = 0;
         wpk_log_failure(WPK_LOG_WARN, "not_connected", err, &diag);
         wpk_notify_send(s->options->notify, "STATUS=Not connected: %.300s", diag.text);
     }

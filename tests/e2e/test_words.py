@@ -5,7 +5,8 @@ import os
 import signal
 import socket
 
-from lib import Service, check, main, need, small_job
+from lib import Service, check, main, need, small_job, wait_for
+from wire import FakeWpkd
 
 
 def refused(box, *words, code=2):
@@ -97,6 +98,42 @@ def test_a_worker_says_that_nobody_listens(box):
     worker.popen.send_signal(signal.SIGINT)
     code, _, err = worker.wait(30)
     check(code == 0, "it ends when it is told to", code, err)
+
+
+def test_a_worker_says_that_it_is_refused_again(box):
+    """A refusal is said again after a loss of the connection, though its error is the same."""
+    need("wpk-builder")
+    asked = []
+
+    def refuse(message):
+        asked.append(message)
+        return {"type": "error", "code": "ECLOSED", "text": "closing", "retry_ms": 0}
+
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(box.path("manager"))
+    manager.settimeout(60)
+    box.env.update(NOTIFY_SOCKET=box.path("manager"))
+    path = box.path("fake.sock")
+    wpkd = FakeWpkd(path, refuse)
+    worker = box.start("wpk-worker", "--cpu", "--coordinator", wpkd.url, "--data", box.dir)
+    while "STATUS=Refused" not in manager.recv(4096).decode():
+        pass
+    os.unlink(path)
+    for connection in wpkd.connections:
+        connection.shutdown(socket.SHUT_RDWR)
+    while "STATUS=Not connected" not in manager.recv(4096).decode():
+        pass
+    asked.clear()
+    again = FakeWpkd(path, refuse)
+    wait_for("it asks, and asks again after the answer", lambda: len(asked) > 1, 60)
+    check(worker.text(worker.err).count(" refused ") >= 2, "the log has both", worker.text(worker.err))
+    while "STATUS=Refused" not in manager.recv(4096).decode():
+        pass
+    worker.popen.send_signal(signal.SIGINT)
+    worker.wait(30)
+    for fake in (wpkd, again):
+        fake.close()
+    manager.close()
 
 
 if __name__ == "__main__":
