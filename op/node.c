@@ -19,7 +19,7 @@ int wpk_node_append(struct wpk_program *program, const struct wpk_node *node)
         int capacity = program->node_capacity == 0 ? 64 : program->node_capacity * 2;
         struct wpk_node *nodes = realloc(program->nodes, (size_t)capacity * sizeof *nodes);
         if (nodes == NULL) {
-            program->full = true;
+            program->full = program->starved = true;
             return -1;
         }
         program->nodes = nodes;

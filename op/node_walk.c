@@ -166,7 +166,7 @@ int wpk_node_copy(struct wpk_program *to, const struct wpk_program *from, int no
     WPK_ASSERT(node < from->node_count);
     int *done = malloc(((size_t)node + 1) * sizeof *done); /* children have smaller ids */
     if (done == NULL) {
-        to->full = true;
+        to->full = to->starved = true;
         return -1;
     }
     for (int i = 0; i <= node; i++) {

@@ -14,7 +14,7 @@ static void clear(struct wpk_program *program)
     program->tensor_count = program->stage_count = 0;
     program->nodes = NULL;
     program->node_count = program->node_capacity = 0;
-    program->full = program->expanded = false;
+    program->full = program->starved = program->expanded = false;
 }
 
 void wpk_program_fini(struct wpk_program *program)
@@ -40,6 +40,7 @@ static void copy_used(const struct wpk_program *from, struct wpk_program *to)
     to->node_count = from->node_count;
     to->node_capacity = 0;
     to->full = from->full;
+    to->starved = from->starved;
     to->expanded = from->expanded;
 }
 
@@ -141,6 +142,7 @@ int wpk_program_add_literal(struct wpk_program *program, const char *name, enum 
     }
     double *copy = copy_values(values, count);
     if (copy == NULL) {
+        program->starved = true;
         return fail_full(program);
     }
     int id = wpk_program_add_tensor(program, name, WPK_ROLE_LITERAL, dtype, rank, extent);

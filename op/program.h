@@ -164,6 +164,7 @@ struct wpk_program {
     int node_count;
     int node_capacity;
     bool full;     /* building reached a limit or ran out of memory: wpk_program_validate fails */
+    bool starved;  /* full because memory ran out */
     bool expanded; /* consists of primitive operations, expand.h */
 };
 
@@ -253,8 +254,7 @@ int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int 
 bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load);
 
 /* Check all invariants.
- *   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC `full` is set, or memory ran
- *           out */
+ *   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC `full` is set; WPK_ENOMEM */
 wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag);
 
 #ifdef __cplusplus

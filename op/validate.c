@@ -394,7 +394,7 @@ wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag 
     struct check *check = &checking;
     if (program->full) {
         wpk_diag_set(diag, "the program is too large, or memory ran out");
-        return WPK_ENOSPC;
+        return program->starved ? WPK_ENOMEM : WPK_ENOSPC;
     }
     if (program->stage_count < 1) {
         return FAIL("a program without stages");
@@ -402,7 +402,7 @@ wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag 
     check->seen = malloc((size_t)program->node_count + 1);
     if (check->seen == NULL) {
         wpk_diag_set(diag, "memory ran out");
-        return WPK_ENOSPC;
+        return WPK_ENOMEM;
     }
     wpk_err err = check_all(check);
     free(check->seen);
