@@ -312,7 +312,8 @@ static wpk_err choose(struct gate *gate, const struct bench_gate_entry *like, st
         return err;
     }
     wpk_space_prune(&gate->space, WPK_ACCURACY_STANDARD);
-    int count = wpk_space_construct(&gate->space, walk, WALK);
+    int count = 0;
+    err = wpk_space_construct(&gate->space, walk, WALK, &count);
     for (int i = 0; i < CONSTRUCTED && err == WPK_OK; i++) {
         int n = (like->threads - 1) * CONSTRUCTED + i;
         int first = n % gate->space.variant_count;

@@ -49,7 +49,8 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
         return;
     }
     assert_int_equal(err, WPK_OK);
-    int count = wpk_space_construct(&space, candidate, CANDIDATES);
+    int count = 0;
+    assert_int_equal(wpk_space_construct(&space, candidate, CANDIDATES, &count), WPK_OK);
     for (int i = 0; i < CANDIDATES; i++) {
         count += wpk_space_draw(&space, rng, &candidate[count]) == WPK_OK;
     }

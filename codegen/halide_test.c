@@ -196,7 +196,8 @@ static void expect_subject(const struct subject *subject, const char *object, co
     options.device.vector_registers = 32;
     assert_int_equal(wpk_program_parse(subject->program, &program, &diag), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_OK);
-    int count = wpk_space_construct(&space, made, CONSTRUCTED);
+    int count = 0;
+    assert_int_equal(wpk_space_construct(&space, made, CONSTRUCTED, &count), WPK_OK);
     assert_true(count > 0);
     for (int i = 0; i < count; i++) {
         struct wpk_schedule schedule;

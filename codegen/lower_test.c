@@ -320,7 +320,8 @@ static void end_draft(struct draft *draft)
 static int make_candidates(const struct draft *draft, struct wpk_rng *rng, int count,
                            struct wpk_candidate *candidate)
 {
-    int found = wpk_space_construct(&draft->space, candidate, count);
+    int found = 0;
+    assert_int_equal(wpk_space_construct(&draft->space, candidate, count, &found), WPK_OK);
     for (int k = 0; k < count; k++) {
         found += wpk_space_draw(&draft->space, rng, &candidate[found]) == WPK_OK;
     }
@@ -449,7 +450,8 @@ static void compare_panels(int *same, int *other)
                      WPK_OK);
     assert_int_equal(wpk_space_derive(&draft.program, &options, &draft.space, NULL), WPK_OK);
     wpk_rng_seed(&rng, SEED);
-    int count = wpk_space_construct(&draft.space, candidate, 6);
+    int count = 0;
+    assert_int_equal(wpk_space_construct(&draft.space, candidate, 6, &count), WPK_OK);
     for (int i = 0; i < 12; i++) {
         if (i >= count) {
             assert_int_equal(wpk_space_draw(&draft.space, &rng, &candidate[i]), WPK_OK);
@@ -475,7 +477,8 @@ static void test_keys(void **state)
         wpk_random_program(&rng, &kind, &draft.program);
         if (wpk_space_derive(&draft.program, &options, &draft.space, NULL) == WPK_OK) {
             struct wpk_candidate candidate[4];
-            int count = wpk_space_construct(&draft.space, candidate, 3);
+            int count = 0;
+            assert_int_equal(wpk_space_construct(&draft.space, candidate, 3, &count), WPK_OK);
             count += wpk_space_draw(&draft.space, &rng, &candidate[count]) == WPK_OK;
             for (int k = 0; k < count; k++) {
                 compare_neighbours(&draft.space, &candidate[k], &same, &other);

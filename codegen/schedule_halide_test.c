@@ -150,7 +150,8 @@ static void test_every_candidate_lowers(void **state)
             options.device.vector_registers = device == 0 ? 32 : 16;
             assert_int_equal(wpk_program_parse(programs[p], &program, &diag), WPK_OK);
             assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_OK);
-            int count = wpk_space_construct(&space, made, CONSTRUCTED);
+            int count = 0;
+            assert_int_equal(wpk_space_construct(&space, made, CONSTRUCTED, &count), WPK_OK);
             for (int i = 0; i < count; i++) {
                 expect_lowered(&space, &made[i]);
             }

@@ -95,8 +95,11 @@ static void the_first_is_as_before(void **state)
     char text[WPK_CANDIDATE_TEXT_MAX], same[WPK_CANDIDATE_TEXT_MAX];
     derive("", &one);
     derive("halide-cpu+c", &both);
-    assert_int_equal(wpk_space_construct(&one, ours, CONSTRUCT_MAX), CONSTRUCT_MAX);
-    assert_int_equal(wpk_space_construct(&both, theirs, CONSTRUCT_MAX), CONSTRUCT_MAX);
+    int first_count = 0, count = 0;
+    assert_int_equal(wpk_space_construct(&one, ours, CONSTRUCT_MAX, &first_count), WPK_OK);
+    assert_int_equal(wpk_space_construct(&both, theirs, CONSTRUCT_MAX, &count), WPK_OK);
+    assert_int_equal(first_count, CONSTRUCT_MAX);
+    assert_int_equal(count, CONSTRUCT_MAX);
     assert_true(both.size_log2 > one.size_log2 + 0.99 && both.size_log2 < one.size_log2 + 1.01);
     for (int i = 0; i < CONSTRUCT_MAX; i++) {
         bool first = strcmp(wpk_candidate_back_end(&both, &theirs[i]), "halide-cpu") == 0;
@@ -216,8 +219,11 @@ static void pins(void **state)
         struct wpk_candidate made[CONSTRUCT_MAX];
         wpk_err err = pin(rows[i].offered, rows[i].pinned, &space, &diag);
         assert_int_equal(err, rows[i].kept == 0 ? WPK_ENOENT : WPK_OK);
-        int count = err == WPK_OK ? wpk_space_construct(&space, made, CONSTRUCT_MAX) : 0;
+        int count = 0;
         unsigned seen = 0;
+        if (err == WPK_OK) {
+            assert_int_equal(wpk_space_construct(&space, made, CONSTRUCT_MAX, &count), WPK_OK);
+        }
         for (int k = 0; k < count; k++) {
             seen |= wpk_back_ends_read(wpk_candidate_back_end(&space, &made[k]));
         }

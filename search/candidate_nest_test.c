@@ -231,7 +231,8 @@ static void test_constructed(void **state)
         struct subject s;
         int panels = 0, staged = 0, early = 0;
         set_up(&s, texts[i], ZEN4, 1, false);
-        int count = wpk_space_construct(&s.space, out, CONSTRUCT_MAX);
+        int count = 0;
+        assert_int_equal(wpk_space_construct(&s.space, out, CONSTRUCT_MAX, &count), WPK_OK);
         for (int c = 0; c < count; c++) {
             struct wpk_decisions d;
             wpk_genes_read(&s.space.variants[out[c].variant], &out[c], 0, &d);

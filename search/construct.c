@@ -471,8 +471,9 @@ static bool is_new_program(const struct wpk_space *space, const int *chosen, int
 }
 
 /* Those to begin with: all, or of many combinations those with the fewest operations.
- *   shape  out [WPK_VARIANTS_MAX]; returns how many */
-static int choose_variants(const struct wpk_space *space, int *out)
+ *   shape   out [WPK_VARIANTS_MAX]; *chosen says how many there are
+ *   errors  WPK_ENOMEM */
+static wpk_err choose_variants(const struct wpk_space *space, int *out, int *chosen)
 {
     int count = 0, most = space->lazy ? LAZY_VARIANTS_MAX : WPK_VARIANTS_MAX;
     bool taken[WPK_VARIANTS_MAX] = {false};
@@ -487,11 +488,16 @@ static int choose_variants(const struct wpk_space *space, int *out)
             break;
         }
         taken[best] = true;
-        if (wpk_space_variant(space, best) != NULL && is_new_program(space, out, count, best)) {
+        if (wpk_space_variant(space, best) == NULL) {
+            if (wpk_space_variant_error(space, best) == WPK_ENOMEM) {
+                return WPK_ENOMEM;
+            }
+        } else if (is_new_program(space, out, count, best)) {
             out[count++] = best;
         }
     }
-    return count;
+    *chosen = count;
+    return WPK_OK;
 }
 
 /* In turns, from the first one on. */
@@ -507,12 +513,17 @@ static void set_back_ends(const struct wpk_space *space, struct wpk_candidate *o
     }
 }
 
-int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max)
+wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                            int *filled)
 {
-    int chosen[WPK_VARIANTS_MAX], count = 0, variants = choose_variants(space, chosen);
+    int chosen[WPK_VARIANTS_MAX], count = 0, variants = 0;
+    wpk_err err = choose_variants(space, chosen, &variants);
+    if (err != WPK_OK) {
+        return err;
+    }
     struct recipes *all = calloc((size_t)variants * WPK_GROUPS_MAX, sizeof(struct recipes));
     if (all == NULL) {
-        return 0;
+        return WPK_ENOMEM;
     }
     for (int i = 0; i < variants; i++) {
         const struct wpk_variant *variant = &space->variants[chosen[i]];
@@ -533,5 +544,6 @@ int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out
     free(all);
     put_fastest_first(space, out, count);
     set_back_ends(space, out, count);
-    return count;
+    *filled = count;
+    return WPK_OK;
 }

@@ -149,7 +149,8 @@ bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidat
            mix(5, wpk_candidate_hash(candidate)) % 16 != 0;
 }
 
-int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max)
+wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                            int *filled)
 {
     int count = 0;
     for (int round = 0; round < 3; round++) {
@@ -165,7 +166,8 @@ int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out
             }
         }
     }
-    return count;
+    *filled = count;
+    return WPK_OK;
 }
 
 wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,

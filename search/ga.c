@@ -69,6 +69,14 @@ static int population_for(const struct wpk_space *space)
     return size < POPULATION_MAX ? (int)size : POPULATION_MAX;
 }
 
+static void ga_free(struct wpk_strategy *ga)
+{
+    if (ga != NULL) {
+        wpk_seen_fini(&ga->seen);
+        free(ga);
+    }
+}
+
 static wpk_err ga_make(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out)
 {
     struct wpk_strategy *ga = calloc(1, sizeof *ga);
@@ -79,18 +87,14 @@ static wpk_err ga_make(const struct wpk_space *space, uint64_t seed, struct wpk_
     wpk_rng_seed(&ga->rng, seed);
     ga->population_size = population_for(space);
     /* Seven in eight constructed: the rest is drawn: what nobody thought of has a chance. */
-    ga->constructed_count =
-        wpk_space_construct(space, ga->constructed, (ga->population_size * 7 + 7) / 8);
+    wpk_err err = wpk_space_construct(space, ga->constructed, (ga->population_size * 7 + 7) / 8,
+                                      &ga->constructed_count);
+    if (err != WPK_OK) {
+        ga_free(ga);
+        return err;
+    }
     *out = ga;
     return WPK_OK;
-}
-
-static void ga_free(struct wpk_strategy *ga)
-{
-    if (ga != NULL) {
-        wpk_seen_fini(&ga->seen);
-        free(ga);
-    }
 }
 
 /* ---- the population */

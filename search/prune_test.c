@@ -173,7 +173,8 @@ static void test_candidates_fit(void **state)
         struct wpk_candidate candidate[32];
         derive_window(64, 14, &space);
         wpk_space_prune(&space, (struct wpk_accuracy){classes[i]});
-        int count = wpk_space_construct(&space, candidate, 16);
+        int count = 0;
+        assert_int_equal(wpk_space_construct(&space, candidate, 16, &count), WPK_OK);
         assert_int_equal(count, 16);
         for (; count < 32; count++) {
             assert_int_equal(wpk_space_draw(&space, &rng, &candidate[count]), WPK_OK);

@@ -147,8 +147,10 @@ void wpk_space_measure(struct wpk_space *space);
 
 /* Fill `out` with constructed candidates: good guesses for every variant, best first, interleaved
  * so that the first ones cover all variants. The very first is expected to be the fastest.
- *   shape   out [max]; returns how many were filled */
-int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max);
+ *   shape   out [max]; *filled says how many there are
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                            int *filled);
 
 /* Draw a choice of each gene of a derived variant uniformly, and repair the result.
  *   errors  WPK_EEXHAUSTED no legal candidate was found */

@@ -162,7 +162,8 @@ static void expect_constructed(const struct wpk_space *space, const char *name)
 {
     struct wpk_candidate made[CONSTRUCT_MAX];
     int of_variant[WPK_VARIANTS_MAX] = {0};
-    int count = wpk_space_construct(space, made, CONSTRUCT_MAX);
+    int count = 0;
+    assert_int_equal(wpk_space_construct(space, made, CONSTRUCT_MAX, &count), WPK_OK);
     assert_true(count > 0);
     double first = 0;
     assert_int_equal(wpk_space_bound(space, &made[0], &first), WPK_OK);
@@ -267,7 +268,8 @@ static void test_constructed_tiles_do_not_gather(void **state)
     const struct wpk_space_options options = options_for(0, "fixed", 1);
     assert_int_equal(wpk_program_parse(wide, &program, NULL), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
-    int count = wpk_space_construct(&space, out, CONSTRUCT_MAX), seen = 0;
+    int count = 0, seen = 0;
+    assert_int_equal(wpk_space_construct(&space, out, CONSTRUCT_MAX, &count), WPK_OK);
     for (int i = 0; i < count; i++) {
         const struct wpk_variant *variant = &space.variants[out[i].variant];
         const struct wpk_plan *plan = &((struct wpk_structure *)variant->plan)->plan;

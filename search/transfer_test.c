@@ -59,7 +59,9 @@ static void draw(const struct wpk_space *space, struct wpk_rng *rng, int i,
 static int count_fits(const struct wpk_space *from, const struct wpk_space *to)
 {
     struct wpk_candidate constructed[CANDIDATES];
-    int constructed_count = wpk_space_construct(from, constructed, CANDIDATES);
+    int constructed_count = 0;
+    assert_int_equal(wpk_space_construct(from, constructed, CANDIDATES, &constructed_count),
+                     WPK_OK);
     struct wpk_rng rng;
     int fits = 0;
     wpk_rng_seed(&rng, 1);
@@ -116,7 +118,9 @@ static void other_devices_and_shapes_do_not_fit(void **state)
     make_space(3, 2, 5, &options, &tiny);
     struct wpk_candidate wide[4];
     char text[WPK_CANDIDATE_TEXT_MAX];
-    assert_int_equal(wpk_space_construct(&from, wide, 4), 4);
+    int count = 0;
+    assert_int_equal(wpk_space_construct(&from, wide, 4, &count), WPK_OK);
+    assert_int_equal(count, 4);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(wpk_candidate_encode(&from, &wide[i], text, sizeof text), WPK_OK);
         assert_int_equal(wpk_space_fits(&narrow, text, NULL, NULL), WPK_EMISMATCH);

@@ -3,12 +3,14 @@
 #include "op/notation.h"
 #include "search/mask.h"
 #include "search/prune.h"
+#include "search/strategy.h"
 #include "search/variant.h"
 
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +24,30 @@
     "R[n,k,y,x] = max(C[n,k,y,x], 0)\n"                                                            \
     "D[n,k,y,x] = sum(c:16,r:3,s:3) R[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"                             \
     "Y[n,k,y,x] = max(D[n,k,y,x] + X[n,k,y,x], 0)\n"
+
+/* So many allocations until one fails; 0: none does. The link puts these before calloc and
+ * realloc. */
+static int allocations_left;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static bool fails(void)
+{
+    return allocations_left > 0 && --allocations_left == 0;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return fails() ? NULL : __real_realloc(old, size);
+}
 
 /* A stage for each of `convolutions`, one after the other. */
 static void write_chain(struct wpk_buf *text, int convolutions)
@@ -95,7 +121,8 @@ static void test_each_site_has_its_algorithm(void **state)
     assert_true(wpk_variant_algorithm(&space.variants[0], 1, &one));
     assert_string_equal(one.gene, "algorithm.D");
     assert_string_equal(one.value, "direct");
-    int constructed = wpk_space_construct(&space, candidate, 16), different = 0;
+    int constructed = 0, different = 0;
+    assert_int_equal(wpk_space_construct(&space, candidate, 16, &constructed), WPK_OK);
     assert_int_equal(constructed, 16);
     assert_true(count_derived(&space) <= 17);
     derive_block(&other);
@@ -288,9 +315,52 @@ static void test_few_results_are_split(void **state)
         struct wpk_candidate candidate[8];
         derive(cases[i].text, cases[i].threads, &space);
         assert_int_equal(has_algorithm(&space, cases[i].algorithm), cases[i].offered);
-        assert_true(wpk_space_construct(&space, candidate, 8) > 0);
+        int count = 0;
+        assert_int_equal(wpk_space_construct(&space, candidate, 8, &count), WPK_OK);
+        assert_true(count > 0);
         wpk_space_fini(&space);
     }
+}
+
+/* The `ga` constructs candidates when it is made: all of them, or it is not made. Where memory is
+ * given back, it can do without. */
+static void test_a_search_is_made_whole(void **state)
+{
+    (void)state;
+    const struct wpk_strategy_class *ga = wpk_strategy_find("ga");
+    struct wpk_space space, other;
+    struct wpk_strategy *one = NULL, *whole = NULL;
+    struct wpk_candidate made[16], wanted[16];
+    int failures = 0, made_count = 0, wanted_count = 0;
+    derive_block(&other);
+    assert_int_equal(ga->make(&other, 1, &whole), WPK_OK);
+    assert_int_equal(ga->ask(whole, 16, wanted, &wanted_count), WPK_OK);
+    for (int n = 1;; n += 1 + n / 16) { /* all of them take a minute */
+        derive_block(&space);
+        allocations_left = n;
+        wpk_err err = ga->make(&space, 1, &one);
+        bool failed = allocations_left == 0;
+        allocations_left = 0;
+        failures += err == WPK_ENOMEM;
+        if (err == WPK_OK) {
+            assert_int_equal(ga->ask(one, 16, made, &made_count), WPK_OK);
+            assert_int_equal(made_count, wanted_count);
+            for (int i = 0; i < made_count; i++) {
+                assert_true(wpk_candidate_equal(&made[i], &wanted[i]));
+            }
+            ga->free(one);
+        } else {
+            assert_int_equal(err, WPK_ENOMEM);
+        }
+        wpk_space_fini(&space);
+        if (!failed) {
+            break;
+        }
+    }
+    print_message("%d failures\n", failures);
+    assert_true(failures > 50);
+    ga->free(whole);
+    wpk_space_fini(&other);
 }
 
 int main(void)
@@ -303,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_the_same_program_twice),
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_few_results_are_split),
+        cmocka_unit_test(test_a_search_is_made_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

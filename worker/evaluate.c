@@ -110,7 +110,8 @@ static wpk_err draw_candidates(struct run *run, struct wpk_diag *diag)
     }
     struct wpk_candidate *made = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof(*made));
     if (err == WPK_OK && made != NULL) {
-        int got = wpk_space_construct(&entry->space, made, wanted);
+        int got = 0;
+        err = wpk_space_construct(&entry->space, made, wanted, &got);
         for (int i = 0; i < got && err == WPK_OK; i++) {
             err = encode_and_add(run, &entry->space, &made[i]);
         }

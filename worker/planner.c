@@ -265,8 +265,11 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     plain.threads = 1;
     plain.candidate = text;
     wpk_err err = wpk_planner_open_space(planner, &plain, &entry, diag);
-    if (err == WPK_OK &&
-        wpk_space_construct(&entry->space, made, request->plain) < request->plain) {
+    int count = 0;
+    if (err == WPK_OK) {
+        err = wpk_space_construct(&entry->space, made, request->plain, &count);
+    }
+    if (err == WPK_OK && count < request->plain) {
         wpk_diag_set(diag, "there is no constructed candidate %d", request->plain);
         err = WPK_EUNSUPPORTED;
     }

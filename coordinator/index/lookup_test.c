@@ -258,12 +258,14 @@ static void a_whole_schedule_is_taken_over(void **state)
     struct wpk_candidate candidate;
     char text[4096];
     struct made made;
+    int count = 0;
     (void)state;
     struct wpk_lookup lookup = ask(C);
     define(&lookup, &program);
     assert_int_equal(wpk_device_of_class(HERE, &options.device), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
-    assert_int_equal(wpk_space_construct(&space, &candidate, 1), 1);
+    assert_int_equal(wpk_space_construct(&space, &candidate, 1, &count), WPK_OK);
+    assert_int_equal(count, 1);
     assert_int_equal(wpk_candidate_encode(&space, &candidate, text, sizeof text), WPK_OK);
     entries[0].candidate = text;
     make(&made, entries, 1);
