@@ -279,7 +279,8 @@ static wpk_err next_candidate(struct wpk_strategy *ga, struct wpk_candidate *out
     return wpk_seen_draw(&ga->seen, ga->space, &ga->rng, out);
 }
 
-static wpk_err take_candidate(struct wpk_strategy *ga, struct wpk_candidate *out)
+/* Number `i` of an ask. The next ask says that the space is exhausted where this one has others. */
+static wpk_err take_candidate(struct wpk_strategy *ga, int i, struct wpk_candidate *out)
 {
     const struct wpk_rng rng = ga->rng;
     const struct wpk_seen seen = ga->seen;
@@ -288,7 +289,7 @@ static wpk_err take_candidate(struct wpk_strategy *ga, struct wpk_candidate *out
     if (err == WPK_OK) {
         err = wpk_seen_put(&ga->seen, ga->space, out);
     }
-    if (err == WPK_ENOMEM) {
+    if (err == WPK_ENOMEM || (err == WPK_EEXHAUSTED && i > 0)) {
         ga->rng = rng;
         ga->seen = seen;
         ga->constructed_next = constructed_next;
@@ -318,7 +319,7 @@ static wpk_err ga_ask(struct wpk_strategy *ga, int count, struct wpk_candidate *
             insert(ga, &next->candidate, &next->tell);
         }
         struct wpk_candidate *candidate = &out[*filled];
-        wpk_err err = take_candidate(ga, candidate);
+        wpk_err err = take_candidate(ga, *filled, candidate);
         if (err != WPK_OK) {
             return *filled > 0 ? WPK_OK : err;
         }

@@ -36,7 +36,8 @@ static wpk_err random_ask(struct wpk_strategy *strategy, int count, struct wpk_c
         if (err == WPK_OK) {
             err = wpk_seen_put(&strategy->seen, strategy->space, candidate);
         }
-        if (err == WPK_ENOMEM) {
+        /* the next ask says that the space is exhausted where this one has others */
+        if (err == WPK_ENOMEM || (err == WPK_EEXHAUSTED && *filled > 0)) {
             *strategy = before;
         }
         if (err != WPK_OK) {

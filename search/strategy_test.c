@@ -194,6 +194,47 @@ static void asks_that_fail_leave_no_trace(void **state)
     wpk_space_fini(&space);
 }
 
+/* Ask until the space is exhausted, tell at once, and save.   shape  returns how many were asked */
+static int exhaust(const char *name, const struct wpk_space *space, int batch, struct wpk_buf *out)
+{
+    const struct wpk_strategy_class *kind = wpk_strategy_find(name);
+    struct wpk_strategy *strategy = NULL;
+    struct wpk_candidate asked[7];
+    int count = 0, filled = 0;
+    assert_int_equal(kind->make(space, 1, &strategy), WPK_OK);
+    while (kind->ask(strategy, batch, asked, &filled) == WPK_OK) {
+        for (int i = 0; i < filled; i++) {
+            struct wpk_tell tell = tell_for(3, &asked[i]);
+            kind->tell(strategy, &asked[i], &tell);
+        }
+        count += filled;
+    }
+    assert_int_equal(kind->save(strategy, out), WPK_OK);
+    kind->free(strategy);
+    return count;
+}
+
+/* An ask that fills a part of its batch did not try the next one. */
+static void exhaustion_does_not_depend_on_batches(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    const struct wpk_fake_space_options options = {
+        .variant_count = 2, .gene_count = 4, .choice_count = 4};
+    const char *names[] = {"ga", "random"};
+    assert_int_equal(wpk_fake_space_init(&options, &space), WPK_OK);
+    for (int n = 0; n < 2; n++) {
+        struct wpk_buf one = {0}, other = {0};
+        int count = exhaust(names[n], &space, 1, &one);
+        assert_true(count % 7 != 0);
+        assert_int_equal(exhaust(names[n], &space, 7, &other), count);
+        assert_string_equal(wpk_buf_text(&one), wpk_buf_text(&other));
+        wpk_buf_fini(&one);
+        wpk_buf_fini(&other);
+    }
+    wpk_space_fini(&space);
+}
+
 static void a_small_space_is_searched_whole(void **state)
 {
     (void)state;
@@ -295,6 +336,7 @@ int main(void)
         cmocka_unit_test(never_twice_and_always_legal),
         cmocka_unit_test(asks_depend_on_seed_and_results_only),
         cmocka_unit_test(asks_that_fail_leave_no_trace),
+        cmocka_unit_test(exhaustion_does_not_depend_on_batches),
         cmocka_unit_test(a_small_space_is_searched_whole),
         cmocka_unit_test(history_counts_as_seen),
         cmocka_unit_test(ga_beats_random),
