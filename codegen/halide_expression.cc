@@ -119,13 +119,15 @@ Expr is_infinity(const Expr &a, double infinity) {
 // To f32, so that the next cast rounds as if it were the only one: 13 digits, of which the last is
 // set if any digit after it is. Bits, because LLVM makes one cast of two, and calls a function.
 Expr to_odd(const Expr &a) {
-    const int dropped = 40, exponent = 0x7f800000;
+    const int dropped = 40, infinity = 0x7f800000, quiet = 0x400000;
     Expr bits = Halide::reinterpret<uint64_t>(a);
     Expr mask = make_const(Halide::UInt(64), (UINT64_C(1) << dropped) - 1);
     Expr kept = Halide::cast<float>(Halide::reinterpret<double>(bits & ~mask));
     Expr number = Halide::reinterpret<int32_t>(kept);
-    Expr odd = (bits & mask) != 0 && (number & exponent) != exponent;
-    return Halide::reinterpret<float>(number | Halide::select(odd, 1 << (dropped - 29), 0));
+    Expr is_nan = (bits >> 52 & 0x7ff) == 0x7ff; // or an infinity, of which no digit is set
+    Expr too_large = (number & infinity) == infinity;
+    Expr odd = Halide::select(is_nan, quiet, too_large, 0, 1 << (dropped - 29));
+    return Halide::reinterpret<float>(number | Halide::select((bits & mask) != 0, odd, 0));
 }
 
 // An operand that is cast to an integer is rounded; everything else is Halide's cast.

@@ -25,7 +25,7 @@ struct wpk_kernels {
     int refused; /* of them, by `emit`, with a message that is printed */
     enum wpk_isa isa;
     bool masked; /* inputs have -inf where they may */
-    bool exact;  /* outputs are the reference's values, rounded once */
+    bool exact;  /* outputs are the reference's values, rounded once; inputs of f64 have a NaN */
     /* Compiles a schedule that is not by c to an object; NULL: all are by c. */
     wpk_err (*emit)(const struct wpk_schedule *schedule, const char *symbol,
                     const char *object_path, struct wpk_diag *diag);

@@ -306,13 +306,25 @@ static void test_casts_round_once(void **state)
     "layout X f32[16] 0\nlayout Y " type "[64,16] 0,1\nprogram\ninput X f32[16]\n"                 \
     "output Y " type "[64,16]\nY[i,j] = " type "(f64(2 * i + " least                               \
     ") + f64(X[j]) * f64(1e-9))\nend\n"
+#define CAST_OF(type, to, expression)                                                              \
+    "layout X " type "[16] 0\nlayout Y " to "[64,16] 0,1\nprogram\ninput X " type                  \
+    "[16]\noutput Y " to "[64,16]\nY[i,j] = " expression "\nend\n"
+#define LANES "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"
+#define SCALARS "stage Y root\nserial i\nserial j\n"
+#define BOTH(program)                                                                              \
+    {program, LANES},                                                                              \
+    {                                                                                              \
+        program, SCALARS                                                                           \
+    }
     static const struct by_hand casts[] = {
+        BOTH(CAST_OF("f64", "f16", "f16(X[j])")),
+        BOTH(CAST_OF("f64", "bf16", "bf16(X[j])")),
         {CAST("f16", "2049"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
         {CAST("f16", "2049"), "stage Y root\nserial i\nserial j\n"},
         {CAST("bf16", "257"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
         {CAST("bf16", "257"), "stage Y root\nserial i\nserial j\n"},
     };
-    check_by_hand(casts, 4, true);
+    check_by_hand(casts, (int)(sizeof(casts) / sizeof(casts[0])), true);
 }
 
 /* From what is 0 to what is infinite. */
