@@ -279,11 +279,11 @@ static void put_narrowed(struct wpk_c_kernel *k, enum wpk_dtype to, const struct
     wpk_c_put(&k->text, "))");
 }
 
-/* An f64 as an f32 that rounds to a narrow type like it. */
+/* An f64, or an integer as an f64, as an f32 that rounds to a narrow type like it. */
 static struct wpk_c_value put_odd(struct wpk_c_kernel *k, const struct wpk_c_value *a, int width)
 {
     struct wpk_c_value value = wpk_c_begin(&k->text, WPK_F32, width);
-    wpk_c_put_function(&k->text, WPK_C_TO_ODD, WPK_C_F64, width);
+    wpk_c_put_function(&k->text, WPK_C_TO_ODD, wpk_c_type_of(a->dtype), width);
     wpk_c_put(&k->text, "(");
     wpk_c_put_value(&k->text, a, width);
     wpk_c_put(&k->text, ")");
@@ -323,8 +323,9 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
         x.dtype = WPK_I32;
         from_type = WPK_C_I32;
     }
-    if (narrow && from_type == WPK_C_F64) {
-        x = put_odd(k, a, width);
+    bool wide = from_type == WPK_C_I32 || from_type == WPK_C_I64; /* f32 has not all of them */
+    if (narrow && (from_type == WPK_C_F64 || (wide && a->dtype != WPK_BOOL))) {
+        x = put_odd(k, &x, width);
     } else if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
         x = convert(k, WPK_F32, &x);
     }

@@ -136,10 +136,9 @@ Expr cast_to(wpk_dtype dtype, const Expr &a) {
     if (a.type() == to) {
         return a;
     }
-    const Cast *cast = a.as<Cast>(); // the reference does not round to f32 in between, either
-    const Expr &from = cast != nullptr && a.type() == Halide::Float(32) ? cast->value : a;
-    if (from.type() == Halide::Float(64) && to.is_float() && to.bits() == 16) {
-        return Halide::cast(to, to_odd(from));
+    bool wide = a.type() == Halide::Float(64) || (a.type().is_int() && a.type().bits() >= 32);
+    if (wide && to.is_float() && to.bits() == 16) { // f32 has not all of them
+        return Halide::cast(to, to_odd(Halide::cast<double>(a)));
     }
     bool saturates = a.type().is_float() && !to.is_float() && !to.is_bool();
     return saturates ? Halide::saturating_cast(to, a) : Halide::cast(to, a);

@@ -581,6 +581,10 @@ int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a)
     if (x.dtype == dtype) {
         return a;
     }
+    if (x.kind == WPK_NODE_CAST && x.dtype == WPK_F32 && wpk_dtype_size(dtype) == 2 &&
+        wpk_dtype_size(node_at(program, x.arg[0])->dtype) >= 4) { /* else it rounds twice */
+        return wpk_node_cast(program, dtype, x.arg[0]);
+    }
     if (x.kind == WPK_NODE_LITERAL) {
         if (dtype == WPK_BOOL) {
             return literal_integer(program, dtype, literal_value(&x) != 0);

@@ -319,6 +319,12 @@ static void test_casts_round_once(void **state)
     static const struct by_hand casts[] = {
         BOTH(CAST_OF("f64", "f16", "f16(X[j])")),
         BOTH(CAST_OF("f64", "bf16", "bf16(X[j])")),
+        BOTH(CAST_OF("u8", "bf16", "bf16(i32(X[j]) * 131072 + 16842753)")),
+        BOTH(CAST_OF("u8", "bf16", "bf16(i64(X[j]) * 131072 + 16842753)")),
+        BOTH(CAST_OF("u8", "bf16", "bf16(131072 * i + 16842753)")),
+        BOTH(CAST_OF("f32", "f16", "f16(f32(f64(2 * i + 2049) + f64(X[j]) * f64(1e-9)))")),
+        BOTH(CAST_OF("f32", "bf16", "bf16(f32(f64(2 * i + 257) + f64(X[j]) * f64(1e-9)))")),
+        BOTH(CAST_OF("u8", "bf16", "bf16(f32(i32(X[j]) * 131072 + 16842753))")),
         {CAST("f16", "2049"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
         {CAST("f16", "2049"), "stage Y root\nserial i\nserial j\n"},
         {CAST("bf16", "257"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
