@@ -130,6 +130,14 @@ Expr to_odd(const Expr &a) {
     return Halide::reinterpret<float>(number | Halide::select((bits & mask) != 0, odd, 0));
 }
 
+// To f32, as bits: the limit changes no number, but LLVM, which would make one cast of this one and
+// one to f16 that meets it in registers, and call a function for it, cannot know that.
+Expr to_f32(const Expr &a) {
+    const int nan = 0x7fc00000;
+    Expr bits = Halide::reinterpret<int32_t>(Halide::cast<float>(a));
+    return Halide::reinterpret<float>(Halide::min(bits, nan));
+}
+
 // An operand that is cast to an integer is rounded; everything else is Halide's cast.
 Expr cast_to(wpk_dtype dtype, const Expr &a) {
     Halide::Type to = type_of(dtype);
@@ -139,6 +147,9 @@ Expr cast_to(wpk_dtype dtype, const Expr &a) {
     bool wide = a.type() == Halide::Float(64) || (a.type().is_int() && a.type().bits() >= 32);
     if (wide && to.is_float() && to.bits() == 16) { // f32 has not all of them
         return Halide::cast(to, to_odd(Halide::cast<double>(a)));
+    }
+    if (a.type() == Halide::Float(64) && to == Halide::Float(32)) {
+        return to_f32(a);
     }
     bool saturates = a.type().is_float() && !to.is_float() && !to.is_bool();
     return saturates ? Halide::saturating_cast(to, a) : Halide::cast(to, a);

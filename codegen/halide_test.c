@@ -229,6 +229,40 @@ static void expect_all(const struct subject *subjects, size_t count)
     unlink(llvm);
 }
 
+#define STAGED                                                                                     \
+    "wpk-schedule 2\ntarget x86-64-linux-sse41-avx-avx2-f16c-fma threads 1\nby halide-cpu\n"       \
+    "layout X f64[64,32] 0,1\nlayout Y f16[64,32] 0,1\nprogram\ninput X f64[64,32]\n"              \
+    "intermediate T f32[64,32]\noutput Y f16[64,32]\nT[i,j] = f32(X[i,j])\n"                       \
+    "Y[i,j] = f16(T[i,j])\nend\n"
+
+/* A stage whose loops are unrolled within those of its consumer is in registers. */
+static void test_casts_in_registers_call_nothing(void **state)
+{
+    (void)state;
+    static const char *const nests[] = {
+        STAGED "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\nstage T in Y j\n"
+               "extent i 1 j 8\nlanes j\n",
+        STAGED "stage Y root\nserial i\nserial j step 4 exact\nunroll j.1\nstage T in Y j\n"
+               "extent i 1 j 4\nunroll j\n",
+        STAGED "stage Y root\nserial i\nserial j\nstage T inline\n",
+    };
+    char object[] = "/tmp/wpk-halide-XXXXXX";
+    int file = mkstemp(object);
+    assert_true(file >= 0);
+    close(file);
+    for (size_t i = 0; i < sizeof(nests) / sizeof(nests[0]); i++) {
+        struct wpk_schedule schedule;
+        struct wpk_diag diag = {0};
+        if (wpk_schedule_parse(nests[i], &schedule, &diag) != WPK_OK ||
+            wpk_halide_build(&schedule, "wpk_main", object, NULL, &diag) != WPK_OK) {
+            fail_msg("%d: %s", diag.line, diag.text);
+        }
+        expect_no_conversion(object);
+        wpk_schedule_fini(&schedule);
+    }
+    unlink(object);
+}
+
 static void test_casts_call_nothing(void **state)
 {
     (void)state;
@@ -236,6 +270,11 @@ static void test_casts_call_nothing(void **state)
         {"input X f64[64,32]\noutput Y f16[64,32]\nY[i,j] = f16(X[i,j] * X[i,j])\n", NULL},
         {"input X f64[64,32]\noutput Y f16[64,32]\nY[i,j] = f16(f32(X[i,j]))\n", NULL},
         {"input X f64[64,32]\noutput Y bf16[64,32]\nY[i,j] = bf16(X[i,j] * X[i,j])\n", NULL},
+        {"input X f64[64,32]\noutput Y f16[64,32]\nintermediate T f32[64,32]\n"
+         "T[i,j] = f32(X[i,j])\nY[i,j] = f16(T[i,j])\n",
+         NULL},
+        {"input X f64[64,32]\noutput Y f16[64,32]\nY[i,j] = f16(f32(X[i-1,j]))\n", NULL},
+        {"input X f64[64,32]\noutput Y f16[64,32]\nY[i,j] = f16(max(f32(X[i-1,j]), -9))\n", NULL},
     };
     expect_all(casts, sizeof(casts) / sizeof(casts[0]));
 }
@@ -269,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_casts_call_nothing),
+        cmocka_unit_test(test_casts_in_registers_call_nothing),
         cmocka_unit_test(test_infinities_meet_no_fast_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
