@@ -75,9 +75,11 @@ static const char store_text[] =
 static const char of_text[] = "INLINE $V $V_of($E a) { return a - ($V){0}; }\n";
 
 /* The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
- * exponent of the rest's polynomial. What would be less than the least normal number is 0. */
+ * exponent of the rest's polynomial. What is less than the least normal number becomes 0, what is
+ * more than the largest becomes about that. */
 static const char exp_f32_text[] =
     "INLINE $V $V_exp($V a)\n{\n"
+    "  a = $V_min(a, $V_of(0x1.62e42ep+6f));\n"
     "  const $V t = a * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;\n"
     "  const $V r = a - n * 0x1.63p-1f + n * 0x1.bd0106p-13f;\n"
     "  $V p = 1.9875691500e-4f * r + 1.3981999507e-3f;\n"
@@ -91,6 +93,7 @@ static const char exp_f32_text[] =
 
 static const char exp_f64_text[] =
     "INLINE $V $V_exp($V a)\n{\n"
+    "  a = $V_min(a, $V_of(709.78));\n"
     "  const $V t = a * 0x1.71547652b82fep+0 + 0x1.8p+52, n = t - 0x1.8p+52;\n"
     "  const $V r = a - n * 0x1.62e42fee00000p-1 - n * 0x1.a39ef35793c76p-33;\n"
     "  $V p = r * (1.0 / 6227020800) + 1.0 / 479001600;\n"
@@ -199,7 +202,7 @@ const char *wpk_c_narrow_text(void)
 struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c_type type,
                                         bool vector)
 {
-    static const enum wpk_c_function of_log[] = {WPK_C_OF, WPK_C_SELECT};
+    static const enum wpk_c_function calls[] = {WPK_C_OF, WPK_C_MIN, WPK_C_SELECT};
     static const enum wpk_c_type results[] = {
         [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16, [WPK_C_FROM_BF16] = WPK_C_U16,
         [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,
@@ -207,7 +210,7 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
     };
     struct wpk_c_needs needs = {0};
     bool own = vector && own_text(function, type) != NULL;
-    bool calls = own && function == WPK_C_LOG;
+    bool has_calls = own && (function == WPK_C_EXP || function == WPK_C_LOG);
     needs.type[type] = true;
     needs.type[wpk_c_integer_type(wpk_c_type_bytes(type))] = true;
     if (function >= WPK_C_FROM_F16) {
@@ -215,9 +218,9 @@ struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c
     }
     needs.function[function] = true;
     needs.scalar[function] = vector && !own;
-    for (size_t i = 0; calls && i < sizeof(of_log) / sizeof(of_log[0]); i++) {
-        needs.function[of_log[i]] = true;
-        needs.scalar[of_log[i]] = own_text(of_log[i], type) == NULL;
+    for (size_t i = 0; has_calls && i < sizeof(calls) / sizeof(calls[0]); i++) {
+        needs.function[calls[i]] = true;
+        needs.scalar[calls[i]] = own_text(calls[i], type) == NULL;
     }
     return needs;
 }

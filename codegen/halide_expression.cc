@@ -49,24 +49,26 @@ template <typename F> Expr strictly(const Expr &a, const Expr &b, F operation) {
 
 // The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
 // exponent of the rest's polynomial (Moshier's Cephes library, 1989). Halide's own rounding is of
-// half a vector. What would be less than the least normal number is 0. Halide's own function tests
-// for infinite values, which an expanded program does not have.
-Expr exp_of(const Expr &a) {
-    const Expr magic = 0x1.8p+23F;
+// half a vector. What is less than the least normal number becomes 0, what is more than the
+// largest becomes about that. Unsigned numbers may wrap around.
+Expr exp_of(const Expr &value) {
+    const float magic = 0x1.8p+23F, log_least = -0x1.5d589ep+6F, log_largest = 0x1.62e42ep+6F;
+    const Expr magic_bits = Expr(UINT32_C(0x4b400000));
     const float terms[] = {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F,
                            5.0000001201e-1F, 1.0F,             1.0F};
-    if (a.type() != Halide::Float(32)) {
-        return Halide::exp(a);
+    if (value.type() != Halide::Float(32)) {
+        return Halide::exp(value);
     }
-    Expr t = a * 0x1.715476p+0F + magic;
-    Expr n = strictly(t, magic, [](const Expr &x, const Expr &y) { return x - y; });
+    Expr a = Halide::min(value, log_largest);
+    Expr t = Halide::reinterpret<uint32_t>(a * 0x1.715476p+0F + magic);
+    Expr n = Halide::cast<float>(Halide::reinterpret<int32_t>(t - magic_bits));
     Expr r = a - n * 0x1.63p-1F + n * 0x1.bd0106p-13F;
     Expr p = 1.9875691500e-4F;
     for (float term : terms) {
         p = p * r + term;
     }
-    Expr number = Halide::reinterpret<int32_t>(p) + (Halide::reinterpret<int32_t>(t) << 23);
-    return Halide::select(a >= -0x1.5d589ep+6F, Halide::reinterpret<float>(number), 0.0F);
+    Expr number = Halide::reinterpret<uint32_t>(p) + (t << 23);
+    return Halide::select(a >= log_least, Halide::reinterpret<float>(number), 0.0F);
 }
 
 Expr function(int op, const Expr &a) {
@@ -130,12 +132,11 @@ Expr to_odd(const Expr &a) {
     return Halide::reinterpret<float>(number | Halide::select((bits & mask) != 0, odd, 0));
 }
 
-// To f32, as bits: the limit changes no number, but LLVM, which would make one cast of this one and
-// one to f16 that meets it in registers, and call a function for it, cannot know that.
-Expr to_f32(const Expr &a) {
+// An f32 for a cast to f16. The limit of its bits changes no number, but LLVM cannot know that: it
+// would make one cast of this one and one from f64 that it meets in registers, and call a function.
+Expr limited(const Expr &a) {
     const int nan = 0x7fc00000;
-    Expr bits = Halide::reinterpret<int32_t>(Halide::cast<float>(a));
-    return Halide::reinterpret<float>(Halide::min(bits, nan));
+    return Halide::reinterpret<float>(Halide::min(Halide::reinterpret<int32_t>(a), nan));
 }
 
 // An operand that is cast to an integer is rounded; everything else is Halide's cast.
@@ -145,11 +146,11 @@ Expr cast_to(wpk_dtype dtype, const Expr &a) {
         return a;
     }
     bool wide = a.type() == Halide::Float(64) || (a.type().is_int() && a.type().bits() >= 32);
-    if (wide && to.is_float() && to.bits() == 16) { // f32 has not all of them
+    if (wide && to.is_float() && to.bits() == 16) { // f32 cannot represent all of them
         return Halide::cast(to, to_odd(Halide::cast<double>(a)));
     }
-    if (a.type() == Halide::Float(64) && to == Halide::Float(32)) {
-        return to_f32(a);
+    if (a.type() == Halide::Float(32) && to == Halide::Float(16)) {
+        return Halide::cast(to, limited(a));
     }
     bool saturates = a.type().is_float() && !to.is_float() && !to.is_bool();
     return saturates ? Halide::saturating_cast(to, a) : Halide::cast(to, a);

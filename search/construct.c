@@ -518,7 +518,8 @@ wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate 
 {
     int chosen[WPK_VARIANTS_MAX], count = 0, variants = 0;
     wpk_err err = choose_variants(space, chosen, &variants);
-    if (err != WPK_OK) {
+    *filled = 0;
+    if (err != WPK_OK || variants == 0) {
         return err;
     }
     struct recipes *all = calloc((size_t)variants * WPK_GROUPS_MAX, sizeof(struct recipes));

@@ -333,22 +333,28 @@ static void test_casts_round_once(void **state)
     check_by_hand(casts, (int)(sizeof(casts) / sizeof(casts[0])), true);
 }
 
-/* From what is 0 to what is infinite. */
+/* From what is 0 to what is infinite; of that one divided by it is 0. */
 static void test_exp_of_its_range(void **state)
 {
     (void)state;
-#define EXP(type, least, rows)                                                                     \
+#define EXP(type, before, least, rows, after)                                                      \
     "layout X " type "[16] 0\nlayout Y " type "[" rows ",16] 0,1\nprogram\ninput X " type          \
     "[16]\noutput Y " type "[" rows ",16]\n"                                                       \
-    "Y[i,j] = exp(" type "(i - " least ") + X[j] * " type "(0.3))\nend\n"
+    "Y[i,j] = " before "(" type "(i - " least ") + X[j] * " type "(0.3))" after "\nend\n"
+#define LANES "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"
     static const struct by_hand exps[] = {
-        {EXP("f32", "110", "200"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
-        {EXP("f32", "110", "200"), "stage Y root\nserial i\nserial j\n"},
-        {EXP("f64", "760", "1470"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
-        {EXP("f32", "1000000000", "2"),
-         "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
+        {EXP("f32", "exp", "110", "200", ""), LANES},
+        {EXP("f32", "exp", "110", "200", ""), "stage Y root\nserial i\nserial j\n"},
+        {EXP("f64", "exp", "760", "1470", ""), LANES},
+        {EXP("f32", "exp", "1000000000", "2", ""), LANES},
+        {EXP("f32", "sigmoid", "400", "800", ""), LANES},
+        {EXP("f64", "sigmoid", "2000", "4000", ""), LANES},
+        {EXP("f32", "f32(1) / (f32(1) + exp", "400", "800", ")"), LANES},
+        {EXP("f64", "f64(1) / (f64(1) + exp", "2000", "4000", ")"), LANES},
+        {EXP("f32", "f32(1) / (f32(1) + exp", "400", "800", ")"),
+         "stage Y root\nserial i\nserial j\n"},
     };
-    check_by_hand(exps, 4, false);
+    check_by_hand(exps, (int)(sizeof(exps) / sizeof(exps[0])), false);
 }
 
 static int number_of(const char *variable, int otherwise)
