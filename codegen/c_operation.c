@@ -323,7 +323,8 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
         x.dtype = WPK_I32;
         from_type = WPK_C_I32;
     }
-    bool wide = from_type == WPK_C_I32 || from_type == WPK_C_I64; /* f32 cannot represent all of them */
+    /* f32 cannot represent all of them */
+    bool wide = from_type == WPK_C_I32 || from_type == WPK_C_I64;
     if (narrow && (from_type == WPK_C_F64 || (wide && a->dtype != WPK_BOOL))) {
         x = put_odd(k, &x, width);
     } else if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
