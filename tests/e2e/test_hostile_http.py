@@ -412,10 +412,10 @@ def test_jobs_that_take_long_to_read(box):
 
 def test_the_end_while_jobs_are_read(box):
     """wpkd ends all the same, and whoever waits is told. A job that is read before wpkd hears that it
-    is to end is taken; then this is tried again."""
+    is to end is taken; then this is tried again with a longer one."""
     need("wpkd")
-    body = json.dumps(heavy_job(12)).encode()
-    for _ in range(5):
+    for count in (12, 24, 48, 96, 192):
+        body = json.dumps(heavy_job(count)).encode()
         service = Service(box)
         answers = []
         threads = [threading.Thread(target=lambda: answers.append(service.ask("POST", "/v1/jobs", body)[0]))
