@@ -48,7 +48,7 @@ class Crowd:
 
 def trials(data):
     """What has ended, with all that belongs to it."""
-    return set(rows(data, "SELECT p.fingerprint, t.candidate, t.outcome, t.artifact_sha256, m.median_ns"
+    return set(rows(data, "SELECT p.fingerprint, t.candidate, t.outcome, t.artifact_sha256, m.median_ns, t.provider"
                           " FROM trial t JOIN problem p ON p.id = t.problem_id"
                           " LEFT JOIN measurement m ON m.trial_id = t.id AND m.kind = 'trial'"
                           " WHERE t.outcome NOT IN ('', 'abandoned')"))
@@ -106,7 +106,9 @@ def test_beside_a_wpkd_under_load(box):
     # What came in after the last moment is not doubled: only it is new.
     db(box, "export", data, box.path("last"))
     report = db(box, "import", box.path("import%d" % (ROUNDS - 1)), box.path("last"))
-    check(report["new_trials"] == len(end - found[-2]), "merged", report, len(end), len(found[-2]))
+    # On a busy machine a lease may be given again, and a trial be measured twice: it is one trial.
+    known, all_known = ({(row[0], row[1], row[5]) for row in moment} for moment in (found[-2], end))
+    check(report["new_trials"] == len(all_known - known), "merged", report, len(end), len(found[-2]))
     print("%d results in %.1f s; exports and backups of %s trials" % (
         sum(crowd.done), seconds, ", ".join(str(len(moment)) for moment in found)))
 
