@@ -192,10 +192,18 @@ static void a_server_that_hangs_is_left(void **state)
     free(event.data);
 }
 
-static int listen_at(const struct sockaddr_un *address)
+/* Take the place of the pair's server; the pair's client would be the first to connect. */
+static int replace_server(struct wpk_net_pair *pair)
 {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
+    wpk_net_server_close(pair->server);
+    wpk_net_client_close(pair->client);
+    pair->server = NULL;
+    pair->client = NULL;
+    unlink(address.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (const struct sockaddr *)address, sizeof *address), 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(fd, 8), 0);
     return fd;
 }
@@ -206,18 +214,13 @@ static void a_server_that_never_greets_is_left(void **state)
     struct wpk_net_pair *pair = *state;
     struct wpk_net_event event;
     struct wpk_diag diag = {0};
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
-    wpk_net_server_close(pair->server);
-    pair->server = NULL;
-    unlink(address.sun_path);
-    int fd = listen_at(&address);
+    int fd = replace_server(pair);
     open_hasty(pair);
     assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     assert_int_equal(poll(&poll_fd, 1, 60000), 1); /* the client has connected */
     assert_int_equal(next_loss(pair, &diag), WPK_ETIMEDOUT);
-    unlink(address.sun_path);
+    unlink(pair->url + 6);
     wpk_net_pair_serve(pair);
     wpk_net_pair_event(pair, &event);
     assert_string_equal(event.data, "x");
@@ -229,13 +232,7 @@ static void a_server_of_another_protocol(void **state)
 {
     struct wpk_net_pair *pair = *state;
     struct wpk_diag diag = {0};
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
-    wpk_net_server_close(pair->server);
-    pair->server = NULL;
-    unlink(address.sun_path);
-    wpk_net_client_close(pair->client); /* else it would be the first to connect */
-    int fd = listen_at(&address);
+    int fd = replace_server(pair);
     assert_int_equal(wpk_net_pair_connect(pair, pair->url, &pair->client, NULL), WPK_OK);
     int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
     assert_int_equal(send(peer, "HTTP/1.1 400", 12, MSG_NOSIGNAL), 12);
