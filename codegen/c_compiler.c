@@ -18,7 +18,8 @@ static _Noreturn void run_child(const char *const *command, const char *director
     if (directory != NULL) {
         setenv("TMPDIR", directory, 1);
     }
-    setenv("LC_ALL", "C", 1); /* its words for errors are those of strerror() here */
+    setenv("LC_ALL", "C", 1);         /* its words for errors are those of strerror() here */
+    setenv("CCACHE_DISABLE", "1", 1); /* builds are timed, and each is made once */
     dup2(output, asks ? STDOUT_FILENO : STDERR_FILENO);
     if (asks) {
         dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
