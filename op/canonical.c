@@ -136,7 +136,7 @@ static int emit_chain(struct emission *e, int s, int node)
     wpk_labels_walk_chain(e->labels, node, count_operand, &count);
     operands.at = malloc((size_t)count * sizeof *operands.at);
     if (operands.at == NULL) {
-        e->to->full = true;
+        e->to->full = e->to->starved = true;
         return -1;
     }
     wpk_labels_walk_chain(e->labels, node, take_operand, &operands);

@@ -228,8 +228,8 @@ wpk_err wpk_program_normal(const struct wpk_program *program, struct wpk_program
     }
     free(n.done);
     if (out->full) {
+        err = wpk_program_full_error(out);
         wpk_program_fini(out);
-        return WPK_ENOSPC;
     }
-    return WPK_OK;
+    return err;
 }

@@ -225,7 +225,7 @@ static wpk_err expand_stage(struct expansion *x, int s, bool sums)
     }
     stage->accumulator = dtype;
     stage->identity = reduces && !sums ? identity_of(x->to, stage) : -1;
-    return stage->expr >= 0 && !x->to->full ? WPK_OK : WPK_ENOSPC;
+    return stage->expr >= 0 && !x->to->full ? WPK_OK : wpk_program_full_error(x->to);
 }
 
 /* A sum is stored in the type in which it is computed, an output's in the output's type. */

@@ -102,7 +102,7 @@ wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
     }
 done:
     if (err != WPK_OK) {
-        err = out->starved ? WPK_ENOMEM : err;
+        err = out->full ? wpk_program_full_error(out) : err;
         wpk_program_fini(out);
     }
     return err;

@@ -134,7 +134,7 @@ wpk_err wpk_fault_make(const struct wpk_program *program, int index, enum wpk_fa
                                                    : pass_operand(&faulty, stage);
     }
     if (expr < 0) {
-        err = faulty.full ? WPK_ENOSPC : WPK_ENOENT;
+        err = faulty.full ? wpk_program_full_error(&faulty) : WPK_ENOENT;
         wpk_program_fini(&faulty);
         return err;
     }

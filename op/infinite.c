@@ -292,7 +292,7 @@ wpk_err wpk_infinite_drop(const struct wpk_program *program, const struct wpk_in
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         int expr = drop(&dropping, infinite, dropping.stages[s].expr);
         dropping.stages[s].expr = expr;
-        err = expr < 0 ? WPK_ENOSPC : WPK_OK;
+        err = expr < 0 ? wpk_program_full_error(&dropping) : WPK_OK;
     }
     if (err != WPK_OK) {
         wpk_program_fini(&dropping);

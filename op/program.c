@@ -17,6 +17,11 @@ static void clear(struct wpk_program *program)
     program->full = program->starved = program->expanded = false;
 }
 
+wpk_err wpk_program_full_error(const struct wpk_program *program)
+{
+    return program->starved ? WPK_ENOMEM : WPK_ENOSPC;
+}
+
 void wpk_program_fini(struct wpk_program *program)
 {
     if (program == NULL) {

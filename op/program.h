@@ -211,6 +211,9 @@ int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a);
 int wpk_node_copy(struct wpk_program *to, const struct wpk_program *from, int node,
                   const int *tensor_map, const int *axis_map);
 
+/* Why a program is `full`: WPK_ENOMEM memory ran out; WPK_ENOSPC a limit is reached. */
+wpk_err wpk_program_full_error(const struct wpk_program *program);
+
 /* ---- reading */
 
 int wpk_program_find_tensor(const struct wpk_program *program, const char *name); /* -1: none */

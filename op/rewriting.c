@@ -95,11 +95,15 @@ static wpk_err list_phased(const struct wpk_rewriting *rewriting, struct wpk_pro
 {
     struct wpk_program copy = {0};
     wpk_err err = wpk_program_copy(program, &copy);
-    if (err == WPK_OK &&
-        wpk_derive_phases(&copy, stage, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}) == WPK_OK) {
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (wpk_derive_phases(&copy, stage, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}) == WPK_OK) {
         int phased = find_stage(&copy, out->name);
         double share = stage_work(&copy.stages[phased]) / stage_work(&program->stages[stage]);
         add_winograd(rewriting, &copy, phased, "phased-", share, out);
+    } else if (copy.starved) {
+        err = WPK_ENOMEM;
     }
     wpk_program_fini(&copy);
     return err;

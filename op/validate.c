@@ -393,8 +393,8 @@ wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag 
     struct check checking = {.program = program, .diag = diag};
     struct check *check = &checking;
     if (program->full) {
-        wpk_diag_set(diag, "the program is too large, or memory ran out");
-        return program->starved ? WPK_ENOMEM : WPK_ENOSPC;
+        wpk_diag_set(diag, program->starved ? "memory ran out" : "the program is too large");
+        return wpk_program_full_error(program);
     }
     if (program->stage_count < 1) {
         return FAIL("a program without stages");

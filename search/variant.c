@@ -330,7 +330,7 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
         err = wpk_genes_derive(variant, structure, &space->options);
     }
     err = err == WPK_OK && space->lazy ? identify(variant) : err;
-    err = err != WPK_OK && program->starved ? WPK_ENOMEM : err;
+    err = err != WPK_OK && program->full ? wpk_program_full_error(program) : err;
     if (err == WPK_OK) {
         wpk_limits_derive(variant, &space->options);
         trim(program);

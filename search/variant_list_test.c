@@ -25,9 +25,11 @@
     "D[n,k,y,x] = sum(c:16,r:3,s:3) R[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"                             \
     "Y[n,k,y,x] = max(D[n,k,y,x] + X[n,k,y,x], 0)\n"
 
-/* So many allocations until one fails; 0: none does. The link puts these before calloc and
- * realloc. */
+/* So many allocations until one fails; 0: none does. The link puts these before the library's. */
 static int allocations_left;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -37,6 +39,11 @@ void *__wrap_realloc(void *old, size_t size);
 static bool fails(void)
 {
     return allocations_left > 0 && --allocations_left == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
