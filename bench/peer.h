@@ -50,7 +50,9 @@ WPK_MUST_CHECK wpk_err bench_peer_open(const struct bench_case *what, const floa
                                        struct bench_peer **out, struct wpk_diag *diag);
 /* Make one call and wait until it has finished. */
 WPK_MUST_CHECK wpk_err bench_peer_run(struct bench_peer *peer);
-/* Copy the result of the last run, in row-major order. */
+/* Copy the result of the last run, in row-major order.
+ *
+ *   errors  WPK_EUNSUPPORTED  it has none, and is a bound instead of a peer */
 WPK_MUST_CHECK wpk_err bench_peer_output(struct bench_peer *peer, float *out);
 /* Read the input and output of the last run into the caches, from where the library keeps them. */
 void bench_peer_touch(struct bench_peer *peer);

@@ -118,6 +118,9 @@ static void print_row(const struct bench_table *table, const struct section *sec
     if (section->shown[BENCH_OURS]) {
         print_ratio(bench_row_ratio(table, row, BENCH_PEERS_ALL), out);
         print_ratio(bench_row_ratio(table, row, BENCH_PEERS_DIRECT), out);
+        if (section->shown[BENCH_READING]) {
+            print_ratio(bench_row_ratio_to(table, row, BENCH_READING), out);
+        }
     }
     fputc('\n', out);
 }
@@ -145,7 +148,7 @@ static void print_errors(const struct bench_table *table, const struct section *
         for (int j = 0; j < BENCH_IMPLEMENTATION_COUNT; j++) {
             const struct bench_cell *cell = &row->cell[j];
             char text[32] = "-";
-            if (cell->state == BENCH_CELL_TIMED) {
+            if (cell->state == BENCH_CELL_TIMED && j != BENCH_READING) {
                 const double times_direct = cell->accuracy.times_direct;
                 snprintf(text, sizeof(text), "%.*f (%.1e)", times_direct < 10 ? 2 : 0, times_direct,
                          cell->accuracy.of_rms);
@@ -176,8 +179,9 @@ static void print_section(const struct bench_table *table, enum bench_layouts la
     fprintf(out, "\nlayouts %s, %d thread%s\n", layouts_names[layouts], threads,
             threads == 1 ? "" : "s");
     print_headings(&section, "time", out);
-    fprintf(out, " GFLOP/s   peak%s\n",
-            section.shown[BENCH_OURS] ? "  ratio [90 %]       to direct peers" : "");
+    fprintf(out, " GFLOP/s   peak%s%s\n",
+            section.shown[BENCH_OURS] ? "  ratio [90 %]       to direct peers" : "",
+            section.shown[BENCH_OURS] && section.shown[BENCH_READING] ? "    to reading" : "");
     for (int i = 0; i < table->row_count; i++) {
         if (is_in(&section, &table->rows[i])) {
             print_row(table, &section, &table->rows[i], out);
@@ -290,6 +294,7 @@ static void put_row(struct wpk_json_writer *writer, const struct bench_table *ta
     }
     put_estimate(writer, "ratio", bench_row_ratio(table, row, BENCH_PEERS_ALL));
     put_estimate(writer, "ratio_to_direct_peers", bench_row_ratio(table, row, BENCH_PEERS_DIRECT));
+    put_estimate(writer, "ratio_to_reading", bench_row_ratio_to(table, row, BENCH_READING));
     wpk_json_end(writer);
 }
 

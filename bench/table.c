@@ -92,19 +92,25 @@ int bench_row_best_peer(const struct bench_table *table, const struct bench_row 
     return best;
 }
 
-struct bench_estimate bench_row_ratio(const struct bench_table *table, const struct bench_row *row,
-                                      enum bench_peers peers)
+struct bench_estimate bench_row_ratio_to(const struct bench_table *table,
+                                         const struct bench_row *row, int which)
 {
     const struct bench_cell *ours = &row->cell[BENCH_OURS];
-    const int peer = bench_row_best_peer(table, row, peers);
-    if (peer < 0 || !bench_cell_in_class(table, ours)) {
+    if (row->cell[which].state != BENCH_CELL_TIMED || !bench_cell_in_class(table, ours)) {
         return (struct bench_estimate){0};
     }
     double ratios[BENCH_ROUNDS_MAX];
     for (int i = 0; i < table->rounds; i++) {
-        ratios[i] = row->cell[peer].ns_median[i] / ours->ns_median[i];
+        ratios[i] = row->cell[which].ns_median[i] / ours->ns_median[i];
     }
     return estimate(ratios, table->rounds);
+}
+
+struct bench_estimate bench_row_ratio(const struct bench_table *table, const struct bench_row *row,
+                                      enum bench_peers peers)
+{
+    const int peer = bench_row_best_peer(table, row, peers);
+    return peer < 0 ? (struct bench_estimate){0} : bench_row_ratio_to(table, row, peer);
 }
 
 static const struct bench_row *find_row(const struct bench_table *table, const char *name,

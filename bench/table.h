@@ -18,7 +18,7 @@
  * `wpk` is the kernel that halide-cpu generated. `served` is the kernel that wpkd serves, if it is
  * another one, such as the vendor's. With fixed layouts oneDNN reorders on each call; its time is
  * shown and does not count. The lean build of an older oneDNN has no SYCL queue, which costs
- * several us a call. */
+ * several us a call. `reading` is a bound: it reads the constants and computes nothing. */
 #define BENCH_IMPLEMENTATION_LIST(X)                                                               \
     X(OURS, "wpk", "wpk", "ours", false, false, false)                                             \
     X(SERVED, "served", "wpk", "served", false, false, false)                                      \
@@ -28,7 +28,8 @@
     X(ONEDNN_LEAN, "onednn-lean", "onednn-lean", "oneDNN lean", true, false, true)                 \
     X(ONEDNN2, "onednn2", "onednn2", "oneDNN 2.6", true, false, false)                             \
     X(NCNN, "ncnn", "ncnn", "ncnn", true, true, false)                                             \
-    X(MNN, "mnn", "mnn", "MNN", true, true, false)
+    X(MNN, "mnn", "mnn", "MNN", true, true, false)                                                 \
+    X(READING, "reading", "reading", "reading", false, false, false)
 
 #define BENCH_IMPLEMENTATION_ENUM(id, name, program, heading, any, fixed, direct) BENCH_##id,
 enum bench_implementation {
@@ -101,6 +102,10 @@ int bench_row_best_peer(const struct bench_table *table, const struct bench_row 
  * is. */
 struct bench_estimate bench_row_ratio(const struct bench_table *table, const struct bench_row *row,
                                       enum bench_peers peers);
+/* The time of `which` divided by ours, round by round. Invalid if it was not timed, or
+ * ours is not in class. */
+struct bench_estimate bench_row_ratio_to(const struct bench_table *table,
+                                         const struct bench_row *row, int which);
 /* The ratio of the sums over ResNet-18's layers c1..c12. Invalid unless all twelve have a ratio. */
 struct bench_estimate bench_table_sum_ratio(const struct bench_table *table,
                                             enum bench_layouts layouts, int threads,

@@ -151,6 +151,22 @@ static void test_ratios_are_taken_within_a_round(void **state)
     free(table.rows);
 }
 
+static void test_reading_is_a_bound_and_no_peer(void **state)
+{
+    (void)state;
+    struct bench_table table = new_table(9);
+    struct bench_row *row = &table.rows[table.row_count++];
+    set_time(row, BENCH_OURS, 100);
+    set_time(row, BENCH_READING, 97);
+    assert_int_equal(bench_row_best_peer(&table, row, BENCH_PEERS_ALL), -1);
+    set_time(row, BENCH_ONEDNN, 120);
+    assert_int_equal(bench_row_best_peer(&table, row, BENCH_PEERS_ALL), BENCH_ONEDNN);
+    assert_true(near(bench_row_ratio_to(&table, row, BENCH_READING).median, 0.97));
+    row->cell[BENCH_OURS].accuracy.times_direct = 5;
+    assert_false(bench_row_ratio_to(&table, row, BENCH_READING).valid);
+    free(table.rows);
+}
+
 static struct bench_estimate sum_ratio(const struct bench_table *table, int threads)
 {
     return bench_table_sum_ratio(table, BENCH_LAYOUTS_ANY, threads, BENCH_PEERS_ALL);
@@ -222,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_the_best_peer_is_the_best_in_class),
         cmocka_unit_test(test_the_report_names_class_and_errors),
         cmocka_unit_test(test_ratios_are_taken_within_a_round),
+        cmocka_unit_test(test_reading_is_a_bound_and_no_peer),
         cmocka_unit_test(test_sum_needs_all_twelve_layers),
         cmocka_unit_test(test_tuned_results_become_cases),
     };
