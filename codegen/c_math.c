@@ -43,7 +43,7 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
     [WPK_C_REMAINDER] = BINARY("b == 0 || b == -1 ? 0"
                                " : a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b",
                                NULL),
-    [WPK_C_EXP] = UNARY("__builtin_exp$F(a)"),
+    [WPK_C_EXP] = UNARY("a == a ? __builtin_exp$F(a) : 0"),
     [WPK_C_LOG] = UNARY("__builtin_log$F(a)"),
     [WPK_C_SIN] = UNARY("__builtin_sin$F(a)"),
     [WPK_C_COS] = UNARY("__builtin_cos$F(a)"),
@@ -75,11 +75,11 @@ static const char store_text[] =
 static const char of_text[] = "INLINE $V $V_of($E a) { return a - ($V){0}; }\n";
 
 /* The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
- * exponent of the rest's polynomial. What is less than the least normal number becomes 0, what is
- * more than the largest becomes about that. */
+ * exponent of the rest's polynomial. What is less than the least normal number becomes 0, as of a
+ * NaN, what is more than the largest becomes about that. */
 static const char exp_f32_text[] =
-    "INLINE $V $V_exp($V a)\n{\n"
-    "  a = $V_min(a, $V_of(0x1.62e42ep+6f));\n"
+    "INLINE $V $V_exp($V x)\n{\n"
+    "  const $V a = $V_min(x, $V_of(0x1.62e42ep+6f));\n"
     "  const $V t = a * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;\n"
     "  const $V r = a - n * 0x1.63p-1f + n * 0x1.bd0106p-13f;\n"
     "  $V p = 1.9875691500e-4f * r + 1.3981999507e-3f;\n"
@@ -89,11 +89,11 @@ static const char exp_f32_text[] =
     "  p = p * r + 5.0000001201e-1f;\n"
     "  p = p * r + 1.0f;\n"
     "  p = p * r + 1.0f;\n"
-    "  return ($V)((a >= -0x1.5d589ep+6f) & (($I)p + (($I)t << 23)));\n}\n";
+    "  return ($V)((x >= -0x1.5d589ep+6f) & (($I)p + (($I)t << 23)));\n}\n";
 
 static const char exp_f64_text[] =
-    "INLINE $V $V_exp($V a)\n{\n"
-    "  a = $V_min(a, $V_of(709.78));\n"
+    "INLINE $V $V_exp($V x)\n{\n"
+    "  const $V a = $V_min(x, $V_of(709.78));\n"
     "  const $V t = a * 0x1.71547652b82fep+0 + 0x1.8p+52, n = t - 0x1.8p+52;\n"
     "  const $V r = a - n * 0x1.62e42fee00000p-1 - n * 0x1.a39ef35793c76p-33;\n"
     "  $V p = r * (1.0 / 6227020800) + 1.0 / 479001600;\n"
@@ -108,7 +108,7 @@ static const char exp_f64_text[] =
     "  p = p * r + 1.0 / 6;\n"
     "  p = p * r + 0.5;\n"
     "  p = p * (r * r) + r + 1.0;\n"
-    "  return ($V)((a >= -0x1.6232bdd7abcd2p+9) & (($I)p + (($I)t << 52)));\n}\n";
+    "  return ($V)((x >= -0x1.6232bdd7abcd2p+9) & (($I)p + (($I)t << 52)));\n}\n";
 
 static const char log_f32_text[] =
     "INLINE $V $V_log($V a)\n{\n"

@@ -6,9 +6,7 @@
 
 #include <math.h>
 
-/* Numbers whose exp is 0. */
-#define EXP_LEAST_F32 (-128.0)
-#define EXP_LEAST_F64 (-1100.0)
+#define EXP_LEAST (-1100.0) /* its exp is 0 */
 
 /* Operations of one expansion: all of them strict, or none, on one type. */
 struct arithmetic {
@@ -180,12 +178,12 @@ int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a)
 
 /* ---- of what may be infinite or NaN */
 
-/* A strict max takes `least` for NaN, too. */
+/* A strict max takes the least number for NaN, too. */
 static int exp_of_special(const struct arithmetic *m, int a, int may_be)
 {
-    int least = real(m, m->dtype == WPK_F64 ? EXP_LEAST_F64 : EXP_LEAST_F32);
-    int clamped = binary(m, WPK_BINARY_MAX, a, least);
-    int value = wpk_node_unary(m->program, WPK_UNARY_EXP, clamped);
+    bool wide = m->dtype == WPK_F64;
+    int value = unary(m, WPK_UNARY_EXP,
+                      wide ? binary(m, WPK_BINARY_MAX, a, real(m, EXP_LEAST)) : a);
     if ((may_be & WPK_MAY_BE_PLUS) == 0) {
         return value;
     }

@@ -270,7 +270,10 @@ static void add_by_hand(struct wpk_kernels *batch, const struct by_hand *row, co
 }
 
 /* By both back ends. */
-static void check_by_hand(const struct by_hand *rows, int count, bool exact)
+/* The values of inputs: numbers; numbers, a third of them -inf; numbers and NaN, as they are. */
+enum values { NUMBERS, MASKED, EXACT };
+
+static void check_by_hand(const struct by_hand *rows, int count, enum values values)
 {
     static struct wpk_kernels batch; /* large */
     struct wpk_device here;
@@ -283,7 +286,8 @@ static void check_by_hand(const struct by_hand *rows, int count, bool exact)
     memset(&batch, 0, sizeof(batch)); /* of a test that failed */
     batch.isa = WPK_ISA_AVX2;
     batch.emit = wpk_emit;
-    batch.exact = exact;
+    batch.exact = values == EXACT;
+    batch.masked = values == MASKED;
     for (int i = 0; i < count; i++) {
         add_by_hand(&batch, &rows[i], "halide-cpu");
         add_by_hand(&batch, &rows[i], "c");
@@ -295,7 +299,7 @@ static void check_by_hand(const struct by_hand *rows, int count, bool exact)
 static void test_nests_by_hand(void **state)
 {
     (void)state;
-    check_by_hand(by_hand, BY_HAND, false);
+    check_by_hand(by_hand, BY_HAND, NUMBERS);
 }
 
 /* Numbers beside those halfway between two of a narrow type, nearer than f32 can tell. */
@@ -330,7 +334,7 @@ static void test_casts_round_once(void **state)
         {CAST("bf16", "257"), "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\n"},
         {CAST("bf16", "257"), "stage Y root\nserial i\nserial j\n"},
     };
-    check_by_hand(casts, (int)(sizeof(casts) / sizeof(casts[0])), true);
+    check_by_hand(casts, (int)(sizeof(casts) / sizeof(casts[0])), EXACT);
 }
 
 /* From what is 0 to what is infinite; of that one divided by it is 0. */
@@ -354,7 +358,26 @@ static void test_exp_of_its_range(void **state)
         {EXP("f32", "f32(1) / (f32(1) + exp", "400", "800", ")"),
          "stage Y root\nserial i\nserial j\n"},
     };
-    check_by_hand(exps, (int)(sizeof(exps) / sizeof(exps[0])), false);
+    check_by_hand(exps, (int)(sizeof(exps) / sizeof(exps[0])), NUMBERS);
+}
+
+/* Of -inf, and of a NaN where a whole row is -inf. */
+static void test_exp_of_masks(void **state)
+{
+    (void)state;
+#define SOFT(type, loops)                                                                          \
+    "layout X " type "[8,16] 0,1\nlayout Y " type "[8,16] 0,1\nprogram\ninput X " type             \
+    "[8,16]\nintermediate M " type "[8]\noutput Y " type "[8,16]\nM[i] = max." type                \
+    "(k:16) X[i,k]\nY[i,j] = exp(X[i,j] - M[i])\nend\n",                                           \
+        "stage Y root\nserial i\n" loops                                                           \
+        "stage M in Y i\ninit\nserial i\nupdate\nserial i\nserial k\n"
+    static const struct by_hand exps[] = {
+        {SOFT("f32", "serial j\n")},
+        {SOFT("f32", "serial j step 8 exact\nlanes j.1\n")},
+        {SOFT("f64", "serial j\n")},
+        {SOFT("f64", "serial j step 4 exact\nlanes j.1\n")},
+    };
+    check_by_hand(exps, (int)(sizeof(exps) / sizeof(exps[0])), MASKED);
 }
 
 static int number_of(const char *variable, int otherwise)
@@ -392,9 +415,8 @@ static void test_edited_nests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nests_by_hand),
-        cmocka_unit_test(test_casts_round_once),
-        cmocka_unit_test(test_exp_of_its_range),
+        cmocka_unit_test(test_nests_by_hand),    cmocka_unit_test(test_casts_round_once),
+        cmocka_unit_test(test_exp_of_its_range), cmocka_unit_test(test_exp_of_masks),
         cmocka_unit_test(test_edited_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
