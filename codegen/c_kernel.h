@@ -70,6 +70,7 @@ struct wpk_c_kernel {
     const struct wpk_program *program; /* expanded; tensors and stages as in nest->program */
     const char *symbol;
     int vector_bytes;
+    bool strict; /* each operation rounds */
     struct wpk_forms forms;
     struct wpk_c_text text;
     bool surveying;                                     /* the first pass */

@@ -74,6 +74,17 @@ static const char store_text[] =
     "INLINE void $V_store($E *p, $V a)\n{\n" LOOSE "  *(loose *)p = a;\n}\n";
 static const char of_text[] = "INLINE $V $V_of($E a) { return a - ($V){0}; }\n";
 
+/* By the same number in all lanes, whose reciprocal a compiler moves out of loops; a few numbers
+ * have none that is as exact. */
+static const char over_f32_text[] =
+    "INLINE $V $V_over($V a, $E b)\n{\n"
+    "  const $E size = __builtin_fabsf(b), c = 1 / b;\n"
+    "  return size >= 0x1p-126f && size <= 0x1p126f ? a * c : a / b;\n}\n";
+static const char over_f64_text[] =
+    "INLINE $V $V_over($V a, $E b)\n{\n"
+    "  const $E size = __builtin_fabs(b), c = 1 / b;\n"
+    "  return size >= 0x1p-1022 && size <= 0x1p1022 ? a * c : a / b;\n}\n";
+
 /* The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
  * exponent of the rest's polynomial. What is less than the least normal number becomes 0, as of a
  * NaN, what is more than the largest becomes about that. */
@@ -160,6 +171,8 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return store_text;
     case WPK_C_OF:
         return of_text;
+    case WPK_C_OVER:
+        return type == WPK_C_F32 ? over_f32_text : over_f64_text;
     case WPK_C_EXP:
         return type == WPK_C_F32 ? exp_f32_text : exp_f64_text;
     case WPK_C_LOG:

@@ -14,6 +14,7 @@
     X(SELECT, "select")                                                                            \
     X(MIN, "min")                                                                                  \
     X(MAX, "max")                                                                                  \
+    X(OVER, "over")                                                                                \
     X(ABS, "abs")                                                                                  \
     X(SQRT, "sqrt")                                                                                \
     X(FLOOR, "floor")                                                                              \

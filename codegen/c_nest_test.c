@@ -113,6 +113,32 @@ static void test_places(void **state)
     EXPECT_NESTS(PRODUCT, nests);
 }
 
+#define SOFTMAX                                                                                    \
+    HEAD "layout X f32[12,40] 0,1\nlayout Y f32[12,40] 0,1\nprogram\ninput X f32[12,40]\n"         \
+         "intermediate M f32[12]\nintermediate E f32[12,40]\nintermediate S f32[12]\n"             \
+         "output Y f32[12,40]\nM[i] = max.f32(k:40) X[i,k]\nE[i,j] = exp(X[i,j] - M[i])\n"         \
+         "S[i] = sum.f32(k:40) E[i,k]\nY[i,j] = E[i,j] / S[i]\nend\n"
+#define OF_ROWS "init\nserial i\nupdate\nserial i\nserial k\n"
+
+/* The exponentials in the output. */
+static void test_kept_in_the_output(void **state)
+{
+    (void)state;
+    static const char *const nests[] = {
+        "stage Y root\nserial i\nserial j step 8 exact\nlanes j.1\nstage S in Y i\n" OF_ROWS
+        "stage E in Y i\nscope output\nserial i\nserial j step 8 exact\nlanes j.1\n"
+        "stage M in Y i\n" OF_ROWS,
+        "stage Y root\nparallel i step 3 exact\nserial i.1\nserial j step 16 guard\nlanes j.1\n"
+        "stage S in Y i\n" OF_ROWS
+        "stage E in Y i\nscope output\nserial j step 16 shift\nserial i\nlanes j.1\n"
+        "stage M in Y i\n" OF_ROWS,
+        "stage Y root\nserial i step 6 exact\nserial j\nserial i.1 step 2 exact\nunroll i.2\n"
+        "stage S in Y i\n" OF_ROWS "stage E in Y i\nscope output\nserial i step 4 predicate\n"
+        "serial j\nlanes i.1\nstage M root\n" OF_ROWS,
+    };
+    EXPECT_NESTS(SOFTMAX, nests);
+}
+
 #define WINDOW                                                                                     \
     HEAD "layout X f32[9,11] 0,1\nlayout Y f32[7,23] 0,1\nprogram\ninput X f32[9,11]\n"            \
          "intermediate S f32[9,11]\nintermediate T f32[7,23]\noutput Y f32[7,23]\n"                \
@@ -240,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tails),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_kept_in_the_output),
         cmocka_unit_test(test_loads_outside),
         cmocka_unit_test(test_names_and_bools),
         cmocka_unit_test(test_axes_named_as_functions),

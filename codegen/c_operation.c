@@ -38,6 +38,22 @@ static struct wpk_c_value call(struct wpk_c_kernel *k, enum wpk_c_function funct
     return value;
 }
 
+/* A vector by what is the same in all lanes: within one and a half units in the last place. */
+static struct wpk_c_value divide_by_number(struct wpk_c_kernel *k, const struct wpk_c_value *a,
+                                           const struct wpk_c_value *b)
+{
+    int width = width_of(k, a);
+    struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
+    wpk_c_put_function(&k->text, WPK_C_OVER, wpk_c_type_of(a->dtype), width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_value(&k->text, a, width);
+    wpk_c_put(&k->text, ", ");
+    wpk_c_put_value(&k->text, b, 1);
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    return value;
+}
+
 /* Of two indices: decided now, where their ranges decide it. */
 static bool compare_indices(struct wpk_c_kernel *k, enum wpk_binary op, const struct wpk_c_value *a,
                             const struct wpk_c_value *b, struct wpk_c_value *out)
@@ -145,6 +161,9 @@ struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,
     default:
         if (op == WPK_BINARY_DIV && !floating) {
             return call(k, WPK_C_QUOTIENT, a, b);
+        }
+        if (op == WPK_BINARY_DIV && !k->strict && width > 1 && width_of(k, b) == 1) {
+            return divide_by_number(k, a, b);
         }
     }
     struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);

@@ -116,13 +116,30 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
     }
 }
 
+/* In the output that the entry is computed in: the names of both tensors are one storage. */
+static void share(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box)
+{
+    const struct wpk_nest_entry *entry = entry_of(k, tensor);
+    const struct wpk_nest_entry *output = &k->nest->entry[entry->place.entry];
+    for (int d = 0; d < k->program->tensors[tensor].rank; d++) {
+        if (box->size[d] != entry->extent[d]) {
+            wpk_c_refuse(k, "more of a stage is computed than of the output that it is in");
+        }
+    }
+    k->storage_of[tensor] = k->storage_of[wpk_nest_stage(k->nest, output)->output];
+}
+
 void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box)
 {
+    const struct wpk_nest_entry *entry = entry_of(k, tensor);
+    if (entry->scope == WPK_SCOPE_OUTPUT) {
+        share(k, tensor, box);
+        return;
+    }
     struct wpk_c_storage *s = add(k, tensor);
     if (s == NULL) {
         return;
     }
-    const struct wpk_nest_entry *entry = entry_of(k, tensor);
     memcpy(s->low, box->low, sizeof(s->low));
     memcpy(s->size, box->size, sizeof(s->size));
     set_strides(s, NULL, entry->reordered ? entry->storage : NULL);

@@ -38,8 +38,8 @@ void wpk_c_flags(const struct wpk_schedule *schedule, const char *flags[WPK_C_FL
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
         flags[count++] = always[i];
     }
-    bool strict = strstr(schedule->target, "strict_float") != NULL;
-    flags[count++] = strict ? "-ffp-contract=off" : "-ffp-contract=fast";
+    flags[count++] =
+        wpk_target_is_strict(schedule->target) ? "-ffp-contract=off" : "-ffp-contract=fast";
     for (int isa = 0; isa <= (int)needed.isa; isa++) {
         for (int i = 0; i < 6 && instructions[isa][i] != NULL; i++) {
             flags[count++] = instructions[isa][i];

@@ -59,6 +59,14 @@ static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag 
     if (!are_cut(nest, diag)) {
         return false;
     }
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        if (entry->scope == WPK_SCOPE_OUTPUT) {
+            wpk_diag_set_at(diag, entry->at.line, entry->at.column,
+                            "scope output needs the back end c: write by c, or scope heap");
+            return false;
+        }
+    }
     if (strstr(schedule->target, "-opencl") != NULL) {
         return true;
     }

@@ -253,6 +253,53 @@ static void test_scopes_of_c(void **state)
            "T: the back end c computes nothing to fill multiples: leave align out");
 }
 
+#define SOFT_OF(read) "c", SOFT_TEXT(read)
+#define SOFT_TEXT(read)                                                                            \
+    "layout X f32[12,40] 0,1\nlayout Y f32[12,40] 0,1\n",                                          \
+        "input X f32[12,40]\nintermediate E f32[12,40]\nintermediate S f32[12]\n"                  \
+        "output Y f32[12,40]\nE[i,j] = exp(X[i,j])\nS[i] = sum.f32(k:40) E[i,k]\nY[i,j] = " read   \
+        " / S[i]\n"
+#define SOFT SOFT_OF("E[i,j]")
+#define IN_ROW "  init\n    serial i\n  update\n    serial i\n    serial k\n"
+#define KEPT "  scope output\n  serial i\n  serial j\n"
+#define REFUSED(line, what) line, 1, what
+
+/* Elements of the output that are not there yet, or no longer. */
+static void test_scope_output(void **state)
+{
+    (void)state;
+    static const char rows[] =
+        "stage Y root\n  serial i\n  serial j\nstage S in Y i\n" IN_ROW "stage E in Y i\n" KEPT;
+    EXPECT(SOFT, rows, ACCEPTED);
+    EXPECT(SOFT_OF("E[i,39-j]"), rows, REFUSED(10, "the output reads it at other points than"));
+    EXPECT(SOFT_OF("S[i]"), rows, REFUSED(10, "the output does not read it itself"));
+    EXPECT(SOFT,
+           "stage Y root\n  serial i\n  serial j\nstage S in Y j\n" IN_ROW "stage E in Y i\n" KEPT,
+           REFUSED(10, "a stage reads it while the output is computed"));
+    EXPECT(SOFT,
+           "stage Y root\n  serial i\n  serial j\nstage S in Y i\n" IN_ROW "stage E root\n" KEPT,
+           REFUSED(10, "it is not computed in an output"));
+    EXPECT(SOFT,
+           "stage Y root\n  serial i\n  serial j\nstage S in Y j\n" IN_ROW "stage E in Y j\n" KEPT,
+           REFUSED(10, "more of it is computed in an iteration than of the output"));
+    EXPECT(
+        SOFT,
+        "stage Y root\n  parallel i step 5 shift\n  serial i.1\n  serial j\nstage S in Y i\n" IN_ROW
+        "stage E in Y i\n" KEPT,
+        REFUSED(11, "the output's loops need exact steps up to its place"));
+    EXPECT(
+        SOFT,
+        "stage Y root\n  serial i\n  serial j step 16 shift\n  serial j.1\nstage S in Y i\n" IN_ROW
+        "stage E in Y i\n" KEPT,
+        REFUSED(11, "the output's loops need exact steps up to its place, and no shift inside"));
+    EXPECT(SOFT,
+           "stage Y root\n  serial i\n  serial j\nstage S in Y i\n" IN_ROW
+           "stage E in Y i\n  scope output\n  serial i\n  serial j step 16 round\n  serial j.1\n",
+           REFUSED(10, "extent, slide, stored, expanded and round need storage of their own"));
+    EXPECT("halide-cpu", SOFT_TEXT("E[i,j]"), rows, 10, 1,
+           "scope output needs the back end c: write by c, or scope heap");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_stack),
         cmocka_unit_test(test_scopes_of_c),
+        cmocka_unit_test(test_scope_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

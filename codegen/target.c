@@ -27,6 +27,11 @@ wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX])
     return size < 0 || size >= WPK_TARGET_MAX ? WPK_ENOSPC : WPK_OK;
 }
 
+bool wpk_target_is_strict(const char *target)
+{
+    return strstr(target, STRICT) != NULL;
+}
+
 void wpk_target_read(const char *target, struct wpk_device *out)
 {
     /* Of all that is beyond Skylake's, no device but one with bf16 says that it has it. */

@@ -12,6 +12,8 @@
 void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX]);
 /* Write the same target with strict floating operations.   errors  WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX]);
+/* True if each floating operation rounds. */
+bool wpk_target_is_strict(const char *target);
 /* Set the instructions that a target needs: isa, bf16 and vnni of the device. A target that was
  * written by hand may name other CPUs than wpk_target_print() does. */
 void wpk_target_read(const char *target, struct wpk_device *out);

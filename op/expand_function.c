@@ -182,8 +182,8 @@ int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a)
 static int exp_of_special(const struct arithmetic *m, int a, int may_be)
 {
     bool wide = m->dtype == WPK_F64;
-    int value = unary(m, WPK_UNARY_EXP,
-                      wide ? binary(m, WPK_BINARY_MAX, a, real(m, EXP_LEAST)) : a);
+    int value =
+        unary(m, WPK_UNARY_EXP, wide ? binary(m, WPK_BINARY_MAX, a, real(m, EXP_LEAST)) : a);
     if ((may_be & WPK_MAY_BE_PLUS) == 0) {
         return value;
     }

@@ -69,6 +69,7 @@ enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
     X(REGISTER, "register")                                                                        \
     X(STACK, "stack")                                                                              \
     X(HEAP, "heap")                                                                                \
+    X(OUTPUT, "output") /* in that of the output that it is computed in */                         \
     X(SHARED, "shared") /* by the threads of a block */                                            \
     X(GLOBAL, "global") /* by all blocks */
 

@@ -3,6 +3,7 @@
  * iteration. It is refused because compilers take too long, as are many unrolled statements. */
 #include "op/nest_check.h"
 
+#include "op/nest_output.h"
 #include "op/node.h"
 
 #include <stdarg.h>
@@ -496,6 +497,10 @@ static wpk_err check_scope(const struct subject *s, struct wpk_nest *scratch, in
 {
     int e = (int)(s->entry - s->nest->entry);
     struct wpk_nest_entry found = *s->entry;
+    if (s->entry->scope == WPK_SCOPE_OUTPUT) {
+        const char *reason = wpk_nest_refuses_output(s->nest, e);
+        return reason == NULL ? WPK_OK : refuse(s, -1, "%s: write scope heap", reason);
+    }
     if (s->entry->inlined ||
         (s->entry->scope != WPK_SCOPE_STACK && s->entry->scope != WPK_SCOPE_REGISTER)) {
         return WPK_OK;

@@ -82,7 +82,7 @@ static void edit_entry(struct wpk_rng *rng, struct wpk_nest *nest)
         edit_place(rng, nest, entry);
         break;
     case 3:
-        entry->scope = (enum wpk_scope)between(rng, WPK_SCOPE_ANY, WPK_SCOPE_HEAP);
+        entry->scope = (enum wpk_scope)between(rng, WPK_SCOPE_ANY, WPK_SCOPE_OUTPUT);
         break;
     default:
         entry->slides = entry->place.entry >= 0 && entry->place.loop > 0 && !entry->slides;

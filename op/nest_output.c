@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op/nest_output.h"
+
+/* Loops up to the place cover the output exactly once, and none inside writes an element twice. */
+static bool writes_once(const struct wpk_nest *nest, const struct wpk_nest_entry *output, int place)
+{
+    for (int i = 0; i < output->pure.count; i++) {
+        enum wpk_tail tail = wpk_nest_at(nest, &output->pure, i)->tail;
+        bool once = tail == WPK_TAIL_EXACT || tail == WPK_TAIL_GUARD || tail == WPK_TAIL_PREDICATE;
+        if (!once || (i <= place && tail != WPK_TAIL_EXACT)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool goes_past(const struct wpk_nest *nest, const struct wpk_nest_loops *loops)
+{
+    for (int i = 0; i < loops->count; i++) {
+        if (wpk_nest_at(nest, loops, i)->tail == WPK_TAIL_ROUND) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does the stage read the tensor? `same`: at its own point only. */
+static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor,
+                  bool *same)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    bool found = false;
+    *same = count <= WPK_LOADS_MAX;
+    for (int i = 0; i < count && i < WPK_LOADS_MAX; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        if (load->tensor != tensor) {
+            continue;
+        }
+        found = true;
+        for (int d = 0; d < program->tensors[tensor].rank; d++) {
+            *same = *same && wpk_index_axis(program, load->index[d]) == d;
+        }
+    }
+    return found;
+}
+
+/* Is the reader computed before the loops inside the place? */
+static bool comes_before(const struct wpk_nest *nest, int reader,
+                         const struct wpk_nest_place *place)
+{
+    const struct wpk_nest_entry *entry = &nest->entry[reader];
+    while (entry->place.entry >= 0 && entry->place.entry != place->entry) {
+        entry = &nest->entry[entry->place.entry];
+    }
+    return !nest->entry[reader].inlined && entry->place.entry == place->entry &&
+           entry->place.loop == place->loop;
+}
+
+static const char *refuse_readers(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                                  int tensor)
+{
+    int output = entry->place.entry;
+    bool read = false;
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *other = &nest->entry[e];
+        bool same;
+        if (other->kind == WPK_NEST_COPY ||
+            !reads(nest->program, wpk_nest_stage(nest, other), tensor, &same)) {
+            continue;
+        }
+        if (e == output && !same) {
+            return "the output reads it at other points than its own";
+        }
+        if (e != output && !comes_before(nest, e, &entry->place)) {
+            return "a stage reads it while the output is computed";
+        }
+        read = read || e == output;
+    }
+    return read ? NULL : "the output does not read it itself";
+}
+
+const char *wpk_nest_refuses_output(const struct wpk_nest *nest, int number)
+{
+    const struct wpk_nest_entry *entry = &nest->entry[number];
+    if (entry->place.entry < 0 || entry->place.update || entry->inlined ||
+        entry->kind != WPK_NEST_STAGE) {
+        return "it is not computed in an output";
+    }
+    const struct wpk_nest_entry *output = &nest->entry[entry->place.entry];
+    const struct wpk_stage *stage = wpk_nest_stage(nest, entry), *to = wpk_nest_stage(nest, output);
+    const struct wpk_tensor *a = &nest->program->tensors[stage->output];
+    const struct wpk_tensor *b = &nest->program->tensors[to->output];
+    if (b->role != WPK_ROLE_OUTPUT || to->reduction != WPK_REDUCE_NONE) {
+        return "it is not computed in an output that is no reduction";
+    }
+    bool alike = a->dtype == b->dtype && a->rank == b->rank;
+    for (int d = 0; d < a->rank && alike; d++) {
+        alike = a->extent[d] == b->extent[d];
+    }
+    if (!alike) {
+        return "it has not the output's type and extents";
+    }
+    if (entry->bounded || entry->slides || entry->expanded || entry->reordered ||
+        goes_past(nest, &entry->pure) || goes_past(nest, &entry->update)) {
+        return "extent, slide, stored, expanded and round need storage of their own";
+    }
+    for (int d = 0; d < a->rank; d++) {
+        int64_t covered = wpk_nest_covered(nest, output, &output->pure, entry->place.loop, d);
+        if (entry->align[d] > 1 || entry->extent[d] != covered) {
+            return "more of it is computed in an iteration than of the output";
+        }
+    }
+    if (!writes_once(nest, output, entry->place.loop)) {
+        return "the output's loops need exact steps up to its place, and no shift inside";
+    }
+    for (int e = 0; e < number; e++) {
+        if (nest->entry[e].scope == WPK_SCOPE_OUTPUT &&
+            nest->entry[e].place.entry == entry->place.entry) {
+            return "another stage is in this output";
+        }
+    }
+    return refuse_readers(nest, entry, stage->output);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An intermediate tensor in the memory of the output that is computed from it, element by element:
+ * a softmax then touches two tensors instead of three. */
+#ifndef WPK_OP_NEST_OUTPUT_H
+#define WPK_OP_NEST_OUTPUT_H
+
+#include "op/nest.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Why an entry's values cannot be kept in the output that it is placed in, or NULL if they can: in
+ * each iteration of the place they are the elements that the output gets there, each is read by the
+ * output at its own point only, and all others read them before. The entry's `extent` is found. */
+const char *wpk_nest_refuses_output(const struct wpk_nest *nest, int entry);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
