@@ -25,7 +25,7 @@ static wpk_err emit_halide(const struct wpk_schedule *schedule, const char *symb
     return wpk_halide_build(schedule, symbol, object_path, NULL, diag);
 }
 
-#define EMITTER(symbol, name) {name, emit_##symbol},
+#define EMITTER(symbol, name, has_scope_output) {name, emit_##symbol},
 
 static const struct emitter all[] = {WPK_BACK_END_LIST(EMITTER)};
 

@@ -6,13 +6,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = {WPK_BACK_END_LIST(WPK_LIST_TEXT)};
+static const struct {
+    const char *name;
+    bool has_scope_output;
+} back_ends[] = {
+#define WPK_BACK_END_ROW(symbol, name, has_scope_output) {name, has_scope_output},
+    WPK_BACK_END_LIST(WPK_BACK_END_ROW)
+#undef WPK_BACK_END_ROW
+};
 
-#define COUNT ((int)(sizeof(names) / sizeof(names[0])))
+#define COUNT ((int)(sizeof(back_ends) / sizeof(back_ends[0])))
 
 const char *wpk_back_end_name(int i)
 {
-    return i >= 0 && i < COUNT ? names[i] : NULL;
+    return i >= 0 && i < COUNT ? back_ends[i].name : NULL;
+}
+
+bool wpk_back_end_has_scope_output(int i)
+{
+    return i >= 0 && i < COUNT && back_ends[i].has_scope_output;
 }
 
 bool wpk_back_ends_next(const char **list, char out[WPK_BACK_END_MAX])
@@ -33,7 +45,7 @@ static bool is_of(const char *entry, const char *name)
 static int find_number(const char *entry)
 {
     int i = 0;
-    while (i < COUNT && !is_of(entry, names[i])) {
+    while (i < COUNT && !is_of(entry, back_ends[i].name)) {
         i++;
     }
     return i;
@@ -56,7 +68,7 @@ bool wpk_back_ends_known(const char *list)
     bool known = *list != '\0';
     while (wpk_back_ends_next(&list, entry)) {
         int number = find_number(entry);
-        known = known && number < COUNT && strcmp(entry, names[number]) == 0;
+        known = known && number < COUNT && strcmp(entry, back_ends[number].name) == 0;
     }
     return known && *list == '\0';
 }

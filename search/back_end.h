@@ -17,12 +17,14 @@
 #define WPK_BACK_END_GENE "by"
 #define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
 
-/* The back ends in the order of their numbers. X(symbol, name) */
-#define WPK_BACK_END_LIST(X) X(halide, "halide-cpu") X(c, "c")
+/* The back ends in the order of their numbers. X(symbol, name, has scope output) */
+#define WPK_BACK_END_LIST(X) X(halide, "halide-cpu", false) X(c, "c", true)
 
 /* The name of back end number `i`, from 0, or NULL. Searches use the first one, unless the job pins
  * the gene. */
 const char *wpk_back_end_name(int i);
+/* True if its kernels may keep an intermediate tensor in an output (op/nest_output.h). */
+bool wpk_back_end_has_scope_output(int i);
 
 /* Copy the entry at `*list`, and move `*list` behind it; false at the end of the list.
  *   shape  list: ends at its NUL, or at a ';'; entries that are too long are cut */

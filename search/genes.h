@@ -120,6 +120,9 @@ void wpk_limits_derive(struct wpk_variant *variant, const struct wpk_space_optio
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                     int group, struct wpk_decisions *out);
 
+/* The number of the candidate's back end (back_end.h). */
+int wpk_genes_back_end(const struct wpk_variant *variant, const struct wpk_candidate *candidate);
+
 /* The stage of the group's contraction (wpk_group.contraction), or NULL. */
 const struct wpk_stage *wpk_contraction_of(const struct wpk_variant *variant,
                                            const struct wpk_group *group);

@@ -120,6 +120,12 @@ static void read_reduction(const struct wpk_variant *variant, const struct wpk_c
     out->unroll = size_of(variant, candidate, slots->unroll, 1);
 }
 
+int wpk_genes_back_end(const struct wpk_variant *variant, const struct wpk_candidate *candidate)
+{
+    int slot = ((const struct wpk_structure *)variant->plan)->slots[0].by;
+    return slot < 0 ? 0 : (int)variant->genes[slot].choice[candidate->gene[slot]].value;
+}
+
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate, int g,
                     struct wpk_decisions *out)
 {

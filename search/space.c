@@ -354,17 +354,10 @@ wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
 
 /* ---- identity and text */
 
-static int back_end_of(const struct wpk_space *space, const struct wpk_candidate *candidate)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    int slot = ((const struct wpk_structure *)variant->plan)->slots[0].by;
-    return slot < 0 ? 0 : (int)variant->genes[slot].choice[candidate->gene[slot]].value;
-}
-
 const char *wpk_candidate_back_end(const struct wpk_space *space,
                                    const struct wpk_candidate *candidate)
 {
-    return wpk_back_end_name(back_end_of(space, candidate));
+    return wpk_back_end_name(wpk_genes_back_end(&space->variants[candidate->variant], candidate));
 }
 
 bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b)
@@ -389,7 +382,8 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
     uint64_t hash = err == WPK_OK ? wpk_nest_hash(&nest) : wpk_candidate_hash(candidate);
     uint64_t program =
         space->lazy ? space->variants[candidate->variant].identity : (uint64_t)candidate->variant;
-    return hash ^ program ^ (uint64_t)back_end_of(space, candidate) << 32;
+    int back_end = wpk_genes_back_end(&space->variants[candidate->variant], candidate);
+    return hash ^ program ^ (uint64_t)back_end << 32;
 }
 
 wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
