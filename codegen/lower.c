@@ -105,6 +105,7 @@ static void take_entry(const struct lowering *l, int e, int stage, struct wpk_ne
     taken->inlined = entry->inlined;
     taken->expanded = entry->expanded;
     taken->bounded = entry->bounded && !entry->inlined;
+    taken->scope = entry->scope;
     if (entry->reordered && !entry->inlined) {
         take_storage(l->nest, entry, taken);
     }

@@ -45,6 +45,15 @@ static bool reads(const struct wpk_program *program, const struct wpk_stage *sta
     return found;
 }
 
+static bool are_alike(const struct wpk_tensor *a, const struct wpk_tensor *b)
+{
+    bool alike = a->dtype == b->dtype && a->rank == b->rank;
+    for (int d = 0; d < a->rank && alike; d++) {
+        alike = a->extent[d] == b->extent[d];
+    }
+    return alike;
+}
+
 /* Is the reader computed before the loops inside the place? */
 static bool comes_before(const struct wpk_nest *nest, int reader,
                          const struct wpk_nest_place *place)
@@ -94,11 +103,7 @@ const char *wpk_nest_refuses_output(const struct wpk_nest *nest, int number)
     if (b->role != WPK_ROLE_OUTPUT || to->reduction != WPK_REDUCE_NONE) {
         return "it is not computed in an output that is no reduction";
     }
-    bool alike = a->dtype == b->dtype && a->rank == b->rank;
-    for (int d = 0; d < a->rank && alike; d++) {
-        alike = a->extent[d] == b->extent[d];
-    }
-    if (!alike) {
+    if (!are_alike(a, b)) {
         return "it has not the output's type and extents";
     }
     if (entry->bounded || entry->slides || entry->expanded || entry->reordered ||
@@ -121,4 +126,29 @@ const char *wpk_nest_refuses_output(const struct wpk_nest *nest, int number)
         }
     }
     return refuse_readers(nest, entry, stage->output);
+}
+
+bool wpk_program_may_use_output(const struct wpk_program *program)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        const struct wpk_tensor *tensor = &program->tensors[stage->output];
+        bool by_output = false, by_reduction = false;
+        for (int r = 0; r < program->stage_count; r++) {
+            const struct wpk_stage *reader = &program->stages[r];
+            const struct wpk_tensor *written = &program->tensors[reader->output];
+            bool same;
+            if (!reads(program, reader, stage->output, &same)) {
+                continue;
+            }
+            bool reduces = reader->reduction != WPK_REDUCE_NONE;
+            by_reduction = by_reduction || reduces;
+            by_output = by_output || (!reduces && same && written->role == WPK_ROLE_OUTPUT &&
+                                      are_alike(tensor, written));
+        }
+        if (stage->reduction == WPK_REDUCE_NONE && by_output && by_reduction) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -15,6 +15,10 @@ extern "C" {
  * output at its own point only, and all others read them before. The entry's `extent` is found. */
 const char *wpk_nest_refuses_output(const struct wpk_nest *nest, int entry);
 
+/* True if such a tensor is in the program: it has the output's shape and type, the output reads it
+ * at its own points, and a reduction reads it before. Any nest may still refuse. */
+bool wpk_program_may_use_output(const struct wpk_program *program);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 #include "op/nest.h"
 
 #include "op/nest_check.h"
+#include "op/nest_output.h"
 #include "op/notation.h"
 
 #include <setjmp.h>
@@ -270,6 +271,33 @@ static void test_limits(void **state)
     free(s);
 }
 
+static void test_what_may_lie_in_an_output(void **state)
+{
+    (void)state;
+#define SOFTMAX(of, divided)                                                                       \
+    "input X f32[4,8]\nintermediate E " of "\nintermediate S f32[4]\noutput Y f32[4,8]\n"          \
+    "E[i,j] = f32(exp(X[i,j]))\nS[i] = sum.f32(k:8) f32(E[i,k])\nY[i,j] = " divided " / S[i]\n"
+    static const struct {
+        const char *text;
+        bool may;
+    } cases[] = {
+        {SOFTMAX("f32[4,8]", "E[i,j]"), true},
+        {SOFTMAX("f32[4,8]", "E[i,7-j]"), false},
+        {SOFTMAX("f32[4,8]", "(E[i,j] + E[i,0])"), false},
+        {SOFTMAX("f32[4,8]", "X[i,j]"), false},
+        {SOFTMAX("f64[4,8]", "f32(E[i,j])"), false},
+        {"input A f32[4,8]\ninput B f32[8,8]\nintermediate T f32[4,8]\noutput Y f32[4,8]\n"
+         "T[i,j] = sum.f32(k:8) A[i,k] * B[k,j]\nY[i,j] = max(T[i,j], 0)\n",
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wpk_program program = {0};
+        assert_int_equal(wpk_program_parse(cases[i].text, &program, NULL), WPK_OK);
+        assert_int_equal(wpk_program_may_use_output(&program), cases[i].may);
+        wpk_program_fini(&program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_a_place_before_all_loops),
         cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_what_may_lie_in_an_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

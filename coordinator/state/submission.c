@@ -4,6 +4,7 @@
 #include "coordinator/state/job.h"
 #include "coordinator/state/op_identity.h"
 #include "op/definition.h"
+#include "op/nest_output.h"
 #include "op/notation.h"
 #include "schema/job.h"
 #include "search/back_end.h"
@@ -57,12 +58,29 @@ static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_pro
     return err;
 }
 
+/* What no user pins: an operator that one back end alone computes in the output's memory is
+ * searched with that one, too. */
+static bool wants_both_back_ends(const struct wpk_job *job, const struct wpk_program *asked)
+{
+    for (int i = 0; i < job->pin_count; i++) {
+        if (strcmp(job->pins[i].gene, WPK_BACK_END_GENE) == 0) {
+            return false;
+        }
+    }
+    return wpk_program_may_use_output(asked);
+}
+
 static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *asked,
                          struct wpk_job_op_state *op, struct wpk_diag *diag)
 {
+    bool both = wants_both_back_ends(job, asked);
+    if (job->pin_count == 0 && !both) {
+        return WPK_OK;
+    }
     struct wpk_canonical_map *map = malloc(sizeof *map);
     struct wpk_program canonical = {0};
-    char *pins[WPK_JOB_PINS_MAX] = {NULL};
+    char *pins[WPK_JOB_PINS_MAX + 1] = {NULL};
+    int count = job->pin_count;
     wpk_err err = map != NULL ? WPK_OK : WPK_ENOMEM;
     if (err == WPK_OK) {
         err = wpk_program_canonical_map(asked, &canonical, map);
@@ -76,10 +94,14 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
         }
         err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
     }
-    if (err == WPK_OK) {
-        err = join_pins(pins, job->pin_count, op, diag);
+    if (err == WPK_OK && both) {
+        pins[count] = strdup(WPK_BACK_END_GENE "=halide-cpu+c");
+        err = pins[count++] != NULL ? WPK_OK : WPK_ENOMEM;
     }
-    for (int i = 0; i < job->pin_count; i++) {
+    if (err == WPK_OK) {
+        err = join_pins(pins, count, op, diag);
+    }
+    for (int i = 0; i < count; i++) {
         free(pins[i]);
     }
     wpk_program_fini(&canonical);
@@ -109,7 +131,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         op->binding = identity.binding;
         identity.op = NULL;
         identity.binding = NULL;
-        err = job->pin_count > 0 ? fill_pins(job, &program, op, diag) : WPK_OK;
+        err = fill_pins(job, &program, op, diag);
     }
     wpk_op_identity_fini(&identity);
     wpk_program_fini(&program);

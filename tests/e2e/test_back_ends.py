@@ -80,6 +80,22 @@ def test_both_compete(box):
     check(len(later) < len(tried) + 3, "what halide-cpu has built is known", later)
 
 
+def test_a_softmax_is_for_both(box):
+    """c keeps the exponentials in the output: a search has both back ends without a pin."""
+    need(*PROGRAMS)
+    provider = "c/" + compiler()
+    softmax = {"name": "soft", "op": {"type": "softmax", "shape": [4, 4096], "axis": -1, "dtype": "f32"}}
+    job = box.write("job.json", small_job(ops=[softmax], search={"strategy": "ga", "seed": 1},
+                                          budget={"candidates": 6, "seconds": 120}))
+    check_tune_json(box.ctl("tune", job, "--data", box.data, "--json"))
+    tried = trials(box)
+    check({name for name, _ in tried} == {provider, "halide-cpu"}, "both are tried", tried)
+    check(all(outcome == "ok" for outcome, _ in tried.values()), "all work", tried)
+    box.ctl("tune", job, "--data", box.data, "--pin", "by=c")
+    schedule = box.ctl("get", "soft", "--own", "--schedule", "--data", box.data, "-o", "-")
+    check("  scope output\n" in schedule if "\nby c\n" in schedule else True, "it is in the schedule", schedule)
+
+
 def test_a_machine_without_a_compiler(box):
     need(*PROGRAMS)
     os.mkdir(box.path("tools"))
