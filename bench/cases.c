@@ -112,8 +112,9 @@ static void read_tuned(struct wpk_json_reader *reader, struct bench_table *table
     while (wpk_json_next(reader)) {
         struct bench_row *row = read_row(reader, "name", table, selection, layouts);
         if (row != NULL) {
+            const char *provider = wpk_json_get_text(reader, "provider", BENCH_TEXT_MAX);
             const bool generated =
-                strncmp(wpk_json_get_text(reader, "provider", BENCH_TEXT_MAX), "halide", 6) == 0;
+                strncmp(provider, "halide-cpu", 10) == 0 || strncmp(provider, "c/", 2) == 0;
             row->what.threads = threads;
             read_optional(reader, "artifact", generated ? row->kernel : row->served);
             if (wpk_json_has(reader, "own")) { /* a vendor is served: ours stands beside it */

@@ -15,10 +15,10 @@
 /* Id, name, program, heading, and three flags: its time counts as a peer's with layouts any; it
  * counts with layouts fixed; it evaluates convolutions directly, as the peers of the second ratio.
  *
- * `wpk` is the kernel that halide-cpu generated. `served` is the kernel that wpkd serves, if it is
- * another one, such as the vendor's. With fixed layouts oneDNN reorders on each call; its time is
- * shown and does not count. The lean build of an older oneDNN has no SYCL queue, which costs
- * several us a call. `reading` is a bound: it reads the constants and computes nothing. */
+ * `wpk` is the best kernel that a back end generated. `served` is the kernel that wpkd serves, if
+ * it is another one, such as the vendor's. With fixed layouts oneDNN reorders on each call; its
+ * time is shown and does not count. The lean build of an older oneDNN has no SYCL queue, which
+ * costs several us a call. `reading` is a bound: it reads the constants and computes nothing. */
 #define BENCH_IMPLEMENTATION_LIST(X)                                                               \
     X(OURS, "wpk", "wpk", "ours", false, false, false)                                             \
     X(SERVED, "served", "wpk", "served", false, false, false)                                      \

@@ -98,7 +98,7 @@ static void add_algorithms(struct genes *genes, const struct wpk_space *space,
     }
 }
 
-/* A space whose job does not pin them has the first alone. */
+/* A space without such a gene has the first alone. */
 static void add_back_ends(struct genes *genes, const struct wpk_space *space)
 {
     if (space->options.back_ends != 0) {

@@ -12,6 +12,7 @@
 #include "common/json.h"
 #include "runtime/trust.h"
 #include "schema/choice.h"
+#include "search/back_end.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,7 @@ static wpk_err print_halide(const char *text, struct wpk_buf *out, struct wpk_di
     }
     wpk_err err = wpk_schedule_parse(text, schedule, diag);
     if (err == WPK_OK) {
+        snprintf(schedule->by, sizeof(schedule->by), "%s", wpk_back_end_name(0));
         err = wpk_codegen_check(schedule, diag);
         err = err == WPK_OK ? wpk_schedule_print_halide(schedule, out) : err;
         wpk_schedule_fini(schedule);

@@ -38,7 +38,8 @@ static struct wpk_c_value call(struct wpk_c_kernel *k, enum wpk_c_function funct
     return value;
 }
 
-/* A vector by what is the same in all lanes: within one and a half units in the last place. */
+/* A vector by what is the same in all lanes: within one and a half units in the last place, which
+ * may be infinite instead of the largest number. */
 static struct wpk_c_value divide_by_number(struct wpk_c_kernel *k, const struct wpk_c_value *a,
                                            const struct wpk_c_value *b)
 {

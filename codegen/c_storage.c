@@ -116,13 +116,14 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
     }
 }
 
-/* In the output that the entry is computed in: the names of both tensors are one storage. */
+/* In the storage of the output that the entry is computed in. */
 static void share(struct wpk_c_kernel *k, int tensor, const struct wpk_c_box *box)
 {
     const struct wpk_nest_entry *entry = entry_of(k, tensor);
+    WPK_ASSERT(entry->place.entry >= 0);
     const struct wpk_nest_entry *output = &k->nest->entry[entry->place.entry];
     for (int d = 0; d < k->program->tensors[tensor].rank; d++) {
-        if (box->size[d] != entry->extent[d]) {
+        if (box->size[d] > entry->extent[d]) {
             wpk_c_refuse(k, "more of a stage is computed than of the output that it is in");
         }
     }

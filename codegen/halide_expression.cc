@@ -47,6 +47,47 @@ template <typename F> Expr strictly(const Expr &a, const Expr &b, F operation) {
     return substitute({{"a", a}, {"b", b}}, strict);
 }
 
+// The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
+// exponent of the rest's polynomial (Moshier's Cephes library, 1989). Halide's own rounding is of
+// half a vector. What is less than the least normal number becomes 0, what is more than the
+// largest becomes about that. Unsigned numbers may wrap around.
+Expr exp_of(const Expr &value) {
+    const float magic = 0x1.8p+23F, log_least = -0x1.5d589ep+6F, log_largest = 0x1.62e42ep+6F;
+    const Expr magic_bits = Expr(UINT32_C(0x4b400000));
+    const float terms[] = {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F,
+                           5.0000001201e-1F, 1.0F,             1.0F};
+    if (value.type() != Halide::Float(32)) {
+        return Halide::exp(value);
+    }
+    Expr a = Halide::min(value, log_largest);
+    Expr t = Halide::reinterpret<uint32_t>(a * 0x1.715476p+0F + magic);
+    Expr n = Halide::cast<float>(Halide::reinterpret<int32_t>(t - magic_bits));
+    Expr r = a - n * 0x1.63p-1F + n * 0x1.bd0106p-13F;
+    Expr p = 1.9875691500e-4F;
+    for (float term : terms) {
+        p = p * r + term;
+    }
+    Expr number = Halide::reinterpret<uint32_t>(p) + (t << 23);
+    return Halide::select(a >= log_least, Halide::reinterpret<float>(number), 0.0F);
+}
+
+Expr function(int op, const Expr &a) {
+    switch (op) {
+    case WPK_UNARY_NEG: return -a;
+    case WPK_UNARY_NOT: return !a;
+    case WPK_UNARY_EXP: return exp_of(a);
+    case WPK_UNARY_LOG: return Halide::log(a);
+    case WPK_UNARY_SQRT: return Halide::sqrt(a);
+    case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));
+    case WPK_UNARY_FLOOR: return Halide::floor(a);
+    case WPK_UNARY_CEIL: return Halide::ceil(a);
+    case WPK_UNARY_ROUND: return Halide::round(a);
+    case WPK_UNARY_SIN: return Halide::sin(a);
+    case WPK_UNARY_COS: return Halide::cos(a);
+    default: throw Failure{"not a primitive function"};
+    }
+}
+
 Expr operation(int op, const Expr &a, const Expr &b) {
     switch (op) {
     case WPK_BINARY_ADD: return a + b;
@@ -69,50 +110,6 @@ Expr operation(int op, const Expr &a, const Expr &b) {
 
 Expr strict_operation(int op, const Expr &a, const Expr &b) {
     return strictly(a, b, [op](const Expr &x, const Expr &y) { return operation(op, x, y); });
-}
-
-// The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
-// exponent of the rest's polynomial (Moshier's Cephes library, 1989). Halide's own rounding is of
-// half a vector. What is less than the least normal number becomes 0, as of a NaN if the exp is
-// strict; what is more than the largest becomes about that. Unsigned numbers may wrap around.
-Expr exp_of(const Expr &value, bool strict) {
-    const float magic = 0x1.8p+23F, log_least = -0x1.5d58a0p+6F, log_largest = 0x1.62e42ep+6F;
-    const Expr magic_bits = Expr(UINT32_C(0x4b400000));
-    const float terms[] = {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F,
-                           5.0000001201e-1F, 1.0F,             1.0F};
-    if (value.type() != Halide::Float(32)) {
-        return Halide::exp(value);
-    }
-    Expr a = Halide::min(value, log_largest);
-    Expr t = Halide::reinterpret<uint32_t>(a * 0x1.715476p+0F + magic);
-    Expr n = Halide::cast<float>(Halide::reinterpret<int32_t>(t - magic_bits));
-    Expr r = a - n * 0x1.63p-1F + n * 0x1.bd0106p-13F;
-    Expr p = 1.9875691500e-4F;
-    for (float term : terms) {
-        p = p * r + term;
-    }
-    Expr number = Halide::reinterpret<uint32_t>(p) + (t << 23);
-    // Halide makes !(b < a) of a <= b, which a NaN passes.
-    Expr is_normal = strict ? strict_operation(WPK_BINARY_LT, Expr(log_least), value)
-                            : log_least < value;
-    return Halide::select(is_normal, Halide::reinterpret<float>(number), 0.0F);
-}
-
-Expr function(int op, const Expr &a) {
-    switch (op) {
-    case WPK_UNARY_NEG: return -a;
-    case WPK_UNARY_NOT: return !a;
-    case WPK_UNARY_EXP: return exp_of(a, false);
-    case WPK_UNARY_LOG: return Halide::log(a);
-    case WPK_UNARY_SQRT: return Halide::sqrt(a);
-    case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));
-    case WPK_UNARY_FLOOR: return Halide::floor(a);
-    case WPK_UNARY_CEIL: return Halide::ceil(a);
-    case WPK_UNARY_ROUND: return Halide::round(a);
-    case WPK_UNARY_SIN: return Halide::sin(a);
-    case WPK_UNARY_COS: return Halide::cos(a);
-    default: throw Failure{"not a primitive function"};
-    }
 }
 
 // Halide compares f16 in f32, to which it casts with fast arithmetic: bits know no type.
@@ -224,7 +221,11 @@ Expr Expressions::unary(const wpk_node &node) {
     // the others are one instruction, or a call, which assumes nothing
     switch (node.strict ? node.op : WPK_UNARY_COUNT) {
     case WPK_UNARY_NEG: return strictly(a, a, [](const Expr &x, const Expr &) { return -x; });
-    case WPK_UNARY_EXP: return exp_of(a, true);
+    case WPK_UNARY_EXP: {
+        // what is not finite must not reach a fast operation; a strict max takes no NaN
+        Expr least = real(a.type(), WPK_EXP_LEAST_F32);
+        return function(WPK_UNARY_EXP, strict_operation(WPK_BINARY_MAX, a, least));
+    }
     default: return function(node.op, a);
     }
 }

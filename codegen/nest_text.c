@@ -250,7 +250,8 @@ static wpk_err parse_scope(struct parser *p)
     struct wpk_text_reader *r = p->reader;
     int scope = r->word_count == 2 ? find_word(names, WPK_SCOPE_COUNT, r->word[1]) : 0;
     if (scope == WPK_SCOPE_ANY || scope == WPK_SCOPE_COUNT) {
-        return wpk_text_fail(r, 1, "expected scope register, stack, heap, shared or global");
+        return wpk_text_fail(r, 1,
+                             "expected scope register, stack, heap, output, shared or global");
     }
     p->entry->scope = (enum wpk_scope)scope;
     return WPK_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and expressions of a schedule's Halide program. */
 #include "codegen/schedule_halide.h"
+#include "op/expand.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -207,6 +208,14 @@ static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage
     bool is_unsigned = node->op == WPK_UNARY_ABS && !wpk_dtype_is_float(node->dtype);
     if (is_unsigned) {
         wpk_buf_printf(w->out, "cast<%s>(", wpk_halide_type(node->dtype));
+    }
+    if (node->strict && node->op == WPK_UNARY_EXP) {
+        const struct wpk_node least = {
+            .kind = WPK_NODE_LITERAL, .dtype = node->dtype, .value = WPK_EXP_LEAST_F32};
+        put_call(w, stage, "exp(strict_float(max(", node->arg[0], ", ");
+        put_literal(w, &least);
+        wpk_buf_append_text(w->out, ")))");
+        return;
     }
     wpk_buf_printf(w->out, "%s%s(", strict ? "strict_float(" : "", notation[node->op]);
     put_call(w, stage, "", node->arg[0], strict || is_unsigned ? "))" : ")");

@@ -8,9 +8,9 @@
  *   - strict max(a, b) is a > b ? a : b, strict min(a, b) is a < b ? a : b, so that a NaN in `a`
  *     gives `b`; a strict inf - inf makes a NaN, in a narrow type, too
  *   - negation, abs, sqrt, floor, ceil and round pass infinities and NaN on
- *   - exp, log, sin, cos and pow have finite operands; a strict exp is 0 of -inf and of NaN. exp
- *     is 0 where its value would not be a normal number, and the largest number, about, or infinite
- *     where its value would be larger.
+ *   - exp, log, sin, cos and pow have finite operands; a strict exp, which is of f32, is 0 of -inf
+ *     and of NaN. exp is 0 where its value would not be a normal number, and the largest number,
+ *     about, or infinite where its value would be larger.
  *   - a cast from a floating type to an integer has a rounded operand; it saturates, and makes
  *     anything of NaN. A cast between floating types has a finite operand.
  *   - both arms of a select may be evaluated, and the arm that is not taken may be anything
@@ -23,6 +23,9 @@
 #define WPK_OP_EXPAND_H
 
 #include "op/program.h"
+
+/* A number whose exp is 0: for back ends whose exp takes finite operands alone. */
+#define WPK_EXP_LEAST_F32 (-128.0)
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#define EXP_LEAST (-1100.0) /* its exp is 0 */
+#define EXP_LEAST_F64 (-1100.0) /* its exp is 0 */
 
 /* Operations of one expansion: all of them strict, or none, on one type. */
 struct arithmetic {
@@ -178,12 +178,14 @@ int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a)
 
 /* ---- of what may be infinite or NaN */
 
-/* A strict max takes the least number for NaN, too. */
+/* A strict exp of an f32 takes -inf and NaN, and a strict max takes the least number for both. */
 static int exp_of_special(const struct arithmetic *m, int a, int may_be)
 {
     bool wide = m->dtype == WPK_F64;
-    int value =
-        unary(m, WPK_UNARY_EXP, wide ? binary(m, WPK_BINARY_MAX, a, real(m, EXP_LEAST)) : a);
+    int least = wide ? real(m, EXP_LEAST_F64) : -1;
+    int value = wide
+                    ? wpk_node_unary(m->program, WPK_UNARY_EXP, binary(m, WPK_BINARY_MAX, a, least))
+                    : unary(m, WPK_UNARY_EXP, a);
     if ((may_be & WPK_MAY_BE_PLUS) == 0) {
         return value;
     }

@@ -45,9 +45,10 @@ static bool reads(const struct wpk_program *program, const struct wpk_stage *sta
     return found;
 }
 
+/* A bool output is kept as u8. */
 static bool are_alike(const struct wpk_tensor *a, const struct wpk_tensor *b)
 {
-    bool alike = a->dtype == b->dtype && a->rank == b->rank;
+    bool alike = a->dtype == b->dtype && a->dtype != WPK_BOOL && a->rank == b->rank;
     for (int d = 0; d < a->rank && alike; d++) {
         alike = a->extent[d] == b->extent[d];
     }
@@ -103,7 +104,8 @@ const char *wpk_nest_refuses_output(const struct wpk_nest *nest, int number)
     if (b->role != WPK_ROLE_OUTPUT || to->reduction != WPK_REDUCE_NONE) {
         return "it is not computed in an output that is no reduction";
     }
-    if (!are_alike(a, b)) {
+    bool narrows = stage->reduction != WPK_REDUCE_NONE && stage->accumulator != a->dtype;
+    if (!are_alike(a, b) || narrows) {
         return "it has not the output's type and extents";
     }
     if (entry->bounded || entry->slides || entry->expanded || entry->reordered ||

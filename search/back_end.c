@@ -54,7 +54,7 @@ static int find_number(const char *entry)
 unsigned wpk_back_ends_read(const char *list)
 {
     char entry[WPK_BACK_END_MAX];
-    unsigned bits = 0;
+    unsigned bits = strcmp(list, WPK_BACK_ENDS_ANY) == 0 ? WPK_BACK_ENDS_ALL : 0;
     while (wpk_back_ends_next(&list, entry)) {
         int number = find_number(entry);
         bits |= number < COUNT ? 1U << number : 0;
@@ -65,12 +65,12 @@ unsigned wpk_back_ends_read(const char *list)
 bool wpk_back_ends_known(const char *list)
 {
     char entry[WPK_BACK_END_MAX];
-    bool known = *list != '\0';
+    bool known = *list != '\0', any = strcmp(list, WPK_BACK_ENDS_ANY) == 0;
     while (wpk_back_ends_next(&list, entry)) {
         int number = find_number(entry);
         known = known && number < COUNT && strcmp(entry, back_ends[number].name) == 0;
     }
-    return known && *list == '\0';
+    return (known && *list == '\0') || any;
 }
 
 bool wpk_back_ends_find(const char *list, const char *name, char out[WPK_BACK_END_MAX])

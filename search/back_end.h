@@ -16,12 +16,13 @@
 #define WPK_BACK_END_MAX 32 /* an entry, with its NUL */
 #define WPK_BACK_END_GENE "by"
 #define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
+#define WPK_BACK_ENDS_ANY "any"      /* as a pin: all that no worker lacks */
 
 /* The back ends in the order of their numbers. X(symbol, name, has scope output) */
 #define WPK_BACK_END_LIST(X) X(halide, "halide-cpu", false) X(c, "c", true)
 
-/* The name of back end number `i`, from 0, or NULL. Searches use the first one, unless the job pins
- * the gene. */
+/* The name of back end number `i`, from 0, or NULL. Searches use the first one, unless the gene is
+ * pinned. */
 const char *wpk_back_end_name(int i);
 /* True if its kernels may keep an intermediate tensor in an output (op/nest_output.h). */
 bool wpk_back_end_has_scope_output(int i);
@@ -29,10 +30,10 @@ bool wpk_back_end_has_scope_output(int i);
 /* Copy the entry at `*list`, and move `*list` behind it; false at the end of the list.
  *   shape  list: ends at its NUL, or at a ';'; entries that are too long are cut */
 bool wpk_back_ends_next(const char **list, char out[WPK_BACK_END_MAX]);
-/* The back ends of a list as bits: 1 << number. Names that are not known have none.
+/* The back ends of a list or of "any" as bits: 1 << number. Names that are not known have none.
  *   shape  list: as above, also below */
 unsigned wpk_back_ends_read(const char *list);
-/* True if it is a list, and each of its entries is a known back end's name, without a version. */
+/* True if it is "any", or a list of known back ends' names, without versions. */
 bool wpk_back_ends_known(const char *list);
 /* Copy the list's entry of a back end; false: there is none. */
 bool wpk_back_ends_find(const char *list, const char *name, char out[WPK_BACK_END_MAX]);

@@ -500,16 +500,17 @@ static wpk_err choose_variants(const struct wpk_space *space, int *out, int *cho
     return WPK_OK;
 }
 
-/* In turns, from the first one on. */
+/* Each of the first ones by every back end; the last ones make room. */
 static void set_back_ends(const struct wpk_space *space, struct wpk_candidate *out, int count)
 {
-    for (int i = 0; i < count; i++) {
-        const struct wpk_variant *variant = &space->variants[out[i].variant];
-        const struct wpk_structure *s = variant->plan;
-        int slot = s->slots[0].by;
-        if (slot >= 0) {
-            out[i].gene[slot] = (uint8_t)(i % variant->genes[slot].choice_count);
-        }
+    int choices = 0;
+    for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
+        choices += (int)(space->options.back_ends >> i & 1);
+    }
+    for (int i = count - 1; i >= 0 && choices > 1; i--) {
+        out[i] = out[i / choices];
+        const struct wpk_structure *s = space->variants[out[i].variant].plan;
+        out[i].gene[s->slots[0].by] = (uint8_t)(i % choices);
     }
 }
 

@@ -269,10 +269,10 @@ static void add_by_hand(struct wpk_kernels *batch, const struct by_hand *row, co
     wpk_buf_fini(&text);
 }
 
-/* By both back ends. */
 /* The values of inputs: numbers; numbers, a third of them -inf; numbers and NaN, as they are. */
 enum values { NUMBERS, MASKED, EXACT };
 
+/* By both back ends. */
 static void check_by_hand(const struct by_hand *rows, int count, enum values values)
 {
     static struct wpk_kernels batch; /* large */

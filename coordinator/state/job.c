@@ -357,11 +357,16 @@ void wpk_job_release(struct wpk_coordinator *c)
 
 /* ---- the same again */
 
+static bool are_same_parameters(const char *a, const char *b)
+{
+    return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
+}
+
 static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op_state *b)
 {
     return strcmp(a->fingerprint, b->fingerprint) == 0 && strcmp(a->name, b->name) == 0 &&
            strcmp(a->layouts, b->layouts) == 0 && strcmp(a->accuracy, b->accuracy) == 0 &&
-           a->conditions == b->conditions && a->parameters == NULL && b->parameters == NULL;
+           a->conditions == b->conditions && are_same_parameters(a->parameters, b->parameters);
 }
 
 /* Do they search the same for the same device, as long? Their owners and seeds may differ. */

@@ -106,8 +106,8 @@ void wpk_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
 /* True if the job is paused, and its owner, who may resume it, is not the owner of `wanted`. */
 bool wpk_job_waits_for_another(const struct wpk_job_entry *job, const struct wpk_job_entry *wanted);
 /* A job that has not ended, does not wait for another owner, and searches the same as this one: the
- * same operators for the same device, with the same name, strategy and budget; NULL: none. Owners
- * and seeds may differ; jobs with pins or labels are never the same. */
+ * same operators for the same device, with the same name, pins, strategy and budget; NULL: none.
+ * Owners and seeds may differ; jobs with labels are never the same. */
 const struct wpk_job_entry *wpk_job_find_same(const struct wpk_coordinator *coordinator,
                                               const struct wpk_job_entry *job);
 /* Free what a job entry owns, and the entry. */

@@ -78,11 +78,16 @@ bool wpk_offer_add(const struct wpk_coordinator *c, const struct wpk_job_op_stat
     char pinned[WPK_KEY_TEXT_MAX], added[WPK_KEY_TEXT_MAX] = "";
     wpk_offer_pinned(op, pinned);
     unsigned wanted = wpk_back_ends_read(pinned);
+    bool any = strcmp(pinned, WPK_BACK_ENDS_ANY) == 0;
+    uint32_t builders = any ? count_workers(c, op->job, class_text, "") : 0;
     for (int i = 1; wpk_back_end_name(i) != NULL; i++) {
         size_t used = strlen(added);
         char entry[WPK_BACK_END_MAX + 1] = "";
         if ((wanted & 1U << i) != 0) {
             find_version(c, op->job, class_text, wpk_back_end_name(i), entry);
+        }
+        if (any && count_workers(c, op->job, class_text, entry) < builders) {
+            entry[0] = '\0';
         }
         snprintf(added + used, sizeof added - used, "%s", entry);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back ends of an operator's search: the first, or those that its job pins as the gene `by`, as
- * far as a worker that may be given the job's work builds by them. A search keeps those that it
- * began with, with the versions of their compilers: they are part of its key. */
+/* The back ends of an operator's search: the first, or those that are pinned as the gene `by`, as
+ * far as a worker that may be given the job's work builds by them; of "any", as far as all these
+ * workers do. A search keeps those that it began with, with the versions of their compilers: they
+ * are part of its key. */
 #ifndef WPK_COORDINATOR_STATE_OFFER_H
 #define WPK_COORDINATOR_STATE_OFFER_H
 

@@ -93,6 +93,21 @@ static void builds_go_to_workers_that_offer_it(void **state)
     wpk_fixture_free(s);
 }
 
+/* "any" leaves no builder out. */
+static void any_that_all_offer(void **state)
+{
+    (void)state;
+    struct wpk_fixture *s = wpk_fixture_new();
+    join(s, "runs", WPK_WORKER_RUNS, "");
+    join(s, "with", WPK_WORKER_ROLES_ALL, "gcc-12.2.0");
+    join(s, "with, too", WPK_WORKER_ROLES_ALL, "gcc-12.2.0");
+    expect_providers(submit(s, 1, "by=any"), "halide-cpu+c/gcc-12.2.0");
+    join(s, "other", WPK_WORKER_ROLES_ALL, "gcc-13.1.0");
+    expect_providers(submit(s, 2, "by=any"), "halide-cpu");
+    expect_providers(submit(s, 3, "by=halide-cpu+c"), "halide-cpu+c/gcc-12.2.0");
+    wpk_fixture_free(s);
+}
+
 /* A list is a wish, as far as it has the first; a job that takes no other waits. */
 static void nobody_offers_it(void **state)
 {
@@ -186,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_default_nobody_is_left_out),
         cmocka_unit_test(builds_go_to_workers_that_offer_it),
+        cmocka_unit_test(any_that_all_offer),
         cmocka_unit_test(nobody_offers_it),
         cmocka_unit_test(labels_count),
         cmocka_unit_test(a_builder_offers_it_for_others),

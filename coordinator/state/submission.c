@@ -58,29 +58,12 @@ static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_pro
     return err;
 }
 
-/* What no user pins: an operator that one back end alone computes in the output's memory is
- * searched with that one, too. */
-static bool wants_both_back_ends(const struct wpk_job *job, const struct wpk_program *asked)
-{
-    for (int i = 0; i < job->pin_count; i++) {
-        if (strcmp(job->pins[i].gene, WPK_BACK_END_GENE) == 0) {
-            return false;
-        }
-    }
-    return wpk_program_may_use_output(asked);
-}
-
 static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *asked,
                          struct wpk_job_op_state *op, struct wpk_diag *diag)
 {
-    bool both = wants_both_back_ends(job, asked);
-    if (job->pin_count == 0 && !both) {
-        return WPK_OK;
-    }
     struct wpk_canonical_map *map = malloc(sizeof *map);
     struct wpk_program canonical = {0};
-    char *pins[WPK_JOB_PINS_MAX + 1] = {NULL};
-    int count = job->pin_count;
+    char *pins[WPK_JOB_PINS_MAX] = {NULL};
     wpk_err err = map != NULL ? WPK_OK : WPK_ENOMEM;
     if (err == WPK_OK) {
         err = wpk_program_canonical_map(asked, &canonical, map);
@@ -94,19 +77,26 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
         }
         err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
     }
-    if (err == WPK_OK && both) {
-        pins[count] = strdup(WPK_BACK_END_GENE "=halide-cpu+c");
-        err = pins[count++] != NULL ? WPK_OK : WPK_ENOMEM;
-    }
     if (err == WPK_OK) {
-        err = join_pins(pins, count, op, diag);
+        err = join_pins(pins, job->pin_count, op, diag);
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < job->pin_count; i++) {
         free(pins[i]);
     }
     wpk_program_fini(&canonical);
     free(map);
     return err;
+}
+
+/* A job without pins searches with any back end for an operator that only one of them computes in
+ * the output's memory. */
+static wpk_err pin_any_back_end(const struct wpk_program *asked, struct wpk_job_op_state *op)
+{
+    if (!wpk_program_may_use_output(asked)) {
+        return WPK_OK;
+    }
+    op->parameters = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);
+    return op->parameters != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_state *op,
@@ -131,7 +121,8 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         op->binding = identity.binding;
         identity.op = NULL;
         identity.binding = NULL;
-        err = fill_pins(job, &program, op, diag);
+        err = job->pin_count > 0 ? fill_pins(job, &program, op, diag)
+                                 : pin_any_back_end(&program, op);
     }
     wpk_op_identity_fini(&identity);
     wpk_program_fini(&program);
