@@ -28,7 +28,7 @@ void bench_peer_version(char *out, size_t size)
     snprintf(out, size, "a loop over the constants");
 }
 
-static int64_t constant_bytes(const struct bench_op *op, int operand)
+static int64_t operand_bytes(const struct bench_op *op, int operand)
 {
     const struct bench_shape shape = bench_op_operand(op, operand);
     return bench_shape_elements(&shape) * (int64_t)sizeof(float);
@@ -39,12 +39,13 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
 {
     const int64_t block = STREAMS * (int64_t)sizeof(line_of);
     int64_t bytes = 0;
+    int64_t rest = 0;
     const int count = bench_op_operand_count(&what->op);
-    for (int i = bench_op_input_count(&what->op); i < count; i++) {
-        bytes += constant_bytes(&what->op, i);
+    for (int i = 0; i < count; i++) {
+        *(i < bench_op_input_count(&what->op) ? &rest : &bytes) += operand_bytes(&what->op, i);
     }
-    if (bench_op_flops(&what->op) > FLOPS_PER_BYTE_MAX * (double)bytes) {
-        wpk_diag_set(diag, "arithmetic is its bound");
+    if (bench_op_flops(&what->op) > FLOPS_PER_BYTE_MAX * (double)bytes || rest > bytes / 16) {
+        wpk_diag_set(diag, "constants are not its bound");
         return WPK_EUNSUPPORTED;
     }
     struct bench_peer *peer = calloc(1, sizeof(*peer));
@@ -60,8 +61,8 @@ wpk_err bench_peer_open(const struct bench_case *what, const float *const *opera
     memset(peer->constants, 0, (size_t)peer->line_count * sizeof(line_of));
     char *to = (char *)peer->constants;
     for (int i = bench_op_input_count(&what->op); i < count; i++) {
-        memcpy(to, operands[i], (size_t)constant_bytes(&what->op, i));
-        to += constant_bytes(&what->op, i);
+        memcpy(to, operands[i], (size_t)operand_bytes(&what->op, i));
+        to += operand_bytes(&what->op, i);
     }
     return wpk_pool_new(what->threads, NULL, &peer->pool);
 }
