@@ -93,8 +93,15 @@ static wpk_err print_halide(const char *text, struct wpk_buf *out, struct wpk_di
     }
     wpk_err err = wpk_schedule_parse(text, schedule, diag);
     if (err == WPK_OK) {
+        bool other = strcmp(schedule->by, wpk_back_end_name(0)) != 0;
         snprintf(schedule->by, sizeof(schedule->by), "%s", wpk_back_end_name(0));
         err = wpk_codegen_check(schedule, diag);
+        if (err != WPK_OK && other) {
+            wpk_diag_set(diag,
+                         "another back end compiled this kernel, and Halide has no program for "
+                         "it: --schedule prints its schedule");
+            err = WPK_EUNSUPPORTED;
+        }
         err = err == WPK_OK ? wpk_schedule_print_halide(schedule, out) : err;
         wpk_schedule_fini(schedule);
     }

@@ -123,7 +123,7 @@ static void test_errors_have_positions(void **state)
     expect_error_at("stage Y root\n  serial i whole 4\n", WPK_EPARSE, 1, 18, "end of the line");
     /* properties */
     expect_error_at("stage Y root\n  scope moon\n", WPK_EPARSE, 1, 9,
-                    "register, stack, heap, shared or global");
+                    "expected scope register, stack, heap, output, shared or global");
     expect_error_at("stage Y root\n  slide i\n", WPK_EPARSE, 1, 3, "below a stage in a loop");
     expect_error_at(Y_SIMPLE "stage T in Y i\n  slide i.1\n", WPK_EPARSE, 3, 9,
                     "one of its loops: i");

@@ -112,8 +112,8 @@ void wpk_executor_answer(struct wpk_executor *executor, uint64_t request,
 /* An answer that leaves with the batch under way, to be filled in. */
 struct wpk_api_answer *wpk_executor_hold_answer(struct wpk_executor *executor, uint64_t request);
 
-/* An operator's change of a problem's kernels is durable: step it later, after what was durable
- * before. */
+/* An administrator's change of a problem's kernels is durable: step it later, after what was
+ * durable before. */
 void wpk_executor_change_kernel(struct wpk_executor *executor,
                                 const struct wpk_kernel_event *change);
 
