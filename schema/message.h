@@ -92,7 +92,7 @@ enum { WPK_WORKER_BUILDS = 1, WPK_WORKER_RUNS = 2, WPK_WORKER_ROLES_ALL = 3 };
 #define WPK_ACK_LIST(X)                                                                            \
     X(RECORDED, "recorded")                                                                        \
     X(ALREADY_RECORDED, "already_recorded")                                                        \
-    X(UNKNOWN, "unknown") /* the result is not used: its search has ended, or its lease */
+    X(UNKNOWN, "unknown") /* not used: its search ended, or it says nothing and its lease ended */
 
 #define WPK_ACK_ENUM(name, text) WPK_ACK_##name,
 enum wpk_ack { WPK_ACK_LIST(WPK_ACK_ENUM) WPK_ACK_COUNT };

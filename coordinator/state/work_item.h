@@ -9,7 +9,7 @@
 struct wpk_coordinator;
 struct wpk_lease;
 
-#define WPK_ATTEMPTS_MAX 3 /* leases of one work item before it is abandoned */
+#define WPK_ATTEMPTS_MAX 3 /* leases to build it, and as many to run it; then it is abandoned */
 
 /* The summary of a recorded trial: all that is kept of it in memory. */
 struct wpk_trial_summary {
