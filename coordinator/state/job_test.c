@@ -510,10 +510,32 @@ static void many_workers_have_more_operators(void **state)
     wpk_fixture_free(s);
 }
 
+static void the_same_job_has_the_same_pins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pins;
+        bool same;
+    } cases[] = {{"by=any", true}, {"by=c", false}, {NULL, false}};
+    struct wpk_fixture *s = wpk_fixture_new();
+    struct wpk_job_entry *job = small_job("a", 1, 5);
+    job->ops[0].parameters = strdup("by=any");
+    const struct wpk_job_entry *live = wpk_fixture_submit(s, job);
+    assert_non_null(live);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wpk_job_entry *wanted = small_job("b", 1, 5);
+        wanted->ops[0].parameters = cases[i].pins != NULL ? strdup(cases[i].pins) : NULL;
+        assert_int_equal(wpk_job_find_same(s->c, wanted) == live, cases[i].same);
+        wpk_job_entry_free(wanted);
+    }
+    wpk_fixture_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quotas_are_per_owner),
+        cmocka_unit_test(the_same_job_has_the_same_pins),
         cmocka_unit_test(there_is_a_most),
         cmocka_unit_test(ended_is_found_until_it_is_stored),
         cmocka_unit_test(paused_is_not_worked_on),
