@@ -181,11 +181,13 @@ int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a)
 /* A strict exp of an f32 takes -inf and NaN, and a strict max takes the least number for both. */
 static int exp_of_special(const struct arithmetic *m, int a, int may_be)
 {
-    bool wide = m->dtype == WPK_F64;
-    int least = wide ? real(m, EXP_LEAST_F64) : -1;
-    int value = wide
-                    ? wpk_node_unary(m->program, WPK_UNARY_EXP, binary(m, WPK_BINARY_MAX, a, least))
-                    : unary(m, WPK_UNARY_EXP, a);
+    int value;
+    if (m->dtype == WPK_F64) {
+        int limited = binary(m, WPK_BINARY_MAX, a, real(m, EXP_LEAST_F64));
+        value = wpk_node_unary(m->program, WPK_UNARY_EXP, limited);
+    } else {
+        value = unary(m, WPK_UNARY_EXP, a);
+    }
     if ((may_be & WPK_MAY_BE_PLUS) == 0) {
         return value;
     }

@@ -563,7 +563,7 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
     return out->full ? WPK_ENOSPC : WPK_OK;
 }
 
-/* What registers hold is faster there. */
+/* A tensor that fits in registers stays there. */
 static void keep_in_outputs(const struct wpk_space_options *options, struct wpk_nest *nest)
 {
     int64_t registers = (int64_t)options->device.vector_registers * options->device.vector_bytes;
