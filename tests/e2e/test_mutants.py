@@ -75,7 +75,8 @@ MUTANTS = (
         ("W[k,c,r,s]", "W[k,c,s,r]"), ("W[k,c,r,s]", "W[k,c,2-r,s]"), ("T[n,k,y,x] + B[k]", "T[n,k,y,x] - B[k]"),
         ("+ B[k], 0)", "+ B[k], 1)"), ("max(T", "min(T"), ("B[k]", "B[15-k]"), ("sum(c", "max(c"))]
     + [(SOFTMAX, *m) for m in (
-        ("max(k:37)", "min(k:37)"), ("max(k:37)", "max(k:36)"), ("max(k:37)", "max(k:1)"),
+        ("max(k:37)", "min(k:37)"), ("max(k:37)", "max(k:20)"), ("max(k:37)", "max(k:1)"),
+        ("max(k:37) X[i,k]", "max(k:37) min(X[i,k], 0)"),
         ("sum(k:37)", "sum(k:36)"), ("sum(k:37)", "max(k:37)"), ("X[i,k] - M[i]", "X[i,k]"),
         ("X[i,j] - M[i]", "X[i,j] - 2 * M[i]"), (" / S[i]", " * S[i]"), ("S[i]\n", "S[(i+1)%7]\n"),
         # for minus infinity alone: it becomes a number, and what was 0 becomes NaN
