@@ -8,6 +8,7 @@
 
 #include "client/http.h"
 #include "common/arena.h"
+#include "schema/accuracy.h"
 
 #include <stdint.h>
 
@@ -52,7 +53,9 @@ struct wpk_api_kernel {
     bool is_served;
     bool pinned;
     bool revoked;
-    const char *accuracy;            /* class; "": from an older wpkd */
+    const char *accuracy; /* class; "": from an older wpkd */
+    char found_for
+        [WPK_ACCURACY_TEXT_MAX];     /* class that wpk_find_best was asked for; "": not asked */
     const char *conditions;          /* "": from an older wpkd */
     struct wpk_api_binding *binding; /* [binding_count]; NULL: names are the kernel's */
     const char *binding_json;        /* `binding` as wpkd wrote it; NULL: none */

@@ -25,10 +25,14 @@ static wpk_err write_request(const struct wpk_api_kernel *kernel, const char *pa
                              struct wpk_buf *out)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_accuracy accuracy;
 
     wpk_json_put_text(w, "file", wpk_choice_file_name(path));
     if (kernel->binding_json != NULL) {
         wpk_json_put_raw(w, "binding", kernel->binding_json);
+    }
+    if (wpk_accuracy_parse(kernel->found_for, &accuracy, NULL) == WPK_OK) {
+        wpk_accuracy_put(w, "accuracy", accuracy);
     }
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);

@@ -146,11 +146,11 @@ static wpk_err check_wanted(const struct wpk_find_wanted *wanted, struct wpk_dia
     return WPK_OK;
 }
 
-wpk_err wpk_find_best(const struct wpk_api_kernel *kernels, int count,
+wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
                       const struct wpk_find_wanted *wanted, const struct wpk_api_kernel **out,
                       struct wpk_diag *diag)
 {
-    const struct wpk_api_kernel *best = NULL;
+    struct wpk_api_kernel *best = NULL;
     struct wpk_accuracy class = {0};
     bool classed = wanted->accuracy != NULL;
 
@@ -160,7 +160,7 @@ wpk_err wpk_find_best(const struct wpk_api_kernel *kernels, int count,
         err = wpk_accuracy_parse(wanted->accuracy, &class, diag);
     }
     for (int i = 0; err == WPK_OK && i < count; i++) {
-        const struct wpk_api_kernel *kernel = &kernels[i];
+        struct wpk_api_kernel *kernel = &kernels[i];
         if (best == NULL && is_wanted(kernel, wanted) && (!classed || fits(kernel, class))) {
             best = kernel;
             if (!classed && wpk_accuracy_parse(kernel->accuracy, &class, NULL) != WPK_OK) {
@@ -180,6 +180,9 @@ wpk_err wpk_find_best(const struct wpk_api_kernel *kernels, int count,
                      kernels[0].fingerprint, kernels[0].fingerprint);
         err = WPK_ENOENT;
     } else if (err == WPK_OK) {
+        if (class.times_direct > 0) {
+            wpk_accuracy_name(class, best->found_for);
+        }
         *out = best;
     }
     return err;

@@ -24,8 +24,7 @@ static struct wpk_api_kernel kernel(const char *id, const char *class, double ti
                                    .threads = 1};
 }
 
-static const char *best(const struct wpk_api_kernel *kernels, int count,
-                        struct wpk_find_wanted wanted)
+static const char *best(struct wpk_api_kernel *kernels, int count, struct wpk_find_wanted wanted)
 {
     const struct wpk_api_kernel *found = NULL;
     struct wpk_diag diag = {0};
@@ -47,6 +46,7 @@ static void test_class(void **state)
     (void)state;
     kernels[3].environment = "halide=20.0.0";
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){0}), "k4");
+    assert_string_equal(kernels[0].found_for, "standard"); /* the newest one's */
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){.accuracy = "strict"}), "k3");
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){.accuracy = "fast"}), "k2");
     /* 0.9 of the class is what a measured error has to keep; 1.8 does so from 2 on. */
@@ -54,6 +54,7 @@ static void test_class(void **state)
                         "k4");
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){.accuracy = "times_direct=1.9"}),
                         "k3");
+    assert_string_equal(kernels[0].found_for, "times_direct=2");
     /* What is pinned is pinned for its own class. */
     kernels[1].pinned = true;
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){.accuracy = "strict"}), "k3");
@@ -78,7 +79,7 @@ static void test_nothing_fits(void **state)
 
 static void test_without_classes(void **state)
 {
-    const struct wpk_api_kernel kernels[] = {kernel("k2", "", -1, 500), kernel("k1", "", -1, 400)};
+    struct wpk_api_kernel kernels[] = {kernel("k2", "", -1, 500), kernel("k1", "", -1, 400)};
 
     (void)state;
     assert_string_equal(best(kernels, 2, (struct wpk_find_wanted){0}), "k2");

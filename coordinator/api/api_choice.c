@@ -26,8 +26,11 @@ struct choosing {
     char file[WPK_CHOICE_FILE_MAX];
     uint64_t problem_id;
     char artifact[WPK_CHOICE_HASH_MAX]; /* the best of our own; "": none */
-    char vendor[WPK_CHOICE_TEXT_MAX];   /* whose is timed beside it; "": nobody's */
+    char provider[WPK_CHOICE_TEXT_MAX]; /* of it */
+    char candidate[WPK_CANDIDATE_TEXT_MAX];
+    char vendor[WPK_CHOICE_TEXT_MAX]; /* whose is timed beside it; "": nobody's */
     bool vendor_wins;
+    bool classed; /* choice.accuracy was asked for */
     bool revoked;
 };
 
@@ -56,7 +59,7 @@ static bool read_request(struct wpk_call *call, struct choosing *c)
     struct wpk_diag diag = {0};
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
     if (err == WPK_OK) {
-        WPK_JSON_ALLOW(r, "file", "binding");
+        WPK_JSON_ALLOW(r, "file", "binding", "accuracy");
         wpk_json_get_copy(r, "file", c->file, sizeof c->file);
         if (wpk_json_status(r) == WPK_OK && !is_file(c->file)) {
             wpk_json_fail(r, "file", WPK_EINVAL,
@@ -66,6 +69,8 @@ static bool read_request(struct wpk_call *call, struct choosing *c)
         if (wpk_json_has(r, "binding")) {
             wpk_choice_get_binding(r, &c->choice);
         }
+        c->classed = wpk_json_has(r, "accuracy");
+        c->choice.accuracy = wpk_accuracy_get(r, "accuracy");
         err = wpk_json_status(r);
     }
     wpk_json_close(r);
@@ -91,11 +96,13 @@ static bool given(const struct wpk_json_reader *r, const char *key)
     return kind != WPK_JSON_ABSENT && kind != WPK_JSON_NULL;
 }
 
-/* A contender's artifact, if it has one. */
-static void get_artifact(struct wpk_json_reader *r, struct choosing *c)
+/* A contender that has an artifact, the first alone. */
+static void get_own(struct wpk_json_reader *r, struct choosing *c)
 {
     if (c->artifact[0] == '\0' && given(r, "artifact")) {
         wpk_json_get_copy(r, "artifact", c->artifact, sizeof c->artifact);
+        wpk_json_get_copy(r, "provider", c->provider, sizeof c->provider);
+        wpk_json_get_copy(r, "candidate", c->candidate, sizeof c->candidate);
     }
 }
 
@@ -115,11 +122,11 @@ static wpk_err read_document(struct choosing *c, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = wpk_program_parse(op, &c->program, diag);
     }
-    get_artifact(r, c);
+    get_own(r, c);
     c->vendor_wins = c->artifact[0] == '\0';
     if (given(r, "own")) {
         wpk_json_enter(r, "own");
-        get_artifact(r, c);
+        get_own(r, c);
         wpk_json_leave(r);
     }
     if (given(r, "baseline")) {
@@ -260,9 +267,16 @@ static wpk_err write_operator(struct choosing *c, struct wpk_diag *diag)
 
 /* ---- the chain */
 
+/* All are in the class that the kernel was searched in. */
+static bool is_accurate(const struct choosing *c, double times_direct)
+{
+    return c->choice.accuracy.times_direct >= c->facts.accuracy.times_direct ||
+           wpk_accuracy_admits(c->choice.accuracy, times_direct);
+}
+
 static void add_own(struct choosing *c)
 {
-    if (c->artifact[0] != '\0') {
+    if (c->artifact[0] != '\0' && is_accurate(c, c->facts.own_times_direct)) {
         struct wpk_choice_entry *entry = &c->choice.chain[c->choice.chain_count++];
         entry->kind = WPK_CHOICE_KERNEL;
         memcpy(entry->file, c->file, sizeof entry->file);
@@ -299,7 +313,7 @@ static void add_vendor(struct choosing *c)
 {
     struct wpk_choice_entry *entry = &c->choice.chain[c->choice.chain_count];
     const struct wpk_buf *recipe = &c->facts.recipe;
-    if (recipe->size == 0 ||
+    if (recipe->size == 0 || !is_accurate(c, c->facts.vendor_times_direct) ||
         wpk_choice_entry_decode(recipe->data, recipe->size, entry, NULL) != WPK_OK) {
         return;
     }
@@ -346,7 +360,9 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
     if (err == WPK_OK) {
         err = read_document(c, &diag);
     }
-    if (err == WPK_OK && !wpk_history_read_choice(store, id, c->vendor, &c->facts)) {
+    const struct wpk_history_chain chain = {
+        .own_provider = c->provider, .own_candidate = c->candidate, .vendor = c->vendor};
+    if (err == WPK_OK && !wpk_history_read_choice(store, id, &chain, &c->facts)) {
         err = WPK_ENOENT;
     }
     /* The served kernel's row names what was best when it was made. */
@@ -358,7 +374,7 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
         wpk_api_problem(call->answer, 500, err, &diag);
         return false;
     }
-    c->choice.accuracy = c->facts.accuracy;
+    c->choice.accuracy = c->classed ? c->choice.accuracy : c->facts.accuracy;
     c->choice.conditions = c->facts.conditions;
     return true;
 }

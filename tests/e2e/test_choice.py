@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 
-from lib import BIN, Kept, Skip, check, check_tune_json, main, need, small_job
+from lib import BIN, Kept, Service, Skip, check, check_tune_json, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 RUN_KERNEL = os.environ.get("WPK_RUN_KERNEL", "")
@@ -166,6 +166,33 @@ def test_one_plain_kernel_for_all(box):
         choice, _, _ = get(box)
         shared.add(choice["chain"][-1]["sha256"])
     check(len(shared) == 1, "one plain kernel", shared)
+
+
+def test_class_that_is_asked_for(box):
+    """A search of another class found the kernel: the choice says the class of the question."""
+    need(*PROGRAMS)
+    job = small_job()
+    job["ops"][0]["accuracy"] = "fast"
+    box.ctl("tune", box.write("job.json", job), "--data", box.data, "--json", "--pin", "algorithm=direct",
+            "--candidates", "2")
+    by_name = get(box)[0]
+    service = Service(box)
+    kernel = service.ask("GET", "/v1/kernels")[1]["kernels"][0]["id"]
+    said = {}
+    for asked in ("fast", "standard", {"times_direct": 1e-6}):
+        status, answer, _ = service.ask("POST", "/v1/kernels/%s:choice" % kernel, {"file": "x.so", "accuracy": asked})
+        check(status == 200, "there is a choice", answer)
+        choice = json.loads(answer["choice"])
+        check(choice["accuracy"] == asked, "the class of the question", asked, choice["accuracy"])
+        said[str(asked)] = kinds(choice)
+    service.stop()
+    check(by_name["accuracy"] == "fast", "the job's class", by_name["accuracy"])
+    check(said["fast"] == said["standard"] == kinds(by_name), "direct evaluation is in both", said)
+    check(said[str({"times_direct": 1e-6})] == ["plain"], "more errors than that have all others", said)
+    path = box.path("standard.so")
+    box.ctl("get", "small", "-o", path, "--data", box.data, "--accuracy", "standard")
+    with open(path + ".choice", encoding="utf-8") as text:
+        check(json.load(text)["accuracy"] == "standard", "get asks for its class")
 
 
 def test_signature(box):
