@@ -38,7 +38,8 @@ struct wpk_find_wanted {
 
 /* Choose among the kernels of one operator. The newest one that is as wanted decides the key; the
  * choice is among kernels that differ from it in their class alone. A kernel that is pinned in the
- * wanted class wins, else the fastest whose error fits the class. Its `found_for` becomes the class.
+ * wanted class wins, else the fastest whose error fits the class. Its `found_for` becomes this
+ * class.
  *   shape   kernels [count], count >= 1, newest first
  *   errors  WPK_EINVAL, WPK_ERANGE a class or conditions that do not exist; WPK_ENOENT none fits */
 WPK_MUST_CHECK wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,

@@ -96,8 +96,8 @@ static bool is_masked(struct filling *f)
     return (f->rows && last) || (drawn && !kept && sum % KEPT_EVERY != 0);
 }
 
-/* One element of a row, another one in the next row; in two of four rows its neighbour too, for kernels
- * whose exp of a large number is finite. */
+/* One element of a row, another one in the next row; in two of four rows its neighbour too, for
+ * kernels whose exp of a large number is finite. */
 static bool is_spike(const struct filling *f)
 {
     int last = f->tensor->rank - 1;
