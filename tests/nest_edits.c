@@ -72,7 +72,8 @@ static void edit_entry(struct wpk_rng *rng, struct wpk_nest *nest)
     switch (between(rng, 0, 4)) {
     case 0:
         if (rank > 0) {
-            entry->align[between(rng, 0, rank - 1)] = between(rng, 2, 8);
+            int64_t align = between(rng, 2, 8);
+            entry->align[between(rng, 0, rank - 1)] = align;
         }
         break;
     case 1:

@@ -60,9 +60,9 @@ static void add_given(struct generator *g)
             extent[d] = between(g, 1, 9);
         }
         snprintf(name, sizeof name, "%c", 'A' + i);
-        int id = wpk_program_add_tensor(g->program, name,
-                                        chance(g, 0.3) ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
-                                        random_dtype(g), rank, extent);
+        enum wpk_dtype dtype = random_dtype(g);
+        enum wpk_role role = chance(g, 0.3) ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT;
+        int id = wpk_program_add_tensor(g->program, name, role, dtype, rank, extent);
         struct wpk_tensor *tensor = &g->program->tensors[id];
         bool padded = !g->options.without_pads && chance(g, 0.15);
         for (int d = 0; d < rank && padded; d++) {
@@ -110,6 +110,16 @@ static int pick_axis(struct generator *g, int64_t extent)
     return first;
 }
 
+/* Whatever is drawn is drawn by a statement of its own: compilers evaluate arguments in any order. */
+static int strided_window(struct generator *g, int axis)
+{
+    int shift = integer(g, between(g, 0, 2));
+    int within = wpk_node_axis(g->program, pick_axis(g, 3));
+    int step = integer(g, between(g, 1, 3));
+    return binary(g, WPK_BINARY_ADD, binary(g, WPK_BINARY_MUL, step, axis),
+                  binary(g, WPK_BINARY_SUB, within, shift));
+}
+
 static int random_index(struct generator *g, int64_t extent)
 {
     if (g->draft.axis_count == 0 || chance(g, 0.05)) {
@@ -117,23 +127,20 @@ static int random_index(struct generator *g, int64_t extent)
     }
     int axis = wpk_node_axis(g->program, pick_axis(g, extent));
     switch (between(g, 0, 9)) {
-    case 0: /* a strided window */
-        return binary(g, WPK_BINARY_ADD,
-                      binary(g, WPK_BINARY_MUL, integer(g, between(g, 1, 3)), axis),
-                      binary(g, WPK_BINARY_SUB, wpk_node_axis(g->program, pick_axis(g, 3)),
-                             integer(g, between(g, 0, 2))));
+    case 0:
+        return strided_window(g, axis);
     case 1:
         return binary(g, WPK_BINARY_DIV, axis, integer(g, between(g, 1, 4)));
     case 2:
         return binary(g, WPK_BINARY_MOD, axis, integer(g, between(g, 1, 4)));
     case 3: /* backwards */
         return binary(g, WPK_BINARY_SUB, integer(g, extent - 1), axis);
-    case 4:
-        return binary(g, WPK_BINARY_MOD,
-                      binary(g, WPK_BINARY_DIV,
-                             binary(g, WPK_BINARY_ADD, axis, integer(g, between(g, -3, 3))),
-                             integer(g, 2)),
-                      integer(g, between(g, 2, 5)));
+    case 4: {
+        int64_t divisor = between(g, 2, 5);
+        int shifted = binary(g, WPK_BINARY_ADD, axis, integer(g, between(g, -3, 3)));
+        return binary(g, WPK_BINARY_MOD, binary(g, WPK_BINARY_DIV, shifted, integer(g, 2)),
+                      integer(g, divisor));
+    }
     case 5:
         return binary(g, WPK_BINARY_ADD, axis, integer(g, between(g, -2, 2)));
     default:
@@ -157,7 +164,8 @@ static int finish_load(struct generator *g, int id, const int *index)
     if (outside == 0) {
         double value = chance(g, 0.7) ? 0 : (double)between(g, -6, 6) / 4;
         bool maximum = g->draft.reduction == WPK_REDUCE_MAX && chance(g, 0.3);
-        value = wpk_dtype_is_float(tensor->dtype) && maximum ? -1e30 : value;
+        double least = tensor->dtype == WPK_F16 ? -65504 : -1e30;
+        value = wpk_dtype_is_float(tensor->dtype) && maximum ? least : value;
         outside = wpk_node_real(g->program, tensor->dtype, value);
     }
     return wpk_node_load(g->program, id, index, outside);
