@@ -83,7 +83,7 @@ static int tanh_of(const struct arithmetic *m, int a)
     return wpk_node_select(m->program, is_small, small, sign);
 }
 
-/* P and Q of erf (tests/erf_fit.py), the highest power first; all terms are positive. */
+/* P and Q of erf (tests/function_fit.py), the highest power first; all terms are positive. */
 static const double erf_p_f32[] = {2.049845167000717e-06, 0.0002848019867246693,
                                    0.003763820084532647,  0.05274306364711461,
                                    0.1903703175270601,    1.1283791468030224};

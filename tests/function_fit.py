@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""By hand: the fit behind erf in op/expand_function.c; prints its tables, and each fit's error in units
-of the type's last place.
+"""By hand: the fits behind erf in op/expand_function.c and exp in codegen/c_math.c; prints their tables,
+and each fit's error in units of the type's last place.
 
 erf(x) / x is fitted by P(x^2) / Q(x^2) up to the x from which erf rounds to 1. The problem is linear if
 (P - Q f) / Q is weighted by the Q of the round before (Loeb's algorithm); weighted least squares come
 close to the minimax fit when each point's weight is multiplied by its error again and again (Lawson's
 algorithm). Cody (1969) fits erf by such quotients, too.
+
+exp(x) for |x| up to half the logarithm of 2 is 1 + x + x^2 P(x), so that exp(0) is 1; P is linear, and
+only Lawson's part is needed.
 """
 import math
 from decimal import Decimal, getcontext
@@ -68,7 +71,27 @@ def fit(end, degree):
     return best
 
 
+def fit_exp(end, degree):
+    """The coefficients of P, of x^0 first, and the largest relative error of exp."""
+    places = [end * Decimal(math.cos(math.pi * (i + 0.5) / POINTS)) for i in range(POINTS)]
+    powers = [[x ** (2 + k) for k in range(degree + 1)] for x in places]
+    share, best = [Decimal(1)] * POINTS, (None, Decimal(1))
+    for _ in range(ROUNDS):
+        rows = [[s.sqrt() / x.exp() * p for p in row + [x.exp() - 1 - x]] for s, x, row in zip(share, places, powers)]
+        columns = list(zip(*rows))
+        p = solve([[dot(a, b) for b in columns] for a in columns[:-1]])
+        error = [abs((1 + x + dot(p, row)) / x.exp() - 1) for x, row in zip(places, powers)]
+        if max(error) < best[1]:
+            best = (p, max(error))
+        total = dot(share, error)
+        share = [s * e * POINTS / total for s, e in zip(share, error)]
+    return best
+
+
 def main():
+    p, error = fit_exp(Decimal(2).ln() / 2 * Decimal("1.0005"), 4)
+    print("exp in f32: error %.3f of 2^-24" % (error * 2 ** 24))
+    print(", ".join(repr(float(c)) for c in reversed(p)))
     for name, digits, end, degree in (("f32", 24, "3.92", 5), ("f64", 53, "5.92", 12)):
         p, q, error = fit(Decimal(end), degree)
         print("%s up to %s: error %.3f of 2^-%d" % (name, end, error * 2 ** digits, digits))
