@@ -110,7 +110,7 @@ static int pick_axis(struct generator *g, int64_t extent)
     return first;
 }
 
-/* Whatever is drawn is drawn by a statement of its own: compilers evaluate arguments in any order. */
+/* Each draw is a statement of its own: compilers evaluate arguments in any order. */
 static int strided_window(struct generator *g, int axis)
 {
     int shift = integer(g, between(g, 0, 2));
