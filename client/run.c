@@ -28,6 +28,7 @@ struct run {
     struct wpk_option_list inputs;
     struct wpk_option_list outputs;
     const char *op; /* of the job file; NULL: it has one alone */
+    bool draw;      /* what no file is given for */
     bool check;
     bool json;
     const char *tmp_dir;
@@ -348,7 +349,7 @@ static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_dia
                       ? wpk_open(run->path, NULL, &kernel, diag)
                       : wpk_kernel_open(run->path, NULL, &kernel, diag);
     if (err == WPK_OK) {
-        err = wpk_run_tensors_read(kernel, &run->inputs, &run->outputs, &tensors, diag);
+        err = wpk_run_tensors_read(kernel, &run->inputs, &run->outputs, run->draw, &tensors, diag);
     }
     if (err == WPK_OK) {
         err = wpk_run_tensors_run(kernel, &tensors, diag);
@@ -383,6 +384,8 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
                       "an input or a constant; bf16 as <u2 (repeatable)", &run.inputs),
         WPK_ARGS_LIST("output", "TENSOR=FILE.npy", "where an output goes (repeatable)",
                       &run.outputs),
+        WPK_ARGS_FLAG("random", "draw the inputs and constants that no file is given for",
+                      &run.draw),
         WPK_FIND_OPTION_ROWS(run.wanted),
         WPK_ARGS_FLAG("check", "compare with the reference interpreter", &run.check),
         WPK_ARGS_FLAG("json", "what came out, as JSON", &run.json),

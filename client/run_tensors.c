@@ -4,6 +4,7 @@
 #include "client/npy.h"
 #include "common/fs.h"
 #include "common/suggest.h"
+#include "schema/draw.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #define FILE_SIZE_MAX ((size_t)64 << 30)
 #define ALIGNMENT ((size_t)64)
+#define SEED 1 /* of what is drawn */
 
 static void *new_memory(size_t size)
 {
@@ -103,7 +105,7 @@ static wpk_err read_file(struct wpk_run_tensor *tensor, struct wpk_diag *diag)
     return err;
 }
 
-static wpk_err fill(struct wpk_run_tensors *tensors, int index, struct wpk_diag *diag)
+static wpk_err fill(struct wpk_run_tensors *tensors, int index, bool draw, struct wpk_diag *diag)
 {
     struct wpk_run_tensor *tensor = &tensors->tensor[index];
     const struct wpk_tensor_type *type = &tensor->argument->type;
@@ -119,12 +121,18 @@ static wpk_err fill(struct wpk_run_tensors *tensors, int index, struct wpk_diag 
     if (output) {
         return WPK_OK;
     }
-    if (tensor->path == NULL) {
-        wpk_diag_set(diag, "%s %s has no file: --input %s=FILE.npy",
+    if (tensor->path == NULL && !draw) {
+        wpk_diag_set(diag, "%s %s has no file: --input %s=FILE.npy, or --random",
                      constant ? "constant" : "input", tensor->name, tensor->name);
         return WPK_EINVAL;
     }
-    wpk_err err = read_file(tensor, diag);
+    wpk_err err = WPK_OK;
+    if (tensor->path != NULL) {
+        err = read_file(tensor, diag);
+    } else {
+        wpk_draw_tensor(SEED, tensor->name, type->dtype, false, wpk_tensor_type_elements(type),
+                        tensor->dense);
+    }
     if (err == WPK_OK && !constant) {
         wpk_tensor_pack(type, tensor->dense, tensor->physical);
     }
@@ -132,8 +140,8 @@ static wpk_err fill(struct wpk_run_tensors *tensors, int index, struct wpk_diag 
 }
 
 wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_option_list *inputs,
-                             const struct wpk_option_list *outputs, struct wpk_run_tensors *out,
-                             struct wpk_diag *diag)
+                             const struct wpk_option_list *outputs, bool draw,
+                             struct wpk_run_tensors *out, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
@@ -152,7 +160,7 @@ wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_o
         err = set_path(out, given, out->output_count, "output", outputs->items[i], diag);
     }
     for (int i = 0; err == WPK_OK && i < given + out->output_count; i++) {
-        err = fill(out, i, diag);
+        err = fill(out, i, draw, diag);
     }
     return err;
 }

@@ -29,13 +29,13 @@ struct wpk_run_tensors {
 
 /* Read and check the file of every input and constant, and allocate the outputs.
  *
- *   shape   inputs, outputs: "NAME=FILE"
+ *   shape   inputs, outputs: "NAME=FILE"; draw: draw what has no file (schema/draw.h), by its name
  *   owns    caller calls wpk_run_tensors_fini, after failures too; texts are borrowed
- *   errors  WPK_EINVAL  a tensor without a file, an unknown name, a file of another shape, type or
+ *   errors  WPK_EINVAL  a tensor without a file where `draw` is false, an unknown name, a file of another shape, type or
  *           order: `diag` names what was expected; those of wpk_fs_read; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel,
                                             const struct wpk_option_list *inputs,
-                                            const struct wpk_option_list *outputs,
+                                            const struct wpk_option_list *outputs, bool draw,
                                             struct wpk_run_tensors *out, struct wpk_diag *diag);
 void wpk_run_tensors_fini(struct wpk_run_tensors *tensors);
 

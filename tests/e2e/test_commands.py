@@ -214,8 +214,12 @@ def test_run_on_numpy_files(box):
     check(out["check"]["accuracy"] == choice["accuracy"] == "standard", "held to its own class", out)
     kinds = [entry["kind"] for entry in choice["chain"]]
     check(kinds[out["entry"]["index"]] == out["entry"]["kind"] != "kernel", "its next entry", kinds, out)
+    drawn = [json.loads(box.ctl("run", path + ".choice", *words, "--random", "--check", "--json"))["check"]
+             for words in ([], [], given[:2])]
+    check(all(one["passed"] and one["of_rms"] > 0 for one in drawn), "what is drawn runs", drawn)
+    check(drawn[0] == drawn[1] != drawn[2], "the same is drawn again, beside a file less", drawn)
     err = refused(box, service, "run", job, *given[2:], code=2)
-    check("X" in err and "--input X=" in err, "what is missing", err)
+    check("X" in err and "--input X=" in err and "--random" in err, "what is missing", err)
     wrong = write_npy(box.path("wrong.npy"), ([1, 12, 12, 8], [0.0] * 1152), "<f4")
     err = refused(box, service, "run", job, "--input", "X=" + wrong, *given[2:], code=2)
     check("(1, 8, 12, 12)" in err and "(1, 12, 12, 8)" in err, "both shapes are named", err)
