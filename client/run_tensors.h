@@ -31,8 +31,9 @@ struct wpk_run_tensors {
  *
  *   shape   inputs, outputs: "NAME=FILE"; draw: draw what has no file (schema/draw.h), by its name
  *   owns    caller calls wpk_run_tensors_fini, after failures too; texts are borrowed
- *   errors  WPK_EINVAL  a tensor without a file where `draw` is false, an unknown name, a file of another shape, type or
- *           order: `diag` names what was expected; those of wpk_fs_read; WPK_ENOMEM */
+ *   errors  WPK_EINVAL  an unknown name, a tensor that has no file and is not drawn, a file of
+ *           another shape, type or order: `diag` names what was expected; those of wpk_fs_read;
+ *           WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel,
                                             const struct wpk_option_list *inputs,
                                             const struct wpk_option_list *outputs, bool draw,
