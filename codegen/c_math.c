@@ -45,7 +45,6 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
                                " : a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b",
                                NULL),
     [WPK_C_EXP] = UNARY("a == a ? __builtin_exp$F(a) : 0"),
-    [WPK_C_EXP_NONPOSITIVE] = UNARY("a == a ? __builtin_exp$F(a) : 0"),
     [WPK_C_LOG] = UNARY("__builtin_log$F(a)"),
     [WPK_C_SIN] = UNARY("__builtin_sin$F(a)"),
     [WPK_C_COS] = UNARY("__builtin_cos$F(a)"),
@@ -90,42 +89,37 @@ static const char over_f64_text[] =
 /* The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
  * exponent of the rest's polynomial. What is less than the least normal number becomes 0, as of a
  * NaN, what is more than the largest becomes about that. */
-#define EXP_F32                                                                                    \
-    "  const $V t = a * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;\n"                        \
-    "  const $V r = a - n * 0x1.63p-1f + n * 0x1.bd0106p-13f;\n"                                   \
-    "  $V p = 1.381447552e-3f * r + 8.368750889e-3f;\n"                                            \
-    "  p = p * r + 4.166839212e-2f;\n"                                                             \
-    "  p = p * r + 1.666652034e-1f;\n"                                                             \
-    "  p = p * r + 4.999999343e-1f;\n"                                                             \
-    "  p = p * r + 1.0f;\n"                                                                        \
-    "  p = p * r + 1.0f;\n"                                                                        \
-    "  return ($V)((x >= -0x1.5d589ep+6f) & (($I)p + (($I)t << 23)));\n}\n"
+static const char exp_f32_text[] =
+    "INLINE $V $V_exp($V x)\n{\n"
+    "  const $V a = $V_min(x, $V_of(0x1.62e42ep+6f));\n"
+    "  const $V t = a * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;\n"
+    "  const $V r = a - n * 0x1.63p-1f + n * 0x1.bd0106p-13f;\n"
+    "  $V p = 1.381447552e-3f * r + 8.368750889e-3f;\n"
+    "  p = p * r + 4.166839212e-2f;\n"
+    "  p = p * r + 1.666652034e-1f;\n"
+    "  p = p * r + 4.999999343e-1f;\n"
+    "  p = p * r + 1.0f;\n"
+    "  p = p * r + 1.0f;\n"
+    "  return ($V)((x >= -0x1.5d589ep+6f) & (($I)p + (($I)t << 23)));\n}\n";
 
-#define EXP_F64                                                                                    \
-    "  const $V t = a * 0x1.71547652b82fep+0 + 0x1.8p+52, n = t - 0x1.8p+52;\n"                    \
-    "  const $V r = a - n * 0x1.62e42fee00000p-1 - n * 0x1.a39ef35793c76p-33;\n"                   \
-    "  $V p = r * (1.0 / 6227020800) + 1.0 / 479001600;\n"                                         \
-    "  p = p * r + 1.0 / 39916800;\n"                                                              \
-    "  p = p * r + 1.0 / 3628800;\n"                                                               \
-    "  p = p * r + 1.0 / 362880;\n"                                                                \
-    "  p = p * r + 1.0 / 40320;\n"                                                                 \
-    "  p = p * r + 1.0 / 5040;\n"                                                                  \
-    "  p = p * r + 1.0 / 720;\n"                                                                   \
-    "  p = p * r + 1.0 / 120;\n"                                                                   \
-    "  p = p * r + 1.0 / 24;\n"                                                                    \
-    "  p = p * r + 1.0 / 6;\n"                                                                     \
-    "  p = p * r + 0.5;\n"                                                                         \
-    "  p = p * (r * r) + r + 1.0;\n"                                                               \
-    "  return ($V)((x >= -0x1.6232bdd7abcd2p+9) & (($I)p + (($I)t << 52)));\n}\n"
-
-static const char exp_f32_text[] = "INLINE $V $V_exp($V x)\n{\n"
-                                   "  const $V a = $V_min(x, $V_of(0x1.62e42ep+6f));\n" EXP_F32;
-static const char exp_f64_text[] = "INLINE $V $V_exp($V x)\n{\n"
-                                   "  const $V a = $V_min(x, $V_of(709.78));\n" EXP_F64;
-static const char exp_nonpositive_f32_text[] =
-    "INLINE $V $V_exp_nonpositive($V x)\n{\n  const $V a = x;\n" EXP_F32;
-static const char exp_nonpositive_f64_text[] =
-    "INLINE $V $V_exp_nonpositive($V x)\n{\n  const $V a = x;\n" EXP_F64;
+static const char exp_f64_text[] =
+    "INLINE $V $V_exp($V x)\n{\n"
+    "  const $V a = $V_min(x, $V_of(709.78));\n"
+    "  const $V t = a * 0x1.71547652b82fep+0 + 0x1.8p+52, n = t - 0x1.8p+52;\n"
+    "  const $V r = a - n * 0x1.62e42fee00000p-1 - n * 0x1.a39ef35793c76p-33;\n"
+    "  $V p = r * (1.0 / 6227020800) + 1.0 / 479001600;\n"
+    "  p = p * r + 1.0 / 39916800;\n"
+    "  p = p * r + 1.0 / 3628800;\n"
+    "  p = p * r + 1.0 / 362880;\n"
+    "  p = p * r + 1.0 / 40320;\n"
+    "  p = p * r + 1.0 / 5040;\n"
+    "  p = p * r + 1.0 / 720;\n"
+    "  p = p * r + 1.0 / 120;\n"
+    "  p = p * r + 1.0 / 24;\n"
+    "  p = p * r + 1.0 / 6;\n"
+    "  p = p * r + 0.5;\n"
+    "  p = p * (r * r) + r + 1.0;\n"
+    "  return ($V)((x >= -0x1.6232bdd7abcd2p+9) & (($I)p + (($I)t << 52)));\n}\n";
 
 static const char log_f32_text[] =
     "INLINE $V $V_log($V a)\n{\n"
@@ -181,8 +175,6 @@ static const char *own_text(enum wpk_c_function function, enum wpk_c_type type)
         return type == WPK_C_F32 ? over_f32_text : over_f64_text;
     case WPK_C_EXP:
         return type == WPK_C_F32 ? exp_f32_text : exp_f64_text;
-    case WPK_C_EXP_NONPOSITIVE:
-        return type == WPK_C_F32 ? exp_nonpositive_f32_text : exp_nonpositive_f64_text;
     case WPK_C_LOG:
         return type == WPK_C_F32 ? log_f32_text : NULL;
     default:

@@ -24,7 +24,6 @@
     X(QUOTIENT, "quotient")                                                                        \
     X(REMAINDER, "remainder")                                                                      \
     X(EXP, "exp")                                                                                  \
-    X(EXP_NONPOSITIVE, "exp_nonpositive")                                                          \
     X(LOG, "log")                                                                                  \
     X(SIN, "sin")                                                                                  \
     X(COS, "cos")                                                                                  \

@@ -3,7 +3,6 @@
  * it meets a vector. */
 #include "codegen/c_kernel.h"
 #include "op/node.h"
-#include "op/sign.h"
 
 static int width_of(const struct wpk_c_kernel *k, const struct wpk_c_value *value)
 {
@@ -234,9 +233,7 @@ struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *no
             wpk_c_refuse(k, "a function that is expanded before");
             return *a;
         }
-        bool falls = node->op == WPK_UNARY_EXP && wpk_is_nonpositive(k->program, node->arg[0]);
-        int function = falls ? WPK_C_EXP_NONPOSITIVE : functions[node->op];
-        return call(k, (enum wpk_c_function)function, a, NULL);
+        return call(k, (enum wpk_c_function)functions[node->op], a, NULL);
     }
     bool mask = node->op == WPK_UNARY_NOT && width > 1;
     struct wpk_c_value value =
