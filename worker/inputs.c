@@ -14,7 +14,6 @@
 #define TURN 6.283185307179586
 #define OFFSET 8.0
 #define SPIKE 1000.0 /* exp of it is infinite in every type */
-#define SPIKES 2 /* of each row: exps of both are infinite or limited, their quotient is not 0 */
 #define KEPT_EVERY 4
 
 /* Magnitudes of set 0: a product is at most 16, so sums of a million terms stay below 2^24. */
@@ -96,9 +95,10 @@ static bool is_masked(struct filling *f)
     return (f->rows && last) || (drawn && !kept && sum % KEPT_EVERY != 0);
 }
 
-/* One element of a row, another one in the next row; in two of four rows its neighbour too, for
- * kernels whose exp of a large number is finite. */
-static bool is_spike(const struct filling *f)
+/* Two neighbours in each row are large, other ones in the next row: two, because a kernel's exp may
+ * limit what it gives of both to the same number. They differ by thousands: without the first, the
+ * maximum is another one. 0: the element is not large. */
+static double draw_spike(struct filling *f)
 {
     int last = f->tensor->rank - 1;
     while (last > 0 && f->tensor->extent[last] == 1) {
@@ -110,7 +110,7 @@ static bool is_spike(const struct filling *f)
     }
     int64_t length = last >= 0 ? f->tensor->extent[last] : 1;
     int64_t at = (row + (last >= 0 ? f->index[last] : 0)) % length;
-    return at == 0 || (at == 1 && row % 4 >= 2);
+    return at == 0 ? SPIKE * (double)wpk_rng_between(&f->rng, 2, 3) : at == 1 ? SPIKE : 0;
 }
 
 static double draw(struct filling *f)
@@ -125,9 +125,10 @@ static double draw(struct filling *f)
         return OFFSET + 2 * wpk_rng_unit(&f->rng) - 1;
     case WPK_INPUT_MASKED:
         return is_masked(f) ? -(double)INFINITY : wpk_draw_uniform(&f->rng, dtype, f->positive);
-    case WPK_INPUT_WIDE:
-        return is_spike(f) ? SPIKE * (double)wpk_rng_between(&f->rng, 1, 3)
-                           : draw_integer(&f->rng, dtype, f->positive);
+    case WPK_INPUT_WIDE: {
+        double spike = draw_spike(f);
+        return spike > 0 ? spike : draw_integer(&f->rng, dtype, f->positive);
+    }
     case WPK_INPUT_LARGE:
         return draw_large(&f->rng, dtype, f->large, f->positive);
     default:

@@ -22,7 +22,7 @@
     X(OFFSET, "offset") /* uniform in [7, 9): the large mean cancels in x - mean */                \
     X(MASKED,                                                                                      \
       "masked") /* -inf in inputs that an exp turns into 0; whole rows where all agree on NaN */   \
-    X(WIDE, "wide")     /* in such inputs one or two elements of a row are larger by thousands */  \
+    X(WIDE, "wide")     /* in such inputs two elements of a row are larger by thousands */         \
     X(SCALED, "scaled") /* reals; constants are divided by the root of their sum's length */       \
     X(LARGE, "large")   /* integers of all sizes, as large as keeps sums exact */
 
