@@ -4,8 +4,8 @@
  *     build/bench/bench-space JOB OPERATOR [VARIANT]
  *
  * Draws legal candidates of a space on this machine's device class, and prints microseconds for a
- * draw, for judging it, for its key (the canonical form), and for its bound, which has to make the
- * nest and to compute its features. */
+ * draw (the first one of a variant also derives it), for judging it, for its key (the canonical
+ * form), and for its bound, which has to make the nest and to compute its features. */
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -25,6 +25,8 @@ static const char usage[] =
     "  microseconds that a candidate of the operator costs before it is built: to draw and judge\n"
     "  it, its key and its bound; of variants whose text contains VARIANT (all)\n";
 
+static volatile uint64_t kept;
+
 static double us_each(uint64_t from_ns, int count)
 {
     return (double)(wpk_clock_ns() - from_ns) / 1e3 / count;
@@ -36,8 +38,8 @@ static void measure(const struct wpk_space *space, int variant, const char *name
     static struct wpk_candidate again;
     struct wpk_rng rng;
     double us[4];
-    uint64_t keys = 0;
-    int legal = 0, count = 0;
+    uint64_t sum = 0; /* of all results, so that none is left out */
+    int count = 0;
     wpk_rng_seed(&rng, 1);
     uint64_t from = wpk_clock_ns();
     while (count < CANDIDATES && wpk_space_draw_of(space, &rng, variant, &drawn[count]) == WPK_OK) {
@@ -51,24 +53,22 @@ static void measure(const struct wpk_space *space, int variant, const char *name
     from = wpk_clock_ns();
     for (int i = 0; i < count * ROUNDS; i++) {
         again = drawn[i % count];
-        legal += wpk_space_is_legal(space, &again);
+        sum += wpk_space_is_legal(space, &again);
     }
     us[1] = us_each(from, count * ROUNDS);
     from = wpk_clock_ns();
     for (int i = 0; i < count * ROUNDS; i++) {
-        keys ^= wpk_space_key(space, &drawn[i % count]);
+        sum += wpk_space_key(space, &drawn[i % count]);
     }
     us[2] = us_each(from, count * ROUNDS);
-    double seconds = 0, sum = 0;
+    double seconds = 0;
     from = wpk_clock_ns();
     for (int i = 0; i < count * ROUNDS; i++) {
-        sum += wpk_space_bound(space, &drawn[i % count], &seconds) == WPK_OK ? seconds : 0;
+        sum += wpk_space_bound(space, &drawn[i % count], &seconds) == WPK_OK && seconds > 0;
     }
     us[3] = us_each(from, count * ROUNDS);
     printf("%-44s %8.1f %8.2f %8.2f %8.2f %12.0f\n", name, us[0], us[1], us[2], us[3], 1e6 / us[3]);
-    if (legal != count * ROUNDS || keys == 1 || sum < 0) {
-        printf("  a drawn candidate is not legal\n");
-    }
+    kept = sum;
 }
 
 static wpk_err derive(const char *path, const char *name, struct wpk_space *out,
