@@ -26,9 +26,7 @@ struct choosing {
     char file[WPK_CHOICE_FILE_MAX];
     uint64_t problem_id;
     char artifact[WPK_CHOICE_HASH_MAX]; /* the best of our own; "": none */
-    char provider[WPK_CHOICE_TEXT_MAX]; /* of it */
-    char candidate[WPK_CANDIDATE_TEXT_MAX];
-    char vendor[WPK_CHOICE_TEXT_MAX]; /* whose is timed beside it; "": nobody's */
+    char vendor[WPK_CHOICE_TEXT_MAX];   /* whose is timed beside it; "": nobody's */
     bool vendor_wins;
     bool classed; /* choice.accuracy was asked for */
     bool revoked;
@@ -96,13 +94,11 @@ static bool given(const struct wpk_json_reader *r, const char *key)
     return kind != WPK_JSON_ABSENT && kind != WPK_JSON_NULL;
 }
 
-/* A contender that has an artifact, the first alone. */
-static void get_own(struct wpk_json_reader *r, struct choosing *c)
+/* A contender's artifact, if it has one. */
+static void get_artifact(struct wpk_json_reader *r, struct choosing *c)
 {
     if (c->artifact[0] == '\0' && given(r, "artifact")) {
         wpk_json_get_copy(r, "artifact", c->artifact, sizeof c->artifact);
-        wpk_json_get_copy(r, "provider", c->provider, sizeof c->provider);
-        wpk_json_get_copy(r, "candidate", c->candidate, sizeof c->candidate);
     }
 }
 
@@ -122,11 +118,11 @@ static wpk_err read_document(struct choosing *c, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = wpk_program_parse(op, &c->program, diag);
     }
-    get_own(r, c);
+    get_artifact(r, c);
     c->vendor_wins = c->artifact[0] == '\0';
     if (given(r, "own")) {
         wpk_json_enter(r, "own");
-        get_own(r, c);
+        get_artifact(r, c);
         wpk_json_leave(r);
     }
     if (given(r, "baseline")) {
@@ -289,7 +285,7 @@ static wpk_err add_plain(struct choosing *c, struct wpk_diag *diag)
 {
     static const char end[] = ".so";
     size_t size = strlen(c->file);
-    if (c->facts.plain_sha256[0] == '\0') {
+    if (c->facts.plain_sha256[0] == '\0' || !is_accurate(c, c->facts.plain_times_direct)) {
         return WPK_OK;
     }
     if (size > strlen(end) && strcmp(c->file + size - strlen(end), end) == 0) {
@@ -331,6 +327,12 @@ static wpk_err make_chain(struct choosing *c, struct wpk_diag *diag)
     first(c);
     second(c);
     wpk_err err = add_plain(c, diag);
+    bool narrow = c->choice.accuracy.times_direct < c->facts.accuracy.times_direct;
+    if (err == WPK_OK && c->choice.chain_count == 0 && narrow) {
+        wpk_diag_set(diag, "accuracy: no implementation of this kernel's operator is known to be "
+                           "in the class; tune it for that class");
+        return WPK_EMISMATCH;
+    }
     if (err == WPK_OK && c->choice.chain_count == 0) {
         wpk_diag_set(diag, "there is nothing to run: no generated kernel was kept, the vendor's "
                            "recipe is not on record, and there is no plain kernel; tune it again");
@@ -360,9 +362,7 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
     if (err == WPK_OK) {
         err = read_document(c, &diag);
     }
-    const struct wpk_history_chain chain = {
-        .own_provider = c->provider, .own_candidate = c->candidate, .vendor = c->vendor};
-    if (err == WPK_OK && !wpk_history_read_choice(store, id, &chain, &c->facts)) {
+    if (err == WPK_OK && !wpk_history_read_choice(store, id, c->artifact, c->vendor, &c->facts)) {
         err = WPK_ENOENT;
     }
     /* The served kernel's row names what was best when it was made. */
@@ -438,7 +438,8 @@ static void choose(struct wpk_call *call, struct choosing *c)
     if (err == WPK_OK) {
         answer(call, c, text.data, text.size);
     } else {
-        wpk_api_problem(call->answer, err == WPK_EPARSE ? 422 : wpk_api_status(err), err, &diag);
+        bool asked = err == WPK_EPARSE || err == WPK_EMISMATCH;
+        wpk_api_problem(call->answer, asked ? 422 : wpk_api_status(err), err, &diag);
     }
     wpk_buf_fini(&text);
 }

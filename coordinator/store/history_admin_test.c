@@ -4,6 +4,7 @@
 
 #include "common/fs.h"
 #include "coordinator/store/history.h"
+#include "coordinator/store/history_choice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -400,6 +401,31 @@ static void keys_are_known_for_a_day(void **state)
     assert_string_equal(asked.subject, "j2");
 }
 
+/* The largest of all rows of an implementation: a final's fresh inputs may show more than a
+ * trial's. */
+static void errors_of_a_choice(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_history_choice choice;
+    wpk_store_run(f->store,
+                  "UPDATE kernel SET artifact_sha256 = 'object1', times_direct = id,"
+                  " plain_sha256 = 'object4' WHERE id < 4",
+                  "");
+    wpk_store_run(f->store,
+                  "UPDATE kernel SET provider = 'vendor', artifact_sha256 = '' WHERE id = 3", "");
+    assert_true(wpk_history_read_choice(f->store, 1, "object1", "vendor", &choice));
+    assert_true(choice.own_times_direct == 2);
+    assert_true(choice.vendor_times_direct == 3);
+    assert_true(choice.plain_times_direct == 1);
+    wpk_buf_fini(&choice.recipe);
+    assert_true(wpk_history_read_choice(f->store, 4, "", "another", &choice));
+    assert_true(choice.own_times_direct == 3);
+    assert_true(choice.vendor_times_direct == -1);
+    assert_true(choice.plain_times_direct == 3);
+    wpk_buf_fini(&choice.recipe);
+    assert_false(wpk_history_read_choice(f->store, 5, "", "", &choice));
+}
+
 int main(void)
 {
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -419,6 +445,7 @@ int main(void)
         WITH_STORE(tokens_that_are_good_come_first),
         WITH_STORE(refusals_do_not_grow_without_bound),
         WITH_STORE(keys_are_known_for_a_day),
+        WITH_STORE(errors_of_a_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The kernels of the problem have the errors of their finals, too. */
+#define TIMES_DIRECT "coalesce((SELECT max(times_direct) FROM kernel WHERE problem_id = p.id"
+
 /* Of a policy's text, "threads=1;conditions=warm;...". */
 static enum wpk_conditions read_conditions(const char *policy)
 {
@@ -23,26 +26,24 @@ static enum wpk_conditions read_conditions(const char *policy)
     return conditions;
 }
 
-bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
-                             const struct wpk_history_chain *chain, struct wpk_history_choice *out)
+bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id, const char *own,
+                             const char *vendor, struct wpk_history_choice *out)
 {
-    uint8_t own[WPK_STORE_HASH_SIZE];
-    uint8_t vendor[WPK_STORE_HASH_SIZE];
+    uint8_t hash[WPK_STORE_HASH_SIZE];
     uint64_t problem_id = 0;
     *out = (struct wpk_history_choice){.accuracy = WPK_ACCURACY_STANDARD};
-    wpk_store_hash(chain->own_provider, chain->own_candidate, own);
-    wpk_store_hash(chain->vendor, "", vendor);
+    wpk_store_hash(vendor, "", hash);
     struct wpk_rows *rows =
         wpk_store_query(store,
-                        "SELECT k.accuracy, p.policy, coalesce(v.recipe, ''), k.plain_sha256, p.id,"
-                        " coalesce(o.times_direct, -1), coalesce(v.times_direct, -1)"
+                        "SELECT k.accuracy, p.policy, coalesce(t.recipe, ''), k.plain_sha256, p.id,"
+                        " " TIMES_DIRECT " AND artifact_sha256 = ?2), -1),"
+                        " " TIMES_DIRECT " AND artifact_sha256 = '' AND provider = ?3), -1),"
+                        " " TIMES_DIRECT " AND artifact_sha256 = k.plain_sha256), -1)"
                         " FROM kernel k"
                         " JOIN problem p ON p.id = k.problem_id"
-                        " LEFT JOIN trial o ON o.problem_id = k.problem_id AND o.candidate_hash = ?"
-                        " AND o.outcome = 'ok'"
-                        " LEFT JOIN trial v ON v.problem_id = k.problem_id AND v.candidate_hash = ?"
-                        " AND v.outcome = 'ok' WHERE k.id = ?",
-                        "hhi", own, vendor, (int64_t)kernel_id);
+                        " LEFT JOIN trial t ON t.problem_id = k.problem_id"
+                        " AND t.candidate_hash = ?1 AND t.outcome = 'ok' WHERE k.id = ?4",
+                        "htti", hash, own, vendor, (int64_t)kernel_id);
     bool found = wpk_rows_next(rows);
     if (found) {
         if (wpk_accuracy_parse(wpk_rows_text(rows, 0), &out->accuracy, NULL) != WPK_OK) {
@@ -54,6 +55,7 @@ bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
         problem_id = (uint64_t)wpk_rows_int(rows, 4);
         out->own_times_direct = wpk_rows_real(rows, 5);
         out->vendor_times_direct = wpk_rows_real(rows, 6);
+        out->plain_times_direct = wpk_rows_real(rows, 7);
     }
     wpk_rows_close(rows);
     if (found && wpk_history_is_revoked(store, problem_id, "", out->plain_sha256)) {

@@ -7,25 +7,21 @@
 #include "schema/accuracy.h"
 #include "schema/record.h"
 
-/* Whose data is wanted; "" for none. */
-struct wpk_history_chain {
-    const char *own_provider; /* of the best generated kernel */
-    const char *own_candidate;
-    const char *vendor; /* provider that was timed beside it */
-};
-
 struct wpk_history_choice {
     struct wpk_accuracy accuracy; /* class of the kernel's search, which all contenders are in */
-    double own_times_direct;      /* as in schema/record.h; -1: not measured */
+    double own_times_direct; /* as in schema/record.h, the largest of the implementation's rows;
+                                     -1: not measured */
     double vendor_times_direct;
+    double plain_times_direct;
     enum wpk_conditions conditions;
     struct wpk_buf recipe;         /* owned; the vendor's entry, as JSON; empty: none recorded */
     char plain_sha256[WPK_ID_MAX]; /* of the plain kernel; "": none, or it was revoked */
 };
 
-/* False when there is no such kernel.
+/* `own`: the artifact of the best generated kernel, `vendor`: the provider that was timed beside
+ * it; "" for none. False when there is no such kernel.
  *   owns    caller calls wpk_buf_fini on out->recipe */
-bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
-                             const struct wpk_history_chain *chain, struct wpk_history_choice *out);
+bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id, const char *own,
+                             const char *vendor, struct wpk_history_choice *out);
 
 #endif
