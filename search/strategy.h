@@ -5,16 +5,21 @@
  * and the same tells give the same asks, bit for bit. Calls on one strategy come one at a time;
  * calls on two may run on two threads. A strategy may read its space, and may call:
  *
- *     search/space.h      wpk_space_construct, wpk_space_draw, wpk_space_repair,
- *                         wpk_space_is_legal, wpk_space_key, wpk_candidate_equal,
- *                         wpk_candidate_hash
+ *     search/space.h      wpk_space_construct, wpk_space_draw, wpk_space_draw_of,
+ *                         wpk_space_repair, wpk_space_is_legal, wpk_space_bound (predicted
+ *                         seconds), wpk_space_key, wpk_candidate_equal, wpk_candidate_hash;
+ *                         wpk_space_variant before it reads a variant's genes
+ *     search/feature.h    what can be counted of a candidate's nest (search/candidate_nest.h)
  *     search/mask.h       which values of the next gene can still become a legal candidate
  *     search/seen.h       the candidates asked for so far, and draws of new ones
  *     search/snapshot.h   the text that `save` writes and `load` reads
  *     common/rng.h        a generator that the strategy owns, started from `seed`
  *
  * The caller tells results in the order of the asks, whatever the order in which workers deliver
- * them. A strategy may refuse an ask until it is told more. strategies.h says how to add one. */
+ * them. A result may be told before it is durable: what follows from it leaves with it or later.
+ * After a crash the caller loads the state that was saved last, and tells it what the store has
+ * beyond it. A strategy may refuse an ask until it is told more. strategies.h says how to add
+ * one. */
 #ifndef WPK_SEARCH_STRATEGY_H
 #define WPK_SEARCH_STRATEGY_H
 

@@ -104,12 +104,14 @@ void wpk_executor_frame(struct wpk_executor *executor, const struct wpk_net_addr
                         const char *frame, size_t size, uint64_t random);
 /* Add a write to the batch under way. `write` is taken. */
 void wpk_executor_add_write(struct wpk_executor *executor, struct wpk_store_write *write);
-/* Answer a request at once: only with what is durable, as in a store write's `done`. Takes what
- * `answer` owns. */
+/* Send the answer of a request now, before the batch under way is durable. For answers that say
+ * only what is durable already: of reads, and in a store write's `done`. Takes what `answer`
+ * owns. */
 void wpk_executor_answer(struct wpk_executor *executor, uint64_t request,
                          struct wpk_api_answer *answer);
 
-/* An answer that leaves with the batch under way, to be filled in. */
+/* An answer, to be filled in, that is sent when the batch under way is durable. For answers that
+ * depend on what the batch writes. */
 struct wpk_api_answer *wpk_executor_hold_answer(struct wpk_executor *executor, uint64_t request);
 
 /* An administrator's change of a problem's kernels is durable: step it later, after what was
