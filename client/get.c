@@ -94,6 +94,10 @@ static wpk_err print_halide(const char *text, struct wpk_buf *out, struct wpk_di
     wpk_err err = wpk_schedule_parse(text, schedule, diag);
     if (err == WPK_OK) {
         bool other = strcmp(schedule->by, wpk_back_end_name(0)) != 0;
+        if (other) {
+            wpk_buf_printf(out, "// Halide's program of the schedule; '%s' compiled the kernel.\n",
+                           schedule->by);
+        }
         snprintf(schedule->by, sizeof(schedule->by), "%s", wpk_back_end_name(0));
         err = wpk_codegen_check(schedule, diag);
         if (err != WPK_OK && other) {

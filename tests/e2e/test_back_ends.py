@@ -56,6 +56,10 @@ def test_both_compete(box):
           "the kernel says what compiled it")
     with open(path + ".manifest", encoding="utf-8") as file:
         check(json.load(file)["provider"] == provider, "and so does what wpkd signed")
+    box.ctl("get", "odd", "--halide", "-o", box.path("x.cc"), "--data", box.data)
+    with open(box.path("x.cc"), encoding="utf-8") as file:
+        first = file.readline()
+    check(first.startswith("// Halide's") and "'c' compiled" in first, "Halide's text says so", first)
     if os.path.exists(RUN_KERNEL):
         done = subprocess.run([RUN_KERNEL, path + ".choice"], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, env=box.env, timeout=120, check=False)
