@@ -326,6 +326,24 @@ static wpk_err search_jobs(struct wpk_session *session, const char *name,
     return WPK_ENOENT;
 }
 
+static wpk_err find_of_job(struct wpk_session *session, const char *name,
+                           const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
+                           const struct wpk_api_kernel **out, struct wpk_diag *diag)
+{
+    wpk_err err = fetch_kernel(session, wanted->job, name, arena, out, diag);
+    if (err == WPK_OK && (*out == NULL || (*out)->id[0] == '\0')) {
+        wpk_diag_set(diag,
+                     "job %s has no kernel of an operator '%s'; wpkctl status %s has its "
+                     "operators",
+                     wanted->job, name, wanted->job);
+        err = WPK_ENOENT;
+    } else if (err == WPK_OK && (wanted->accuracy != NULL || wanted->conditions != NULL)) {
+        wpk_diag_set(diag, "--job names one kernel already; leave --accuracy and --conditions out");
+        err = WPK_EINVAL;
+    }
+    return err;
+}
+
 static wpk_err find_by_name(struct wpk_session *session, const char *name,
                             const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
                             const struct wpk_api_kernel **out, struct wpk_diag *diag)
@@ -334,6 +352,9 @@ static wpk_err find_by_name(struct wpk_session *session, const char *name,
     struct wpk_api_job *jobs = NULL;
     int count = 0;
 
+    if (wanted->job != NULL) {
+        return find_of_job(session, name, wanted, arena, out, diag);
+    }
     wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_SEARCHED, &body, diag);
     if (err == WPK_OK) {
         err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
@@ -353,7 +374,7 @@ wpk_err wpk_find_kernel(struct wpk_session *session, const char *what,
     struct wpk_diag unknown = {0};
     int count = 0;
 
-    if (!wpk_find_is_fingerprint(what)) {
+    if (wanted->job != NULL || !wpk_find_is_fingerprint(what)) {
         return find_by_name(session, what, wanted, arena, out, diag);
     }
     wpk_err err = wpk_find_by_fingerprint(session, what, arena, &kernels, &count, &unknown);

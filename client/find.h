@@ -28,13 +28,16 @@ struct wpk_find_wanted {
     int threads;
     const char *accuracy;   /* class that the error has to fit, as schema/accuracy.h writes it */
     const char *conditions; /* as schema/record.h writes them */
+    const char *job;        /* what it found is wanted, whatever is served; with a name alone */
 };
 
 #define WPK_FIND_OPTION_ROWS(w)                                                                    \
     WPK_ARGS_TEXT("accuracy", "strict|standard|fast",                                              \
                   "or times_direct=K: the fastest whose error fits", &(w).accuracy),               \
         WPK_ARGS_TEXT("conditions", "warm|cold-constants|cold", "the fastest that was timed so",   \
-                      &(w).conditions)
+                      &(w).conditions),                                                            \
+        WPK_ARGS_TEXT("job", "JOB", "what this job found, though a faster one is served",          \
+                      &(w).job)
 
 /* Choose among the kernels of one operator. The newest one that is as wanted decides the key; the
  * choice is among kernels that differ from it in their class alone. A kernel that is pinned in the
@@ -48,6 +51,7 @@ WPK_MUST_CHECK wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
 
 /* Find the kernel of an operator. A fingerprint finds the best kernel that is served. A name finds
  * the kernel that is served now of the operator in the newest job, else the one the job found.
+ * With wanted->job a name finds what that job found.
  *   errors  those of wpk_find_by_fingerprint and wpk_find_best */
 WPK_MUST_CHECK wpk_err wpk_find_kernel(struct wpk_session *session, const char *what,
                                        const struct wpk_find_wanted *wanted,

@@ -65,17 +65,21 @@ static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size
 static void print_next(const struct tune *tune, const struct wpk_api_job *job)
 {
     const struct wpk_api_kernel *kernel = &job->kernels[0];
-    bool served = kernel->served.artifact[0] != '\0';
+    bool ours = kernel->served.artifact[0] != '\0';
     const char *program = tune->program;
     char data[4200] = "";
+    char of[64] = ""; /* --job, where history serves a faster one */
 
     if (tune->data_dir != NULL) {
         snprintf(data, sizeof(data), " --data %s", tune->data_dir);
     }
+    if (!kernel->is_served && kernel->id[0] != '\0') {
+        snprintf(of, sizeof(of), " --job %s", job->id);
+    }
     puts("\nnext:");
-    if (served || kernel->own.provider != NULL) {
-        printf("  %s get %s%s%s -o %s.so\n", program, kernel->name, served ? "" : " --own", data,
-               kernel->name);
+    if (ours || kernel->own.provider != NULL) {
+        printf("  %s get %s%s%s%s -o %s.so\n", program, kernel->name, ours ? "" : " --own", of,
+               data, kernel->name);
     } else {
         printf("  %s kernels%s\n", program, data);
     }
@@ -84,7 +88,7 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
                (long long)tune->job.candidates * TIMES_LONGER,
                (long long)tune->job.seconds * TIMES_LONGER);
     } else {
-        printf("  %s get %s --own --schedule%s\n", program, kernel->name, data);
+        printf("  %s get %s --own --schedule%s%s\n", program, kernel->name, of, data);
     }
 }
 

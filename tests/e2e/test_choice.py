@@ -197,6 +197,30 @@ def test_class_that_is_asked_for(box):
         check(json.load(text)["accuracy"] == "standard", "get asks for its class")
 
 
+def test_what_a_job_found(box):
+    """A job with another pin finds another kernel than the one that is served: --job gets it."""
+    need(*PROGRAMS)
+    jobs = []
+    for pin in ("algorithm=collapsed", "algorithm=direct"):
+        code, out, err = box.run("wpkctl", "tune", box.write("job.json", small_job()), "--data", box.data, "--pin", pin,
+                                 "--candidates", "1")
+        check(code == 0, "it is tuned", out, err)
+        jobs.append(json.loads(box.ctl("jobs", "--data", box.data, "--json"))["jobs"][0]["id"])
+    found = {}
+    for job in jobs:
+        box.ctl("get", "small", "--own", "--schedule", "--job", job, "-o", box.path(job), "--data", box.data)
+        with open(box.path(job), encoding="utf-8") as file:
+            found[job] = file.read()
+    check(found[jobs[0]] != found[jobs[1]], "each job's own", found)
+    served = [row["id"] for row in json.loads(box.ctl("kernels", "--data", box.data, "--json"))["kernels"]]
+    hint = [line for line in out.splitlines() if " get small" in line]
+    of_job = "--job %s " % jobs[1] in hint[0] + " "
+    kernel = json.loads(box.ctl("status", jobs[1], "--data", box.data, "--json"))["kernels"][0]["id"]
+    check(of_job == (kernel not in served), "tune's next step is of what it found", hint, served, kernel)
+    code, _, err = box.run("wpkctl", "get", "smal", "--job", jobs[0], "--data", box.data)
+    check(code == 4 and "no kernel of an operator 'smal'" in err, "no such operator", err)
+
+
 def test_signature(box):
     TUNED.place(box)
     _, path, _ = get(box)
