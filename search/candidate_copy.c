@@ -60,8 +60,8 @@ static void put_reduction(const struct wpk_decisions *d, int dim, int axis, stru
     }
 }
 
-static void put_output(const struct wpk_stage *root, const struct wpk_decisions *d, int dim,
-                       int root_axis, struct copy_dims *dims)
+static void put_output(const struct wpk_stage *root, const struct wpk_decisions *d, bool halves,
+                       int dim, int root_axis, struct copy_dims *dims)
 {
     int64_t tile = root_axis < 0 ? 1 : d->tile[root_axis];
     int position = root_axis < 0 ? -1 : loop_position(d, root_axis);
@@ -70,6 +70,9 @@ static void put_output(const struct wpk_stage *root, const struct wpk_decisions 
         return;
     }
     int inner = root_axis == d->vec ? KEY_LANES : KEY_TILE + position;
+    if (halves && root_axis == d->vec && tile % (2 * d->lanes) == 0) {
+        tile /= 2;
+    }
     if (tile < root->axes[root_axis].extent) {
         put_dim(dims, dim, -tile, 1 + position);
         put_dim(dims, dim, tile, inner);
@@ -85,7 +88,7 @@ static const struct wpk_node *load_of(const struct wpk_variant *variant, int g, 
 }
 
 static void collect_dims(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
-                         const struct wpk_node *load, struct copy_dims *dims)
+                         int slot, const struct wpk_node *load, struct copy_dims *dims)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_program *program = &variant->program;
@@ -97,7 +100,8 @@ static void collect_dims(const struct wpk_variant *variant, int g, const struct 
         if (axis >= rank) {
             put_reduction(d, dim, axis, dims);
         } else if (axis >= 0) {
-            put_output(&program->stages[group->root], d, dim, member->root_axis[axis], dims);
+            put_output(&program->stages[group->root], d, d->halves[slot], dim,
+                       member->root_axis[axis], dims);
         } else { /* always index 0: the copy does without */
             WPK_ASSERT(program->tensors[load->tensor].extent[dim] == 1);
         }
@@ -113,7 +117,7 @@ bool wpk_candidate_copy(const struct wpk_variant *variant, int g, const struct w
     const struct wpk_tensor *tensor = &variant->program.tensors[load->tensor];
     struct copy_dims dims = {.count = 0};
     bool moved = d->staged[slot], fills = false;
-    collect_dims(variant, g, d, load, &dims);
+    collect_dims(variant, g, d, slot, load, &dims);
     *out = (struct wpk_packing){.tensor = load->tensor, .dim_count = dims.count};
     for (int i = 0; i < dims.count && dims.count <= WPK_RANK_MAX; i++) {
         const struct copy_dim *dim = &dims.dim[i];

@@ -200,6 +200,43 @@ static void test_nest(void **state)
     tear_down(&s);
 }
 
+/* A constant that exceeds the caches may be packed in halves of a tile's lanes, if these are whole
+ * vectors. */
+static void test_halves(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tile, *pack;
+        int64_t block;
+    } cases[] = {
+        {"64", "yes", 64}, {"64", "halves", 32}, {"48", "halves", 48}, {"32", "halves", 16}};
+    static struct wpk_nest nest;
+    struct subject s;
+    set_up(&s, PRODUCT("4", "2560", "7680"), ZEN4, 1, false);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_candidate one;
+        struct wpk_buf text = {0};
+        wpk_buf_printf(&text,
+                       HEAD "Y.tile.i=4 Y.block.i=all Y.tile.j=%s Y.block.j=all Y.outer=j,i "
+                            "Y.inner=j,i Y.split=all Y.sum=all Y.unroll=1 Y.pack.A=no Y.pack.B=%s",
+                       cases[i].tile, cases[i].pack);
+        assert_true(read(&s.space, wpk_buf_text(&text), &one));
+        assert_int_equal(wpk_candidate_nest(&s.space, &one, &nest), WPK_OK);
+        const struct wpk_packing *copy = &entry_of(&nest, WPK_NEST_COPY, 1)->packing;
+        assert_int_equal(copy->dim_count, 3);
+        assert_int_equal(copy->block[0], -cases[i].block);
+        assert_int_equal(copy->block[2], cases[i].block);
+        wpk_buf_fini(&text);
+    }
+    tear_down(&s);
+    set_up(&s, PRODUCT("4", "1024", "3072"), ZEN4, 1, false);
+    const struct wpk_variant *variant = wpk_space_variant(&s.space, 0);
+    for (int g = 0; g < variant->gene_count; g++) {
+        assert_int_equal(wpk_gene_choice(&variant->genes[g], "halves"), -1);
+    }
+    tear_down(&s);
+}
+
 /* Without blocks there is one total, of which threads compute tiles. */
 static void test_threads(void **state)
 {
@@ -351,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_nest),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_constructed),
         cmocka_unit_test(test_traffic),
         cmocka_unit_test(test_windows_of_many_loads),

@@ -416,7 +416,13 @@ static bool construct_one(const struct wpk_space *space, int v, const struct rec
             set_reduction(variant, g, n % 7, out);
         }
         for (int i = 0; i < s->slots[g].pack_count; i++) {
-            set_value(variant, s->slots[g].pack[i], (n + i) % 2 == 0 ? 1 : 0, out);
+            int gene = s->slots[g].pack[i];
+            bool large = wpk_gene_find(&variant->genes[gene], WPK_PACK_HALVES) >= 0;
+            set_value(variant, gene,
+                      large              ? (n / 5 % 2 == 0 ? WPK_PACK_HALVES : 1)
+                      : (n + i) % 2 == 0 ? 1
+                                         : 0,
+                      out);
         }
         if (s->slots[g].outer >= 0 || s->slots[g].inner >= 0) {
             set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);

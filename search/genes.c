@@ -390,10 +390,17 @@ static int count_loads(const struct wpk_program *program, int tensor)
     return count;
 }
 
+/* It comes from memory in each call. */
+static bool exceeds_caches(const struct wpk_tensor *tensor, const struct wpk_machine *machine)
+{
+    return wpk_tensor_elements(tensor) * (int64_t)wpk_dtype_size(tensor->dtype) >
+           machine->cache_bytes[WPK_CACHES - 1];
+}
+
 /* Operands that are not constant may be packed when the contraction reuses them and reads every
  * dimension by a plain axis. Constants always are: it costs nothing per call. */
 static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
-                         struct wpk_slots *slots)
+                         const struct wpk_machine *machine, struct wpk_slots *slots)
 {
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_program *program = &c->variant->program;
@@ -423,6 +430,9 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
         }
         if (!constant && slots->panel >= 0 && count_loads(program, load->tensor) == 1) {
             wpk_gene_list_choice(c, slots->pack[slot], WPK_PACK_PANEL, "panel");
+        }
+        if (constant && exceeds_caches(&program->tensors[load->tensor], machine)) {
+            wpk_gene_list_choice(c, slots->pack[slot], WPK_PACK_HALVES, "halves");
         }
         wpk_gene_list_choice(c, slots->pack[slot], 1, "yes");
     }
@@ -467,7 +477,7 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
     if (group->contraction >= 0) {
         derive_reduction(c, group, &options->target.machine, slots);
         if (group->reuse) {
-            derive_packs(c, s, g, slots);
+            derive_packs(c, s, g, &options->target.machine, slots);
         }
     }
     if (group->contraction < 0 && transforms(&c->variant->program, group)) {

@@ -16,6 +16,7 @@
 #define WPK_PACKS_MAX 4
 
 #define WPK_PACK_PANEL 2
+#define WPK_PACK_HALVES 3
 
 /* What a copy of an operand may be. */
 enum wpk_pack_may {
@@ -43,8 +44,10 @@ struct wpk_slots {
     int roll;                /* loops over transformed axes stay loops where that is possible */
     int par;                 /* how many outermost loops run in parallel, fused */
     int by;                  /* of the first group: the back end of the whole schedule */
-    int pack[WPK_PACKS_MAX]; /* the operand is first copied into the order of use: "no", "yes", or
-                                   "panel" for what a panel needs of it, there */
+    int pack[WPK_PACKS_MAX]; /* the operand is first copied into the order of use: "no", "yes",
+                                   "panel" for what a panel needs of it, there, or "halves", where
+                                   the two halves of a tile's lanes lie apart: a large operand is
+                                   then read in two streams, which prefetchers run further ahead */
     int pack_load[WPK_PACKS_MAX]; /* the contraction's load of that operand */
     enum wpk_pack_may pack_may[WPK_PACKS_MAX];
     int pack_count;
@@ -70,8 +73,8 @@ enum wpk_level {
 };
 
 /* Values of choices: a size is itself, an axis its index in the group's root (-1: none), yes is 1
- * and no is 0, a panel's copy is WPK_PACK_PANEL. Places and orders are encoded by these
- * functions. */
+ * and no is 0, a panel's copy is WPK_PACK_PANEL, one in halves WPK_PACK_HALVES. Places and orders
+ * are encoded by these functions. */
 
 /* The place inside the loops of `group` at `level`; `group` is ignored for the root level. */
 int64_t wpk_place(int group, enum wpk_level level);
@@ -102,6 +105,7 @@ struct wpk_decisions {
     int par;
     bool pack[WPK_PACKS_MAX];
     bool staged[WPK_PACKS_MAX]; /* the copy is made in the loop over the panels */
+    bool halves[WPK_PACKS_MAX]; /* the copy has the two halves of a tile's lanes apart */
 };
 
 /* Fill structure->strided, so that the legality of a candidate is cheap to test.

@@ -160,6 +160,7 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
         int64_t pack = value_of(variant, candidate, slots->pack[i], 0);
         out->pack[i] = pack != 0;
         out->staged[i] = pack == WPK_PACK_PANEL;
+        out->halves[i] = pack == WPK_PACK_HALVES;
     }
 }
 
