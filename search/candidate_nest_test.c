@@ -234,6 +234,14 @@ static void test_halves(void **state)
     for (int g = 0; g < variant->gene_count; g++) {
         assert_int_equal(wpk_gene_choice(&variant->genes[g], "halves"), -1);
     }
+    struct wpk_candidate whole; /* what was best of a larger shape */
+    assert_true(read(&s.space,
+                     HEAD
+                     "Y.tile.i=4 Y.block.i=all Y.tile.j=64 Y.block.j=all Y.outer=j,i "
+                     "Y.inner=j,i Y.split=all Y.sum=all Y.unroll=1 Y.pack.A=no Y.pack.B=halves",
+                     &whole));
+    assert_int_equal(wpk_candidate_nest(&s.space, &whole, &nest), WPK_OK);
+    assert_int_equal(entry_of(&nest, WPK_NEST_COPY, 1)->packing.block[0], -64);
     tear_down(&s);
 }
 

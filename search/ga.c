@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION "ga-3"
+#define VERSION "ga-4"
 #define POPULATION_MIN 8
 #define POPULATION_MAX 64
 #define AHEAD 16 /* asks under way: keeps two builders busy past a build of two seconds */

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define VERSION "random-3"
+#define VERSION "random-4"
 
 struct wpk_strategy {
     const struct wpk_space *space;

@@ -36,7 +36,7 @@ struct wpk_tell {
 
 struct wpk_strategy_class {
     const char *name;    /* "random", "ga" */
-    const char *version; /* of the text that `save` writes, e.g. "ga-3": changed whenever the same
+    const char *version; /* of the text that `save` writes, e.g. "ga-4": changed whenever the same
                             text, or the same tells, would give other asks */
     /* required; create a strategy that was never asked.
      *   owns    caller calls free; `space` is borrowed until then

@@ -26,7 +26,9 @@ struct choosing {
     char file[WPK_CHOICE_FILE_MAX];
     uint64_t problem_id;
     char artifact[WPK_CHOICE_HASH_MAX]; /* the best of our own; "": none */
-    char vendor[WPK_CHOICE_TEXT_MAX];   /* whose is timed beside it; "": nobody's */
+    char provider[WPK_CHOICE_TEXT_MAX]; /* of it */
+    char candidate[WPK_CANDIDATE_TEXT_MAX];
+    char vendor[WPK_CHOICE_TEXT_MAX]; /* whose is timed beside it; "": nobody's */
     bool vendor_wins;
     bool classed; /* choice.accuracy was asked for */
     bool revoked;
@@ -94,11 +96,13 @@ static bool given(const struct wpk_json_reader *r, const char *key)
     return kind != WPK_JSON_ABSENT && kind != WPK_JSON_NULL;
 }
 
-/* A contender's artifact, if it has one. */
-static void get_artifact(struct wpk_json_reader *r, struct choosing *c)
+/* A contender that has an artifact, the first alone. */
+static void get_own(struct wpk_json_reader *r, struct choosing *c)
 {
     if (c->artifact[0] == '\0' && given(r, "artifact")) {
         wpk_json_get_copy(r, "artifact", c->artifact, sizeof c->artifact);
+        wpk_json_get_copy(r, "provider", c->provider, sizeof c->provider);
+        wpk_json_get_copy(r, "candidate", c->candidate, sizeof c->candidate);
     }
 }
 
@@ -118,11 +122,11 @@ static wpk_err read_document(struct choosing *c, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = wpk_program_parse(op, &c->program, diag);
     }
-    get_artifact(r, c);
+    get_own(r, c);
     c->vendor_wins = c->artifact[0] == '\0';
     if (given(r, "own")) {
         wpk_json_enter(r, "own");
-        get_artifact(r, c);
+        get_own(r, c);
         wpk_json_leave(r);
     }
     if (given(r, "baseline")) {
@@ -362,7 +366,11 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
     if (err == WPK_OK) {
         err = read_document(c, &diag);
     }
-    if (err == WPK_OK && !wpk_history_read_choice(store, id, c->artifact, c->vendor, &c->facts)) {
+    const struct wpk_history_chain chain = {.artifact = c->artifact,
+                                            .provider = c->provider,
+                                            .candidate = c->candidate,
+                                            .vendor = c->vendor};
+    if (err == WPK_OK && !wpk_history_read_choice(store, id, &chain, &c->facts)) {
         err = WPK_ENOENT;
     }
     /* The served kernel's row names what was best when it was made. */

@@ -413,17 +413,33 @@ static void errors_of_a_choice(void **state)
                   "");
     wpk_store_run(f->store,
                   "UPDATE kernel SET provider = 'vendor', artifact_sha256 = '' WHERE id = 3", "");
-    assert_true(wpk_history_read_choice(f->store, 1, "object1", "vendor", &choice));
+    const struct wpk_history_chain chain = {"object1", "own", "c", "vendor"};
+    const struct wpk_history_chain others = {"", "", "", "another"};
+    assert_true(wpk_history_read_choice(f->store, 1, &chain, &choice));
     assert_true(choice.own_times_direct == 2);
     assert_true(choice.vendor_times_direct == 3);
     assert_true(choice.plain_times_direct == 1);
     wpk_buf_fini(&choice.recipe);
-    assert_true(wpk_history_read_choice(f->store, 4, "", "another", &choice));
+    assert_true(wpk_history_read_choice(f->store, 4, &others, &choice));
     assert_true(choice.own_times_direct == 3);
     assert_true(choice.vendor_times_direct == -1);
     assert_true(choice.plain_times_direct == 3);
     wpk_buf_fini(&choice.recipe);
-    assert_false(wpk_history_read_choice(f->store, 5, "", "", &choice));
+    assert_false(wpk_history_read_choice(f->store, 5, &others, &choice));
+    /* what a final rejected on fresh inputs */
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash("own", "c", hash);
+    wpk_store_run(
+        f->store,
+        "INSERT INTO trial (problem_id, provider, candidate, candidate_hash, outcome, log,"
+        " detail, schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms,"
+        " times_direct, constants_bytes, unseen, build_ns, verify_ns, recorded_at, epoch)"
+        " VALUES (1, 'own', 'c', ?, 'ok', '', '', '', 'object1', 0, 0, 0, 7, 0, '', 0, 0,"
+        " 1, 1)",
+        "h", hash);
+    assert_true(wpk_history_read_choice(f->store, 1, &chain, &choice));
+    assert_true(choice.own_times_direct == 7);
+    wpk_buf_fini(&choice.recipe);
 }
 
 int main(void)

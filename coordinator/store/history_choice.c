@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The kernels of the problem have the errors of their finals, too. */
-#define TIMES_DIRECT "coalesce((SELECT max(times_direct) FROM kernel WHERE problem_id = p.id"
+/* Of the kernels that a condition selects, and of the trial with this hash: a final on fresh inputs
+ * writes to both, to the trial alone if it rejects. */
+#define TIMES_DIRECT(kernels, hash)                                                                \
+    "coalesce((SELECT max(times_direct) FROM (SELECT times_direct FROM kernel"                     \
+    " WHERE problem_id = p.id AND " kernels " UNION ALL SELECT times_direct FROM trial"            \
+    " WHERE problem_id = p.id AND candidate_hash = " hash ")), -1)"
 
 /* Of a policy's text, "threads=1;conditions=warm;...". */
 static enum wpk_conditions read_conditions(const char *policy)
@@ -26,24 +30,34 @@ static enum wpk_conditions read_conditions(const char *policy)
     return conditions;
 }
 
-bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id, const char *own,
-                             const char *vendor, struct wpk_history_choice *out)
+bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
+                             const struct wpk_history_chain *chain, struct wpk_history_choice *out)
 {
-    uint8_t hash[WPK_STORE_HASH_SIZE];
+    uint8_t own[WPK_STORE_HASH_SIZE];
+    uint8_t vendor[WPK_STORE_HASH_SIZE];
+    uint8_t plain[WPK_STORE_HASH_SIZE];
     uint64_t problem_id = 0;
     *out = (struct wpk_history_choice){.accuracy = WPK_ACCURACY_STANDARD};
-    wpk_store_hash(vendor, "", hash);
-    struct wpk_rows *rows =
-        wpk_store_query(store,
-                        "SELECT k.accuracy, p.policy, coalesce(t.recipe, ''), k.plain_sha256, p.id,"
-                        " " TIMES_DIRECT " AND artifact_sha256 = ?2), -1),"
-                        " " TIMES_DIRECT " AND artifact_sha256 = '' AND provider = ?3), -1),"
-                        " " TIMES_DIRECT " AND artifact_sha256 = k.plain_sha256), -1)"
-                        " FROM kernel k"
-                        " JOIN problem p ON p.id = k.problem_id"
-                        " LEFT JOIN trial t ON t.problem_id = k.problem_id"
-                        " AND t.candidate_hash = ?1 AND t.outcome = 'ok' WHERE k.id = ?4",
-                        "htti", hash, own, vendor, (int64_t)kernel_id);
+    wpk_store_hash(chain->provider, chain->candidate, own);
+    wpk_store_hash(chain->vendor, "", vendor);
+    wpk_store_hash("plain", "algorithm=direct", plain);
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT k.accuracy, p.policy, coalesce(t.recipe, ''), k.plain_sha256, p.id,"
+        " " TIMES_DIRECT(
+            "artifact_sha256 = ?1",
+            "?2") ","
+                  " " TIMES_DIRECT(
+                      "artifact_sha256 = '' AND provider = ?3",
+                      "?4") ","
+                            " " TIMES_DIRECT(
+                                "artifact_sha256 = k.plain_sha256",
+                                "?5") " FROM kernel k"
+                                      " JOIN problem p ON p.id = k.problem_id"
+                                      " LEFT JOIN trial t ON t.problem_id = k.problem_id"
+                                      " AND t.candidate_hash = ?4 AND t.outcome = 'ok' WHERE k.id "
+                                      "= ?6",
+        "ththhi", chain->artifact, own, chain->vendor, vendor, plain, (int64_t)kernel_id);
     bool found = wpk_rows_next(rows);
     if (found) {
         if (wpk_accuracy_parse(wpk_rows_text(rows, 0), &out->accuracy, NULL) != WPK_OK) {

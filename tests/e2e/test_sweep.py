@@ -119,6 +119,20 @@ def test_long_random_programs(box):
         lib.check(code == 0 and outcomes == ["ok"], "not ok", seed, outcomes, err[-2000:])
 
 
+def test_large_constants(box):
+    """Packed in halves, also where neither tiles nor halves divide; in either back end, and by two threads."""
+    lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
+    path = box.write("large.txt", "input A f32[3,1450]\nconstant B f32[1450,3001]\noutput Y f32[3,3001]\n"
+                                  "Y[i,j] = sum(k:1450) A[i,k] * B[k,j]\n")
+    for back_end, threads in () if ONLY else (("halide-cpu", 1), ("c", 2)):
+        code, out, err = box.run("wpk-evaluate", "--op", path, "--layouts", "any", "--quiet", "--time-ms", 1,
+                                 "--threads", threads, "--pin", "Y.pack.B=halves", "--pin", "Y.tile.j=32", "--pin",
+                                 "Y.lanes=8", "--pin", "Y.vec=j", "--pin", "by=" + back_end, "--isa", "avx2",
+                                 "--random", 2, seconds=600)
+        outcomes = [json.loads(line)["record"]["outcome"] for line in out.splitlines()]
+        lib.check(code == 0 and outcomes == ["ok"] * 2, "not ok", back_end, threads, outcomes, err[-2000:])
+
+
 def test_plain_kernel_is_strict(box):
     """What a host falls back to: one of its candidates works, for all operators that there are."""
     lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
