@@ -68,12 +68,12 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     bool ours = kernel->served.artifact[0] != '\0';
     const char *program = tune->program;
     char data[4200] = "";
-    char of[64] = ""; /* --job, where history serves a faster one */
+    char of[64] = ""; /* --job, where history may serve what was found without these pins */
 
     if (tune->data_dir != NULL) {
         snprintf(data, sizeof(data), " --data %s", tune->data_dir);
     }
-    if (!kernel->is_served && kernel->id[0] != '\0') {
+    if (tune->job.pin_count > 0) {
         snprintf(of, sizeof(of), " --job %s", job->id);
     }
     puts("\nnext:");
