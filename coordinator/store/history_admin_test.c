@@ -413,6 +413,7 @@ static void errors_of_a_choice(void **state)
                   "");
     wpk_store_run(f->store,
                   "UPDATE kernel SET provider = 'vendor', artifact_sha256 = '' WHERE id = 3", "");
+    wpk_store_run(f->store, "UPDATE kernel SET provider = 'plain' WHERE id = 4", "");
     const struct wpk_history_chain chain = {"object1", "own", "c", "vendor"};
     const struct wpk_history_chain others = {"", "", "", "another"};
     assert_true(wpk_history_read_choice(f->store, 1, &chain, &choice));
@@ -421,9 +422,9 @@ static void errors_of_a_choice(void **state)
     assert_true(choice.plain_times_direct == 1);
     wpk_buf_fini(&choice.recipe);
     assert_true(wpk_history_read_choice(f->store, 4, &others, &choice));
-    assert_true(choice.own_times_direct == 3);
+    assert_true(choice.own_times_direct == -1);
     assert_true(choice.vendor_times_direct == -1);
-    assert_true(choice.plain_times_direct == 3);
+    assert_true(choice.plain_times_direct == -1);
     wpk_buf_fini(&choice.recipe);
     assert_false(wpk_history_read_choice(f->store, 5, &others, &choice));
     /* what a final rejected on fresh inputs */

@@ -6,13 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the kernels that a condition selects, and of the trial with this hash: a final on fresh inputs
- * writes to both, to the trial alone if it rejects. */
-#define TIMES_DIRECT(kernels, hash)                                                                \
-    "coalesce((SELECT max(times_direct) FROM (SELECT times_direct FROM kernel"                     \
-    " WHERE problem_id = p.id AND " kernels " UNION ALL SELECT times_direct FROM trial"            \
-    " WHERE problem_id = p.id AND candidate_hash = " hash ")), -1)"
-
 /* Of a policy's text, "threads=1;conditions=warm;...". */
 static enum wpk_conditions read_conditions(const char *policy)
 {
@@ -30,34 +23,40 @@ static enum wpk_conditions read_conditions(const char *policy)
     return conditions;
 }
 
+/* The largest of an implementation's trial and of its kernels; -1: none. A final on fresh inputs
+ * writes to both, to the trial alone if it rejects. */
+static double find_times_direct(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                                const char *candidate, const char *artifact)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, candidate, hash);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT coalesce(max(times_direct), -1) FROM (SELECT times_direct FROM"
+                        " kernel WHERE problem_id = ?1 AND provider = ?2 AND artifact_sha256 = ?3"
+                        " UNION ALL SELECT times_direct FROM trial WHERE problem_id = ?1 AND"
+                        " candidate_hash = ?4)",
+                        "itth", (int64_t)problem_id, provider, artifact, hash);
+    double found = wpk_rows_next(rows) ? wpk_rows_real(rows, 0) : -1;
+    wpk_rows_close(rows);
+    return found;
+}
+
 bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
                              const struct wpk_history_chain *chain, struct wpk_history_choice *out)
 {
-    uint8_t own[WPK_STORE_HASH_SIZE];
-    uint8_t vendor[WPK_STORE_HASH_SIZE];
-    uint8_t plain[WPK_STORE_HASH_SIZE];
+    uint8_t hash[WPK_STORE_HASH_SIZE];
     uint64_t problem_id = 0;
     *out = (struct wpk_history_choice){.accuracy = WPK_ACCURACY_STANDARD};
-    wpk_store_hash(chain->provider, chain->candidate, own);
-    wpk_store_hash(chain->vendor, "", vendor);
-    wpk_store_hash("plain", "algorithm=direct", plain);
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT k.accuracy, p.policy, coalesce(t.recipe, ''), k.plain_sha256, p.id,"
-        " " TIMES_DIRECT(
-            "artifact_sha256 = ?1",
-            "?2") ","
-                  " " TIMES_DIRECT(
-                      "artifact_sha256 = '' AND provider = ?3",
-                      "?4") ","
-                            " " TIMES_DIRECT(
-                                "artifact_sha256 = k.plain_sha256",
-                                "?5") " FROM kernel k"
-                                      " JOIN problem p ON p.id = k.problem_id"
-                                      " LEFT JOIN trial t ON t.problem_id = k.problem_id"
-                                      " AND t.candidate_hash = ?4 AND t.outcome = 'ok' WHERE k.id "
-                                      "= ?6",
-        "ththhi", chain->artifact, own, chain->vendor, vendor, plain, (int64_t)kernel_id);
+    wpk_store_hash(chain->vendor, "", hash);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT k.accuracy, p.policy, coalesce(t.recipe, ''), k.plain_sha256, p.id"
+                        " FROM kernel k"
+                        " JOIN problem p ON p.id = k.problem_id"
+                        " LEFT JOIN trial t ON t.problem_id = k.problem_id AND t.candidate_hash = ?"
+                        " AND t.outcome = 'ok' WHERE k.id = ?",
+                        "hi", hash, (int64_t)kernel_id);
     bool found = wpk_rows_next(rows);
     if (found) {
         if (wpk_accuracy_parse(wpk_rows_text(rows, 0), &out->accuracy, NULL) != WPK_OK) {
@@ -67,11 +66,13 @@ bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id,
         wpk_buf_append_text(&out->recipe, wpk_rows_text(rows, 2));
         snprintf(out->plain_sha256, sizeof out->plain_sha256, "%s", wpk_rows_text(rows, 3));
         problem_id = (uint64_t)wpk_rows_int(rows, 4);
-        out->own_times_direct = wpk_rows_real(rows, 5);
-        out->vendor_times_direct = wpk_rows_real(rows, 6);
-        out->plain_times_direct = wpk_rows_real(rows, 7);
     }
     wpk_rows_close(rows);
+    out->own_times_direct =
+        find_times_direct(store, problem_id, chain->provider, chain->candidate, chain->artifact);
+    out->vendor_times_direct = find_times_direct(store, problem_id, chain->vendor, "", "");
+    out->plain_times_direct =
+        find_times_direct(store, problem_id, "plain", "algorithm=direct", out->plain_sha256);
     if (found && wpk_history_is_revoked(store, problem_id, "", out->plain_sha256)) {
         out->plain_sha256[0] = '\0';
     }
