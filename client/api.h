@@ -54,8 +54,8 @@ struct wpk_api_kernel {
     bool pinned;
     bool revoked;
     const char *accuracy; /* class; "": from an older wpkd */
-    char found_for
-        [WPK_ACCURACY_TEXT_MAX];     /* class that wpk_find_best was asked for; "": not asked */
+    /* The class that wpk_find_best was asked for; "": it was not asked. */
+    char found_for[WPK_ACCURACY_TEXT_MAX];
     const char *conditions;          /* "": from an older wpkd */
     struct wpk_api_binding *binding; /* [binding_count]; NULL: names are the kernel's */
     const char *binding_json;        /* `binding` as wpkd wrote it; NULL: none */

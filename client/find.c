@@ -190,6 +190,13 @@ wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
 
 /* ---- by a name */
 
+static wpk_err tell_revoked(const struct wpk_api_kernel *kernel, struct wpk_diag *diag)
+{
+    wpk_diag_set(diag, "what was found of operator %.12s was revoked; wpkctl tune it again",
+                 kernel->fingerprint);
+    return WPK_ENOENT;
+}
+
 /* A job's answer is the best that it found; another one's, searched with other genes or another
  * seed, may be better and is what history serves. Of one that was revoked since, without an id,
  * only what is served counts. */
@@ -229,9 +236,7 @@ static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_
     if (err == WPK_OK && served != NULL) {
         *kernel = served;
     } else if (err == WPK_OK && own->id[0] == '\0') {
-        wpk_diag_set(diag, "what was found of operator %.12s was revoked; wpkctl tune it again",
-                     own->fingerprint);
-        err = WPK_ENOENT;
+        err = tell_revoked(own, diag);
     }
     return err;
 }
@@ -330,16 +335,19 @@ static wpk_err find_of_job(struct wpk_session *session, const char *name,
                            const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
                            const struct wpk_api_kernel **out, struct wpk_diag *diag)
 {
+    if (wanted->accuracy != NULL || wanted->conditions != NULL) {
+        wpk_diag_set(diag, "--job names one kernel already; leave --accuracy and --conditions out");
+        return WPK_EINVAL;
+    }
     wpk_err err = fetch_kernel(session, wanted->job, name, arena, out, diag);
-    if (err == WPK_OK && (*out == NULL || (*out)->id[0] == '\0')) {
+    if (err == WPK_OK && *out == NULL) {
         wpk_diag_set(diag,
                      "job %s has no kernel of an operator '%s'; wpkctl status %s has its "
                      "operators",
                      wanted->job, name, wanted->job);
         err = WPK_ENOENT;
-    } else if (err == WPK_OK && (wanted->accuracy != NULL || wanted->conditions != NULL)) {
-        wpk_diag_set(diag, "--job names one kernel already; leave --accuracy and --conditions out");
-        err = WPK_EINVAL;
+    } else if (err == WPK_OK && (*out)->id[0] == '\0') {
+        err = tell_revoked(*out, diag);
     }
     return err;
 }
