@@ -392,6 +392,16 @@ static void set_panels(const struct wpk_variant *variant, const struct wpk_machi
     }
 }
 
+/* An operand is copied at every second step. A constant, which is always copied, is copied
+ * in halves for five steps and whole for the next five, where halves are offered. */
+static void construct_pack(const struct wpk_variant *variant, int gene, int n, int operand,
+                           struct wpk_candidate *out)
+{
+    bool large = wpk_gene_find(&variant->genes[gene], WPK_PACK_HALVES) >= 0;
+    int64_t part = n / 5 % 2 == 0 ? WPK_PACK_HALVES : 1;
+    set_value(variant, gene, large ? part : (n + operand + 1) % 2, out);
+}
+
 /* Candidate number `n` of a variant: the n-th step along a walk in which the register tile of the
  * contraction changes fastest, then its loop orders, then blocks and places. */
 static bool construct_one(const struct wpk_space *space, int v, const struct recipes *recipes,
@@ -416,13 +426,7 @@ static bool construct_one(const struct wpk_space *space, int v, const struct rec
             set_reduction(variant, g, n % 7, out);
         }
         for (int i = 0; i < s->slots[g].pack_count; i++) {
-            int gene = s->slots[g].pack[i];
-            bool large = wpk_gene_find(&variant->genes[gene], WPK_PACK_HALVES) >= 0;
-            set_value(variant, gene,
-                      large              ? (n / 5 % 2 == 0 ? WPK_PACK_HALVES : 1)
-                      : (n + i) % 2 == 0 ? 1
-                                         : 0,
-                      out);
+            construct_pack(variant, s->slots[g].pack[i], n, i, out);
         }
         if (s->slots[g].outer >= 0 || s->slots[g].inner >= 0) {
             set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);

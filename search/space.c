@@ -465,9 +465,9 @@ static wpk_err decode_gene(const struct wpk_variant *variant, char *word, struct
             continue;
         }
         int choice = wpk_gene_choice(&variant->genes[i], equals + 1);
+        /* Of a larger shape; this one's operand is copied whole. */
         if (choice < 0 && strcmp(equals + 1, "halves") == 0) {
-            choice =
-                wpk_gene_find(&variant->genes[i], 1); /* of a larger shape: copied whole here */
+            choice = wpk_gene_find(&variant->genes[i], 1);
         }
         if (choice < 0) {
             wpk_diag_set(diag, "gene %s has no value %s", word, equals + 1);
