@@ -245,6 +245,48 @@ static void test_halves(void **state)
     tear_down(&s);
 }
 
+/* -1: the candidate's variant has no such gene. */
+static int64_t value_of(const struct wpk_space *space, const struct wpk_candidate *one,
+                        const char *name)
+{
+    const struct wpk_variant *variant = wpk_space_variant(space, one->variant);
+    for (int g = 0; g < variant->gene_count; g++) {
+        if (strcmp(variant->genes[g].name, name) == 0) {
+            return variant->genes[g].choice[one->gene[g]].value;
+        }
+    }
+    return -1;
+}
+
+/* Two operands of 64 MiB each: the rows of a block, copied, are to stay in the last cache while all
+ * columns pass. No registers hold what is computed from an element, so nothing streams. */
+static void test_operands_beyond_the_last_cache(void **state)
+{
+    (void)state;
+    struct wpk_candidate out[12];
+    struct subject s;
+    int count = 0, blocked = 0;
+    set_up(&s, PRODUCT("4096", "4096", "4096"), ZEN4, 1, true);
+    const struct wpk_variant *variant = wpk_space_variant(&s.space, 0);
+    for (int g = 0; g < variant->gene_count; g++) {
+        assert_int_equal(wpk_gene_choice(&variant->genes[g], "halves"), -1);
+    }
+    assert_int_equal(wpk_space_construct(&s.space, out, 12, &count), WPK_OK);
+    assert_int_equal(count, 12);
+    for (int i = 0; i < count; i++) {
+        int64_t rows = value_of(&s.space, &out[i], "Y.block.i");
+        if (rows > 0 && rows != WPK_GENE_ALL &&
+            value_of(&s.space, &out[i], "Y.block.j") == WPK_GENE_ALL &&
+            value_of(&s.space, &out[i], "Y.pack.A") == 1) {
+            rows *= value_of(&s.space, &out[i], "Y.tile.i");
+            assert_in_range(rows, 64, 256); /* 1 to 4 MiB of 16 */
+            blocked++;
+        }
+    }
+    assert_in_range(blocked, 2, 8);
+    tear_down(&s);
+}
+
 /* Without blocks there is one total, of which threads compute tiles. */
 static void test_threads(void **state)
 {
@@ -397,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_nest),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_operands_beyond_the_last_cache),
         cmocka_unit_test(test_constructed),
         cmocka_unit_test(test_traffic),
         cmocka_unit_test(test_windows_of_many_loads),

@@ -5,33 +5,14 @@
  * reduction, blocks and places) take turns through a few sizes that keep reused data small. */
 #include "search/gene_list.h"
 #include "search/genes.h"
+#include "search/register_tile.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define RECIPES_MAX 512
 #define LAZY_VARIANTS_MAX 16 /* of many combinations, those that candidates are constructed for */
-
-/* One choice of register tile. */
-struct recipe {
-    int vec;
-    int lanes;
-    int64_t tile[WPK_RANK_MAX];
-    double score;
-};
-
-struct recipes {
-    struct recipe recipe[RECIPES_MAX];
-    int count;
-};
-
-static const struct wpk_stage *root_of(const struct wpk_variant *variant, int g)
-{
-    const struct wpk_structure *s = variant->plan;
-    return &variant->program.stages[s->plan.group[g].root];
-}
 
 static void set_number(const struct wpk_variant *variant, int gene, int64_t value,
                        struct wpk_candidate *out)
@@ -50,156 +31,16 @@ static void set_value(const struct wpk_variant *variant, int gene, int64_t value
     }
 }
 
-static double coverage(int64_t extent, int64_t tile)
-{
-    int64_t count = (extent + tile - 1) / tile;
-    return (double)extent / (double)(count * tile);
-}
-
-/* ---- register tiles */
-
-/* Does the contraction gather its vectors from memory one value at a time? */
-static bool reads_strided(const struct wpk_variant *variant, const struct wpk_group *group, int vec)
-{
-    const struct wpk_member *member = &group->member[group->contraction];
-    const struct wpk_stage *stage = &variant->program.stages[member->stage];
-    for (int a = 0; a < stage->rank; a++) {
-        if (vec >= 0 && member->root_axis[a] == vec) {
-            return wpk_stage_is_strided(variant, stage, a);
-        }
-    }
-    return false;
-}
-
-static double score_tile(const struct wpk_variant *variant, const struct wpk_space_options *options,
-                         int g, const struct recipe *recipe)
+static void set_tile(const struct wpk_variant *variant, int g, const struct wpk_register_tile *tile,
+                     struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
-    const struct wpk_group *group = &s->plan.group[g];
-    const struct wpk_stage *root = root_of(variant, g);
-    struct wpk_tile tile = {
-        .reuses = group->reuse, .lanes = recipe->lanes, .covered = 1, .vectors = 1, .points = 1};
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_stage *root = wpk_root_of(variant, g);
+    set_value(variant, slots->vec, tile->vec, out);
+    set_number(variant, slots->lanes, tile->lanes, out);
     for (int a = 0; a < root->rank; a++) {
-        tile.covered *= group->whole[a] ? 1 : coverage(root->axes[a].extent, recipe->tile[a]);
-        if (a == recipe->vec) {
-            tile.vectors = recipe->tile[a] / recipe->lanes;
-        } else {
-            tile.points *= recipe->tile[a];
-        }
-    }
-    bool strided = group->reuse && reads_strided(variant, group, recipe->vec);
-    tile.loads = tile.vectors * (strided ? recipe->lanes : 1) + tile.points;
-    return options->target.rules->construct(&options->target.machine, &tile);
-}
-
-static int compare_recipes(const void *a, const void *b)
-{
-    const struct recipe *x = a, *y = b;
-    if (x->score != y->score) {
-        return x->score < y->score ? 1 : -1;
-    }
-    return memcmp(x->tile, y->tile, sizeof(x->tile));
-}
-
-static void sort_recipes(struct recipes *recipes)
-{
-    qsort(recipes->recipe, (size_t)recipes->count, sizeof(recipes->recipe[0]), compare_recipes);
-}
-
-/* The worse half makes room: the first vector axis alone may have more tiles than fit. */
-static void add_recipe(struct recipes *out, const struct recipe *recipe)
-{
-    if (out->count == RECIPES_MAX) {
-        sort_recipes(out);
-        out->count /= 2;
-    }
-    out->recipe[out->count++] = *recipe;
-}
-
-/* The two axes beside the vector axis that may have tiles of more than one: the last two with
- * loops. Others keep their smallest tile. */
-static int companion_axes(const struct wpk_decisions *d, int vec, int out[2])
-{
-    int count = 0;
-    for (int i = d->order_count - 1; i >= 0 && count < 2; i--) {
-        if (d->inner[i] != vec) {
-            out[count++] = d->inner[i];
-        }
-    }
-    return count;
-}
-
-static void add_recipes_for(const struct wpk_variant *variant,
-                            const struct wpk_space_options *options, int g,
-                            const struct wpk_decisions *base, struct recipes *out)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_slots *slots = &s->slots[g];
-    const struct wpk_stage *root = root_of(variant, g);
-    int companion[2] = {-1, -1};
-    int companions = companion_axes(base, base->vec, companion);
-    const struct wpk_gene *vec_tiles =
-        base->vec >= 0 ? &variant->genes[slots->tile[base->vec]] : NULL;
-    const struct wpk_gene *first =
-        companions > 0 ? &variant->genes[slots->tile[companion[0]]] : NULL;
-    const struct wpk_gene *second =
-        companions > 1 ? &variant->genes[slots->tile[companion[1]]] : NULL;
-    for (int v = 0; v < (vec_tiles == NULL ? 1 : vec_tiles->choice_count); v++) {
-        for (int p = 0; p < (first == NULL ? 1 : first->choice_count); p++) {
-            for (int q = 0; q < (second == NULL ? 1 : second->choice_count); q++) {
-                struct wpk_decisions d = *base;
-                struct recipe recipe = {.vec = d.vec, .lanes = d.lanes};
-                if (vec_tiles != NULL) {
-                    d.tile[d.vec] = vec_tiles->choice[v].value;
-                }
-                if (first != NULL) {
-                    d.tile[companion[0]] = first->choice[p].value;
-                }
-                if (second != NULL) {
-                    d.tile[companion[1]] = second->choice[q].value;
-                }
-                if (wpk_group_is_legal(variant, options, g, &d, NULL)) {
-                    memcpy(recipe.tile, d.tile, (size_t)root->rank * sizeof(d.tile[0]));
-                    recipe.score = score_tile(variant, options, g, &recipe);
-                    add_recipe(out, &recipe);
-                }
-            }
-        }
-    }
-}
-
-static void collect_recipes(const struct wpk_variant *variant,
-                            const struct wpk_space_options *options, int g, struct recipes *out)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_slots *slots = &s->slots[g];
-    struct wpk_candidate blank = {.gene_count = variant->gene_count};
-    out->count = 0;
-    for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
-        for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
-            struct wpk_decisions base;
-            blank.gene[slots->vec] = (uint8_t)v;
-            blank.gene[slots->lanes] = (uint8_t)n;
-            wpk_genes_read(variant, &blank, g, &base);
-            base.unroll = 1;
-            base.split = 0;
-            base.panel = false;
-            add_recipes_for(variant, options, g, &base, out);
-        }
-    }
-    sort_recipes(out);
-}
-
-static void set_recipe(const struct wpk_variant *variant, int g, const struct recipe *recipe,
-                       struct wpk_candidate *out)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_slots *slots = &s->slots[g];
-    const struct wpk_stage *root = root_of(variant, g);
-    set_value(variant, slots->vec, recipe->vec, out);
-    set_number(variant, slots->lanes, recipe->lanes, out);
-    for (int a = 0; a < root->rank; a++) {
-        set_number(variant, slots->tile[a], recipe->tile[a], out);
+        set_number(variant, slots->tile[a], tile->size[a], out);
     }
 }
 
@@ -280,7 +121,7 @@ static void set_blocks(const struct wpk_variant *variant, int g, int which,
     static const int64_t sizes[] = {0, 1, 2, 4, 3, 7, 8};
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
-    const struct wpk_stage *root = root_of(variant, g);
+    const struct wpk_stage *root = wpk_root_of(variant, g);
     struct wpk_decisions d;
     wpk_genes_read(variant, out, g, &d);
     for (int a = 0; a < root->rank; a++) {
@@ -325,33 +166,35 @@ static void set_parallel(const struct wpk_variant *variant, int which, struct wp
 /* ---- panels */
 
 static bool divides(const struct wpk_stage *root, const struct wpk_group *group,
-                    const struct recipe *recipe)
+                    const struct wpk_register_tile *tile)
 {
     bool all = true;
     for (int a = 0; a < root->rank; a++) {
-        all = all && (!wpk_has_loop(group, root, a) || root->axes[a].extent % recipe->tile[a] == 0);
+        all = all && (!wpk_has_loop(group, root, a) || root->axes[a].extent % tile->size[a] == 0);
     }
     return all;
 }
 
-/* Blocks whose rows of a panel take half of the second cache; along the vector axis all of it, or
- * as much as lets the results take the other half. */
-static void set_panel_blocks(const struct wpk_variant *variant, const struct wpk_machine *machine,
-                             int g, int which, struct wpk_candidate *out)
+/* Blocks whose rows, of `depth` elements each, take half of `bytes`; along the vector axis all of
+ * it, or if `results` as much as lets the results take the other half. True if some axis is cut. */
+static bool set_row_blocks(const struct wpk_variant *variant, int g, int64_t bytes, int64_t depth,
+                           bool results, struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
-    const struct wpk_stage *root = root_of(variant, g);
+    const struct wpk_stage *root = wpk_root_of(variant, g);
     struct wpk_decisions d;
+    bool cut = false;
     wpk_genes_read(variant, out, g, &d);
-    int64_t half = machine->cache_bytes[1] / 2 / 4, rows = 1;
+    int64_t half = bytes / 2 / 4, rows = 1;
     for (int i = d.order_count - 1; i >= 0; i--) {
         int a = d.outer[i];
-        int64_t most = half / d.split / rows / d.tile[a];
+        int64_t most = half / depth / rows / d.tile[a];
         if (a != d.vec && slots->block[a] >= 0) {
             set_value(variant, slots->block[a], WPK_GENE_ALL, out);
             if (most < wpk_tile_count(root, &d, a)) {
                 set_number(variant, slots->block[a], most, out);
+                cut = true;
             }
             wpk_genes_read(variant, out, g, &d);
             rows *= d.tile[a] * wpk_block_tiles(root, &d, a);
@@ -359,9 +202,48 @@ static void set_panel_blocks(const struct wpk_variant *variant, const struct wpk
     }
     if (d.vec >= 0 && slots->block[d.vec] >= 0) {
         set_value(variant, slots->block[d.vec], WPK_GENE_ALL, out);
-        if (which % 2 == 1 && half / rows / d.tile[d.vec] < wpk_tile_count(root, &d, d.vec)) {
+        if (results && half / rows / d.tile[d.vec] < wpk_tile_count(root, &d, d.vec)) {
             set_number(variant, slots->block[d.vec], half / rows / d.tile[d.vec], out);
         }
+    }
+    return cut;
+}
+
+static int64_t contraction_bytes(const struct wpk_variant *variant, const struct wpk_stage *stage)
+{
+    const struct wpk_program *program = &variant->program;
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++) {
+        const struct wpk_tensor *tensor = &program->tensors[program->nodes[loads[i]].tensor];
+        bytes += wpk_tensor_elements(tensor) * (int64_t)wpk_dtype_size(tensor->dtype);
+    }
+    return bytes;
+}
+
+/* Where the operands of a contraction exceed the last cache: the rows of a block, copied, take a
+ * quarter of it while all tiles along the vector axis pass, each of which is in the second cache
+ * while the block's rows pass. */
+static void set_last_cache_blocks(const struct wpk_variant *variant,
+                                  const struct wpk_machine *machine, int g,
+                                  struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_stage *stage = wpk_contraction_of(variant, &s->plan.group[g]);
+    int64_t last = machine->cache_bytes[WPK_CACHES - 1], depth = 1;
+    struct wpk_candidate blocked = *out;
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        depth *= stage->axes[a].extent;
+    }
+    if (contraction_bytes(variant, stage) > last &&
+        set_row_blocks(variant, g, last / 2, depth, false, &blocked)) {
+        set_inner_order(variant, g, 1, &blocked);
+        for (int i = 0; i < slots->pack_count; i++) {
+            set_value(variant, slots->pack[i], 1, &blocked);
+        }
+        *out = blocked;
     }
 }
 
@@ -369,21 +251,23 @@ static void set_panel_blocks(const struct wpk_variant *variant, const struct wpk
  * cache while all rows of a block pass, which stay in the second.
  *   source  Goto & van de Geijn, Anatomy of high-performance matrix multiplication, 2008, 4 */
 static void set_panels(const struct wpk_variant *variant, const struct wpk_machine *machine, int g,
-                       const struct recipes *recipes, int which, struct wpk_candidate *out)
+                       const struct wpk_register_tiles *tiles, int which, struct wpk_candidate *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
     int sizes = slots->panel < 0 ? 0 : variant->genes[slots->panel].choice_count - 1;
+    struct wpk_decisions d;
     int seen = 0;
-    for (int r = 0; r < recipes->count && sizes > 0; r++) {
-        if (!divides(root_of(variant, g), &s->plan.group[g], &recipes->recipe[r]) ||
+    for (int r = 0; r < tiles->count && sizes > 0; r++) {
+        if (!divides(wpk_root_of(variant, g), &s->plan.group[g], &tiles->tile[r]) ||
             seen++ < which % 3) {
             continue;
         }
-        set_recipe(variant, g, &recipes->recipe[r], out);
+        set_tile(variant, g, &tiles->tile[r], out);
         out->gene[slots->panel] = (uint8_t)((sizes / 2 + which / 3) % sizes);
         set_inner_order(variant, g, 1, out);
-        set_panel_blocks(variant, machine, g, which / 2, out);
+        wpk_genes_read(variant, out, g, &d);
+        set_row_blocks(variant, g, machine->cache_bytes[1], d.split, which / 2 % 2 == 1, out);
         set_value(variant, slots->at, wpk_place(-1, WPK_LEVEL_ROOT), out);
         for (int i = 0; i < slots->pack_count; i++) {
             set_value(variant, slots->pack[i], which % 4 < 2 ? WPK_PACK_PANEL : 0, out);
@@ -404,8 +288,8 @@ static void construct_pack(const struct wpk_variant *variant, int gene, int n, i
 
 /* Candidate number `n` of a variant: the n-th step along a walk in which the register tile of the
  * contraction changes fastest, then its loop orders, then blocks and places. */
-static bool construct_one(const struct wpk_space *space, int v, const struct recipes *recipes,
-                          int n, struct wpk_candidate *out)
+static bool construct_one(const struct wpk_space *space, int v,
+                          const struct wpk_register_tiles *tiles, int n, struct wpk_candidate *out)
 {
     const struct wpk_variant *variant = &space->variants[v];
     const struct wpk_structure *s = variant->plan;
@@ -416,11 +300,11 @@ static bool construct_one(const struct wpk_space *space, int v, const struct rec
     for (int g = 0; g <= last; g++) {
         const struct wpk_group *group = &s->plan.group[g];
         int walk = group->reuse ? n : n / 3;
-        if (recipes[g].count == 0) {
+        if (tiles[g].count == 0) {
             return false;
         }
         int pick = group->reuse ? walk % 5 + 5 * (n / 20 % 3) : walk % 3;
-        set_recipe(variant, g, &recipes[g].recipe[pick % recipes[g].count], out);
+        set_tile(variant, g, &tiles[g].tile[pick % tiles[g].count], out);
         set_inner_order(variant, g, (n + n / 5) % 2, out);
         if (group->contraction >= 0) {
             set_reduction(variant, g, n % 7, out);
@@ -431,10 +315,13 @@ static bool construct_one(const struct wpk_space *space, int v, const struct rec
         if (s->slots[g].outer >= 0 || s->slots[g].inner >= 0) {
             set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);
         }
+        if (group->contraction >= 0 && n % 4 > 1) {
+            set_last_cache_blocks(variant, &space->options.target.machine, g, out);
+        }
     }
     set_places(variant, &space->options, n % 3 != 2, out);
     for (int g = 0; g <= last && n % 4 == 1; g++) {
-        set_panels(variant, &space->options.target.machine, g, &recipes[g], n / 4, out);
+        set_panels(variant, &space->options.target.machine, g, &tiles[g], n / 4, out);
     }
     set_parallel(variant, n, out);
     return wpk_space_is_legal(space, out);
@@ -533,7 +420,8 @@ wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate 
     if (err != WPK_OK || variants == 0) {
         return err;
     }
-    struct recipes *all = calloc((size_t)variants * WPK_GROUPS_MAX, sizeof(struct recipes));
+    struct wpk_register_tiles *all =
+        calloc((size_t)variants * WPK_GROUPS_MAX, sizeof(struct wpk_register_tiles));
     if (all == NULL) {
         return WPK_ENOMEM;
     }
@@ -541,7 +429,7 @@ wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate 
         const struct wpk_variant *variant = &space->variants[chosen[i]];
         const struct wpk_structure *s = variant->plan;
         for (int g = 0; g < s->plan.group_count; g++) {
-            collect_recipes(variant, &space->options, g, &all[i * WPK_GROUPS_MAX + g]);
+            wpk_register_tiles_rank(variant, &space->options, g, &all[i * WPK_GROUPS_MAX + g]);
         }
     }
     for (int n = 0; n < 8 * max && count < max; n++) {

@@ -7,6 +7,7 @@
 #include "op/derive.h"
 #include "search/gene_list.h"
 #include "search/gene_sum.h"
+#include "search/reuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -390,11 +391,23 @@ static int count_loads(const struct wpk_program *program, int tensor)
     return count;
 }
 
-/* It comes from memory in each call. */
-static bool exceeds_caches(const struct wpk_tensor *tensor, const struct wpk_machine *machine)
+/* The tensor of a load comes from memory in each call, and once: registers hold all that is
+ * computed from one of its elements. */
+static bool streams(const struct wpk_program *program, const struct wpk_stage *stage,
+                    const struct wpk_node *load, const struct wpk_machine *machine)
 {
-    return wpk_tensor_elements(tensor) * (int64_t)wpk_dtype_size(tensor->dtype) >
-           machine->cache_bytes[WPK_CACHES - 1];
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    bool used[WPK_AXES_MAX] = {false};
+    int64_t uses = 1;
+    for (int d = 0; d < tensor->rank; d++) {
+        (void)wpk_reuse_mark_index(program, load->index[d], used);
+    }
+    for (int a = 0; a < stage->rank && uses <= machine->registers; a++) {
+        uses *= used[a] ? 1 : stage->axes[a].extent;
+    }
+    return uses <= machine->registers &&
+           wpk_tensor_elements(tensor) * (int64_t)wpk_dtype_size(tensor->dtype) >
+               machine->cache_bytes[WPK_CACHES - 1];
 }
 
 /* Operands that are not constant may be packed when the contraction reuses them and reads every
@@ -431,7 +444,7 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
         if (!constant && slots->panel >= 0 && count_loads(program, load->tensor) == 1) {
             wpk_gene_list_choice(c, slots->pack[slot], WPK_PACK_PANEL, "panel");
         }
-        if (constant && exceeds_caches(&program->tensors[load->tensor], machine)) {
+        if (constant && streams(program, stage, load, machine)) {
             wpk_gene_list_choice(c, slots->pack[slot], WPK_PACK_HALVES, "halves");
         }
         wpk_gene_list_choice(c, slots->pack[slot], 1, "yes");

@@ -127,6 +127,8 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
 /* The number of the candidate's back end (back_end.h). */
 int wpk_genes_back_end(const struct wpk_variant *variant, const struct wpk_candidate *candidate);
 
+/* The stage whose output a group computes. */
+const struct wpk_stage *wpk_root_of(const struct wpk_variant *variant, int group);
 /* The stage of the group's contraction (wpk_group.contraction), or NULL. */
 const struct wpk_stage *wpk_contraction_of(const struct wpk_variant *variant,
                                            const struct wpk_group *group);

@@ -20,6 +20,12 @@ int wpk_order_axis(int64_t order, int place)
     return (int)((uint64_t)order >> 4 * place & 15);
 }
 
+const struct wpk_stage *wpk_root_of(const struct wpk_variant *variant, int group)
+{
+    const struct wpk_structure *s = variant->plan;
+    return &variant->program.stages[s->plan.group[group].root];
+}
+
 const struct wpk_stage *wpk_contraction_of(const struct wpk_variant *variant,
                                            const struct wpk_group *group)
 {

@@ -371,9 +371,9 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
                             const char **why)
 {
     const struct wpk_structure *s = variant->plan;
-    const struct wpk_stage *stage = &variant->program.stages[s->plan.group[g].root];
+    const struct wpk_stage *stage = wpk_root_of(variant, g);
     const struct wpk_decisions *at = &d[d[g].at_group];
-    const struct wpk_stage *outer = &variant->program.stages[s->plan.group[d[g].at_group].root];
+    const struct wpk_stage *outer = wpk_root_of(variant, d[g].at_group);
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_nest_entry *entry = root_entry(nest, group->root);
     double computed = 1, needed = 1;

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/register_tile.h"
+
+#include "search/gene_list.h"
+#include "search/genes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static double coverage(int64_t extent, int64_t tile)
+{
+    int64_t count = (extent + tile - 1) / tile;
+    return (double)extent / (double)(count * tile);
+}
+
+/* Does the contraction gather its vectors from memory one value at a time? */
+static bool reads_strided(const struct wpk_variant *variant, const struct wpk_group *group, int vec)
+{
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_stage *stage = &variant->program.stages[member->stage];
+    for (int a = 0; a < stage->rank; a++) {
+        if (vec >= 0 && member->root_axis[a] == vec) {
+            return wpk_stage_is_strided(variant, stage, a);
+        }
+    }
+    return false;
+}
+
+static double score(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                    int g, const struct wpk_register_tile *chosen)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_stage *root = wpk_root_of(variant, g);
+    struct wpk_tile tile = {
+        .reuses = group->reuse, .lanes = chosen->lanes, .covered = 1, .vectors = 1, .points = 1};
+    for (int a = 0; a < root->rank; a++) {
+        tile.covered *= group->whole[a] ? 1 : coverage(root->axes[a].extent, chosen->size[a]);
+        if (a == chosen->vec) {
+            tile.vectors = chosen->size[a] / chosen->lanes;
+        } else {
+            tile.points *= chosen->size[a];
+        }
+    }
+    bool strided = group->reuse && reads_strided(variant, group, chosen->vec);
+    tile.loads = tile.vectors * (strided ? chosen->lanes : 1) + tile.points;
+    return options->target.rules->construct(&options->target.machine, &tile);
+}
+
+static int compare_tiles(const void *a, const void *b)
+{
+    const struct wpk_register_tile *x = a, *y = b;
+    if (x->score != y->score) {
+        return x->score < y->score ? 1 : -1;
+    }
+    return memcmp(x->size, y->size, sizeof(x->size));
+}
+
+static void sort_tiles(struct wpk_register_tiles *tiles)
+{
+    qsort(tiles->tile, (size_t)tiles->count, sizeof(tiles->tile[0]), compare_tiles);
+}
+
+/* The worse half makes room: the first vector axis alone may have more tiles than fit. */
+static void add_tile(struct wpk_register_tiles *out, const struct wpk_register_tile *chosen)
+{
+    if (out->count == WPK_REGISTER_TILES_MAX) {
+        sort_tiles(out);
+        out->count /= 2;
+    }
+    out->tile[out->count++] = *chosen;
+}
+
+/* The two axes beside the vector axis that may have tiles of more than one: the last two with
+ * loops. Others keep their smallest tile. */
+static int companion_axes(const struct wpk_decisions *d, int vec, int out[2])
+{
+    int count = 0;
+    for (int i = d->order_count - 1; i >= 0 && count < 2; i--) {
+        if (d->inner[i] != vec) {
+            out[count++] = d->inner[i];
+        }
+    }
+    return count;
+}
+
+static void add_tiles_for(const struct wpk_variant *variant,
+                          const struct wpk_space_options *options, int g,
+                          const struct wpk_decisions *base, struct wpk_register_tiles *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_stage *root = wpk_root_of(variant, g);
+    int companion[2] = {-1, -1};
+    int companions = companion_axes(base, base->vec, companion);
+    const struct wpk_gene *vec_tiles =
+        base->vec >= 0 ? &variant->genes[slots->tile[base->vec]] : NULL;
+    const struct wpk_gene *first =
+        companions > 0 ? &variant->genes[slots->tile[companion[0]]] : NULL;
+    const struct wpk_gene *second =
+        companions > 1 ? &variant->genes[slots->tile[companion[1]]] : NULL;
+    for (int v = 0; v < (vec_tiles == NULL ? 1 : vec_tiles->choice_count); v++) {
+        for (int p = 0; p < (first == NULL ? 1 : first->choice_count); p++) {
+            for (int q = 0; q < (second == NULL ? 1 : second->choice_count); q++) {
+                struct wpk_decisions d = *base;
+                struct wpk_register_tile one = {.vec = d.vec, .lanes = d.lanes};
+                if (vec_tiles != NULL) {
+                    d.tile[d.vec] = vec_tiles->choice[v].value;
+                }
+                if (first != NULL) {
+                    d.tile[companion[0]] = first->choice[p].value;
+                }
+                if (second != NULL) {
+                    d.tile[companion[1]] = second->choice[q].value;
+                }
+                if (wpk_group_is_legal(variant, options, g, &d, NULL)) {
+                    memcpy(one.size, d.tile, (size_t)root->rank * sizeof(d.tile[0]));
+                    one.score = score(variant, options, g, &one);
+                    add_tile(out, &one);
+                }
+            }
+        }
+    }
+}
+
+void wpk_register_tiles_rank(const struct wpk_variant *variant,
+                             const struct wpk_space_options *options, int g,
+                             struct wpk_register_tiles *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    struct wpk_candidate blank = {.gene_count = variant->gene_count};
+    out->count = 0;
+    for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
+        for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
+            struct wpk_decisions base;
+            blank.gene[slots->vec] = (uint8_t)v;
+            blank.gene[slots->lanes] = (uint8_t)n;
+            wpk_genes_read(variant, &blank, g, &base);
+            base.unroll = 1;
+            base.split = 0;
+            base.panel = false;
+            add_tiles_for(variant, options, g, &base, out);
+        }
+    }
+    sort_tiles(out);
+}

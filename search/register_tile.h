@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Register tiles of a group: which vector axis, how many lanes, and how much of each axis is
+ * computed at once, ranked by the target's rules without building anything. */
+#ifndef WPK_SEARCH_REGISTER_TILE_H
+#define WPK_SEARCH_REGISTER_TILE_H
+
+#include "search/genes.h"
+
+#define WPK_REGISTER_TILES_MAX 512
+
+struct wpk_register_tile {
+    int vec; /* axis of the group's root; -1: none */
+    int lanes;
+    int64_t size[WPK_RANK_MAX]; /* elements along each axis of the root */
+    double score;               /* of the target's rules; more is better */
+};
+
+struct wpk_register_tiles {
+    struct wpk_register_tile tile[WPK_REGISTER_TILES_MAX];
+    int count;
+};
+
+/* Fill `out` with the legal tiles of a group, best first; of more than fit, the worse are left
+ * out. */
+void wpk_register_tiles_rank(const struct wpk_variant *variant,
+                             const struct wpk_space_options *options, int group,
+                             struct wpk_register_tiles *out);
+
+#endif
