@@ -25,6 +25,7 @@ import graph
 # folder: what it may include, besides what those may.
 MAY_INCLUDE = {
     "common": [],
+    "emulate": ["common"],
     "schema": ["common"],
     "op": ["schema"],
     "graph": ["op"],

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A block of threads while it runs: its warps, its shared memory and what was seen of it. */
+#ifndef WPK_EMULATE_BLOCK_H
+#define WPK_EMULATE_BLOCK_H
+
+#include "emulate/memory.h"
+#include "emulate/ptx.h"
+#include "emulate/shadow.h"
+#include "emulate/warp.h"
+
+#define WPK_BLOCK_WARPS_MAX 32
+#define WPK_BLOCK_THREADS_MAX (WPK_BLOCK_WARPS_MAX * WPK_WARP_LANES)
+#define WPK_BLOCK_BARRIERS 16
+
+/* Addresses without a space: these bits say which. */
+#define WPK_WINDOW_SHARED ((uint64_t)1 << 56)
+#define WPK_WINDOW_LOCAL ((uint64_t)2 << 56)
+#define WPK_WINDOW_MASK ((uint64_t)255 << 56)
+
+/* name, text */
+#define WPK_FAULT_LIST(X)                                                                          \
+    X(NONE, "no fault")                                                                            \
+    X(BOUNDS, "an access outside of all allocations")                                              \
+    X(ALIGNMENT, "a misaligned address")                                                           \
+    X(UNDEFINED, "a register that was never written decides something")                            \
+    X(UNWRITTEN, "shared or local memory is read that was never written")                          \
+    X(RACE, "two threads access the same bytes of shared memory without a barrier between")        \
+    X(BARRIER, "threads of a block diverge at a barrier")                                          \
+    X(SHUFFLE, "lanes of a warp diverge at an instruction for all of them")                        \
+    X(TRAP, "a trap")                                                                              \
+    X(HANG, "more instructions than the limit")
+
+enum wpk_fault {
+#define WPK_FAULT_ENUM(name, text) WPK_FAULT_##name,
+    WPK_FAULT_LIST(WPK_FAULT_ENUM)
+#undef WPK_FAULT_ENUM
+        WPK_FAULT_COUNT
+};
+
+const char *wpk_fault_text(enum wpk_fault fault);
+
+struct wpk_fault_report {
+    enum wpk_fault fault;
+    int line; /* of the PTX */
+    uint32_t block[3];
+    int thread;       /* in the block, x fastest; -1: all of a warp */
+    uint64_t address; /* of a memory access, else 0 */
+};
+
+/* What a launch did; summed over its blocks. */
+struct wpk_launch_counts {
+    uint64_t warp_instructions;
+    uint64_t thread_instructions;
+    uint64_t shared_requests;   /* of warps */
+    uint64_t shared_wavefronts; /* a request without bank conflicts takes one, of 16 bytes four */
+    uint64_t global_requests;
+    uint64_t global_sectors; /* of 32 bytes, of all requests */
+};
+
+/* An asynchronous copy on its way: it is in shared memory when its group is waited for. */
+struct wpk_copy {
+    int warp;
+    int line;
+    uint32_t group; /* of its warp, from 0 */
+    uint32_t lanes;
+    uint8_t size; /* bytes a lane */
+    uint32_t to[WPK_WARP_LANES];
+    uint8_t data[WPK_WARP_LANES][16];
+};
+
+struct wpk_block {
+    const struct wpk_ptx_entry *entry;
+    const struct wpk_device_memory *memory;
+    struct wpk_device_range tables; /* of the module; may be read */
+    const uint8_t *parameters;      /* entry->parameter_size bytes */
+    uint64_t steps_left;            /* warp instructions until it counts as hanging */
+    uint32_t index[3];
+    struct wpk_warp warp[WPK_BLOCK_WARPS_MAX];
+    int warp_count;
+    uint8_t *shared; /* owned */
+    uint32_t shared_size;
+    struct wpk_shadow shadow;
+    uint8_t *local, *local_written; /* of all threads, entry->local_size each; owned */
+    struct wpk_copy *copy;          /* owned */
+    size_t copy_count, copy_capacity;
+    uint32_t group[WPK_BLOCK_WARPS_MAX]; /* that is being filled */
+    const struct wpk_device_range *last; /* that was accessed, or NULL */
+    struct wpk_launch_counts counts;
+    struct wpk_fault_report report;
+};
+
+/* Note a fault of a lane (-1: all); the first one stays and ends the block. */
+void wpk_block_fault(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
+                     enum wpk_fault fault, int lane, uint64_t address);
+
+#endif

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads, stores and asynchronous copies. Each access is checked, and counted as the hardware would
+ * serve it. */
+#include "emulate/block.h"
+#include "emulate/lanes.h"
+#include "emulate/operation.h"
+
+#include <stdlib.h>
+
+#define BANKS 32
+#define SECTOR_SIZE 32
+
+/* What the active lanes of a warp access: addresses of the space, after windows are resolved. */
+struct access {
+    enum wpk_ptx_space space;
+    uint32_t size; /* bytes a lane */
+    uint64_t address[WPK_WARP_LANES];
+};
+
+/* ---- how many parts the hardware makes of a request */
+
+/* Words of one bank are served one after another, equal ones at once; lanes of 8 bytes go in two
+ * halves, of 16 bytes in four quarters. */
+static uint64_t count_wavefronts(const struct wpk_warp *warp, const struct access *access)
+{
+    uint32_t size = access->size < 4 ? 4 : access->size;
+    int lanes = (int)(WPK_WARP_LANES * 4 / size);
+    uint64_t count = 0;
+    for (int first = 0; first < WPK_WARP_LANES; first += lanes) {
+        uint32_t word[BANKS][WPK_WARP_LANES]; /* distinct ones of each bank */
+        uint8_t depth[BANKS] = {0};
+        uint8_t most = 0;
+        for (int lane = first; lane < first + lanes; lane++) {
+            for (uint32_t b = 0; b < size && (warp->active >> lane & 1) != 0; b += 4) {
+                uint32_t at = (uint32_t)(access->address[lane] + b) / 4, bank = at % BANKS;
+                uint8_t i = 0;
+                while (i < depth[bank] && word[bank][i] != at) {
+                    i++;
+                }
+                if (i == depth[bank]) {
+                    word[bank][depth[bank]++] = at;
+                    most = depth[bank] > most ? depth[bank] : most;
+                }
+            }
+        }
+        count += most;
+    }
+    return count;
+}
+
+static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *access)
+{
+    uint64_t seen[4 * WPK_WARP_LANES];
+    int count = 0, newest = 0;
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        uint64_t sector = access->address[lane] / SECTOR_SIZE;
+        if ((warp->active >> lane & 1) == 0 || (count > 0 && seen[newest] == sector)) {
+            continue;
+        }
+        int i = 0;
+        while (i < count && seen[i] != sector) {
+            i++;
+        }
+        newest = i;
+        if (i == count) {
+            seen[count++] = sector;
+        }
+    }
+    return (uint64_t)count;
+}
+
+/* ---- checks */
+
+static int thread_of(const struct wpk_warp *warp, int lane)
+{
+    return warp->number * WPK_WARP_LANES + lane;
+}
+
+static bool is_in_tables(const struct wpk_block *block, uint64_t at, uint32_t size)
+{
+    return at >= block->tables.from && at < block->tables.to && size <= block->tables.to - at;
+}
+
+static bool check_global(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
+                         const struct access *access, bool writes)
+{
+    struct wpk_block *block = warp->block;
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        uint64_t at = access->address[lane];
+        if ((warp->active >> lane & 1) == 0 || (!writes && is_in_tables(block, at, access->size))) {
+            continue;
+        }
+        if (block->last == NULL || at < block->last->from || at >= block->last->to) {
+            block->last = wpk_device_memory_find(block->memory, at);
+        }
+        if (block->last == NULL || access->size > block->last->to - at) {
+            wpk_block_fault(warp, in, WPK_FAULT_BOUNDS, lane, at);
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint8_t bytes_of_word(uint64_t from, uint64_t to, uint64_t word)
+{
+    uint8_t bytes = 0;
+    for (uint64_t b = 0; b < 4; b++) {
+        bytes |= (uint8_t)((4 * word + b >= from && 4 * word + b < to) << b);
+    }
+    return bytes;
+}
+
+/* One thread's access of shared memory: in bounds, written before it is read, no race. */
+static bool check_shared_lane(struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int lane,
+                              uint64_t from, uint32_t size, bool writes)
+{
+    struct wpk_block *block = warp->block;
+    struct wpk_shadow *shadow = &block->shadow;
+    int thread = thread_of(warp, lane);
+    static const enum wpk_fault faults[] = {[WPK_SHADOW_RIGHT] = WPK_FAULT_NONE,
+                                            [WPK_SHADOW_RACE] = WPK_FAULT_RACE,
+                                            [WPK_SHADOW_UNWRITTEN] = WPK_FAULT_UNWRITTEN};
+    enum wpk_fault fault = WPK_FAULT_NONE;
+    if (from > block->shared_size || size > block->shared_size - from) {
+        fault = WPK_FAULT_BOUNDS;
+    }
+    for (uint64_t word = from / 4; word * 4 < from + size && fault == WPK_FAULT_NONE; word++) {
+        uint8_t bytes = size >= 4 ? 15 : bytes_of_word(from, from + size, word);
+        fault = faults[writes ? wpk_shadow_write(shadow, word, bytes, thread, warp->synced)
+                              : wpk_shadow_read(shadow, word, bytes, thread, warp->synced)];
+    }
+    if (fault != WPK_FAULT_NONE) {
+        wpk_block_fault(warp, in, fault, lane, from);
+    }
+    return fault == WPK_FAULT_NONE;
+}
+
+static bool check_shared(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
+                         const struct access *access, bool writes)
+{
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        if ((warp->active >> lane & 1) != 0 &&
+            !check_shared_lane(warp, in, lane, access->address[lane], access->size, writes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_local(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
+                        const struct access *access, bool writes)
+{
+    struct wpk_block *block = warp->block;
+    uint32_t size = block->entry->local_size;
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        uint64_t at = access->address[lane];
+        if ((warp->active >> lane & 1) == 0) {
+            continue;
+        }
+        if (at > size || access->size > size - at) {
+            wpk_block_fault(warp, in, WPK_FAULT_BOUNDS, lane, at);
+            return false;
+        }
+        uint8_t *written = block->local_written + (uint64_t)thread_of(warp, lane) * size + at;
+        for (uint32_t b = 0; b < access->size; b++) {
+            if (!writes && written[b] == 0) {
+                wpk_block_fault(warp, in, WPK_FAULT_UNWRITTEN, lane, at);
+                return false;
+            }
+            written[b] |= writes;
+        }
+    }
+    return true;
+}
+
+/* Fill *out with the addresses in operand `at`, of one space.
+ *   errors  false: a fault is noted */
+static bool resolve(struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int at,
+                    enum wpk_ptx_space space, uint32_t size, struct access *out)
+{
+    const struct wpk_ptx_operand *operand = &in->operand[at];
+    const uint64_t_lane *wide = WPK_LANES(uint64_t, at);
+    const uint32_t_lane *narrow = WPK_LANES(uint32_t, at);
+    uint32_t undefined = warp->active & ~warp->defined[operand->reg];
+    out->size = size;
+    out->space = space;
+    if (undefined != 0) {
+        wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+        return false;
+    }
+    uint64_t bad = 0;
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        uint64_t address = operand->size == 4 ? narrow[lane] : wide[lane];
+        out->address[lane] = address + (uint64_t)in->offset;
+        bad |= (warp->active >> lane & 1) != 0 ? out->address[lane] & (size - 1) : 0;
+    }
+    uint64_t first = out->address[__builtin_ctz(warp->active)];
+    if (space == WPK_PTX_GENERIC) {
+        out->space = (first & WPK_WINDOW_SHARED) != 0  ? WPK_PTX_SHARED
+                     : (first & WPK_WINDOW_LOCAL) != 0 ? WPK_PTX_LOCAL
+                                                       : WPK_PTX_GLOBAL;
+    }
+    for (int lane = 0; lane < WPK_WARP_LANES && space == WPK_PTX_GENERIC; lane++) {
+        uint64_t window = out->space == WPK_PTX_SHARED  ? WPK_WINDOW_SHARED
+                          : out->space == WPK_PTX_LOCAL ? WPK_WINDOW_LOCAL
+                                                        : 0;
+        out->address[lane] ^= window; /* lanes of another space are then out of bounds */
+    }
+    for (int lane = 0; lane < WPK_WARP_LANES && bad != 0; lane++) {
+        if ((warp->active >> lane & 1) != 0 && (out->address[lane] & (size - 1)) != 0) {
+            wpk_block_fault(warp, in, WPK_FAULT_ALIGNMENT, lane, out->address[lane]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
+                  const struct access *access, bool writes)
+{
+    struct wpk_launch_counts *counts = &warp->block->counts;
+    switch (access->space) {
+    case WPK_PTX_SHARED:
+        counts->shared_requests++;
+        counts->shared_wavefronts += count_wavefronts(warp, access);
+        return check_shared(warp, in, access, writes);
+    case WPK_PTX_LOCAL:
+        return check_local(warp, in, access, writes);
+    default:
+        counts->global_requests++;
+        counts->global_sectors += count_sectors(warp, access);
+        return check_global(warp, in, access, writes);
+    }
+}
+
+static uint8_t *locate(const struct wpk_warp *warp, const struct access *access, int lane)
+{
+    struct wpk_block *block = warp->block;
+    switch (access->space) {
+    case WPK_PTX_SHARED:
+        return block->shared + access->address[lane];
+    case WPK_PTX_LOCAL:
+        return block->local + (uint64_t)thread_of(warp, lane) * block->entry->local_size +
+               access->address[lane];
+    default:
+        return (uint8_t *)(uintptr_t)access->address[lane]; // NOLINT: a device address is a host's
+    }
+}
+
+/* ---- loads and stores */
+
+static uint64_t extend(uint64_t bits, enum wpk_ptx_type type)
+{
+    switch (type) {
+    case WPK_PTX_S8:
+        return (uint64_t)(int64_t)(int8_t)bits;
+    case WPK_PTX_S16:
+        return (uint64_t)(int64_t)(int16_t)bits;
+    case WPK_PTX_S32:
+        return (uint64_t)(int64_t)(int32_t)bits;
+    default:
+        return bits;
+    }
+}
+
+static void load_element(struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int i,
+                         int lane, const uint8_t *from)
+{
+    const struct wpk_ptx_operand *to = &in->operand[i];
+    uint8_t *at = warp->file + to->offset + (size_t)lane * to->size;
+    uint64_t bits = 0;
+    if (in->size == to->size && in->size == 4) {
+        memcpy(at, from, 4);
+        return;
+    }
+    memcpy(&bits, from, in->size);
+    bits = extend(bits, in->type);
+    memcpy(at, &bits, to->size);
+}
+
+static void load_parameter(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    for (int i = 0; i < in->vector; i++) {
+        for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+            if ((warp->active >> lane & 1) != 0) {
+                load_element(warp, in, i, lane,
+                             warp->block->parameters + in->offset + (ptrdiff_t)i * in->size);
+            }
+        }
+    }
+}
+
+void wpk_ptx_load(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    struct access access;
+    if (in->space == WPK_PTX_PARAM) {
+        load_parameter(warp, in);
+        return;
+    }
+    if (!resolve(warp, in, in->vector, in->space, (uint32_t)in->size * in->vector, &access) ||
+        !check(warp, in, &access, false)) {
+        return;
+    }
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        for (int i = 0; i < in->vector && (warp->active >> lane & 1) != 0; i++) {
+            load_element(warp, in, i, lane, locate(warp, &access, lane) + (ptrdiff_t)i * in->size);
+        }
+    }
+}
+
+void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    struct access access;
+    for (int i = 0; i < in->vector; i++) {
+        uint32_t undefined = warp->active & ~warp->defined[in->operand[i].reg];
+        if (undefined != 0) {
+            wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+            return;
+        }
+    }
+    if (!resolve(warp, in, in->vector, in->space, (uint32_t)in->size * in->vector, &access) ||
+        !check(warp, in, &access, true)) {
+        return;
+    }
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        for (int i = 0; i < in->vector && (warp->active >> lane & 1) != 0; i++) {
+            const struct wpk_ptx_operand *from = &in->operand[i];
+            memcpy(locate(warp, &access, lane) + (ptrdiff_t)i * in->size,
+                   warp->file + from->offset + (size_t)lane * from->size, in->size);
+        }
+    }
+}
+
+/* ---- asynchronous copies */
+
+#define COPIES_MAX ((size_t)1 << 14) /* of a block, under way */
+
+static struct wpk_copy *new_copy(struct wpk_block *block)
+{
+    if (block->copy_count == COPIES_MAX) {
+        return NULL;
+    }
+    if (block->copy_count == block->copy_capacity) {
+        size_t capacity = block->copy_capacity == 0 ? 64 : 2 * block->copy_capacity;
+        struct wpk_copy *grown = realloc(block->copy, capacity * sizeof(*grown));
+        WPK_ASSERT(grown != NULL);
+        block->copy = grown;
+        block->copy_capacity = capacity;
+    }
+    return &block->copy[block->copy_count++];
+}
+
+void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    struct wpk_block *block = warp->block;
+    struct access to, from;
+    const uint32_t_lane *wanted = in->operand_count > 2 ? WPK_LANES(uint32_t, 2) : NULL;
+    struct wpk_ptx_instruction plain = *in;
+    plain.offset = in->source_offset;
+    if (!resolve(warp, in, 0, WPK_PTX_SHARED, in->size, &to)) {
+        return;
+    }
+    if (!resolve(warp, &plain, 1, WPK_PTX_GLOBAL, in->size, &from)) {
+        return;
+    }
+    uint32_t all = warp->active;
+    for (int lane = 0; lane < WPK_WARP_LANES && wanted != NULL; lane++) {
+        warp->active &= wanted[lane] == 0 ? ~(1U << lane) : WPK_LANES_ALL; /* reads nothing */
+    }
+    bool legal = warp->active == 0 || check(warp, in, &from, false);
+    uint32_t reads = warp->active;
+    warp->active = all;
+    if (!legal) {
+        return;
+    }
+    block->counts.shared_requests++;
+    block->counts.shared_wavefronts += count_wavefronts(warp, &to);
+    struct wpk_copy *copy = new_copy(block);
+    if (copy == NULL) {
+        wpk_block_fault(warp, in, WPK_FAULT_HANG, -1, 0);
+        return;
+    }
+    *copy = (struct wpk_copy){.warp = warp->number,
+                              .line = in->line,
+                              .group = block->group[warp->number],
+                              .lanes = all,
+                              .size = in->size};
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        copy->to[lane] = (uint32_t)to.address[lane];
+        if ((reads >> lane & 1) != 0) {
+            size_t size = wanted != NULL && wanted[lane] < in->size ? wanted[lane] : in->size;
+            memcpy(copy->data[lane], locate(warp, &from, lane), size);
+        }
+    }
+}
+
+void wpk_ptx_commit_group(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    (void)in;
+    warp->block->group[warp->number]++;
+}
+
+/* What was copied is written now, by the threads that wait: others see it after a barrier. */
+static bool finish(struct wpk_warp *warp, const struct wpk_copy *copy)
+{
+    const struct wpk_ptx_instruction at = {.line = copy->line};
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        if ((copy->lanes >> lane & 1) != 0) {
+            if (!check_shared_lane(warp, &at, lane, copy->to[lane], copy->size, true)) {
+                return false;
+            }
+            memcpy(warp->block->shared + copy->to[lane], copy->data[lane], copy->size);
+        }
+    }
+    return true;
+}
+
+void wpk_ptx_wait_group(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    struct wpk_block *block = warp->block;
+    size_t kept = 0;
+    for (size_t i = 0; i < block->copy_count; i++) {
+        const struct wpk_copy *copy = &block->copy[i];
+        bool done = copy->warp == warp->number &&
+                    (int64_t)copy->group + in->offset < (int64_t)block->group[warp->number];
+        if (!done) {
+            block->copy[kept++] = *copy;
+        } else if (!finish(warp, copy)) {
+            return;
+        }
+    }
+    block->copy_count = kept;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emulate/memory.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define SPACE_SIZE ((uint64_t)1 << 42)
+#define GUARD_SIZE ((uint64_t)1 << 20) /* between allocations */
+#define PAGE_SIZE ((uint64_t)4096)
+
+wpk_err wpk_device_memory_init(struct wpk_device_memory *memory, uint64_t size_max)
+{
+    void *at =
+        mmap(NULL, SPACE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        return WPK_ESYSTEM;
+    }
+    *memory = (struct wpk_device_memory){
+        .reserved = at, .next = (uint64_t)(uintptr_t)at + GUARD_SIZE, .size_max = size_max};
+    return WPK_OK;
+}
+
+void wpk_device_memory_fini(struct wpk_device_memory *memory)
+{
+    if (memory->reserved != NULL) {
+        munmap(memory->reserved, SPACE_SIZE);
+    }
+    free(memory->range);
+    *memory = (struct wpk_device_memory){0};
+}
+
+static bool reserve_range(struct wpk_device_memory *memory)
+{
+    if (memory->range_count == memory->range_capacity) {
+        size_t capacity = memory->range_capacity == 0 ? 64 : 2 * memory->range_capacity;
+        struct wpk_device_range *grown = realloc(memory->range, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return false;
+        }
+        memory->range = grown;
+        memory->range_capacity = capacity;
+    }
+    return true;
+}
+
+wpk_err wpk_device_memory_new(struct wpk_device_memory *memory, uint64_t size, uint64_t *address)
+{
+    uint64_t pages = (size + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
+    uint64_t end = (uint64_t)(uintptr_t)memory->reserved + SPACE_SIZE;
+    if (size == 0) {
+        return WPK_EINVAL;
+    }
+    if (size > memory->size_max - memory->used || pages + GUARD_SIZE > end - memory->next ||
+        !reserve_range(memory) ||
+        mprotect((void *)(uintptr_t)memory->next, pages, PROT_READ | PROT_WRITE) != 0) {
+        return WPK_ENOMEM;
+    }
+    *address = memory->next;
+    memory->range[memory->range_count++] =
+        (struct wpk_device_range){.from = memory->next, .to = memory->next + size};
+    memory->next += pages + GUARD_SIZE;
+    memory->used += size;
+    return WPK_OK;
+}
+
+static struct wpk_device_range *find(const struct wpk_device_memory *memory, uint64_t address)
+{
+    size_t low = 0, high = memory->range_count; /* the last range that begins at or before it */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memory->range[middle].from <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    struct wpk_device_range *range = low == 0 ? NULL : &memory->range[low - 1];
+    return range != NULL && address < range->to && !range->freed ? range : NULL;
+}
+
+const struct wpk_device_range *wpk_device_memory_find(const struct wpk_device_memory *memory,
+                                                      uint64_t address)
+{
+    return find(memory, address);
+}
+
+wpk_err wpk_device_memory_free(struct wpk_device_memory *memory, uint64_t address)
+{
+    struct wpk_device_range *range = find(memory, address);
+    if (range == NULL || range->from != address) {
+        return WPK_EINVAL;
+    }
+    uint64_t pages = (range->to - range->from + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
+    memory->used -= range->to - range->from;
+    range->freed = true;
+    (void)madvise((void *)(uintptr_t)address, pages, MADV_DONTNEED);
+    (void)mprotect((void *)(uintptr_t)address, pages, PROT_NONE);
+    return WPK_OK;
+}
