@@ -25,6 +25,7 @@
     X(UNDEFINED, "a register that was never written decides something")                            \
     X(UNWRITTEN, "shared or local memory is read that was never written")                          \
     X(RACE, "two threads access the same bytes of shared memory without a barrier between")        \
+    X(PENDING, "shared memory is accessed to which an asynchronous copy is under way")             \
     X(BARRIER, "threads of a block diverge at a barrier")                                          \
     X(SHUFFLE, "lanes of a warp diverge at an instruction for all of them")                        \
     X(TRAP, "a trap")                                                                              \

@@ -110,24 +110,26 @@ static uint8_t bytes_of_word(uint64_t from, uint64_t to, uint64_t word)
     return bytes;
 }
 
+typedef enum wpk_shadow_verdict (*note_access)(struct wpk_shadow *shadow, size_t word,
+                                               uint8_t bytes, int thread, uint32_t synced);
+
 /* One thread's access of shared memory: in bounds, written before it is read, no race. */
 static bool check_shared_lane(struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int lane,
-                              uint64_t from, uint32_t size, bool writes)
+                              uint64_t from, uint32_t size, note_access note)
 {
     struct wpk_block *block = warp->block;
-    struct wpk_shadow *shadow = &block->shadow;
     int thread = thread_of(warp, lane);
     static const enum wpk_fault faults[] = {[WPK_SHADOW_RIGHT] = WPK_FAULT_NONE,
                                             [WPK_SHADOW_RACE] = WPK_FAULT_RACE,
-                                            [WPK_SHADOW_UNWRITTEN] = WPK_FAULT_UNWRITTEN};
+                                            [WPK_SHADOW_UNWRITTEN] = WPK_FAULT_UNWRITTEN,
+                                            [WPK_SHADOW_PENDING] = WPK_FAULT_PENDING};
     enum wpk_fault fault = WPK_FAULT_NONE;
     if (from > block->shared_size || size > block->shared_size - from) {
         fault = WPK_FAULT_BOUNDS;
     }
     for (uint64_t word = from / 4; word * 4 < from + size && fault == WPK_FAULT_NONE; word++) {
         uint8_t bytes = size >= 4 ? 15 : bytes_of_word(from, from + size, word);
-        fault = faults[writes ? wpk_shadow_write(shadow, word, bytes, thread, warp->synced)
-                              : wpk_shadow_read(shadow, word, bytes, thread, warp->synced)];
+        fault = faults[note(&block->shadow, word, bytes, thread, warp->synced)];
     }
     if (fault != WPK_FAULT_NONE) {
         wpk_block_fault(warp, in, fault, lane, from);
@@ -136,11 +138,11 @@ static bool check_shared_lane(struct wpk_warp *warp, const struct wpk_ptx_instru
 }
 
 static bool check_shared(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
-                         const struct access *access, bool writes)
+                         const struct access *access, note_access note)
 {
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         if ((warp->active >> lane & 1) != 0 &&
-            !check_shared_lane(warp, in, lane, access->address[lane], access->size, writes)) {
+            !check_shared_lane(warp, in, lane, access->address[lane], access->size, note)) {
             return false;
         }
     }
@@ -223,7 +225,7 @@ static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     case WPK_PTX_SHARED:
         counts->shared_requests++;
         counts->shared_wavefronts += count_wavefronts(warp, access);
-        return check_shared(warp, in, access, writes);
+        return check_shared(warp, in, access, writes ? wpk_shadow_write : wpk_shadow_read);
     case WPK_PTX_LOCAL:
         return check_local(warp, in, access, writes);
     default:
@@ -370,7 +372,7 @@ void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction 
     bool legal = warp->active == 0 || check(warp, in, &from, false);
     uint32_t reads = warp->active;
     warp->active = all;
-    if (!legal) {
+    if (!legal || !check_shared(warp, in, &to, wpk_shadow_begin_copy)) {
         return;
     }
     block->counts.shared_requests++;
@@ -406,7 +408,8 @@ static bool finish(struct wpk_warp *warp, const struct wpk_copy *copy)
     const struct wpk_ptx_instruction at = {.line = copy->line};
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         if ((copy->lanes >> lane & 1) != 0) {
-            if (!check_shared_lane(warp, &at, lane, copy->to[lane], copy->size, true)) {
+            if (!check_shared_lane(warp, &at, lane, copy->to[lane], copy->size,
+                                   wpk_shadow_end_copy)) {
                 return false;
             }
             memcpy(warp->block->shared + copy->to[lane], copy->data[lane], copy->size);

@@ -80,7 +80,7 @@ static const struct {
      WPK_FAULT_NONE},
     {"reads before the copy was waited for",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; ld.shared.u32 %r4, [%r2];",
-     WPK_FAULT_UNWRITTEN},
+     WPK_FAULT_PENDING},
     {"reads after the wait, without a barrier",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; cp.async.wait_group 0;\n"
      "xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];",
@@ -88,7 +88,17 @@ static const struct {
     {"one group may be under way",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; cp.async.wait_group 1;\n"
      "ld.shared.u32 %r4, [%r2];",
-     WPK_FAULT_UNWRITTEN},
+     WPK_FAULT_PENDING},
+    {"copies over what others still read",
+     "st.shared.u32 [%r2], %r1; bar.sync 0; xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];\n"
+     "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; bar.sync 0;\n"
+     "cp.async.wait_group 0;",
+     WPK_FAULT_PENDING},
+    {"two copies to one place",
+     "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.ca.shared.global [%r2], [%d2], 4;",
+     WPK_FAULT_PENDING},
+    {"copies behind the end of shared memory", "cp.async.ca.shared.global [%r2+4], [%d2], 4;",
+     WPK_FAULT_BOUNDS},
     {"reads what was copied",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; cp.async.wait_group 0;\n"
      "bar.sync 0; xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];",

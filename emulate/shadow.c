@@ -54,12 +54,26 @@ static bool is_unordered(const struct wpk_shadow *shadow, const struct wpk_shado
            before->synced == (uint16_t)synced;
 }
 
+/* The word as this block knows it. */
+static struct wpk_shadow_word *word_of(struct wpk_shadow *shadow, size_t word)
+{
+    struct wpk_shadow_word *w = &shadow->word[word];
+    if (w->block != shadow->block) {
+        w->written = w->pending = 0;
+        w->block = shadow->block;
+    }
+    return w;
+}
+
 enum wpk_shadow_verdict wpk_shadow_read(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
                                         int thread, uint32_t synced)
 {
-    struct wpk_shadow_word *w = &shadow->word[word];
+    struct wpk_shadow_word *w = word_of(shadow, word);
     struct wpk_shadow_access *read = &w->read;
-    if (w->block != shadow->block || (w->written & bytes) != bytes) {
+    if ((w->pending & bytes) != 0) {
+        return WPK_SHADOW_PENDING;
+    }
+    if ((w->written & bytes) != bytes) {
         return WPK_SHADOW_UNWRITTEN;
     }
     if ((w->write_bytes & bytes) != 0 && is_unordered(shadow, &w->write, thread, synced)) {
@@ -80,10 +94,13 @@ enum wpk_shadow_verdict wpk_shadow_read(struct wpk_shadow *shadow, size_t word, 
     return WPK_SHADOW_RIGHT;
 }
 
-enum wpk_shadow_verdict wpk_shadow_write(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
-                                         int thread, uint32_t synced)
+static enum wpk_shadow_verdict note_write(const struct wpk_shadow *shadow,
+                                          struct wpk_shadow_word *w, uint8_t bytes, int thread,
+                                          uint32_t synced)
 {
-    struct wpk_shadow_word *w = &shadow->word[word];
+    if ((w->pending & bytes) != 0) {
+        return WPK_SHADOW_PENDING;
+    }
     if (((w->write_bytes & bytes) != 0 && is_unordered(shadow, &w->write, thread, synced)) ||
         ((w->read_bytes & bytes) != 0 && is_unordered(shadow, &w->read, thread, synced))) {
         return WPK_SHADOW_RACE;
@@ -91,7 +108,29 @@ enum wpk_shadow_verdict wpk_shadow_write(struct wpk_shadow *shadow, size_t word,
     bool same = w->write.epoch == shadow->epoch && w->write.thread == thread;
     w->write_bytes = (uint8_t)(same ? w->write_bytes | bytes : bytes);
     w->write = (struct wpk_shadow_access){shadow->epoch, (uint16_t)synced, (uint16_t)thread};
-    w->written = (uint8_t)(w->block == shadow->block ? w->written | bytes : bytes);
-    w->block = shadow->block;
     return WPK_SHADOW_RIGHT;
+}
+
+enum wpk_shadow_verdict wpk_shadow_write(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
+                                         int thread, uint32_t synced)
+{
+    struct wpk_shadow_word *w = word_of(shadow, word);
+    w->written |= bytes;
+    return note_write(shadow, w, bytes, thread, synced);
+}
+
+enum wpk_shadow_verdict wpk_shadow_begin_copy(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
+                                              int thread, uint32_t synced)
+{
+    struct wpk_shadow_word *w = word_of(shadow, word);
+    enum wpk_shadow_verdict verdict = note_write(shadow, w, bytes, thread, synced);
+    w->pending |= bytes;
+    return verdict;
+}
+
+enum wpk_shadow_verdict wpk_shadow_end_copy(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
+                                            int thread, uint32_t synced)
+{
+    word_of(shadow, word)->pending &= (uint8_t)~bytes;
+    return wpk_shadow_write(shadow, word, bytes, thread, synced);
 }

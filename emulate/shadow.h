@@ -25,9 +25,9 @@ struct wpk_shadow_access {
 
 struct wpk_shadow_word {
     struct wpk_shadow_access write, read;
-    uint8_t written;                 /* bytes that some thread of this block wrote, a bit each */
-    uint8_t write_bytes, read_bytes; /* of the last accesses */
-    uint32_t block;                  /* of `written`, from 1 */
+    uint8_t write_bytes, read_bytes; /* of the last accesses, a bit each */
+    uint8_t written, pending;        /* bytes that the block wrote, or that a copy will write */
+    uint32_t block;                  /* of these two, from 1 */
 };
 
 struct wpk_shadow {
@@ -49,6 +49,7 @@ enum wpk_shadow_verdict {
     WPK_SHADOW_RIGHT,
     WPK_SHADOW_RACE,
     WPK_SHADOW_UNWRITTEN, /* bytes that the block did not write are read */
+    WPK_SHADOW_PENDING,   /* an asynchronous copy to these bytes is under way */
 };
 
 /* Note the access of `bytes` (a bit each) of a word, and judge it. */
@@ -56,5 +57,11 @@ enum wpk_shadow_verdict wpk_shadow_read(struct wpk_shadow *shadow, size_t word, 
                                         int thread, uint32_t synced);
 enum wpk_shadow_verdict wpk_shadow_write(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
                                          int thread, uint32_t synced);
+
+/* The same of an asynchronous copy, which writes at any time between its begin and its end. */
+enum wpk_shadow_verdict wpk_shadow_begin_copy(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
+                                              int thread, uint32_t synced);
+enum wpk_shadow_verdict wpk_shadow_end_copy(struct wpk_shadow *shadow, size_t word, uint8_t bytes,
+                                            int thread, uint32_t synced);
 
 #endif

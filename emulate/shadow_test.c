@@ -7,8 +7,9 @@
 
 #include <cmocka.h>
 
-/* Accesses of one word: r or w, thread, bytes as a hexadecimal digit; | is a barrier of the block,
- * s a synchronisation of all warps, / the next block. Only the last one may be wrong. */
+/* Accesses of one word: r or w, c and e for the begin and end of a copy; thread, bytes as a
+ * hexadecimal digit; | is a barrier of the block, s a synchronisation of all warps, / the next
+ * block. Only the last one may be wrong. */
 static const struct {
     const char *text;
     enum wpk_shadow_verdict expected;
@@ -32,6 +33,17 @@ static const struct {
     {"w00f | r01f | w00f", WPK_SHADOW_RIGHT},
     {"w00f | r01f r00f s r00f w00f", WPK_SHADOW_RIGHT},
     {"w00f | r01f s r00f w20f", WPK_SHADOW_RACE},
+    {"c00f e00f r00f", WPK_SHADOW_RIGHT},
+    {"c00f e00f | r01f", WPK_SHADOW_RIGHT},
+    {"c00f e00f r01f", WPK_SHADOW_RACE},
+    {"c00f | e00f r01f", WPK_SHADOW_RACE},
+    {"c00f r00f", WPK_SHADOW_PENDING},
+    {"c00f | r01f", WPK_SHADOW_PENDING},
+    {"c00f | w00f", WPK_SHADOW_PENDING},
+    {"c00f | c00f", WPK_SHADOW_PENDING},
+    {"c00f / r00f", WPK_SHADOW_UNWRITTEN},
+    {"w00f | r01f c00f", WPK_SHADOW_RACE},
+    {"w00f | r01f | c00f", WPK_SHADOW_RIGHT},
 };
 
 static int digit(char c)
@@ -49,12 +61,14 @@ static void test_races(void **state)
         assert_int_equal(wpk_shadow_init(&shadow, 10), WPK_OK);
         wpk_shadow_begin(&shadow);
         for (const char *at = rows[i].text; *at != '\0'; at++) {
-            if (*at == 'r' || *at == 'w') {
+            if (strchr("rwce", *at) != NULL) {
                 assert_int_equal(verdict, WPK_SHADOW_RIGHT);
                 int thread = 16 * digit(at[1]) + digit(at[2]);
                 uint8_t bytes = (uint8_t)digit(at[3]);
-                verdict = *at == 'r' ? wpk_shadow_read(&shadow, 2, bytes, thread, synced)
-                                     : wpk_shadow_write(&shadow, 2, bytes, thread, synced);
+                verdict = *at == 'r'   ? wpk_shadow_read(&shadow, 2, bytes, thread, synced)
+                          : *at == 'w' ? wpk_shadow_write(&shadow, 2, bytes, thread, synced)
+                          : *at == 'c' ? wpk_shadow_begin_copy(&shadow, 2, bytes, thread, synced)
+                                       : wpk_shadow_end_copy(&shadow, 2, bytes, thread, synced);
                 at += 3;
             } else if (*at == '|') {
                 wpk_shadow_pass(&shadow);
