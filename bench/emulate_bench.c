@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     struct wpk_diag diag = {0};
     bench_usage_help(argc, argv, usage);
     long n = argc == 3 ? strtol(argv[2], NULL, 10) : 256;
-    if (argc < 2 || argc > 3 || n < 32 || n > 4096 || n % 32 != 0) {
+    if (argc < 2 || argc > 3 || argv[1][0] == '-' || n < 32 || n > 4096 || n % 32 != 0) {
         fputs(usage, stderr);
         return 2;
     }
