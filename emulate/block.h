@@ -62,9 +62,9 @@ struct wpk_launch_counts {
 struct wpk_copy {
     int warp;
     int line;
-    uint32_t group; /* of its warp, from 0 */
-    uint32_t lanes;
-    uint8_t size; /* bytes a lane */
+    uint32_t lanes;                 /* that wait for it */
+    uint32_t group[WPK_WARP_LANES]; /* of the thread, from 0 */
+    uint8_t size;                   /* bytes a lane */
     uint32_t to[WPK_WARP_LANES];
     uint8_t data[WPK_WARP_LANES][16];
 };
@@ -84,8 +84,8 @@ struct wpk_block {
     uint8_t *local, *local_written; /* of all threads, entry->local_size each; owned */
     struct wpk_copy *copy;          /* owned */
     size_t copy_count, copy_capacity;
-    uint32_t group[WPK_BLOCK_WARPS_MAX]; /* that is being filled */
-    const struct wpk_device_range *last; /* that was accessed, or NULL */
+    uint32_t group[WPK_BLOCK_THREADS_MAX]; /* that a thread's copies go to now */
+    const struct wpk_device_range *last;   /* that was accessed, or NULL */
     struct wpk_launch_counts counts;
     struct wpk_fault_report report;
 };

@@ -36,6 +36,7 @@ void wpk_ptx_exit(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
     (void)in;
     warp->live &= ~warp->active;
     warp->active = 0;
+    warp->parked = 0; /* nobody waits for them any more: those that wait look again */
 }
 
 static void trap(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
@@ -78,14 +79,11 @@ static void shuffle(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
                                                : first | (step & ~segment);
         bool inside = kind == SHUFFLE_UP ? (int)from >= (int)last : from <= last;
         from = inside ? from : lane;
-        if ((warp->active >> lane & 1) != 0 && (warp->active >> (from & 31) & 1) == 0) {
-            wpk_block_fault(warp, in, WPK_FAULT_SHUFFLE, (int)lane, 0);
-            return;
-        }
         out[lane] = value[from & 31];
-        warp->undefined |= (~defined >> (from & 31) & 1) << lane;
+        warp->undefined |= (~(defined & warp->active) >> (from & 31) & 1) << lane;
         in_range |= (uint32_t)inside << lane;
     }
+    warp->undefined |= ~warp->defined[in->operand[3].reg] | ~warp->defined[in->operand[4].reg];
     wpk_lanes_put_32(warp, &in->operand[0], out);
     wpk_lanes_put_predicate(warp, &in->operand[1], in_range);
 }

@@ -13,7 +13,8 @@
 /* What the active lanes of a warp access: addresses of the space, after windows are resolved. */
 struct access {
     enum wpk_ptx_space space;
-    uint32_t size; /* bytes a lane */
+    uint32_t size;                  /* bytes a lane */
+    const uint32_t_lane *read_size; /* bytes that a lane reads, if fewer; or NULL */
     uint64_t address[WPK_WARP_LANES];
 };
 
@@ -93,7 +94,8 @@ static bool check_global(struct wpk_warp *warp, const struct wpk_ptx_instruction
         if (block->last == NULL || at < block->last->from || at >= block->last->to) {
             block->last = wpk_device_memory_find(block->memory, at);
         }
-        if (block->last == NULL || access->size > block->last->to - at) {
+        uint32_t size = access->read_size == NULL ? access->size : access->read_size[lane];
+        if (block->last == NULL || size > block->last->to - at) {
             wpk_block_fault(warp, in, WPK_FAULT_BOUNDS, lane, at);
             return false;
         }
@@ -185,6 +187,7 @@ static bool resolve(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     const uint32_t_lane *narrow = WPK_LANES(uint32_t, at);
     uint32_t undefined = warp->active & ~warp->defined[operand->reg];
     out->size = size;
+    out->read_size = NULL;
     out->space = space;
     if (undefined != 0) {
         wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
@@ -192,8 +195,8 @@ static bool resolve(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     }
     uint64_t bad = 0;
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        uint64_t address = operand->size == 4 ? narrow[lane] : wide[lane];
-        out->address[lane] = address + (uint64_t)in->offset;
+        out->address[lane] = operand->size == 4 ? (uint32_t)(narrow[lane] + (uint32_t)in->offset)
+                                                : wide[lane] + (uint64_t)in->offset;
         bad |= (warp->active >> lane & 1) != 0 ? out->address[lane] & (size - 1) : 0;
     }
     uint64_t first = out->address[__builtin_ctz(warp->active)];
@@ -352,11 +355,31 @@ static struct wpk_copy *new_copy(struct wpk_block *block)
     return &block->copy[block->copy_count++];
 }
 
+/* How many bytes to read: known, and no more than are copied. */
+static bool check_read_size(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
+                            const struct access *from)
+{
+    uint32_t wrong = 0;
+    if (from->read_size == NULL) {
+        return true;
+    }
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        wrong |= (uint32_t)(from->read_size[lane] > from->size) << lane;
+    }
+    wrong = warp->active & (wrong | ~warp->defined[in->operand[2].reg]);
+    if (wrong != 0) {
+        int lane = __builtin_ctz(wrong);
+        bool defined = (warp->defined[in->operand[2].reg] >> lane & 1) != 0;
+        wpk_block_fault(warp, in, defined ? WPK_FAULT_BOUNDS : WPK_FAULT_UNDEFINED, lane,
+                        from->address[lane]);
+    }
+    return wrong == 0;
+}
+
 void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
     struct wpk_block *block = warp->block;
     struct access to, from;
-    const uint32_t_lane *wanted = in->operand_count > 2 ? WPK_LANES(uint32_t, 2) : NULL;
     struct wpk_ptx_instruction plain = *in;
     plain.offset = in->source_offset;
     if (!resolve(warp, in, 0, WPK_PTX_SHARED, in->size, &to)) {
@@ -366,8 +389,12 @@ void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction 
         return;
     }
     uint32_t all = warp->active;
-    for (int lane = 0; lane < WPK_WARP_LANES && wanted != NULL; lane++) {
-        warp->active &= wanted[lane] == 0 ? ~(1U << lane) : WPK_LANES_ALL; /* reads nothing */
+    from.read_size = in->operand_count > 2 ? WPK_LANES(uint32_t, 2) : NULL;
+    if (!check_read_size(warp, in, &from)) {
+        return;
+    }
+    for (int lane = 0; lane < WPK_WARP_LANES && from.read_size != NULL; lane++) {
+        warp->active &= from.read_size[lane] == 0 ? ~(1U << lane) : WPK_LANES_ALL;
     }
     bool legal = warp->active == 0 || check(warp, in, &from, false);
     uint32_t reads = warp->active;
@@ -382,15 +409,13 @@ void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction 
         wpk_block_fault(warp, in, WPK_FAULT_HANG, -1, 0);
         return;
     }
-    *copy = (struct wpk_copy){.warp = warp->number,
-                              .line = in->line,
-                              .group = block->group[warp->number],
-                              .lanes = all,
-                              .size = in->size};
+    *copy =
+        (struct wpk_copy){.warp = warp->number, .line = in->line, .lanes = all, .size = in->size};
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         copy->to[lane] = (uint32_t)to.address[lane];
+        copy->group[lane] = block->group[thread_of(warp, lane)];
         if ((reads >> lane & 1) != 0) {
-            size_t size = wanted != NULL && wanted[lane] < in->size ? wanted[lane] : in->size;
+            size_t size = from.read_size != NULL ? from.read_size[lane] : in->size;
             memcpy(copy->data[lane], locate(warp, &from, lane), size);
         }
     }
@@ -399,15 +424,17 @@ void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction 
 void wpk_ptx_commit_group(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
     (void)in;
-    warp->block->group[warp->number]++;
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        warp->block->group[thread_of(warp, lane)] += warp->active >> lane & 1;
+    }
 }
 
 /* What was copied is written now, by the threads that wait: others see it after a barrier. */
-static bool finish(struct wpk_warp *warp, const struct wpk_copy *copy)
+static bool finish(struct wpk_warp *warp, const struct wpk_copy *copy, uint32_t lanes)
 {
     const struct wpk_ptx_instruction at = {.line = copy->line};
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        if ((copy->lanes >> lane & 1) != 0) {
+        if ((lanes >> lane & 1) != 0) {
             if (!check_shared_lane(warp, &at, lane, copy->to[lane], copy->size,
                                    wpk_shadow_end_copy)) {
                 return false;
@@ -418,18 +445,31 @@ static bool finish(struct wpk_warp *warp, const struct wpk_copy *copy)
     return true;
 }
 
+/* Active lanes whose copy belongs to a group that is waited for: all but the newest `allowed`. */
+static uint32_t lanes_to_finish(const struct wpk_warp *warp, const struct wpk_copy *copy,
+                                int64_t allowed)
+{
+    uint32_t lanes = 0;
+    for (int lane = 0; lane < WPK_WARP_LANES && copy->warp == warp->number; lane++) {
+        int64_t filled = warp->block->group[thread_of(warp, lane)];
+        lanes |= (uint32_t)((int64_t)copy->group[lane] + allowed < filled) << lane;
+    }
+    return lanes & copy->lanes & warp->active;
+}
+
 void wpk_ptx_wait_group(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
     struct wpk_block *block = warp->block;
     size_t kept = 0;
     for (size_t i = 0; i < block->copy_count; i++) {
-        const struct wpk_copy *copy = &block->copy[i];
-        bool done = copy->warp == warp->number &&
-                    (int64_t)copy->group + in->offset < (int64_t)block->group[warp->number];
-        if (!done) {
-            block->copy[kept++] = *copy;
-        } else if (!finish(warp, copy)) {
+        struct wpk_copy *copy = &block->copy[i];
+        uint32_t lanes = lanes_to_finish(warp, copy, in->offset);
+        if (lanes != 0 && !finish(warp, copy, lanes)) {
             return;
+        }
+        copy->lanes &= ~lanes;
+        if (copy->lanes != 0) {
+            block->copy[kept++] = *copy;
         }
     }
     block->copy_count = kept;

@@ -164,6 +164,8 @@ static uint64_t convert(const struct wpk_ptx_instruction *in, uint64_t bits)
     }
     bits = extend(bits, from);
     if (types[to].is_float) {
+        bool negative = types[from].is_signed && (int64_t)bits < 0;
+        bits = in->saturates ? bits != 0 && !negative : bits;
         return integer_to_float(bits, types[from].is_signed, to);
     }
     return in->saturates ? limit_integer(bits, from, to) : bits;

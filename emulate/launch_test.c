@@ -151,13 +151,46 @@ static const struct {
     {"a shuffle that does not name itself", "shfl.sync.bfly.b32 %r4, %r1, 1, 31, 0xfffffffe;",
      WPK_FAULT_SHUFFLE},
     {"a shuffle reads a lane that has ended",
-     "setp.lt.u32 %p1, %r1, 16; @%p1 exit; shfl.sync.idx.b32 %r4, %r1, 3, 31, 0xffff0000;",
-     WPK_FAULT_SHUFFLE},
+     "setp.lt.u32 %p1, %r1, 16; @%p1 exit; shfl.sync.idx.b32 %r4, %r1, 3, 31, 0xffff0000;\n"
+     "st.global.u32 [%d2], %r4;",
+     WPK_FAULT_UNDEFINED},
     {"a trap", FIRST "@%p1 trap;", WPK_FAULT_TRAP},
     {"no end, and a branch to it",
-     "setp.lt.u32 %p1, %r1, 9; @%p1 bra E; bar.warp.sync -1; E: }\n"
-     ".entry j() {\n",
-     WPK_FAULT_SHUFFLE},
+     "setp.lt.u32 %p1, %r1, 9; @%p1 bra E; bar.warp.sync -1; E: }\n.entry j() {\n", WPK_FAULT_NONE},
+    {"others end behind a barrier",
+     "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; bar.sync 0; bra F; F: exit; E:", WPK_FAULT_NONE},
+    {"others end behind a shuffle",
+     "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1; exit; E:",
+     WPK_FAULT_NONE},
+    {"a barrier of an unknown number", "bar.sync %r9;", WPK_FAULT_UNDEFINED},
+    {"a shuffle by an unknown number",
+     "shfl.sync.idx.b32 %r4, %r1, %r9, 31, -1; st.global.u32 [%d2], %r4;", WPK_FAULT_UNDEFINED},
+    {"a sum of half a warp",
+     "and.b32 %r6, %r1, 31; setp.ge.u32 %p1, %r6, 16; @%p1 exit;\n"
+     "shfl.sync.down.b32 %r4, %r1, 8, 31, 0xffff; add.u32 %r4, %r4, %r1;\n"
+     "setp.eq.u32 %p1, %r6, 0; @%p1 st.global.u32 [%d2], %r4;",
+     WPK_FAULT_NONE},
+    {"a copy of what is left, and zeros",
+     "setp.eq.u32 %p1, %r1, 63; mov.u32 %r5, 0; @%p1 mov.u32 %r5, 4; @%p1 shl.b32 %r6, %r1, 0;\n"
+     "and.b32 %r6, %r1, 15; shl.b32 %r6, %r6, 4; mov.u32 %r7, s; add.u32 %r7, %r7, %r6;\n"
+     "@%p1 add.s64 %d2, %d2, 0; and.b64 %d3, %d2, -16; setp.lt.u32 %p2, %r1, 16;\n"
+     "@%p2 cp.async.cg.shared.global [%r7], [%d3], 16, %r5;",
+     WPK_FAULT_NONE},
+    {"a copy of more than it copies",
+     "mov.u32 %r5, 8; cp.async.ca.shared.global [%r2], [%d2], 4, %r5;", WPK_FAULT_BOUNDS},
+    {"a copy of an unknown size", "cp.async.ca.shared.global [%r2], [%d2], 4, %r9;",
+     WPK_FAULT_UNDEFINED},
+    {"one lane waits for all",
+     "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; and.b32 %r5, %r1, 31;\n"
+     "setp.eq.u32 %p1, %r5, 0; @%p1 cp.async.wait_group 0; ld.shared.u32 %r4, [%r2];",
+     WPK_FAULT_PENDING},
+    {"each half of a warp has one group under way",
+     "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; cp.async.ca.shared.global [%r2], [%d2], 4;\n"
+     "cp.async.commit_group; bra F; E: cp.async.ca.shared.global [%r2], [%d2], 4;\n"
+     "cp.async.commit_group; F: cp.async.wait_group 1; ld.shared.u32 %r4, [%r2];",
+     WPK_FAULT_PENDING},
+    {"a negative base and an offset", "add.s32 %r4, %r2, -128; st.shared.u32 [%r4+128], %r1;",
+     WPK_FAULT_NONE},
     {"never ends", "L: bra L;", WPK_FAULT_HANG},
 };
 

@@ -111,6 +111,11 @@ static const struct {
     {"mov.f32 %r0, 0f3F800000;", 'r', 0, 0, 0, 0x3f800000},
     {"mov.f64 %d0, 0dBFF0000000000000;", 'd', 0, 0, 0, 0xbff0000000000000},
     {"{ .reg .b32 %r1; mov.u32 %r1, 4; mov.u32 %r0, %r1; }", 'r', 9, 0, 0, 4},
+    {"ld.param.s8 %h0, [a];", 'h', 0x80, 0, 0, 0xff80},
+    {"ld.param.s16 %r0, [a];", 'r', 0x8000, 0, 0, 0xffff8000},
+    {"ld.param.u8 %r0, [a];", 'r', 0x180, 0, 0, 0x80},
+    {"ld.param.s32 %d0, [a];", 'd', (uint32_t)-3, 0, 0, (uint64_t)-3},
+    {"cvt.rn.sat.f32.s32 %r0, %r1;", 'r', 5, 0, 0, 0x3f800000},
     {"mov.u32 %r0, %ctaid.x;", 'r', 0, 0, 0, 0},
     {"@%p7 bra SKIP; mov.u32 %r0, 3; bra.uni SKIP; mov.u32 %r0, 4; SKIP:", 'r', 0, 0, 0, 3},
 };

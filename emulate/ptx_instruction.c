@@ -266,6 +266,7 @@ static void parse_load(struct parse *p, const struct opcode *op)
     p->in.vector = (uint8_t)op->vector;
     p->in.size = (uint8_t)wpk_ptx_type_size(op->type[0]);
     p->in.space = (uint8_t)op->space;
+    p->in.type = (uint8_t)op->type[0];
     if (!stores) {
         take_vector(p, op->vector, p->in.size, true, true);
         p->in.result_count = p->in.operand_count;
@@ -486,11 +487,11 @@ static void parse_operation(struct parse *p)
     bool to_space = strncmp(name, "cvta.to.", 8) == 0;
     take_apart(name, &op);
     wpk_ptx_text_next(p->text);
-    if (strcmp(op.name, "cvta") == 0) {
+    if (strcmp(op.name, "cvta") == 0 && op.form[0] == '\0') {
         parse_convert_address(p, &op, to_space);
     } else if (!parse_special(p, &op)) {
         const struct wpk_ptx_operation *row = wpk_ptx_operation_find(op.name, op.form, op.type[0]);
-        if (row == NULL || op.saturates) {
+        if (row == NULL || op.saturates || op.vector != 1 || op.to_integer) {
             (void)wpk_ptx_text_fail(p->text, WPK_EUNSUPPORTED, "instruction %s is not known", name);
         } else {
             parse_row(p, &op, row);

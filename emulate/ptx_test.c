@@ -78,6 +78,7 @@ static const struct {
     {HEAD ".shared .b8 t[300000];\n", WPK_EUNSUPPORTED, 4, "too much shared"},
     {HEAD ".entry k()\n{\n.local .b8 t[90000];\nret;\n}\n", WPK_EUNSUPPORTED, 6, "too much local"},
     {BODY("add.s32. %r1, %r1, %r1;"), WPK_EUNSUPPORTED, 9, "add.s32."},
+    {BODY("add.v2.s32 %r1, %r1, %r1;"), WPK_EUNSUPPORTED, 9, "add.v2"},
     {BODY("add.s32.f32 %r1, %r1, %r1;"), WPK_EUNSUPPORTED, 9, "add.s32.f32"},
     {BODY("cvt.f32 %r1, %p1;"), WPK_EUNSUPPORTED, 9, "cvt.f32"},
     {BODY("ld.global.pred %p1, [%d1];"), WPK_EUNSUPPORTED, 9, "ld.global.pred"},

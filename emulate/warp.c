@@ -63,8 +63,11 @@ static void meet(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
         const uint32_t_lane *names = WPK_LANES(uint32_t, in->operand_count - 1);
         members &= names[__builtin_ctz(warp->active)];
     }
+    uint32_t undefined = warp->active & ~warp->defined[in->operand[in->operand_count - 1].reg];
     keep_place(warp);
-    if ((members & warp->active) == 0) {
+    if (undefined != 0) {
+        wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+    } else if ((members & warp->active) == 0) {
         wpk_block_fault(warp, in, WPK_FAULT_SHUFFLE, -1, 0); /* it does not name itself */
     } else if ((members & ~here) != 0) {
         warp->parked |= here;
