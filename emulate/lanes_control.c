@@ -154,6 +154,5 @@ const struct wpk_ptx_operation wpk_ptx_controls[] = {
     {"membar", "", WPK_PTX_PRED, wpk_ptx_nothing, "="},
     {"fence", "", WPK_PTX_PRED, wpk_ptx_nothing, "="},
     {"griddepcontrol", "", WPK_PTX_PRED, wpk_ptx_nothing, "="},
-    {"prefetch", "", WPK_PTX_PRED, wpk_ptx_nothing, "="},
     {0},
 };

@@ -254,20 +254,6 @@ static uint8_t *locate(const struct wpk_warp *warp, const struct access *access,
 
 /* ---- loads and stores */
 
-static uint64_t extend(uint64_t bits, enum wpk_ptx_type type)
-{
-    switch (type) {
-    case WPK_PTX_S8:
-        return (uint64_t)(int64_t)(int8_t)bits;
-    case WPK_PTX_S16:
-        return (uint64_t)(int64_t)(int16_t)bits;
-    case WPK_PTX_S32:
-        return (uint64_t)(int64_t)(int32_t)bits;
-    default:
-        return bits;
-    }
-}
-
 static void load_element(struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int i,
                          int lane, const uint8_t *from)
 {
@@ -279,7 +265,7 @@ static void load_element(struct wpk_warp *warp, const struct wpk_ptx_instruction
         return;
     }
     memcpy(&bits, from, in->size);
-    bits = extend(bits, in->type);
+    bits = wpk_ptx_extend(bits, in->type);
     memcpy(at, &bits, to->size);
 }
 

@@ -77,7 +77,7 @@ static const struct {
     {size, SIGNED(name), WPK_PTX_##name == WPK_PTX_F32 || WPK_PTX_##name == WPK_PTX_F64},
     WPK_PTX_TYPE_LIST(ROW)};
 
-static uint64_t extend(uint64_t bits, enum wpk_ptx_type type)
+uint64_t wpk_ptx_extend(uint64_t bits, enum wpk_ptx_type type)
 {
     int unused = 64 - 8 * types[type].size;
     return types[type].is_signed ? (uint64_t)((int64_t)(bits << unused) >> unused)
@@ -162,7 +162,7 @@ static uint64_t convert(const struct wpk_ptx_instruction *in, uint64_t bits)
         }
         return from_float(number, to);
     }
-    bits = extend(bits, from);
+    bits = wpk_ptx_extend(bits, from);
     if (types[to].is_float) {
         bool negative = types[from].is_signed && (int64_t)bits < 0;
         bits = in->saturates ? bits != 0 && !negative : bits;
@@ -181,7 +181,7 @@ void wpk_ptx_convert(struct wpk_warp *warp, const struct wpk_ptx_instruction *in
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         if ((warp->active >> lane & 1) != 0) {
             uint64_t bits = convert(in, get(warp, &in->operand[1], lane));
-            put(warp, &in->operand[0], lane, extend(bits, in->type));
+            put(warp, &in->operand[0], lane, wpk_ptx_extend(bits, in->type));
         }
     }
     if (in->round > WPK_PTX_ROUND_EVEN) {

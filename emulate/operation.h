@@ -46,6 +46,10 @@ void wpk_ptx_branch(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 void wpk_ptx_exit(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
 void wpk_ptx_nothing(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
 
+/* A number of a type with as many bits as its type has, as one of 64 bits.
+ *   type  no predicate */
+uint64_t wpk_ptx_extend(uint64_t bits, enum wpk_ptx_type type);
+
 /* The row for an instruction's name, form and type, or NULL. */
 const struct wpk_ptx_operation *wpk_ptx_operation_find(const char *name, const char *form,
                                                        enum wpk_ptx_type type);
