@@ -6,8 +6,16 @@
  *     Y[k, q]    = sum(c) X[c, q] * W[k, c]           with as many q as y and x together
  *
  * A pair of axes stands for a pair of dimensions of each tensor that it indexes, which stands for a
- * pair of axes of each stage that has the tensor: either all of them collapse or none does. No
- * element moves, so inputs and outputs collapse, too. */
+ * pair of axes of each stage that has the tensor. No element moves, so inputs and outputs collapse,
+ * too. Some other stage may need the axes apart, as a window does that runs along each of them:
+ *
+ *     D[c, y, x] = sum(r, s) X[c, y+r, x+s] * V[c, r, s]
+ *     Y[k, q]    = sum(c) D[c, q / width, q % width] * W[k, c]
+ *
+ * What such a stage writes keeps its dimensions, and collapsed stages read it by a quotient and a
+ * remainder, which address one element after the other. What it reads of a collapsed stage is given
+ * back its dimensions by a stage that copies it; where it is read once, it is computed by what
+ * reads it. */
 #include "op/derive.h"
 
 #include "op/rewrite.h"
@@ -19,7 +27,9 @@ struct collapse {
     struct wpk_program *program;
     int axis[WPK_STAGES_MAX];    /* of each stage: it and the next one collapse; -1: none */
     int dim[WPK_TENSORS_MAX];    /* of each tensor: it and the next one collapse; -1: none */
-    int tensor[WPK_TENSORS_MAX]; /* that takes the place of each tensor with such dimensions */
+    bool apart[WPK_STAGES_MAX];  /* the stage needs the axes apart */
+    bool kept[WPK_TENSORS_MAX];  /* the tensor keeps its dimensions */
+    int tensor[WPK_TENSORS_MAX]; /* that takes the place of each other tensor */
     bool changed;
 };
 
@@ -127,22 +137,93 @@ static bool mark_stage(struct collapse *c, int id)
     return axis < 0 || !has_pair(c->program, stage->expr, false, axis);
 }
 
-static bool mark_all(struct collapse *c, int stage, int axis)
+/* Find the tensors that keep their dimensions: those that a stage which needs the axes apart
+ * writes, or that it reads and no stage writes. */
+static void mark_kept(struct collapse *c)
 {
-    memset(c->axis, -1, sizeof(c->axis));
-    memset(c->dim, -1, sizeof(c->dim));
-    if (!mark_axis(c, stage, axis)) {
-        return false;
+    const struct wpk_program *program = c->program;
+    memset(c->kept, 0, sizeof(c->kept));
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        c->kept[program->stages[s].output] |= c->apart[s];
+        for (int i = 0; i < count && c->apart[s]; i++) {
+            int t = program->nodes[loads[i]].tensor;
+            c->kept[t] |= wpk_program_writer(program, t) < 0;
+        }
     }
+}
+
+/* Does the stage only finish, element by element, what stages compute that need the axes apart? It
+ * is computed with them. */
+static bool finishes_apart(const struct collapse *c, int id)
+{
+    const struct wpk_program *program = c->program;
+    const struct wpk_stage *stage = &program->stages[id];
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    bool reads_apart = false, reads_collapsed = false;
+    for (int i = 0; i < count; i++) {
+        int t = program->nodes[loads[i]].tensor, writer = wpk_program_writer(program, t);
+        reads_apart = reads_apart || (writer >= 0 && c->apart[writer]);
+        reads_collapsed = reads_collapsed || (writer >= 0 && c->dim[t] >= 0 && !c->kept[t]);
+    }
+    return stage->reduction == WPK_REDUCE_NONE && reads_apart && !reads_collapsed;
+}
+
+/* A stage that has to stay as it is, though not all others have to; -1: there is none. */
+static int find_apart(struct collapse *c)
+{
     while (c->changed) {
         c->changed = false;
         for (int s = 0; s < c->program->stage_count; s++) {
-            if (!mark_stage(c, s)) {
-                return false;
+            if (!c->apart[s] && !mark_stage(c, s)) {
+                return s;
             }
         }
     }
-    return true;
+    mark_kept(c);
+    for (int s = 0; s < c->program->stage_count; s++) {
+        if (!c->apart[s] && c->axis[s] >= 0 && finishes_apart(c, s)) {
+            return s;
+        }
+    }
+    return -1;
+}
+
+/* Mark all that collapses with the pair; stages that cannot are left out, one after the other. */
+static bool mark_all(struct collapse *c, int stage, int axis)
+{
+    int apart = -1;
+    do {
+        memset(c->axis, -1, sizeof(c->axis));
+        memset(c->dim, -1, sizeof(c->dim));
+        if (!mark_axis(c, stage, axis)) {
+            return false;
+        }
+        apart = find_apart(c);
+        if (apart >= 0) {
+            c->apart[apart] = true;
+        }
+    } while (apart >= 0 && apart != stage);
+    return apart < 0;
+}
+
+/* Is an output that collapses read by a stage that needs the axes apart? */
+static bool needs_both(const struct collapse *c)
+{
+    const struct wpk_program *program = c->program;
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && c->apart[s]; i++) {
+            int t = program->nodes[loads[i]].tensor;
+            if (c->dim[t] >= 0 && !c->kept[t] && program->tensors[t].role == WPK_ROLE_OUTPUT) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* ---- what it becomes */
@@ -152,7 +233,7 @@ static wpk_err collapse_tensors(struct collapse *c)
     struct wpk_program *program = c->program;
     int count = program->tensor_count;
     for (int t = 0; t < count; t++) {
-        if (c->dim[t] < 0) {
+        if (c->dim[t] < 0 || c->kept[t]) {
             continue;
         }
         struct wpk_tensor old = program->tensors[t];
@@ -178,11 +259,19 @@ static int load_collapsed(struct wpk_program *program, const struct wpk_node *lo
                           const int *index, void *user)
 {
     const struct collapse *c = user;
-    int moved[WPK_RANK_MAX] = {0}, dim = c->dim[load->tensor];
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    int moved[WPK_RANK_MAX] = {0}, dim = c->dim[load->tensor], rank = tensor->rank;
     if (dim < 0) {
         return wpk_rewrite_keep(program, load, index);
     }
-    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+    if (c->kept[load->tensor]) {
+        int64_t width = tensor->extent[dim + 1];
+        memcpy(moved, index, (size_t)rank * sizeof(moved[0]));
+        moved[dim] = wpk_index_div(program, index[dim], width);
+        moved[dim + 1] = wpk_index_mod(program, index[dim], width);
+        return wpk_rewrite_keep(program, load, moved);
+    }
+    for (int d = 0; d < rank; d++) {
         if (d != dim + 1) {
             moved[d > dim ? d - 1 : d] = index[d];
         }
@@ -214,16 +303,57 @@ static bool collapse_stage(struct collapse *c, int id)
     return stage->expr >= 0;
 }
 
+/* Copy what a collapsed stage writes to the tensor `t`, which has the dimensions apart. */
+static bool add_copy(struct collapse *c, int t)
+{
+    struct wpk_program *program = c->program;
+    int dim = c->dim[t], stage = wpk_program_add_stage(program, t, NULL);
+    int64_t width = program->tensors[t].extent[dim + 1];
+    int index[WPK_RANK_MAX] = {0};
+    for (int d = 0; d < program->tensors[t].rank; d++) {
+        int axis = wpk_node_axis(program, d);
+        index[d > dim ? d - 1 : d] = d == dim + 1 ? wpk_index_add(program, index[dim], axis)
+                                     : d == dim   ? wpk_index_scale(program, axis, width)
+                                                  : axis;
+    }
+    int expr = wpk_node_load(program, c->tensor[t], index, -1);
+    if (stage >= 0) {
+        program->stages[stage].expr = expr;
+    }
+    return stage >= 0 && expr >= 0;
+}
+
+/* The stages that need the axes apart read copies of what collapsed. */
+static bool add_copies(struct collapse *c, int stages)
+{
+    bool copied[WPK_TENSORS_MAX] = {false};
+    for (int s = 0; s < stages; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(c->program, &c->program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && c->apart[s]; i++) {
+            int t = c->program->nodes[loads[i]].tensor;
+            bool needed = c->dim[t] >= 0 && !c->kept[t] && !copied[t];
+            if (needed && !add_copy(c, t)) {
+                return false;
+            }
+            copied[t] |= needed;
+        }
+    }
+    return true;
+}
+
 static wpk_err collapse_pair(struct wpk_program *program, int stage, int axis)
 {
     struct collapse c = {.program = program};
-    if (!mark_all(&c, stage, axis)) {
+    int stages = program->stage_count;
+    if (!mark_all(&c, stage, axis) || needs_both(&c)) {
         return WPK_EUNSUPPORTED;
     }
     wpk_err err = collapse_tensors(&c);
-    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
-        err = collapse_stage(&c, s) ? WPK_OK : WPK_ENOSPC;
+    for (int s = 0; s < stages && err == WPK_OK; s++) {
+        err = c.apart[s] || collapse_stage(&c, s) ? WPK_OK : WPK_ENOSPC;
     }
+    err = err == WPK_OK && !add_copies(&c, stages) ? WPK_ENOSPC : err;
     return err == WPK_OK ? wpk_program_tidy(program) : err;
 }
 

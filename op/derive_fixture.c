@@ -104,6 +104,23 @@ static void write_pixels(const struct wpk_fixture_conv *v, struct wpk_buf *out)
                    LL(v->h), LL(v->w), LL(v->n), LL(v->k), LL(v->h), LL(v->w), LL(v->c));
 }
 
+/* A product for each pixel between two windows. */
+static void write_separable(const struct wpk_fixture_conv *v, struct wpk_buf *out)
+{
+    wpk_buf_printf(out,
+                   "input X f32[%lld,%lld,%lld,%lld]\nconstant V f32[%lld,%lld,%lld]\n"
+                   "constant W f32[%lld,%lld]\nintermediate D f32[%lld,%lld,%lld,%lld]\n"
+                   "intermediate T f32[%lld,%lld,%lld,%lld]\noutput Y f32[%lld,%lld,%lld,%lld]\n",
+                   LL(v->n), LL(v->c), LL(v->h), LL(v->w), LL(v->c), LL(v->r), LL(v->s), LL(v->k),
+                   LL(v->c), LL(v->n), LL(v->c), LL(v->h), LL(v->w), LL(v->n), LL(v->k), LL(v->h),
+                   LL(v->w), LL(v->n), LL(v->k), LL(v->h), LL(v->w));
+    wpk_buf_printf(out,
+                   "D[n,c,y,x] = sum(r:%lld,s:%lld) X[n,c,y+r-%lld,x+s-%lld] * V[c,r,s]\n"
+                   "T[n,k,y,x] = sum(c:%lld) D[n,c,y,x] * W[k,c]\n"
+                   "Y[n,k,y,x] = max(r:2,s:2) T[n,k,y+r-%lld,x+s | -inf]\n",
+                   LL(v->r), LL(v->s), LL(v->r / 2), LL(v->s / 2), LL(v->c), LL(v->pad));
+}
+
 /* Two convolutions with a shortcut around them. */
 static void write_block(const struct wpk_fixture_conv *v, struct wpk_buf *out)
 {
@@ -178,6 +195,9 @@ void wpk_fixture_write(enum wpk_fixture_shape shape, const struct wpk_fixture_co
         break;
     case WPK_FIXTURE_PIXELS:
         write_pixels(v, out);
+        break;
+    case WPK_FIXTURE_SEPARABLE:
+        write_separable(v, out);
         break;
     case WPK_FIXTURE_BLOCK:
         write_block(v, out);

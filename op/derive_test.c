@@ -502,6 +502,46 @@ static void test_im2col_is_for_windows(void **state)
     wpk_buf_fini(&text);
 }
 
+/* Between two windows, which read along rows and columns, a product's pixels are one axis. What
+ * finishes the first window keeps them apart, what finishes the product does not. */
+static void test_one_stage_collapses(void **state)
+{
+    (void)state;
+    static const char text[] = "input X f32[1,4,7,9]\nconstant V f32[4,3,3]\nconstant W f32[5,4]\n"
+                               "intermediate D f32[1,4,7,9]\nintermediate R f32[1,4,7,9]\n"
+                               "intermediate T f32[1,5,7,9]\nintermediate Q f32[1,5,7,9]\n"
+                               "output Y f32[1,5,6,9]\n"
+                               "D[n,c,y,x] = sum(r:3,s:3) X[n,c,y+r-1,x+s-1] * V[c,r,s]\n"
+                               "R[n,c,y,x] = max(D[n,c,y,x], 0)\n"
+                               "T[n,k,y,x] = sum(c:4) R[n,c,y,x] * W[k,c]\n"
+                               "Q[n,k,y,x] = T[n,k,y,x] * 0.5\n"
+                               "Y[n,k,y,x] = max(r:2) Q[n,k,y+r,x]\n";
+    static const char *const lines[] = {
+        "R[n,c,y,x] = max(D[n,c,y,x], 0)\n", "T[n,k,yx] = sum.f32(c:4) R[n,c,yx/9,yx%9] * W[k,c]\n",
+        "Q[n,k,yx] = T[n,k,yx] * 0.5\n",     "[i0,i1,i2,i3] = Q[i0,i1,9*i2+i3]\n",
+        "Y[n,k,y,x] = max.f32(r:2) ",
+    };
+    struct wpk_program program = {0};
+    struct wpk_buf out = {0};
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    int window = wpk_program_writer(&program, wpk_program_find_tensor(&program, "D"));
+    struct wpk_program copy = {0};
+    assert_int_equal(wpk_program_copy(&program, &copy), WPK_OK);
+    assert_int_equal(wpk_derive_collapse(&copy, window), WPK_EUNSUPPORTED);
+    wpk_program_fini(&copy);
+    int product = wpk_program_writer(&program, wpk_program_find_tensor(&program, "T"));
+    assert_int_equal(wpk_derive_collapse(&program, product), WPK_OK);
+    assert_int_equal(wpk_program_validate(&program, NULL), WPK_OK);
+    assert_int_equal(wpk_program_print(&program, &out), WPK_OK);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        if (strstr(wpk_buf_text(&out), lines[i]) == NULL) {
+            fail_msg("no %s in\n%s", lines[i], wpk_buf_text(&out));
+        }
+    }
+    wpk_buf_fini(&out);
+    wpk_program_fini(&program);
+}
+
 static void test_winograd_matrices_correlate(void **state)
 {
     (void)state;
@@ -550,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_winograd_matrices_correlate),
         cmocka_unit_test(test_winograd_applies_where_it_may),
         cmocka_unit_test(test_im2col_is_for_windows),
+        cmocka_unit_test(test_one_stage_collapses),
         cmocka_unit_test(test_derived_equals_original),
         cmocka_unit_test(test_random_programs),
     };

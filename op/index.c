@@ -278,8 +278,30 @@ int64_t wpk_lcm(int64_t a, int64_t b)
     return product > WPK_ELEMENTS_MAX ? WPK_ELEMENTS_MAX : (int64_t)product;
 }
 
+int wpk_load_flat_dim(const struct wpk_program *program, const struct wpk_node *load)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    for (int d = 0; d + 1 < tensor->rank; d++) {
+        const struct wpk_node *row = node_at(program, load->index[d]);
+        const struct wpk_node *column = node_at(program, load->index[d + 1]);
+        bool divide = row->kind == WPK_NODE_BINARY && row->op == WPK_BINARY_DIV &&
+                      column->kind == WPK_NODE_BINARY && column->op == WPK_BINARY_MOD;
+        if (!divide || tensor->pad_before[d + 1] + tensor->pad_after[d + 1] > 0) {
+            continue;
+        }
+        int axis = wpk_index_axis(program, row->arg[0]);
+        if (axis >= 0 && axis == wpk_index_axis(program, column->arg[0]) &&
+            node_at(program, row->arg[1])->integer == tensor->extent[d + 1] &&
+            node_at(program, column->arg[1])->integer == tensor->extent[d + 1]) {
+            return d;
+        }
+    }
+    return -1;
+}
+
 struct alignment {
     int axis;
+    bool tile; /* of register tiles */
     int64_t lcm;
 };
 
@@ -329,8 +351,12 @@ static void align_index(const struct wpk_program *program, int node, void *user)
     if (load->kind != WPK_NODE_LOAD) {
         return;
     }
+    const struct alignment *alignment = user;
+    int flat = alignment->tile ? wpk_load_flat_dim(program, load) : -1;
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        (void)slope_of(program, load->index[d], user);
+        if (flat < 0 || (d != flat && d != flat + 1)) {
+            (void)slope_of(program, load->index[d], user);
+        }
     }
 }
 
@@ -338,6 +364,14 @@ int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_s
                            int axis)
 {
     struct alignment alignment = {.axis = axis, .lcm = 1};
+    wpk_node_walk(program, stage->expr, false, align_index, &alignment);
+    return alignment.lcm;
+}
+
+int64_t wpk_axis_tile_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
+                                int axis)
+{
+    struct alignment alignment = {.axis = axis, .tile = true, .lcm = 1};
     wpk_node_walk(program, stage->expr, false, align_index, &alignment);
     return alignment.lcm;
 }

@@ -247,10 +247,17 @@ void wpk_index_range(const struct wpk_program *program, const struct wpk_stage *
 /* The same with each axis restricted to [low[axis], low[axis] + extent[axis]). */
 void wpk_index_range_in(const struct wpk_program *program, int node, const int64_t *low,
                         const int64_t *extent, int64_t *out_low, int64_t *out_high);
+/* The dimension that the load reads together with the next one as if both were one, by i / n and
+ * i % n, where i is an axis and n the extent of the next one; -1: none. Along that axis the load
+ * runs through neighbours, beyond the ends of the next dimension, too. */
+int wpk_load_flat_dim(const struct wpk_program *program, const struct wpk_node *load);
 /* The least common multiple of the divisors applied to `axis` in all indices of the stage, of which
  * a split of the axis must be a multiple; 1 without divisors. */
 int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                            int axis);
+/* The same for a split into register tiles: whole rows are not needed of what is read flat. */
+int64_t wpk_axis_tile_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
+                                int axis);
 /* The same, with the alignments of the stages that the stage reads by this axis alone. */
 int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int axis);
 /* True if a load of the stage can leave its tensor; padding counts as inside. */

@@ -378,6 +378,37 @@ static void alignment_is_the_period_of_divisions(void **state)
     wpk_program_fini(&p);
 }
 
+/* What is read by i / n and i % n is read along i, unless rows have other elements between them. */
+static void rows_may_be_read_as_one(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    int x = wpk_program_add_tensor(&p, "X", WPK_ROLE_INPUT, WPK_F32, 3, (int64_t[]){2, 5, 12});
+    int y = wpk_program_add_tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 2, (int64_t[]){2, 60});
+    int i = wpk_node_axis(&p, 1);
+    int n = wpk_node_int(&p, 12);
+    int quotient = wpk_node_binary(&p, WPK_BINARY_DIV, i, n);
+    int index[3] = {wpk_node_axis(&p, 0), quotient, wpk_node_binary(&p, WPK_BINARY_MOD, i, n)};
+    int stage = wpk_program_add_stage(&p, y, NULL);
+    int load = p.stages[stage].expr = wpk_node_load(&p, x, index, -1);
+    const struct wpk_stage *reader = &p.stages[stage];
+    assert_int_equal(wpk_load_flat_dim(&p, &p.nodes[load]), 1);
+    assert_int_equal(wpk_axis_alignment(&p, reader, 1), 12);
+    assert_int_equal(wpk_axis_tile_alignment(&p, reader, 1), 1);
+    p.tensors[x].pad_after[1] = 1;
+    assert_int_equal(wpk_load_flat_dim(&p, &p.nodes[load]), 1);
+    p.tensors[x].pad_after[2] = 1;
+    assert_int_equal(wpk_load_flat_dim(&p, &p.nodes[load]), -1);
+    assert_int_equal(wpk_axis_tile_alignment(&p, reader, 1), 12);
+    p.tensors[x].pad_after[2] = 0;
+    p.tensors[x].extent[2] = 13; /* one element of each row is not read */
+    assert_int_equal(wpk_load_flat_dim(&p, &p.nodes[load]), -1);
+    p.tensors[x].extent[2] = 12;
+    p.nodes[load].index[2] = p.nodes[load].index[0];
+    assert_int_equal(wpk_load_flat_dim(&p, &p.nodes[load]), -1);
+    wpk_program_fini(&p);
+}
+
 /* An axis may become an expression, within the same program too. */
 static void copied_expressions_are_renamed(void **state)
 {
@@ -414,6 +445,7 @@ int main(void)
         cmocka_unit_test(ranges_and_affine_forms),
         cmocka_unit_test(ranges_hold_what_is_computed),
         cmocka_unit_test(alignment_is_the_period_of_divisions),
+        cmocka_unit_test(rows_may_be_read_as_one),
         cmocka_unit_test(copied_expressions_are_renamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

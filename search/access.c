@@ -134,8 +134,12 @@ static bool describe_stage(const struct wpk_program *program, struct wpk_accesse
             }
         }
         facts->count++;
+        int flat = wpk_load_flat_dim(program, load);
         for (int d = 0; d < tensor->rank; d++) {
-            describe_dim(program, load->index[d], &access->dim[d]);
+            bool column = flat >= 0 && d == flat + 1; /* i % n has no more values than i */
+            int index = column ? program->nodes[load->index[d]].arg[0] : load->index[d];
+            describe_dim(program, index, &access->dim[d]);
+            access->dim[d].flat = d == flat;
             wpk_node_walk(program, load->index[d], true, mark_axis, &access->dim[d].axes);
             access->axes |= access->dim[d].axes;
         }
@@ -213,6 +217,9 @@ double wpk_access_count(const struct wpk_program *program, const struct wpk_acce
             next = next || (dim->axis[i] == tile->lane_axis && llabs(dim->factor[i]) == 1);
         }
         bool vector = next && d == contiguous;
+        if (dim->flat) { /* the next one has all vectors */
+            continue;
+        }
         count *= dim->axes == 0 ? 1 : (double)count_dim(program, dim, tile, vector);
         *single = *single || (lanes && !vector);
     }

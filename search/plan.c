@@ -88,7 +88,9 @@ static int joins(const struct wpk_program *program, int id, int *load)
     bool joined = wpk_reuse_pays(program, stage, literal) || finishes_contraction(program, stage)
                       ? wpk_reuse_reads_one_to_one(program, reader, *load)
                       : wpk_reuse_reads_once(program, reader, *load, consumer_literal);
-    return joined && keeps_alignment(program, reader, id, *load) ? consumer : -1;
+    /* a tile of what is read flat begins and ends inside rows: no box of rows and columns */
+    bool box = wpk_load_flat_dim(program, &program->nodes[*load]) < 0;
+    return joined && box && keeps_alignment(program, reader, id, *load) ? consumer : -1;
 }
 
 /* ---- normalizing */
@@ -275,7 +277,7 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
     snprintf(group->name, sizeof(group->name), "%s", program->tensors[root->output].name);
     group->contraction = -1;
     for (int a = 0; a < root->rank; a++) {
-        group->align[a] = wpk_axis_alignment(program, root, a);
+        group->align[a] = wpk_axis_tile_alignment(program, root, a);
         group->whole[a] = literal[a];
     }
     double largest = 0;
@@ -288,7 +290,8 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
                 continue;
             }
             group->whole[axis] = group->whole[axis] || member->literal[d];
-            group->align[axis] = wpk_lcm(group->align[axis], wpk_axis_alignment(program, stage, d));
+            int64_t align = wpk_axis_tile_alignment(program, stage, d);
+            group->align[axis] = wpk_lcm(group->align[axis], align);
         }
         if (stage->reduction != WPK_REDUCE_NONE &&
             wpk_reuse_has_plain_reduction(stage, member->literal) &&

@@ -276,15 +276,20 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
     return WPK_OK;
 }
 
-/* Is nothing but direct evaluation chosen, or what works with axes in any order as well? */
-static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination)
+/* Is the combination worth a trial with the axes as they are written, where other orders have been
+ * listed? It is if nothing but direct evaluation is chosen, which then needs no copies, or what
+ * works with axes in any order as well. Where layouts are free, only a collapsed site may gain: its
+ * axis is long where channels are few. */
+static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination,
+                        bool any)
 {
-    bool all = true;
+    bool all = true, late = false;
     for (int i = 0; i < sites->count; i++) {
         int choice = combination->choice[i];
         all = all && (choice == 0 || sites->site[i].choice[choice].late);
+        late = late || sites->site[i].choice[choice].late;
     }
-    return all;
+    return all && (late || !any);
 }
 
 /* As many variants as wpkd has memory for. */
@@ -336,8 +341,8 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
             list_variant(space, &list[k], order[i]);
         }
     }
-    for (int k = 0; k < combinations && !last && !any; k++) {
-        if (keeps_order(space->sites, &list[k])) {
+    for (int k = 0; k < combinations && !last; k++) {
+        if (keeps_order(space->sites, &list[k], any)) {
             list_variant(space, &list[k], -1);
         }
     }
