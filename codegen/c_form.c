@@ -56,8 +56,8 @@ struct wpk_form wpk_form_atom(int atom, int64_t factor)
     return form;
 }
 
-struct wpk_form wpk_form_add(struct wpk_forms *forms, const struct wpk_form *a,
-                             const struct wpk_form *b, int64_t factor)
+static struct wpk_form add_terms(struct wpk_forms *forms, const struct wpk_form *a,
+                                 const struct wpk_form *b, int64_t factor)
 {
     struct wpk_form out = {.constant = a->constant + factor * b->constant,
                            .lane = a->lane + factor * b->lane};
@@ -90,6 +90,54 @@ struct wpk_form wpk_form_scale(const struct wpk_form *a, int64_t factor, int64_t
     return out;
 }
 
+/* Compared field by field: a form has padding, and terms beyond its last. */
+static bool is_same(const struct wpk_form *a, const struct wpk_form *b)
+{
+    bool same = a->constant == b->constant && a->lane == b->lane && a->term_count == b->term_count;
+    for (int i = 0; i < a->term_count && same; i++) {
+        same = a->term[i].atom == b->term[i].atom && a->term[i].factor == b->term[i].factor;
+    }
+    return same;
+}
+
+/* ---- sums */
+
+/* Take a remainder and the quotient of the same form by the same divisor out of a sum in which they
+ * make up a multiple of that form, which is added in their stead: n * (q / n) + q % n is q. False
+ * if there are none. */
+static bool join(struct wpk_forms *forms, struct wpk_form *sum)
+{
+    for (int r = 0; r < sum->term_count; r++) {
+        const struct wpk_form_term rest = sum->term[r];
+        const struct wpk_atom *remainder = &forms->atom[rest.atom];
+        for (int q = 0; q < sum->term_count && remainder->kind == WPK_ATOM_REMAINDER; q++) {
+            const struct wpk_form_term whole = sum->term[q];
+            const struct wpk_atom *quotient = &forms->atom[whole.atom];
+            if (quotient->kind != WPK_ATOM_QUOTIENT || quotient->divisor != remainder->divisor ||
+                whole.factor != rest.factor * quotient->divisor ||
+                !is_same(&quotient->of, &remainder->of)) {
+                continue;
+            }
+            struct wpk_form both = wpk_form_atom(rest.atom, rest.factor), of = remainder->of;
+            struct wpk_form of_whole = wpk_form_atom(whole.atom, whole.factor);
+            *sum = add_terms(forms, sum, &both, -1);
+            *sum = add_terms(forms, sum, &of_whole, -1);
+            *sum = add_terms(forms, sum, &of, rest.factor);
+            return true;
+        }
+    }
+    return false;
+}
+
+struct wpk_form wpk_form_add(struct wpk_forms *forms, const struct wpk_form *a,
+                             const struct wpk_form *b, int64_t factor)
+{
+    struct wpk_form sum = add_terms(forms, a, b, factor);
+    while (join(forms, &sum)) {
+    }
+    return sum;
+}
+
 /* ---- quotients and remainders */
 
 static int64_t floor_divide(int64_t a, int64_t divisor)
@@ -100,16 +148,6 @@ static int64_t floor_divide(int64_t a, int64_t divisor)
 static int64_t floor_modulo(int64_t a, int64_t divisor)
 {
     return a - divisor * floor_divide(a, divisor);
-}
-
-/* Compared field by field: a form has padding, and terms beyond its last. */
-static bool is_same(const struct wpk_form *a, const struct wpk_form *b)
-{
-    bool same = a->constant == b->constant && a->lane == b->lane && a->term_count == b->term_count;
-    for (int i = 0; i < a->term_count && same; i++) {
-        same = a->term[i].atom == b->term[i].atom && a->term[i].factor == b->term[i].factor;
-    }
-    return same;
 }
 
 static struct wpk_form find_atom(struct wpk_forms *forms, const struct wpk_atom *wanted)

@@ -42,7 +42,7 @@ class Builder {
   public:
     // `program`: of the schedule, expanded.
     Builder(const wpk_schedule &schedule, const wpk_program &program)
-        : program_(program) {
+        : program_(program), nest_(*schedule.nest) {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
             wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
             wpk_directives_fini(&directives_);
@@ -58,6 +58,7 @@ class Builder {
 
   private:
     void declare_tensors();
+    void find_parts();
     void define_stage(const wpk_stage &stage, const std::string &name);
     Expr expression_of(const wpk_stage &stage, const std::vector<Expr> &axes) const;
     void bound_output(const wpk_tensor &tensor, Func &func);
@@ -71,6 +72,7 @@ class Builder {
     Stage &stage_named(const char *name);
 
     const wpk_program &program_;
+    const wpk_nest &nest_;
     wpk_directives directives_ = {};
     wpk_nest_reach reach_;
     std::vector<Tensor> tensors_;
@@ -105,6 +107,16 @@ void Builder::declare_tensors() {
             }
             out.literal = Halide::Buffer<void>(type_of(t.dtype), extents);
             wpk_convert_narrow(t.dtype, t.values, wpk_tensor_elements(&t), out.literal.data());
+        }
+    }
+}
+
+void Builder::find_parts() {
+    for (int e = 0; e < nest_.entry_count; e++) {
+        const wpk_nest_entry &entry = nest_.entry[e];
+        if (entry.stage >= 0 && entry.place.entry >= 0) {
+            int tensor = program_.stages[entry.stage].output;
+            tensors_[static_cast<size_t>(tensor)].part = true;
         }
     }
 }
@@ -332,6 +344,7 @@ void Builder::apply(const wpk_directive &directive) {
 
 Halide::Pipeline Builder::build() {
     declare_tensors();
+    find_parts();
     std::vector<Func> outputs;
     for (int i = 0; i < program_.stage_count; i++) {
         const wpk_stage &stage = program_.stages[i];

@@ -179,6 +179,19 @@ Expr Expressions::element(const wpk_tensor &t, const std::vector<Expr> &index) c
     return Halide::mux(at, values);
 }
 
+// The row and the column that i / n and i % n are, of a tensor stored in part. Halide finds that
+// the address n * (i / n - first) + i % n is that of neighbours only where both are written by the
+// same quotient, which it must not look into.
+void Expressions::read_flat(const wpk_node &node, int dim, std::vector<Expr> &index) {
+    const wpk_tensor &t = program_.tensors[node.tensor];
+    int width = static_cast<int>(t.extent[dim + 1]);
+    Expr i = convert(program_.nodes[node.index[dim]].arg[0]);
+    Expr row = Halide::likely(i / width);
+    index[static_cast<size_t>(t.rank - 1 - dim)] = row;
+    index[static_cast<size_t>(t.rank - 2 - dim)] =
+        Halide::unsafe_promise_clamped(i - row * width, 0, width - 1);
+}
+
 // A load as a `dtype`. Halide takes no branch around it: it reads an element of the tensor, and
 // selects. What is read for elements that nobody needs is an element of the tensor, too.
 Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
@@ -199,6 +212,10 @@ Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
             e = Halide::clamp(Halide::likely(e), static_cast<int>(first), static_cast<int>(last));
         }
         index[static_cast<size_t>(t.rank - 1 - d)] = e;
+    }
+    int flat = source.part ? wpk_load_flat_dim(&program_, &node) : -1;
+    if (flat >= 0 && !inside.defined() && (limited_[node.tensor] >> flat & 3) == 0) {
+        read_flat(node, flat, index);
     }
     Expr value;
     if (t.role == WPK_ROLE_LITERAL) {

@@ -26,6 +26,7 @@ struct Tensor {
     Halide::ImageParam image;     // inputs and constants
     Halide::Buffer<void> literal; // literals
     Halide::Func func;            // written by a stage
+    bool part = false;            // of it: what an iteration of a reader's loop needs
 };
 
 // The expressions of one stage of an expanded program (op/expand.h). What is strict is built with
@@ -44,6 +45,7 @@ class Expressions {
     Halide::Expr convert(int id);
     Halide::Expr make(int id);
     Halide::Expr load(const wpk_node &node, wpk_dtype dtype);
+    void read_flat(const wpk_node &node, int dim, std::vector<Halide::Expr> &index);
     Halide::Expr element(const wpk_tensor &literal, const std::vector<Halide::Expr> &index) const;
     Halide::Expr unary(const wpk_node &node);
     Halide::Expr binary(const wpk_node &node);

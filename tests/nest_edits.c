@@ -206,6 +206,15 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
 #define WRAPPED                                                                                    \
     "layout X f32[8] 0\nlayout Y f32[12] 0\nprogram\ninput X f32[8]\nintermediate T f32[8]\n"      \
     "output Y f32[12]\nT[k] = exp(X[k])\nY[i] = T[i%8] * 2\nend\n"
+/* A product reads by one axis what a window writes by two. */
+#define FLAT                                                                                       \
+    "layout X f32[3,9,14] 0,1,2\nlayout W f32[3,5] 0,1\nlayout Y f32[5,84] 0,1\nprogram\n"         \
+    "input X f32[3,9,14]\ninput W f32[3,5]\nintermediate D f32[3,7,12]\n"                          \
+    "intermediate T f32[5,84]\noutput Y f32[5,84]\n"                                               \
+    "D[c,y,x] = X[c,y,x] - X[c,y+2,x+2]\n"                                                         \
+    "T[k,q] = sum.f32(c:3) D[c,q/12,q%12] * W[c,k]\nY[k,q] = max(T[k,q], 0)\nend\n"
+#define OF_PIXELS "init\nunroll k\nlanes q\nupdate\nserial c\nunroll k\nlanes q\nstage D in Y "
+#define ROWS "serial c\nserial y\nserial x step 4 guard\nlanes x.1\n"
 #define GUARDED "stage Y root\nserial i step 8 guard\nlanes i.1\n"
 #define SHIFTED "stage Y root\nserial i step 8 shift\nlanes i.1\n"
 #define SUM                                                                                        \
@@ -242,6 +251,15 @@ static const struct by_hand {
     {PRODUCT, SUM "stage P in T k\nextent k 8 j 16\nserial k\nlanes j\n"},
     {PRODUCT, SUM "stage P in T k\nserial k step 4 round\nunroll k.1\nlanes j\n"},
     {PRODUCT, SUM "stage P in T k\nalign k 16\nserial k\nlanes j\n"},
+    {FLAT, "stage Y root\nserial k step 5 exact\nserial q step 8 shift\nunroll k.1\nlanes q.1\n"
+           "stage T in Y q\nextent k 5 q 8\ninit\nunroll k\nlanes q\nupdate\nserial c\n"
+           "unroll k\nlanes q\nstage D root\n" ROWS},
+    {FLAT, "stage Y root\nserial q step 24 guard\nserial k\nserial q.1 step 8 guard\nlanes q.2\n"
+           "stage T in Y q.1\nextent k 1 q 8\n" OF_PIXELS "q\n" ROWS},
+    {FLAT, "stage Y root\nserial q step 16 guard\nserial k\nserial q.1 step 8 guard\nlanes q.2\n"
+           "stage T in Y q.1\nextent k 1 q 8\n" OF_PIXELS "q\n" ROWS},
+    {FLAT, "stage Y root\nserial q step 12 exact\nserial k\nlanes q.1\n"
+           "stage T in Y k\nextent k 1 q 12\n" OF_PIXELS "q\nstored x y c\n" ROWS},
     /* tiles of an update */
     {PRODUCT, "stage Y root\nserial i\nserial j\nstage T root\ninit\nserial i\nserial j\nupdate\n"
               "serial i\nserial j step 16 exact\nserial k\nunroll j.1 step 8 exact\nlanes j.2\n"
