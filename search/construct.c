@@ -78,6 +78,29 @@ static void set_inner_order(const struct wpk_variant *variant, int g, int which,
     }
 }
 
+/* The reduction axis `axis` innermost, the others as written. False if no order is like that. */
+static bool set_innermost(const struct wpk_variant *variant, int g, int axis,
+                          struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    int gene = s->slots[g].red;
+    for (int i = 0; gene >= 0 && i < variant->genes[gene].choice_count; i++) {
+        struct wpk_candidate attempt = *out;
+        struct wpk_decisions d;
+        attempt.gene[gene] = (uint8_t)i;
+        wpk_genes_read(variant, &attempt, g, &d);
+        bool sorted = d.red[d.red_count - 1] == axis;
+        for (int k = 1; k + 1 < d.red_count; k++) {
+            sorted = sorted && d.red[k] > d.red[k - 1];
+        }
+        if (sorted) {
+            out->gene[gene] = (uint8_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The largest reduction axis innermost, or the written order. */
 static void set_reduction(const struct wpk_variant *variant, int g, int which,
                           struct wpk_candidate *out)
@@ -94,22 +117,31 @@ static void set_reduction(const struct wpk_variant *variant, int g, int which,
         set_number(variant, slots->unroll, 1, out);
         set_value(variant, slots->split, splits[which % 4], out);
     }
-    if (slots->red < 0 || which / 4 % 2 == 1) {
+    if (which / 4 % 2 == 0) {
+        struct wpk_decisions d;
+        wpk_genes_read(variant, out, g, &d);
+        (void)set_innermost(variant, g, d.split_axis, out);
+    }
+}
+
+/* The loop of a window along which neighbours in the tile share vectors is written out, so that
+ * they do. */
+static void set_window(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                       int g, struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    struct wpk_candidate attempt = *out;
+    struct wpk_register_window window;
+    struct wpk_decisions d;
+    wpk_genes_read(variant, out, g, &d);
+    if (!wpk_register_window_find(variant, g, d.vec, d.tile, &window) ||
+        (d.red_count > 1 && !set_innermost(variant, g, window.reduction, &attempt))) {
         return;
     }
-    for (int i = 0; i < variant->genes[slots->red].choice_count; i++) {
-        struct wpk_candidate attempt = *out;
-        struct wpk_decisions d;
-        attempt.gene[slots->red] = (uint8_t)i;
-        wpk_genes_read(variant, &attempt, g, &d);
-        bool sorted = d.red[d.red_count - 1] == d.split_axis;
-        for (int k = 1; k + 1 < d.red_count; k++) {
-            sorted = sorted && d.red[k] > d.red[k - 1];
-        }
-        if (sorted) {
-            out->gene[slots->red] = (uint8_t)i;
-            return;
-        }
+    set_number(variant, s->slots[g].unroll, window.terms, &attempt);
+    wpk_genes_read(variant, &attempt, g, &d);
+    if (wpk_group_is_legal(variant, options, g, &d, NULL)) {
+        *out = attempt;
     }
 }
 
@@ -308,6 +340,9 @@ static bool construct_one(const struct wpk_space *space, int v,
         set_inner_order(variant, g, (n + n / 5) % 2, out);
         if (group->contraction >= 0) {
             set_reduction(variant, g, n % 7, out);
+        }
+        if (group->contraction >= 0 && n % 3 != 2) {
+            set_window(variant, &space->options, g, out);
         }
         for (int i = 0; i < s->slots[g].pack_count; i++) {
             construct_pack(variant, s->slots[g].pack[i], n, i, out);

@@ -3,6 +3,7 @@
 
 #include "search/gene_list.h"
 #include "search/genes.h"
+#include "search/reuse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,57 @@ static bool reads_strided(const struct wpk_variant *variant, const struct wpk_gr
     return false;
 }
 
+/* Add the windows of a load to what was found.   shape  tile [axes of the stage] */
+static bool find_window(const struct wpk_program *program, const struct wpk_stage *stage,
+                        const struct wpk_node *load, const int64_t *tile, const bool *lanes,
+                        struct wpk_register_window *out)
+{
+    bool used[WPK_AXES_MAX] = {false}, found = false;
+    for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
+        struct wpk_affine affine;
+        (void)wpk_reuse_mark_index(program, load->index[dim], used);
+        if (!wpk_index_affine(program, load->index[dim], &affine)) {
+            continue;
+        }
+        for (int a = 0; a < stage->rank; a++) {
+            for (int r = stage->rank; r < stage->axis_count; r++) {
+                if (affine.coefficient[a] == 1 && affine.coefficient[r] == 1 && !lanes[a] &&
+                    stage->axes[r].extent > 1 && tile[a] > (found ? out->results : 1)) {
+                    *out = (struct wpk_register_window){r, stage->axes[r].extent, tile[a]};
+                    found = true;
+                }
+            }
+        }
+    }
+    for (int a = 0; a < stage->rank; a++) {
+        found = found && (used[a] || (!lanes[a] && tile[a] == 1));
+    }
+    return found;
+}
+
+bool wpk_register_window_find(const struct wpk_variant *variant, int g, int vec,
+                              const int64_t *tile, struct wpk_register_window *out)
+{
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_stage *stage = &program->stages[member->stage];
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    int64_t sizes[WPK_AXES_MAX];
+    bool lanes[WPK_AXES_MAX], found = false;
+    for (int a = 0; a < stage->rank; a++) {
+        int root = member->root_axis[a];
+        sizes[a] = root < 0 ? 1 : tile[root];
+        lanes[a] = root >= 0 && root == vec;
+    }
+    for (int i = 0; i < count && !found; i++) {
+        found = find_window(program, stage, &program->nodes[loads[i]], sizes, lanes, out);
+    }
+    return found;
+}
+
 static double score(const struct wpk_variant *variant, const struct wpk_space_options *options,
                     int g, const struct wpk_register_tile *chosen)
 {
@@ -42,8 +94,14 @@ static double score(const struct wpk_variant *variant, const struct wpk_space_op
             tile.points *= chosen->size[a];
         }
     }
+    struct wpk_register_window window;
     bool strided = group->reuse && reads_strided(variant, group, chosen->vec);
     tile.loads = tile.vectors * (strided ? chosen->lanes : 1) + tile.points;
+    if (group->reuse && wpk_register_window_find(variant, g, chosen->vec, chosen->size, &window)) {
+        int64_t shared = window.results + window.terms - 1;
+        tile.held = tile.vectors * tile.points / window.results * shared;
+        tile.loads = tile.held * (strided ? chosen->lanes : 1) / window.terms + 1;
+    }
     return options->target.rules->construct(&options->target.machine, &tile);
 }
 

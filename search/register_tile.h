@@ -20,6 +20,21 @@ struct wpk_register_tiles {
     int count;
 };
 
+/* A window along which neighbours in a register tile read the same vectors: those of results `y`
+ * and `y + 1` have all but one term in common. */
+struct wpk_register_window {
+    int reduction;   /* axis of the contraction */
+    int64_t terms;   /* its extent */
+    int64_t results; /* of the tile along the window */
+};
+
+/* Find the window of a group's contraction in which a tile has the most results. False if there is
+ * none, or if a load that has it is read again along some other axis of the tile, as the data of a
+ * convolution is for each channel.
+ *   shape  tile [WPK_AXES_MAX] of the group's root, `vec` its vector axis or -1 */
+bool wpk_register_window_find(const struct wpk_variant *variant, int group, int vec,
+                              const int64_t *tile, struct wpk_register_window *out);
+
 /* Fill `out` with the legal tiles of a group, best first; of more than fit, the worse are left
  * out. */
 void wpk_register_tiles_rank(const struct wpk_variant *variant,

@@ -62,6 +62,13 @@ static const struct {
                 "Y[i,j] = sum(k:16) A[i,k] * B[k,j]\n"},
     {"bytes", "input A u8[18,32]\nconstant B i8[32,24]\noutput Y i32[18,24]\n"
               "Y[i,j] = sum(k:32) i32(A[i,k]) * i32(B[k,j])\n"},
+    {"separable", "input X f32[1,20,14,14]\nconstant V f32[20,3,3]\nconstant W f32[24,20]\n"
+                  "intermediate D f32[1,20,14,14]\nintermediate R f32[1,20,14,14]\n"
+                  "intermediate T f32[1,24,14,14]\noutput Y f32[1,24,14,14]\n"
+                  "D[n,c,y,x] = sum(r:3,s:3) X[n,c,y+r-1,x+s-1] * V[c,r,s]\n"
+                  "R[n,c,y,x] = max(D[n,c,y,x], 0)\n"
+                  "T[n,k,y,x] = sum(c:20) R[n,c,y,x] * W[k,c]\n"
+                  "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n"},
 };
 
 #define PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))
@@ -357,6 +364,38 @@ static void test_pixels_collapse(void **state)
     wpk_program_fini(&program);
 }
 
+/* A product for each pixel that reads what a window writes: its pixels are one axis there as well,
+ * with rows of pixels side by side, and whole vectors of them are read. The window's loop that
+ * shares vectors between rows is written out in what is constructed. */
+static void test_pixels_collapse_behind_a_window(void **state)
+{
+    (void)state;
+    static struct wpk_candidate out[CONSTRUCT_MAX];
+    struct wpk_space space;
+    int count = 0, flat = 0, shared = 0;
+    derive(PROGRAMS - 1, 0, "any", 1, &space);
+    assert_int_equal(wpk_space_construct(&space, out, CONSTRUCT_MAX, &count), WPK_OK);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_variant *variant = &space.variants[out[i].variant];
+        const struct wpk_structure *structure = variant->plan;
+        if (strcmp(variant->algorithm, "D=direct T=collapsed") != 0 ||
+            strcmp(variant->layout, "asis") != 0) {
+            continue;
+        }
+        assert_int_equal(structure->plan.group_count, 2);
+        struct wpk_decisions window, product;
+        struct wpk_tile tile;
+        wpk_genes_read(variant, &out[i], 0, &window);
+        wpk_genes_read(variant, &out[i], 1, &product);
+        wpk_decisions_tile(variant, &space.options, 1, &product, &tile);
+        flat += product.vec == 2 && product.tile[2] % 14 != 0 && tile.gathered == 0;
+        shared += window.unroll == 3;
+    }
+    assert_true(flat > 0);
+    assert_true(shared > 0);
+    wpk_space_fini(&space);
+}
+
 /* Every boundary tensor of every variant has a layout that holds the whole tensor. */
 static void test_boundaries(void **state)
 {
@@ -365,7 +404,8 @@ static void test_boundaries(void **state)
         struct wpk_space space;
         derive(p, 0, "any", 1, &space);
         for (int v = 0; v < space.variant_count; v++) {
-            for (int t = 0; t < space.program.tensor_count; t++) {
+            for (int t = 0; t < space.program.tensor_count && wpk_space_variant(&space, v) != NULL;
+                 t++) {
                 struct wpk_tensor_type type;
                 const struct wpk_tensor *tensor = &space.program.tensors[t];
                 if (tensor->role == WPK_ROLE_INTERMEDIATE) {
@@ -524,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_constructed_tiles_do_not_gather),
         cmocka_unit_test(test_algorithms_apply_where_they_may),
         cmocka_unit_test(test_pixels_collapse),
+        cmocka_unit_test(test_pixels_collapse_behind_a_window),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_order_at_the_boundary),
         cmocka_unit_test(test_too_many_loads),

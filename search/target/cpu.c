@@ -167,7 +167,8 @@ static double construct(const struct wpk_machine *machine, const struct wpk_tile
     double busy = accumulators / fmax(accumulators, (double)tile->loads);
     double hidden = fmin(1, accumulators / 8);            /* 4 cycles of latency on two units */
     double amortized = accumulators / (accumulators + 2); /* loop overhead */
-    return tile->covered * lanes_used * busy * hidden * amortized;
+    double fits = fmin(1, machine->registers / (accumulators + (double)tile->held));
+    return tile->covered * lanes_used * busy * hidden * amortized * (tile->held > 0 ? fits : 1);
 }
 
 /* Narrow vectors pass two in a cycle where wide ones pass one. */
