@@ -278,8 +278,8 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
 
 /* Is the combination worth a trial with the axes as they are written, where other orders have been
  * listed? It is if nothing but direct evaluation is chosen, which then needs no copies, or what
- * works with axes in any order as well. Where layouts are free, only a collapsed site may gain: its
- * axis is long where channels are few. */
+ * works with axes in any order as well. Where layouts are free, only a collapsed site beside others
+ * may gain: its axis is long where channels are few. */
 static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination,
                         bool any)
 {
@@ -289,7 +289,7 @@ static bool keeps_order(const struct wpk_sites *sites, const struct combination 
         all = all && (choice == 0 || sites->site[i].choice[choice].late);
         late = late || sites->site[i].choice[choice].late;
     }
-    return all && (late || !any);
+    return all && ((late && sites->count > 1) || !any);
 }
 
 /* As many variants as wpkd has memory for. */
