@@ -52,8 +52,10 @@ wpk_err wpk_derive_phases(struct wpk_program *program, int stage, const int64_t 
  *   errors  WPK_EUNSUPPORTED it is a matrix product already */
 wpk_err wpk_derive_im2col(struct wpk_program *program, int stage);
 
-/* Make one axis of adjacent axes of the stage, each longer than 1, that all loads address as one.
- * The dimensions of tensors that they index become one, too, those of inputs, constants and outputs
+/* Make one axis of adjacent axes of the stage, each longer than 1, that all its loads address as
+ * one. Where no other stage needs them apart, the same is done in all stages that they go through,
+ * or else what those stages write keeps its dimensions, and what they read is copied. All other
+ * dimensions that the axes index become one, too, those of inputs, constants and outputs
  * among them: their elements stay where they are.
  *   errors  WPK_EUNSUPPORTED there are no such axes */
 wpk_err wpk_derive_collapse(struct wpk_program *program, int stage);

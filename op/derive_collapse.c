@@ -191,8 +191,9 @@ static int find_apart(struct collapse *c)
     return -1;
 }
 
-/* Mark all that collapses with the pair; stages that cannot are left out, one after the other. */
-static bool mark_all(struct collapse *c, int stage, int axis)
+/* Mark all that collapses with the pair; stages that cannot are left out, one after the other, if
+ * `leaves_out`. */
+static bool mark_all(struct collapse *c, int stage, int axis, bool leaves_out)
 {
     int apart = -1;
     do {
@@ -205,11 +206,21 @@ static bool mark_all(struct collapse *c, int stage, int axis)
         if (apart >= 0) {
             c->apart[apart] = true;
         }
-    } while (apart >= 0 && apart != stage);
+    } while (apart >= 0 && apart != stage && leaves_out);
     return apart < 0;
 }
 
-/* Is an output that collapses read by a stage that needs the axes apart? */
+static bool reads_by_axes(const struct wpk_program *program, const struct wpk_node *load)
+{
+    bool plain = true;
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        plain = plain && wpk_index_axis(program, load->index[d]) >= 0;
+    }
+    return plain;
+}
+
+/* Does a stage that needs the axes apart read an output that collapses? Or does it finish a
+ * collapsed stage, element by element? It could no longer be computed in the same loops. */
 static bool needs_both(const struct collapse *c)
 {
     const struct wpk_program *program = c->program;
@@ -217,8 +228,13 @@ static bool needs_both(const struct collapse *c)
         int loads[WPK_LOADS_MAX];
         int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
         for (int i = 0; i < count && c->apart[s]; i++) {
-            int t = program->nodes[loads[i]].tensor;
-            if (c->dim[t] >= 0 && !c->kept[t] && program->tensors[t].role == WPK_ROLE_OUTPUT) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            bool collapsed = c->dim[load->tensor] >= 0 && !c->kept[load->tensor];
+            bool finishes = program->stages[s].reduction == WPK_REDUCE_NONE &&
+                            program->stages[s].rank == program->tensors[load->tensor].rank &&
+                            reads_by_axes(program, load);
+            bool output = program->tensors[load->tensor].role == WPK_ROLE_OUTPUT;
+            if (collapsed && (output || finishes)) {
                 return true;
             }
         }
@@ -342,11 +358,11 @@ static bool add_copies(struct collapse *c, int stages)
     return true;
 }
 
-static wpk_err collapse_pair(struct wpk_program *program, int stage, int axis)
+static wpk_err collapse_pair(struct wpk_program *program, int stage, int axis, bool leaves_out)
 {
     struct collapse c = {.program = program};
     int stages = program->stage_count;
-    if (!mark_all(&c, stage, axis) || needs_both(&c)) {
+    if (!mark_all(&c, stage, axis, leaves_out) || needs_both(&c)) {
         return WPK_EUNSUPPORTED;
     }
     wpk_err err = collapse_tensors(&c);
@@ -384,14 +400,11 @@ static wpk_err drop_unit_reductions(struct wpk_program *program)
     return WPK_OK;
 }
 
-wpk_err wpk_derive_collapse(struct wpk_program *program, int stage)
+/* Each pair of axes of the stage, the last one first. */
+static wpk_err collapse_pairs(struct wpk_program *program, int stage, bool leaves_out)
 {
     char name[WPK_NAME_MAX];
-    wpk_err dropped = drop_unit_reductions(program);
     bool any = false;
-    if (dropped != WPK_OK) {
-        return dropped;
-    }
     snprintf(name, sizeof(name), "%s", program->tensors[program->stages[stage].output].name);
     /* a stage that nobody reads is gone after the first pair */
     for (int a = program->stages[stage].axis_count - 2; a >= 0 && stage >= 0; a--) {
@@ -399,7 +412,7 @@ wpk_err wpk_derive_collapse(struct wpk_program *program, int stage)
         if (axes[a].extent == 1 || axes[a + 1].extent == 1) {
             continue;
         }
-        wpk_err err = collapse_pair(program, stage, a);
+        wpk_err err = collapse_pair(program, stage, a, leaves_out);
         if (err == WPK_OK) {
             any = true;
             stage = wpk_program_writer(program, wpk_program_find_tensor(program, name));
@@ -408,4 +421,11 @@ wpk_err wpk_derive_collapse(struct wpk_program *program, int stage)
         }
     }
     return any ? WPK_OK : WPK_EUNSUPPORTED;
+}
+
+wpk_err wpk_derive_collapse(struct wpk_program *program, int stage)
+{
+    wpk_err err = drop_unit_reductions(program);
+    err = err == WPK_OK ? collapse_pairs(program, stage, false) : err;
+    return err == WPK_EUNSUPPORTED ? collapse_pairs(program, stage, true) : err;
 }

@@ -420,14 +420,21 @@ static bool is_steady(const struct wpk_program *program, int index, const struct
     return apart && is_steady(program, a, motion) && is_steady(program, b, motion);
 }
 
-static bool reads_steadily(struct walk *w, int s, const struct motion *motion)
+static bool reads_steadily(struct walk *w, const struct wpk_nest_place *place, int s,
+                           const struct motion *motion)
 {
     const struct wpk_program *program = w->program;
     for (int i = 0; i < w->loads[s]; i++) {
         const struct wpk_node *load = &program->nodes[w->load[s][i]];
         int writer = wpk_program_writer(program, load->tensor);
+        const struct wpk_nest_entry *read =
+            writer < 0 ? NULL : &w->nest->entry[w->entry_of[writer]];
         struct motion inner = {0};
-        for (int d = 0; d < program->tensors[load->tensor].rank && writer >= 0; d++) {
+        /* all of what is computed elsewhere is there in every iteration */
+        if (read == NULL || (!read->inlined && !wpk_nest_is_inside(w->nest, read, place))) {
+            continue;
+        }
+        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
             int axis = wpk_index_axis(program, load->index[d]);
             struct wpk_affine affine;
             if (!is_steady(program, load->index[d], motion)) {
@@ -441,8 +448,8 @@ static bool reads_steadily(struct walk *w, int s, const struct motion *motion)
             inner.even |= axis >= 0 ? (motion->even >> axis & 1U) << d : 0;
             inner.rough |= varying && rough ? 1U << d : 0;
         }
-        if (writer >= 0 && w->nest->entry[w->entry_of[writer]].inlined &&
-            (w->inlined++ >= INLINED_MAX || !reads_steadily(w, writer, &inner))) {
+        if (read->inlined &&
+            (w->inlined++ >= INLINED_MAX || !reads_steadily(w, place, writer, &inner))) {
             return false;
         }
     }
@@ -474,7 +481,7 @@ static void walk_host(struct walk *w, const struct wpk_nest_place *place, const 
         motion.even |= even ? 1U << a : 0;
         varying[count++] = a;
     }
-    if (count > VARYING_MAX || !reads_steadily(w, entry->stage, &motion)) {
+    if (count > VARYING_MAX || !reads_steadily(w, place, entry->stage, &motion)) {
         limit_all(w);
     }
     for (int i = 0; i < 1 << count && !w->all; i++) {

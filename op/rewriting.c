@@ -200,6 +200,7 @@ static wpk_err list_collapsed(const struct wpk_rewriting *rewriting, struct wpk_
     if (err == WPK_OK && wpk_derive_collapse(&copy, stage) == WPK_OK) {
         add_plain(out, rewriting, "collapsed", false);
         out->choice[out->choice_count - 1].late = true;
+        out->choice[out->choice_count - 1].tensors = copy.tensor_count - program->tensor_count;
     }
     wpk_program_fini(&copy);
     return err;
