@@ -114,7 +114,7 @@ void Builder::declare_tensors() {
 void Builder::find_parts() {
     for (int e = 0; e < nest_.entry_count; e++) {
         const wpk_nest_entry &entry = nest_.entry[e];
-        if (entry.stage >= 0 && entry.place.entry >= 0) {
+        if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined) {
             int tensor = program_.stages[entry.stage].output;
             tensors_[static_cast<size_t>(tensor)].part = true;
         }

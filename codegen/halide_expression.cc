@@ -214,7 +214,7 @@ Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
         index[static_cast<size_t>(t.rank - 1 - d)] = e;
     }
     int flat = source.part ? wpk_load_flat_dim(&program_, &node) : -1;
-    if (flat >= 0 && !inside.defined() && (limited_[node.tensor] >> flat & 3) == 0) {
+    if (flat >= 0 && !inside.defined()) { // only what is given is limited
         read_flat(node, flat, index);
     }
     Expr value;
