@@ -136,7 +136,8 @@ static bool describe_stage(const struct wpk_program *program, struct wpk_accesse
         facts->count++;
         int flat = wpk_load_flat_dim(program, load);
         for (int d = 0; d < tensor->rank; d++) {
-            bool column = flat >= 0 && d == flat + 1; /* i % n has no more values than i */
+            /* i stands for both: in a tile it has their vectors, beyond one the extent limits it */
+            bool column = flat >= 0 && d == flat + 1;
             int index = column ? program->nodes[load->index[d]].arg[0] : load->index[d];
             describe_dim(program, index, &access->dim[d]);
             access->dim[d].flat = d == flat;

@@ -135,7 +135,8 @@ static void set_window(const struct wpk_variant *variant, const struct wpk_space
     struct wpk_decisions d;
     wpk_genes_read(variant, out, g, &d);
     if (!wpk_register_window_find(variant, g, d.vec, d.tile, &window) ||
-        (d.red_count > 1 && !set_innermost(variant, g, window.reduction, &attempt))) {
+        (d.red_count > 1 ? !set_innermost(variant, g, window.reduction, &attempt)
+                         : d.red_count == 0 || d.red[0] != window.reduction)) {
         return;
     }
     set_number(variant, s->slots[g].unroll, window.terms, &attempt);
@@ -340,8 +341,6 @@ static bool construct_one(const struct wpk_space *space, int v,
         set_inner_order(variant, g, (n + n / 5) % 2, out);
         if (group->contraction >= 0) {
             set_reduction(variant, g, n % 7, out);
-        }
-        if (group->contraction >= 0 && n % 3 != 2) {
             set_window(variant, &space->options, g, out);
         }
         for (int i = 0; i < s->slots[g].pack_count; i++) {

@@ -88,8 +88,10 @@ static int joins(const struct wpk_program *program, int id, int *load)
     bool joined = wpk_reuse_pays(program, stage, literal) || finishes_contraction(program, stage)
                       ? wpk_reuse_reads_one_to_one(program, reader, *load)
                       : wpk_reuse_reads_once(program, reader, *load, consumer_literal);
-    /* a tile of what is read flat begins and ends inside rows: no box of rows and columns */
-    bool box = wpk_load_flat_dim(program, &program->nodes[*load]) < 0;
+    /* the tiles of a product begin and end inside the rows of what it reads flat: these are no box
+     * of rows and columns, which could be computed for the tile */
+    bool box = reader->reduction == WPK_REDUCE_NONE ||
+               wpk_load_flat_dim(program, &program->nodes[*load]) < 0;
     return joined && box && keeps_alignment(program, reader, id, *load) ? consumer : -1;
 }
 
@@ -269,6 +271,24 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
     return axis >= program->stages[reader->stage].rank && !reader->literal[axis];
 }
 
+/* What tiles along an axis must be multiples of. What the group computes itself and reads flat is
+ * computed for whole rows. */
+static int64_t tile_alignment(const struct wpk_program *program, const struct wpk_group *group,
+                              const struct wpk_stage *stage, int axis)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        int writer = wpk_program_writer(program, load->tensor);
+        if (writer >= 0 && member_of_stage(group, writer) >= 0 &&
+            wpk_load_flat_dim(program, load) >= 0) {
+            return wpk_axis_alignment(program, stage, axis);
+        }
+    }
+    return wpk_axis_tile_alignment(program, stage, axis);
+}
+
 static void describe_group(const struct wpk_program *program, struct wpk_group *group)
 {
     const struct wpk_stage *root = &program->stages[group->root];
@@ -277,7 +297,7 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
     snprintf(group->name, sizeof(group->name), "%s", program->tensors[root->output].name);
     group->contraction = -1;
     for (int a = 0; a < root->rank; a++) {
-        group->align[a] = wpk_axis_tile_alignment(program, root, a);
+        group->align[a] = tile_alignment(program, group, root, a);
         group->whole[a] = literal[a];
     }
     double largest = 0;
@@ -290,7 +310,7 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
                 continue;
             }
             group->whole[axis] = group->whole[axis] || member->literal[d];
-            int64_t align = wpk_axis_tile_alignment(program, stage, d);
+            int64_t align = tile_alignment(program, group, stage, d);
             group->align[axis] = wpk_lcm(group->align[axis], align);
         }
         if (stage->reduction != WPK_REDUCE_NONE &&

@@ -27,10 +27,10 @@ static bool reads_strided(const struct wpk_variant *variant, const struct wpk_gr
     return false;
 }
 
-/* Add the windows of a load to what was found.   shape  tile [axes of the stage] */
+/* Find the window of a load; literal axes are unrolled anyway.   shape  tile, lanes [rank] */
 static bool find_window(const struct wpk_program *program, const struct wpk_stage *stage,
-                        const struct wpk_node *load, const int64_t *tile, const bool *lanes,
-                        struct wpk_register_window *out)
+                        const struct wpk_member *member, const struct wpk_node *load,
+                        const int64_t *tile, const bool *lanes, struct wpk_register_window *out)
 {
     bool used[WPK_AXES_MAX] = {false}, found = false;
     for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
@@ -42,7 +42,8 @@ static bool find_window(const struct wpk_program *program, const struct wpk_stag
         for (int a = 0; a < stage->rank; a++) {
             for (int r = stage->rank; r < stage->axis_count; r++) {
                 if (affine.coefficient[a] == 1 && affine.coefficient[r] == 1 && !lanes[a] &&
-                    stage->axes[r].extent > 1 && tile[a] > (found ? out->results : 1)) {
+                    stage->axes[r].extent > 1 && !member->literal[r] &&
+                    tile[a] > (found ? out->results : 1)) {
                     *out = (struct wpk_register_window){r, stage->axes[r].extent, tile[a]};
                     found = true;
                 }
@@ -73,7 +74,7 @@ bool wpk_register_window_find(const struct wpk_variant *variant, int g, int vec,
         lanes[a] = root >= 0 && root == vec;
     }
     for (int i = 0; i < count && !found; i++) {
-        found = find_window(program, stage, &program->nodes[loads[i]], sizes, lanes, out);
+        found = find_window(program, stage, member, &program->nodes[loads[i]], sizes, lanes, out);
     }
     return found;
 }

@@ -28,9 +28,9 @@ struct wpk_register_window {
     int64_t results; /* of the tile along the window */
 };
 
-/* Find the window of a group's contraction in which a tile has the most results. False if there is
- * none, or if a load that has it is read again along some other axis of the tile, as the data of a
- * convolution is for each channel.
+/* Find the window of a group's contraction in which a tile has the most results, of the first load
+ * that has any. False if there is none, or if that load is read again along some other axis of the
+ * tile, as the data of a convolution is for each channel.
  *   shape  tile [WPK_AXES_MAX] of the group's root, `vec` its vector axis or -1 */
 bool wpk_register_window_find(const struct wpk_variant *variant, int group, int vec,
                               const int64_t *tile, struct wpk_register_window *out);

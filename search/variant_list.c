@@ -278,8 +278,8 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
 
 /* Is the combination worth a trial with the axes as they are written, where other orders have been
  * listed? It is if nothing but direct evaluation is chosen, which then needs no copies, or what
- * works with axes in any order as well. Where layouts are free, only a collapsed site beside others
- * may gain: its axis is long where channels are few. */
+ * works with axes in any order as well. Where layouts are free, these are few trials more only for
+ * collapsed sites beside others: alone, they are as fast with channels last. */
 static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination,
                         bool any)
 {
@@ -290,6 +290,16 @@ static bool keeps_order(const struct wpk_sites *sites, const struct combination 
         late = late || sites->site[i].choice[choice].late;
     }
     return all && ((late && sites->count > 1) || !any);
+}
+
+static int count_kept(const struct wpk_sites *sites, const struct combination *list, int count,
+                      bool any)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        kept += keeps_order(sites, &list[i], any);
+    }
+    return kept;
 }
 
 /* As many variants as wpkd has memory for. */
@@ -335,7 +345,12 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
         order[count++] = -1;
     }
     struct combination list[WPK_VARIANTS_MAX];
-    int combinations = combine(space, count_bearable(space) / count - !any, list);
+    int bearable = count_bearable(space);
+    int combinations = combine(space, bearable / count, list);
+    while (!last && combinations > 1 &&
+           count * combinations + count_kept(space->sites, list, combinations, any) > bearable) {
+        combinations--;
+    }
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < combinations; k++) {
             list_variant(space, &list[k], order[i]);

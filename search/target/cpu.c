@@ -153,7 +153,8 @@ static bool legal(const struct wpk_machine *machine, const struct wpk_tile *tile
 }
 
 /* Every step of a reduction loads `vectors` vectors of one operand and broadcasts `points` elements
- * of the other for as many multiply-adds as there are accumulators.
+ * of the other for as many multiply-adds as there are accumulators. A window's vectors are loaded
+ * once for all its results, and take registers beside the accumulators until the last one.
  *
  *   source  the usual model of register blocking (Goto & van de Geijn 2008, section 6); the weights
  *           were set on the twelve convolutions of the bench */
