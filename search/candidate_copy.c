@@ -130,6 +130,32 @@ bool wpk_candidate_copy(const struct wpk_variant *variant, int g, const struct w
            (!fills || slots->pack_may[slot] == WPK_PACK_ANY);
 }
 
+bool wpk_candidate_copy_is_cut(const struct wpk_variant *variant, int g,
+                               const struct wpk_decisions *d, int root_axis)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_group *group = &s->plan.group[g];
+    for (int slot = 0; slot < s->slots[g].pack_count; slot++) {
+        const struct wpk_member *member = &group->member[group->contraction];
+        const struct wpk_node *load = load_of(variant, g, slot);
+        int rank = program->stages[member->stage].rank;
+        struct wpk_packing packing;
+        if (!d->pack[slot] || !wpk_candidate_copy(variant, g, d, slot, &packing)) {
+            continue;
+        }
+        for (int i = 0; i < packing.dim_count; i++) {
+            int axis = wpk_index_axis(program, load->index[packing.dim[i]]);
+            int64_t extent = program->tensors[load->tensor].extent[packing.dim[i]];
+            if (axis >= 0 && axis < rank && member->root_axis[axis] == root_axis &&
+                packing.block[i] < 0 && extent % -packing.block[i] != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* What a panel needs of a dimension of an operand. */
 static int64_t panel_needs(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
                            const struct wpk_node *load, int dim)

@@ -10,6 +10,12 @@
 bool wpk_candidate_copy(const struct wpk_variant *variant, int group, const struct wpk_decisions *d,
                         int slot, struct wpk_packing *out);
 
+/* True if the group makes a copy that is cut into blocks along this root axis with a remainder: a
+ * tile that moves inwards would begin inside a block, and each of its vectors would be put together
+ * element by element. */
+bool wpk_candidate_copy_is_cut(const struct wpk_variant *variant, int group,
+                               const struct wpk_decisions *d, int root_axis);
+
 /* Fill `extent` with the elements of a copy's dimensions: of all that it has, or of what a panel
  * needs of it where the copy is staged.
  *   shape   extent [packing->dim_count] */

@@ -81,8 +81,9 @@ static void put_tiles(const struct draft *draft, int g, const struct wpk_nest_en
     put(list, a, WPK_BIND_SERIAL, d->tile[a]);
     if (d->tile[a] > 1) {
         struct wpk_nest_loop *loop = &list->loop[list->count - 1];
-        loop->tail = tail_for(entry->extent[a], entry->least[a], d->tile[a], plain);
-        loop->whole = stays_whole(loop->tail, false);
+        bool cut = wpk_candidate_copy_is_cut(draft->variant, g, d, a);
+        loop->tail = tail_for(entry->extent[a], entry->least[a], d->tile[a], plain && !cut);
+        loop->whole = stays_whole(loop->tail, cut);
     }
 }
 
