@@ -46,6 +46,13 @@ wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, doubl
  *   errors  WPK_EUNSUPPORTED no strided window, or no axis that phases could join */
 wpk_err wpk_derive_phases(struct wpk_program *program, int stage, const int64_t *tile);
 
+/* Turn a dilated window of the stage into windows without dilation, one for each phase of the
+ * outputs, which become outer axes of a stage of their own. The data is copied to an extent of
+ * whole tiles of `tile` outputs of a phase, one number for each pair as for m.
+ *   shape   tile [WPK_WINOGRAD_PAIRS_MAX]; name [WPK_NAME_MAX] of the tensor of those windows
+ *   errors  WPK_EUNSUPPORTED no dilated window, or too many axes */
+wpk_err wpk_derive_dilated(struct wpk_program *program, int stage, const int64_t *tile, char *name);
+
 /* Gather the elements that the stage reads of its window operand into a matrix, one row for each
  * output point and one column for each step of the (fused) reduction: the stage becomes a matrix
  * product.

@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #define SEED 20240611
-#define ROUNDS 24
+#define ROUNDS 36
 #define RANDOM_PROGRAMS 600
 
 /* ---- the derivations */
@@ -52,6 +52,7 @@ static void draw_order(struct wpk_rng *rng, int rank, int *order)
 struct derivation {
     struct wpk_program *program;
     struct wpk_rng *rng;
+    const int64_t *m; /* tile sizes of minimal filtering, one for each pair */
     int order[WPK_RANK_MAX];
     bool permuted; /* the boundary now lies in `order` */
 };
@@ -132,41 +133,10 @@ static int draw_contraction(struct derivation *d)
     return count == 0 ? -1 : found[wpk_rng_below(d->rng, (uint64_t)count)];
 }
 
-static wpk_err derive_winograd(struct derivation *d, int64_t m, int64_t other)
+static wpk_err derive_winograd(struct derivation *d)
 {
     int stage = draw_contraction(d);
-    return stage < 0 ? WPK_EUNSUPPORTED
-                     : wpk_derive_winograd_per_axis(d->program, stage, (const int64_t[]){m, other});
-}
-
-static wpk_err derive_winograd_2(struct derivation *d)
-{
-    return derive_winograd(d, 2, 2);
-}
-
-static wpk_err derive_winograd_3(struct derivation *d)
-{
-    return derive_winograd(d, 3, 3);
-}
-
-static wpk_err derive_winograd_4(struct derivation *d)
-{
-    return derive_winograd(d, 4, 4);
-}
-
-static wpk_err derive_winograd_6(struct derivation *d)
-{
-    return derive_winograd(d, 6, 6);
-}
-
-static wpk_err derive_winograd_4_2(struct derivation *d)
-{
-    return derive_winograd(d, 4, 2);
-}
-
-static wpk_err derive_winograd_3_5(struct derivation *d)
-{
-    return derive_winograd(d, 3, 5);
+    return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_winograd_per_axis(d->program, stage, d->m);
 }
 
 /* As the variants of a space do it: another order, Winograd, then copies at the boundary. */
@@ -176,7 +146,7 @@ static wpk_err derive_winograd_staged(struct derivation *d)
     draw_order(d->rng, rank, d->order);
     d->permuted = true;
     wpk_err err = wpk_derive_permute(d->program, d->order, rank);
-    err = err == WPK_OK ? derive_winograd(d, 4, 4) : err;
+    err = err == WPK_OK ? derive_winograd(d) : err;
     return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }
 
@@ -187,8 +157,16 @@ static wpk_err derive_phases(struct derivation *d)
     return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_phases(d->program, stage, tile);
 }
 
-/* What phases are for: minimal filtering of a strided window. */
-static wpk_err derive_phases_winograd(struct derivation *d)
+static wpk_err derive_dilated(struct derivation *d)
+{
+    const int64_t tile[] = {wpk_rng_between(d->rng, 1, 6), wpk_rng_between(d->rng, 1, 6)};
+    char name[WPK_NAME_MAX];
+    int stage = draw_contraction(d);
+    return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_dilated(d->program, stage, tile, name);
+}
+
+/* What phases are for: minimal filtering of a strided window, or of a dilated one. */
+static wpk_err filter_phases(struct derivation *d, bool dilated)
 {
     const int64_t m[] = {4, wpk_rng_between(d->rng, 0, 3) > 0 ? 4 : 2};
     int stage = draw_contraction(d);
@@ -197,12 +175,23 @@ static wpk_err derive_phases_winograd(struct derivation *d)
     }
     char name[WPK_NAME_MAX];
     memcpy(name, d->program->tensors[d->program->stages[stage].output].name, sizeof(name));
-    wpk_err err = wpk_derive_phases(d->program, stage, m);
+    wpk_err err = dilated ? wpk_derive_dilated(d->program, stage, m, name)
+                          : wpk_derive_phases(d->program, stage, m);
     if (err == WPK_OK) {
         stage = wpk_program_writer(d->program, wpk_program_find_tensor(d->program, name));
         err = wpk_derive_winograd_per_axis(d->program, stage, m);
     }
     return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
+}
+
+static wpk_err derive_phases_winograd(struct derivation *d)
+{
+    return filter_phases(d, false);
+}
+
+static wpk_err derive_dilated_winograd(struct derivation *d)
+{
+    return filter_phases(d, true);
 }
 
 static wpk_err derive_im2col(struct derivation *d)
@@ -311,30 +300,33 @@ static wpk_err derive_pack(struct derivation *d)
 static const struct {
     const char *name;
     derive derive;
+    int64_t m[WPK_WINOGRAD_PAIRS_MAX];
 } derivations[] = {
-    {"permute", derive_permute},
-    {"halo", derive_halo},
-    {"halo, bare", derive_bare_halo},
-    {"borders", derive_borders},
-    {"staged", derive_staged},
-    {"staged, bare", derive_bare_staged},
-    {"winograd 2", derive_winograd_2},
-    {"winograd 3", derive_winograd_3},
-    {"winograd 4", derive_winograd_4},
-    {"winograd 6", derive_winograd_6},
-    {"winograd 4, 2", derive_winograd_4_2},
-    {"winograd 3, 5", derive_winograd_3_5},
-    {"winograd 4, permuted, halo", derive_winograd_staged},
-    {"phases", derive_phases},
-    {"phases, winograd, halo", derive_phases_winograd},
-    {"im2col", derive_im2col},
-    {"im2col, halo", derive_im2col_halo},
-    {"collapse", derive_collapse},
-    {"sites, halo", derive_sites},
-    {"split reduction", derive_split},
-    {"block reduction", derive_blocks},
-    {"copy after", derive_copy},
-    {"pack", derive_pack},
+    {"permute", derive_permute, {0}},
+    {"halo", derive_halo, {0}},
+    {"halo, bare", derive_bare_halo, {0}},
+    {"borders", derive_borders, {0}},
+    {"staged", derive_staged, {0}},
+    {"staged, bare", derive_bare_staged, {0}},
+    {"winograd 2", derive_winograd, {2, 2}},
+    {"winograd 3", derive_winograd, {3, 3}},
+    {"winograd 4", derive_winograd, {4, 4}},
+    {"winograd 6", derive_winograd, {6, 6}},
+    {"winograd 4, 2", derive_winograd, {4, 2}},
+    {"winograd 3, 5", derive_winograd, {3, 5}},
+    {"winograd 4, permuted, halo", derive_winograd_staged, {4, 4}},
+    {"phases", derive_phases, {0}},
+    {"phases, winograd, halo", derive_phases_winograd, {0}},
+    {"dilated", derive_dilated, {0}},
+    {"dilated, winograd, halo", derive_dilated_winograd, {0}},
+    {"im2col", derive_im2col, {0}},
+    {"im2col, halo", derive_im2col_halo, {0}},
+    {"collapse", derive_collapse, {0}},
+    {"sites, halo", derive_sites, {0}},
+    {"split reduction", derive_split, {0}},
+    {"block reduction", derive_blocks, {0}},
+    {"copy after", derive_copy, {0}},
+    {"pack", derive_pack, {0}},
 };
 
 enum { DERIVATIONS = sizeof(derivations) / sizeof(derivations[0]) };
@@ -343,7 +335,7 @@ static bool try_one(const struct wpk_program *original, int which, struct wpk_rn
 {
     struct wpk_program derived = {0};
     assert_int_equal(wpk_program_copy(original, &derived), WPK_OK);
-    struct derivation d = {.program = &derived, .rng = rng};
+    struct derivation d = {.program = &derived, .rng = rng, .m = derivations[which].m};
     wpk_err err = derivations[which].derive(&d);
     if (err == WPK_OK) {
         wpk_check_whole(&derived);

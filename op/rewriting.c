@@ -118,6 +118,36 @@ static wpk_err apply_phased(struct wpk_program *program, int stage, const int64_
                          : err;
 }
 
+/* Minimal filtering of the windows of each phase of a dilated one. */
+static wpk_err list_dilated(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                            int stage, struct wpk_site *out)
+{
+    struct wpk_program copy = {0};
+    char name[WPK_NAME_MAX];
+    wpk_err err = wpk_program_copy(program, &copy);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (wpk_derive_dilated(&copy, stage, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}, name) ==
+        WPK_OK) {
+        int windows = find_stage(&copy, name);
+        double share = stage_work(&copy.stages[windows]) / stage_work(&program->stages[stage]);
+        add_winograd(rewriting, &copy, windows, "phased-", share, out);
+    } else if (copy.starved) {
+        err = WPK_ENOMEM;
+    }
+    wpk_program_fini(&copy);
+    return err;
+}
+
+static wpk_err apply_dilated(struct wpk_program *program, int stage, const int64_t *m)
+{
+    char name[WPK_NAME_MAX];
+    wpk_err err = wpk_derive_dilated(program, stage, m, name);
+    return err == WPK_OK ? wpk_derive_winograd_per_axis(program, find_stage(program, name), m)
+                         : err;
+}
+
 /* ---- no border */
 
 int wpk_site_bare_dim(const struct wpk_program *program, int stage, int tensor)
@@ -172,11 +202,43 @@ static wpk_err list_bare(const struct wpk_rewriting *rewriting, struct wpk_progr
 
 /* ---- matrix products */
 
+/* True if the stage reads some tensor along a sum of axes, or with a stride: a matrix of that is
+ * more than a copy. */
+static bool reads_windows(const struct wpk_program *program, int id)
+{
+    const struct wpk_stage *stage = &program->stages[id];
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+            struct wpk_affine affine;
+            int axes = 0;
+            if (!wpk_index_affine(program, load->index[d], &affine)) {
+                return true;
+            }
+            for (int a = 0; a < stage->axis_count; a++) {
+                if (affine.coefficient[a] != 0 && stage->axes[a].extent > 1) {
+                    axes += affine.coefficient[a] == 1 ? 1 : 2;
+                }
+            }
+            if (axes > 1) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static wpk_err list_im2col(const struct wpk_rewriting *rewriting, struct wpk_program *program,
                            int stage, struct wpk_site *out)
 {
     struct wpk_program copy = {0};
-    wpk_err err = wpk_program_copy(program, &copy);
+    wpk_err err = WPK_OK;
+    if (!reads_windows(program, stage)) {
+        return WPK_OK;
+    }
+    err = wpk_program_copy(program, &copy);
     if (err == WPK_OK && wpk_derive_im2col(&copy, stage) == WPK_OK) {
         add_plain(out, rewriting, "im2col", false);
     }
@@ -283,6 +345,7 @@ static wpk_err apply_split(struct wpk_program *program, int id, const int64_t *p
 static const struct wpk_rewriting rewritings[] = {
     {list_winograd, wpk_derive_winograd_per_axis, 14},
     {list_phased, apply_phased, 16},
+    {list_dilated, apply_dilated, 16},
     {list_bare, NULL, 0},
     {list_im2col, apply_im2col, 1},
     {list_collapsed, apply_collapsed, 0},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_copy.h"
 
+enum { TRANSPOSED_ROWS = 8 };
+
 /* Position of a root axis in the order of the tile loops, outermost 0; -1: it has no loop. */
 static int loop_position(const struct wpk_decisions *d, int root_axis)
 {
@@ -187,5 +189,61 @@ void wpk_candidate_copy_extents(const struct wpk_variant *variant, int g,
         int64_t size = d->staged[slot] ? panel_needs(variant, g, d, load, packing->dim[i])
                                        : tensor->extent[packing->dim[i]];
         extent[i] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
+    }
+}
+
+/* The dimension of the copy along which the tensor is contiguous, or the copy's last one if that is
+ * cut into blocks: its inner part. */
+static int find_contiguous(const struct wpk_program *program, const struct wpk_packing *packing)
+{
+    int rank = program->tensors[packing->tensor].rank, last = packing->dim_count - 1;
+    for (int i = 0; i <= last; i++) {
+        if (packing->dim[i] == rank - 1 && packing->block[i] >= 0) {
+            return i;
+        }
+    }
+    return last;
+}
+
+static int lanes_dividing(const struct wpk_space_options *options, int64_t extent)
+{
+    int lanes = options->target.machine.lanes_max;
+    while (lanes > 1 && extent % lanes != 0) {
+        lanes /= 2;
+    }
+    return lanes;
+}
+
+static void add_loop(struct wpk_nest *nest, struct wpk_nest_entry *copy, int axis,
+                     enum wpk_loop_binding binding, int64_t step)
+{
+    wpk_nest_add_loop(nest, &copy->pure,
+                      &(struct wpk_nest_loop){.axis = axis, .binding = binding, .step = step});
+}
+
+void wpk_candidate_copy_loops(const struct wpk_space_options *options, struct wpk_nest *nest,
+                              struct wpk_nest_entry *copy)
+{
+    int last = copy->packing.dim_count - 1;
+    int source = find_contiguous(nest->program, &copy->packing);
+    int lanes = lanes_dividing(options, copy->extent[source]);
+    bool transposes = source != last && lanes > 1 && copy->extent[last] % TRANSPOSED_ROWS == 0;
+    if (!transposes) {
+        source = last;
+        lanes = lanes_dividing(options, copy->extent[last]);
+    }
+    for (int i = 0; i <= last; i++) {
+        bool parallel = i == 0 && lanes > 1 && options->threads > 1 && !copy->bounded;
+        if (i != source && (i != last || !transposes)) {
+            add_loop(nest, copy, i, parallel ? WPK_BIND_PARALLEL : WPK_BIND_SERIAL, 1);
+        }
+    }
+    add_loop(nest, copy, source, WPK_BIND_SERIAL, lanes);
+    if (transposes) {
+        add_loop(nest, copy, last, WPK_BIND_SERIAL, TRANSPOSED_ROWS);
+        add_loop(nest, copy, last, WPK_BIND_UNROLL, 1);
+    }
+    if (lanes > 1) {
+        add_loop(nest, copy, source, WPK_BIND_LANES, 1);
     }
 }

@@ -3,6 +3,7 @@
 #ifndef WPK_SEARCH_CANDIDATE_COPY_H
 #define WPK_SEARCH_CANDIDATE_COPY_H
 
+#include "op/nest.h"
 #include "search/genes.h"
 
 /* True if the copy of the operand of a pack gene, number `slot` of the group, differs from its
@@ -22,5 +23,11 @@ bool wpk_candidate_copy_is_cut(const struct wpk_variant *variant, int group,
 void wpk_candidate_copy_extents(const struct wpk_variant *variant, int group,
                                 const struct wpk_decisions *d, int slot,
                                 const struct wpk_packing *packing, int64_t *extent);
+
+/* Add the loops of a copy that the main program makes. The lanes run along the tensor's contiguous
+ * dimension; if that is not the copy's last one, the copy transposes, and a few rows of it are
+ * written out, of which LLVM makes shuffles. */
+void wpk_candidate_copy_loops(const struct wpk_space_options *options, struct wpk_nest *nest,
+                              struct wpk_nest_entry *copy);
 
 #endif

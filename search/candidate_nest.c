@@ -82,8 +82,10 @@ static void put_tiles(const struct draft *draft, int g, const struct wpk_nest_en
     if (d->tile[a] > 1) {
         struct wpk_nest_loop *loop = &list->loop[list->count - 1];
         bool cut = wpk_candidate_copy_is_cut(draft->variant, g, d, a);
-        loop->tail = tail_for(entry->extent[a], entry->least[a], d->tile[a], plain && !cut);
-        loop->whole = stays_whole(loop->tail, cut);
+        bool own = a == d->vec && d->own_tail &&
+                   wpk_has_dead_vectors(entry->extent[a], d->tile[a], d->lanes);
+        loop->tail = tail_for(entry->extent[a], entry->least[a], d->tile[a], plain && !cut && !own);
+        loop->whole = stays_whole(loop->tail, cut && !own);
     }
 }
 
@@ -487,39 +489,24 @@ static struct wpk_nest_place place_in_panel(const struct draft *draft, int g)
     return (struct wpk_nest_place){.entry = e, .update = true, .loop = 0};
 }
 
-/* An operand of the main program is copied whole beforehand, or as much as a panel needs of it, its
- * last dimension in lanes. A constant is copied by the prepare program, which schedules itself. */
+/* An operand of the main program is copied whole beforehand, or as much as a panel needs of it. A
+ * constant is copied by the prepare program, which schedules itself. */
 static void add_copy(struct draft *draft, int g, int slot, const struct wpk_packing *packing)
 {
     const struct wpk_program *program = &draft->variant->program;
     const struct wpk_decisions *d = &draft->d[g];
-    bool staged = d->staged[slot];
-    int writer = wpk_program_writer(program, packing->tensor), last = packing->dim_count - 1;
+    int writer = wpk_program_writer(program, packing->tensor);
     struct wpk_nest_entry *entry = wpk_nest_add(draft->nest, WPK_NEST_COPY, -1);
-    struct list list = {.count = 0};
     entry->packing = *packing;
-    entry->bounded = staged;
-    if (staged) {
+    entry->bounded = d->staged[slot];
+    if (d->staged[slot]) {
         entry->place = place_in_panel(draft, g);
     }
     wpk_candidate_copy_extents(draft->variant, g, d, slot, packing, entry->extent);
-    if (program->tensors[packing->tensor].role == WPK_ROLE_CONSTANT ||
-        (writer >= 0 && draft->structure->plan.prepare[writer])) {
-        return;
+    if (program->tensors[packing->tensor].role != WPK_ROLE_CONSTANT &&
+        (writer < 0 || !draft->structure->plan.prepare[writer])) {
+        wpk_candidate_copy_loops(draft->options, draft->nest, entry);
     }
-    int lanes = draft->options->target.machine.lanes_max;
-    while (lanes > 1 && entry->extent[last] % lanes != 0) {
-        lanes /= 2;
-    }
-    if (lanes > 1) {
-        put(&list, last, WPK_BIND_LANES, 1);
-    }
-    put(&list, last, WPK_BIND_SERIAL, lanes);
-    for (int i = last - 1; i >= 0; i--) {
-        bool parallel = i == 0 && lanes > 1 && draft->options->threads > 1 && !staged;
-        put(&list, i, parallel ? WPK_BIND_PARALLEL : WPK_BIND_SERIAL, 1);
-    }
-    add_loops(draft->nest, &entry->pure, &list);
 }
 
 /* The first group that copies a tensor decides the order for all who read it. */

@@ -245,6 +245,107 @@ static void test_halves(void **state)
     tear_down(&s);
 }
 
+/* ---- tiles that do not divide their extent */
+
+/* The loops of the root over the tiles of axis i or j do not move inwards where a copy of A or B is
+ * cut into blocks of them with a remainder.
+ *   shape   axis of Y: 0 is the first dimension of A, 1 the second one of B */
+static int expect_no_shift(const struct wpk_nest *nest, const char *text)
+{
+    int cut = 0;
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_packing *copy = &nest->entry[e].packing;
+        for (int i = 0; nest->entry[e].kind == WPK_NEST_COPY && i < copy->dim_count; i++) {
+            const struct wpk_tensor *tensor = &nest->program->tensors[copy->tensor];
+            int axis = strcmp(tensor->name, "B") == 0;
+            int64_t block = -copy->block[i];
+            if (copy->dim[i] != axis || block <= 0 || tensor->extent[axis] % block == 0) {
+                continue;
+            }
+            cut++;
+            for (int k = 0; k < nest->entry[0].pure.count; k++) {
+                const struct wpk_nest_loop *loop = wpk_nest_at(nest, &nest->entry[0].pure, k);
+                if (loop->axis == axis && loop->step == block && loop->tail == WPK_TAIL_SHIFT) {
+                    fail_msg("axis %d moves inwards: %s", axis, text);
+                }
+            }
+        }
+    }
+    return cut;
+}
+
+static void expect_no_shifts(const char *role)
+{
+    static struct wpk_nest nest;
+    struct wpk_buf program = {0};
+    struct wpk_rng rng;
+    struct subject s;
+    int cut = 0;
+    wpk_buf_printf(&program,
+                   "input A f32[77,333]\n%s B f32[333,210]\noutput Y f32[77,210]\n"
+                   "Y[i,j] = sum(k:333) A[i,k] * B[k,j]\n",
+                   role);
+    set_up(&s, wpk_buf_text(&program), ZEN4, 1, true);
+    wpk_rng_seed(&rng, 29);
+    for (int i = 0; i < 400; i++) {
+        struct wpk_candidate one;
+        char text[WPK_CANDIDATE_TEXT_MAX];
+        assert_int_equal(wpk_space_draw(&s.space, &rng, &one), WPK_OK);
+        assert_int_equal(wpk_candidate_encode(&s.space, &one, text, sizeof(text)), WPK_OK);
+        assert_int_equal(wpk_candidate_nest(&s.space, &one, &nest), WPK_OK);
+        cut += expect_no_shift(&nest, text);
+    }
+    assert_true(cut > 100);
+    tear_down(&s);
+    wpk_buf_fini(&program);
+}
+
+static void test_no_tile_moves_over_a_cut_copy(void **state)
+{
+    (void)state;
+    expect_no_shifts("constant");
+    expect_no_shifts("input");
+}
+
+/* A body of its own for the last tile, where it has whole vectors past the end. */
+static void test_tails(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tile, *tail;
+        bool legal, whole;
+    } cases[] = {{"48", "own", true, false},
+                 {"48", "whole", true, true},
+                 {"32", "own", true, false}, /* 208 ends with half a tile */
+                 {"16", "own", false, true}};
+    static struct wpk_nest nest;
+    struct subject s;
+    set_up(&s, PRODUCT("128", "320", "208"), ZEN4, 1, true);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_candidate one;
+        struct wpk_buf text = {0};
+        wpk_buf_printf(&text,
+                       WPK_SPACE_VERSION
+                       " algorithm=direct layout=staged Y.vec=j Y.lanes=16 Y.tile.i=4 "
+                       "Y.block.i=all Y.tile.j=%s Y.tail=%s Y.block.j=all Y.outer=j,i "
+                       "Y.inner=j,i Y.split=all Y.sum=all Y.unroll=1 Y.pack.A=no Y.pack.B=yes",
+                       cases[i].tile, cases[i].tail);
+        assert_int_equal(read(&s.space, wpk_buf_text(&text), &one), cases[i].legal);
+        if (cases[i].legal) {
+            assert_int_equal(wpk_candidate_nest(&s.space, &one, &nest), WPK_OK);
+            for (int k = 0; k < nest.entry[0].pure.count; k++) {
+                const struct wpk_nest_loop *loop = wpk_nest_at(&nest, &nest.entry[0].pure, k);
+                if (loop->axis == 1 && loop->tail != WPK_TAIL_EXACT) {
+                    assert_int_equal(loop->tail, WPK_TAIL_GUARD);
+                    assert_int_equal(loop->whole, cases[i].whole);
+                }
+            }
+        }
+        wpk_buf_fini(&text);
+    }
+    tear_down(&s);
+}
+
 /* -1: the candidate's variant has no such gene. */
 static int64_t value_of(const struct wpk_space *space, const struct wpk_candidate *one,
                         const char *name)
@@ -439,6 +540,8 @@ int main(void)
         cmocka_unit_test(test_nest),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_no_tile_moves_over_a_cut_copy),
+        cmocka_unit_test(test_tails),
         cmocka_unit_test(test_operands_beyond_the_last_cache),
         cmocka_unit_test(test_constructed),
         cmocka_unit_test(test_traffic),

@@ -6,6 +6,7 @@
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/register_tile.h"
+#include "search/variant.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,6 +43,8 @@ static void set_tile(const struct wpk_variant *variant, int g, const struct wpk_
     for (int a = 0; a < root->rank; a++) {
         set_number(variant, slots->tile[a], tile->size[a], out);
     }
+    bool own = tile->vec >= 0 && wpk_register_tile_leaves_out(variant, g, tile);
+    set_value(variant, slots->tail, own ? 1 : WPK_GENE_ALL, out);
 }
 
 /* ---- the rest of a nest */
@@ -171,6 +174,72 @@ static void set_blocks(const struct wpk_variant *variant, int g, int which,
     }
 }
 
+static int64_t contraction_bytes(const struct wpk_variant *variant, const struct wpk_stage *stage)
+{
+    const struct wpk_program *program = &variant->program;
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++) {
+        const struct wpk_tensor *tensor = &program->tensors[program->nodes[loads[i]].tensor];
+        bytes += wpk_tensor_elements(tensor) * (int64_t)wpk_dtype_size(tensor->dtype);
+    }
+    return bytes;
+}
+
+/* The axis with the most tiles, the lanes' apart, or -1. */
+static int find_longest(const struct wpk_variant *variant, int g, const struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    struct wpk_decisions d;
+    int best = -1;
+    int64_t most = 1;
+    wpk_genes_read(variant, out, g, &d);
+    for (int i = 0; i < d.order_count; i++) {
+        int a = d.outer[i];
+        int64_t tiles = wpk_tile_count(wpk_root_of(variant, g), &d, a);
+        if (a != d.vec && s->slots[g].block[a] >= 0 && tiles > most) {
+            most = tiles;
+            best = a;
+        }
+    }
+    return best;
+}
+
+/* Compute what group `g` reads inside its outermost loop, over blocks of one tile, if that is
+ * legal: an operand that exceeds half of the second cache would else come from the next one. */
+static void set_producers(const struct wpk_variant *variant,
+                          const struct wpk_space_options *options, int g, struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    struct wpk_candidate attempt = *out;
+    int axis = find_longest(variant, g, out);
+    bool placed = false;
+    if (axis < 0 || contraction_bytes(variant, wpk_contraction_of(variant, &s->plan.group[g])) <=
+                        options->target.machine.cache_bytes[1] / 2) {
+        return;
+    }
+    for (int a = 0; a < wpk_root_of(variant, g)->rank; a++) {
+        set_value(variant, slots->block[a], a == axis ? 1 : WPK_GENE_ALL, &attempt);
+    }
+    for (int i = 0; slots->outer >= 0 && i < variant->genes[slots->outer].choice_count; i++) {
+        attempt.gene[slots->outer] = (uint8_t)i;
+        if (wpk_order_axis(variant->genes[slots->outer].choice[i].value, 0) == axis) {
+            break;
+        }
+    }
+    for (int h = 0; h < g; h++) {
+        if (s->plan.feeds[h][g] && s->slots[h].at >= 0) {
+            set_value(variant, s->slots[h].at, wpk_place(g, WPK_LEVEL_BLOCK), &attempt);
+            placed = true;
+        }
+    }
+    if (placed && wpk_placement_is_legal(variant, options, &attempt, NULL)) {
+        *out = attempt;
+    }
+}
+
 /* Producers go into the blocks of the last group if it has any, else to the root. */
 static void set_places(const struct wpk_variant *variant, const struct wpk_space_options *options,
                        bool fused, struct wpk_candidate *out)
@@ -184,6 +253,11 @@ static void set_places(const struct wpk_variant *variant, const struct wpk_space
     if (fused && !wpk_placement_is_legal(variant, options, out, NULL)) {
         for (int g = 0; g < last; g++) {
             set_value(variant, s->slots[g].at, wpk_place(-1, WPK_LEVEL_ROOT), out);
+        }
+        for (int g = 1; g < last; g++) {
+            if (s->plan.group[g].reuse) {
+                set_producers(variant, options, g, out);
+            }
         }
     }
 }
@@ -242,19 +316,6 @@ static bool set_row_blocks(const struct wpk_variant *variant, int g, int64_t byt
     return cut;
 }
 
-static int64_t contraction_bytes(const struct wpk_variant *variant, const struct wpk_stage *stage)
-{
-    const struct wpk_program *program = &variant->program;
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-    int64_t bytes = 0;
-    for (int i = 0; i < count; i++) {
-        const struct wpk_tensor *tensor = &program->tensors[program->nodes[loads[i]].tensor];
-        bytes += wpk_tensor_elements(tensor) * (int64_t)wpk_dtype_size(tensor->dtype);
-    }
-    return bytes;
-}
-
 /* Where the operands of a contraction exceed the last cache: the rows of a block, copied, take a
  * quarter of it while all tiles along the vector axis pass, each of which is in the second cache
  * while the block's rows pass. */
@@ -309,14 +370,44 @@ static void set_panels(const struct wpk_variant *variant, const struct wpk_machi
     }
 }
 
-/* An operand is copied at every second step. A constant, which is always copied, is copied
- * in halves for five steps and whole for the next five, where halves are offered. */
-static void construct_pack(const struct wpk_variant *variant, int gene, int n, int operand,
+/* True if the lanes read an operand with a stride. */
+static bool is_read_across(const struct wpk_variant *variant, int g, int slot, int vec)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_node *load = &program->nodes[s->slots[g].pack_load[slot]];
+    int rank = program->tensors[load->tensor].rank;
+    for (int d = 0; d + 1 < rank; d++) {
+        int axis = wpk_index_axis(program, load->index[d]);
+        if (vec >= 0 && axis >= 0 && axis < program->stages[member->stage].rank &&
+            member->root_axis[axis] == vec) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All subsets of the operands are copied in turn, first those that the lanes read with a stride. A
+ * constant, which is always copied, is copied in halves for five steps and whole for the next five,
+ * where halves are offered. */
+static void construct_pack(const struct wpk_variant *variant, int g, int n,
                            struct wpk_candidate *out)
 {
-    bool large = wpk_gene_find(&variant->genes[gene], WPK_PACK_HALVES) >= 0;
-    int64_t part = n / 5 % 2 == 0 ? WPK_PACK_HALVES : 1;
-    set_value(variant, gene, large ? part : (n + operand + 1) % 2, out);
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    struct wpk_decisions d;
+    wpk_genes_read(variant, out, g, &d);
+    for (int i = 0, bit = 0; i < slots->pack_count; i++) {
+        const struct wpk_gene *gene = &variant->genes[slots->pack[i]];
+        if (wpk_gene_find(gene, WPK_PACK_HALVES) >= 0) {
+            set_value(variant, slots->pack[i], n / 5 % 2 == 0 ? WPK_PACK_HALVES : 1, out);
+        } else if (gene->choice_count > 1) {
+            int first = is_read_across(variant, g, i, d.vec);
+            set_value(variant, slots->pack[i], first ^ (n >> bit++ & 1), out);
+        }
+    }
 }
 
 /* Candidate number `n` of a variant: the n-th step along a walk in which the register tile of the
@@ -343,9 +434,7 @@ static bool construct_one(const struct wpk_space *space, int v,
             set_reduction(variant, g, n % 7, out);
             set_window(variant, &space->options, g, out);
         }
-        for (int i = 0; i < s->slots[g].pack_count; i++) {
-            construct_pack(variant, s->slots[g].pack[i], n, i, out);
-        }
+        construct_pack(variant, g, n, out);
         if (s->slots[g].outer >= 0 || s->slots[g].inner >= 0) {
             set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);
         }
@@ -423,7 +512,7 @@ static wpk_err choose_variants(const struct wpk_space *space, int *out, int *cho
             if (wpk_space_variant_error(space, best) == WPK_ENOMEM) {
                 return WPK_ENOMEM;
             }
-        } else if (is_new_program(space, out, count, best)) {
+        } else if (is_new_program(space, out, count, best) && !wpk_variant_is_short(space, best)) {
             out[count++] = best;
         }
     }

@@ -225,6 +225,36 @@ static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, 
     }
 }
 
+/* A tail of its own is offered if some tile along some vector axis has vectors past the end. */
+static void derive_tail(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
+                        struct wpk_slots *slots)
+{
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_stage *root = &c->variant->program.stages[group->root];
+    const struct wpk_gene *lanes = &c->variant->genes[slots->lanes];
+    bool offered = false;
+    for (int a = 0; a < root->rank; a++) {
+        if (slots->tile[a] < 0 || group->align[a] > 1 ||
+            wpk_gene_find(&c->variant->genes[slots->vec], a) < 0) {
+            continue;
+        }
+        const struct wpk_gene *tile = &c->variant->genes[slots->tile[a]];
+        for (int i = 0; i < tile->choice_count; i++) {
+            for (int k = 0; k < lanes->choice_count; k++) {
+                int64_t size = tile->choice[i].value, width = lanes->choice[k].value;
+                offered = offered || (width > 1 && size % width == 0 &&
+                                      wpk_has_dead_vectors(root->axes[a].extent, size, (int)width));
+            }
+        }
+    }
+    if (offered) {
+        slots->tail = wpk_gene_list_add(c, false, "%s.tail", group->name);
+        wpk_gene_list_choice(c, slots->tail, WPK_GENE_ALL, "whole");
+        c->variant->genes[slots->tail].optional = true;
+        wpk_gene_list_choice(c, slots->tail, 1, "own");
+    }
+}
+
 static void derive_block(struct wpk_gene_list *c, const struct wpk_structure *s, int g, int axis,
                          struct wpk_slots *slots)
 {
@@ -456,7 +486,7 @@ static void clear_slots(struct wpk_slots *slots)
     memset(slots, 0, sizeof(*slots));
     slots->vec = slots->lanes = slots->outer = slots->inner = slots->red = -1;
     slots->split = slots->sum = slots->panel = slots->unroll = -1;
-    slots->at = slots->par = slots->roll = slots->by = -1;
+    slots->at = slots->par = slots->roll = slots->by = slots->tail = -1;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         slots->tile[a] = slots->block[a] = -1;
     }
@@ -482,6 +512,9 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
         if (last || (group->reuse && is_lacked(&c->variant->program, group, a))) {
             derive_block(c, s, g, a, slots);
         }
+    }
+    if (group->reuse && slots->lanes >= 0) {
+        derive_tail(c, s, g, slots);
     }
     if (last || group->reuse) {
         slots->outer = derive_order(c, group, "outer", root, axes, count);

@@ -29,6 +29,8 @@ enum wpk_pack_may {
 struct wpk_slots {
     int vec;                 /* root axis that becomes vector lanes */
     int lanes;               /* how many */
+    int tail;                /* the last tile along the vector axis: "whole" like all others, or
+                                   with a body of its "own", without the vectors past the end */
     int tile[WPK_RANK_MAX];  /* register tile, elements */
     int block[WPK_RANK_MAX]; /* cache block, tiles; "all": no loop */
     int outer;               /* order of the block loops, outermost first */
@@ -87,6 +89,7 @@ int wpk_order_axis(int64_t order, int place);
 struct wpk_decisions {
     int vec; /* root axis, -1: scalar */
     int lanes;
+    bool own_tail; /* the last tile along `vec` has a body without the vectors past the end */
     int64_t tile[WPK_AXES_MAX];                   /* [root rank], >= 1 */
     int64_t block[WPK_RANK_MAX];                  /* tiles in a block; 0: all */
     int outer[WPK_RANK_MAX], inner[WPK_RANK_MAX]; /* root axes, outermost first */
@@ -141,6 +144,9 @@ bool wpk_has_loop(const struct wpk_group *group, const struct wpk_stage *root, i
 /* The number of tiles along a root axis, and of tiles in one block of it. */
 int64_t wpk_tile_count(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
 int64_t wpk_block_tiles(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
+/* True if the last tile of `extent` elements along the vector axis ends with whole vectors past the
+ * end. */
+bool wpk_has_dead_vectors(int64_t extent, int64_t tile, int lanes);
 /* True if the axis has a block loop of more than one iteration. */
 bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
 

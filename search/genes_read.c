@@ -152,6 +152,7 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     if (out->vec < 0) {
         out->lanes = 1;
     }
+    out->own_tail = out->vec >= 0 && value_of(variant, candidate, slots->tail, 0) == 1;
     read_orders(variant, candidate, slots, group, root, out);
     if (group->contraction >= 0) {
         read_reduction(variant, candidate, slots, group, out);
@@ -168,6 +169,12 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
         out->staged[i] = pack == WPK_PACK_PANEL;
         out->halves[i] = pack == WPK_PACK_HALVES;
     }
+}
+
+bool wpk_has_dead_vectors(int64_t extent, int64_t tile, int lanes)
+{
+    int64_t rest = extent % tile;
+    return rest > 0 && extent > tile && (rest + lanes - 1) / lanes < tile / lanes;
 }
 
 int64_t wpk_tile_count(const struct wpk_stage *root, const struct wpk_decisions *d, int axis)

@@ -47,6 +47,9 @@ static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage
         if (tile > d->lanes && tile > extent) {
             return no(why, "the vector axis's tile exceeds its extent");
         }
+        if (d->own_tail && !wpk_has_dead_vectors(extent, tile, d->lanes)) {
+            return no(why, "the last tile has no vectors past the end to leave out");
+        }
     }
     return true;
 }

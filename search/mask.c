@@ -28,6 +28,7 @@ static void list_group(const struct wpk_slots *slots, struct list *list)
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         put(list, slots->tile[a]);
     }
+    put(list, slots->tail);
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         put(list, slots->block[a]);
     }

@@ -79,6 +79,19 @@ bool wpk_register_window_find(const struct wpk_variant *variant, int g, int vec,
     return found;
 }
 
+bool wpk_register_tile_leaves_out(const struct wpk_variant *variant, int g,
+                                  const struct wpk_register_tile *tile)
+{
+    const struct wpk_structure *s = variant->plan;
+    bool transformed = false;
+    for (int t = 0; t < variant->program.tensor_count; t++) {
+        transformed = transformed || variant->program.tensors[t].role == WPK_ROLE_LITERAL;
+    }
+    return s->slots[g].tail >= 0 && tile->vec >= 0 && !transformed &&
+           wpk_has_dead_vectors(wpk_root_of(variant, g)->axes[tile->vec].extent,
+                                tile->size[tile->vec], tile->lanes);
+}
+
 static double score(const struct wpk_variant *variant, const struct wpk_space_options *options,
                     int g, const struct wpk_register_tile *chosen)
 {
@@ -88,7 +101,10 @@ static double score(const struct wpk_variant *variant, const struct wpk_space_op
     struct wpk_tile tile = {
         .reuses = group->reuse, .lanes = chosen->lanes, .covered = 1, .vectors = 1, .points = 1};
     for (int a = 0; a < root->rank; a++) {
-        tile.covered *= group->whole[a] ? 1 : coverage(root->axes[a].extent, chosen->size[a]);
+        int64_t step = a == chosen->vec && wpk_register_tile_leaves_out(variant, g, chosen)
+                           ? chosen->lanes
+                           : chosen->size[a];
+        tile.covered *= group->whole[a] ? 1 : coverage(root->axes[a].extent, step);
         if (a == chosen->vec) {
             tile.vectors = chosen->size[a] / chosen->lanes;
         } else {

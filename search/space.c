@@ -174,10 +174,10 @@ static void redraw_one(const struct wpk_variant *variant, struct wpk_rng *rng, i
 {
     const struct wpk_structure *structure = variant->plan;
     const struct wpk_slots *slots = &structure->slots[g];
-    int genes[WPK_RANK_MAX + 6], count = 0;
-    const int single[] = {slots->lanes, slots->vec, slots->unroll,
-                          slots->split, slots->sum, slots->panel};
-    for (int i = 0; i < 6; i++) {
+    int genes[WPK_RANK_MAX + 7], count = 0;
+    const int single[] = {slots->lanes, slots->vec,   slots->unroll, slots->split,
+                          slots->sum,   slots->panel, slots->tail};
+    for (int i = 0; i < 7; i++) {
         if (single[i] >= 0) {
             genes[count++] = single[i];
         }
@@ -240,6 +240,10 @@ static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candid
     }
     if (slots->panel >= 0) {
         attempt.gene[slots->panel] = (uint8_t)(variant->genes[slots->panel].choice_count - 1);
+    }
+    if (slots->tail >= 0) {
+        attempt.gene[slots->tail] =
+            (uint8_t)wpk_gene_find(&variant->genes[slots->tail], WPK_GENE_ALL);
     }
     for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
         for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
@@ -402,8 +406,8 @@ wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidat
     return err;
 }
 
-/* The choice that texts leave out, or -1: no panels, and the first back end. Such a text reads as
- * in a space that has no other: it is the same candidate. */
+/* The choice that texts leave out, or -1: no panels, tails like all tiles, the first back end. Such
+ * a text reads as in a space that has no other: it is the same candidate. */
 static int unwritten(const struct wpk_variant *variant, int gene)
 {
     const struct wpk_structure *structure = variant->plan;

@@ -58,7 +58,7 @@ static void test_pins(void **state)
     derive(&space);
     diag = (struct wpk_diag){0};
     assert_int_equal(wpk_space_pin(&space, "Y.vec", "z", &diag), WPK_ENOENT);
-    assert_string_equal(diag.text, "Y.vec cannot be z here, but: k");
+    assert_string_equal(diag.text, "Y.vec cannot be z here, but: k, x");
     diag = (struct wpk_diag){0};
     assert_int_equal(wpk_space_pin(&space, "Y.what", "z", &diag), WPK_ENOENT);
     assert_string_equal(diag.text, "no variant of this operator has a gene Y.what");

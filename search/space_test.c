@@ -185,7 +185,7 @@ static void expect_constructed(const struct wpk_space *space, const char *name)
         }
     }
     for (int v = 0; v < space->variant_count; v++) {
-        if (of_variant[v] == 0 && !may_be_empty(space, v)) {
+        if (of_variant[v] == 0 && !may_be_empty(space, v) && !wpk_variant_is_short(space, v)) {
             fail_msg("%s: none constructed for %s %s", name, space->variants[v].algorithm,
                      space->variants[v].layout);
         }

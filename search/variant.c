@@ -342,6 +342,25 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
     return err;
 }
 
+bool wpk_variant_is_short(const struct wpk_space *space, int variant)
+{
+    const struct wpk_program *program = &space->program;
+    int last = space->variants[variant].last, rank = 0;
+    for (int t = 0; t < program->tensor_count; t++) {
+        bool output = program->tensors[t].role == WPK_ROLE_OUTPUT;
+        rank = output ? program->tensors[t].rank : rank;
+    }
+    for (int t = 0; t < program->tensor_count && last >= 0; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        bool permuted = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_OUTPUT;
+        if (permuted && tensor->rank == rank &&
+            tensor->extent[last] >= space->options.target.machine.lanes_max) {
+            return false;
+        }
+    }
+    return last >= 0;
+}
+
 bool wpk_variant_algorithm(const struct wpk_variant *variant, int site,
                            struct wpk_variant_algorithm *out)
 {

@@ -23,6 +23,10 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written);
  *   errors  WPK_EUNSUPPORTED, WPK_ENOSPC, WPK_ENOMEM */
 wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant);
 
+/* True if the contiguous dimension of every tensor that the variant permutes is shorter than a
+ * vector: such layouts are part of the space, and not worth a constructed candidate. */
+bool wpk_variant_is_short(const struct wpk_space *space, int variant);
+
 /* The choice of a site as a gene: its name is "algorithm" where the space has one site, else
  * "algorithm.SITE". */
 struct wpk_variant_algorithm {

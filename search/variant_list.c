@@ -278,26 +278,22 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
 
 /* Is the combination worth a trial with the axes as they are written, where other orders have been
  * listed? It is if nothing but direct evaluation is chosen, which then needs no copies, or what
- * works with axes in any order as well. Where layouts are free, these are few trials more only for
- * collapsed sites beside others: alone, they are as fast with channels last. */
-static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination,
-                        bool any)
+ * works with axes in any order as well. */
+static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination)
 {
-    bool all = true, late = false;
+    bool all = true;
     for (int i = 0; i < sites->count; i++) {
         int choice = combination->choice[i];
         all = all && (choice == 0 || sites->site[i].choice[choice].late);
-        late = late || sites->site[i].choice[choice].late;
     }
-    return all && ((late && sites->count > 1) || !any);
+    return all;
 }
 
-static int count_kept(const struct wpk_sites *sites, const struct combination *list, int count,
-                      bool any)
+static int count_kept(const struct wpk_sites *sites, const struct combination *list, int count)
 {
     int kept = 0;
     for (int i = 0; i < count; i++) {
-        kept += keeps_order(sites, &list[i], any);
+        kept += keeps_order(sites, &list[i]);
     }
     return kept;
 }
@@ -325,7 +321,7 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
     const struct wpk_program *program = &space->program;
     const struct wpk_tensor *output = &program->tensors[find_output(program)];
     int order[WPK_RANK_MAX + 1], count = 0;
-    bool window = has_window(program), any = strcmp(space->options.layouts, "any") == 0;
+    bool window = has_window(program);
     bool reorder = !written && (window || wpk_contraction_find(program) >= 0);
     if (space->variants == NULL) {
         space->variants = calloc(WPK_VARIANTS_MAX, sizeof(*space->variants));
@@ -348,7 +344,7 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
     int bearable = count_bearable(space);
     int combinations = combine(space, bearable / count, list);
     while (!last && combinations > 1 &&
-           count * combinations + count_kept(space->sites, list, combinations, any) > bearable) {
+           count * combinations + count_kept(space->sites, list, combinations) > bearable) {
         combinations--;
     }
     for (int i = 0; i < count; i++) {
@@ -357,7 +353,7 @@ wpk_err wpk_variants_list(struct wpk_space *space, bool written)
         }
     }
     for (int k = 0; k < combinations && !last; k++) {
-        if (keeps_order(space->sites, &list[k], any)) {
+        if (keeps_order(space->sites, &list[k])) {
             list_variant(space, &list[k], -1);
         }
     }
