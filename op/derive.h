@@ -53,6 +53,11 @@ wpk_err wpk_derive_phases(struct wpk_program *program, int stage, const int64_t 
  *   errors  WPK_EUNSUPPORTED no dilated window, or too many axes */
 wpk_err wpk_derive_dilated(struct wpk_program *program, int stage, const int64_t *tile, char *name);
 
+/* Turn the maximum or minimum of a window of two dimensions or more into that of its rows, a stage
+ * of its own, and of their results.
+ *   errors  WPK_EUNSUPPORTED another stage than a maximum or minimum of a plain load's window */
+wpk_err wpk_derive_separated(struct wpk_program *program, int stage);
+
 /* Gather the elements that the stage reads of its window operand into a matrix, one row for each
  * output point and one column for each step of the (fused) reduction: the stage becomes a matrix
  * product.

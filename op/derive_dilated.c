@@ -132,8 +132,7 @@ static int add_data(const struct dilated *d, const int64_t *tile)
     if (stage < 0) {
         return -1;
     }
-    int outside =
-        d->data.outside >= 0 ? d->data.outside : wpk_node_real(program, source.dtype, 0);
+    int outside = d->data.outside >= 0 ? d->data.outside : wpk_node_real(program, source.dtype, 0);
     program->stages[stage].expr = wpk_node_load(program, d->data.tensor, index, outside);
     return program->stages[stage].expr < 0 ? -1 : tensor;
 }
@@ -158,8 +157,8 @@ static int load_phase(struct wpk_program *program, const struct wpk_node *load, 
     for (int p = 0; p < d->pair_count; p++) {
         const struct pair *pair = &d->pair[p];
         moved[p] = wpk_node_axis(program, p);
-        moved[d->pair_count + pair->data_dim] = wpk_index_add(
-            program, use->map[pair->output_axis], use->map[pair->reduction_axis]);
+        moved[d->pair_count + pair->data_dim] =
+            wpk_index_add(program, use->map[pair->output_axis], use->map[pair->reduction_axis]);
     }
     return wpk_node_load(program, d->tensor, moved, -1);
 }
@@ -190,8 +189,7 @@ static int add_windows(const struct dilated *d, char *name)
     }
     struct wpk_stage *stage = &program->stages[id];
     for (int a = d->old.rank; a < d->old.axis_count; a++) {
-        int added =
-            wpk_stage_add_reduction_axis(stage, d->old.axes[a].name, d->old.axes[a].extent);
+        int added = wpk_stage_add_reduction_axis(stage, d->old.axes[a].name, d->old.axes[a].extent);
         map[a] = added < 0 ? -1 : wpk_node_axis(program, added);
     }
     struct use use = {.d = d, .map = map};

@@ -228,6 +228,12 @@ static wpk_err derive_sites(struct derivation *d)
     return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }
 
+static wpk_err derive_separated(struct derivation *d)
+{
+    int stage = (int)wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
+    return wpk_derive_separated(d->program, stage);
+}
+
 static wpk_err derive_split(struct derivation *d)
 {
     static const int64_t lanes[] = {2, 4, 8};
@@ -323,6 +329,7 @@ static const struct {
     {"im2col, halo", derive_im2col_halo, {0}},
     {"collapse", derive_collapse, {0}},
     {"sites, halo", derive_sites, {0}},
+    {"separated", derive_separated, {0}},
     {"split reduction", derive_split, {0}},
     {"block reduction", derive_blocks, {0}},
     {"copy after", derive_copy, {0}},

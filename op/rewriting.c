@@ -262,6 +262,7 @@ static wpk_err list_collapsed(const struct wpk_rewriting *rewriting, struct wpk_
     if (err == WPK_OK && wpk_derive_collapse(&copy, stage) == WPK_OK) {
         add_plain(out, rewriting, "collapsed", false);
         out->choice[out->choice_count - 1].late = true;
+        out->choice[out->choice_count - 1].written = true;
         out->choice[out->choice_count - 1].tensors = copy.tensor_count - program->tensor_count;
     }
     wpk_program_fini(&copy);
@@ -340,6 +341,27 @@ static wpk_err apply_split(struct wpk_program *program, int id, const int64_t *p
     return wpk_derive_block_reduction(program, id, axis, stage->axes[axis].extent / *parts, name);
 }
 
+/* ---- maxima in two steps */
+
+static wpk_err list_separated(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                              int stage, struct wpk_site *out)
+{
+    struct wpk_program copy = {0};
+    wpk_err err = wpk_program_copy(program, &copy);
+    if (err == WPK_OK && wpk_derive_separated(&copy, stage) == WPK_OK) {
+        add_plain(out, rewriting, "separated", true);
+        out->choice[out->choice_count - 1].written = true;
+    }
+    wpk_program_fini(&copy);
+    return err;
+}
+
+static wpk_err apply_separated(struct wpk_program *program, int stage, const int64_t *parameter)
+{
+    (void)parameter;
+    return wpk_derive_separated(program, stage);
+}
+
 /* ---- the registry */
 
 static const struct wpk_rewriting rewritings[] = {
@@ -351,6 +373,7 @@ static const struct wpk_rewriting rewritings[] = {
     {list_collapsed, apply_collapsed, 0},
     {list_split, apply_split, 1},
 };
+static const struct wpk_rewriting separation = {list_separated, apply_separated, 1};
 
 static wpk_err describe(struct wpk_program *program, int stage,
                         const struct wpk_parallelism *parallelism, struct wpk_site *out)
@@ -361,6 +384,9 @@ static wpk_err describe(struct wpk_program *program, int stage,
     snprintf(out->name, sizeof(out->name), "%s",
              program->tensors[program->stages[stage].output].name);
     add_plain(out, NULL, "direct", false);
+    if (!wpk_contraction_is(program, stage)) {
+        return separation.list(&separation, program, stage, out);
+    }
     for (size_t i = 0; i < sizeof(rewritings) / sizeof(rewritings[0]) && err == WPK_OK; i++) {
         err = rewritings[i].list(&rewritings[i], program, stage, out);
     }
@@ -395,7 +421,7 @@ wpk_err wpk_sites_find(const struct wpk_program *program, const struct wpk_paral
     wpk_program_mark_prepare(program, prepare);
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         struct wpk_site site;
-        if (!prepare[s] && wpk_contraction_is(program, s)) {
+        if (!prepare[s] && program->stages[s].reduction != WPK_REDUCE_NONE) {
             err = describe(&copy, s, parallelism, &site);
             if (err == WPK_OK && site.choice_count > 1) {
                 add_site(out, &site);

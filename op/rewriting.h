@@ -20,6 +20,7 @@ struct wpk_site_choice {
     int64_t parameter[WPK_WINOGRAD_PAIRS_MAX];
     char text[WPK_SITE_TEXT_MAX]; /* "direct", "winograd(4,2)", ... */
     bool late;                    /* it is applied last, when borders and copies are there */
+    bool written;                 /* it is worth a trial with the axes as they are written */
     bool bare;                    /* what the stage reads gets no border along the first dimension
                                        that its loads leave */
     int tensors;                  /* that it adds, at most */

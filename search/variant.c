@@ -81,6 +81,27 @@ static void find_bare(const struct wpk_program *program, const struct wpk_space 
     }
 }
 
+/* May some load leave the tensor along another dimension than `bare`? */
+static bool is_left(const struct wpk_program *program, int tensor, int bare)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            for (int d = 0; load->tensor == tensor && d < program->tensors[tensor].rank; d++) {
+                int64_t low = 0, high = 0;
+                wpk_index_range(program, stage, load->index[d], &low, &high);
+                if (d != bare && (low < 0 || high >= program->tensors[tensor].extent[d])) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 /* Names of the boundary tensors that need staging, collected before any of them moves. */
 static wpk_err stage_all(struct wpk_program *program, const int *order, int rank,
                          const struct bare *bare)
@@ -97,16 +118,7 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
         int t = wpk_program_find_tensor(program, names[i]);
         const struct wpk_tensor *tensor = &program->tensors[t];
         bool reordered = order != NULL && tensor->rank == rank;
-        bool leaves = false;
-        for (int s = 0; s < program->stage_count; s++) {
-            const struct wpk_stage *stage = &program->stages[s];
-            int loads[WPK_LOADS_MAX];
-            int n = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-            for (int k = 0; k < n; k++) {
-                leaves = leaves || (program->nodes[loads[k]].tensor == t &&
-                                    wpk_load_may_leave(program, stage, loads[k]));
-            }
-        }
+        bool leaves = is_left(program, t, bare_dim(bare, names[i]));
         wpk_err err = WPK_OK;
         if (tensor->role == WPK_ROLE_INPUT && (reordered || leaves)) {
             err = wpk_derive_stage_input(program, t, reordered ? order : NULL,

@@ -284,7 +284,7 @@ static bool keeps_order(const struct wpk_sites *sites, const struct combination 
     bool all = true;
     for (int i = 0; i < sites->count; i++) {
         int choice = combination->choice[i];
-        all = all && (choice == 0 || sites->site[i].choice[choice].late);
+        all = all && (choice == 0 || sites->site[i].choice[choice].written);
     }
     return all;
 }
