@@ -19,7 +19,8 @@ struct wpk_rewriting {
                     struct wpk_site *out);
     /* NULL: the stage stays as it is. */
     wpk_err (*apply)(struct wpk_program *program, int stage, const int64_t *parameter);
-    int tensors; /* that it adds, at most */
+    int tensors;  /* that it adds, at most */
+    bool extrema; /* of maxima and minima, not of contractions */
 };
 
 static double stage_work(const struct wpk_stage *stage)
@@ -89,63 +90,67 @@ static int find_stage(const struct wpk_program *program, const char *name)
     return tensor < 0 ? -1 : wpk_program_writer(program, tensor);
 }
 
-/* Minimal filtering of the window that the phases leave. */
-static wpk_err list_phased(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                           int stage, struct wpk_site *out)
-{
-    struct wpk_program copy = {0};
-    wpk_err err = wpk_program_copy(program, &copy);
-    if (err != WPK_OK) {
-        return err;
-    }
-    if (wpk_derive_phases(&copy, stage, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}) == WPK_OK) {
-        int phased = find_stage(&copy, out->name);
-        double share = stage_work(&copy.stages[phased]) / stage_work(&program->stages[stage]);
-        add_winograd(rewriting, &copy, phased, "phased-", share, out);
-    } else if (copy.starved) {
-        err = WPK_ENOMEM;
-    }
-    wpk_program_fini(&copy);
-    return err;
-}
-
-static wpk_err apply_phased(struct wpk_program *program, int stage, const int64_t *m)
+/* Split a strided or a dilated window into phases, and find the stage with the window that is left.
+ *   shape   tile [WPK_WINOGRAD_PAIRS_MAX] */
+static wpk_err split_window(struct wpk_program *program, bool dilated, int stage,
+                            const int64_t *tile, int *window)
 {
     char name[WPK_NAME_MAX];
     snprintf(name, sizeof(name), "%s", program->tensors[program->stages[stage].output].name);
-    wpk_err err = wpk_derive_phases(program, stage, m);
-    return err == WPK_OK ? wpk_derive_winograd_per_axis(program, find_stage(program, name), m)
-                         : err;
+    wpk_err err = dilated ? wpk_derive_dilated(program, stage, tile, name)
+                          : wpk_derive_phases(program, stage, tile);
+    *window = err == WPK_OK ? find_stage(program, name) : -1;
+    return err;
 }
 
-/* Minimal filtering of the windows of each phase of a dilated one. */
-static wpk_err list_dilated(const struct wpk_rewriting *rewriting, struct wpk_program *program,
-                            int stage, struct wpk_site *out)
+/* Minimal filtering of the window that the phases leave. */
+static wpk_err list_phases(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                           bool dilated, int stage, struct wpk_site *out)
 {
+    static const int64_t one[WPK_WINOGRAD_PAIRS_MAX] = {1, 1};
     struct wpk_program copy = {0};
-    char name[WPK_NAME_MAX];
+    int window = -1;
     wpk_err err = wpk_program_copy(program, &copy);
     if (err != WPK_OK) {
         return err;
     }
-    if (wpk_derive_dilated(&copy, stage, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}, name) ==
-        WPK_OK) {
-        int windows = find_stage(&copy, name);
-        double share = stage_work(&copy.stages[windows]) / stage_work(&program->stages[stage]);
-        add_winograd(rewriting, &copy, windows, "phased-", share, out);
+    if (split_window(&copy, dilated, stage, one, &window) == WPK_OK) {
+        double share = stage_work(&copy.stages[window]) / stage_work(&program->stages[stage]);
+        add_winograd(rewriting, &copy, window, "phased-", share, out);
     } else if (copy.starved) {
         err = WPK_ENOMEM;
     }
     wpk_program_fini(&copy);
     return err;
+}
+
+static wpk_err apply_phases(struct wpk_program *program, bool dilated, int stage, const int64_t *m)
+{
+    int window = -1;
+    wpk_err err = split_window(program, dilated, stage, m, &window);
+    return err == WPK_OK ? wpk_derive_winograd_per_axis(program, window, m) : err;
+}
+
+static wpk_err list_strided(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                            int stage, struct wpk_site *out)
+{
+    return list_phases(rewriting, program, false, stage, out);
+}
+
+static wpk_err apply_strided(struct wpk_program *program, int stage, const int64_t *m)
+{
+    return apply_phases(program, false, stage, m);
+}
+
+static wpk_err list_dilated(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                            int stage, struct wpk_site *out)
+{
+    return list_phases(rewriting, program, true, stage, out);
 }
 
 static wpk_err apply_dilated(struct wpk_program *program, int stage, const int64_t *m)
 {
-    char name[WPK_NAME_MAX];
-    wpk_err err = wpk_derive_dilated(program, stage, m, name);
-    return err == WPK_OK ? wpk_derive_winograd_per_axis(program, find_stage(program, name), m)
-                         : err;
+    return apply_phases(program, true, stage, m);
 }
 
 /* ---- no border */
@@ -365,15 +370,15 @@ static wpk_err apply_separated(struct wpk_program *program, int stage, const int
 /* ---- the registry */
 
 static const struct wpk_rewriting rewritings[] = {
-    {list_winograd, wpk_derive_winograd_per_axis, 14},
-    {list_phased, apply_phased, 16},
-    {list_dilated, apply_dilated, 16},
-    {list_bare, NULL, 0},
-    {list_im2col, apply_im2col, 1},
-    {list_collapsed, apply_collapsed, 0},
-    {list_split, apply_split, 1},
+    {list_winograd, wpk_derive_winograd_per_axis, 14, false},
+    {list_strided, apply_strided, 16, false},
+    {list_dilated, apply_dilated, 16, false},
+    {list_bare, NULL, 0, false},
+    {list_im2col, apply_im2col, 1, false},
+    {list_collapsed, apply_collapsed, 0, false},
+    {list_split, apply_split, 1, false},
+    {list_separated, apply_separated, 1, true},
 };
-static const struct wpk_rewriting separation = {list_separated, apply_separated, 1};
 
 static wpk_err describe(struct wpk_program *program, int stage,
                         const struct wpk_parallelism *parallelism, struct wpk_site *out)
@@ -384,11 +389,11 @@ static wpk_err describe(struct wpk_program *program, int stage,
     snprintf(out->name, sizeof(out->name), "%s",
              program->tensors[program->stages[stage].output].name);
     add_plain(out, NULL, "direct", false);
-    if (!wpk_contraction_is(program, stage)) {
-        return separation.list(&separation, program, stage, out);
-    }
+    bool extrema = !wpk_contraction_is(program, stage);
     for (size_t i = 0; i < sizeof(rewritings) / sizeof(rewritings[0]) && err == WPK_OK; i++) {
-        err = rewritings[i].list(&rewritings[i], program, stage, out);
+        if (rewritings[i].extrema == extrema) {
+            err = rewritings[i].list(&rewritings[i], program, stage, out);
+        }
     }
     return err;
 }

@@ -117,24 +117,39 @@ static void copy_words(const char *text, char *out, size_t size)
     out[length] = '\0';
 }
 
+/* The words behind the colon of a line "key : words", or NULL. */
+static const char *value_of(const char *line, const char *key)
+{
+    const char *colon = strchr(line, ':');
+    size_t length = strlen(key);
+    bool named = strncmp(line, key, length) == 0 && strspn(line + length, " \t:") > 0;
+    return named && colon != NULL ? colon + 1 : NULL;
+}
+
+/* A hypervisor may leave the number out of the brand: the family then tells the generation. */
 static void probe_model(char *out, size_t size)
 {
-    static const char key[] = "model name";
     FILE *file = fopen("/proc/cpuinfo", "re");
     char line[512];
+    long family = 0;
+    bool found = false;
 
     copy_words("unknown", out, size);
-    if (file == NULL) {
-        return;
-    }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, key, sizeof(key) - 1) == 0 && colon != NULL) {
-            copy_words(colon + 1, out, size);
-            break;
+    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+        const char *number = value_of(line, "cpu family"), *brand = value_of(line, "model name");
+        family = number == NULL ? family : strtol(number, NULL, 10);
+        if (brand != NULL) {
+            copy_words(brand, out, size);
+            found = true;
         }
     }
-    fclose(file);
+    if (found && family > 0 && strpbrk(out, "0123456789") == NULL) {
+        size_t used = strlen(out);
+        snprintf(out + used, size - used, " family %ld", family);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
 }
 
 /* Containers hide caches at times; tile sizes then come from what every x86-64 has. */

@@ -92,6 +92,58 @@ bool wpk_register_tile_leaves_out(const struct wpk_variant *variant, int g,
                                 tile->size[tile->vec], tile->lanes);
 }
 
+/* Does a reduction axis move the vectors of the load along their axis? */
+static bool is_unaligned(const struct wpk_program *program, const struct wpk_stage *stage,
+                         const struct wpk_node *load, int vec)
+{
+    for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
+        struct wpk_affine affine;
+        if (!wpk_index_affine(program, load->index[dim], &affine) || affine.coefficient[vec] == 0) {
+            continue;
+        }
+        for (int r = stage->rank; r < stage->axis_count; r++) {
+            if (affine.coefficient[r] != 0 && stage->axes[r].extent > 1) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What one step of the reduction loads of each operand: vectors where it has the vector axis, else
+ * elements that are broadcast; one for each place in the tile that it depends on. */
+static void count_loads(const struct wpk_variant *variant, int g,
+                        const struct wpk_register_tile *chosen, bool strided, struct wpk_tile *out)
+{
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_stage *stage = &program->stages[member->stage];
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        bool used[WPK_AXES_MAX] = {false};
+        int64_t places = 1;
+        for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
+            (void)wpk_reuse_mark_index(program, load->index[dim], used);
+        }
+        for (int a = 0; a < stage->rank; a++) {
+            int root = member->root_axis[a];
+            bool lanes = used[a] && root >= 0 && root == chosen->vec;
+            places *= !used[a] || root < 0 ? 1
+                      : lanes              ? chosen->size[root] / (strided ? 1 : chosen->lanes)
+                                           : chosen->size[root];
+            if (lanes && is_unaligned(program, stage, load, a)) {
+                out->unaligned = -1;
+            }
+        }
+        out->loads += places;
+        out->unaligned = out->unaligned < 0 ? places : out->unaligned;
+    }
+}
+
 static double score(const struct wpk_variant *variant, const struct wpk_space_options *options,
                     int g, const struct wpk_register_tile *chosen)
 {
@@ -113,7 +165,9 @@ static double score(const struct wpk_variant *variant, const struct wpk_space_op
     }
     struct wpk_register_window window;
     bool strided = group->reuse && reads_strided(variant, group, chosen->vec);
-    tile.loads = tile.vectors * (strided ? chosen->lanes : 1) + tile.points;
+    if (group->reuse) {
+        count_loads(variant, g, chosen, strided, &tile);
+    }
     if (group->reuse && wpk_register_window_find(variant, g, chosen->vec, chosen->size, &window)) {
         int64_t shared = window.results + window.terms - 1;
         tile.held = tile.vectors * tile.points / window.results * shared;

@@ -20,8 +20,9 @@
 #define COPIES_MAX 16        /* in a group that only copies or maps: borders multiply it */
 #define UNROLLED_FMA_MAX 256 /* in the body of the contraction's innermost loop */
 
-#define LOOP 3      /* instructions of a loop's end */
-#define EXPOSED 0.3 /* share of the shorter of computing and moving that is not hidden */
+#define LOOP 3           /* instructions of a loop's end */
+#define LINE_ELEMENTS 16 /* f32 in a cache line */
+#define EXPOSED 0.3      /* share of the shorter of computing and moving that is not hidden */
 
 struct row {
     enum wpk_isa isa;
@@ -31,7 +32,7 @@ struct row {
 
 static const struct row rows[] = {
     {WPK_ISA_AVX512,
-     "AMD EPYC 9??5*", /* Zen 5 */
+     "@(AMD EPYC 9??5|*family 26)*", /* Zen 5 */
      {.l1i_bytes = 32 * KB,
       .latency = 4,
       .multiply_adds = 2,
@@ -90,8 +91,9 @@ static const struct row rows[] = {
 static void describe(const struct wpk_device *device, struct wpk_machine *out)
 {
     int i = 0;
-    while (i + 1 < (int)(sizeof(rows) / sizeof(rows[0])) &&
-           (rows[i].isa > device->isa || fnmatch(rows[i].model, device->model, 0) != 0)) {
+    while (
+        i + 1 < (int)(sizeof(rows) / sizeof(rows[0])) &&
+        (rows[i].isa > device->isa || fnmatch(rows[i].model, device->model, FNM_EXTMATCH) != 0)) {
         i++;
     }
     *out = rows[i].machine;
@@ -165,7 +167,9 @@ static double construct(const struct wpk_machine *machine, const struct wpk_tile
     if (!tile->reuses) {
         return tile->covered * lanes_used / (1 + 0.05 * fabs(accumulators - 2));
     }
-    double busy = accumulators / fmax(accumulators, (double)tile->loads);
+    /* a vector that crosses the end of a cache line is loaded twice */
+    double twice = (double)tile->unaligned * (double)(tile->lanes - 1) / LINE_ELEMENTS;
+    double busy = accumulators / fmax(accumulators, (double)tile->loads + twice);
     double hidden = fmin(1, accumulators / 8);            /* 4 cycles of latency on two units */
     double amortized = accumulators / (accumulators + 2); /* loop overhead */
     double fits = fmin(1, machine->registers / (accumulators + (double)tile->held));

@@ -52,6 +52,7 @@ static void test_generations(void **state)
     (void)state;
     assert_true(machine_of("cpu/AMD EPYC 9B14/avx512+bf16+vnni").multiply_adds == 1);
     assert_true(machine_of("cpu/AMD EPYC 9B45/avx512+bf16+vnni").multiply_adds == 2);
+    assert_true(machine_of("cpu/AMD EPYC family 26/avx512+bf16+vnni").multiply_adds == 2);
     assert_true(machine_of("cpu/Intel(R) Xeon(R) Platinum/avx512+vnni").multiply_adds == 2);
     /* a model is worth its row only with the row's instructions */
     struct wpk_machine narrow = machine_of("cpu/AMD EPYC 9B45/sse41");
