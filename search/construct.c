@@ -450,10 +450,14 @@ static bool construct_one(const struct wpk_space *space, int v,
     return wpk_space_is_legal(space, out);
 }
 
-static bool is_new(const struct wpk_candidate *out, int count, const struct wpk_candidate *one)
+/* Is the schedule a new one? Candidates that differ may come to the same.
+ *   shape   key [count + 1], of the others, which gets this one's */
+static bool is_new(const struct wpk_space *space, uint64_t *key, int count,
+                   const struct wpk_candidate *one)
 {
+    key[count] = wpk_space_key(space, one);
     for (int i = 0; i < count; i++) {
-        if (wpk_candidate_equal(&out[i], one)) {
+        if (key[i] == key[count]) {
             return false;
         }
     }
@@ -545,7 +549,10 @@ wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate 
     }
     struct wpk_register_tiles *all =
         calloc((size_t)variants * WPK_GROUPS_MAX, sizeof(struct wpk_register_tiles));
-    if (all == NULL) {
+    uint64_t *key = calloc((size_t)max + 1, sizeof(*key));
+    if (all == NULL || key == NULL) {
+        free(all);
+        free(key);
         return WPK_ENOMEM;
     }
     for (int i = 0; i < variants; i++) {
@@ -559,12 +566,13 @@ wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate 
         for (int i = 0; i < variants && count < max; i++) {
             struct wpk_candidate one;
             if (construct_one(space, chosen[i], &all[i * WPK_GROUPS_MAX], n, &one) &&
-                is_new(out, count, &one)) {
+                is_new(space, key, count, &one)) {
                 out[count++] = one;
             }
         }
     }
     free(all);
+    free(key);
     put_fastest_first(space, out, count);
     set_back_ends(space, out, count);
     *filled = count;

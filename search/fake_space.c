@@ -4,6 +4,7 @@
  * a hash of the seed, so that nothing has to be stored. */
 #include "search/fake_space.h"
 
+#include "search/mask.h"
 #include "search/prune.h"
 
 #include <math.h>
@@ -251,4 +252,58 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
     }
     *out = candidate;
     return WPK_OK;
+}
+
+/* ---- what learning strategies read */
+
+wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        double *seconds)
+{
+    (void)space;
+    (void)candidate;
+    *seconds = 1;
+    return WPK_OK;
+}
+
+wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                           double *out)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    memset(out, 0, WPK_FEATURES * sizeof *out);
+    out[1] = candidate->variant;
+    for (int g = 0; g < candidate->gene_count; g++) {
+        out[2 + g % (WPK_FEATURES - 2)] +=
+            (double)candidate->gene[g] / variant->genes[g].choice_count;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out)
+{
+    *out = (struct wpk_candidate){.variant = variant,
+                                  .gene_count = space->variants[variant].gene_count};
+    return WPK_OK;
+}
+
+int wpk_mask_gene(const struct wpk_variant *variant, int step)
+{
+    (void)variant;
+    return step;
+}
+
+int wpk_mask_values(const struct wpk_space *space, const struct wpk_candidate *candidate, int step,
+                    bool *allowed)
+{
+    int count = space->variants[candidate->variant].genes[step].choice_count;
+    for (int c = 0; c < count; c++) {
+        allowed[c] = true;
+    }
+    return count;
+}
+
+void wpk_mask_decide(const struct wpk_space *space, struct wpk_candidate *candidate, int step,
+                     int choice)
+{
+    (void)space;
+    candidate->gene[step] = (uint8_t)choice;
 }

@@ -36,6 +36,7 @@
 #define WPK_ALGORITHM_MAX 768  /* choices of all sites: see wpk_variant */
 #define WPK_GENE_ALL INT64_MAX /* value of a size: the whole extent */
 #define WPK_REPAIR_TRIES_MAX 64
+#define WPK_FEATURES 44 /* of a candidate, as numbers */
 
 /* A value that a gene can take, as a number and as text. The number is valid in this space only;
  * the text is for people and for other spaces, where axes and groups may have other numbers. */
@@ -190,6 +191,14 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
  *   errors  WPK_ENOSPC a limit of op/nest.h */
 WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
                                        const struct wpk_candidate *candidate, double *seconds);
+
+/* Fill `out` with what can be counted of the candidate's nest (feature.h), numbers of many
+ * magnitudes as logarithms. The first one is the log of the bound; what the others are may change
+ * with WPK_SPACE_VERSION.
+ *   shape   out [WPK_FEATURES]; candidate: legal
+ *   errors  WPK_ENOSPC a limit of op/nest.h */
+WPK_MUST_CHECK wpk_err wpk_space_features(const struct wpk_space *space,
+                                          const struct wpk_candidate *candidate, double *out);
 
 /* Write a candidate as text, and read it back: decode(encode(c)) equals c. Another space's text can
  * be read if this space has its variant, genes and values. Decoding does not ask if c is legal.

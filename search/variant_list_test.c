@@ -340,22 +340,23 @@ static void test_a_search_is_made_whole(void **state)
     struct wpk_candidate made[16], wanted[16];
     int failures = 0, made_count = 0, wanted_count = 0;
     derive_block(&other);
-    assert_int_equal(ga->make(&other, 1, &whole), WPK_OK);
-    assert_int_equal(ga->ask(whole, 16, wanted, &wanted_count), WPK_OK);
+    assert_int_equal(wpk_strategy_make(ga, &other, &(struct wpk_strategy_setup){.seed = 1}, &whole),
+                     WPK_OK);
+    assert_int_equal(wpk_strategy_ask(whole, 16, wanted, &wanted_count), WPK_OK);
     for (int n = 1;; n += 1 + n / 16) { /* all of them take a minute */
         derive_block(&space);
         allocations_left = n;
-        wpk_err err = ga->make(&space, 1, &one);
+        wpk_err err = wpk_strategy_make(ga, &space, &(struct wpk_strategy_setup){.seed = 1}, &one);
         bool failed = allocations_left == 0;
         allocations_left = 0;
         failures += err == WPK_ENOMEM;
         if (err == WPK_OK) {
-            assert_int_equal(ga->ask(one, 16, made, &made_count), WPK_OK);
+            assert_int_equal(wpk_strategy_ask(one, 16, made, &made_count), WPK_OK);
             assert_int_equal(made_count, wanted_count);
             for (int i = 0; i < made_count; i++) {
                 assert_true(wpk_candidate_equal(&made[i], &wanted[i]));
             }
-            ga->free(one);
+            wpk_strategy_free(one);
         } else {
             assert_int_equal(err, WPK_ENOMEM);
         }
@@ -366,7 +367,7 @@ static void test_a_search_is_made_whole(void **state)
     }
     print_message("%d failures\n", failures);
     assert_true(failures > 50);
-    ga->free(whole);
+    wpk_strategy_free(whole);
     wpk_space_fini(&other);
 }
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PLAINS 32 /* candidates of which the plain kernel is chosen */
+
 void wpk_planner_init(struct wpk_planner *planner, const struct wpk_device *device)
 {
     *planner = (struct wpk_planner){.device = *device};
@@ -247,7 +249,8 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
     return err == WPK_OK ? lower_candidate(entry, request, &candidate, schedule, out, diag) : err;
 }
 
-/* The candidate's genes say what it is; its number only which of the constructed ones. */
+/* The candidate's genes say what it is; its number only which of the constructed ones, whose order
+ * depends on how many there are. */
 static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_request *request,
                           struct wpk_schedule *schedule, struct wpk_planned *out,
                           struct wpk_diag *diag)
@@ -256,7 +259,7 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     struct wpk_planner_request plain = *request;
     struct wpk_planner_entry *entry = NULL;
     char text[WPK_CANDIDATE_TEXT_MAX];
-    struct wpk_candidate *made = calloc((size_t)request->plain, sizeof(*made));
+    struct wpk_candidate *made = calloc(PLAINS, sizeof(*made));
     if (made == NULL) {
         return WPK_ENOMEM;
     }
@@ -267,13 +270,13 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     wpk_err err = wpk_planner_open_space(planner, &plain, &entry, diag);
     int count = 0;
     if (err == WPK_OK) {
-        err = wpk_space_construct(&entry->space, made, request->plain, &count);
+        err = wpk_space_construct(&entry->space, made, PLAINS, &count);
     }
     if (err == WPK_OK && count < request->plain) {
         wpk_diag_set(diag, "there is no constructed candidate %d", request->plain);
         err = WPK_EUNSUPPORTED;
     }
-    const struct wpk_candidate *candidate = &made[request->plain - 1];
+    const struct wpk_candidate *candidate = err == WPK_OK ? &made[request->plain - 1] : NULL;
     if (err == WPK_OK) {
         err = wpk_candidate_encode(&entry->space, candidate, text, sizeof(text));
     }

@@ -127,29 +127,29 @@ static void count_from_log(struct wpk_search_actor *actor, const struct wpk_hist
     }
 }
 
-static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_work_item *item)
+/* Asks from before the strategy was made anew are history to it. */
+static void tell_strategy(struct wpk_search_actor *actor, uint32_t number,
+                          const struct wpk_work_item *item)
 {
     const struct wpk_trial_summary *trial = &item->trial;
     struct wpk_candidate candidate;
-    if (wpk_candidate_decode(&actor->space, item->text, &candidate, NULL) != WPK_OK) {
-        return; /* of an older space: there is nothing to learn from it */
-    }
     /* Outside the class its time is as good as none: nothing is to be bred from it. */
     struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK &&
                                   wpk_accuracy_admits(actor->accuracy, trial->times_direct),
                             .censored = wpk_trial_raced_out(actor->accuracy, trial),
                             .relative = trial->anchor_ratio};
-    if (tell.ok && trial->anchor_ratio == 0) {
-        return; /* timed without the anchor, by an older wpkd: it compares with nothing */
+    if (number >= actor->asked_count - wpk_strategy_asked(actor->strategy)) {
+        wpk_strategy_tell(actor->strategy, &tell);
+    } else if (wpk_candidate_decode(&actor->space, item->text, &candidate, NULL) == WPK_OK) {
+        wpk_strategy_learn(actor->strategy, &candidate, &tell);
     }
-    actor->kind->tell(actor->strategy, &candidate, &tell);
 }
 
 void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
                            const struct wpk_work_item *item)
 {
     WPK_ASSERT(number == actor->told_count);
-    tell_strategy(actor, item);
+    tell_strategy(actor, number, item);
     count_told(actor, number, item);
 }
 
@@ -160,7 +160,7 @@ static void tell_log(struct wpk_search_actor *actor, const struct wpk_history_lo
                      uint32_t first, uint32_t end)
 {
     for (uint32_t n = first; n < end; n++) {
-        tell_strategy(actor, &log->asks[n - log->first]);
+        tell_strategy(actor, n, &log->asks[n - log->first]);
     }
 }
 
@@ -199,7 +199,7 @@ static wpk_err replay(struct wpk_search_actor *actor, const struct wpk_history_l
 static void drop_strategy(struct wpk_search_actor *actor)
 {
     if (actor->strategy != NULL) {
-        actor->kind->free(actor->strategy);
+        wpk_strategy_free(actor->strategy);
         actor->strategy = NULL;
     }
 }
@@ -210,15 +210,26 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
 {
     char *text = NULL;
     uint32_t asked = (uint32_t)strtoul(wpk_buf_text(&log->snapshot), &text, 10);
-    if (strcmp(log->version, actor->kind->version) != 0 || *text != ' ' ||
+    if (strcmp(log->version, wpk_strategy_version(actor->kind)) != 0 || *text != ' ' ||
         asked > log->first + log->count || asked < log->first) {
         return WPK_EMISMATCH;
     }
-    wpk_err err = actor->kind->load(&actor->space, text + 1, &actor->strategy, NULL);
+    const struct wpk_strategy_setup setup = {.seed = actor->seed};
+    wpk_err err =
+        wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
+    actor->asked_count = asked;
     if (err == WPK_OK) {
         err = replay(actor, log, asked, told_count);
     }
     return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_EMISMATCH;
+}
+
+/* A strategy that was never asked, after so many asks of the search. */
+static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
+{
+    const struct wpk_strategy_setup setup = {.seed = actor->seed};
+    actor->asked_count = asked;
+    return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
 }
 
 static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_log *log,
@@ -229,13 +240,13 @@ static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_lo
     if (log->snapshot.size > 0) {
         err = load(actor, log, told_count);
     } else {
-        err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
+        err = make_strategy(actor, 0);
         if (err == WPK_OK) {
             err = replay(actor, log, 0, told_count);
         }
         if (err == WPK_EMISMATCH) {
             drop_strategy(actor);
-            err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
+            err = make_strategy(actor, log->first + log->count);
             if (err == WPK_OK) {
                 tell_log(actor, log, 0, told_count);
             }
@@ -315,7 +326,7 @@ wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count, cha
         made++;
     }
     wpk_err err = made < count ? WPK_ENOMEM
-                               : actor->kind->ask(actor->strategy, (int)count, candidates, &given);
+                               : wpk_strategy_ask(actor->strategy, (int)count, candidates, &given);
     for (int i = 0; err == WPK_OK && i < given; i++) {
         char *text = texts[i];
         err = wpk_candidate_encode(&actor->space, &candidates[i], text, WPK_CANDIDATE_TEXT_MAX);
@@ -340,13 +351,13 @@ bool wpk_search_actor_save(struct wpk_search_actor *actor, uint32_t tells_min,
         return false;
     }
     wpk_buf_printf(text, "%u ", actor->asked_count);
-    if (actor->kind->save(actor->strategy, text) != WPK_OK || wpk_buf_status(text) != WPK_OK) {
+    if (wpk_strategy_save(actor->strategy, text) != WPK_OK || wpk_buf_status(text) != WPK_OK) {
         wpk_buf_fini(text);
         return false; /* the next one may fit; until then the one before serves */
     }
     actor->saved_count = actor->told_count;
     *out = (struct wpk_history_snapshot){.text = wpk_buf_text(text),
-                                         .version = actor->kind->version,
+                                         .version = wpk_strategy_version(actor->kind),
                                          .told_count = actor->told_count,
                                          .ok_count = actor->ok_count,
                                          .failed_count = actor->failed_count,

@@ -13,6 +13,7 @@
 #define ASKS 4
 
 static struct wpk_space space;
+static const struct wpk_strategy_setup setup;
 
 static void derive_space(void)
 {
@@ -35,35 +36,38 @@ static void go_on(const struct wpk_strategy_class *kind, struct wpk_strategy *st
     struct wpk_buf text = {0};
     struct wpk_strategy *again = NULL;
     int filled = 0;
-    wpk_err err = kind->ask(strategy, ASKS, asked, &filled);
+    wpk_err err = wpk_strategy_ask(strategy, ASKS, asked, &filled);
     WPK_ASSERT(err == WPK_OK || err == WPK_EEXHAUSTED);
     for (int i = 0; i < filled; i++) {
         const struct wpk_tell tell = {.ok = i % 2 == 0, .relative = 1.0 + i};
         WPK_ASSERT(wpk_space_is_legal(&space, &asked[i]));
-        kind->tell(strategy, &asked[i], &tell);
+        wpk_strategy_tell(strategy, &tell);
     }
-    WPK_ASSERT(kind->save(strategy, &text) == WPK_OK);
-    WPK_ASSERT(kind->load(&space, wpk_buf_text(&text), &again, NULL) == WPK_OK);
-    kind->free(again);
+    WPK_ASSERT(wpk_strategy_save(strategy, &text) == WPK_OK);
+    WPK_ASSERT(wpk_strategy_load(kind, &space, &setup, wpk_buf_text(&text), &again, NULL) ==
+               WPK_OK);
+    wpk_strategy_free(again);
     wpk_buf_fini(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"ga", "random"};
+    static const char *const names[] = {"ga",     "random", "auto",  "construct",
+                                        "anneal", "mcmc",   "bayes", "rl"};
     if (space.variants == NULL) {
         derive_space();
     }
-    for (int n = 0; n < 2; n++) {
+    for (int n = 0; n < (int)(sizeof names / sizeof names[0]); n++) {
         const struct wpk_strategy_class *kind = wpk_strategy_find(names[n]);
         struct wpk_strategy *strategy = NULL;
         struct wpk_diag diag = {0};
         struct wpk_buf text = {0};
-        wpk_snapshot_begin(&text, kind->version, &space);
+        wpk_snapshot_begin(&text, wpk_strategy_version(kind), &space);
         wpk_buf_append(&text, data, size);
-        if (kind->load(&space, wpk_buf_text(&text), &strategy, &diag) == WPK_OK) {
+        if (wpk_strategy_load(kind, &space, &setup, wpk_buf_text(&text), &strategy, &diag) ==
+            WPK_OK) {
             go_on(kind, strategy);
-            kind->free(strategy);
+            wpk_strategy_free(strategy);
         } else {
             WPK_ASSERT(diag.text[0] != '\0');
         }

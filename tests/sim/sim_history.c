@@ -92,13 +92,10 @@ struct oracle {
 
 static void tell_next(struct oracle *oracle)
 {
-    struct wpk_candidate candidate;
     const char *text = oracle->texts[oracle->told];
     uint64_t ns = oracle->failed[oracle->told] ? 0 : wpk_sim_trial_ns(text);
     struct wpk_tell tell = {.ok = ns > 0, .relative = (double)ns / 1e6};
-    wpk_err err = wpk_candidate_decode(&oracle->space, text, &candidate, NULL);
-    WPK_ASSERT(err == WPK_OK);
-    oracle->kind->tell(oracle->strategy, &candidate, &tell);
+    wpk_strategy_tell(oracle->strategy, &tell);
     oracle->told++;
 }
 
@@ -109,7 +106,7 @@ static void ask_next(const struct wpk_sim *sim, struct oracle *oracle, uint32_t 
     struct wpk_candidate candidate;
     int filled = 0;
     while (true) {
-        wpk_err err = oracle->kind->ask(oracle->strategy, 1, &candidate, &filled);
+        wpk_err err = wpk_strategy_ask(oracle->strategy, 1, &candidate, &filled);
         WPK_SIM_CHECK(sim, err == WPK_OK, "a strategy cannot ask: %s", wpk_err_text(err));
         if (filled == 1) {
             break;
@@ -126,7 +123,8 @@ static void check_search(struct wpk_sim *sim, int64_t search, const char *strate
     struct oracle oracle = {.kind = wpk_strategy_find(strategy)};
     wpk_err err = wpk_space_derive(NULL, NULL, &oracle.space, NULL);
     WPK_ASSERT(err == WPK_OK && oracle.kind != NULL);
-    err = oracle.kind->make(&oracle.space, seed, &oracle.strategy);
+    err = wpk_strategy_make(oracle.kind, &oracle.space, &(struct wpk_strategy_setup){.seed = seed},
+                            &oracle.strategy);
     WPK_ASSERT(err == WPK_OK);
     uint32_t capacity = (uint32_t)wpk_sim_count(sim, "SELECT COUNT(*) FROM ask");
     oracle.texts = calloc(capacity + 1, sizeof *oracle.texts);
@@ -149,7 +147,7 @@ static void check_search(struct wpk_sim *sim, int64_t search, const char *strate
         oracle.count++;
     }
     wpk_rows_close(rows);
-    oracle.kind->free(oracle.strategy);
+    wpk_strategy_free(oracle.strategy);
     wpk_space_fini(&oracle.space);
     for (uint32_t i = 0; i < oracle.count; i++) {
         free(oracle.texts[i]);
