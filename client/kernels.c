@@ -71,9 +71,9 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
                         : kernel->pinned    ? "pinned"
                         : kernel->is_served ? "served"
                                             : "-";
-    bool warm = kernel->conditions[0] == '\0' || strcmp(kernel->conditions, "warm") == 0;
-    snprintf(class, sizeof(class), "%s%s%s", kernel->accuracy[0] != '\0' ? kernel->accuracy : "-",
-             warm ? "" : ", ", warm ? "" : kernel->conditions);
+    bool warm = strcmp(kernel->conditions, "warm") == 0;
+    snprintf(class, sizeof(class), "%s%s%s", kernel->accuracy, warm ? "" : ", ",
+             warm ? "" : kernel->conditions);
     print_names(names, kernel, &called);
     wpk_table_add(table, (const char *const[]){kernel->id, wpk_buf_text(&called), fingerprint,
                                                kernel->served.provider, kernel->served.algorithm,

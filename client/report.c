@@ -104,8 +104,7 @@ static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel
     wpk_table_add(table, (const char *const[]){
                              kernel->name, best, speed, share,
                              served->algorithm[0] != '\0' ? served->algorithm : served->detail,
-                             served->provider, vendor, ratio,
-                             kernel->accuracy[0] != '\0' ? kernel->accuracy : "-", error, tried});
+                             served->provider, vendor, ratio, kernel->accuracy, error, tried});
 }
 
 /* A candidate's genes, over as many lines as they need. */
@@ -155,7 +154,7 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
             kernel->baseline.provider,
             100 * (double)kernel->baseline.time.mad_ns / (double)kernel->baseline.time.median_ns);
     }
-    if (kernel->conditions[0] != '\0' && strcmp(kernel->conditions, "warm") != 0) {
+    if (strcmp(kernel->conditions, "warm") != 0) {
         wpk_buf_printf(out, "  conditions   %s\n", kernel->conditions);
     }
     if (kernel->from_history) {

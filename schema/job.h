@@ -20,7 +20,6 @@
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
 #define WPK_JOB_PINS_MAX 64
 #define WPK_JOB_NAME_MAX 64 /* of a job or an operator, with its NUL */
-#define WPK_JOB_OWNER_MAX 64
 #define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
 #define WPK_JOB_OP_TEXT_MAX (64 * 1024)
 #define WPK_JOB_THREADS_MAX 1024
@@ -85,8 +84,7 @@ struct wpk_job {
     int64_t candidates; /* budget of each operator */
     int64_t seconds;    /* budget of each operator: time with work leased */
     int priority;
-    char owner[WPK_JOB_OWNER_MAX]; /* in older files; a job belongs to the client that submits it */
-    char *source;                  /* owned; the decoded text, for positions */
+    char *source; /* owned; the decoded text, for positions */
     size_t source_size;
 };
 

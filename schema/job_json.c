@@ -305,7 +305,7 @@ static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
 
 static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    WPK_JSON_ALLOW(reader, "name", "ops", "target", "search", "budget", "priority", "owner");
+    WPK_JSON_ALLOW(reader, "name", "ops", "target", "search", "budget", "priority");
     if (wpk_json_has(reader, "name")) {
         wpk_json_get_label(reader, "name", job->name, sizeof(job->name));
     }
@@ -321,9 +321,6 @@ static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
     if (wpk_json_has(reader, "priority")) {
         job->priority =
             (int)wpk_json_get_int(reader, "priority", -WPK_JOB_PRIORITY_MAX, WPK_JOB_PRIORITY_MAX);
-    }
-    if (wpk_json_has(reader, "owner")) {
-        wpk_json_get_label(reader, "owner", job->owner, sizeof(job->owner));
     }
     decode_ops(reader, job);
 }
@@ -415,7 +412,6 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
     wpk_json_put_int(writer, "seconds", job->seconds);
     wpk_json_end(writer);
     wpk_json_put_int(writer, "priority", job->priority);
-    wpk_json_put_text(writer, "owner", job->owner);
 }
 
 wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)

@@ -5,7 +5,6 @@
 
 #include "common/log.h"
 #include "common/metrics.h"
-#include "coordinator/state/submission.h"
 #include "coordinator/store/document.h"
 #include "coordinator/store/history_job.h"
 #include "search/strategy.h"
@@ -16,61 +15,28 @@
 
 #define SLICE_OPS 2048 /* operators that are read before the loop has its turn: some 20 ms */
 
-/* What is left of a job that is not understood any more: enough to say so. */
+/* Fail a job that this wpkd cannot run. */
 static void lose(struct wpk_job_entry *job, const char *reason)
 {
     job->state = WPK_JOB_FAILED;
-    snprintf(job->reason, sizeof job->reason,
-             "this wpkd does not understand the job's file: %.180s", reason);
+    snprintf(job->reason, sizeof job->reason, "this wpkd cannot run the job: %.180s", reason);
     wpk_log(WPK_LOG_ERROR, "job_not_restored", "job=%s reason=\"%.180s\"", job->id, reason);
 }
 
-/* Read the file again: another version of the schema has stored what it said. False: the job stays
- * in the store, for the next start. */
-static bool understand(struct wpk_job_entry **job, const char *source)
-{
-    struct wpk_diag diag = {0};
-    struct wpk_job_entry *stored = *job;
-    struct wpk_job_entry *read = NULL;
-    wpk_err err = wpk_submission_decode(source, strlen(source), &read, &diag);
-    if (err == WPK_ENOMEM) {
-        return false;
-    }
-    if (err != WPK_OK) {
-        lose(stored, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
-        return true;
-    }
-    /* The file says nothing of who sent it, nor what became of it. */
-    read->number = stored->number;
-    memcpy(read->id, stored->id, sizeof read->id);
-    memcpy(read->owner, stored->owner, sizeof read->owner);
-    read->state = stored->state;
-    read->created_wall_ns = stored->created_wall_ns;
-    read->started_wall_ns = stored->started_wall_ns;
-    wpk_job_entry_free(stored);
-    *job = read;
-    return true;
-}
-
-/* NULL: there is none, or it stays for the next start. */
+/* NULL: there is none, or the store failed. */
 static struct wpk_job_entry *read_job(struct wpk_store *store, uint64_t number)
 {
-    char *source = NULL;
-    struct wpk_job_entry *job = wpk_history_read_job(store, number, &source);
-    if (job != NULL && source != NULL && !understand(&job, source)) {
-        wpk_job_entry_free(job);
-        job = NULL;
-    } else if (job != NULL && source == NULL && wpk_strategy_find(job->strategy) == NULL) {
+    struct wpk_job_entry *job = wpk_history_read_job(store, number);
+    if (job != NULL && wpk_strategy_find(job->strategy) == NULL) {
         char reason[80];
         snprintf(reason, sizeof reason, "there is no strategy \"%s\"", job->strategy);
         lose(job, reason);
-    } else if (job != NULL && source == NULL && job->op_count == 0) {
+    } else if (job != NULL && job->op_count == 0) {
         lose(job, "its operators are not stored");
     }
     if (job != NULL) {
         wpk_history_read_progress(store, job);
     }
-    free(source);
     return job;
 }
 

@@ -132,7 +132,7 @@ static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_work_
     const struct wpk_trial_summary *trial = &item->trial;
     struct wpk_candidate candidate;
     if (wpk_candidate_decode(&actor->space, item->text, &candidate, NULL) != WPK_OK) {
-        return; /* of an older space: there is nothing to learn from it */
+        return; /* not of this space: there is nothing to learn from it */
     }
     /* Outside the class its time is as good as none: nothing is to be bred from it. */
     struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK &&
@@ -140,7 +140,7 @@ static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_work_
                             .censored = wpk_trial_raced_out(actor->accuracy, trial),
                             .relative = trial->anchor_ratio};
     if (tell.ok && trial->anchor_ratio == 0) {
-        return; /* timed without the anchor, by an older wpkd: it compares with nothing */
+        return; /* timed without the anchor: it compares with nothing */
     }
     actor->kind->tell(actor->strategy, &candidate, &tell);
 }

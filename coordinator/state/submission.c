@@ -142,7 +142,6 @@ static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk
         return WPK_ENOENT;
     }
     snprintf(entry->name, sizeof entry->name, "%s", job->name);
-    snprintf(entry->owner, sizeof entry->owner, "%s", job->owner);
     snprintf(entry->kind, sizeof entry->kind, "%s", job->kind);
     snprintf(entry->device, sizeof entry->device, "%s", job->device);
     snprintf(entry->strategy, sizeof entry->strategy, "%s", job->strategy);

@@ -141,7 +141,7 @@ static void read_labels(const char *text, struct wpk_job_entry *job)
 }
 
 /* Columns of the query in wpk_history_read_job. */
-static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t number, char **source)
+static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t number)
 {
     struct wpk_job_entry *job = calloc(1, sizeof *job);
     WPK_ASSERT(job != NULL);
@@ -155,15 +155,14 @@ static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t numb
     job->state = wpk_rows_int(rows, 6) != 0  ? WPK_JOB_PAUSED
                  : job->started_wall_ns != 0 ? WPK_JOB_RUNNING
                                              : WPK_JOB_QUEUED;
-    *source = wpk_rows_text(rows, 7)[0] == '\0' ? copy(wpk_rows_text(rows, 8)) : NULL;
     snprintf(job->kind, sizeof job->kind, "%s", wpk_rows_text(rows, 7));
-    job->threads = (int)wpk_rows_int(rows, 9);
-    read_labels(wpk_rows_text(rows, 10), job);
-    snprintf(job->strategy, sizeof job->strategy, "%s", wpk_rows_text(rows, 11));
-    job->seed = strtoull(wpk_rows_text(rows, 12), NULL, 10);
-    job->candidates = (uint32_t)wpk_rows_int(rows, 13);
-    job->time_ns = (uint64_t)wpk_rows_int(rows, 14);
-    snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 15));
+    job->threads = (int)wpk_rows_int(rows, 8);
+    read_labels(wpk_rows_text(rows, 9), job);
+    snprintf(job->strategy, sizeof job->strategy, "%s", wpk_rows_text(rows, 10));
+    job->seed = strtoull(wpk_rows_text(rows, 11), NULL, 10);
+    job->candidates = (uint32_t)wpk_rows_int(rows, 12);
+    job->time_ns = (uint64_t)wpk_rows_int(rows, 13);
+    snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 14));
     return job;
 }
 
@@ -202,20 +201,20 @@ static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
     }
 }
 
-struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number, char **source)
+struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number)
 {
     struct wpk_job_entry *job = NULL;
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT id, name, owner, priority, created_at, started_at, state = 'paused', kind,"
-        " iif(kind = '', source, ''), threads, labels, strategy, seed, candidates, time_ns, device"
+        " threads, labels, strategy, seed, candidates, time_ns, device"
         " FROM job WHERE number = ?",
         "i", (int64_t)number);
     if (wpk_rows_next(rows)) {
-        job = read_job(rows, number, source);
+        job = read_job(rows, number);
     }
     wpk_rows_close(rows);
-    if (job != NULL && *source == NULL) {
+    if (job != NULL) {
         read_ops(store, job);
     }
     return job;

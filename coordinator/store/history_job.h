@@ -42,11 +42,10 @@ uint64_t wpk_history_job_number_next(struct wpk_store *store);
 /* Get the numbers of at most `max` jobs that have not ended, oldest first; returns how many. */
 uint32_t wpk_history_live_jobs(struct wpk_store *store, uint64_t *out, uint32_t max);
 
-/* Read a job that has not ended, for the start. If its file was decoded by another version of the
- * schema, *source is a copy of the file, and the job has no operators yet; else *source is NULL.
- *   owns    caller frees both
+/* Read a job that has not ended, for the start.
+ *   owns    caller frees
  *   NULL    no such job, or a failure, which is the store's status */
-struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number, char **source);
+struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number);
 /* Read the phases of the job's operators, as of the time before the store was opened. */
 void wpk_history_read_progress(struct wpk_store *store, struct wpk_job_entry *job);
 
