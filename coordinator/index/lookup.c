@@ -136,8 +136,8 @@ static bool find_same(const struct wpk_index_version *version, const struct wpk_
     const struct wpk_served *equal = NULL;
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FINGERPRINT],
-                   wpk_served_key(lookup->fingerprint), UINT64_MAX);
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_FINGERPRINT, wpk_served_key(lookup->fingerprint),
+                   UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (!same_key(served, lookup) || !fits(served, lookup) ||
             strcmp(served->fingerprint, lookup->fingerprint) != 0) {
@@ -209,7 +209,7 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
     uint32_t count = wpk_served_extents(lookup->extents, extents);
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FAMILY], wpk_served_key(lookup->family),
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_FAMILY, wpk_served_key(lookup->family),
                    UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (served->extent_count == count && count > 0 && fits(served, lookup) &&
@@ -289,8 +289,8 @@ static bool borrow_family(const struct wpk_index_version *version, const struct 
 {
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FINGERPRINT],
-                   wpk_served_key(lookup->fingerprint), UINT64_MAX);
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_FINGERPRINT, wpk_served_key(lookup->fingerprint),
+                   UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (strcmp(served->fingerprint, lookup->fingerprint) == 0 && fits(served, lookup) &&
             served->conditions == lookup->conditions) {
