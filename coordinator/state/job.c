@@ -97,7 +97,7 @@ void wpk_job_op_enter(struct wpk_coordinator *c, struct wpk_job_op_state *op,
         op->next->prev = op;
     }
     search->ops = op;
-    search->joining = true;
+    search->ops_changed = true;
     search->unstarted = search->unstarted || op->job->state == WPK_JOB_QUEUED;
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);
 }
@@ -111,7 +111,7 @@ void wpk_job_op_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op)
         op->next->prev = op->prev;
     }
     op->search = NULL;
-    search->recount = true;
+    search->ops_changed = true;
     wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
 }
 
@@ -121,7 +121,7 @@ static void mark_searches(struct wpk_coordinator *c, struct wpk_job_entry *job)
     for (uint32_t i = 0; i < job->op_count; i++) {
         struct wpk_search *search = job->ops[i].search;
         if (search != NULL) {
-            search->recount = true;
+            search->ops_changed = true;
             wpk_mark_search(c, search, WPK_SEARCH_COURSE);
         }
     }
