@@ -131,7 +131,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
 
 _Static_assert(WPK_JOB_LABELS_MAX <= WPK_WORKER_LABELS_MAX, "a job's labels have room");
 
-static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk_diag *diag)
+static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, struct wpk_diag *diag)
 {
     if (wpk_strategy_find(job->strategy) == NULL) {
         wpk_diag_set(diag, "there is no strategy \"%s\", only: %s", job->strategy,
@@ -172,12 +172,18 @@ wpk_err wpk_submission_decode(const char *text, size_t size, struct wpk_job_entr
 {
     struct wpk_job job = {0};
     wpk_err err = wpk_job_decode(text, size, &job, diag);
-    if (err != WPK_OK) {
-        return err;
+    if (err == WPK_OK) {
+        err = wpk_submission_make(&job, out, diag);
     }
-    struct wpk_job_entry *entry = calloc(1, sizeof *entry);
-    err = entry != NULL ? fill(&job, entry, diag) : WPK_ENOMEM;
     wpk_job_fini(&job);
+    return err;
+}
+
+wpk_err wpk_submission_make(const struct wpk_job *job, struct wpk_job_entry **out,
+                            struct wpk_diag *diag)
+{
+    struct wpk_job_entry *entry = calloc(1, sizeof *entry);
+    wpk_err err = entry != NULL ? fill(job, entry, diag) : WPK_ENOMEM;
     if (err != WPK_OK) {
         wpk_job_entry_free(entry);
         return err;
