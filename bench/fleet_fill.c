@@ -27,7 +27,7 @@ static const char problems_sql[] =
                   " FROM c";
 
 static const char searches_sql[] =
-    "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers, space_version,"
+    "INSERT INTO search (id, problem_id, strategy, pins, seed, providers, space_version,"
     " elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version, snapshot_told,"
     " ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, stand_in_ratio,"
     " created_at, epoch) " COUNTED

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 3. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 4. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -44,7 +44,7 @@ CREATE TABLE search (
     id            INTEGER PRIMARY KEY,
     problem_id    INTEGER NOT NULL REFERENCES problem,
     strategy      TEXT NOT NULL,        -- "ga"
-    parameters    TEXT NOT NULL,        -- pins, sorted: "gene=value;..."; "" for none
+    pins          TEXT NOT NULL,        -- sorted: "gene=value;..."; "" for none
     seed          TEXT NOT NULL,        -- 64 bits in decimal
     providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn",
                                         -- or "halide-cpu+c/gcc-12.2.0;onednn"
@@ -71,7 +71,7 @@ CREATE TABLE search (
                                         -- before the semicolon keep their artifacts
     created_at    INTEGER NOT NULL,
     epoch         INTEGER NOT NULL,
-    UNIQUE (problem_id, strategy, parameters, seed, providers, space_version, accuracy)
+    UNIQUE (problem_id, strategy, pins, seed, providers, space_version, accuracy)
 );
 
 -- One candidate of one provider, and what became of it: the row is there from the first ask on, the
@@ -232,7 +232,7 @@ CREATE TABLE job_op (
     family       TEXT NOT NULL,
     op           TEXT NOT NULL,         -- canonical form; "" once the job has ended
     flops        REAL NOT NULL,
-    parameters   TEXT NOT NULL,         -- pins, as in search
+    pins         TEXT NOT NULL,         -- as in search
     binding      TEXT NOT NULL,         -- its tensors by the file's names: the Binding of
                                         -- openapi.yaml; "" once the job has ended
     epoch        INTEGER NOT NULL,

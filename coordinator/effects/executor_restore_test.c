@@ -51,8 +51,8 @@ static void print_op(const struct wpk_job_op_state *op, struct wpk_buf *out)
 {
     wpk_buf_printf(out, "%s %s %s %s %s %s %s %s %s %.17g\n", op->name, op->layouts, op->accuracy,
                    wpk_conditions_name(op->conditions), op->fingerprint, op->family, op->op,
-                   op->binding != NULL ? op->binding : "",
-                   op->parameters != NULL ? op->parameters : "", op->flops);
+                   op->binding != NULL ? op->binding : "", op->pins != NULL ? op->pins : "",
+                   op->flops);
 }
 
 /* All that the file says, as the state has it. */
@@ -137,9 +137,9 @@ static void put_many(struct wpk_fixture *f)
         "CREATE TEMP TABLE n AS WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM"
         " c WHERE n < 255) SELECT n FROM c;"
         "INSERT INTO job_op (job_number, position, phase, reason, from_history, name, layouts,"
-        " accuracy, conditions, fingerprint, family, op, flops, parameters, binding, epoch)"
+        " accuracy, conditions, fingerprint, family, op, flops, pins, binding, epoch)"
         " SELECT 1, n, phase, reason, from_history, 'a' || n, layouts, accuracy, conditions,"
-        " fingerprint, family, op, flops, parameters, binding, epoch FROM job_op, n"
+        " fingerprint, family, op, flops, pins, binding, epoch FROM job_op, n"
         " WHERE n > 0;"
         "INSERT INTO job (number, id, name, owner, priority, source, state, reason, document,"
         " created_at, started_at, finished_at, kind, device, threads, labels, strategy, seed,"
@@ -148,9 +148,9 @@ static void put_many(struct wpk_fixture *f)
         " document, created_at, started_at, finished_at, kind, device, threads, labels, strategy,"
         " seed, candidates, time_ns, epoch FROM job, n WHERE n BETWEEN 2 AND 20;"
         "INSERT INTO job_op (job_number, position, phase, reason, from_history, name, layouts,"
-        " accuracy, conditions, fingerprint, family, op, flops, parameters, binding, epoch)"
+        " accuracy, conditions, fingerprint, family, op, flops, pins, binding, epoch)"
         " SELECT n, position, phase, reason, from_history, name, layouts, accuracy,"
-        " conditions, fingerprint, family, op, flops, parameters, binding, epoch"
+        " conditions, fingerprint, family, op, flops, pins, binding, epoch"
         " FROM job_op, n WHERE n BETWEEN 2 AND 20");
 }
 

@@ -39,7 +39,7 @@ static void put_job(struct wpk_executor *p, const struct wpk_effect *effect)
     for (uint32_t i = 0; i < write->job.op_count; i++) {
         struct wpk_job_op_state *op = &write->job.ops[i];
         op->op = copy_text(p, op->op);
-        op->parameters = copy_text(p, op->parameters);
+        op->pins = copy_text(p, op->pins);
         op->binding = copy_text(p, op->binding);
     }
     write->text = wpk_batch_text(p->batch, effect->source);

@@ -51,7 +51,7 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
         "ittt", id, fingerprint, device, id < 50 ? "halide=1" : "halide=2");
     wpk_store_run(
         f->store,
-        "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
+        "INSERT INTO search (id, problem_id, strategy, pins, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
         " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, "
         "stand_in_ratio,"

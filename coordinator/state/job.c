@@ -63,7 +63,7 @@ void wpk_job_entry_free(struct wpk_job_entry *job)
     for (uint32_t i = 0; i < job->op_count; i++) {
         free(job->ops[i].op);
         free(job->ops[i].binding);
-        free(job->ops[i].parameters);
+        free(job->ops[i].pins);
         free(job->ops[i].bound);
         free_past(job->ops[i].past);
     }
@@ -357,7 +357,7 @@ void wpk_job_release(struct wpk_coordinator *c)
 
 /* ---- the same again */
 
-static bool are_same_parameters(const char *a, const char *b)
+static bool are_same_pins(const char *a, const char *b)
 {
     return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
 }
@@ -366,7 +366,7 @@ static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op
 {
     return strcmp(a->fingerprint, b->fingerprint) == 0 && strcmp(a->name, b->name) == 0 &&
            strcmp(a->layouts, b->layouts) == 0 && strcmp(a->accuracy, b->accuracy) == 0 &&
-           a->conditions == b->conditions && are_same_parameters(a->parameters, b->parameters);
+           a->conditions == b->conditions && are_same_pins(a->pins, b->pins);
 }
 
 /* Do they search the same for the same device, as long? Their owners and seeds may differ. */

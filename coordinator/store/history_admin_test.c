@@ -50,7 +50,7 @@ static int set_up(void **state)
         " VALUES (1, '', '', '', '', '', '', '', '', 1, 1, 1)",
         "");
     wpk_store_run(f->store,
-                  "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
+                  "INSERT INTO search (id, problem_id, strategy, pins, seed, providers,"
                   " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
                   " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor,"
                   " stand_in, stand_in_ratio,"

@@ -529,7 +529,7 @@ static void all_trials_are_listed(void **state)
     wpk_store_run(
         f->store,
         "INSERT INTO job_op (job_number, position, search_id, phase, reason, from_history, name,"
-        " layouts, accuracy, conditions, fingerprint, family, op, flops, parameters, binding,"
+        " layouts, accuracy, conditions, fingerprint, family, op, flops, pins, binding,"
         " epoch) VALUES (1, 0, ?, 'searching', '', 0, 'a', 'fixed', 'standard', 'warm', 'f', 'f',"
         " 'o', 1, '', '', 1)",
         "i", (int64_t)f->search.id);

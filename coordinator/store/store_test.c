@@ -207,7 +207,7 @@ static void expect_version(struct fixture *f, const char *bytes, const char *wor
 static void another_version(void **state)
 {
     expect_version(*state, "\0\0\0\x63", "is of version 99, written by a newer wpkd");
-    expect_version(*state, "\0\0\0\x01", "is of version 1, written by an older wpkd");
+    expect_version(*state, "\0\0\0\x03", "is of version 3, written by an older wpkd");
 }
 
 static void a_directory_that_cannot_be_written(void **state)
