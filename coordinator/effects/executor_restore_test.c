@@ -96,19 +96,6 @@ static void a_file_is_understood_once(void **state)
     free(after);
 }
 
-/* The strategy's name is good for the version that took it. */
-static void a_strategy_that_is_gone(void **state)
-{
-    struct wpk_fixture *f = *state;
-    wpk_fixture_start(f);
-    wpk_fixture_request(f, "POST", "/v1/jobs", rich);
-    execute(f, "UPDATE job SET strategy = 'divination'");
-    restart(f);
-    assert_int_equal(job_count(f), 0);
-    wpk_fixture_request(f, "GET", "/v1/jobs", "");
-    assert_non_null(strstr(wpk_buf_text(&f->body), "there is no strategy \\\"divination\\\""));
-}
-
 /* What a live job needs is not kept for good. */
 static void an_ended_job_is_small(void **state)
 {
@@ -208,8 +195,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_understood_once, wpk_fixture_set_up,
-                                        wpk_fixture_tear_down),
-        cmocka_unit_test_setup_teardown(a_strategy_that_is_gone, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),
         cmocka_unit_test_setup_teardown(an_ended_job_is_small, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),

@@ -79,14 +79,6 @@ void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row
                   (int64_t)row->job_number, (int64_t)row->position);
 }
 
-void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job)
-{
-    wpk_store_run(store,
-                  "UPDATE job_op SET phase = 'failed', reason = ? WHERE job_number = ?"
-                  " AND phase NOT IN ('done', 'failed', 'cancelled')",
-                  "ti", job->reason, (int64_t)job->number);
-}
-
 /* ---- live jobs */
 
 uint64_t wpk_history_job_number_next(struct wpk_store *store)
@@ -330,6 +322,25 @@ bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t posit
 }
 
 /* ---- ended or not */
+
+wpk_err wpk_history_op_names(struct wpk_store *store, const char *id, struct wpk_arena *arena,
+                             const char **names, uint32_t *count, uint64_t *number)
+{
+    wpk_err err = WPK_OK;
+    struct wpk_rows *rows = wpk_store_query(store,
+                                            "SELECT j.number, o.name FROM job j JOIN job_op o ON"
+                                            " o.job_number = j.number WHERE j.id = ?"
+                                            " ORDER BY o.position",
+                                            "t", id);
+    *count = 0;
+    while (err == WPK_OK && *count < WPK_JOB_OPS_MAX && wpk_rows_next(rows)) {
+        *number = (uint64_t)wpk_rows_int(rows, 0);
+        names[*count] = wpk_arena_copy_text(arena, wpk_rows_text(rows, 1));
+        err = names[(*count)++] != NULL ? WPK_OK : WPK_ENOMEM;
+    }
+    wpk_rows_close(rows);
+    return err == WPK_OK && *count == 0 ? WPK_ENOENT : err;
+}
 
 bool wpk_history_job_state(struct wpk_store *store, const char *id, enum wpk_job_state *out)
 {

@@ -4,6 +4,7 @@
 #ifndef WPK_COORDINATOR_STORE_HISTORY_JOB_H
 #define WPK_COORDINATOR_STORE_HISTORY_JOB_H
 
+#include "common/arena.h"
 #include "common/buf.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/store/store.h"
@@ -32,8 +33,6 @@ void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *jo
 void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *document);
 void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row);
-/* Set every operator of the job that has not ended to failed. */
-void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
 
 /* ---- reading */
 
@@ -52,6 +51,13 @@ void wpk_history_read_progress(struct wpk_store *store, struct wpk_job_entry *jo
 /* Read the state of an operator; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
                                    struct wpk_history_op *out);
+
+/* Get the number of a job, and the names of its operators, as texts in `arena`.
+ *   shape   names [WPK_JOB_OPS_MAX]
+ *   errors  WPK_ENOENT no such job; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_history_op_names(struct wpk_store *store, const char *id,
+                                            struct wpk_arena *arena, const char **names,
+                                            uint32_t *count, uint64_t *number);
 
 /* Read the state of a job; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_job_state(struct wpk_store *store, const char *id,
