@@ -194,7 +194,6 @@ CREATE TABLE job (
     name        TEXT NOT NULL,
     owner       TEXT NOT NULL,          -- from the token, or the user at the other end of the socket
     priority    INTEGER NOT NULL,
-    source      TEXT NOT NULL,          -- the job file as it was submitted
     state       TEXT NOT NULL,          -- queued, running, paused, done, failed, cancelled
     reason      TEXT NOT NULL,          -- why it failed
     document    TEXT NOT NULL,          -- once ended: the resource of openapi.yaml; before: ""

@@ -12,11 +12,9 @@
 struct wpk_tuning_job {
     struct wpk_tuning_job *next;
     struct wpk_job asked;
-    size_t size;                    /* about its bytes as a job file */
     struct wpk_buf key;             /* what its operators are, a line each */
     size_t places[WPK_JOB_OPS_MAX]; /* [asked.op_count]: in the answer, where the id belongs */
-    struct wpk_buf source;          /* once it is prepared */
-    struct wpk_call_job job;
+    struct wpk_job_entry *entry;    /* owned; once it is prepared */
 };
 
 void wpk_tuning_fini(struct wpk_tuning *tuning)
@@ -26,17 +24,10 @@ void wpk_tuning_fini(struct wpk_tuning *tuning)
         next = job->next;
         wpk_job_fini(&job->asked);
         wpk_buf_fini(&job->key);
-        wpk_buf_fini(&job->source);
-        wpk_job_entry_free(job->job.job);
+        wpk_job_entry_free(job->entry);
         free(job);
     }
     tuning->first = NULL;
-}
-
-static size_t size_of(const struct wpk_job_op *op)
-{
-    return sizeof *op + 2 * strlen(op->notation != NULL ? op->notation : op->shorthand) +
-           (size_t)op->tensor_count * sizeof op->tensors[0];
 }
 
 static struct wpk_tuning_job *make_job(const struct wpk_lookup *lookup)
@@ -49,7 +40,6 @@ static struct wpk_tuning_job *make_job(const struct wpk_lookup *lookup)
     job->asked.threads = lookup->threads;
     job->asked.ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->asked.ops);
     WPK_ASSERT(job->asked.ops != NULL);
-    job->size = sizeof job->asked;
     return job;
 }
 
@@ -73,7 +63,7 @@ static bool has_room(const struct wpk_tuning_job *job, const struct wpk_job_op *
             return false;
         }
     }
-    return job->asked.op_count < WPK_JOB_OPS_MAX && job->size + size_of(op) <= WPK_JOB_SIZE_MAX;
+    return job->asked.op_count < WPK_JOB_OPS_MAX;
 }
 
 /* The newest is first: of those for that device and as many threads, the only one that can have
@@ -109,7 +99,6 @@ void wpk_tuning_take(struct wpk_tuning *tuning, struct wpk_call *call,
                    wpk_conditions_name(lookup->conditions), op->name);
     name_op(job, op, name);
     memcpy(op->name, name, sizeof name);
-    job->size += size_of(op);
     job->asked.ops[at] = *op;
     *op = (struct wpk_job_op){0};
     job->places[at] = call->answer->body.size;
@@ -120,17 +109,13 @@ void wpk_tuning_take(struct wpk_tuning *tuning, struct wpk_call *call,
 static bool prepare_job(struct wpk_tuning_job *job, struct wpk_call *call)
 {
     struct wpk_diag diag = {0};
-    wpk_err err = wpk_job_encode(&job->asked, &job->source);
-    if (err == WPK_OK) {
-        err = wpk_submission_make(&job->asked, &job->job.job, &diag);
-    }
+    wpk_err err = wpk_submission_make(&job->asked, &job->entry, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
         return false;
     }
-    job->job.source = wpk_buf_text(&job->source);
-    job->job.size = job->source.size;
-    return wpk_call_read_job(call, &job->job);
+    wpk_call_own_job(call, job->entry);
+    return true;
 }
 
 bool wpk_tuning_prepare(struct wpk_tuning *tuning, struct wpk_call *call)
@@ -146,8 +131,8 @@ static bool submit_job(struct wpk_tuning_job *job, struct wpk_call *call)
 {
     char id[WPK_JOB_ID_SIZE];
     struct wpk_buf *body = &call->answer->body;
-    WPK_ASSERT(job->job.source != NULL && wpk_buf_status(&job->key) == WPK_OK);
-    bool done = wpk_call_submit_once(call, "tune", wpk_buf_text(&job->key), &job->job, id);
+    WPK_ASSERT(job->entry != NULL && wpk_buf_status(&job->key) == WPK_OK);
+    bool done = wpk_call_submit_once(call, "tune", wpk_buf_text(&job->key), &job->entry, id);
     for (int i = 0; done && i < job->asked.op_count; i++) {
         WPK_ASSERT(job->places[i] + ID_SIZE <= body->size);
         memcpy((char *)body->data + job->places[i], id, ID_SIZE);

@@ -88,7 +88,6 @@ static void a_file_is_understood_once(void **state)
     char *before = print_job(f);
     assert_non_null(strstr(before, "rack is a=7\nzone is eu\n"));
     assert_non_null(strstr(before, "algorithm=direct"));
-    execute(f, "UPDATE job SET source = 'not to be read'");
     restart(f);
     char *after = print_job(f);
     assert_string_equal(after, before);
@@ -128,10 +127,10 @@ static void put_many(struct wpk_fixture *f)
         " SELECT 1, n, phase, reason, from_history, 'a' || n, layouts, accuracy, conditions,"
         " fingerprint, family, op, flops, pins, binding, epoch FROM job_op, n"
         " WHERE n > 0;"
-        "INSERT INTO job (number, id, name, owner, priority, source, state, reason, document,"
+        "INSERT INTO job (number, id, name, owner, priority, state, reason, document,"
         " created_at, started_at, finished_at, kind, device, threads, labels, strategy, seed,"
         " candidates, time_ns, epoch)"
-        " SELECT n, printf('j%016x', n), name, owner, priority, source, state, reason,"
+        " SELECT n, printf('j%016x', n), name, owner, priority, state, reason,"
         " document, created_at, started_at, finished_at, kind, device, threads, labels, strategy,"
         " seed, candidates, time_ns, epoch FROM job, n WHERE n BETWEEN 2 AND 20;"
         "INSERT INTO job_op (job_number, position, phase, reason, from_history, name, layouts,"

@@ -226,9 +226,7 @@ void wpk_job_submit(struct wpk_coordinator *c)
     job->state = WPK_JOB_QUEUED;
     job->created_wall_ns = c->event->wall_ns;
     insert(c, job, owner);
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_JOB);
-    effect->job = job;
-    effect->source = c->event->source;
+    wpk_effect_add(c, WPK_EFFECT_PUT_JOB)->job = job;
     wpk_effect_log(c, "job_submitted", "job=%s owner=\"%s\" ops=%u", job->id, job->owner,
                    job->op_count);
     wpk_mark_job(c, job, WPK_JOB_BIND);

@@ -31,20 +31,19 @@ static void put_op(struct wpk_store *store, uint64_t number, uint32_t position,
                   op->binding != NULL ? op->binding : "", wpk_store_epoch(store));
 }
 
-void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *source)
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job)
 {
     char seed[24];
     struct wpk_buf labels = {0};
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)job->seed);
     print_labels(job, &labels);
     wpk_store_run(store,
-                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  "INSERT INTO job (number, id, name, owner, priority, state, reason,"
                   " document, created_at, started_at, finished_at, kind, device, threads, labels,"
                   " strategy, seed, candidates, time_ns, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "itttittittitttiii", (int64_t)job->number, job->id, job->name, job->owner,
-                  (int64_t)job->priority, source, wpk_job_state_name(job->state),
+                  " VALUES (?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "itttitittitttiii", (int64_t)job->number, job->id, job->name, job->owner,
+                  (int64_t)job->priority, wpk_job_state_name(job->state),
                   (int64_t)job->created_wall_ns, job->kind, job->device, (int64_t)job->threads,
                   wpk_buf_text(&labels), job->strategy, seed, (int64_t)job->candidates,
                   (int64_t)job->time_ns, wpk_store_epoch(store));

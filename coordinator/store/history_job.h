@@ -26,9 +26,8 @@ struct wpk_history_op_row {
 
 /* ---- writing */
 
-/* Store a job with `source`, its file, and with the operators that were decoded from the file. */
-void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *source);
+/* Store a job with its operators. */
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job);
 /* `document`: the job's resource once it has ended, else "" */
 void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *document);

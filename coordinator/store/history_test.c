@@ -496,10 +496,10 @@ static void jobs_are_listed(void **state)
         snprintf(id, sizeof id, "%d", (int)number);
         wpk_store_run(
             f->store,
-            "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+            "INSERT INTO job (number, id, name, owner, priority, state, reason,"
             " document, created_at, started_at, finished_at, kind, device, threads, labels,"
             " strategy, seed, candidates, time_ns, epoch)"
-            " VALUES (?, ?, '', '', 0, '', ?, '', '', 1, 0, 0, 'cpu', '', 1, '', 'ga',"
+            " VALUES (?, ?, '', '', 0, ?, '', '', 1, 0, 0, 'cpu', '', 1, '', 'ga',"
             " '1', 5, 1, 1)",
             "itt", number, id, number % 3 == 0 ? "running" : "done");
     }
@@ -520,10 +520,10 @@ static void all_trials_are_listed(void **state)
     struct fixture *f = *state;
     const char *const names[] = {"a"};
     wpk_store_run(f->store,
-                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  "INSERT INTO job (number, id, name, owner, priority, state, reason,"
                   " document, created_at, started_at, finished_at, kind, device, threads, labels,"
                   " strategy, seed, candidates, time_ns, epoch)"
-                  " VALUES (1, 'j1', 'a', 'o', 0, '{}', 'running', '', '', 1, 1, 0, 'cpu', '', 1,"
+                  " VALUES (1, 'j1', 'a', 'o', 0, 'running', '', '', 1, 1, 0, 'cpu', '', 1,"
                   " '', 'ga', '1', 5, 1, 1)",
                   "");
     wpk_store_run(
