@@ -36,11 +36,9 @@ static struct fixture *begin(uint32_t own_count, bool vendor, const char *served
     s->c = (struct wpk_coordinator){.event = &s->event, .effects = &s->effects};
     struct wpk_search *search = &s->search;
     s->other = (struct wpk_search){.id = 2, .problem_id = 7, .problem_next = search};
-    *search = (struct wpk_search){.id = 1,
-                                  .problem_id = 7,
-                                  .phase = WPK_SEARCH_PHASE_SEARCHING,
-                                  .candidates = own_count + 1, /* but its time is over */
-                                  .accuracy = WPK_ACCURACY_STANDARD};
+    *search = (struct wpk_search){.id = 1, .problem_id = 7, .accuracy = WPK_ACCURACY_STANDARD};
+    search->phase = WPK_SEARCH_PHASE_SEARCHING;
+    search->candidates = own_count + 1; /* but its time is over */
     snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
     wpk_table_put(&s->c.searches_by_problem, 7, &s->other);
     wpk_asks_init(search);
