@@ -52,7 +52,7 @@ static int run(const struct wpk_ptx *ptx, struct wpk_device_memory *memory, int 
     size_t count = (size_t)n * (size_t)n;
     float *a = allocate(memory, count), *b = allocate(memory, count), *c = allocate(memory, count);
     struct wpk_launch_counts counts = {0};
-    struct wpk_fault_report report = {0};
+    struct wpk_kernel_fault_report report = {0};
     const struct {
         uint64_t pointer[3];
         int n;
@@ -70,9 +70,10 @@ static int run(const struct wpk_ptx *ptx, struct wpk_device_memory *memory, int 
     uint64_t start = wpk_clock_ns();
     wpk_err err = wpk_launch_run(&launch, &counts, &report);
     double seconds = (double)(wpk_clock_ns() - start) * 1e-9;
-    if (err != WPK_OK || report.fault != WPK_FAULT_NONE) {
+    if (err != WPK_OK || report.fault != WPK_KERNEL_FAULT_NONE) {
         fprintf(stderr, "bench-emulate: %s, line %d\n",
-                err != WPK_OK ? wpk_err_text(err) : wpk_fault_text(report.fault), report.line);
+                err != WPK_OK ? wpk_err_text(err) : wpk_kernel_fault_text(report.fault),
+                report.line);
         return 1;
     }
     int wrong = count_wrong(a, b, c, n);

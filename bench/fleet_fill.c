@@ -27,7 +27,7 @@ static const char problems_sql[] =
                   " FROM c";
 
 static const char searches_sql[] =
-    "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers, space_version,"
+    "INSERT INTO search (id, problem_id, strategy, pins, seed, providers, space_version,"
     " elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version, snapshot_told,"
     " ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, stand_in_ratio,"
     " created_at, epoch) " COUNTED
@@ -60,9 +60,9 @@ static const char kernels_sql[] =
 static const char trials_sql[] =
     "INSERT INTO trial (id, problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
     " schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms, times_direct,"
-    " constants_bytes, unseen, build_ns, verify_ns, recorded_at, epoch) " COUNTED
+    " constants_bytes, unseen, recipe, build_ns, verify_ns, recorded_at, epoch) " COUNTED
     "SELECT n, (n - 1) / ? + 1, 'halide-cpu', " CANDIDATE ", randomblob(16), 'ok', '', '', " SHA256
-    ", '', 1.5e-6, 3e-6, 1e-6, 1.75, 0, '', 150000000, 20000000, 1, 1 FROM c";
+    ", '', 1.5e-6, 3e-6, 1e-6, 1.75, 0, '', '', 150000000, 20000000, 1, 1 FROM c";
 
 static const char measurements_sql[] =
     "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance, median_ns,"

@@ -10,7 +10,6 @@ to its end, finals and vendors included; builders work beside the timing, so the
 milliseconds add up to more than the wall time. With OPERATORs, totals count those alone, and `wall`
 is from the first of their results to the last.
 """
-import json
 import sqlite3
 import sys
 
@@ -36,17 +35,15 @@ def line(name, rows, seconds):
         max(builds) / 1e6, sum(row[2] for row in rows) / len(rows) / 1e6))
 
 
-def show(db, number, name, source, wall, wanted):
-    ops = json.loads(source)["ops"]
-    searches = db.execute("SELECT position, search_id FROM job_op WHERE job_number = ? AND"
+def show(db, number, name, wall, wanted):
+    searches = db.execute("SELECT name, search_id FROM job_op WHERE job_number = ? AND"
                           " search_id IS NOT NULL ORDER BY position", (number,)).fetchall()
     print("job %s" % name)
     print("%-22s %5s %6s %7s %6s  %8s %6s %6s %6s  %6s" % (
         "", "tried", "failed", "s", "1/s", "build ms", "90 %", "99 %", "most", "verify"))
     total = []
-    for position, search in searches:
+    for op, search in searches:
         rows = db.execute(ASKED, (search,)).fetchall()
-        op = ops[position]["name"]
         if not rows or (wanted and op not in wanted):
             continue
         line(op, rows, (rows[-1][3] - rows[0][3]) / 1e9 or 1)
@@ -61,7 +58,7 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     db = sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True)
-    for job in db.execute("SELECT number, name, source, (finished_at - started_at) / 1e9 FROM job"
+    for job in db.execute("SELECT number, name, (finished_at - started_at) / 1e9 FROM job"
                           " WHERE finished_at > 0 ORDER BY number").fetchall():
         show(db, *job, set(sys.argv[2:]))
 

@@ -164,7 +164,7 @@ static void submit(struct bench *b, uint32_t number, uint32_t owners)
     snprintf(job->ops[0].accuracy, sizeof job->ops[0].accuracy, "standard");
     snprintf(job->ops[0].fingerprint, sizeof job->ops[0].fingerprint, "f%u", number);
     job->ops[0].op = strdup("Y[i] = X[i]");
-    step(b, (struct wpk_event){.kind = WPK_EVENT_SUBMIT, .job = job, .source = ""});
+    step(b, (struct wpk_event){.kind = WPK_EVENT_SUBMIT, .job = job});
 }
 
 static void poll(struct bench *b, uint32_t worker, uint32_t want)

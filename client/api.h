@@ -48,15 +48,15 @@ struct wpk_api_kernel {
     double error_max;
     double error_tolerance;
     double of_rms;       /* as in schema/record.h */
-    double times_direct; /* as in schema/record.h; -1: not measured, or from an older wpkd */
+    double times_direct; /* as in schema/record.h; -1: not measured */
     bool from_history;
     bool is_served;
     bool pinned;
     bool revoked;
-    const char *accuracy; /* class; "": from an older wpkd */
+    const char *accuracy; /* class */
     /* The class that wpk_find_best was asked for; "": it was not asked. */
     char found_for[WPK_ACCURACY_TEXT_MAX];
-    const char *conditions;          /* "": from an older wpkd */
+    const char *conditions;          /* when it was timed */
     struct wpk_api_binding *binding; /* [binding_count]; NULL: names are the kernel's */
     const char *binding_json;        /* `binding` as wpkd wrote it; NULL: none */
     int binding_count;

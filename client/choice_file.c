@@ -31,9 +31,7 @@ static wpk_err write_request(const struct wpk_api_kernel *kernel, const char *pa
     if (kernel->binding_json != NULL) {
         wpk_json_put_raw(w, "binding", kernel->binding_json);
     }
-    /* An older wpkd knows no class in this request. */
-    bool other = strcmp(kernel->found_for, kernel->accuracy) != 0;
-    if (other && wpk_accuracy_parse(kernel->found_for, &accuracy, NULL) == WPK_OK) {
+    if (wpk_accuracy_parse(kernel->found_for, &accuracy, NULL) == WPK_OK) {
         wpk_accuracy_put(w, "accuracy", accuracy);
     }
     wpk_err err = wpk_json_print(w, false, out);

@@ -163,8 +163,8 @@ wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
         struct wpk_api_kernel *kernel = &kernels[i];
         if (best == NULL && is_wanted(kernel, wanted) && (!classed || fits(kernel, class))) {
             best = kernel;
-            if (!classed && wpk_accuracy_parse(kernel->accuracy, &class, NULL) != WPK_OK) {
-                break; /* an older wpkd's, which knows no classes */
+            if (!classed) {
+                err = wpk_accuracy_parse(kernel->accuracy, &class, diag);
             }
         } else if (best != NULL && is_sibling(kernel, best) && fits(kernel, class) &&
                    !is_pinned(best, class) &&
@@ -180,9 +180,7 @@ wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
                      kernels[0].fingerprint, kernels[0].fingerprint);
         err = WPK_ENOENT;
     } else if (err == WPK_OK) {
-        if (class.times_direct > 0) {
-            wpk_accuracy_name(class, best->found_for);
-        }
+        wpk_accuracy_name(class, best->found_for);
         *out = best;
     }
     return err;
@@ -209,8 +207,7 @@ static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_
     const struct wpk_find_wanted like = {
         .layouts = own->layouts[0] != '\0' ? own->layouts : NULL,
         .threads = own->threads,
-        .accuracy =
-            wanted->accuracy != NULL || own->accuracy[0] == '\0' ? wanted->accuracy : own->accuracy,
+        .accuracy = wanted->accuracy != NULL ? wanted->accuracy : own->accuracy,
         .conditions = wanted->conditions != NULL ? wanted->conditions : own->conditions,
     };
     const struct wpk_api_kernel *served = NULL;

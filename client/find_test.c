@@ -77,21 +77,11 @@ static void test_nothing_fits(void **state)
     assert_string_equal(best(kernels, 1, (struct wpk_find_wanted){.layouts = "any"}), "");
 }
 
-static void test_without_classes(void **state)
-{
-    struct wpk_api_kernel kernels[] = {kernel("k2", "", -1, 500), kernel("k1", "", -1, 400)};
-
-    (void)state;
-    assert_string_equal(best(kernels, 2, (struct wpk_find_wanted){0}), "k2");
-    assert_string_equal(best(kernels, 2, (struct wpk_find_wanted){.accuracy = "fast"}), "");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_class),
         cmocka_unit_test(test_nothing_fits),
-        cmocka_unit_test(test_without_classes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,11 +94,11 @@ void wpk_format_cut(const char *text, int width, struct wpk_buf *out)
     wpk_buf_append_text(out, width > 0 ? "…" : "");
 }
 
-void wpk_table_add(struct wpk_table *table, const char *const *cells)
+void wpk_text_table_add(struct wpk_text_table *table, const char *const *cells)
 {
     WPK_ASSERT(table->arena != NULL);
-    WPK_ASSERT(table->column_count <= WPK_TABLE_COLUMNS_MAX);
-    if (table->row_count == WPK_TABLE_ROWS_MAX) {
+    WPK_ASSERT(table->column_count <= WPK_TEXT_TABLE_COLUMNS_MAX);
+    if (table->row_count == WPK_TEXT_TABLE_ROWS_MAX) {
         return;
     }
     for (int i = 0; i < table->column_count; i++) {
@@ -107,7 +107,7 @@ void wpk_table_add(struct wpk_table *table, const char *const *cells)
     table->row_count++;
 }
 
-static const char *cell_of(const struct wpk_table *table, int row, int column)
+static const char *cell_of(const struct wpk_text_table *table, int row, int column)
 {
     const char *cell = table->cells[row][column];
 
@@ -120,11 +120,11 @@ static const char *cell_of(const struct wpk_table *table, int row, int column)
 
 /* How a table is laid out on so many columns. */
 struct layout {
-    int width[WPK_TABLE_COLUMNS_MAX];
-    bool shown[WPK_TABLE_COLUMNS_MAX];
+    int width[WPK_TEXT_TABLE_COLUMNS_MAX];
+    bool shown[WPK_TEXT_TABLE_COLUMNS_MAX];
 };
 
-static int total_of(const struct wpk_table *table, const struct layout *layout)
+static int total_of(const struct wpk_text_table *table, const struct layout *layout)
 {
     int total = -GAP;
 
@@ -135,7 +135,7 @@ static int total_of(const struct wpk_table *table, const struct layout *layout)
 }
 
 /* The shown column with the highest rank; with `widest` that of rank 0 that takes most room. */
-static int pick(const struct wpk_table *table, const struct layout *layout, bool widest)
+static int pick(const struct wpk_text_table *table, const struct layout *layout, bool widest)
 {
     int picked = -1;
 
@@ -150,7 +150,7 @@ static int pick(const struct wpk_table *table, const struct layout *layout, bool
 }
 
 /* A column of prose that is long enough to be cut; -1: none. */
-static int find_prose(const struct wpk_table *table, const struct layout *layout)
+static int find_prose(const struct wpk_text_table *table, const struct layout *layout)
 {
     for (int i = 0; i < table->column_count; i++) {
         if (table->prose[i] && layout->shown[i] && layout->width[i] > PROSE_MIN) {
@@ -160,9 +160,9 @@ static int find_prose(const struct wpk_table *table, const struct layout *layout
     return -1;
 }
 
-static void lay_out(const struct wpk_table *table, int width, struct layout *layout)
+static void lay_out(const struct wpk_text_table *table, int width, struct layout *layout)
 {
-    int natural[WPK_TABLE_COLUMNS_MAX];
+    int natural[WPK_TEXT_TABLE_COLUMNS_MAX];
 
     *layout = (struct layout){{0}, {0}};
     for (int i = 0; i < table->column_count; i++) {
@@ -199,7 +199,7 @@ static void lay_out(const struct wpk_table *table, int width, struct layout *lay
     }
 }
 
-void wpk_table_print(const struct wpk_table *table, int width, struct wpk_buf *out)
+void wpk_text_table_print(const struct wpk_text_table *table, int width, struct wpk_buf *out)
 {
     struct layout layout;
     struct wpk_buf cell = {0};
@@ -237,7 +237,7 @@ static void append_quoted(const char *text, struct wpk_buf *out)
     wpk_buf_append_byte(out, '"');
 }
 
-void wpk_table_print_csv(const struct wpk_table *table, struct wpk_buf *out)
+void wpk_text_table_print_csv(const struct wpk_text_table *table, struct wpk_buf *out)
 {
     for (int row = 0; row < table->row_count; row++) {
         for (int i = 0; i < table->column_count; i++) {

@@ -10,8 +10,8 @@
 
 #define WPK_HELP_WIDTH 80
 #define WPK_FORMAT_SIZE 32 /* bytes of each text below, NUL included */
-#define WPK_TABLE_COLUMNS_MAX 14
-#define WPK_TABLE_ROWS_MAX 2048
+#define WPK_TEXT_TABLE_COLUMNS_MAX 14
+#define WPK_TEXT_TABLE_ROWS_MAX 2048
 
 /* Format with four significant digits: "590.1 µs", "1.750 ms"; "-" for 0, which means not timed. */
 void wpk_format_ns(uint64_t ns, char out[WPK_FORMAT_SIZE]);
@@ -21,24 +21,25 @@ void wpk_format_seconds(int64_t seconds, char out[WPK_FORMAT_SIZE]);
 void wpk_format_count(double value, char out[WPK_FORMAT_SIZE]);
 
 /* A table of text; cells live in the arena. `= {0}` with an arena is an empty table. */
-struct wpk_table {
+struct wpk_text_table {
     struct wpk_arena *arena;
     int column_count;
-    int row_count;                                                /* the heading included */
-    const char *cells[WPK_TABLE_ROWS_MAX][WPK_TABLE_COLUMNS_MAX]; /* NULL: out of memory */
-    bool right[WPK_TABLE_COLUMNS_MAX];                            /* right-aligned: numbers */
-    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* the highest is left out first; 0: never left out */
-    bool prose[WPK_TABLE_COLUMNS_MAX];   /* cut to 24 characters before a column is left out */
+    int row_count; /* the heading included */
+    const char
+        *cells[WPK_TEXT_TABLE_ROWS_MAX][WPK_TEXT_TABLE_COLUMNS_MAX]; /* NULL: out of memory */
+    bool right[WPK_TEXT_TABLE_COLUMNS_MAX];                          /* right-aligned: numbers */
+    uint8_t rank[WPK_TEXT_TABLE_COLUMNS_MAX]; /* the highest is left out first; 0: never left out */
+    bool prose[WPK_TEXT_TABLE_COLUMNS_MAX];   /* cut to 24 characters before a column is left out */
 };
 
-/* Add a row of column_count cells. Rows past WPK_TABLE_ROWS_MAX are ignored. */
-void wpk_table_add(struct wpk_table *table, const char *const *cells);
+/* Add a row of column_count cells. Rows past WPK_TEXT_TABLE_ROWS_MAX are ignored. */
+void wpk_text_table_add(struct wpk_text_table *table, const char *const *cells);
 /* Append the table as lines of at most `width` characters (0: any). Columns are padded by
  * characters, not by bytes. Columns are left out by rank until the table fits; if those of rank 0
  * are too wide, the widest is cut, which "…" shows. */
-void wpk_table_print(const struct wpk_table *table, int width, struct wpk_buf *out);
+void wpk_text_table_print(const struct wpk_text_table *table, int width, struct wpk_buf *out);
 /* Append the whole table as comma-separated values. */
-void wpk_table_print_csv(const struct wpk_table *table, struct wpk_buf *out);
+void wpk_text_table_print_csv(const struct wpk_text_table *table, struct wpk_buf *out);
 
 /* Columns of the terminal that a text takes: characters, not bytes. */
 int wpk_format_width(const char *text);

@@ -66,25 +66,26 @@ static void test_count(void **state)
 static void test_table(void **state)
 {
     struct wpk_arena arena = {0};
-    static struct wpk_table table;
+    static struct wpk_text_table table;
     struct wpk_buf out = {0};
 
     (void)state;
-    table = (struct wpk_table){.arena = &arena, .column_count = 3, .right = {false, true, false}};
-    wpk_table_add(&table, (const char *const[]){"op", "time", "by"});
-    wpk_table_add(&table, (const char *const[]){"c6", "590.1 µs", "us"});
-    wpk_table_print(&table, 0, &out);
+    table =
+        (struct wpk_text_table){.arena = &arena, .column_count = 3, .right = {false, true, false}};
+    wpk_text_table_add(&table, (const char *const[]){"op", "time", "by"});
+    wpk_text_table_add(&table, (const char *const[]){"c6", "590.1 µs", "us"});
+    wpk_text_table_print(&table, 0, &out);
     assert_string_equal(wpk_buf_text(&out), "op      time  by\n"
                                             "c6  590.1 µs  us\n");
     wpk_buf_fini(&out);
     wpk_arena_fini(&arena);
 }
 
-static void expect_table(const struct wpk_table *table, int width, const char *wanted)
+static void expect_table(const struct wpk_text_table *table, int width, const char *wanted)
 {
     struct wpk_buf out = {0};
 
-    wpk_table_print(table, width, &out);
+    wpk_text_table_print(table, width, &out);
     assert_string_equal(wpk_buf_text(&out), wanted);
     wpk_buf_fini(&out);
 }
@@ -92,14 +93,14 @@ static void expect_table(const struct wpk_table *table, int width, const char *w
 static void test_tables_fit(void **state)
 {
     struct wpk_arena arena = {0};
-    static struct wpk_table table;
+    static struct wpk_text_table table;
     struct wpk_buf out = {0};
 
     (void)state;
-    table = (struct wpk_table){
+    table = (struct wpk_text_table){
         .arena = &arena, .column_count = 3, .right = {[1] = true}, .rank = {[1] = 1, [2] = 2}};
-    wpk_table_add(&table, (const char *const[]){"operator", "µs", "note"});
-    wpk_table_add(&table, (const char *const[]){"convolution", "5", "a, \"b\""});
+    wpk_text_table_add(&table, (const char *const[]){"operator", "µs", "note"});
+    wpk_text_table_add(&table, (const char *const[]){"convolution", "5", "a, \"b\""});
     expect_table(&table, 23,
                  "operator     µs  note\n"
                  "convolution   5  a, \"b\"\n");
@@ -112,7 +113,7 @@ static void test_tables_fit(void **state)
     expect_table(&table, 9,
                  "operator\n"
                  "convolut…\n");
-    wpk_table_print_csv(&table, &out);
+    wpk_text_table_print_csv(&table, &out);
     assert_string_equal(wpk_buf_text(&out), "operator,µs,note\n"
                                             "convolution,5,\"a, \"\"b\"\"\"\n");
     wpk_buf_fini(&out);
@@ -123,14 +124,14 @@ static void test_tables_fit(void **state)
 static void test_prose_is_cut_first(void **state)
 {
     struct wpk_arena arena = {0};
-    static struct wpk_table table;
+    static struct wpk_text_table table;
 
     (void)state;
-    table = (struct wpk_table){
+    table = (struct wpk_text_table){
         .arena = &arena, .column_count = 3, .rank = {[1] = 1}, .prose = {[2] = true}};
-    wpk_table_add(&table, (const char *const[]){"ask", "median", "log"});
-    wpk_table_add(&table,
-                  (const char *const[]){"0", "5 µs", "it is uncertain: the machine was busy"});
+    wpk_text_table_add(&table, (const char *const[]){"ask", "median", "log"});
+    wpk_text_table_add(&table,
+                       (const char *const[]){"0", "5 µs", "it is uncertain: the machine was busy"});
     expect_table(&table, 38,
                  "ask  median  log\n"
                  "0    5 µs    it is uncertain: the mac…\n");

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GENES_MAX (WPK_TABLE_ROWS_MAX - 1)
+#define GENES_MAX (WPK_TEXT_TABLE_ROWS_MAX - 1)
 
 /* Genes of one name mean the same in every variant: their values are collected. */
 struct gene {
@@ -170,14 +170,14 @@ static wpk_err print_table(const struct genes *genes, const char *name,
 {
     struct wpk_arena arena = {0};
     struct wpk_buf out = {0};
-    struct wpk_table *table = WPK_ARENA_NEW(&arena, struct wpk_table, 1);
+    struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
 
     if (table == NULL) {
         return WPK_ENOMEM;
     }
-    *table = (struct wpk_table){
+    *table = (struct wpk_text_table){
         .arena = &arena, .column_count = 3, .right = {[1] = true}, .rank = {[1] = 1}};
-    wpk_table_add(table, (const char *const[]){"gene", "variants", "values"});
+    wpk_text_table_add(table, (const char *const[]){"gene", "variants", "values"});
     for (int i = 0; i < genes->count; i++) {
         const struct gene *gene = &genes->gene[i];
         struct wpk_buf values = {0};
@@ -186,7 +186,8 @@ static wpk_err print_table(const struct genes *genes, const char *name,
             wpk_buf_printf(&values, "%s%s", k > 0 ? ", " : "", gene->value[k]);
         }
         snprintf(variants, sizeof(variants), "%d of %d", gene->variant_count, space->variant_count);
-        wpk_table_add(table, (const char *const[]){gene->name, variants, wpk_buf_text(&values)});
+        wpk_text_table_add(table,
+                           (const char *const[]){gene->name, variants, wpk_buf_text(&values)});
         wpk_buf_fini(&values);
     }
     if (genes->output.format == NULL) {

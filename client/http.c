@@ -37,7 +37,7 @@ static bool copy_text(const char *from, char **to)
     return *to != NULL || from == NULL || from[0] == '\0';
 }
 
-static wpk_err check(const struct wpk_http_options *options, struct wpk_diag *diag)
+static wpk_err check(const struct wpk_http_client_options *options, struct wpk_diag *diag)
 {
     const char *url = options->url;
     bool local = starts_with(url, "unix:");
@@ -56,7 +56,7 @@ static wpk_err check(const struct wpk_http_options *options, struct wpk_diag *di
     return WPK_EINVAL;
 }
 
-wpk_err wpk_http_open(const struct wpk_http_options *options, struct wpk_http **out,
+wpk_err wpk_http_open(const struct wpk_http_client_options *options, struct wpk_http **out,
                       struct wpk_diag *diag)
 {
     const char *url = options->url;
@@ -151,7 +151,7 @@ static bool add_header(struct curl_slist **headers, const char *name, const char
     return true;
 }
 
-static bool make_headers(const struct wpk_http *http, const struct wpk_http_request *request,
+static bool make_headers(const struct wpk_http *http, const struct wpk_http_client_request *request,
                          struct curl_slist **headers)
 {
     struct wpk_buf bearer = {0};
@@ -170,7 +170,7 @@ static bool make_headers(const struct wpk_http *http, const struct wpk_http_requ
     return made;
 }
 
-static void set_options(const struct wpk_http *http, const struct wpk_http_request *request,
+static void set_options(const struct wpk_http *http, const struct wpk_http_client_request *request,
                         struct wpk_buf *body, char *why)
 {
     CURL *curl = http->curl;
@@ -256,7 +256,7 @@ static void describe(const struct wpk_http *http, CURLcode code, const char *why
                                                                        : curl_easy_strerror(code));
 }
 
-wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_request *request,
+wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_client_request *request,
                       struct wpk_http_reply *reply, struct wpk_diag *diag)
 {
     char url[4 * WPK_HTTP_URL_MAX];

@@ -17,7 +17,7 @@ struct wpk_http_reply {
     struct wpk_buf body; /* owned by the reply's holder */
 };
 
-struct wpk_http_options {
+struct wpk_http_client_options {
     const char *url;   /* "unix:/path/to/socket", "http://host:port" or "https://host:port" */
     const char *token; /* sent with every request; NULL or "": none */
     const char *ca;    /* PEM file of authorities that https certificates must come from; NULL or
@@ -31,11 +31,11 @@ struct wpk_http_options {
  *   errors  WPK_EINVAL the URL is malformed, or the token would go in clear to another machine;
  *           WPK_ENOMEM
  */
-WPK_MUST_CHECK wpk_err wpk_http_open(const struct wpk_http_options *options, struct wpk_http **out,
-                                     struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_http_open(const struct wpk_http_client_options *options,
+                                     struct wpk_http **out, struct wpk_diag *diag);
 void wpk_http_close(struct wpk_http *http);
 
-struct wpk_http_request {
+struct wpk_http_client_request {
     const char *path;
     const char *body;            /* JSON to POST; NULL: none */
     const char *method;          /* NULL: POST with a body, else GET */
@@ -52,7 +52,8 @@ struct wpk_http_request {
  *           WPK_EIO       every other failure of libcurl
  *           an HTTP status is not an error here: see reply->status
  */
-WPK_MUST_CHECK wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_request *request,
+WPK_MUST_CHECK wpk_err wpk_http_send(struct wpk_http *http,
+                                     const struct wpk_http_client_request *request,
                                      struct wpk_http_reply *reply, struct wpk_diag *diag);
 void wpk_http_reply_fini(struct wpk_http_reply *reply);
 

@@ -18,7 +18,8 @@
 
 static wpk_err try(const char *url, const char *token, bool insecure, struct wpk_diag *diag)
 {
-    const struct wpk_http_options options = {.url = url, .token = token, .insecure = insecure};
+    const struct wpk_http_client_options options = {
+        .url = url, .token = token, .insecure = insecure};
     struct wpk_http *http = NULL;
     wpk_err err = wpk_http_open(&options, &http, diag);
     wpk_http_close(http);
@@ -74,7 +75,7 @@ static void answer_once(int fd)
 /* The environment's proxy is for what lies outside: here it is nowhere at all. */
 static void no_proxy_for_this_machine(void **state)
 {
-    const struct wpk_http_request request = {.path = "/v1/status"};
+    const struct wpk_http_client_request request = {.path = "/v1/status"};
     struct wpk_http_reply reply = {0};
     struct wpk_http *http = NULL;
     char url[64];
@@ -89,7 +90,7 @@ static void no_proxy_for_this_machine(void **state)
     }
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
-    const struct wpk_http_options options = {.url = url, .token = "secret"};
+    const struct wpk_http_client_options options = {.url = url, .token = "secret"};
     assert_int_equal(wpk_http_open(&options, &http, NULL), WPK_OK);
     wpk_err err = wpk_http_send(http, &request, &reply, NULL);
     assert_int_equal(err, WPK_OK);
@@ -112,7 +113,7 @@ static void turn_away(int fd)
 
 static void whoever_is_turned_away_reads_why(void **state)
 {
-    const struct wpk_http_request request = {.path = "/v1/status"};
+    const struct wpk_http_client_request request = {.path = "/v1/status"};
     struct wpk_http_reply reply = {0};
     struct wpk_http *http = NULL;
     struct wpk_diag diag = {0};
@@ -132,7 +133,7 @@ static void whoever_is_turned_away_reads_why(void **state)
         turn_away(fd);
     }
     snprintf(url, sizeof url, "unix:%s/s", folder);
-    const struct wpk_http_options options = {.url = url};
+    const struct wpk_http_client_options options = {.url = url};
     assert_int_equal(wpk_http_open(&options, &http, NULL), WPK_OK);
     assert_int_equal(wpk_http_send(http, &request, &reply, &diag), WPK_EACCES);
     assert_non_null(strstr(diag.text, "one of its peers"));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static wpk_err fill_jobs(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                         struct wpk_table *table, struct wpk_diag *diag)
+                         struct wpk_text_table *table, struct wpk_diag *diag)
 {
     struct wpk_api_job *jobs;
     int count;
@@ -26,8 +26,8 @@ static wpk_err fill_jobs(const void *user, const struct wpk_buf *body, struct wp
         }
         snprintf(progress, sizeof(progress), "%" PRId64 "/%" PRId64, tried, wanted);
         snprintf(ops, sizeof(ops), "%d", job->op_count);
-        wpk_table_add(table, (const char *const[]){job->id, job->name, job->owner, job->state, ops,
-                                                   progress, job->created, job->reason});
+        wpk_text_table_add(table, (const char *const[]){job->id, job->name, job->owner, job->state,
+                                                        ops, progress, job->created, job->reason});
     }
     return err;
 }

@@ -50,7 +50,7 @@ static void print_names(const struct names *names, const struct wpk_api_kernel *
 }
 
 static void add_kernel(const struct names *names, const struct wpk_api_kernel *kernel,
-                       struct wpk_table *table)
+                       struct wpk_text_table *table)
 {
     char fingerprint[SHORT_HASH + 1];
     char time[WPK_FORMAT_SIZE];
@@ -71,19 +71,20 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
                         : kernel->pinned    ? "pinned"
                         : kernel->is_served ? "served"
                                             : "-";
-    bool warm = kernel->conditions[0] == '\0' || strcmp(kernel->conditions, "warm") == 0;
-    snprintf(class, sizeof(class), "%s%s%s", kernel->accuracy[0] != '\0' ? kernel->accuracy : "-",
-             warm ? "" : ", ", warm ? "" : kernel->conditions);
+    bool warm = strcmp(kernel->conditions, "warm") == 0;
+    snprintf(class, sizeof(class), "%s%s%s", kernel->accuracy, warm ? "" : ", ",
+             warm ? "" : kernel->conditions);
     print_names(names, kernel, &called);
-    wpk_table_add(table, (const char *const[]){kernel->id, wpk_buf_text(&called), fingerprint,
-                                               kernel->served.provider, kernel->served.algorithm,
-                                               time, speedup, class, error, state, kernel->layouts,
-                                               threads, kernel->device, kernel->created});
+    wpk_text_table_add(table,
+                       (const char *const[]){kernel->id, wpk_buf_text(&called), fingerprint,
+                                             kernel->served.provider, kernel->served.algorithm,
+                                             time, speedup, class, error, state, kernel->layouts,
+                                             threads, kernel->device, kernel->created});
     wpk_buf_fini(&called);
 }
 
 static wpk_err fill_kernels(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                            struct wpk_table *table, struct wpk_diag *diag)
+                            struct wpk_text_table *table, struct wpk_diag *diag)
 {
     struct wpk_api_kernel *kernels;
     int count;

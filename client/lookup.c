@@ -38,21 +38,6 @@ struct batch {
 
 /* ---- asking */
 
-static void copy_members(struct wpk_json_reader *from, struct wpk_json_writer *w)
-{
-    static const char *const copied[] = {"name",      "op",       "tensors",
-                                         "constants", "accuracy", "conditions"};
-
-    for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
-        struct wpk_buf raw = {0};
-        if (wpk_json_has(from, copied[i])) {
-            wpk_json_get_raw(from, copied[i], &raw);
-            wpk_json_put_raw(w, copied[i], wpk_buf_text(&raw));
-        }
-        wpk_buf_fini(&raw);
-    }
-}
-
 /* What tells a kernel from the others of its operator and device, for the wanted class. */
 static wpk_err put_key(const struct wpk_api_kernel *kernel, const char *class,
                        struct wpk_json_writer *w)
@@ -79,7 +64,7 @@ static const char *class_for(const struct lookup *lookup, const struct wpk_api_k
 
 /* One more lookup: of an operator of the job, or of what a kernel is known for. */
 static wpk_err add_lookup(const struct lookup *lookup, struct batch *batch,
-                          struct wpk_json_reader *op, const struct wpk_api_kernel *kernel)
+                          const struct wpk_job_op *op, const struct wpk_api_kernel *kernel)
 {
     const char *device = kernel != NULL ? kernel->device : lookup->device;
     struct wpk_json_writer *w = wpk_json_writer_new_object();
@@ -87,10 +72,10 @@ static wpk_err add_lookup(const struct lookup *lookup, struct batch *batch,
 
     if (kernel != NULL) {
         err = put_key(kernel, class_for(lookup, kernel), w);
+        wpk_json_put_text(w, "layouts", kernel->layouts);
     } else {
-        copy_members(op, w);
+        wpk_job_op_put(op, w);
     }
-    wpk_json_put_text(w, "layouts", wpk_layouts_name(batch->layouts[batch->count]));
     wpk_json_put_int(w, "threads", batch->threads[batch->count]);
     if (device != NULL) {
         wpk_json_put_text(w, "device", device);
@@ -309,29 +294,17 @@ static wpk_err show(const struct lookup *lookup, const struct batch *batch,
 
 /* ---- what to ask */
 
-static wpk_err add_file(const struct lookup *lookup, const struct wpk_job *job, struct batch *batch,
-                        struct wpk_diag *diag)
+static wpk_err add_file(const struct lookup *lookup, const struct wpk_job *job, struct batch *batch)
 {
-    struct wpk_buf text = {0};
-    struct wpk_json_reader *r = NULL;
+    wpk_err err = WPK_OK;
 
     batch->job = job;
-    wpk_err err = wpk_job_encode(job, &text);
-    if (err == WPK_OK) {
-        err = wpk_json_open(wpk_buf_text(&text), text.size, 0, &r, diag);
+    for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
+        batch->layouts[i] = job->ops[i].layouts;
+        batch->threads[i] = job->threads;
+        snprintf(batch->name[i], sizeof(batch->name[i]), "%s", job->ops[i].name);
+        err = add_lookup(lookup, batch, &job->ops[i], NULL);
     }
-    if (err == WPK_OK) {
-        wpk_json_enter_array(r, "ops");
-        for (int i = 0; err == WPK_OK && i < job->op_count && wpk_json_next(r); i++) {
-            batch->layouts[i] = job->ops[i].layouts;
-            batch->threads[i] = job->threads;
-            snprintf(batch->name[i], sizeof(batch->name[i]), "%s", job->ops[i].name);
-            err = add_lookup(lookup, batch, r, NULL);
-        }
-        wpk_json_leave(r);
-    }
-    wpk_json_close(r);
-    wpk_buf_fini(&text);
     return err;
 }
 
@@ -441,7 +414,7 @@ static wpk_err look_up(const struct wpk_command_context *context, const struct l
     }
     if (err == WPK_OK) {
         err = is_hash ? add_fingerprint(&session, lookup, what, &batch, diag)
-                      : add_file(lookup, &job, &batch, diag);
+                      : add_file(lookup, &job, &batch);
     }
     if (err == WPK_OK) {
         err = ask(&session, lookup, &batch, all_known, diag);

@@ -39,12 +39,13 @@ int wpk_output_width(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : WIDTH_DEFAULT;
 }
 
-void wpk_output_table(const struct wpk_output *output, const struct wpk_table *table,
+void wpk_output_table(const struct wpk_output *output, const struct wpk_text_table *table,
                       struct wpk_buf *out)
 {
     if (output->format != NULL && strcmp(output->format, "csv") == 0) {
-        wpk_table_print_csv(table, out);
+        wpk_text_table_print_csv(table, out);
     } else {
-        wpk_table_print(table, output->format != NULL ? 0 : wpk_output_width(STDOUT_FILENO), out);
+        wpk_text_table_print(table, output->format != NULL ? 0 : wpk_output_width(STDOUT_FILENO),
+                             out);
     }
 }

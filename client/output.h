@@ -26,7 +26,7 @@ WPK_MUST_CHECK wpk_err wpk_output_check(struct wpk_output *output, struct wpk_di
 int wpk_output_width(int fd);
 
 /* Append the table in the form that the options name. The caller writes JSON itself. */
-void wpk_output_table(const struct wpk_output *output, const struct wpk_table *table,
+void wpk_output_table(const struct wpk_output *output, const struct wpk_text_table *table,
                       struct wpk_buf *out);
 
 #endif

@@ -58,10 +58,11 @@ static bool answers(const char *url)
     struct wpk_http *http;
     struct wpk_http_reply reply = {0};
 
-    if (wpk_http_open(&(struct wpk_http_options){.url = url}, &http, NULL) != WPK_OK) {
+    if (wpk_http_open(&(struct wpk_http_client_options){.url = url}, &http, NULL) != WPK_OK) {
         return false;
     }
-    wpk_err err = wpk_http_send(http, &(struct wpk_http_request){.path = "/healthz"}, &reply, NULL);
+    wpk_err err =
+        wpk_http_send(http, &(struct wpk_http_client_request){.path = "/healthz"}, &reply, NULL);
     bool healthy = err == WPK_OK && reply.status == 200;
     wpk_http_reply_fini(&reply);
     wpk_http_close(http);

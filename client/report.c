@@ -81,7 +81,7 @@ void wpk_report_error(const struct wpk_api_kernel *kernel, char *out)
              kernel->times_direct);
 }
 
-static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel)
+static void add_row(struct wpk_text_table *table, const struct wpk_api_kernel *kernel)
 {
     char best[CELL_SIZE];
     char speed[CELL_SIZE];
@@ -101,11 +101,10 @@ static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel
     }
     wpk_report_error(kernel, error);
     snprintf(tried, sizeof(tried), "%" PRId64 " + %" PRId64, kernel->measured, kernel->failed);
-    wpk_table_add(table, (const char *const[]){
-                             kernel->name, best, speed, share,
-                             served->algorithm[0] != '\0' ? served->algorithm : served->detail,
-                             served->provider, vendor, ratio,
-                             kernel->accuracy[0] != '\0' ? kernel->accuracy : "-", error, tried});
+    wpk_text_table_add(table, (const char *const[]){
+                                  kernel->name, best, speed, share,
+                                  served->algorithm[0] != '\0' ? served->algorithm : served->detail,
+                                  served->provider, vendor, ratio, kernel->accuracy, error, tried});
 }
 
 /* A candidate's genes, over as many lines as they need. */
@@ -155,7 +154,7 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
             kernel->baseline.provider,
             100 * (double)kernel->baseline.time.mad_ns / (double)kernel->baseline.time.median_ns);
     }
-    if (kernel->conditions[0] != '\0' && strcmp(kernel->conditions, "warm") != 0) {
+    if (strcmp(kernel->conditions, "warm") != 0) {
         wpk_buf_printf(out, "  conditions   %s\n", kernel->conditions);
     }
     if (kernel->from_history) {
@@ -164,11 +163,11 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
 }
 
 static void print_table(const struct wpk_api_job *job, const struct wpk_output *output,
-                        struct wpk_table *table, struct wpk_buf *out)
+                        struct wpk_text_table *table, struct wpk_buf *out)
 {
-    wpk_table_add(table, (const char *const[]){"op", "best ± MAD", "GFLOP/s", "of peak",
-                                               "algorithm", "by", "vendor ± MAD", "speedup",
-                                               "class", "error", "ok + failed"});
+    wpk_text_table_add(table, (const char *const[]){"op", "best ± MAD", "GFLOP/s", "of peak",
+                                                    "algorithm", "by", "vendor ± MAD", "speedup",
+                                                    "class", "error", "ok + failed"});
     for (int i = 0; i < job->kernel_count; i++) {
         add_row(table, &job->kernels[i]);
     }
@@ -204,12 +203,12 @@ wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
                          struct wpk_buf *out)
 {
     /* In the arena: it is too large for a stack. */
-    struct wpk_table *table = WPK_ARENA_NEW(arena, struct wpk_table, 1);
+    struct wpk_text_table *table = WPK_ARENA_NEW(arena, struct wpk_text_table, 1);
 
     if (table == NULL) {
         return WPK_ENOMEM;
     }
-    *table = (struct wpk_table){
+    *table = (struct wpk_text_table){
         .arena = arena,
         .column_count = 11,
         .right = {[1] = true, [2] = true, [3] = true, [6] = true, [7] = true, [10] = true},

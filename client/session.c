@@ -34,10 +34,10 @@ static wpk_err open_private(const struct wpk_command_context *context,
 
 static wpk_err open_http(struct wpk_session *session, const char *url, struct wpk_diag *diag)
 {
-    const struct wpk_http_options options = {.url = url,
-                                             .token = session->access.token,
-                                             .ca = session->access.ca,
-                                             .insecure = session->access.insecure};
+    const struct wpk_http_client_options options = {.url = url,
+                                                    .token = session->access.token,
+                                                    .ca = session->access.ca,
+                                                    .insecure = session->access.insecure};
 
     return wpk_http_open(&options, &session->http, diag);
 }
@@ -54,7 +54,7 @@ wpk_err wpk_session_open(const struct wpk_command_context *context,
         return WPK_EINVAL;
     }
     if (!private_one) {
-        wpk_err err = wpk_access_find(context, &options->given, &out->access, diag);
+        wpk_err err = wpk_server_access_find(context, &options->given, &out->access, diag);
         if (err != WPK_OK) {
             return err;
         }
@@ -96,7 +96,7 @@ wpk_err wpk_session_tend(struct wpk_session *session, struct wpk_diag *diag)
 wpk_err wpk_session_ask(struct wpk_session *session, const char *path, const char *body,
                         struct wpk_http_reply *reply, struct wpk_diag *diag)
 {
-    const struct wpk_http_request request = {.path = path, .body = body};
+    const struct wpk_http_client_request request = {.path = path, .body = body};
     wpk_err err = wpk_http_send(session->http, &request, reply, diag);
 
     return err != WPK_OK ? err : wpk_api_check(reply, diag);
@@ -106,7 +106,7 @@ wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
                            struct wpk_http_reply *reply, struct wpk_diag *diag)
 {
     char key[WPK_TOKEN_TEXT_SIZE];
-    const struct wpk_http_request request = {
+    const struct wpk_http_client_request request = {
         .path = "/v1/jobs", .body = job, .idempotency_key = key};
     struct wpk_patience patience = {0};
     bool reached = session->private_service != NULL;

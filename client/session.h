@@ -3,11 +3,11 @@
 #ifndef WPK_CLIENT_SESSION_H
 #define WPK_CLIENT_SESSION_H
 
-#include "client/access.h"
 #include "client/api.h"
 #include "client/command.h"
 #include "client/http.h"
 #include "client/private.h"
+#include "client/server_access.h"
 
 /* What a command does when no wpkd runs over its data directory. */
 enum wpk_session_need {
@@ -18,8 +18,8 @@ enum wpk_session_need {
 };
 
 struct wpk_session_options {
-    struct wpk_access_given given; /* --server, --token-file, --ca, --insecure */
-    const char *data_dir;          /* --data; NULL: the default, unless a server was named */
+    struct wpk_server_access_given given; /* --server, --token-file, --ca, --insecure */
+    const char *data_dir;                 /* --data; NULL: the default, unless a server was named */
     enum wpk_session_need need;
     void (*notice)(const char *text, void *user); /* may be NULL */
     void *user;
@@ -28,7 +28,7 @@ struct wpk_session_options {
 /* `= {0}` is a closed session. */
 struct wpk_session {
     struct wpk_http *http;
-    struct wpk_access access;
+    struct wpk_server_access access;
     struct wpk_private *private_service; /* NULL when a server was named */
     struct wpk_buf data_dir;             /* empty when a server was named */
 };
@@ -51,7 +51,7 @@ struct wpk_session {
 
 /* Open a session with the named server, or with a private wpkd.
  *   owns    caller closes, after failures too; strings of `options` are borrowed
- *   errors  those of wpk_access_find, wpk_private_open, wpk_http_open and wpk_fs_data_dir */
+ *   errors  those of wpk_server_access_find, wpk_private_open, wpk_http_open and wpk_fs_data_dir */
 WPK_MUST_CHECK wpk_err wpk_session_open(const struct wpk_command_context *context,
                                         const struct wpk_session_options *options,
                                         struct wpk_session *out, struct wpk_diag *diag);

@@ -61,7 +61,8 @@ static const char *member_text(struct wpk_json_reader *r, const char *key, struc
 }
 
 static wpk_err fill_members(const struct wpk_show *show, const struct wpk_buf *body,
-                            struct wpk_arena *arena, struct wpk_table *table, struct wpk_diag *diag)
+                            struct wpk_arena *arena, struct wpk_text_table *table,
+                            struct wpk_diag *diag)
 {
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
@@ -71,11 +72,11 @@ static wpk_err fill_members(const struct wpk_show *show, const struct wpk_buf *b
     }
     wpk_json_enter_array(r, show->key);
     while (wpk_json_next(r)) {
-        const char *cells[WPK_TABLE_COLUMNS_MAX];
+        const char *cells[WPK_TEXT_TABLE_COLUMNS_MAX];
         for (int c = 0; c < show->column_count; c++) {
             cells[c] = member_text(r, show->members[c], arena);
         }
-        wpk_table_add(table, cells);
+        wpk_text_table_add(table, cells);
     }
     wpk_json_leave(r);
     err = wpk_json_status(r);
@@ -91,15 +92,15 @@ static wpk_err print_table(struct wpk_session *session, const struct wpk_show *s
 {
     struct wpk_arena arena = {0};
     struct wpk_buf out = {0};
-    struct wpk_table *table = WPK_ARENA_NEW(&arena, struct wpk_table, 1);
+    struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
     wpk_err err = WPK_ENOMEM;
 
     if (table != NULL) {
-        *table = (struct wpk_table){.arena = &arena, .column_count = show->column_count};
+        *table = (struct wpk_text_table){.arena = &arena, .column_count = show->column_count};
         memcpy(table->right, show->right, sizeof(table->right));
         memcpy(table->rank, show->rank, sizeof(table->rank));
         memcpy(table->prose, show->prose, sizeof(table->prose));
-        wpk_table_add(table, show->headings);
+        wpk_text_table_add(table, show->headings);
         err = show->prepare != NULL ? show->prepare(session, &arena, show->user, diag) : WPK_OK;
     }
     if (err == WPK_OK) {
@@ -171,7 +172,7 @@ wpk_err wpk_show_change(const struct wpk_command_context *context, struct wpk_sh
 {
     struct wpk_session session = {0};
     struct wpk_http_reply reply = {0};
-    const struct wpk_http_request request = {
+    const struct wpk_http_client_request request = {
         .path = path, .body = body, .method = body == NULL ? "DELETE" : NULL};
 
     wpk_err err = wpk_output_check(&options->output, diag);

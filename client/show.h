@@ -11,14 +11,14 @@ struct wpk_show {
     const char *path;
     const char *key;
     int column_count;
-    const char *headings[WPK_TABLE_COLUMNS_MAX];
-    bool right[WPK_TABLE_COLUMNS_MAX];
-    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* this and `prose` as in struct wpk_table */
-    bool prose[WPK_TABLE_COLUMNS_MAX];
+    const char *headings[WPK_TEXT_TABLE_COLUMNS_MAX];
+    bool right[WPK_TEXT_TABLE_COLUMNS_MAX];
+    uint8_t rank[WPK_TEXT_TABLE_COLUMNS_MAX]; /* this and `prose` as in struct wpk_text_table */
+    bool prose[WPK_TEXT_TABLE_COLUMNS_MAX];
     /* The members that the columns show. `fill`, if it is not NULL, makes the rows instead. */
-    const char *members[WPK_TABLE_COLUMNS_MAX];
+    const char *members[WPK_TEXT_TABLE_COLUMNS_MAX];
     wpk_err (*fill)(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                    struct wpk_table *table, struct wpk_diag *diag);
+                    struct wpk_text_table *table, struct wpk_diag *diag);
     /* Fetches other resources that `fill` needs; NULL: none. */
     wpk_err (*prepare)(struct wpk_session *session, struct wpk_arena *arena, void *user,
                        struct wpk_diag *diag);

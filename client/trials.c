@@ -60,7 +60,7 @@ static void error_of(struct wpk_json_reader *r, const char *outcome, char *out, 
 }
 
 static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
-                      struct wpk_arena *arena, struct wpk_table *table)
+                      struct wpk_arena *arena, struct wpk_text_table *table)
 {
     char index[24] = "vendor";
     char time[WPK_FORMAT_SIZE] = "-";
@@ -84,14 +84,14 @@ static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
         wpk_json_leave(r);
     }
     error_of(r, outcome, error, sizeof(error));
-    wpk_table_add(table, (const char *const[]){index, text_of(r, "op", arena),
-                                               text_of(r, "provider", arena), outcome, time,
-                                               censored ? "raced out" : "-", error,
-                                               text_of(r, "candidate", arena), log_of(r, arena)});
+    wpk_text_table_add(
+        table, (const char *const[]){index, text_of(r, "op", arena), text_of(r, "provider", arena),
+                                     outcome, time, censored ? "raced out" : "-", error,
+                                     text_of(r, "candidate", arena), log_of(r, arena)});
 }
 
 static wpk_err fill_trials(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                           struct wpk_table *table, struct wpk_diag *diag)
+                           struct wpk_text_table *table, struct wpk_diag *diag)
 {
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
-                            struct wpk_table *table, struct wpk_diag *diag)
+                            struct wpk_text_table *table, struct wpk_diag *diag)
 {
     struct wpk_api_worker *workers;
     int count;
@@ -18,10 +18,10 @@ static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct
         char heard[WPK_FORMAT_SIZE];
         snprintf(running, sizeof(running), "%" PRId64, workers[i].running);
         wpk_format_seconds(workers[i].heard_seconds_ago, heard);
-        wpk_table_add(table,
-                      (const char *const[]){workers[i].name, workers[i].state, workers[i].device,
-                                            workers[i].providers, workers[i].missing, running,
-                                            heard, workers[i].reason});
+        wpk_text_table_add(table, (const char *const[]){workers[i].name, workers[i].state,
+                                                        workers[i].device, workers[i].providers,
+                                                        workers[i].missing, running, heard,
+                                                        workers[i].reason});
     }
     return err;
 }

@@ -49,7 +49,6 @@ struct wpk_net_address {
     uint32_t peer;      /* the connection's number, never 0 */
     uint8_t header[32]; /* the request's number; opaque */
     uint32_t header_size;
-    uint32_t tag;  /* for the owner's use; 0 at first */
     bool is_local; /* the request came over ipc:// */
     bool is_known; /* the owner sets it for a reply: the peer is authenticated from then on */
 };

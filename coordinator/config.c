@@ -27,7 +27,7 @@ const char wpk_config_usage[] =
     "SIGTERM and SIGINT end it: what is recorded stays, what is under way is done again. SIGHUP\n"
     "makes it read its file again. One wpkd works on a data directory.\n"
     "Exit codes: 0 ended when told to; 1 a failure, a start may succeed later; 2 usage or\n"
-    "configuration; 3 a store that no start can use: written by a newer wpkd, or corrupt.\n";
+    "configuration; 3 a store that no start can use: written by another version, or corrupt.\n";
 
 enum {
     FILE_NAME = 256,

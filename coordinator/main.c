@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program wpkd. Its exit codes tell a service manager whether a restart is of use: 0 it ended
  * as told; 1 a failure, a start may succeed later; 2 usage or configuration; 3 no start can use the
- * store, which is corrupt or of a newer wpkd. */
+ * store, which is corrupt or of another version. */
 #include "coordinator/db/db.h"
 #include "coordinator/service.h"
 

@@ -299,7 +299,6 @@ static void dismiss_workers(struct wpk_service *service)
         const struct wpk_worker *worker = wpk_coordinator_worker(coordinator, i);
         struct wpk_message leave = {
             .kind = WPK_MESSAGE_WORK, .session = worker->session, .leave = true};
-        leave.version = worker->poll_address->tag;
         struct wpk_buf frame = {0};
         if (worker->polling && wpk_message_encode(&leave, &frame) == WPK_OK) {
             wpk_net_server_reply(service->net, worker->poll_address, frame.data, frame.size);

@@ -18,7 +18,7 @@
 #define WPK_WINDOW_MASK ((uint64_t)255 << 56)
 
 /* name, text */
-#define WPK_FAULT_LIST(X)                                                                          \
+#define WPK_KERNEL_FAULT_LIST(X)                                                                   \
     X(NONE, "no fault")                                                                            \
     X(BOUNDS, "an access outside of all allocations")                                              \
     X(ALIGNMENT, "a misaligned address")                                                           \
@@ -31,17 +31,17 @@
     X(TRAP, "a trap")                                                                              \
     X(HANG, "more instructions than the limit")
 
-enum wpk_fault {
-#define WPK_FAULT_ENUM(name, text) WPK_FAULT_##name,
-    WPK_FAULT_LIST(WPK_FAULT_ENUM)
-#undef WPK_FAULT_ENUM
-        WPK_FAULT_COUNT
+enum wpk_kernel_fault {
+#define WPK_KERNEL_FAULT_ENUM(name, text) WPK_KERNEL_FAULT_##name,
+    WPK_KERNEL_FAULT_LIST(WPK_KERNEL_FAULT_ENUM)
+#undef WPK_KERNEL_FAULT_ENUM
+        WPK_KERNEL_FAULT_COUNT
 };
 
-const char *wpk_fault_text(enum wpk_fault fault);
+const char *wpk_kernel_fault_text(enum wpk_kernel_fault fault);
 
-struct wpk_fault_report {
-    enum wpk_fault fault;
+struct wpk_kernel_fault_report {
+    enum wpk_kernel_fault fault;
     int line; /* of the PTX */
     uint32_t block[3];
     int thread;       /* in the block, x fastest; -1: all of a warp */
@@ -87,11 +87,11 @@ struct wpk_block {
     uint32_t group[WPK_BLOCK_THREADS_MAX]; /* that a thread's copies go to now */
     const struct wpk_device_range *last;   /* that was accessed, or NULL */
     struct wpk_launch_counts counts;
-    struct wpk_fault_report report;
+    struct wpk_kernel_fault_report report;
 };
 
 /* Note a fault of a lane (-1: all); the first one stays and ends the block. */
 void wpk_block_fault(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
-                     enum wpk_fault fault, int lane, uint64_t address);
+                     enum wpk_kernel_fault fault, int lane, uint64_t address);
 
 #endif

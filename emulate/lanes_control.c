@@ -41,14 +41,14 @@ void wpk_ptx_exit(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 
 static void trap(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
-    wpk_block_fault(warp, in, WPK_FAULT_TRAP, -1, 0);
+    wpk_block_fault(warp, in, WPK_KERNEL_FAULT_TRAP, -1, 0);
 }
 
 static void wait_for_block(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
     uint32_t number = WPK_LANES(uint32_t, 0)[__builtin_ctz(warp->active)];
     if (warp->active != warp->live || number >= WPK_BLOCK_BARRIERS) {
-        wpk_block_fault(warp, in, WPK_FAULT_BARRIER, -1, 0);
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_BARRIER, -1, 0);
         return;
     }
     warp->state = WPK_WARP_WAITS;
@@ -103,7 +103,7 @@ static uint32_t vote(struct wpk_warp *warp, const struct wpk_ptx_instruction *in
 {
     uint32_t undefined = warp->active & ~warp->defined[in->operand[1].reg];
     if (undefined != 0) {
-        wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
     }
     return wpk_lanes_predicate(warp, &in->operand[1]) & warp->active;
 }

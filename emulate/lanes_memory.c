@@ -96,7 +96,7 @@ static bool check_global(struct wpk_warp *warp, const struct wpk_ptx_instruction
         }
         uint32_t size = access->read_size == NULL ? access->size : access->read_size[lane];
         if (block->last == NULL || size > block->last->to - at) {
-            wpk_block_fault(warp, in, WPK_FAULT_BOUNDS, lane, at);
+            wpk_block_fault(warp, in, WPK_KERNEL_FAULT_BOUNDS, lane, at);
             return false;
         }
     }
@@ -121,22 +121,24 @@ static bool check_shared_lane(struct wpk_warp *warp, const struct wpk_ptx_instru
 {
     struct wpk_block *block = warp->block;
     int thread = thread_of(warp, lane);
-    static const enum wpk_fault faults[] = {[WPK_SHADOW_RIGHT] = WPK_FAULT_NONE,
-                                            [WPK_SHADOW_RACE] = WPK_FAULT_RACE,
-                                            [WPK_SHADOW_UNWRITTEN] = WPK_FAULT_UNWRITTEN,
-                                            [WPK_SHADOW_PENDING] = WPK_FAULT_PENDING};
-    enum wpk_fault fault = WPK_FAULT_NONE;
+    static const enum wpk_kernel_fault faults[] = {[WPK_SHADOW_RIGHT] = WPK_KERNEL_FAULT_NONE,
+                                                   [WPK_SHADOW_RACE] = WPK_KERNEL_FAULT_RACE,
+                                                   [WPK_SHADOW_UNWRITTEN] =
+                                                       WPK_KERNEL_FAULT_UNWRITTEN,
+                                                   [WPK_SHADOW_PENDING] = WPK_KERNEL_FAULT_PENDING};
+    enum wpk_kernel_fault fault = WPK_KERNEL_FAULT_NONE;
     if (from > block->shared_size || size > block->shared_size - from) {
-        fault = WPK_FAULT_BOUNDS;
+        fault = WPK_KERNEL_FAULT_BOUNDS;
     }
-    for (uint64_t word = from / 4; word * 4 < from + size && fault == WPK_FAULT_NONE; word++) {
+    for (uint64_t word = from / 4; word * 4 < from + size && fault == WPK_KERNEL_FAULT_NONE;
+         word++) {
         uint8_t bytes = size >= 4 ? 15 : bytes_of_word(from, from + size, word);
         fault = faults[note(&block->shadow, word, bytes, thread, warp->synced)];
     }
-    if (fault != WPK_FAULT_NONE) {
+    if (fault != WPK_KERNEL_FAULT_NONE) {
         wpk_block_fault(warp, in, fault, lane, from);
     }
-    return fault == WPK_FAULT_NONE;
+    return fault == WPK_KERNEL_FAULT_NONE;
 }
 
 static bool check_shared(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
@@ -162,13 +164,13 @@ static bool check_local(struct wpk_warp *warp, const struct wpk_ptx_instruction 
             continue;
         }
         if (at > size || access->size > size - at) {
-            wpk_block_fault(warp, in, WPK_FAULT_BOUNDS, lane, at);
+            wpk_block_fault(warp, in, WPK_KERNEL_FAULT_BOUNDS, lane, at);
             return false;
         }
         uint8_t *written = block->local_written + (uint64_t)thread_of(warp, lane) * size + at;
         for (uint32_t b = 0; b < access->size; b++) {
             if (!writes && written[b] == 0) {
-                wpk_block_fault(warp, in, WPK_FAULT_UNWRITTEN, lane, at);
+                wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNWRITTEN, lane, at);
                 return false;
             }
             written[b] |= writes;
@@ -190,7 +192,7 @@ static bool resolve(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     out->read_size = NULL;
     out->space = space;
     if (undefined != 0) {
-        wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
         return false;
     }
     uint64_t bad = 0;
@@ -213,7 +215,7 @@ static bool resolve(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     }
     for (int lane = 0; lane < WPK_WARP_LANES && bad != 0; lane++) {
         if ((warp->active >> lane & 1) != 0 && (out->address[lane] & (size - 1)) != 0) {
-            wpk_block_fault(warp, in, WPK_FAULT_ALIGNMENT, lane, out->address[lane]);
+            wpk_block_fault(warp, in, WPK_KERNEL_FAULT_ALIGNMENT, lane, out->address[lane]);
             return false;
         }
     }
@@ -305,7 +307,7 @@ void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
     for (int i = 0; i < in->vector; i++) {
         uint32_t undefined = warp->active & ~warp->defined[in->operand[i].reg];
         if (undefined != 0) {
-            wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+            wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
             return;
         }
     }
@@ -356,8 +358,8 @@ static bool check_read_size(struct wpk_warp *warp, const struct wpk_ptx_instruct
     if (wrong != 0) {
         int lane = __builtin_ctz(wrong);
         bool defined = (warp->defined[in->operand[2].reg] >> lane & 1) != 0;
-        wpk_block_fault(warp, in, defined ? WPK_FAULT_BOUNDS : WPK_FAULT_UNDEFINED, lane,
-                        from->address[lane]);
+        wpk_block_fault(warp, in, defined ? WPK_KERNEL_FAULT_BOUNDS : WPK_KERNEL_FAULT_UNDEFINED,
+                        lane, from->address[lane]);
     }
     return wrong == 0;
 }
@@ -392,7 +394,7 @@ void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction 
     block->counts.shared_wavefronts += count_wavefronts(warp, &to);
     struct wpk_copy *copy = new_copy(block);
     if (copy == NULL) {
-        wpk_block_fault(warp, in, WPK_FAULT_HANG, -1, 0);
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_HANG, -1, 0);
         return;
     }
     *copy =

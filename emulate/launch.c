@@ -150,7 +150,7 @@ static void release(struct wpk_block *block)
     if (first != NULL && apart) {
         const struct wpk_ptx_instruction *in =
             &block->entry->instruction[first->at[__builtin_ctz(first->live)] - 1];
-        wpk_block_fault(&block->warp[first->number], in, WPK_FAULT_BARRIER, -1, 0);
+        wpk_block_fault(&block->warp[first->number], in, WPK_KERNEL_FAULT_BARRIER, -1, 0);
         return;
     }
     wpk_shadow_pass(&block->shadow);
@@ -172,15 +172,16 @@ static void run_block(const struct wpk_launch *launch, struct wpk_block *block)
     for (int i = 0; i < block->warp_count; i++) {
         start_warp(launch, &block->warp[i]);
     }
-    while (runs && block->report.fault == WPK_FAULT_NONE) {
+    while (runs && block->report.fault == WPK_KERNEL_FAULT_NONE) {
         runs = false;
-        for (int i = 0; i < block->warp_count && block->report.fault == WPK_FAULT_NONE; i++) {
+        for (int i = 0; i < block->warp_count && block->report.fault == WPK_KERNEL_FAULT_NONE;
+             i++) {
             if (block->warp[i].state == WPK_WARP_RUNS) {
                 wpk_warp_run(&block->warp[i]);
                 runs = true;
             }
         }
-        if (runs && block->report.fault == WPK_FAULT_NONE) {
+        if (runs && block->report.fault == WPK_KERNEL_FAULT_NONE) {
             release(block);
         }
     }
@@ -197,7 +198,7 @@ static void add(struct wpk_launch_counts *to, const struct wpk_launch_counts *fr
 }
 
 wpk_err wpk_launch_run(const struct wpk_launch *launch, struct wpk_launch_counts *counts,
-                       struct wpk_fault_report *report)
+                       struct wpk_kernel_fault_report *report)
 {
     if (!is_possible(launch)) {
         return WPK_EINVAL;
@@ -208,8 +209,8 @@ wpk_err wpk_launch_run(const struct wpk_launch *launch, struct wpk_launch_counts
     }
     wpk_err err = init_block(launch, block);
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    for (uint64_t i = 0; i < blocks && err == WPK_OK && block->report.fault == WPK_FAULT_NONE;
-         i++) {
+    for (uint64_t i = 0;
+         i < blocks && err == WPK_OK && block->report.fault == WPK_KERNEL_FAULT_NONE; i++) {
         block->index[0] = (uint32_t)(i % launch->grid[0]);
         block->index[1] = (uint32_t)(i / launch->grid[0] % launch->grid[1]);
         block->index[2] = (uint32_t)(i / launch->grid[0] / launch->grid[1]);

@@ -25,6 +25,6 @@ struct wpk_launch {
  *           WPK_ENOMEM; a fault is no error: report->fault says which one, if any */
 WPK_MUST_CHECK wpk_err wpk_launch_run(const struct wpk_launch *launch,
                                       struct wpk_launch_counts *counts,
-                                      struct wpk_fault_report *report);
+                                      struct wpk_kernel_fault_report *report);
 
 #endif

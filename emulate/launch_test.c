@@ -22,190 +22,200 @@
 
 static const struct {
     const char *name, *text;
-    enum wpk_fault expected;
+    enum wpk_kernel_fault expected;
 } bugs[] = {
     {"stays inside", "st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r4, [%r2];",
-     WPK_FAULT_NONE},
-    {"stores behind the end", "st.global.u32 [%d2+4], %r1;", WPK_FAULT_BOUNDS},
-    {"loads before the start", "ld.global.u32 %r4, [%d2+-4];", WPK_FAULT_BOUNDS},
+     WPK_KERNEL_FAULT_NONE},
+    {"stores behind the end", "st.global.u32 [%d2+4], %r1;", WPK_KERNEL_FAULT_BOUNDS},
+    {"loads before the start", "ld.global.u32 %r4, [%d2+-4];", WPK_KERNEL_FAULT_BOUNDS},
     {"a vector reaches over the end",
      "and.b64 %d3, %d2, -16; setp.gt.u32 %p1, %r1, 60; @%p1 ld.global.v4.u32 "
      "{%r4,%r5,%r6,%r7}, [%d3+16];",
-     WPK_FAULT_BOUNDS},
-    {"address zero", "mov.u64 %d3, 0; ld.global.u32 %r4, [%d3];", WPK_FAULT_BOUNDS},
-    {"shared memory behind its end", "st.shared.u32 [%r2+4], %r1;", WPK_FAULT_BOUNDS},
-    {"shared memory before its start", "st.shared.u32 [%r2+-4], %r1;", WPK_FAULT_BOUNDS},
+     WPK_KERNEL_FAULT_BOUNDS},
+    {"address zero", "mov.u64 %d3, 0; ld.global.u32 %r4, [%d3];", WPK_KERNEL_FAULT_BOUNDS},
+    {"shared memory behind its end", "st.shared.u32 [%r2+4], %r1;", WPK_KERNEL_FAULT_BOUNDS},
+    {"shared memory before its start", "st.shared.u32 [%r2+-4], %r1;", WPK_KERNEL_FAULT_BOUNDS},
     {"local memory behind its end", "mov.u64 %d3, l; st.local.u32 [%d3+64], %r1;",
-     WPK_FAULT_BOUNDS},
+     WPK_KERNEL_FAULT_BOUNDS},
     {"a generic address behind shared memory",
-     "cvt.u64.u32 %d3, %r2; cvta.shared.u64 %d4, %d3; st.u32 [%d4+4], %r1;", WPK_FAULT_BOUNDS},
-    {"misaligned load", "ld.global.u32 %r4, [%d1+2];", WPK_FAULT_ALIGNMENT},
-    {"misaligned vector", "ld.global.v2.u32 {%r4,%r5}, [%d1+4];", WPK_FAULT_ALIGNMENT},
-    {"misaligned shared store", "mov.u16 %h1, 1; st.shared.u16 [%r2+1], %h1;", WPK_FAULT_ALIGNMENT},
+     "cvt.u64.u32 %d3, %r2; cvta.shared.u64 %d4, %d3; st.u32 [%d4+4], %r1;",
+     WPK_KERNEL_FAULT_BOUNDS},
+    {"misaligned load", "ld.global.u32 %r4, [%d1+2];", WPK_KERNEL_FAULT_ALIGNMENT},
+    {"misaligned vector", "ld.global.v2.u32 {%r4,%r5}, [%d1+4];", WPK_KERNEL_FAULT_ALIGNMENT},
+    {"misaligned shared store", "mov.u16 %h1, 1; st.shared.u16 [%r2+1], %h1;",
+     WPK_KERNEL_FAULT_ALIGNMENT},
     {"misaligned shared vector", "mov.u32 %r4, s; st.shared.v4.u32 [%r4+8], {%r1,%r1,%r1,%r1};",
-     WPK_FAULT_ALIGNMENT},
-    {"stores what was never written", "st.global.u32 [%d2], %r9;", WPK_FAULT_UNDEFINED},
+     WPK_KERNEL_FAULT_ALIGNMENT},
+    {"stores what was never written", "st.global.u32 [%d2], %r9;", WPK_KERNEL_FAULT_UNDEFINED},
     {"stores a sum of what was never written", "add.u32 %r8, %r9, 1; st.global.u32 [%d2], %r8;",
-     WPK_FAULT_UNDEFINED},
-    {"branches by what was never written", "@%p5 bra E; E: mov.u32 %r4, 0;", WPK_FAULT_UNDEFINED},
-    {"an address of what was never written", "ld.global.u32 %r4, [%d9];", WPK_FAULT_UNDEFINED},
+     WPK_KERNEL_FAULT_UNDEFINED},
+    {"branches by what was never written", "@%p5 bra E; E: mov.u32 %r4, 0;",
+     WPK_KERNEL_FAULT_UNDEFINED},
+    {"an address of what was never written", "ld.global.u32 %r4, [%d9];",
+     WPK_KERNEL_FAULT_UNDEFINED},
     {"written by some lanes only", FIRST "@%p1 mov.u32 %r4, 0; st.global.u32 [%d2], %r4;",
-     WPK_FAULT_UNDEFINED},
-    {"reads shared memory that nobody wrote", "ld.shared.u32 %r4, [%r2];", WPK_FAULT_UNWRITTEN},
+     WPK_KERNEL_FAULT_UNDEFINED},
+    {"reads shared memory that nobody wrote", "ld.shared.u32 %r4, [%r2];",
+     WPK_KERNEL_FAULT_UNWRITTEN},
     {"reads half of what was written",
-     "mov.u16 %h1, 1; st.shared.u16 [%r2], %h1; ld.shared.u32 %r4, [%r2];", WPK_FAULT_UNWRITTEN},
+     "mov.u16 %h1, 1; st.shared.u16 [%r2], %h1; ld.shared.u32 %r4, [%r2];",
+     WPK_KERNEL_FAULT_UNWRITTEN},
     {"reads local memory that was never written", "mov.u64 %d3, l; ld.local.u32 %r4, [%d3+8];",
-     WPK_FAULT_UNWRITTEN},
-    {"all write one word", "mov.u32 %r4, s; st.shared.u32 [%r4], %r1;", WPK_FAULT_RACE},
+     WPK_KERNEL_FAULT_UNWRITTEN},
+    {"all write one word", "mov.u32 %r4, s; st.shared.u32 [%r4], %r1;", WPK_KERNEL_FAULT_RACE},
     {"reads the neighbour's word without a barrier",
-     "st.shared.u32 [%r2], %r1; xor.b32 %r5, %r2, 4; ld.shared.u32 %r4, [%r5];", WPK_FAULT_RACE},
+     "st.shared.u32 [%r2], %r1; xor.b32 %r5, %r2, 4; ld.shared.u32 %r4, [%r5];",
+     WPK_KERNEL_FAULT_RACE},
     {"reads the other warp's word after a barrier of its warp only",
      "st.shared.u32 [%r2], %r1; bar.sync 0; st.shared.u32 [%r2], %r1; bar.warp.sync -1;\n"
      "xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];",
-     WPK_FAULT_RACE},
+     WPK_KERNEL_FAULT_RACE},
     {"reads the neighbour's word after a barrier of the warp",
      "st.shared.u32 [%r2], %r1; bar.warp.sync -1; xor.b32 %r5, %r2, 4; ld.shared.u32 %r4, [%r5];",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"writes again what others still read",
      "st.shared.u32 [%r2], %r1; bar.sync 0; xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];\n"
      "st.shared.u32 [%r2], %r1;",
-     WPK_FAULT_RACE},
+     WPK_KERNEL_FAULT_RACE},
     {"all read one word, then one writes it",
      FIRST "mov.u32 %r5, s; @%p1 st.shared.u32 [%r5], %r1; bar.sync 0; ld.shared.u32 %r4, [%r5];\n"
            "@%p1 st.shared.u32 [%r5], %r1;",
-     WPK_FAULT_RACE},
+     WPK_KERNEL_FAULT_RACE},
     {"different bytes of a word",
      "cvt.u16.u32 %h1, %r1; add.u32 %r5, %r1, 0; mov.u32 %r6, s; add.u32 %r5, %r5, %r6;\n"
      "st.shared.u8 [%r5], %h1;",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"reads before the copy was waited for",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; ld.shared.u32 %r4, [%r2];",
-     WPK_FAULT_PENDING},
+     WPK_KERNEL_FAULT_PENDING},
     {"reads after the wait, without a barrier",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; cp.async.wait_group 0;\n"
      "xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];",
-     WPK_FAULT_UNWRITTEN},
+     WPK_KERNEL_FAULT_UNWRITTEN},
     {"one group may be under way",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; cp.async.wait_group 1;\n"
      "ld.shared.u32 %r4, [%r2];",
-     WPK_FAULT_PENDING},
+     WPK_KERNEL_FAULT_PENDING},
     {"copies over what others still read",
      "st.shared.u32 [%r2], %r1; bar.sync 0; xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];\n"
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; bar.sync 0;\n"
      "cp.async.wait_group 0;",
-     WPK_FAULT_PENDING},
+     WPK_KERNEL_FAULT_PENDING},
     {"two copies to one place",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.ca.shared.global [%r2], [%d2], 4;",
-     WPK_FAULT_PENDING},
+     WPK_KERNEL_FAULT_PENDING},
     {"copies behind the end of shared memory", "cp.async.ca.shared.global [%r2+4], [%d2], 4;",
-     WPK_FAULT_BOUNDS},
+     WPK_KERNEL_FAULT_BOUNDS},
     {"reads what was copied",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; cp.async.wait_group 0;\n"
      "bar.sync 0; xor.b32 %r5, %r2, 128; ld.shared.u32 %r4, [%r5];",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"copies from behind the end", "cp.async.ca.shared.global [%r2], [%d2+4], 4;",
-     WPK_FAULT_BOUNDS},
+     WPK_KERNEL_FAULT_BOUNDS},
     {"half of a warp is at another barrier",
      "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; bar.sync 0; bra F; E: bar.sync 0; F:",
-     WPK_FAULT_BARRIER},
+     WPK_KERNEL_FAULT_BARRIER},
     {"half of a warp is at a barrier, half at a shuffle",
      "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; bar.sync 0; bra F;\n"
      "E: shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1; F:",
-     WPK_FAULT_SHUFFLE},
+     WPK_KERNEL_FAULT_SHUFFLE},
     {"lanes meet before the block that some came by",
      "setp.lt.u32 %p1, %r1, 16; @%p1 bra SLOW; BACK: bar.sync 0; exit; SLOW: mov.u32 %r4, 1;\n"
      "bra BACK;",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"half of a warp ends, half is at the barrier",
-     "setp.lt.u32 %p1, %r1, 16; @%p1 exit; bar.sync 0;", WPK_FAULT_NONE},
+     "setp.lt.u32 %p1, %r1, 16; @%p1 exit; bar.sync 0;", WPK_KERNEL_FAULT_NONE},
     {"a shuffle orders no memory",
      "st.shared.u32 [%r2], %r1; shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1; xor.b32 %r5, %r2, 4;\n"
      "ld.shared.u32 %r4, [%r5];",
-     WPK_FAULT_RACE},
+     WPK_KERNEL_FAULT_RACE},
     {"half of a warp synchronises",
      "st.shared.u32 [%r2], %r1; setp.lt.u32 %p1, %r1, 16; @%p1 bra E; bra F;\n"
      "E: bar.warp.sync 0xffff; F: xor.b32 %r5, %r2, 4; ld.shared.u32 %r4, [%r5];",
-     WPK_FAULT_RACE},
+     WPK_KERNEL_FAULT_RACE},
     {"a shuffle reads what was never written",
      FIRST "@%p1 mov.u32 %r4, 1; shfl.sync.idx.b32 %r5, %r4, 1, 31, -1; st.global.u32 [%d2], %r5;",
-     WPK_FAULT_UNDEFINED},
+     WPK_KERNEL_FAULT_UNDEFINED},
     {"a shuffle of the one lane that was written",
      "and.b32 %r5, %r1, 31; setp.eq.u32 %p1, %r5, 0; @%p1 mov.u32 %r4, 1;\n"
      "shfl.sync.idx.b32 %r5, %r4, 0, 31, -1; st.global.u32 [%d2], %r5;",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"a choice of what was written",
      FIRST "@%p1 mov.u32 %r4, 1; selp.b32 %r5, %r4, 0, %p1; st.global.u32 [%d2], %r5;",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"a choice of what was never written",
      FIRST "@%p1 mov.u32 %r4, 1; selp.b32 %r5, 0, %r4, %p1; st.global.u32 [%d2], %r5;",
-     WPK_FAULT_UNDEFINED},
-    {"one warp has ended", "setp.lt.u32 %p1, %r1, 32; @%p1 exit; bar.sync 0;", WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_UNDEFINED},
+    {"one warp has ended", "setp.lt.u32 %p1, %r1, 32; @%p1 exit; bar.sync 0;",
+     WPK_KERNEL_FAULT_NONE},
     {"warps at two barriers",
      "setp.lt.u32 %p1, %r1, 32; @%p1 bra E; bar.sync 1; bra F; E: bar.sync 2; F:",
-     WPK_FAULT_BARRIER},
+     WPK_KERNEL_FAULT_BARRIER},
     {"halves of a warp shuffle apart",
      "setp.lt.u32 %p1, %r1, 16; selp.b32 %r5, 0xffff, 0xffff0000, %p1;\n"
      "and.b32 %r6, %r1, 31; setp.lt.u32 %p2, %r6, 16; selp.b32 %r5, 0xffff, 0xffff0000, %p2;\n"
      "shfl.sync.bfly.b32 %r4, %r1, 1, 31, %r5;",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"a shuffle that does not name itself", "shfl.sync.bfly.b32 %r4, %r1, 1, 31, 0xfffffffe;",
-     WPK_FAULT_SHUFFLE},
+     WPK_KERNEL_FAULT_SHUFFLE},
     {"a shuffle reads a lane that has ended",
      "setp.lt.u32 %p1, %r1, 16; @%p1 exit; shfl.sync.idx.b32 %r4, %r1, 3, 31, 0xffff0000;\n"
      "st.global.u32 [%d2], %r4;",
-     WPK_FAULT_UNDEFINED},
-    {"a trap", FIRST "@%p1 trap;", WPK_FAULT_TRAP},
+     WPK_KERNEL_FAULT_UNDEFINED},
+    {"a trap", FIRST "@%p1 trap;", WPK_KERNEL_FAULT_TRAP},
     {"no end, and a branch to it",
-     "setp.lt.u32 %p1, %r1, 9; @%p1 bra E; bar.warp.sync -1; E: }\n.entry j() {\n", WPK_FAULT_NONE},
+     "setp.lt.u32 %p1, %r1, 9; @%p1 bra E; bar.warp.sync -1; E: }\n.entry j() {\n",
+     WPK_KERNEL_FAULT_NONE},
     {"others end behind a barrier",
-     "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; bar.sync 0; bra F; F: exit; E:", WPK_FAULT_NONE},
+     "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; bar.sync 0; bra F; F: exit; E:", WPK_KERNEL_FAULT_NONE},
     {"others end behind a shuffle",
      "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1; exit; E:",
-     WPK_FAULT_NONE},
-    {"a barrier of an unknown number", "bar.sync %r9;", WPK_FAULT_UNDEFINED},
+     WPK_KERNEL_FAULT_NONE},
+    {"a barrier of an unknown number", "bar.sync %r9;", WPK_KERNEL_FAULT_UNDEFINED},
     {"a shuffle by an unknown number",
-     "shfl.sync.idx.b32 %r4, %r1, %r9, 31, -1; st.global.u32 [%d2], %r4;", WPK_FAULT_UNDEFINED},
+     "shfl.sync.idx.b32 %r4, %r1, %r9, 31, -1; st.global.u32 [%d2], %r4;",
+     WPK_KERNEL_FAULT_UNDEFINED},
     {"a sum of half a warp",
      "and.b32 %r6, %r1, 31; setp.ge.u32 %p1, %r6, 16; @%p1 exit;\n"
      "shfl.sync.down.b32 %r4, %r1, 8, 31, 0xffff; add.u32 %r4, %r4, %r1;\n"
      "setp.eq.u32 %p1, %r6, 0; @%p1 st.global.u32 [%d2], %r4;",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"a copy of what is left, and zeros",
      "setp.eq.u32 %p1, %r1, 63; mov.u32 %r5, 0; @%p1 mov.u32 %r5, 4; @%p1 shl.b32 %r6, %r1, 0;\n"
      "and.b32 %r6, %r1, 15; shl.b32 %r6, %r6, 4; mov.u32 %r7, s; add.u32 %r7, %r7, %r6;\n"
      "@%p1 add.s64 %d2, %d2, 0; and.b64 %d3, %d2, -16; setp.lt.u32 %p2, %r1, 16;\n"
      "@%p2 cp.async.cg.shared.global [%r7], [%d3], 16, %r5;",
-     WPK_FAULT_NONE},
+     WPK_KERNEL_FAULT_NONE},
     {"a copy of more than it copies",
-     "mov.u32 %r5, 8; cp.async.ca.shared.global [%r2], [%d2], 4, %r5;", WPK_FAULT_BOUNDS},
+     "mov.u32 %r5, 8; cp.async.ca.shared.global [%r2], [%d2], 4, %r5;", WPK_KERNEL_FAULT_BOUNDS},
     {"a copy of an unknown size", "cp.async.ca.shared.global [%r2], [%d2], 4, %r9;",
-     WPK_FAULT_UNDEFINED},
+     WPK_KERNEL_FAULT_UNDEFINED},
     {"one lane waits for all",
      "cp.async.ca.shared.global [%r2], [%d2], 4; cp.async.commit_group; and.b32 %r5, %r1, 31;\n"
      "setp.eq.u32 %p1, %r5, 0; @%p1 cp.async.wait_group 0; ld.shared.u32 %r4, [%r2];",
-     WPK_FAULT_PENDING},
+     WPK_KERNEL_FAULT_PENDING},
     {"each half of a warp has one group under way",
      "setp.lt.u32 %p1, %r1, 16; @%p1 bra E; cp.async.ca.shared.global [%r2], [%d2], 4;\n"
      "cp.async.commit_group; bra F; E: cp.async.ca.shared.global [%r2], [%d2], 4;\n"
      "cp.async.commit_group; F: cp.async.wait_group 1; ld.shared.u32 %r4, [%r2];",
-     WPK_FAULT_PENDING},
+     WPK_KERNEL_FAULT_PENDING},
     {"a negative base and an offset", "add.s32 %r4, %r2, -128; st.shared.u32 [%r4+128], %r1;",
-     WPK_FAULT_NONE},
-    {"never ends", "L: bra L;", WPK_FAULT_HANG},
+     WPK_KERNEL_FAULT_NONE},
+    {"never ends", "L: bra L;", WPK_KERNEL_FAULT_HANG},
 };
 
 static void test_planted_bugs(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
-        struct subject s;
+        struct ptx_module s;
         set_up(&s, SHARED_HEAD, bugs[i].text, TAIL);
         uint32_t *y = allocate(&s, 64 * sizeof(*y));
         const uint64_t parameters[] = {(uint64_t)(uintptr_t)y};
-        struct wpk_fault_report report = launch(&s, "k", 2, 1, 64, parameters, NULL);
+        struct wpk_kernel_fault_report report = launch(&s, "k", 2, 1, 64, parameters, NULL);
         if (report.fault != bugs[i].expected) {
-            fail_msg("%s: %s, thread %d, line %d", bugs[i].name, wpk_fault_text(report.fault),
-                     report.thread, report.line);
+            fail_msg("%s: %s, thread %d, line %d", bugs[i].name,
+                     wpk_kernel_fault_text(report.fault), report.thread, report.line);
         }
         tear_down(&s);
     }
@@ -215,18 +225,18 @@ static void test_planted_bugs(void **state)
 static void test_report(void **state)
 {
     (void)state;
-    struct subject s;
+    struct ptx_module s;
     set_up(&s, THREADS_HEAD, "st.global.u32 [%d2], %r1;", TAIL);
     uint32_t *y = allocate(&s, 40 * sizeof(*y));
     const uint64_t parameters[] = {(uint64_t)(uintptr_t)y};
-    struct wpk_fault_report report = launch(&s, "k", 1, 1, 64, parameters, NULL);
-    assert_int_equal(report.fault, WPK_FAULT_BOUNDS);
+    struct wpk_kernel_fault_report report = launch(&s, "k", 1, 1, 64, parameters, NULL);
+    assert_int_equal(report.fault, WPK_KERNEL_FAULT_BOUNDS);
     assert_int_equal(report.thread, 40);
     assert_int_equal(report.line, 14);
     assert_int_equal(report.address, (uint64_t)(uintptr_t)(y + 40));
     assert_int_equal(wpk_device_memory_free(&s.memory, parameters[0]), WPK_OK);
     report = launch(&s, "k", 1, 1, 32, parameters, NULL);
-    assert_int_equal(report.fault, WPK_FAULT_BOUNDS); /* it was freed */
+    assert_int_equal(report.fault, WPK_KERNEL_FAULT_BOUNDS); /* it was freed */
     assert_int_equal(report.thread, 0);
     tear_down(&s);
 }
@@ -258,13 +268,14 @@ static void test_counts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
-        struct subject s;
+        struct ptx_module s;
         struct wpk_launch_counts counts = {0};
         set_up(&s, SHARED_HEAD, counted[i].text, TAIL);
         uint32_t *y = allocate(&s, 64 * sizeof(*y));
         const uint64_t parameters[] = {(uint64_t)(uintptr_t)y};
-        struct wpk_fault_report report = launch(&s, "k", 1, 1, 64, parameters, &counts);
-        assert_string_equal(wpk_fault_text(report.fault), wpk_fault_text(WPK_FAULT_NONE));
+        struct wpk_kernel_fault_report report = launch(&s, "k", 1, 1, 64, parameters, &counts);
+        assert_string_equal(wpk_kernel_fault_text(report.fault),
+                            wpk_kernel_fault_text(WPK_KERNEL_FAULT_NONE));
         if (counts.shared_wavefronts != counted[i].wavefronts ||
             counts.global_sectors != counted[i].sectors) {
             fail_msg("%s: %llu wavefronts, %llu sectors", counted[i].text,
@@ -279,7 +290,7 @@ static void test_counts(void **state)
 
 static const char *kernels = "emulate/testdata/kernels.ptx"; /* or the first argument */
 
-static void set_up_kernels(struct subject *s)
+static void set_up_kernels(struct ptx_module *s)
 {
     struct wpk_buf text = {0};
     assert_int_equal(wpk_fs_read(kernels, 1 << 20, &text, NULL), WPK_OK);
@@ -296,7 +307,7 @@ static void test_softmax(void **state)
 {
     (void)state;
     enum { ROWS = 3, COLUMNS = 200 };
-    struct subject s;
+    struct ptx_module s;
     set_up_kernels(&s);
     float *x = allocate(&s, ROWS * COLUMNS * sizeof(*x));
     float *y = allocate(&s, ROWS * COLUMNS * sizeof(*y));
@@ -304,8 +315,9 @@ static void test_softmax(void **state)
         x[i] = number(i);
     }
     const uint64_t parameters[] = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y, COLUMNS};
-    struct wpk_fault_report report = launch(&s, "softmax", ROWS, 1, 96, parameters, NULL);
-    assert_string_equal(wpk_fault_text(report.fault), wpk_fault_text(WPK_FAULT_NONE));
+    struct wpk_kernel_fault_report report = launch(&s, "softmax", ROWS, 1, 96, parameters, NULL);
+    assert_string_equal(wpk_kernel_fault_text(report.fault),
+                        wpk_kernel_fault_text(WPK_KERNEL_FAULT_NONE));
     for (int row = 0; row < ROWS; row++) {
         double most = -INFINITY, sum = 0;
         for (int i = 0; i < COLUMNS; i++) {
@@ -326,7 +338,7 @@ static void test_product(void **state)
 {
     (void)state;
     enum { N = 64 };
-    struct subject s;
+    struct ptx_module s;
     struct wpk_launch_counts counts = {0};
     set_up_kernels(&s);
     float *a = allocate(&s, sizeof(float[N][N])), *b = allocate(&s, sizeof(float[N][N]));
@@ -339,9 +351,10 @@ static void test_product(void **state)
         uint64_t a, b, c;
         int n;
     } parameters = {(uint64_t)(uintptr_t)a, (uint64_t)(uintptr_t)b, (uint64_t)(uintptr_t)c, N};
-    struct wpk_fault_report report =
+    struct wpk_kernel_fault_report report =
         launch(&s, "product", N / 32, N / 32, 64, &parameters, &counts);
-    assert_string_equal(wpk_fault_text(report.fault), wpk_fault_text(WPK_FAULT_NONE));
+    assert_string_equal(wpk_kernel_fault_text(report.fault),
+                        wpk_kernel_fault_text(WPK_KERNEL_FAULT_NONE));
     assert_true(counts.thread_instructions > (uint64_t)N * N * N);
     for (int i = 0; i < N; i++) {
         for (int j = 0; j < N; j++) {
@@ -372,7 +385,7 @@ static void test_functions(void **state)
 {
     (void)state;
     enum { N = 75 };
-    struct subject s;
+    struct ptx_module s;
     set_up_kernels(&s);
     float *x = allocate(&s, N * sizeof(*x)), *y = allocate(&s, N * sizeof(*y));
     int *divisor = allocate(&s, N * sizeof(*divisor));
@@ -388,9 +401,9 @@ static void test_functions(void **state)
     } parameters = {{(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)divisor, (uint64_t)(uintptr_t)y,
                      (uint64_t)(uintptr_t)wide, (uint64_t)(uintptr_t)bytes},
                     N};
-    struct wpk_fault_report report = launch(&s, "functions", 3, 1, 32, &parameters, NULL);
-    if (report.fault != WPK_FAULT_NONE) {
-        fail_msg("%s: thread %d, line %d", wpk_fault_text(report.fault), report.thread,
+    struct wpk_kernel_fault_report report = launch(&s, "functions", 3, 1, 32, &parameters, NULL);
+    if (report.fault != WPK_KERNEL_FAULT_NONE) {
+        fail_msg("%s: thread %d, line %d", wpk_kernel_fault_text(report.fault), report.thread,
                  report.line);
     }
     for (int i = 0; i < N; i++) {
@@ -403,9 +416,9 @@ static void test_functions(void **state)
 static void test_sizes(void **state)
 {
     (void)state;
-    struct subject s;
+    struct ptx_module s;
     struct wpk_launch_counts counts = {0};
-    struct wpk_fault_report report = {0};
+    struct wpk_kernel_fault_report report = {0};
     set_up(&s, HEAD, ".entry k()\n.maxntid 64, 1, 1\n{", TAIL);
     static const struct {
         uint32_t grid, block, shared;

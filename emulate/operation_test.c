@@ -146,14 +146,14 @@ static void test_instructions(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct subject s;
+        struct ptx_module s;
         set_up(&s, VALUES_HEAD, rows[i].text, store_of(rows[i].result));
         uint64_t *y = allocate(&s, 8);
         const uint64_t parameters[] = {(uint64_t)(uintptr_t)y, rows[i].a, rows[i].b, rows[i].c};
-        struct wpk_fault_report report = launch(&s, "k", 1, 1, 1, parameters, NULL);
-        if (report.fault != WPK_FAULT_NONE || *y != rows[i].expected) {
+        struct wpk_kernel_fault_report report = launch(&s, "k", 1, 1, 1, parameters, NULL);
+        if (report.fault != WPK_KERNEL_FAULT_NONE || *y != rows[i].expected) {
             fail_msg("%s gives %llx instead of %llx: %s", rows[i].text, (unsigned long long)*y,
-                     (unsigned long long)rows[i].expected, wpk_fault_text(report.fault));
+                     (unsigned long long)rows[i].expected, wpk_kernel_fault_text(report.fault));
         }
         tear_down(&s);
     }
@@ -199,12 +199,13 @@ static void test_lanes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
         static const int at[] = {0, 1, 30, 31};
-        struct subject s;
+        struct ptx_module s;
         set_up(&s, THREADS_HEAD, lanes[i].text, "\nst.global.u32 [%d2], %r0;\nret;\n}\n");
         uint32_t *y = allocate(&s, WPK_WARP_LANES * sizeof(*y));
         const uint64_t parameters[] = {(uint64_t)(uintptr_t)y};
-        struct wpk_fault_report report = launch(&s, "k", 1, 1, 32, parameters, NULL);
-        assert_string_equal(wpk_fault_text(report.fault), wpk_fault_text(WPK_FAULT_NONE));
+        struct wpk_kernel_fault_report report = launch(&s, "k", 1, 1, 32, parameters, NULL);
+        assert_string_equal(wpk_kernel_fault_text(report.fault),
+                            wpk_kernel_fault_text(WPK_KERNEL_FAULT_NONE));
         for (int k = 0; k < 4; k++) {
             if (y[at[k]] != lanes[i].expected[k]) {
                 fail_msg("%s: lane %d has %u instead of %u", lanes[i].text, at[k], y[at[k]],

@@ -66,9 +66,9 @@ static void meet(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
     uint32_t undefined = warp->active & ~warp->defined[in->operand[in->operand_count - 1].reg];
     keep_place(warp);
     if (undefined != 0) {
-        wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
     } else if ((members & warp->active) == 0) {
-        wpk_block_fault(warp, in, WPK_FAULT_SHUFFLE, -1, 0); /* it does not name itself */
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_SHUFFLE, -1, 0); /* it does not name itself */
     } else if ((members & ~here) != 0) {
         warp->parked |= here;
         warp->active = 0;
@@ -84,8 +84,10 @@ static void fail_to_meet(struct wpk_warp *warp)
 {
     const struct wpk_ptx_instruction *in =
         &warp->block->entry->instruction[warp->at[__builtin_ctz(warp->live)]];
-    wpk_block_fault(
-        warp, in, in->meeting == WPK_PTX_MEET_WARP ? WPK_FAULT_BARRIER : WPK_FAULT_SHUFFLE, -1, 0);
+    wpk_block_fault(warp, in,
+                    in->meeting == WPK_PTX_MEET_WARP ? WPK_KERNEL_FAULT_BARRIER
+                                                     : WPK_KERNEL_FAULT_SHUFFLE,
+                    -1, 0);
 }
 
 /* Results are defined in the lanes in which all that they are made of is. */
@@ -107,7 +109,7 @@ static uint32_t guarded_lanes(struct wpk_warp *warp, const struct wpk_ptx_instru
     uint32_t undefined = warp->active & ~warp->defined[in->guard.reg];
     uint32_t guard = wpk_lanes_predicate(warp, &in->guard);
     if (undefined != 0) {
-        wpk_block_fault(warp, in, WPK_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
     }
     return warp->active & (in->negated ? ~guard : guard);
 }
@@ -138,17 +140,17 @@ void wpk_warp_run(struct wpk_warp *warp)
 {
     struct wpk_block *block = warp->block;
     while (warp->live != 0 && warp->state == WPK_WARP_RUNS &&
-           block->report.fault == WPK_FAULT_NONE) {
+           block->report.fault == WPK_KERNEL_FAULT_NONE) {
         if ((warp->live & ~warp->parked) == 0) {
             fail_to_meet(warp);
             return;
         }
         choose(warp);
         while (warp->active != 0 && warp->next < warp->behind && warp->state == WPK_WARP_RUNS &&
-               block->report.fault == WPK_FAULT_NONE) {
+               block->report.fault == WPK_KERNEL_FAULT_NONE) {
             const struct wpk_ptx_instruction *in = &block->entry->instruction[warp->next];
             if (block->steps_left == 0) {
-                wpk_block_fault(warp, in, WPK_FAULT_HANG, -1, 0);
+                wpk_block_fault(warp, in, WPK_KERNEL_FAULT_HANG, -1, 0);
                 return;
             }
             block->steps_left--;

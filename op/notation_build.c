@@ -11,7 +11,7 @@
 /* ---- equations */
 
 static int add_intermediate(struct wpk_builder *b, const struct wpk_ast_equation *e,
-                            const struct wpk_scope *scope)
+                            const struct wpk_notation_scope *scope)
 {
     int64_t extent[WPK_RANK_MAX];
     for (int i = 0; i < e->axis_count; i++) {
@@ -24,7 +24,7 @@ static int add_intermediate(struct wpk_builder *b, const struct wpk_ast_equation
 }
 
 static int build_stage(struct wpk_builder *b, const struct wpk_ast_equation *e, int tensor,
-                       struct wpk_scope *scope, bool inferred)
+                       struct wpk_notation_scope *scope, bool inferred)
 {
     const char *names[WPK_RANK_MAX];
     const struct wpk_ast_node *root = &b->ast->nodes[e->root];
@@ -41,7 +41,7 @@ static int build_stage(struct wpk_builder *b, const struct wpk_ast_equation *e, 
             return -1;
         }
     } else {
-        struct wpk_scope own = *scope;
+        struct wpk_notation_scope own = *scope;
         own.bound = e->axis_count;
         int expr = wpk_builder_expr(b, &own, e->root, wpk_dtype_wide(wanted));
         if (expr < 0) {
@@ -74,7 +74,7 @@ static bool build_what_it_reads(struct wpk_builder *b, int node)
 static int build_equation(struct wpk_builder *b, int id)
 {
     const struct wpk_ast_equation *e = &b->ast->equation[id];
-    struct wpk_scope scope;
+    struct wpk_notation_scope scope;
     if (b->state[id] == 1) {
         return wpk_builder_fail(b, e->at, WPK_EPARSE, "%s is defined by itself", e->name);
     }

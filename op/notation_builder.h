@@ -10,7 +10,7 @@
 
 /* The axes of the stage being built: output axes, then reduction axes. After these come the axes of
  * other reductions inside or beside it, which only those reductions may name. */
-struct wpk_scope {
+struct wpk_notation_scope {
     struct wpk_axis axis[WPK_AXES_MAX];
     int at[WPK_AXES_MAX]; /* byte offset of each name, for errors */
     int count;
@@ -33,9 +33,10 @@ int wpk_builder_fail(struct wpk_builder *b, int at, wpk_err err, const char *wha
 
 /* ---- notation_scope.c */
 
-int wpk_scope_find(const struct wpk_scope *scope, const char *name); /* -1: none */
+int wpk_notation_scope_find(const struct wpk_notation_scope *scope,
+                            const char *name); /* -1: none */
 /* The stage's own axis that an expression names; -1 with an error when there is none. */
-int wpk_builder_axis(struct wpk_builder *b, const struct wpk_scope *scope,
+int wpk_builder_axis(struct wpk_builder *b, const struct wpk_notation_scope *scope,
                      const struct wpk_ast_node *name);
 int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name); /* -1: none */
 /* The tensor that a load names, whose equation has been built. */
@@ -43,15 +44,15 @@ int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load);
 /* Fill `scope` with the axes of an equation, inferring their extents. `tensor`: the one that the
  * equation writes, or -1 when it is not declared. */
 bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, int tensor,
-                       struct wpk_scope *scope);
+                       struct wpk_notation_scope *scope);
 
 /* ---- notation_expr.c; `wanted` is the type a bare number takes */
 
-int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+int wpk_builder_expr(struct wpk_builder *b, const struct wpk_notation_scope *scope, int node,
                      enum wpk_dtype wanted);
 
 /* Complete a stage that reduces: its reduction axes, body and accumulator. */
-bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_scope *scope, int stage,
+bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_notation_scope *scope, int stage,
                            const struct wpk_ast_node *n, enum wpk_dtype wanted, int *tensor_dtype);
 
 #endif

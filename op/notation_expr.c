@@ -86,7 +86,7 @@ static bool is_number(const struct wpk_ast *ast, int node, double *sign, int *nu
 
 /* ---- indices and loads */
 
-static int build_index(struct wpk_builder *b, const struct wpk_scope *scope, int node)
+static int build_index(struct wpk_builder *b, const struct wpk_notation_scope *scope, int node)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];
     if (n->kind == WPK_AST_NUMBER) {
@@ -124,7 +124,7 @@ static int build_index(struct wpk_builder *b, const struct wpk_scope *scope, int
     return wpk_node_binary(b->program, (enum wpk_binary)n->op, left, right);
 }
 
-static bool leaves(const struct wpk_builder *b, const struct wpk_scope *scope,
+static bool leaves(const struct wpk_builder *b, const struct wpk_notation_scope *scope,
                    const struct wpk_tensor *tensor, const int *index)
 {
     int64_t low[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
@@ -141,7 +141,7 @@ static bool leaves(const struct wpk_builder *b, const struct wpk_scope *scope,
     return false;
 }
 
-static int build_load(struct wpk_builder *b, const struct wpk_scope *scope,
+static int build_load(struct wpk_builder *b, const struct wpk_notation_scope *scope,
                       const struct wpk_ast_node *n)
 {
     int tensor = wpk_builder_resolve(b, n), index[WPK_RANK_MAX] = {0}, outside = -1;
@@ -179,7 +179,7 @@ static enum wpk_dtype operand_dtype(const struct wpk_builder *b, int op, enum wp
     return b->closed && keeps ? dtype : wpk_dtype_wide(dtype);
 }
 
-static int build_binary(struct wpk_builder *b, const struct wpk_scope *scope,
+static int build_binary(struct wpk_builder *b, const struct wpk_notation_scope *scope,
                         const struct wpk_ast_node *n, enum wpk_dtype wanted)
 {
     double sign[2];
@@ -217,7 +217,7 @@ static int build_binary(struct wpk_builder *b, const struct wpk_scope *scope,
     return wpk_node_binary(b->program, (enum wpk_binary)n->op, operand[0], operand[1]);
 }
 
-static int build_unary(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+static int build_unary(struct wpk_builder *b, const struct wpk_notation_scope *scope, int node,
                        enum wpk_dtype wanted)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];
@@ -262,7 +262,7 @@ static int gelu_node(struct wpk_program *p, enum wpk_dtype dtype, int x)
 }
 
 /* Activations in terms of the operations that there are. */
-static int build_call(struct wpk_builder *b, const struct wpk_scope *scope,
+static int build_call(struct wpk_builder *b, const struct wpk_notation_scope *scope,
                       const struct wpk_ast_node *n, enum wpk_dtype wanted)
 {
     struct wpk_program *p = b->program;
@@ -301,12 +301,12 @@ static int build_call(struct wpk_builder *b, const struct wpk_scope *scope,
 /* ---- reductions */
 
 /* The axes that a node needs from around it: a reduction brings its own along. */
-static void mark_axes(const struct wpk_ast *ast, const struct wpk_scope *scope, int node,
+static void mark_axes(const struct wpk_ast *ast, const struct wpk_notation_scope *scope, int node,
                       bool *used)
 {
     const struct wpk_ast_node *n = &ast->nodes[node];
     bool inside[WPK_AXES_MAX] = {false};
-    int axis = n->kind == WPK_AST_NAME ? wpk_scope_find(scope, n->name) : -1;
+    int axis = n->kind == WPK_AST_NAME ? wpk_notation_scope_find(scope, n->name) : -1;
     if (axis >= 0) {
         inside[axis] = true;
     }
@@ -314,7 +314,7 @@ static void mark_axes(const struct wpk_ast *ast, const struct wpk_scope *scope, 
         mark_axes(ast, scope, n->child[i], inside);
     }
     for (int i = 0; i < n->axis_count && n->kind == WPK_AST_REDUCTION; i++) {
-        axis = wpk_scope_find(scope, n->axis[i].name);
+        axis = wpk_notation_scope_find(scope, n->axis[i].name);
         if (axis >= 0) {
             inside[axis] = false;
         }
@@ -325,31 +325,32 @@ static void mark_axes(const struct wpk_ast *ast, const struct wpk_scope *scope, 
 }
 
 /* The stage's own numbering of axes, and behind it those of reductions further in. */
-static struct wpk_scope number_axes(const struct wpk_stage *stage, const struct wpk_scope *scope)
+static struct wpk_notation_scope number_axes(const struct wpk_stage *stage,
+                                             const struct wpk_notation_scope *scope)
 {
-    struct wpk_scope own = {.count = stage->axis_count, .bound = stage->axis_count};
+    struct wpk_notation_scope own = {.count = stage->axis_count, .bound = stage->axis_count};
     memcpy(own.axis, stage->axes, sizeof(own.axis));
     for (int a = 0; a < scope->count && own.count < WPK_AXES_MAX; a++) {
-        if (wpk_scope_find(&own, scope->axis[a].name) < 0) {
+        if (wpk_notation_scope_find(&own, scope->axis[a].name) < 0) {
             own.axis[own.count++] = scope->axis[a];
         }
     }
     return own;
 }
 
-bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_scope *scope, int stage,
+bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_notation_scope *scope, int stage,
                            const struct wpk_ast_node *n, enum wpk_dtype wanted, int *tensor_dtype)
 {
     struct wpk_stage *s = &b->program->stages[stage];
     for (int i = 0; i < n->axis_count; i++) {
-        int at = wpk_scope_find(scope, n->axis[i].name);
+        int at = wpk_notation_scope_find(scope, n->axis[i].name);
         if (at < 0 ||
             wpk_stage_add_reduction_axis(s, n->axis[i].name, scope->axis[at].extent) < 0) {
             wpk_builder_fail(b, n->at, WPK_ERANGE, "too many axes%s", "");
             return false;
         }
     }
-    const struct wpk_scope own = number_axes(s, scope);
+    const struct wpk_notation_scope own = number_axes(s, scope);
     int body = wpk_builder_expr(b, &own, n->child[0], wpk_dtype_wide(wanted));
     if (body < 0) {
         return false;
@@ -362,7 +363,7 @@ bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_scope *scope, int s
 }
 
 /* A reduction inside an expression: a stage of its own and a load of what it writes. */
-static int build_nested(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+static int build_nested(struct wpk_builder *b, const struct wpk_notation_scope *scope, int node,
                         enum wpk_dtype wanted)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];
@@ -402,7 +403,7 @@ static int build_nested(struct wpk_builder *b, const struct wpk_scope *scope, in
     }
     b->used[tensor] = true;
     /* the body may hold reductions of its own, whose stages must come first: build it aside */
-    struct wpk_scope inner = *scope;
+    struct wpk_notation_scope inner = *scope;
     int stage = wpk_program_add_stage(b->program, tensor, names), dtype = WPK_F32;
     if (stage < 0 || !wpk_builder_reduction(b, &inner, stage, n, wanted, &dtype)) {
         return b->err == WPK_OK ? wpk_builder_fail(b, n->at, WPK_ERANGE, "program too large%s", "")
@@ -414,7 +415,7 @@ static int build_nested(struct wpk_builder *b, const struct wpk_scope *scope, in
 
 /* ---- expressions */
 
-int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+int wpk_builder_expr(struct wpk_builder *b, const struct wpk_notation_scope *scope, int node,
                      enum wpk_dtype wanted)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];

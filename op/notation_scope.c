@@ -14,7 +14,7 @@ int wpk_builder_fail(struct wpk_builder *b, int at, wpk_err err, const char *wha
     return -1;
 }
 
-int wpk_scope_find(const struct wpk_scope *scope, const char *name)
+int wpk_notation_scope_find(const struct wpk_notation_scope *scope, const char *name)
 {
     for (int i = 0; i < scope->count; i++) {
         if (strcmp(scope->axis[i].name, name) == 0) {
@@ -24,10 +24,10 @@ int wpk_scope_find(const struct wpk_scope *scope, const char *name)
     return -1;
 }
 
-int wpk_builder_axis(struct wpk_builder *b, const struct wpk_scope *scope,
+int wpk_builder_axis(struct wpk_builder *b, const struct wpk_notation_scope *scope,
                      const struct wpk_ast_node *name)
 {
-    int axis = wpk_scope_find(scope, name->name);
+    int axis = wpk_notation_scope_find(scope, name->name);
     if (axis < 0) {
         return wpk_builder_fail(b, name->at, WPK_EPARSE, "%s is no axis of this equation",
                                 name->name);
@@ -48,10 +48,10 @@ int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name)
     return -1;
 }
 
-static void add_axis(struct wpk_builder *b, struct wpk_scope *scope,
+static void add_axis(struct wpk_builder *b, struct wpk_notation_scope *scope,
                      const struct wpk_ast_axis *axis)
 {
-    if (wpk_scope_find(scope, axis->name) >= 0) {
+    if (wpk_notation_scope_find(scope, axis->name) >= 0) {
         wpk_builder_fail(b, axis->at, WPK_EPARSE, "axis %s is named twice", axis->name);
         return;
     }
@@ -65,7 +65,7 @@ static void add_axis(struct wpk_builder *b, struct wpk_scope *scope,
     scope->at[scope->count++] = axis->at;
 }
 
-static void add_reduction_axes(struct wpk_builder *b, struct wpk_scope *scope, int node)
+static void add_reduction_axes(struct wpk_builder *b, struct wpk_notation_scope *scope, int node)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];
     for (int i = 0; i < n->axis_count; i++) {
@@ -181,8 +181,8 @@ void wpk_ast_part_axes(struct wpk_ast *ast)
 
 /* ---- extents */
 
-static void learn_extent(struct wpk_builder *b, struct wpk_scope *scope, int axis, int64_t extent,
-                         int at)
+static void learn_extent(struct wpk_builder *b, struct wpk_notation_scope *scope, int axis,
+                         int64_t extent, int at)
 {
     struct wpk_axis *a = &scope->axis[axis];
     if (a->extent == 0) {
@@ -219,7 +219,7 @@ int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load)
     return tensor;
 }
 
-static void infer_extents(struct wpk_builder *b, struct wpk_scope *scope, int node)
+static void infer_extents(struct wpk_builder *b, struct wpk_notation_scope *scope, int node)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];
     for (int i = 0; i < n->child_count && b->err == WPK_OK; i++) {
@@ -231,7 +231,7 @@ static void infer_extents(struct wpk_builder *b, struct wpk_scope *scope, int no
     int tensor = wpk_builder_resolve(b, n);
     for (int d = 0; d < n->child_count && tensor >= 0; d++) {
         const struct wpk_ast_node *index = &b->ast->nodes[n->child[d]];
-        int axis = index->kind == WPK_AST_NAME ? wpk_scope_find(scope, index->name) : -1;
+        int axis = index->kind == WPK_AST_NAME ? wpk_notation_scope_find(scope, index->name) : -1;
         /* the whole form states every extent, and reads a tensor with a border in part */
         if (axis >= 0 && (!b->closed || scope->axis[axis].extent == 0)) {
             learn_extent(b, scope, axis, b->program->tensors[tensor].extent[d], index->at);
@@ -239,7 +239,7 @@ static void infer_extents(struct wpk_builder *b, struct wpk_scope *scope, int no
     }
 }
 
-static bool check_extents(struct wpk_builder *b, const struct wpk_scope *scope)
+static bool check_extents(struct wpk_builder *b, const struct wpk_notation_scope *scope)
 {
     for (int i = 0; i < scope->count && b->err == WPK_OK; i++) {
         if (scope->axis[i].extent == 0) {
@@ -251,7 +251,7 @@ static bool check_extents(struct wpk_builder *b, const struct wpk_scope *scope)
 }
 
 bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, int tensor,
-                       struct wpk_scope *scope)
+                       struct wpk_notation_scope *scope)
 {
     memset(scope, 0, sizeof(*scope));
     for (int i = 0; i < e->axis_count; i++) {

@@ -72,24 +72,24 @@ static wpk_err run(const struct wpk_kernel *kernel, struct wpk_context *context,
 
 static int make_fixture(void **state)
 {
-    static struct wpk_fixture fixture;
+    static struct wpk_kernel_fixture fixture;
     static struct wpk_manifest manifest;
 
-    wpk_fixture_manifest(&manifest, ROWS, COLUMNS, LAYOUT_OF_X);
-    wpk_fixture_init(&fixture, &manifest, false);
+    wpk_kernel_fixture_manifest(&manifest, ROWS, COLUMNS, LAYOUT_OF_X);
+    wpk_kernel_fixture_init(&fixture, &manifest, false);
     *state = &fixture;
     return 0;
 }
 
 static int remove_fixture(void **state)
 {
-    wpk_fixture_fini(*state);
+    wpk_kernel_fixture_fini(*state);
     return 0;
 }
 
 static struct wpk_kernel *open_fixture(void **state)
 {
-    const struct wpk_fixture *fixture = *state;
+    const struct wpk_kernel_fixture *fixture = *state;
     struct wpk_kernel *kernel = NULL;
     struct wpk_diag diag = {0};
 
@@ -258,7 +258,7 @@ static void is_shared_by_threads(void **state)
 /* Cut at many places, a bit turned at many places: each is noticed before the object is mapped. */
 static void damaged_files_are_refused(void **state)
 {
-    const struct wpk_fixture *fixture = *state;
+    const struct wpk_kernel_fixture *fixture = *state;
     struct wpk_kernel *kernel = NULL;
     struct wpk_buf file = {0};
     char path[128];
@@ -284,7 +284,7 @@ static void damaged_files_are_refused(void **state)
 
 static void sealing_twice_changes_nothing(void **state)
 {
-    const struct wpk_fixture *fixture = *state;
+    const struct wpk_kernel_fixture *fixture = *state;
     struct wpk_buf before = {0};
     struct wpk_buf after = {0};
 
@@ -298,17 +298,17 @@ static void sealing_twice_changes_nothing(void **state)
 
 static void wrong_devices_are_refused(void **state)
 {
-    struct wpk_fixture fixture;
+    struct wpk_kernel_fixture fixture;
     struct wpk_manifest manifest;
     struct wpk_kernel *kernel = NULL;
     struct wpk_device device = {.isa = WPK_ISA_AVX512, .bf16 = 1};
     struct wpk_diag diag = {0};
 
     (void)state;
-    wpk_fixture_manifest(&manifest, 4, 16, NULL);
+    wpk_kernel_fixture_manifest(&manifest, 4, 16, NULL);
     manifest.isa = WPK_ISA_AVX512;
     manifest.bf16 = true;
-    wpk_fixture_init(&fixture, &manifest, false);
+    wpk_kernel_fixture_init(&fixture, &manifest, false);
     assert_int_equal(wpk_kernel_open(fixture.path, &device, &kernel, NULL), WPK_OK);
     wpk_kernel_close(kernel);
     device.bf16 = 0;
@@ -318,7 +318,7 @@ static void wrong_devices_are_refused(void **state)
     diag.text[0] = '\0';
     assert_int_equal(wpk_kernel_open(fixture.path, &device, &kernel, &diag), WPK_EMISMATCH);
     assert_non_null(strstr(diag.text, "avx512"));
-    wpk_fixture_fini(&fixture);
+    wpk_kernel_fixture_fini(&fixture);
 }
 
 /* The minimum over many batches: what a call costs when nothing disturbs it. A claim about time,
@@ -326,7 +326,7 @@ static void wrong_devices_are_refused(void **state)
 static void a_call_costs_less_than_a_microsecond(void **state)
 {
     const struct wpk_clock *clock = wpk_clock_system();
-    struct wpk_fixture fixture;
+    struct wpk_kernel_fixture fixture;
     struct wpk_manifest manifest;
     struct wpk_kernel *kernel = NULL;
     struct wpk_context *context = new_context(1);
@@ -337,8 +337,8 @@ static void a_call_costs_less_than_a_microsecond(void **state)
     uint64_t best = UINT64_MAX;
 
     (void)state;
-    wpk_fixture_manifest_bare(&manifest);
-    wpk_fixture_init(&fixture, &manifest, true);
+    wpk_kernel_fixture_manifest_bare(&manifest);
+    wpk_kernel_fixture_init(&fixture, &manifest, true);
     assert_int_equal(wpk_kernel_open(fixture.path, NULL, &kernel, NULL), WPK_OK);
     assert_int_equal(wpk_kernel_prepare(kernel, NULL, 0, NULL), WPK_OK); /* nothing, twice */
     assert_int_equal(wpk_kernel_prepare(kernel, NULL, 0, NULL), WPK_OK);
@@ -355,7 +355,7 @@ static void a_call_costs_less_than_a_microsecond(void **state)
     assert_true(getenv("WPK_TIME") == NULL || best < 1000);
     wpk_context_free(context);
     wpk_kernel_close(kernel);
-    wpk_fixture_fini(&fixture);
+    wpk_kernel_fixture_fini(&fixture);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ static char *encode_example(void)
     struct wpk_manifest manifest;
     char *text = NULL;
 
-    wpk_fixture_manifest(&manifest, 4, 32, "1,0 pad 0:0,1:1");
+    wpk_kernel_fixture_manifest(&manifest, 4, 32, "1,0 pad 0:0,1:1");
     manifest.isa = WPK_ISA_AVX512;
     manifest.vnni = true;
     assert_int_equal(wpk_manifest_encode(&manifest, &text), WPK_OK);

@@ -26,7 +26,7 @@
 
 /* Two kernels in one directory, "kernel.so" and "plain.so", and a choice to be changed by tests. */
 struct scene {
-    struct wpk_fixture fixture;
+    struct wpk_kernel_fixture fixture;
     struct wpk_choice choice;
     char path[128]; /* of the choice */
     char public_key[WPK_SIGN_PUBLIC_HEX_SIZE];
@@ -104,8 +104,8 @@ static int set_up(void **state)
     uint8_t public_key[WPK_SIGN_PUBLIC_SIZE];
 
     scene = (struct scene){0};
-    wpk_fixture_manifest(&manifest, ROWS, COLUMNS, NULL);
-    wpk_fixture_init(&scene.fixture, &manifest, false);
+    wpk_kernel_fixture_manifest(&manifest, ROWS, COLUMNS, NULL);
+    wpk_kernel_fixture_init(&scene.fixture, &manifest, false);
     copy_file(&scene, "kernel.so", "plain.so");
     snprintf(scene.path, sizeof(scene.path), "%s.choice", scene.fixture.path);
     wpk_crypto_sign_key(seed, scene.key, public_key);
@@ -129,7 +129,7 @@ static int tear_down(void **state)
     struct scene *scene = *state;
 
     wpk_choice_fini(&scene->choice);
-    wpk_fixture_fini(&scene->fixture);
+    wpk_kernel_fixture_fini(&scene->fixture);
     return 0;
 }
 
@@ -296,14 +296,14 @@ static void a_device_that_lacks_something_gets_the_plain_one(void **state)
 {
     struct scene *scene = *state;
     const struct wpk_device device = {.isa = WPK_ISA_SSE41};
-    struct wpk_fixture wide;
+    struct wpk_kernel_fixture wide;
     struct wpk_manifest manifest;
     struct wpk_kernel *kernel = NULL;
     struct wpk_buf file = {0};
 
-    wpk_fixture_manifest(&manifest, ROWS, COLUMNS, NULL);
+    wpk_kernel_fixture_manifest(&manifest, ROWS, COLUMNS, NULL);
     manifest.isa = WPK_ISA_AVX512;
-    wpk_fixture_init(&wide, &manifest, false);
+    wpk_kernel_fixture_init(&wide, &manifest, false);
     assert_int_equal(wpk_fs_read(wide.path, WPK_KERNEL_SIZE_MAX, &file, NULL), WPK_OK);
     assert_int_equal(wpk_fs_write(scene->fixture.path, file.data, file.size, 0644, NULL), WPK_OK);
     hash_file(scene, "kernel.so", scene->choice.chain[0].sha256);
@@ -316,7 +316,7 @@ static void a_device_that_lacks_something_gets_the_plain_one(void **state)
     assert_non_null(strstr(wpk_kernel_choice(kernel).reason, "avx512"));
     wpk_kernel_close(kernel);
     wpk_buf_fini(&file);
-    wpk_fixture_fini(&wide);
+    wpk_kernel_fixture_fini(&wide);
 }
 
 static void unsigned_and_changed_choices_are_refused(void **state)

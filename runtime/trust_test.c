@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 struct scene {
-    struct wpk_fixture fixture;
+    struct wpk_kernel_fixture fixture;
     char manifest_path[128];
     char signature_path[128];
     uint8_t key[WPK_SIGN_KEY_SIZE];
@@ -68,7 +68,7 @@ static int begin(void **state)
     struct wpk_buf object;
 
     memset(s, 0, sizeof(*s));
-    wpk_fixture_manifest_bare(&manifest);
+    wpk_kernel_fixture_manifest_bare(&manifest);
     s->manifest = (struct wpk_kernel_manifest){.layouts = "fixed",
                                                .threads = manifest.threads,
                                                .environment = "codegen=1",
@@ -76,7 +76,7 @@ static int begin(void **state)
                                                .median_ns = 10,
                                                .created_wall_ns = 1000000};
     memcpy(s->manifest.fingerprint, manifest.fingerprint, WPK_ID_MAX);
-    wpk_fixture_init(&s->fixture, &manifest, true);
+    wpk_kernel_fixture_init(&s->fixture, &manifest, true);
     snprintf(s->manifest_path, sizeof(s->manifest_path), "%s.manifest", s->fixture.path);
     snprintf(s->signature_path, sizeof(s->signature_path), "%s.sig", s->fixture.path);
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &here), WPK_OK);
@@ -98,7 +98,7 @@ static int end(void **state)
     (void)unlink(s->manifest_path);
     (void)unlink(s->signature_path);
     wpk_buf_fini(&s->text);
-    wpk_fixture_fini(&s->fixture);
+    wpk_kernel_fixture_fini(&s->fixture);
     return 0;
 }
 

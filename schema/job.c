@@ -31,15 +31,31 @@ wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out)
     return WPK_ENOENT;
 }
 
+void wpk_job_op_fini(struct wpk_job_op *op)
+{
+    free(op->notation);
+    free(op->shorthand);
+    free(op->tensors);
+    *op = (struct wpk_job_op){0};
+}
+
+void wpk_job_init(struct wpk_job *job)
+{
+    *job = (struct wpk_job){.kind = "cpu",
+                            .threads = 1,
+                            .strategy = "ga",
+                            .seed = 1,
+                            .candidates = 200,
+                            .seconds = 600};
+}
+
 void wpk_job_fini(struct wpk_job *job)
 {
     if (job == NULL) {
         return;
     }
     for (int i = 0; i < job->op_count; i++) {
-        free(job->ops[i].notation);
-        free(job->ops[i].shorthand);
-        free(job->ops[i].tensors);
+        wpk_job_op_fini(&job->ops[i]);
     }
     free(job->ops);
     free(job->labels);

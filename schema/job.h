@@ -20,7 +20,6 @@
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
 #define WPK_JOB_PINS_MAX 64
 #define WPK_JOB_NAME_MAX 64 /* of a job or an operator, with its NUL */
-#define WPK_JOB_OWNER_MAX 64
 #define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
 #define WPK_JOB_OP_TEXT_MAX (64 * 1024)
 #define WPK_JOB_THREADS_MAX 1024
@@ -57,6 +56,9 @@ struct wpk_job_op {
     enum wpk_conditions conditions; /* default: warm */
 };
 
+struct wpk_json_reader;
+struct wpk_json_writer;
+
 struct wpk_job_pin {
     char gene[WPK_JOB_GENE_MAX];
     char value[WPK_JOB_GENE_MAX];
@@ -85,10 +87,20 @@ struct wpk_job {
     int64_t candidates; /* budget of each operator */
     int64_t seconds;    /* budget of each operator: time with work leased */
     int priority;
-    char owner[WPK_JOB_OWNER_MAX]; /* in older files; a job belongs to the client that submits it */
-    char *source;                  /* owned; the decoded text, for positions */
+    char *source; /* owned; the decoded text, for positions */
     size_t source_size;
 };
+
+/* Read the operator that is the reader's current object. Its name is "" if it has none.
+ *
+ *   owns    caller calls wpk_job_op_fini, after a failure too
+ *   errors  those of wpk_job_decode are the reader's status */
+void wpk_job_op_read(struct wpk_json_reader *reader, struct wpk_job_op *op);
+/* Read what tells kernels of one operator apart: layouts, accuracy, conditions. */
+void wpk_job_op_read_key(struct wpk_json_reader *reader, struct wpk_job_op *op);
+void wpk_job_op_fini(struct wpk_job_op *op);
+/* Put the operator's members into the writer's current object; no name if it is "". */
+void wpk_job_op_put(const struct wpk_job_op *op, struct wpk_json_writer *writer);
 
 const char *wpk_layouts_name(enum wpk_layouts layouts);
 /*   errors  WPK_ENOENT no such name */
@@ -102,6 +114,8 @@ WPK_MUST_CHECK wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out
  */
 WPK_MUST_CHECK wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out,
                                       struct wpk_diag *diag);
+/* Fill in the defaults of a job without operators. */
+void wpk_job_init(struct wpk_job *job);
 void wpk_job_fini(struct wpk_job *job);
 
 /* Append the job as JSON; decode(encode(j)) equals j but for `source`.

@@ -138,6 +138,28 @@ static void decode_body(struct wpk_json_reader *reader, struct wpk_job_op *op)
     }
 }
 
+void wpk_job_op_read_key(struct wpk_json_reader *reader, struct wpk_job_op *op)
+{
+    if (wpk_json_has(reader, "layouts")) {
+        op->layouts = (enum wpk_layouts)wpk_json_get_choice(reader, "layouts", layouts_names,
+                                                            COUNT_OF(layouts_names));
+    }
+    op->accuracy = wpk_accuracy_get(reader, "accuracy");
+    if (wpk_json_has(reader, "conditions")) {
+        op->conditions = (enum wpk_conditions)wpk_json_get_choice(
+            reader, "conditions", conditions_names, COUNT_OF(conditions_names));
+    }
+}
+
+void wpk_job_op_read(struct wpk_json_reader *reader, struct wpk_job_op *op)
+{
+    if (wpk_json_has(reader, "name")) {
+        get_word(reader, "name", op->name, sizeof(op->name));
+    }
+    decode_body(reader, op);
+    wpk_job_op_read_key(reader, op);
+}
+
 static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
 {
     struct wpk_job_op *op = &job->ops[job->op_count];
@@ -151,16 +173,7 @@ static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
                           op->name, i);
         }
     }
-    decode_body(reader, op);
-    if (wpk_json_has(reader, "layouts")) {
-        op->layouts = (enum wpk_layouts)wpk_json_get_choice(reader, "layouts", layouts_names,
-                                                            COUNT_OF(layouts_names));
-    }
-    op->accuracy = wpk_accuracy_get(reader, "accuracy");
-    if (wpk_json_has(reader, "conditions")) {
-        op->conditions = (enum wpk_conditions)wpk_json_get_choice(
-            reader, "conditions", conditions_names, COUNT_OF(conditions_names));
-    }
+    wpk_job_op_read(reader, op);
     job->op_count++;
 }
 
@@ -305,7 +318,7 @@ static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
 
 static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    WPK_JSON_ALLOW(reader, "name", "ops", "target", "search", "budget", "priority", "owner");
+    WPK_JSON_ALLOW(reader, "name", "ops", "target", "search", "budget", "priority");
     if (wpk_json_has(reader, "name")) {
         wpk_json_get_label(reader, "name", job->name, sizeof(job->name));
     }
@@ -322,23 +335,16 @@ static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
         job->priority =
             (int)wpk_json_get_int(reader, "priority", -WPK_JOB_PRIORITY_MAX, WPK_JOB_PRIORITY_MAX);
     }
-    if (wpk_json_has(reader, "owner")) {
-        wpk_json_get_label(reader, "owner", job->owner, sizeof(job->owner));
-    }
     decode_ops(reader, job);
 }
 
 wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struct wpk_diag *diag)
 {
-    struct wpk_job job = {.kind = "cpu",
-                          .threads = 1,
-                          .strategy = "ga",
-                          .seed = 1,
-                          .candidates = 200,
-                          .seconds = 600};
+    struct wpk_job job;
     struct wpk_json_reader *reader;
 
     WPK_ASSERT(out != NULL);
+    wpk_job_init(&job);
     wpk_err err = wpk_json_open(text, size, WPK_JOB_SIZE_MAX, &reader, diag);
     if (err != WPK_OK) {
         return err;
@@ -360,10 +366,11 @@ wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struc
     return WPK_OK;
 }
 
-static void encode_op(const struct wpk_job_op *op, struct wpk_json_writer *writer)
+void wpk_job_op_put(const struct wpk_job_op *op, struct wpk_json_writer *writer)
 {
-    wpk_json_begin_object(writer, NULL);
-    wpk_json_put_text(writer, "name", op->name);
+    if (op->name[0] != '\0') {
+        wpk_json_put_text(writer, "name", op->name);
+    }
     if (op->shorthand != NULL) {
         wpk_json_put_raw(writer, "op", op->shorthand);
     } else {
@@ -384,7 +391,6 @@ static void encode_op(const struct wpk_job_op *op, struct wpk_json_writer *write
     wpk_json_put_text(writer, "layouts", wpk_layouts_name(op->layouts));
     wpk_accuracy_put(writer, "accuracy", op->accuracy);
     wpk_json_put_text(writer, "conditions", wpk_conditions_name(op->conditions));
-    wpk_json_end(writer);
 }
 
 static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *writer)
@@ -415,7 +421,6 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
     wpk_json_put_int(writer, "seconds", job->seconds);
     wpk_json_end(writer);
     wpk_json_put_int(writer, "priority", job->priority);
-    wpk_json_put_text(writer, "owner", job->owner);
 }
 
 wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
@@ -425,7 +430,9 @@ wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
     wpk_json_put_text(writer, "name", job->name);
     wpk_json_begin_array(writer, "ops");
     for (int i = 0; i < job->op_count; i++) {
-        encode_op(&job->ops[i], writer);
+        wpk_json_begin_object(writer, NULL);
+        wpk_job_op_put(&job->ops[i], writer);
+        wpk_json_end(writer);
     }
     wpk_json_end(writer);
     encode_settings(job, writer);

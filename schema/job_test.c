@@ -28,7 +28,7 @@ static const char full_text[] =
     "  \"search\": { \"strategy\": \"random\", \"seed\": \"18446744073709551615\",\n"
     "    \"pin\": { \"algorithm\": \"direct\" } },\n"
     "  \"budget\": { \"candidates\": 12, \"seconds\": 34 },\n"
-    "  \"priority\": -3, \"owner\": \"me\" }\n";
+    "  \"priority\": -3 }\n";
 
 static void check_full(const struct wpk_job *job)
 {
@@ -59,7 +59,6 @@ static void check_full(const struct wpk_job *job)
     assert_int_equal(job->candidates, 12);
     assert_int_equal(job->seconds, 34);
     assert_int_equal(job->priority, -3);
-    assert_string_equal(job->owner, "me");
 }
 
 static void test_full(void **state)
@@ -164,8 +163,8 @@ static void test_rejected(void **state)
         {"{\"ops\":[{" OP "}],\"search\":{\"sead\":1}}", WPK_EINVAL, "search.sead", 1, 0},
         {"{\"ops\":[{" OP "}],\"search\":{\"pin\":{\"a\":1}}}", WPK_EINVAL, "search.pin.a", 1, 0},
         {"{\"ops\":[{" OP "}],\"priority\":101}", WPK_ERANGE, "priority", 1, 0},
-        {"{\"ops\":[{" OP "}],\"owner\":\"a\\nb\"}", WPK_EINVAL, "owner", 1, 0},
-        {"{\"ops\":[{" OP "}],\"owner\":\"\xff\"}", WPK_EPARSE, "", 1, 0},
+        {"{\"ops\":[{" OP "}],\"name\":\"a\\nb\"}", WPK_EINVAL, "name", 1, 0},
+        {"{\"ops\":[{" OP "}],\"name\":\"\xff\"}", WPK_EPARSE, "", 1, 0},
     };
 
     (void)state;

@@ -86,7 +86,7 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_kernel_manifest *
     m->min_ns = get_count(r, "min");
     m->mad_ns = get_count(r, "mad");
     wpk_json_leave(r);
-    m->constants_bytes = wpk_json_has(r, "constants_bytes") ? get_count(r, "constants_bytes") : 0;
+    m->constants_bytes = get_count(r, "constants_bytes");
     m->accuracy = wpk_accuracy_get(r, "accuracy");
     get_conditions(r, m);
     wpk_json_enter(r, "verified");

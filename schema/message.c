@@ -227,11 +227,9 @@ static void put_acks(struct wpk_json_writer *w, const struct wpk_message *messag
     wpk_json_end(w);
 }
 
-static void put_message(struct wpk_json_writer *w, const struct wpk_message *message,
-                        uint32_t version)
+static void put_message(struct wpk_json_writer *w, const struct wpk_message *message)
 {
-    WPK_ASSERT(version >= WPK_PROTOCOL_VERSION_MIN && version <= WPK_PROTOCOL_VERSION);
-    wpk_json_put_int(w, "version", version);
+    wpk_json_put_int(w, "version", WPK_PROTOCOL_VERSION);
     wpk_json_put_text(w, "type", wpk_message_kind_name(message->kind));
     wpk_json_put_u64(w, "session", message->session);
     switch (message->kind) {
@@ -284,7 +282,7 @@ wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *ou
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf json;
     wpk_buf_init(&json, WPK_MESSAGE_SIZE_MAX);
-    put_message(w, message, message->version != 0 ? message->version : WPK_PROTOCOL_VERSION);
+    put_message(w, message);
     wpk_err err = wpk_json_print(w, false, &json);
     wpk_json_writer_free(w);
     if (err == WPK_OK && 4 + json.size + message->bytes_size > WPK_MESSAGE_SIZE_MAX) {

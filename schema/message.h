@@ -12,8 +12,7 @@
  *
  * Every request names its session and protocol version. A repeated request changes nothing. A frame
  * is the size of the JSON (4 bytes, little-endian), the JSON, and the bytes of an artifact, if any.
- * Decoding is strict. A worker of a version that is not served gets an error that names the served
- * versions. */
+ * Decoding is strict. A worker of another version gets an error that names both versions. */
 #ifndef WPK_SCHEMA_MESSAGE_H
 #define WPK_SCHEMA_MESSAGE_H
 
@@ -24,7 +23,6 @@
 #include "schema/record.h"
 
 #define WPK_PROTOCOL_VERSION 5
-#define WPK_PROTOCOL_VERSION_MIN 5             /* the oldest served version */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
@@ -189,7 +187,6 @@ struct wpk_hello {
  * others they are borrowed. */
 struct wpk_message {
     enum wpk_message_kind kind;
-    uint32_t version;        /* of the frame; 0 before encoding: WPK_PROTOCOL_VERSION */
     uint64_t session;        /* 0 in hello */
     struct wpk_hello *hello; /* hello */
     uint32_t want;           /* poll: the most work items to lease */
@@ -231,15 +228,14 @@ bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b);
  * "algorithm=direct number=2". */
 void wpk_plain_candidate_print(uint32_t number, char out[WPK_PLAIN_CANDIDATE_SIZE]);
 
-/* Append the frame to `out`, in message->version.
+/* Append the frame to `out`.
  *   errors  WPK_ENOMEM, WPK_ENOSPC larger than WPK_MESSAGE_SIZE_MAX */
 WPK_MUST_CHECK wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out);
 
 /* Decode a frame, which must outlive `out->bytes`.
  *
  *   owns    caller calls wpk_message_fini, which frees the records too
- *   errors  WPK_EMISMATCH  a protocol version that is not served; the reply is encoded in
- *                          WPK_PROTOCOL_VERSION_MIN, as for every peer of unknown version
+ *   errors  WPK_EMISMATCH  another protocol version
  *           WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,

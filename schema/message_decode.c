@@ -428,14 +428,13 @@ static void allow_members(struct decoder *d, enum wpk_message_kind kind)
 static bool get_version(struct decoder *d)
 {
     int64_t version = wpk_json_get_int(d->r, "version", 0, INT32_MAX);
-    if (version < WPK_PROTOCOL_VERSION_MIN || version > WPK_PROTOCOL_VERSION) {
+    if (version != WPK_PROTOCOL_VERSION) {
         wpk_json_fail(d->r, "version", WPK_EMISMATCH,
-                      "protocol version %d is not spoken here, only %d to %d: bring worker and wpkd"
-                      " to the same release",
-                      (int)version, WPK_PROTOCOL_VERSION_MIN, WPK_PROTOCOL_VERSION);
+                      "protocol version %d is not spoken here, only %d: bring worker and wpkd to"
+                      " the same release",
+                      (int)version, WPK_PROTOCOL_VERSION);
         return false;
     }
-    d->message->version = (uint32_t)version;
     return true;
 }
 

@@ -76,7 +76,6 @@ static void hello(void **state)
     assert_int_equal(back.hello->back_end_count, 2);
     assert_string_equal(back.hello->back_ends[0].version, "gcc-12.2.0");
     assert_string_equal(back.hello->back_ends[1].missing, "no d");
-    assert_int_equal(back.version, WPK_PROTOCOL_VERSION);
     assert_int_equal(back.hello->roles, WPK_WORKER_BUILDS);
     assert_int_equal(back.hello->slots, 7);
     assert_string_equal(back.hello->token, "wpk_0123");
@@ -395,7 +394,6 @@ static void frames_are_stable(void **state)
         struct wpk_message message = {0};
         make_frame(stable_frames[i], "", &frame);
         assert_int_equal(wpk_message_decode(frame.data, frame.size, &message, NULL), WPK_OK);
-        assert_int_equal(message.version, WPK_PROTOCOL_VERSION);
         seen[message.kind] = true;
         assert_int_equal(wpk_message_encode(&message, &again), WPK_OK);
         assert_int_equal(again.size, frame.size);
@@ -409,9 +407,8 @@ static void frames_are_stable(void **state)
     }
 }
 
-/* The error for a peer of another version names the versions that are served; the frame of every
- * kind of message has the version, so that no message of such a peer is misread. A worker of
- * version 4 has no word for what a compiler of another machine has built. */
+/* The error for a peer of another version names both; the frame of every kind of message has the
+ * version, so that no message of such a peer is misread. */
 static void rejects_other_versions(void **state)
 {
     (void)state;
@@ -427,8 +424,8 @@ static void rejects_other_versions(void **state)
             make_frame(json, "", &frame);
             assert_int_equal(wpk_message_decode(frame.data, frame.size, &message, &diag),
                              WPK_EMISMATCH);
-            snprintf(words, sizeof words, "version %d is not spoken here, only %d to %d",
-                     versions[i], WPK_PROTOCOL_VERSION_MIN, WPK_PROTOCOL_VERSION);
+            snprintf(words, sizeof words, "version %d is not spoken here, only %d:", versions[i],
+                     WPK_PROTOCOL_VERSION);
             assert_non_null(strstr(diag.text, words));
             wpk_message_fini(&message);
             wpk_buf_fini(&frame);

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 3. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 4. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -8,7 +8,7 @@
 --
 -- Times are integers: *_ns durations in nanoseconds, *_at wall clock in nanoseconds since 1970.
 -- Rows are only added, or filled in; what was measured is never rewritten. PRAGMA user_version is
--- the version of this file; store.c migrates forwards after a backup.
+-- the version of this file; a database of another version is refused.
 -- `epoch`: which life of the store wrote the row. It grows by one each time the store is opened,
 -- so that several writers, one after the other, can be told apart.
 
@@ -44,7 +44,7 @@ CREATE TABLE search (
     id            INTEGER PRIMARY KEY,
     problem_id    INTEGER NOT NULL REFERENCES problem,
     strategy      TEXT NOT NULL,        -- "ga"
-    parameters    TEXT NOT NULL,        -- pins, sorted: "gene=value;..."; "" for none
+    pins          TEXT NOT NULL,        -- sorted: "gene=value;..."; "" for none
     seed          TEXT NOT NULL,        -- 64 bits in decimal
     providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn",
                                         -- or "halide-cpu+c/gcc-12.2.0;onednn"
@@ -71,7 +71,7 @@ CREATE TABLE search (
                                         -- before the semicolon keep their artifacts
     created_at    INTEGER NOT NULL,
     epoch         INTEGER NOT NULL,
-    UNIQUE (problem_id, strategy, parameters, seed, providers, space_version, accuracy)
+    UNIQUE (problem_id, strategy, pins, seed, providers, space_version, accuracy)
 );
 
 -- One candidate of one provider, and what became of it: the row is there from the first ask on, the
@@ -98,7 +98,7 @@ CREATE TABLE trial (
                                         -- all sets; 0: exact; -1: not measured
     constants_bytes INTEGER NOT NULL,   -- of the prepared constants
     unseen          TEXT NOT NULL,      -- faults that no set of inputs shows; "" for none
-    recipe          TEXT NOT NULL DEFAULT '', -- a vendor's entry of a choice, JSON; "" for none
+    recipe          TEXT NOT NULL,      -- a vendor's entry of a choice, JSON; "" for none
     build_ns        INTEGER NOT NULL,
     verify_ns       INTEGER NOT NULL,
     recorded_at     INTEGER NOT NULL,
@@ -194,23 +194,21 @@ CREATE TABLE job (
     name        TEXT NOT NULL,
     owner       TEXT NOT NULL,          -- from the token, or the user at the other end of the socket
     priority    INTEGER NOT NULL,
-    source      TEXT NOT NULL,          -- the job file as it was submitted
     state       TEXT NOT NULL,          -- queued, running, paused, done, failed, cancelled
     reason      TEXT NOT NULL,          -- why it failed
     document    TEXT NOT NULL,          -- once ended: the resource of openapi.yaml; before: ""
     created_at  INTEGER NOT NULL,
     started_at  INTEGER NOT NULL,       -- 0: not yet
     finished_at INTEGER NOT NULL,       -- 0: not yet
-    -- What the file says besides its operators: a start does not read the file again, unless `kind`
-    -- is "", as a migration leaves it.
-    kind        TEXT NOT NULL DEFAULT '', -- of the device: "cpu"
-    device      TEXT NOT NULL DEFAULT '', -- class that it is for; "": any
-    threads     INTEGER NOT NULL DEFAULT 0,
-    labels      TEXT NOT NULL DEFAULT '', -- "name=value" of each, a line each
-    strategy    TEXT NOT NULL DEFAULT '',
-    seed        TEXT NOT NULL DEFAULT '', -- 64 bits in decimal
-    candidates  INTEGER NOT NULL DEFAULT 0, -- budget of each operator
-    time_ns     INTEGER NOT NULL DEFAULT 0, -- likewise
+    -- The file's content besides its operators: a start does not read the file again.
+    kind        TEXT NOT NULL,          -- of the device: "cpu"
+    device      TEXT NOT NULL,          -- class that it is for; "": any
+    threads     INTEGER NOT NULL,
+    labels      TEXT NOT NULL,          -- "name=value" of each, a line each
+    strategy    TEXT NOT NULL,
+    seed        TEXT NOT NULL,          -- 64 bits in decimal
+    candidates  INTEGER NOT NULL,       -- budget of each operator
+    time_ns     INTEGER NOT NULL,       -- likewise
     epoch       INTEGER NOT NULL
 );
 CREATE INDEX job_state ON job (state);
@@ -224,18 +222,18 @@ CREATE TABLE job_op (
     phase        TEXT NOT NULL,         -- schema/openapi.yaml, JobOp.phase
     reason       TEXT NOT NULL,         -- why it failed
     from_history INTEGER NOT NULL,
-    -- What the file says of it; "" where job.kind is "".
-    name         TEXT NOT NULL DEFAULT '',
-    layouts      TEXT NOT NULL DEFAULT '', -- as in problem, as all up to `flops`
-    accuracy     TEXT NOT NULL DEFAULT '',
-    conditions   TEXT NOT NULL DEFAULT '',
-    fingerprint  TEXT NOT NULL DEFAULT '',
-    family       TEXT NOT NULL DEFAULT '',
-    op           TEXT NOT NULL DEFAULT '', -- canonical form; "" once the job has ended
-    flops        REAL NOT NULL DEFAULT 0,
-    parameters   TEXT NOT NULL DEFAULT '', -- pins, as in search
-    binding      TEXT NOT NULL DEFAULT '', -- its tensors by the file's names: the Binding of
-                                           -- openapi.yaml; "" once the job has ended
+    -- The file's content about it.
+    name         TEXT NOT NULL,
+    layouts      TEXT NOT NULL,         -- as in problem, as all up to `flops`
+    accuracy     TEXT NOT NULL,
+    conditions   TEXT NOT NULL,
+    fingerprint  TEXT NOT NULL,
+    family       TEXT NOT NULL,
+    op           TEXT NOT NULL,         -- canonical form; "" once the job has ended
+    flops        REAL NOT NULL,
+    pins         TEXT NOT NULL,         -- as in search
+    binding      TEXT NOT NULL,         -- its tensors by the file's names: the Binding of
+                                        -- openapi.yaml; "" once the job has ended
     epoch        INTEGER NOT NULL,
     PRIMARY KEY (job_number, position)
 );

@@ -221,7 +221,7 @@ const struct wpk_job_entry *wpk_fixture_submit(struct wpk_fixture *fixture,
     char id[WPK_JOB_ID_SIZE];
     snprintf(id, sizeof id, "j%016llx", ++number);
     memcpy(job->id, id, sizeof id);
-    struct wpk_event event = {.kind = WPK_EVENT_SUBMIT, .request = 1, .job = job, .source = "{}"};
+    struct wpk_event event = {.kind = WPK_EVENT_SUBMIT, .request = 1, .job = job};
     fixture->status = 0;
     wpk_fixture_step(fixture, &event);
     return wpk_coordinator_job(fixture->c, id);

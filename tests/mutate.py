@@ -36,11 +36,11 @@ UNIT_SECONDS_MAX, TEST_SECONDS_MAX = 90, 600
 END_TO_END = {
     "client": ("e2e_client", "e2e_input", "e2e_commands", "e2e_db", "e2e_https", "e2e_service", "e2e_outcomes", "e2e_tune"),
     "common": ("e2e_life", "e2e_worker_port", "e2e_watch", "e2e_https", "e2e_api", "e2e_hostile_http"),
-    "coordinator": ("e2e_upgrade", "e2e_watch", "e2e_api", "e2e_service", "e2e_worker_fleet"),
+    "coordinator": ("e2e_watch", "e2e_api", "e2e_service", "e2e_worker_fleet"),
     "coordinator/api": ("e2e_api", "e2e_service", "e2e_commands", "e2e_contract"),
     "coordinator/db": ("e2e_db", "e2e_export"),
     "coordinator/http": ("e2e_https", "e2e_life", "e2e_hostile_http"),
-    "coordinator/store": ("e2e_upgrade", "e2e_faults", "e2e_db", "e2e_api", "e2e_full_disk"),
+    "coordinator/store": ("e2e_faults", "e2e_db", "e2e_api", "e2e_full_disk"),
 }
 
 # (what it is called, pattern, replacements for what group 1 matches)

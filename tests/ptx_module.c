@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/ptx_module.h"
 
-void set_up(struct subject *s, const char *head, const char *body, const char *tail)
+void set_up(struct ptx_module *s, const char *head, const char *body, const char *tail)
 {
     struct wpk_diag diag = {0};
     struct wpk_buf text = {0};
-    *s = (struct subject){0};
+    *s = (struct ptx_module){0};
     wpk_buf_append_text(&text, head);
     wpk_buf_append_text(&text, body);
     wpk_buf_append_text(&text, tail);
@@ -16,25 +16,25 @@ void set_up(struct subject *s, const char *head, const char *body, const char *t
     assert_int_equal(wpk_device_memory_init(&s->memory, (uint64_t)1 << 30), WPK_OK);
 }
 
-void tear_down(struct subject *s)
+void tear_down(struct ptx_module *s)
 {
     wpk_device_memory_fini(&s->memory);
     wpk_ptx_fini(&s->ptx);
 }
 
-void *allocate(struct subject *s, size_t size)
+void *allocate(struct ptx_module *s, size_t size)
 {
     uint64_t address = 0;
     assert_int_equal(wpk_device_memory_new(&s->memory, size, &address), WPK_OK);
     return (void *)(uintptr_t)address; // NOLINT: a device address is a host's
 }
 
-struct wpk_fault_report launch(const struct subject *s, const char *entry, uint32_t blocks,
-                               uint32_t rows, uint32_t threads, const void *parameters,
-                               struct wpk_launch_counts *counts)
+struct wpk_kernel_fault_report launch(const struct ptx_module *s, const char *entry,
+                                      uint32_t blocks, uint32_t rows, uint32_t threads,
+                                      const void *parameters, struct wpk_launch_counts *counts)
 {
     struct wpk_launch_counts unread = {0};
-    struct wpk_fault_report report = {0};
+    struct wpk_kernel_fault_report report = {0};
     const struct wpk_launch one = {.ptx = &s->ptx,
                                    .entry = wpk_ptx_find(&s->ptx, entry),
                                    .grid = {blocks, rows, 1},

@@ -17,22 +17,22 @@
 #define TAIL "\nret;\n}\n"
 #define REGISTERS ".reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<16>;\n.reg .b64 %d<16>;\n"
 
-struct subject {
+struct ptx_module {
     struct wpk_ptx ptx;
     struct wpk_device_memory memory;
 };
 
 /* The module is `head`, `body` and `tail`, one after another; the test fails if it is refused. */
-void set_up(struct subject *s, const char *head, const char *body, const char *tail);
-void tear_down(struct subject *s);
+void set_up(struct ptx_module *s, const char *head, const char *body, const char *tail);
+void tear_down(struct ptx_module *s);
 
 /* Memory of the device. */
-void *allocate(struct subject *s, size_t size);
+void *allocate(struct ptx_module *s, size_t size);
 
 /* Run a grid of blocks x rows blocks of `threads`. `counts` may be NULL. */
-struct wpk_fault_report launch(const struct subject *s, const char *entry, uint32_t blocks,
-                               uint32_t rows, uint32_t threads, const void *parameters,
-                               struct wpk_launch_counts *counts);
+struct wpk_kernel_fault_report launch(const struct ptx_module *s, const char *entry,
+                                      uint32_t blocks, uint32_t rows, uint32_t threads,
+                                      const void *parameters, struct wpk_launch_counts *counts);
 
 /* %r1 is the thread's number, %d2 its word of y. */
 #define THREADS_HEAD                                                                               \

@@ -12,7 +12,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
-#include "worker/message.h"
+#include "worker/engine_message.h"
 #include "worker/process.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ struct child {
     pid_t pid; /* 0: free place */
     int fd;    /* readable when it has ended */
     uint64_t id;
-    char work[WPK_MESSAGE_WORK_SIZE];
+    char work[WPK_ENGINE_MESSAGE_WORK_SIZE];
     int core;
     int log;             /* its standard error, a file */
     uint64_t started_ns; /* moved forward by every pause */
@@ -208,8 +208,8 @@ static void end_child(struct builder *builder, struct child *child)
     close(child->log);
     *child = (struct child){0};
     /* A dead engine is noticed by the loop. */
-    (void)!(broken ? wpk_message_send_broken(&builder->channel, log)
-                   : wpk_message_send_built(&builder->channel, &reply));
+    (void)!(broken ? wpk_engine_message_send_broken(&builder->channel, log)
+                   : wpk_engine_message_send_built(&builder->channel, &reply));
 }
 
 /* ---- requests */
@@ -237,27 +237,27 @@ static void pause_core(struct builder *builder, int core, bool paused)
 
 static wpk_err obey(struct builder *builder, const struct wpk_buf *text)
 {
-    enum wpk_message_kind kind;
+    enum wpk_engine_message_kind kind;
     struct wpk_json_reader *reader = NULL;
-    wpk_err err = wpk_message_open(text, &kind, &reader);
+    wpk_err err = wpk_engine_message_open(text, &kind, &reader);
     if (err != WPK_OK) {
         return err;
     }
-    if (kind == WPK_MESSAGE_BUILD) {
+    if (kind == WPK_ENGINE_MESSAGE_BUILD) {
         struct wpk_build_request request;
-        wpk_message_read_build(reader, &request);
+        wpk_engine_message_read_build(reader, &request);
         err = wpk_json_status(reader);
         wpk_err started = err == WPK_OK ? start_child(builder, &request) : WPK_OK;
         if (started != WPK_OK) {
             char why[128];
             snprintf(why, sizeof why, "a build cannot be started: %s", wpk_err_text(started));
-            err = wpk_message_send_broken(&builder->channel, why);
+            err = wpk_engine_message_send_broken(&builder->channel, why);
         }
-    } else if (kind == WPK_MESSAGE_PAUSE || kind == WPK_MESSAGE_RESUME) {
-        int core = wpk_message_read_core(reader);
-        pause_core(builder, core, kind == WPK_MESSAGE_PAUSE);
-        if (kind == WPK_MESSAGE_PAUSE) {
-            err = wpk_message_send_core(&builder->channel, WPK_MESSAGE_PAUSED, core);
+    } else if (kind == WPK_ENGINE_MESSAGE_PAUSE || kind == WPK_ENGINE_MESSAGE_RESUME) {
+        int core = wpk_engine_message_read_core(reader);
+        pause_core(builder, core, kind == WPK_ENGINE_MESSAGE_PAUSE);
+        if (kind == WPK_ENGINE_MESSAGE_PAUSE) {
+            err = wpk_engine_message_send_core(&builder->channel, WPK_ENGINE_MESSAGE_PAUSED, core);
         }
     } else {
         err = WPK_EPARSE;
@@ -308,7 +308,7 @@ int wpk_builder_serve(const struct wpk_builder_options *options)
     wpk_channel_init(&builder.channel, WPK_CHANNEL_FD);
     fcntl(WPK_CHANNEL_FD, F_SETFD, FD_CLOEXEC);
     wpk_process_core_count(); /* look before anything is pinned */
-    wpk_err err = wpk_message_send(&builder.channel, WPK_MESSAGE_READY, 0);
+    wpk_err err = wpk_engine_message_send(&builder.channel, WPK_ENGINE_MESSAGE_READY, 0);
     while (err == WPK_OK) {
         int timeout_ms = enforce_deadlines(&builder);
         struct pollfd polled[1 + CHILDREN_MAX] = {{.fd = builder.channel.fd, .events = POLLIN}};

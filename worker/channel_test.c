@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/message.h"
+#include "worker/engine_message.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -109,14 +109,14 @@ static void test_run_request(void **state)
         .timeout_ms = 10,
         .memory_bytes_max = (uint64_t)1 << 63,
     };
-    assert_int_equal(wpk_message_send_run(&ends->a, &sent), WPK_OK);
+    assert_int_equal(wpk_engine_message_send_run(&ends->a, &sent), WPK_OK);
     assert_int_equal(wpk_channel_receive(&ends->b, &ends->text), WPK_OK);
-    enum wpk_message_kind kind;
+    enum wpk_engine_message_kind kind;
     struct wpk_json_reader *reader = NULL;
     struct wpk_run_request got;
-    assert_int_equal(wpk_message_open(&ends->text, &kind, &reader), WPK_OK);
-    assert_int_equal(kind, WPK_MESSAGE_RUN);
-    wpk_message_read_run(reader, &got);
+    assert_int_equal(wpk_engine_message_open(&ends->text, &kind, &reader), WPK_OK);
+    assert_int_equal(kind, WPK_ENGINE_MESSAGE_RUN);
+    wpk_engine_message_read_run(reader, &got);
     assert_int_equal(wpk_json_status(reader), WPK_OK);
     assert_true(got.id == sent.id && got.fresh_seed == sent.fresh_seed);
     assert_true(got.accuracy.times_direct == 6);
@@ -143,15 +143,15 @@ static void test_result(void **state)
     struct wpk_record sent[2] = {
         {.outcome = WPK_OUTCOME_RUN_CRASH, .log = "a\nb"},
         {.timing = {.sample_count = 1, .repeat_count = 1, .min_ns = 5, .median_ns = 6}}};
-    assert_int_equal(wpk_message_send_result(&ends->a, 3, sent, 2), WPK_OK);
+    assert_int_equal(wpk_engine_message_send_result(&ends->a, 3, sent, 2), WPK_OK);
     assert_int_equal(wpk_channel_receive(&ends->b, &ends->text), WPK_OK);
-    enum wpk_message_kind kind;
+    enum wpk_engine_message_kind kind;
     struct wpk_json_reader *reader = NULL;
     struct wpk_record got[4] = {{0}};
     int count = 0;
-    assert_int_equal(wpk_message_open(&ends->text, &kind, &reader), WPK_OK);
-    assert_int_equal(wpk_message_read_id(reader), 3);
-    assert_int_equal(wpk_message_read_result(reader, got, 4, &count), WPK_OK);
+    assert_int_equal(wpk_engine_message_open(&ends->text, &kind, &reader), WPK_OK);
+    assert_int_equal(wpk_engine_message_read_id(reader), 3);
+    assert_int_equal(wpk_engine_message_read_result(reader, got, 4, &count), WPK_OK);
     assert_int_equal(count, 2);
     assert_string_equal(got[0].log, "a\nb");
     assert_int_equal(got[1].timing.min_ns, 5);
@@ -163,11 +163,11 @@ static void test_nonsense_is_refused(void **state)
     struct ends *ends = *state;
     static const char *const bad[] = {"", "{}", "{\"type\":\"sing\"}", "{\"type\":1}"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        enum wpk_message_kind kind;
+        enum wpk_engine_message_kind kind;
         struct wpk_json_reader *reader = NULL;
         wpk_buf_reset(&ends->text);
         wpk_buf_append_text(&ends->text, bad[i]);
-        assert_int_not_equal(wpk_message_open(&ends->text, &kind, &reader), WPK_OK);
+        assert_int_not_equal(wpk_engine_message_open(&ends->text, &kind, &reader), WPK_OK);
     }
 }
 

@@ -6,7 +6,7 @@
 #ifndef WPK_WORKER_DUEL_ROUNDS_H
 #define WPK_WORKER_DUEL_ROUNDS_H
 
-#include "worker/message.h"
+#include "worker/engine_message.h"
 
 struct wpk_duel_rounds {
     int count; /* contestants, <= WPK_DUEL_MAX */

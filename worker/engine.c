@@ -222,7 +222,7 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
     }
     if (engine->order == 1 && !engine->options.runs_not) {
         /* The answers are computed while the builder warms up. */
-        (void)!wpk_message_send_op(&engine->runner.process.channel, trial->op);
+        (void)!wpk_engine_message_send_op(&engine->runner.process.channel, trial->op);
     }
     return WPK_OK;
 }

@@ -82,7 +82,7 @@ static void start_build(struct wpk_engine *engine, struct wpk_trial_state *trial
     trial->tries++;
     engine->slot[core] = trial;
     /* If it is dead, that is heard next and the trial is tried once more. */
-    (void)!wpk_message_send_build(&engine->builder.process.channel, &request);
+    (void)!wpk_engine_message_send_build(&engine->builder.process.channel, &request);
 }
 
 void wpk_engine_feed_builder(struct wpk_engine *engine)
@@ -118,10 +118,11 @@ bool wpk_engine_is_timed_core(const struct wpk_engine *engine, int core)
 
 void wpk_engine_quiet(struct wpk_engine *engine, bool quiet)
 {
-    enum wpk_message_kind kind = quiet ? WPK_MESSAGE_PAUSE : WPK_MESSAGE_RESUME;
+    enum wpk_engine_message_kind kind =
+        quiet ? WPK_ENGINE_MESSAGE_PAUSE : WPK_ENGINE_MESSAGE_RESUME;
     for (int core = 0; core < engine->slot_count; core++) {
         if (wpk_engine_is_timed_core(engine, core)) {
-            (void)!wpk_message_send_core(&engine->builder.process.channel, kind, core);
+            (void)!wpk_engine_message_send_core(&engine->builder.process.channel, kind, core);
             /* Where nothing is built, nothing will be: no need to wait for the answer. */
             engine->quiet[core] = quiet && engine->slot[core] == NULL;
         }
@@ -157,26 +158,26 @@ static void end_build(struct wpk_engine *engine, const struct wpk_build_reply *r
 
 static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
 {
-    enum wpk_message_kind kind;
+    enum wpk_engine_message_kind kind;
     struct wpk_json_reader *reader = NULL;
-    wpk_err err = wpk_message_open(text, &kind, &reader);
+    wpk_err err = wpk_engine_message_open(text, &kind, &reader);
     if (err != WPK_OK) {
         return err;
     }
-    if (kind == WPK_MESSAGE_READY) {
+    if (kind == WPK_ENGINE_MESSAGE_READY) {
         engine->builder.ready = true;
         engine->builder.starts = 0;
-    } else if (kind == WPK_MESSAGE_BUILT) {
+    } else if (kind == WPK_ENGINE_MESSAGE_BUILT) {
         struct wpk_build_reply reply;
-        wpk_message_read_built(reader, &reply);
+        wpk_engine_message_read_built(reader, &reply);
         err = wpk_json_status(reader);
         if (err == WPK_OK) {
             end_build(engine, &reply);
         }
-    } else if (kind == WPK_MESSAGE_BROKEN) {
-        wpk_engine_break_told(engine, "wpk-builder", wpk_message_read_broken(reader));
-    } else if (kind == WPK_MESSAGE_PAUSED) {
-        int core = wpk_message_read_core(reader);
+    } else if (kind == WPK_ENGINE_MESSAGE_BROKEN) {
+        wpk_engine_break_told(engine, "wpk-builder", wpk_engine_message_read_broken(reader));
+    } else if (kind == WPK_ENGINE_MESSAGE_PAUSED) {
+        int core = wpk_engine_message_read_core(reader);
         if (core >= 0 && core < engine->slot_count && wpk_engine_is_timed_core(engine, core)) {
             engine->quiet[core] = true;
         }

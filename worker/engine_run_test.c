@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-static wpk_err duel(struct bench *bench, const char *const *paths, int count,
+static wpk_err duel(struct engine_bench *bench, const char *const *paths, int count,
                     const struct wpk_policy *policy, struct wpk_timing *timing,
                     struct wpk_diag *diag)
 {
@@ -31,7 +31,7 @@ static wpk_err duel(struct bench *bench, const char *const *paths, int count,
 
 static void test_duel(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     bench_put(bench, 1, "good");
     bench_take(bench, &record);
@@ -57,7 +57,7 @@ static void test_duel(void **state)
 /* The owner goes on meanwhile: only the end has to be asked for. */
 static void test_duel_beside_others(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     struct wpk_timing timing[1];
     bench_put(bench, 1, "good");
@@ -81,7 +81,7 @@ static void test_duel_beside_others(void **state)
 
 /* ---- half of the work */
 
-static void put_half(struct bench *bench, const char *behaviour, bool build_only,
+static void put_half(struct engine_bench *bench, const char *behaviour, bool build_only,
                      const char *artifact)
 {
     char schedule[BENCH_SCHEDULE_SIZE];
@@ -102,7 +102,7 @@ static void put_half(struct bench *bench, const char *behaviour, bool build_only
 
 static void test_built_here_and_run_there(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record built;
     struct wpk_record record;
     put_half(bench, "good", true, NULL);
@@ -133,7 +133,7 @@ static void test_built_here_and_run_there(void **state)
     wpk_record_fini(&built);
 }
 
-static void expect_beside(struct bench *bench, const char *anchor, enum wpk_outcome outcome,
+static void expect_beside(struct engine_bench *bench, const char *anchor, enum wpk_outcome outcome,
                           const char *log)
 {
     char schedule[BENCH_SCHEDULE_SIZE];
@@ -175,7 +175,7 @@ static void test_anchor_that_fails(void **state)
 /* Slow as it is nobody will be served it: what only other placements show is not looked for. */
 static void test_raced_out_is_not_looked_at_again(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     char schedule[BENCH_SCHEDULE_SIZE];
     bench_write_schedule(schedule, "overread");
@@ -199,7 +199,7 @@ static void test_raced_out_is_not_looked_at_again(void **state)
 /* An engine without one of its programs says so, and does the rest. */
 static void test_one_half_only(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     bench->engine->options.runs_not = true;
     bench_put(bench, 1, "good");
@@ -219,7 +219,7 @@ static void test_one_half_only(void **state)
 /* Its deadline is moved to now instead of waited for. */
 static void test_runner_that_hangs_in_a_duel(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_engine *engine = bench->engine;
     struct wpk_timing timing[1];
     while (!engine->runner.ready) {
@@ -249,7 +249,7 @@ static void test_runner_that_hangs_in_a_duel(void **state)
 /* A kernel is not timed with other threads than asked for, nor its children pinned to core -1. */
 static void test_more_threads_than_cores(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_policy policy = {.threads = bench->engine->core_count + 1};
     const char *paths[] = {"onednn"};
     struct wpk_timing timing[1];
@@ -274,7 +274,7 @@ static void take_device(struct wpk_device_lock *out)
     }
 }
 
-static bool wants_device(const struct bench *bench)
+static bool wants_device(const struct engine_bench *bench)
 {
     return bench->engine->timed_id != 0 && bench->engine->timed_since_ns == 0;
 }
@@ -282,8 +282,8 @@ static bool wants_device(const struct bench *bench)
 /* Both want the device at the same moment: it was this test's until then. */
 static void test_engines_time_in_turns(void **state)
 {
-    struct bench *first = *state;
-    struct bench second;
+    struct engine_bench *first = *state;
+    struct engine_bench second;
     const struct wpk_policy policy = {.threads = 1, .time_ns_min = 250000000, .sample_count = 3};
     struct wpk_record record;
     struct wpk_device_lock other;
@@ -298,7 +298,7 @@ static void test_engines_time_in_turns(void **state)
     }
     wpk_device_lock_give(&other);
     for (int taken = 0; taken < 2;) {
-        struct bench *both[] = {first, &second};
+        struct engine_bench *both[] = {first, &second};
         for (int i = 0; i < 2; i++) {
             uint64_t next_ms = 0;
             assert_int_equal(wpk_engine_advance(both[i]->engine, &next_ms), WPK_OK);
@@ -318,7 +318,7 @@ static void test_engines_time_in_turns(void **state)
 /* Longer than the candidate may take: the wait is not held against it, and nobody is deaf. */
 static void test_waiting_for_the_device(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_engine *engine = bench->engine;
     struct wpk_device_lock other;
     struct wpk_record record;

@@ -17,7 +17,7 @@
 #include "common/clock.h"
 #include "worker/device_lock.h"
 #include "worker/engine.h"
-#include "worker/message.h"
+#include "worker/engine_message.h"
 #include "worker/planner.h"
 #include "worker/process.h"
 #include "worker/trace.h"
@@ -90,7 +90,7 @@ struct wpk_engine {
     bool duelling;
     struct wpk_record duel_records[WPK_DUEL_MAX]; /* [duel_count] */
     char *duel_path[WPK_DUEL_MAX];                /* [duel_count], owned */
-    char duel_work[WPK_MESSAGE_WORK_SIZE];
+    char duel_work[WPK_ENGINE_MESSAGE_WORK_SIZE];
     int duel_count;
     uint64_t patience_ns; /* how long the runner may be silent, once it has the answers */
     uint64_t deadline_ns; /* of its next message; does not run while the runner waits for go */

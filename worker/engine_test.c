@@ -19,7 +19,7 @@
 
 static void test_good_kernel(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     bench_put(bench, 42, "good");
     assert_int_equal(bench_take(bench, &record), 42);
@@ -81,7 +81,7 @@ static void test_wrong_numbers(void **state)
 
 static void test_schedule_that_does_not_parse(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     const struct wpk_trial trial = {.id = 1,
                                     .op = bench_op,
                                     .layouts = "fixed",
@@ -98,7 +98,7 @@ static void test_schedule_that_does_not_parse(void **state)
 /* The same schedule again is answered from memory, while the first is under way too. */
 static void test_identical_trials(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record records[3];
     bench_put(bench, 1, "build-slow");
     bench_put(bench, 2, "build-slow");
@@ -120,7 +120,7 @@ static void test_identical_trials(void **state)
 /* Each of two records of one trial owns its texts. */
 static void test_unseen_faults_are_remembered(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record records[2];
     char schedule[BENCH_SCHEDULE_SIZE];
     bench_write_schedule(schedule, "good");
@@ -147,7 +147,7 @@ static void test_unseen_faults_are_remembered(void **state)
 /* What lost its race is timed again where it may win; what it lost against may be gone. */
 static void test_losers_are_not_remembered_as_winners(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_trial trial = {.id = 1,
                               .op = bench_op,
                               .layouts = "fixed",
@@ -180,7 +180,7 @@ static void test_losers_are_not_remembered_as_winners(void **state)
 
 /* ---- kill -9 */
 
-static void wait_until_building(struct bench *bench)
+static void wait_until_building(struct engine_bench *bench)
 {
     while (bench->engine->slot[0] == NULL || !bench->engine->builder.ready) {
         bench_step(bench);
@@ -189,7 +189,7 @@ static void wait_until_building(struct bench *bench)
 
 static void test_builder_killed_once(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     bench_put(bench, 5, "build-slow");
     wait_until_building(bench);
@@ -203,7 +203,7 @@ static void test_builder_killed_once(void **state)
 
 static void test_builder_killed_twice(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     bench_put(bench, 6, "build-slow");
     wait_until_building(bench);
@@ -226,7 +226,7 @@ static void test_builder_killed_twice(void **state)
 /* It is told that its patience is over instead of waiting for that. */
 static void test_builder_that_hangs(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_engine *engine = bench->engine;
     struct wpk_record record;
     bench_put(bench, 7, "build-slow");
@@ -247,7 +247,7 @@ static void test_builder_that_hangs(void **state)
 
 static void test_runner_killed(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     bench_be_impatient(bench);
     bench_put(bench, 8, "hang");
@@ -264,7 +264,7 @@ static void test_runner_killed(void **state)
 /* Not a candidate's fault: nothing is recorded, and whoever waits is told. */
 static void test_builder_that_does_not_start(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     char link[160];
     uint64_t id = 0;
@@ -285,7 +285,7 @@ static void test_builder_that_does_not_start(void **state)
 }
 
 /* It breaks, and nothing of what was under way has an outcome. */
-static void expect_broken(struct bench *bench, const char *why)
+static void expect_broken(struct engine_bench *bench, const char *why)
 {
     struct wpk_record record;
     uint64_t id = 0;
@@ -309,7 +309,7 @@ static void test_builder_without_its_tools(void **state)
 
 static void test_runner_that_cannot_fork(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     bench_expect(bench, "good", WPK_OUTCOME_OK, "");
     const struct rlimit few = {.rlim_cur = WPK_CHANNEL_FD + 1, .rlim_max = WPK_CHANNEL_FD + 1};
     pid_t runner = bench->engine->runner.process.pid;
@@ -321,7 +321,7 @@ static void test_runner_that_cannot_fork(void **state)
 /* A record does not name what nobody has. */
 static void test_artifact_that_cannot_be_kept(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_record record;
     char path[160];
     snprintf(path, sizeof path, "%s/artifacts", bench->directory);
@@ -358,7 +358,7 @@ static int count_processes(const char *directory)
 
 static void test_nobody_outlives_the_engine(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     bench_put(bench, 1, "build-hang");
     bench_put(bench, 2, "hang");
     while (bench->engine->running == NULL || !bench->engine->builder.ready) {
@@ -380,7 +380,7 @@ static void test_nobody_outlives_the_engine(void **state)
 /* A record of what one compiler built is none of another's. */
 static void test_another_compiler(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     char schedule[BENCH_SCHEDULE_SIZE];
     struct wpk_record record;
     bench_write_schedule(schedule, "good");
@@ -398,7 +398,7 @@ static void test_another_compiler(void **state)
 
 static void test_limit_of_trials(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     const struct wpk_trial trial = {
         .op = bench_op, .layouts = "fixed", .provider = "halide-cpu", .schedule = "nonsense"};
     for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {

@@ -15,7 +15,7 @@
 #define LEASE 77
 
 /* In the engine as a trial that goes well. */
-static void take_in_trial(struct bench *bench, struct wpk_holding *holding)
+static void take_in_trial(struct engine_bench *bench, struct wpk_holding *holding)
 {
     struct wpk_message_op op = {.text = bench_op, .layouts = "fixed"};
     struct wpk_work work = {.id = {1, WPK_WORK_TRIAL, 0},
@@ -30,7 +30,7 @@ static void take_in_trial(struct bench *bench, struct wpk_holding *holding)
     bench_put(bench, holding->items[0].order, "good");
 }
 
-static void advance(struct bench *bench, struct wpk_holding *holding)
+static void advance(struct engine_bench *bench, struct wpk_holding *holding)
 {
     uint64_t next_ms;
     bench_step(bench);
@@ -47,7 +47,7 @@ static uint32_t count_named(const struct wpk_holding *holding)
  * blame; here it is timed when the device is free. */
 static void a_lease_waits_a_minute_for_the_device(void **state)
 {
-    struct bench *bench = *state;
+    struct engine_bench *bench = *state;
     struct wpk_clock_fake fake;
     struct wpk_device_lock other;
     struct wpk_holding *holding;

@@ -62,7 +62,8 @@ static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_device 
     return err;
 }
 
-static wpk_err open_engine(const struct wpk_arguments *a, const struct wpk_session_options *session,
+static wpk_err open_engine(const struct wpk_arguments *a,
+                           const struct wpk_worker_session_options *session,
                            const char *program_dir, struct wpk_engine **out, struct wpk_diag *diag)
 {
     char builder[4096];
@@ -111,7 +112,7 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
 {
     static const char *const vendors[] = {"onednn"};
     struct wpk_message_back_end back_ends[WPK_BACK_ENDS_MAX] = {0};
-    struct wpk_session_options session = {
+    struct wpk_worker_session_options session = {
         .url = a->url,
         .token = token,
         .ca = a->ca,
@@ -147,7 +148,7 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
         err = open_engine(a, &session, program_dir.data, &session.engine, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_session_run(&session, diag);
+        err = wpk_worker_session_run(&session, diag);
         wpk_engine_close(session.engine);
     }
     wpk_buf_fini(&program_dir);

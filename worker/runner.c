@@ -41,7 +41,7 @@ static wpk_err refuse(struct runner *runner, uint64_t id, int count,
     for (int i = 0; i < count; i++) {
         records[i] = *record;
     }
-    return wpk_message_send_result(&runner->channel, id, records, count);
+    return wpk_engine_message_send_result(&runner->channel, id, records, count);
 }
 
 /* ---- a child that runs a candidate */
@@ -60,20 +60,20 @@ struct wanted {
 static wpk_err read_wanted(const struct wpk_buf *text, struct wanted *out,
                            struct wpk_json_reader **reader)
 {
-    enum wpk_message_kind kind;
-    wpk_err err = wpk_message_open(text, &kind, reader);
+    enum wpk_engine_message_kind kind;
+    wpk_err err = wpk_engine_message_open(text, &kind, reader);
     if (err != WPK_OK) {
         return err;
     }
-    *out = (struct wanted){.is_duel = kind == WPK_MESSAGE_DUEL, .count = 1};
+    *out = (struct wanted){.is_duel = kind == WPK_ENGINE_MESSAGE_DUEL, .count = 1};
     if (out->is_duel) {
-        wpk_message_read_duel(*reader, &out->duel);
+        wpk_engine_message_read_duel(*reader, &out->duel);
         out->id = out->duel.id;
         out->work = out->duel.work;
         out->op = out->duel.op;
         out->count = out->duel.count;
     } else {
-        wpk_message_read_run(*reader, &out->run);
+        wpk_engine_message_read_run(*reader, &out->run);
         out->id = out->run.id;
         out->work = out->run.work;
         out->op = out->run.op;
@@ -94,7 +94,7 @@ static void run_child(struct runner *runner, const struct wanted *wanted,
     } else {
         wpk_runner_try(runner->options, op, &wanted->run, channel, records);
     }
-    wpk_err err = wpk_message_send_result(channel, wanted->id, records, wanted->count);
+    wpk_err err = wpk_engine_message_send_result(channel, wanted->id, records, wanted->count);
     _exit(err == WPK_OK ? 0 : 1);
 }
 
@@ -144,7 +144,7 @@ static wpk_err advance_pending(struct runner *runner)
         if (err == WPK_ESYSTEM) {
             wpk_log(WPK_LOG_WARN, "run_broken", "work=%s reason=\"no process for it\"",
                     wanted.work);
-            (void)!wpk_message_send_broken(&runner->channel, "no process for a candidate");
+            (void)!wpk_engine_message_send_broken(&runner->channel, "no process for a candidate");
         } else if (err != WPK_OK) {
             struct wpk_record record = {.outcome = err == WPK_ENOMEM ? WPK_OUTCOME_OUT_OF_MEMORY
                                                                      : WPK_OUTCOME_UNSUPPORTED};
@@ -164,21 +164,21 @@ static wpk_err advance_pending(struct runner *runner)
 
 static wpk_err obey(struct runner *runner, const struct wpk_buf *text)
 {
-    enum wpk_message_kind kind;
+    enum wpk_engine_message_kind kind;
     struct wpk_json_reader *reader = NULL;
-    wpk_err err = wpk_message_open(text, &kind, &reader);
+    wpk_err err = wpk_engine_message_open(text, &kind, &reader);
     if (err != WPK_OK) {
         return err;
     }
-    if (kind == WPK_MESSAGE_OP) {
+    if (kind == WPK_ENGINE_MESSAGE_OP) {
         struct wpk_runner_op op;
         /* Whether it works is told to those who need it. */
-        (void)!wpk_runner_ops_get(&runner->ops, wpk_message_read_op(reader), &op, NULL);
-    } else if (kind == WPK_MESSAGE_RUN || kind == WPK_MESSAGE_DUEL) {
+        (void)!wpk_runner_ops_get(&runner->ops, wpk_engine_message_read_op(reader), &op, NULL);
+    } else if (kind == WPK_ENGINE_MESSAGE_RUN || kind == WPK_ENGINE_MESSAGE_DUEL) {
         WPK_ASSERT(runner->pending.size == 0);
         wpk_buf_append(&runner->pending, text->data, text->size);
         err = wpk_buf_status(&runner->pending);
-    } else if (kind == WPK_MESSAGE_GO) {
+    } else if (kind == WPK_ENGINE_MESSAGE_GO) {
         wpk_runner_child_go(&runner->child, text);
     } else {
         err = WPK_EPARSE;
@@ -245,7 +245,7 @@ int wpk_runner_serve(const struct wpk_runner_options *options)
     fcntl(WPK_CHANNEL_FD, F_SETFD, FD_CLOEXEC);
     wpk_process_core_count(); /* look before anything is pinned */
     wpk_runner_ops_init(&runner.ops, options->answers_dir);
-    wpk_err err = wpk_message_send(&runner.channel, WPK_MESSAGE_READY, 0);
+    wpk_err err = wpk_engine_message_send(&runner.channel, WPK_ENGINE_MESSAGE_READY, 0);
     while (err == WPK_OK) {
         err = advance_pending(&runner);
         if (err == WPK_OK) {

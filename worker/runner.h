@@ -8,7 +8,7 @@
 #define WPK_WORKER_RUNNER_H
 
 #include "worker/answers.h"
-#include "worker/message.h"
+#include "worker/engine_message.h"
 
 /* Input sets whose answers are kept, one of each kind. All candidates of an op that are not raced
  * out face all of them, so that their errors compare. */
@@ -40,9 +40,8 @@ void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_r
                     struct wpk_record *out);
 
 /* In a child: time contestants in turns, each in a process of its own.   shape  out [count] */
-void wpk_runner_duel(const struct wpk_runner_op *op,
-                     const struct wpk_duel_request *request, struct wpk_channel *channel,
-                     struct wpk_record *out);
+void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_request *request,
+                     struct wpk_channel *channel, struct wpk_record *out);
 
 /* Send "verified" and wait for "go"; end the process when the runner has died. */
 void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id);

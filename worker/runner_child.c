@@ -84,14 +84,15 @@ static void log_result(const struct wpk_runner_child *child, const struct wpk_bu
 {
     struct wpk_record records[WPK_DUEL_MAX] = {{0}};
     struct wpk_json_reader *reader = NULL;
-    enum wpk_message_kind kind;
+    enum wpk_engine_message_kind kind;
     int count = 0;
     int failed = 0;
-    if (!wpk_log_enabled(WPK_LOG_DEBUG) || wpk_message_open(text, &kind, &reader) != WPK_OK) {
+    if (!wpk_log_enabled(WPK_LOG_DEBUG) ||
+        wpk_engine_message_open(text, &kind, &reader) != WPK_OK) {
         return;
     }
     /* What cannot be read is the engine's to find out. */
-    (void)!wpk_message_read_result(reader, records, WPK_DUEL_MAX, &count);
+    (void)!wpk_engine_message_read_result(reader, records, WPK_DUEL_MAX, &count);
     wpk_json_close(reader);
     for (int i = 0; i < count; i++) {
         failed += records[i].outcome != WPK_OUTCOME_OK;
@@ -109,16 +110,16 @@ static void log_result(const struct wpk_runner_child *child, const struct wpk_bu
     }
 }
 
-static void note(struct wpk_runner_child *child, enum wpk_message_kind kind,
+static void note(struct wpk_runner_child *child, enum wpk_engine_message_kind kind,
                  const struct wpk_buf *text)
 {
-    if (kind == WPK_MESSAGE_VERIFIED) {
+    if (kind == WPK_ENGINE_MESSAGE_VERIFIED) {
         child->waiting_ns = wpk_clock_ns();
         child->doing = "waiting";
         wpk_log(WPK_LOG_DEBUG, "run_verified", "work=%s pid=%d", child->work, (int)child->pid);
-    } else if (kind == WPK_MESSAGE_TIMED) {
+    } else if (kind == WPK_ENGINE_MESSAGE_TIMED) {
         child->doing = "being verified again";
-    } else if (kind == WPK_MESSAGE_RESULT) {
+    } else if (kind == WPK_ENGINE_MESSAGE_RESULT) {
         child->reported = true;
         log_result(child, text);
     }
@@ -129,15 +130,15 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channe
     struct wpk_buf text = {0};
     wpk_err err = wpk_channel_receive(&child->channel, &text);
     while (err == WPK_OK) {
-        enum wpk_message_kind kind;
+        enum wpk_engine_message_kind kind;
         struct wpk_json_reader *reader = NULL;
-        bool is_message = wpk_message_open(&text, &kind, &reader) == WPK_OK;
+        bool is_message = wpk_engine_message_open(&text, &kind, &reader) == WPK_OK;
         if (is_message) {
             wpk_json_close(reader);
         }
         /* What a damaged child says is not passed on. */
-        if (is_message && (kind == WPK_MESSAGE_VERIFIED || kind == WPK_MESSAGE_TIMED ||
-                           kind == WPK_MESSAGE_RESULT)) {
+        if (is_message && (kind == WPK_ENGINE_MESSAGE_VERIFIED ||
+                           kind == WPK_ENGINE_MESSAGE_TIMED || kind == WPK_ENGINE_MESSAGE_RESULT)) {
             note(child, kind, &text);
             err = wpk_channel_send(to, text.data, text.size);
         }
@@ -239,7 +240,7 @@ bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *rec
 void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id)
 {
     struct wpk_buf text = {0};
-    wpk_err err = wpk_message_send(channel, WPK_MESSAGE_VERIFIED, id);
+    wpk_err err = wpk_engine_message_send(channel, WPK_ENGINE_MESSAGE_VERIFIED, id);
     while (err == WPK_OK) {
         err = wpk_channel_receive(channel, &text);
         if (err == WPK_OK) {

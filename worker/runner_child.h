@@ -3,14 +3,14 @@
 #ifndef WPK_WORKER_RUNNER_CHILD_H
 #define WPK_WORKER_RUNNER_CHILD_H
 
-#include "worker/message.h"
+#include "worker/engine_message.h"
 #include "worker/process.h"
 
 /* = {0} is none. */
 struct wpk_runner_child {
     pid_t pid; /* 0: no child, or this is the child */
     uint64_t id;
-    char work[WPK_MESSAGE_WORK_SIZE];
+    char work[WPK_ENGINE_MESSAGE_WORK_SIZE];
     int count;                  /* records in its result */
     struct wpk_channel channel; /* the runner's end */
     int log;                    /* a file in memory: the child's standard error */

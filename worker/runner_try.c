@@ -11,9 +11,9 @@
  * worth nothing. A candidate that was raced out, as two of three are in a search, is too slow to be
  * served and is verified no further. Every other candidate is verified on every kind of inputs,
  * with every placement of buffers, before its result is sent. */
-#include "worker/batch.h"
 #include "worker/counters.h"
 #include "worker/process.h"
+#include "worker/run_batch.h"
 #include "worker/runner.h"
 #include "worker/runner_child.h"
 #include "worker/sentinel.h"
@@ -227,20 +227,20 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
     struct wpk_measure_subject beside = measured_of(&a->anchor);
     bool anchored = a->anchor.provider != NULL;
     struct wpk_record *record = a->record;
-    struct wpk_batch batch;
+    struct wpk_run_batch batch;
     beside.run = run_anchor;
     double incumbent = anchored ? a->request->incumbent_ratio : (double)a->request->incumbent_ns;
-    wpk_err err = wpk_batch_measure(&measured, anchored ? &beside : NULL, &a->request->policy,
-                                    incumbent, wpk_sentinel_run_ns, &batch);
+    wpk_err err = wpk_run_batch_measure(&measured, anchored ? &beside : NULL, &a->request->policy,
+                                        incumbent, wpk_sentinel_run_ns, &batch);
     if (err != WPK_OK) {
         return err;
     }
     record->timing = batch.pair.timing;
     record->anchor_ns = batch.pair.anchor_ns;
     record->anchor_ratio = batch.pair.ratio;
-    if (!wpk_batch_is_steady(&batch)) {
+    if (!wpk_run_batch_is_steady(&batch)) {
         char text[256];
-        wpk_batch_describe(&batch, text, sizeof(text));
+        wpk_run_batch_describe(&batch, text, sizeof(text));
         remark(record, text);
     }
     if (a->request->policy.conditions != WPK_CONDITIONS_WARM) {
@@ -293,7 +293,7 @@ static wpk_err measure_quietly(struct attempt *a, struct wpk_subject *subject,
     uint64_t start = wpk_clock_ns();
     wpk_err err = measure(a, subject);
     a->record->measure_ns = wpk_clock_ns() - start;
-    if (wpk_message_send(channel, WPK_MESSAGE_TIMED, a->request->id) != WPK_OK) {
+    if (wpk_engine_message_send(channel, WPK_ENGINE_MESSAGE_TIMED, a->request->id) != WPK_OK) {
         exit(1);
     }
     if (threads == 1) {

@@ -21,13 +21,13 @@
 
 static void wake(void *user)
 {
-    const struct wpk_session *s = user;
+    const struct wpk_worker_session *s = user;
     uint64_t one = 1;
     ssize_t written = write(s->wake_fd, &one, sizeof one);
     (void)written; /* full means that it is awake already */
 }
 
-static void fail(struct wpk_session *s, wpk_err err, const char *text)
+static void fail(struct wpk_worker_session *s, wpk_err err, const char *text)
 {
     if (s->err == WPK_OK) {
         wpk_diag_set(s->diag, "%s", text);
@@ -38,7 +38,7 @@ static void fail(struct wpk_session *s, wpk_err err, const char *text)
 
 /* ---- answers */
 
-static void leave(struct wpk_session *s)
+static void leave(struct wpk_worker_session *s)
 {
     if (s->leave_ns == 0) {
         wpk_log(WPK_LOG_INFO, "leaving", "held=%u", wpk_holding_count(s->holding));
@@ -48,7 +48,7 @@ static void leave(struct wpk_session *s)
 }
 
 /* Told to end: what is being timed was nearly for nothing, so it ends first. */
-static void drain(struct wpk_session *s)
+static void drain(struct wpk_worker_session *s)
 {
     s->drain_ns = wpk_clock_ns();
     s->drain_lease = wpk_holding_running(s->holding);
@@ -57,7 +57,7 @@ static void drain(struct wpk_session *s)
     wpk_notify_send(s->options->notify, "STOPPING=1");
 }
 
-static bool is_drained(const struct wpk_session *s)
+static bool is_drained(const struct wpk_worker_session *s)
 {
     return s->drain_lease == 0 || s->options->is_private ||
            wpk_holding_running(s->holding) != s->drain_lease ||
@@ -65,7 +65,7 @@ static bool is_drained(const struct wpk_session *s)
 }
 
 /* Nothing is asked for a while: as long as wpkd said, or a little longer each time. */
-static void retry_later(struct wpk_session *s, uint64_t told_ms)
+static void retry_later(struct wpk_worker_session *s, uint64_t told_ms)
 {
     s->retry_ms = s->retry_ms == 0 ? RETRY_MS_MIN : s->retry_ms * 2;
     if (s->retry_ms > RETRY_MS_MAX) {
@@ -75,8 +75,8 @@ static void retry_later(struct wpk_session *s, uint64_t told_ms)
     s->retry_at_ns = wpk_clock_ns() + ms * WPK_NS_PER_MS;
 }
 
-/* What was asked on WPK_SESSION_SLOT_OTHER has no answer, or an error for one. */
-static void not_answered(struct wpk_session *s, wpk_err err)
+/* What was asked on WPK_WORKER_SESSION_SLOT_OTHER has no answer, or an error for one. */
+static void not_answered(struct wpk_worker_session *s, wpk_err err)
 {
     switch (s->asked) {
     case WPK_MESSAGE_RESULTS:
@@ -102,7 +102,7 @@ static void not_answered(struct wpk_session *s, wpk_err err)
 }
 
 /* Why nothing gets done: to the service manager, and to the log once a minute while it lasts. */
-static void say_refused(struct wpk_session *s, const struct wpk_message *error)
+static void say_refused(struct wpk_worker_session *s, const struct wpk_message *error)
 {
     if (s->trouble == error->err && s->trouble_ns != 0 &&
         wpk_clock_ns() < s->trouble_ns + TROUBLE_EVERY_MS * WPK_NS_PER_MS) {
@@ -116,16 +116,16 @@ static void say_refused(struct wpk_session *s, const struct wpk_message *error)
 }
 
 /* What will pass says when to come again; damage is the artifact's own. */
-static bool is_refused_upload(const struct wpk_session *s, int slot,
+static bool is_refused_upload(const struct wpk_worker_session *s, int slot,
                               const struct wpk_message *error)
 {
-    return slot == WPK_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_PUT_ARTIFACT &&
+    return slot == WPK_WORKER_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_PUT_ARTIFACT &&
            error->retry_ms == 0 && error->err != WPK_ECORRUPT;
 }
 
-static void on_error(struct wpk_session *s, int slot, const struct wpk_message *error)
+static void on_error(struct wpk_worker_session *s, int slot, const struct wpk_message *error)
 {
-    if (slot == WPK_SESSION_SLOT_OTHER) {
+    if (slot == WPK_WORKER_SESSION_SLOT_OTHER) {
         not_answered(s, error->err);
     }
     if (error->err == WPK_ENOENT) {
@@ -137,7 +137,7 @@ static void on_error(struct wpk_session *s, int slot, const struct wpk_message *
         s->polled_ns = 0; /* wpkd hears at once what is not held any more */
         return;
     }
-    bool is_hello = slot == WPK_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
+    bool is_hello = slot == WPK_WORKER_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
     /* What will pass says when to come again. */
     if (error->retry_ms == 0 &&
         (error->err == WPK_EMISMATCH || (error->err == WPK_EACCES && is_hello))) {
@@ -150,7 +150,7 @@ static void on_error(struct wpk_session *s, int slot, const struct wpk_message *
     }
 }
 
-static void on_work(struct wpk_session *s, const struct wpk_message *work)
+static void on_work(struct wpk_worker_session *s, const struct wpk_message *work)
 {
     wpk_holding_take_in(s->holding, work);
     s->named = true;
@@ -159,7 +159,7 @@ static void on_work(struct wpk_session *s, const struct wpk_message *work)
     }
 }
 
-static void on_ack(struct wpk_session *s)
+static void on_ack(struct wpk_worker_session *s)
 {
     if (s->asked == WPK_MESSAGE_RESULTS) {
         /* Recorded, recorded before, or wanted by nobody: in each case it is done with. */
@@ -171,7 +171,7 @@ static void on_ack(struct wpk_session *s)
     }
 }
 
-static void say_works(struct wpk_session *s)
+static void say_works(struct wpk_worker_session *s)
 {
     if (s->trouble != WPK_OK) {
         s->trouble = WPK_OK;
@@ -179,7 +179,7 @@ static void say_works(struct wpk_session *s)
     }
 }
 
-static void on_message(struct wpk_session *s, int slot, const struct wpk_message *message)
+static void on_message(struct wpk_worker_session *s, int slot, const struct wpk_message *message)
 {
     if (message->kind != WPK_MESSAGE_ERROR) {
         s->retry_ms = 0;
@@ -215,7 +215,7 @@ static void on_message(struct wpk_session *s, int slot, const struct wpk_message
 
 /* Why there is no connection, which requests do not say: at once when the first try failed, since
  * the address may be wrong, and now and then while nothing is answered. */
-static void say_loss(struct wpk_session *s)
+static void say_loss(struct wpk_worker_session *s)
 {
     struct wpk_diag diag = {0};
     uint64_t now = wpk_clock_ns();
@@ -234,11 +234,12 @@ static void say_loss(struct wpk_session *s)
     }
 }
 
-static void on_reply(struct wpk_session *s, int slot, wpk_err err, const char *data, size_t size)
+static void on_reply(struct wpk_worker_session *s, int slot, wpk_err err, const char *data,
+                     size_t size)
 {
     struct wpk_message message = {0};
     if (err != WPK_OK) {
-        if (slot == WPK_SESSION_SLOT_OTHER) {
+        if (slot == WPK_WORKER_SESSION_SLOT_OTHER) {
             not_answered(s, err);
         }
         retry_later(s, 0);
@@ -254,7 +255,7 @@ static void on_reply(struct wpk_session *s, int slot, wpk_err err, const char *d
     wpk_message_fini(&message);
 }
 
-static void take_replies(struct wpk_session *s)
+static void take_replies(struct wpk_worker_session *s)
 {
     int slot;
     wpk_err err;
@@ -269,7 +270,7 @@ static void take_replies(struct wpk_session *s)
 /* ---- the loop */
 
 /* A loop that still turns, no more: what it waits for may be far away. */
-static void feed_watchdog(struct wpk_session *s)
+static void feed_watchdog(struct wpk_worker_session *s)
 {
     uint64_t every_ns = s->options->notify->watchdog_ns / 4;
     if (every_ns > 0 && wpk_clock_ns() >= s->fed_ns + every_ns) {
@@ -278,10 +279,10 @@ static void feed_watchdog(struct wpk_session *s)
     }
 }
 
-static int timeout_ms(const struct wpk_session *s, uint64_t engine_ms)
+static int timeout_ms(const struct wpk_worker_session *s, uint64_t engine_ms)
 {
     uint64_t now = wpk_clock_ns();
-    uint64_t ms = WPK_SESSION_HEARTBEAT_MS;
+    uint64_t ms = WPK_WORKER_SESSION_HEARTBEAT_MS;
     uint64_t watchdog_ms = s->options->notify->watchdog_ns / 4 / WPK_NS_PER_MS;
     if (watchdog_ms > 0 && watchdog_ms < ms) {
         ms = watchdog_ms;
@@ -298,7 +299,7 @@ static int timeout_ms(const struct wpk_session *s, uint64_t engine_ms)
     return (int)ms;
 }
 
-static void wait_for_something(struct wpk_session *s, uint64_t engine_ms)
+static void wait_for_something(struct wpk_worker_session *s, uint64_t engine_ms)
 {
     struct pollfd fds[] = {
         {.fd = wpk_engine_fd(s->options->engine), .events = POLLIN},
@@ -318,7 +319,7 @@ static void wait_for_something(struct wpk_session *s, uint64_t engine_ms)
     }
 }
 
-static void turn(struct wpk_session *s)
+static void turn(struct wpk_worker_session *s)
 {
     uint64_t engine_ms = UINT64_MAX;
     feed_watchdog(s);
@@ -337,12 +338,12 @@ static void turn(struct wpk_session *s)
     if (s->drain_ns != 0 && is_drained(s)) {
         leave(s);
     }
-    wpk_err err = wpk_session_ask(s);
+    wpk_err err = wpk_worker_session_ask(s);
     if (err != WPK_OK) {
         fail(s, err, "a request cannot be sent");
     }
-    bool too_long =
-        s->leave_ns != 0 && wpk_clock_ns() > s->leave_ns + WPK_SESSION_LEAVE_MS * WPK_NS_PER_MS;
+    bool too_long = s->leave_ns != 0 &&
+                    wpk_clock_ns() > s->leave_ns + WPK_WORKER_SESSION_LEAVE_MS * WPK_NS_PER_MS;
     if (s->gave_back || too_long || (s->leave_ns != 0 && s->session == 0)) {
         s->ended = true;
     }
@@ -351,7 +352,7 @@ static void turn(struct wpk_session *s)
     }
 }
 
-static uint32_t capacity_for(const struct wpk_session_options *options)
+static uint32_t capacity_for(const struct wpk_worker_session_options *options)
 {
     /* Enough for every builder to have one under way and one ready, and for the way to wpkd; of
      * what is only run, enough to be fetched while one is timed. */
@@ -360,12 +361,13 @@ static uint32_t capacity_for(const struct wpk_session_options *options)
     return options->slots == 0 ? CAPACITY_RUN : capacity < max ? capacity : max;
 }
 
-wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_diag *diag)
+wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
+                               struct wpk_diag *diag)
 {
-    struct wpk_session s = {.options = options,
-                            .diag = diag,
-                            .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                            .capacity = capacity_for(options)};
+    struct wpk_worker_session s = {.options = options,
+                                   .diag = diag,
+                                   .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                   .capacity = capacity_for(options)};
     if (s.wake_fd < 0) {
         return WPK_ESYSTEM;
     }
@@ -376,7 +378,7 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
         const struct wpk_net_client_options client = {.url = options->url,
                                                       .ca = options->ca,
                                                       .size_max = WPK_MESSAGE_SIZE_MAX,
-                                                      .slot_count = WPK_SESSION_SLOT_COUNT,
+                                                      .slot_count = WPK_WORKER_SESSION_SLOT_COUNT,
                                                       .wake = wake,
                                                       .user = &s};
         err = wpk_net_client_open(&client, &s.client, diag);

@@ -21,7 +21,7 @@
 #include "schema/message.h"
 #include "worker/engine.h"
 
-struct wpk_session_options {
+struct wpk_worker_session_options {
     const char *url;            /* where wpkd listens */
     const char *ca;             /* file of certificates trusted for tls+tcp; NULL: the system's */
     const char *token;          /* "": none */
@@ -50,7 +50,7 @@ struct wpk_session_options {
  *           WPK_ESYSTEM    the engine has failed, or no descriptor is left
  *           WPK_EINVAL     `url` is not an address, or an answer makes no sense
  */
-WPK_MUST_CHECK wpk_err wpk_session_run(const struct wpk_session_options *options,
-                                       struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_worker_session_run(const struct wpk_worker_session_options *options,
+                                              struct wpk_diag *diag);
 
 #endif

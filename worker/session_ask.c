@@ -15,19 +15,19 @@
 #define ARTIFACT_MS 60000                         /* on top of REQUEST_MS: 4 MiB over a slow line */
 #define KEPT_MAX (WPK_HOLDING_MAX - WPK_WORK_MAX) /* held; with more, no work is asked for */
 
-static wpk_err send_frame(struct wpk_session *s, int slot, enum wpk_message_kind kind,
+static wpk_err send_frame(struct wpk_worker_session *s, int slot, enum wpk_message_kind kind,
                           const struct wpk_buf *frame, wpk_err err, uint64_t timeout_ms)
 {
     if (err == WPK_OK) {
         err = wpk_net_client_put(s->client, slot, frame->data, frame->size, timeout_ms);
     }
-    if (err == WPK_OK && slot == WPK_SESSION_SLOT_OTHER) {
+    if (err == WPK_OK && slot == WPK_WORKER_SESSION_SLOT_OTHER) {
         s->asked = kind;
     }
     return err;
 }
 
-static wpk_err ask(struct wpk_session *s, int slot, const struct wpk_message *message,
+static wpk_err ask(struct wpk_worker_session *s, int slot, const struct wpk_message *message,
                    uint64_t timeout_ms)
 {
     struct wpk_buf frame = {0};
@@ -37,7 +37,7 @@ static wpk_err ask(struct wpk_session *s, int slot, const struct wpk_message *me
     return err;
 }
 
-static wpk_err ask_hello(struct wpk_session *s)
+static wpk_err ask_hello(struct wpk_worker_session *s)
 {
     struct wpk_hello hello = {.device = s->options->device,
                               .roles = s->options->roles,
@@ -62,11 +62,11 @@ static wpk_err ask_hello(struct wpk_session *s)
         snprintf(provider->name, sizeof provider->name, "%s", s->options->vendors[i]);
         provider->vendor = true;
     }
-    return ask(s, WPK_SESSION_SLOT_OTHER, &message, REQUEST_MS);
+    return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS);
 }
 
 /* A poll for work; or, when there is enough, a sign of life that is answered at once. */
-static wpk_err ask_poll(struct wpk_session *s)
+static wpk_err ask_poll(struct wpk_worker_session *s)
 {
     wpk_work_id ids[WPK_HOLDING_MAX];
     uint32_t unfinished = wpk_holding_unfinished(s->holding);
@@ -75,7 +75,8 @@ static wpk_err ask_poll(struct wpk_session *s)
         wpk_holding_count(s->holding) >= KEPT_MAX) {
         want = 0;
     }
-    if (want == 0 && wpk_clock_ns() < s->polled_ns + WPK_SESSION_HEARTBEAT_MS * WPK_NS_PER_MS) {
+    if (want == 0 &&
+        wpk_clock_ns() < s->polled_ns + WPK_WORKER_SESSION_HEARTBEAT_MS * WPK_NS_PER_MS) {
         return WPK_OK;
     }
     struct wpk_message message = {.kind = WPK_MESSAGE_POLL,
@@ -86,18 +87,18 @@ static wpk_err ask_poll(struct wpk_session *s)
                                   .holding = ids,
                                   .holding_count = wpk_holding_ids(s->holding, false, ids)};
     s->polled_ns = wpk_clock_ns();
-    return ask(s, WPK_SESSION_SLOT_POLL, &message, POLL_WAIT_MS + REQUEST_MS);
+    return ask(s, WPK_WORKER_SESSION_SLOT_POLL, &message, POLL_WAIT_MS + REQUEST_MS);
 }
 
-static wpk_err ask_artifact(struct wpk_session *s, const char *sha256)
+static wpk_err ask_artifact(struct wpk_worker_session *s, const char *sha256)
 {
     struct wpk_message message = {.kind = WPK_MESSAGE_GET_ARTIFACT, .session = s->session};
     snprintf(message.sha256, sizeof message.sha256, "%s", sha256);
     snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", sha256);
-    return ask(s, WPK_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
+    return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
 }
 
-static wpk_err ask_upload(struct wpk_session *s, const struct wpk_record *record,
+static wpk_err ask_upload(struct wpk_worker_session *s, const struct wpk_record *record,
                           wpk_work_id made_for)
 {
     struct wpk_buf bytes = {0};
@@ -116,38 +117,39 @@ static wpk_err ask_upload(struct wpk_session *s, const struct wpk_record *record
                                       .bytes = bytes.data,
                                       .bytes_size = bytes.size};
         memcpy(message.sha256, s->asked_sha256, sizeof message.sha256);
-        err = ask(s, WPK_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
+        err = ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
     }
     wpk_buf_fini(&bytes);
     return err;
 }
 
 /* `sent` is false when there is nothing to be sent. */
-static wpk_err ask_results(struct wpk_session *s, bool *sent)
+static wpk_err ask_results(struct wpk_worker_session *s, bool *sent)
 {
     struct wpk_buf frame = {0};
     uint32_t count = 0;
     wpk_err err = wpk_holding_encode_results(s->holding, s->session, &frame, &count);
     if (err != WPK_OK || count > 0) {
-        err = send_frame(s, WPK_SESSION_SLOT_OTHER, WPK_MESSAGE_RESULTS, &frame, err, REQUEST_MS);
+        err = send_frame(s, WPK_WORKER_SESSION_SLOT_OTHER, WPK_MESSAGE_RESULTS, &frame, err,
+                         REQUEST_MS);
     }
     wpk_buf_fini(&frame);
     *sent = count > 0;
     return err;
 }
 
-static wpk_err ask_give_back(struct wpk_session *s)
+static wpk_err ask_give_back(struct wpk_worker_session *s)
 {
     wpk_work_id ids[WPK_HOLDING_MAX];
     struct wpk_message message = {.kind = WPK_MESSAGE_GIVE_BACK,
                                   .session = s->session,
                                   .given_back = ids,
                                   .given_back_count = wpk_holding_ids(s->holding, true, ids)};
-    return ask(s, WPK_SESSION_SLOT_OTHER, &message, WPK_SESSION_LEAVE_MS);
+    return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, WPK_WORKER_SESSION_LEAVE_MS);
 }
 
-/* The next request of WPK_SESSION_SLOT_OTHER, by urgency. */
-static wpk_err ask_other(struct wpk_session *s)
+/* The next request of WPK_WORKER_SESSION_SLOT_OTHER, by urgency. */
+static wpk_err ask_other(struct wpk_worker_session *s)
 {
     if (s->session == 0) {
         return ask_hello(s);
@@ -166,17 +168,17 @@ static wpk_err ask_other(struct wpk_session *s)
     return err == WPK_OK && !sent && s->leave_ns != 0 ? ask_give_back(s) : err;
 }
 
-wpk_err wpk_session_ask(struct wpk_session *s)
+wpk_err wpk_worker_session_ask(struct wpk_worker_session *s)
 {
     if (wpk_clock_ns() < s->retry_at_ns || s->gave_back) {
         return WPK_OK;
     }
     wpk_err err = WPK_OK;
-    if (!wpk_net_client_busy(s->client, WPK_SESSION_SLOT_OTHER)) {
+    if (!wpk_net_client_busy(s->client, WPK_WORKER_SESSION_SLOT_OTHER)) {
         err = ask_other(s);
     }
     if (err == WPK_OK && s->session != 0 && s->leave_ns == 0 &&
-        !wpk_net_client_busy(s->client, WPK_SESSION_SLOT_POLL)) {
+        !wpk_net_client_busy(s->client, WPK_WORKER_SESSION_SLOT_POLL)) {
         err = ask_poll(s);
     }
     return err;

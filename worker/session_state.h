@@ -8,21 +8,22 @@
 #include "worker/holding.h"
 #include "worker/session.h"
 
-#define WPK_SESSION_SLOT_POLL 0
-#define WPK_SESSION_SLOT_OTHER 1
-#define WPK_SESSION_SLOT_COUNT 2
+#define WPK_WORKER_SESSION_SLOT_POLL 0
+#define WPK_WORKER_SESSION_SLOT_OTHER 1
+#define WPK_WORKER_SESSION_SLOT_COUNT 2
 
-#define WPK_SESSION_HEARTBEAT_MS 5000 /* a quarter of the time after which wpkd takes leases back */
-#define WPK_SESSION_LEAVE_MS 3000     /* for the last results, and giving leases back */
+#define WPK_WORKER_SESSION_HEARTBEAT_MS                                                            \
+    5000 /* a quarter of the time after which wpkd takes leases back */
+#define WPK_WORKER_SESSION_LEAVE_MS 3000 /* for the last results, and giving leases back */
 
-struct wpk_session {
-    const struct wpk_session_options *options;
+struct wpk_worker_session {
+    const struct wpk_worker_session_options *options;
     struct wpk_net_client *client;
     struct wpk_holding *holding;
     int wake_fd;
     uint64_t session;            /* 0: CLOSED */
     uint32_t capacity;           /* leases that keep the engine busy */
-    enum wpk_message_kind asked; /* the request under way on WPK_SESSION_SLOT_OTHER */
+    enum wpk_message_kind asked; /* the request under way on WPK_WORKER_SESSION_SLOT_OTHER */
     char asked_sha256[WPK_ID_MAX];
     wpk_work_id asked_for; /* put_artifact: the work item that it was built for */
     bool named;            /* a poll of this session named the leases held: they are ours again */
@@ -44,6 +45,6 @@ struct wpk_session {
 };
 
 /* Send the next request on each slot that is free. */
-WPK_MUST_CHECK wpk_err wpk_session_ask(struct wpk_session *s);
+WPK_MUST_CHECK wpk_err wpk_worker_session_ask(struct wpk_worker_session *s);
 
 #endif

@@ -60,29 +60,25 @@ void wpk_call_put_token(struct wpk_json_writer *w, uint64_t token);
 
 /* ---- jobs, for several resources */
 
-/* A job file, and its job once it was decoded. */
-struct wpk_call_job {
-    const char *source;
-    size_t size;
-    struct wpk_job_entry *job; /* owned until it is submitted; NULL: not decoded */
-};
+/* Decode the request's body, a job file, on any thread but rather not the loop's: a large job takes
+ * seconds. NULL after answering with a problem.
+ *   owns  caller frees the job, or submits it */
+struct wpk_job_entry *wpk_call_read_job(struct wpk_call *call);
+/* Make the client the owner of the job. */
+void wpk_call_own_job(const struct wpk_call *call, struct wpk_job_entry *job);
 
-/* Decode the job, on any thread but rather not the loop's: a large job takes seconds. False after
- * answering with a problem. */
-WPK_MUST_CHECK bool wpk_call_read_job(struct wpk_call *call, struct wpk_call_job *job);
-
-/* On the loop: submit the client's job under this id; the step answers `request` (0: none). True
- * when it was accepted; false when the step refuses it, or after answering that the text is no
- * job. */
-bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job *job,
+/* On the loop: submit the client's job, which is taken, under this id; the step answers `request`
+ * (0: none). False when the step refuses it. */
+bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_job_entry *job,
                      uint64_t request);
 
 /* On the loop: submit a job unless it exists. `id` becomes that of an equal live job, else one
  * derived from `kind`, `key` and the day; a job with this id is not submitted again unless it was
  * cancelled, failed, or was paused by another owner. The step answers no request. False after
- * answering with a problem. */
+ * answering with a problem.
+ *   owns  *job is taken, and NULL then, if it is submitted */
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
-                          struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE]);
+                          struct wpk_job_entry **job, char id[WPK_JOB_ID_SIZE]);
 
 /* ---- resources: each handler answers the call, queues it, or begins what will answer it
  *
@@ -90,13 +86,13 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
  * api.c, and write the handler in api_NAME.c. docs/hacking.md names the files in other folders. */
 
 #define WPK_API_HANDLERS(X)                                                                        \
-    X(get_health) X(get_ready) X(get_metrics) X(get_signing_key)                                   \
-    X(post_job) X(list_jobs) X(get_job) X(cancel_job) X(pause_job) X(resume_job) X(list_trials)    \
-    X(list_workers) X(drain_worker) X(quarantine_worker) X(resume_worker) X(list_devices)          \
-    X(list_kernels) X(get_kernel) X(get_manifest) X(list_kernel_history) X(lookup_kernel)          \
-    X(choose_kernel)                                                                               \
-    X(pin_kernel) X(unpin_kernel) X(revoke_kernel) X(roll_back_kernel)                             \
-    X(get_artifact) X(post_token) X(list_tokens) X(delete_token) X(list_audit)
+    X(get_health)                                                                                  \
+    X(get_ready) X(get_metrics) X(get_signing_key) X(post_job) X(list_jobs) X(get_job)             \
+        X(cancel_job) X(pause_job) X(resume_job) X(list_trials) X(list_workers) X(drain_worker)    \
+            X(quarantine_worker) X(resume_worker) X(list_devices) X(list_kernels) X(get_kernel)    \
+                X(get_manifest) X(list_kernel_history) X(lookup_kernel) X(choose_kernel)           \
+                    X(pin_kernel) X(unpin_kernel) X(revoke_kernel) X(roll_back_kernel)             \
+                        X(get_artifact) X(post_token) X(list_tokens) X(delete_token) X(list_audit)
 
 #define WPK_API_DECLARE(name) void wpk_api_##name(struct wpk_call *call);
 WPK_API_HANDLERS(WPK_API_DECLARE)

@@ -55,75 +55,76 @@ static void derive_id(const struct wpk_call *call, const char *kind, const char 
     snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
 }
 
-bool wpk_call_read_job(struct wpk_call *call, struct wpk_call_job *job)
+struct wpk_job_entry *wpk_call_read_job(struct wpk_call *call)
 {
-    const char *owner = call->request->identity.owner;
+    const struct wpk_http_request *request = call->request;
+    struct wpk_job_entry *job = NULL;
     struct wpk_diag diag = {0};
-    wpk_err err =
-        job->job == NULL ? wpk_submission_decode(job->source, job->size, &job->job, &diag) : WPK_OK;
+    wpk_err err = wpk_submission_decode(request->body, request->body_size, &job, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
-        return false;
+        return NULL;
     }
-    if (owner[0] != '\0') {
-        snprintf(job->job->owner, sizeof job->job->owner, "%s", owner);
-    }
-    return true;
+    wpk_call_own_job(call, job);
+    return job;
 }
+
+void wpk_call_own_job(const struct wpk_call *call, struct wpk_job_entry *job)
+{
+    const char *owner = call->request->identity.owner;
+    if (owner[0] != '\0') {
+        snprintf(job->owner, sizeof job->owner, "%s", owner);
+    }
+}
+
+/* A job on its way to the loop. */
+struct prepared {
+    struct wpk_job_entry *job; /* owned; NULL: taken */
+};
 
 static void release_prepared(void *owner)
 {
-    struct wpk_call_job *job = owner;
-    wpk_job_entry_free(job->job);
-    free(job);
+    struct prepared *prepared = owner;
+    wpk_job_entry_free(prepared->job);
+    free(prepared);
 }
 
 /* Before the loop has it. False after answering with a problem. */
 static bool prepare(struct wpk_call *call)
 {
-    const struct wpk_http_request *request = call->request;
-    struct wpk_call_job *job = calloc(1, sizeof *job);
-    WPK_ASSERT(job != NULL);
-    *job = (struct wpk_call_job){.source = request->body, .size = request->body_size};
-    bool large = request->body_size > WPK_API_LARGE_SIZE;
-    bool done = !large || wpk_api_front_begin_large(call);
-    if (done) {
-        done = wpk_call_read_job(call, job);
+    struct wpk_job_entry *job = NULL;
+    bool large = call->request->body_size > WPK_API_LARGE_SIZE;
+    if (!large || wpk_api_front_begin_large(call)) {
+        job = wpk_call_read_job(call);
         wpk_api_front_end_large(call->api->front, large);
     }
-    if (done) {
-        call->answer->release = release_prepared;
-        call->answer->owner = job;
-    } else {
-        free(job);
-    }
-    return done;
-}
-
-/* What the request is, read or not. */
-static struct wpk_call_job take_prepared(struct wpk_call *call)
-{
-    const struct wpk_http_request *request = call->request;
-    struct wpk_call_job *prepared = request->prepared;
-    struct wpk_call_job job = {.source = request->body, .size = request->body_size};
-    if (prepared != NULL) {
-        job.job = prepared->job;
-        prepared->job = NULL;
-    }
-    return job;
-}
-
-bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job *job,
-                     uint64_t request)
-{
-    if (!wpk_call_read_job(call, job)) {
+    if (job == NULL) {
         return false;
     }
-    struct wpk_job_entry *entry = job->job;
-    job->job = NULL;
-    snprintf(entry->id, sizeof entry->id, "%s", id);
-    struct wpk_event event = {
-        .kind = WPK_EVENT_SUBMIT, .request = request, .job = entry, .source = job->source};
+    struct prepared *prepared = malloc(sizeof *prepared);
+    WPK_ASSERT(prepared != NULL);
+    prepared->job = job;
+    call->answer->release = release_prepared;
+    call->answer->owner = prepared;
+    return true;
+}
+
+/* What the request is, read or not; NULL after answering with a problem. */
+static struct wpk_job_entry *take_prepared(struct wpk_call *call)
+{
+    struct prepared *prepared = call->request->prepared;
+    struct wpk_job_entry *job = prepared != NULL ? prepared->job : NULL;
+    if (prepared != NULL) {
+        prepared->job = NULL;
+    }
+    return job != NULL ? job : wpk_call_read_job(call);
+}
+
+bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_job_entry *job,
+                     uint64_t request)
+{
+    snprintf(job->id, sizeof job->id, "%s", id);
+    struct wpk_event event = {.kind = WPK_EVENT_SUBMIT, .request = request, .job = job};
     wpk_executor_step(call->api->executor, &event);
     bool accepted = wpk_coordinator_job(call->api->coordinator, id) != NULL;
     wpk_change_log(call, "job.submit", id, accepted ? WPK_OK : WPK_EBUSY, "");
@@ -166,7 +167,7 @@ static bool is_of_no_use(struct wpk_call *call, const char *id, const struct wpk
 }
 
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
-                          struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE])
+                          struct wpk_job_entry **job, char id[WPK_JOB_ID_SIZE])
 {
     struct wpk_diag diag = {0};
     char number[16];
@@ -177,10 +178,7 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
         wpk_api_problem(call->answer, 507, err, &diag);
         return false;
     }
-    if (!wpk_call_read_job(call, job)) {
-        return false;
-    }
-    const struct wpk_job_entry *live = wpk_job_find_same(call->api->coordinator, job->job);
+    const struct wpk_job_entry *live = wpk_job_find_same(call->api->coordinator, *job);
     if (live != NULL) {
         memcpy(id, live->id, WPK_JOB_ID_SIZE);
         return true;
@@ -188,12 +186,17 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     for (int i = 0; again && i < REPLACED_MAX; i++) {
         snprintf(number, sizeof number, "%d", i);
         derive_id(call, kind, number, key, id);
-        again = is_of_no_use(call, id, job->job, &known);
+        again = is_of_no_use(call, id, *job, &known);
     }
     if (!was_read(call)) {
         return false;
     }
-    if (known || wpk_call_submit(call, id, job, 0)) {
+    if (known) {
+        return true;
+    }
+    struct wpk_job_entry *taken = *job;
+    *job = NULL;
+    if (wpk_call_submit(call, id, taken, 0)) {
         return true;
     }
     if (call->answer->status == 0) {
@@ -281,8 +284,8 @@ static void post_keyed(struct wpk_call *call)
         wpk_api_job(call->answer, call->api, 201, id);
         return;
     }
-    struct wpk_call_job job = take_prepared(call);
-    if (wpk_call_submit(call, id, &job, request->id)) {
+    struct wpk_job_entry *job = take_prepared(call);
+    if (job != NULL && wpk_call_submit(call, id, job, request->id)) {
         memcpy(entry.body_sha256, body, sizeof body);
         snprintf(entry.subject, sizeof entry.subject, "%s", id);
         remember(call, &entry);
@@ -304,8 +307,10 @@ void wpk_api_post_job(struct wpk_call *call)
         return;
     }
     snprintf(id, sizeof id, "j%016llx", (unsigned long long)call->api->random);
-    struct wpk_call_job job = take_prepared(call);
-    wpk_call_submit(call, id, &job, call->request->id);
+    struct wpk_job_entry *job = take_prepared(call);
+    if (job != NULL) {
+        wpk_call_submit(call, id, job, call->request->id);
+    }
 }
 
 /* ---- one job */

@@ -56,13 +56,12 @@ static void seek(const struct wpk_index_version *version, const struct filter *f
                  uint64_t before, struct wpk_index_cursor *out)
 {
     if (is_whole(filter->fingerprint)) {
-        wpk_index_seek(out, version->trees[WPK_INDEX_BY_FINGERPRINT],
-                       wpk_served_key(filter->fingerprint), before);
-    } else if (filter->family[0] != '\0') {
-        wpk_index_seek(out, version->trees[WPK_INDEX_BY_FAMILY], wpk_served_key(filter->family),
+        wpk_index_seek(out, version, WPK_INDEX_BY_FINGERPRINT, wpk_served_key(filter->fingerprint),
                        before);
+    } else if (filter->family[0] != '\0') {
+        wpk_index_seek(out, version, WPK_INDEX_BY_FAMILY, wpk_served_key(filter->family), before);
     } else {
-        wpk_index_seek(out, version->trees[WPK_INDEX_BY_KERNEL], 0, before);
+        wpk_index_seek(out, version, WPK_INDEX_BY_KERNEL, 0, before);
     }
 }
 

@@ -24,14 +24,14 @@
 struct item {
     struct wpk_lookup lookup;
     struct wpk_op_identity identity; /* of the operator, where that was given */
-    struct wpk_buf op; /* its members in a job file; empty where it was given by its fingerprint */
+    struct wpk_job_op op;            /* without a body where it was given by its fingerprint */
 };
 
 /* The identity is written when there is one: it has 64 KiB, and a lookup by key has none. */
 static void item_init(struct item *item)
 {
     item->lookup = (struct wpk_lookup){.program = NULL};
-    item->op = (struct wpk_buf){0};
+    item->op = (struct wpk_job_op){0};
 }
 
 static void item_fini(struct item *item)
@@ -39,15 +39,31 @@ static void item_fini(struct item *item)
     if (item->lookup.program != NULL) {
         wpk_op_identity_fini(&item->identity);
     }
-    wpk_buf_fini(&item->op);
+    wpk_job_op_fini(&item->op);
 }
 
 /* ---- reading */
 
-static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_diag *diag)
+/* The field of an operator's error is named as in the lookup; its text has no place in the
+ * request. */
+static void locate(struct wpk_diag *diag)
+{
+    static const char prefix[] = "ops[0].";
+    if (strncmp(diag->field, prefix, strlen(prefix)) == 0) {
+        memmove(diag->field, diag->field + strlen(prefix), sizeof diag->field - strlen(prefix));
+        diag->line = 0;
+        diag->column = 0;
+    }
+}
+
+static wpk_err define(struct item *item, struct wpk_diag *diag)
 {
     struct wpk_program asked = {0};
-    wpk_err err = wpk_job_op_program(job, 0, &asked, diag);
+    const struct wpk_job job = {.ops = &item->op, .op_count = 1};
+    wpk_err err = wpk_job_op_program(&job, 0, &asked, diag);
+    if (err != WPK_OK) {
+        locate(diag);
+    }
     if (err == WPK_OK) {
         err = wpk_op_identity_of(&asked, &item->identity, diag);
     }
@@ -63,107 +79,44 @@ static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_d
     return err;
 }
 
-/* As a job file that tunes it has them; the name, which may be missing, comes first. */
-static void write_op(struct wpk_json_reader *r, const struct item *item, struct wpk_buf *out)
+static void read_fingerprint(struct wpk_json_reader *r, struct item *item)
 {
-    static const char *const members[] = {"op", "tensors", "constants", "accuracy", "conditions"};
-    if (wpk_json_has(r, "name")) {
-        wpk_buf_append_text(out, WPK_TUNING_NAME);
-        wpk_json_get_raw(r, "name", out);
-        wpk_buf_append_byte(out, ',');
+    if (wpk_json_has(r, "tensors") || wpk_json_has(r, "constants")) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "tensors and constants belong to an op");
     }
-    wpk_buf_printf(out, "\"layouts\":\"%s\"", item->lookup.layouts);
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        if (wpk_json_has(r, members[i])) {
-            wpk_buf_printf(out, ",\"%s\":", members[i]);
-            wpk_json_get_raw(r, members[i], out);
-        }
+    wpk_json_get_copy(r, "fingerprint", item->lookup.fingerprint, sizeof item->lookup.fingerprint);
+    if (wpk_json_status(r) == WPK_OK &&
+        !wpk_crypto_hex_valid(item->lookup.fingerprint, WPK_SHA256_SIZE)) {
+        wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in lower-case hexadecimal");
     }
-}
-
-static wpk_err write_job(const struct item *item, struct wpk_buf *out)
-{
-    struct wpk_buf named = {0};
-    bool has_name = wpk_tuning_has_name(&item->op);
-    wpk_buf_append_text(&named, has_name ? "{" : "{" WPK_TUNING_NAME "\"op\",");
-    wpk_buf_append(&named, item->op.data, item->op.size);
-    wpk_buf_append_byte(&named, '}');
-    wpk_tuning_write(wpk_buf_text(&named), named.size, "", item->lookup.threads, out);
-    wpk_err err = wpk_buf_status(&named);
-    wpk_buf_fini(&named);
-    return err == WPK_OK ? wpk_buf_status(out) : err;
-}
-
-static wpk_err expand(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
-{
-    struct wpk_job job = {0};
-    struct wpk_buf text = {0};
-    write_op(r, item, &item->op);
-    wpk_err err = wpk_buf_status(&item->op);
-    if (err == WPK_OK) {
-        err = write_job(item, &text);
-    }
-    if (err == WPK_OK) {
-        err = wpk_job_decode(text.data, text.size, &job, diag);
-    }
-    wpk_buf_fini(&text);
-    if (err == WPK_OK) {
-        err = define(item, &job, diag);
-    }
-    if (err != WPK_OK && strncmp(diag->field, "ops[0].", 7) == 0) {
-        /* The place in a text of our own making means nothing to the caller; the field does. */
-        memmove(diag->field, diag->field + 7, sizeof diag->field - 7);
-        diag->line = 0;
-        diag->column = 0;
-    }
-    wpk_job_fini(&job);
-    return err;
-}
-
-static enum wpk_conditions get_conditions(struct wpk_json_reader *r)
-{
-    const char *names[WPK_CONDITIONS_COUNT];
-    for (int i = 0; i < WPK_CONDITIONS_COUNT; i++) {
-        names[i] = wpk_conditions_name((enum wpk_conditions)i);
-    }
-    return wpk_json_has(r, "conditions") ? (enum wpk_conditions)wpk_json_get_choice(
-                                               r, "conditions", names, WPK_CONDITIONS_COUNT)
-                                         : WPK_CONDITIONS_WARM;
+    wpk_job_op_read_key(r, &item->op);
 }
 
 /* Texts of the lookup live as long as the reader. */
 static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
 {
-    static const char *const layouts[] = {"fixed", "any"};
     struct wpk_lookup *lookup = &item->lookup;
     WPK_JSON_ALLOW(r, "name", "op", "tensors", "constants", "fingerprint", "layouts", "threads",
                    "device", "environment", "accuracy", "conditions");
-    lookup->layouts =
-        layouts[wpk_json_has(r, "layouts") ? wpk_json_get_choice(r, "layouts", layouts, 2) : 0];
+    bool has_op = wpk_json_has(r, "op");
     lookup->threads = wpk_json_has(r, "threads")
                           ? (int)wpk_json_get_int(r, "threads", 1, WPK_JOB_THREADS_MAX)
                           : 1;
-    lookup->accuracy = wpk_accuracy_get(r, "accuracy");
-    lookup->conditions = get_conditions(r);
     lookup->device = wpk_json_has(r, "device") ? wpk_json_get_text(r, "device", 512) : "";
     lookup->environment =
         wpk_json_has(r, "environment") ? wpk_json_get_text(r, "environment", 512) : "";
-    if (wpk_json_has(r, "op") == wpk_json_has(r, "fingerprint")) {
+    if (has_op == wpk_json_has(r, "fingerprint")) {
         wpk_json_fail(r, NULL, WPK_EINVAL, "give either op or fingerprint");
+    } else if (has_op) {
+        wpk_job_op_read(r, &item->op);
+    } else {
+        read_fingerprint(r, item);
     }
-    if (wpk_json_has(r, "fingerprint") &&
-        (wpk_json_has(r, "tensors") || wpk_json_has(r, "constants"))) {
-        wpk_json_fail(r, NULL, WPK_EINVAL, "tensors and constants belong to an op");
-    }
-    if (wpk_json_has(r, "fingerprint")) {
-        wpk_json_get_copy(r, "fingerprint", lookup->fingerprint, sizeof lookup->fingerprint);
-        if (wpk_json_status(r) == WPK_OK &&
-            !wpk_crypto_hex_valid(lookup->fingerprint, WPK_SHA256_SIZE)) {
-            wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in lower-case hexadecimal");
-        }
-    }
+    lookup->layouts = wpk_layouts_name(item->op.layouts);
+    lookup->accuracy = item->op.accuracy;
+    lookup->conditions = item->op.conditions;
     wpk_err err = wpk_json_status(r);
-    return err == WPK_OK && wpk_json_has(r, "op") ? expand(r, item, diag) : err;
+    return err == WPK_OK && has_op ? define(item, diag) : err;
 }
 
 /* ---- answering */
@@ -269,11 +222,11 @@ static bool wants_tuning(const struct wpk_call *call)
 
 /* One more member of the match that was appended last, the job that will answer the
  * miss. */
-static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning,
-                            const struct item *item, struct wpk_diag *diag)
+static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning, struct item *item,
+                            struct wpk_diag *diag)
 {
     struct wpk_buf *body = &call->answer->body;
-    if (item->op.size == 0) {
+    if (item->op.notation == NULL && item->op.shorthand == NULL) {
         wpk_diag_set(diag, "to tune it, the operator itself is needed");
         snprintf(diag->field, sizeof diag->field, "op");
         return WPK_EINVAL;
@@ -292,7 +245,7 @@ static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning,
         wpk_buf_truncate(body, body->size - 1);
     }
     wpk_buf_append_text(body, ",\"job_id\":\"");
-    wpk_tuning_add(tuning, call, &item->lookup, &item->op);
+    wpk_tuning_take(tuning, call, &item->lookup, &item->op);
     wpk_buf_append_text(body, "\"}");
     return WPK_OK;
 }
@@ -344,7 +297,7 @@ static void go_on_tuning(struct wpk_call *call, struct prepared *prepared)
     }
 }
 
-static void answer_miss(struct wpk_call *call, const struct item *item)
+static void answer_miss(struct wpk_call *call, struct item *item)
 {
     struct wpk_tuning tuning = {0};
     struct wpk_diag diag = {0};

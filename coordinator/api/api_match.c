@@ -5,7 +5,7 @@
 
 #define NS_MAX 9e15 /* what JSON's numbers hold */
 
-static void put_span(struct wpk_json_writer *w, const char *name, const struct wpk_span *span)
+static void put_span(struct wpk_json_writer *w, const char *name, const struct wpk_text_span *span)
 {
     if (span->size > 0) {
         wpk_json_put_bytes(w, name, span->text, span->size);

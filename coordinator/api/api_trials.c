@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/api/api_call.h"
-#include "coordinator/store/document.h"
+#include "coordinator/store/history.h"
+#include "coordinator/store/history_job.h"
+#include "schema/job.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +46,7 @@ static bool get_place(struct wpk_call *call, struct wpk_history_place *place)
 
 void wpk_api_list_trials(struct wpk_call *call)
 {
-    const char *names[WPK_DOCUMENT_OPS_MAX];
+    const char *names[WPK_JOB_OPS_MAX];
     uint32_t count = 0;
     uint64_t number = 0;
     int page_size;
@@ -52,7 +54,7 @@ void wpk_api_list_trials(struct wpk_call *call)
     struct wpk_history_place place;
     struct wpk_arena arena = {0};
     wpk_err err =
-        wpk_document_op_names(call->api->store, call->name, &arena, names, &count, &number);
+        wpk_history_op_names(call->api->store, call->name, &arena, names, &count, &number);
     if (err != WPK_OK) {
         wpk_call_problem(call, err == WPK_ENOENT ? 404 : wpk_api_status(err), err, "",
                          "no such job; the list of jobs has their ids");

@@ -7,6 +7,7 @@
 
 #include "coordinator/api/api_call.h"
 #include "coordinator/index/lookup.h"
+#include "schema/job.h"
 
 /* Jobs that are not submitted yet. A zeroed struct is empty. */
 struct wpk_tuning {
@@ -15,23 +16,13 @@ struct wpk_tuning {
 
 void wpk_tuning_fini(struct wpk_tuning *tuning);
 
-/* Append a job file with the operators `ops`, which are objects with commas between them. `device`:
- * its device class; "": any. */
-void wpk_tuning_write(const char *ops, size_t size, const char *device, int threads,
-                      struct wpk_buf *out);
+/* Add an operator; its name is made if it has none. Operators of equal names go into different
+ * jobs. Room for the job's id is appended to the call's answer.
+ *   owns  takes the operator */
+void wpk_tuning_take(struct wpk_tuning *tuning, struct wpk_call *call,
+                     const struct wpk_lookup *lookup, struct wpk_job_op *op);
 
-#define WPK_TUNING_NAME "\"name\":"
-
-/* True if `op`, the members of an operator in a job file, begins with its name. */
-bool wpk_tuning_has_name(const struct wpk_buf *op);
-
-/* Add an operator. `op` has its members in a job file, with the name first or absent; an absent
- * name is made. Operators of equal names go into different jobs. Room for the job's id is appended
- * to the call's answer. */
-void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
-                    const struct wpk_lookup *lookup, const struct wpk_buf *op);
-
-/* Decode the jobs, which takes long, on any thread. False after answering with a problem. */
+/* Make the jobs' entries, which takes long, on any thread. False after answering with a problem. */
 WPK_MUST_CHECK bool wpk_tuning_prepare(struct wpk_tuning *tuning, struct wpk_call *call);
 
 /* On the loop: submit the jobs, and write their ids into the answer. False after answering with a

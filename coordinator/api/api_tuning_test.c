@@ -17,19 +17,25 @@
 #define NEVER_SEEN "cpu/nobody has it/avx2"
 #define DAY_S (UINT64_C(24) * 3600)
 
-/* The fingerprint that a lookup of the operator has. */
-static void find_fingerprint(const char *op, char out[WPK_FINGERPRINT_SIZE])
+/* X + X with so many elements, and the fingerprint that a lookup of it has. */
+static void make_op(int extent, struct wpk_job_op *op, char fingerprint[WPK_FINGERPRINT_SIZE])
 {
-    struct wpk_buf named = {0};
     struct wpk_buf text = {0};
-    struct wpk_job_entry *job = NULL;
-    wpk_buf_printf(&named, "{\"name\":\"a\",%s}", op);
-    wpk_tuning_write(wpk_buf_text(&named), named.size, "", 1, &text);
-    assert_int_equal(wpk_submission_decode(wpk_buf_text(&text), text.size, &job, NULL), WPK_OK);
-    memcpy(out, job->ops[0].fingerprint, WPK_FINGERPRINT_SIZE);
-    wpk_job_entry_free(job);
+    struct wpk_job job = {0};
+    struct wpk_job_entry *entry = NULL;
+    wpk_buf_printf(&text,
+                   "{\"ops\":[{\"name\":\"a\",\"op\":\"Y[i] = X[i] + X[i]\","
+                   "\"tensors\":{\"X\":\"f32[%d]\",\"Y\":\"f32[%d]\"}}]}",
+                   extent, extent);
+    assert_int_equal(wpk_job_decode(wpk_buf_text(&text), text.size, &job, NULL), WPK_OK);
+    assert_int_equal(wpk_submission_make(&job, &entry, NULL), WPK_OK);
+    memcpy(fingerprint, entry->ops[0].fingerprint, WPK_FINGERPRINT_SIZE);
+    *op = job.ops[0];
+    op->name[0] = '\0';
+    job.op_count = 0;
+    wpk_job_entry_free(entry);
+    wpk_job_fini(&job);
     wpk_buf_fini(&text);
-    wpk_buf_fini(&named);
 }
 
 /* Ask for a kernel of X + X with so many elements, on the device: the id of the job for it. */
@@ -45,22 +51,17 @@ static void ask_as(struct wpk_fixture *f, const char *owner, int extent, const c
     struct wpk_call call = {.api = &api, .request = &request, .answer = &answer};
     struct wpk_lookup lookup = {.layouts = "fixed", .threads = 1, .device = device};
     struct wpk_tuning tuning = {0};
-    struct wpk_buf op = {0};
+    struct wpk_job_op op;
     snprintf(request.identity.owner, sizeof request.identity.owner, "%s", owner);
     assert_int_equal(wpk_accuracy_parse("standard", &lookup.accuracy, NULL), WPK_OK);
-    wpk_buf_printf(&op,
-                   "\"layouts\":\"fixed\",\"op\":\"Y[i] = X[i] + X[i]\","
-                   "\"tensors\":{\"X\":\"f32[%d]\",\"Y\":\"f32[%d]\"}",
-                   extent, extent);
-    find_fingerprint(wpk_buf_text(&op), lookup.fingerprint);
-    wpk_tuning_add(&tuning, &call, &lookup, &op);
+    make_op(extent, &op, lookup.fingerprint);
+    wpk_tuning_take(&tuning, &call, &lookup, &op);
     assert_true(wpk_tuning_prepare(&tuning, &call));
     assert_true(wpk_tuning_submit(&tuning, &call));
     assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
     snprintf(id, WPK_JOB_ID_SIZE, "%s", wpk_buf_text(&answer.body));
     assert_int_equal(strlen(id), WPK_JOB_ID_SIZE - 1);
     wpk_tuning_fini(&tuning);
-    wpk_buf_fini(&op);
     wpk_api_answer_fini(&answer);
 }
 

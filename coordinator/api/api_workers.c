@@ -108,8 +108,8 @@ void wpk_api_list_devices(struct wpk_call *call)
         struct wpk_index_cursor cursor;
         const struct wpk_served *served;
         uint32_t kernels = 0;
-        wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_DEVICE],
-                       wpk_served_device_key(device->name), 0);
+        wpk_index_seek(&cursor, version, WPK_INDEX_BY_DEVICE, wpk_served_device_key(device->name),
+                       0);
         while ((served = wpk_index_next(&cursor)) != NULL) {
             kernels += strcmp(served->device, device->name) == 0;
         }

@@ -71,7 +71,7 @@ static void take_header(struct wpk_json_reader *r)
     if (wpk_json_status(r) == WPK_OK && version != WPK_DB_FILE_VERSION) {
         wpk_json_fail(
             r, "wpk_export", WPK_EMISMATCH,
-            "the file has version %lld, this wpkd knows %d; export it with the same wpkctl",
+            "the file has version %lld, this wpkd reads %d only; export it with the same wpkctl",
             (long long)version, WPK_DB_FILE_VERSION);
     }
 }

@@ -46,43 +46,41 @@ void wpk_executor_frame(struct wpk_executor *p, const struct wpk_net_address *ad
 {
     struct wpk_diag diag = {0};
     struct wpk_message message = {0};
-    struct wpk_net_address answer_to = *address;
     wpk_err err = wpk_message_decode(frame, size, &message, &diag);
-    answer_to.tag = err == WPK_OK ? message.version : WPK_PROTOCOL_VERSION_MIN;
     wpk_metric_add(WPK_COUNTER_FRAMES, 0, 1);
     if (err != WPK_OK) {
         wpk_metric_add(WPK_COUNTER_FRAMES_REFUSED, 0, 1);
         wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
-        wpk_executor_reply_error(p, &answer_to, 0, err, &diag);
+        wpk_executor_reply_error(p, address, 0, err, &diag);
         return;
     }
     if (message.kind == WPK_MESSAGE_HELLO &&
         !wpk_executor_may_join(p, address, message.hello, &diag)) {
         wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message.hello->name,
                 diag.text);
-        wpk_executor_reply_error(p, &answer_to, 0, WPK_EACCES, &diag);
+        wpk_executor_reply_error(p, address, 0, WPK_EACCES, &diag);
         wpk_message_fini(&message);
         return;
     }
     if (p->degraded) {
-        wpk_executor_refuse(p, &answer_to, p->err, &p->diag);
+        wpk_executor_refuse(p, address, p->err, &p->diag);
         wpk_message_fini(&message);
         return;
     }
     if (!wpk_executor_may_go_on(p, &message, &diag)) {
-        wpk_executor_reply_error(p, &answer_to, message.session, WPK_EACCES, &diag);
+        wpk_executor_reply_error(p, address, message.session, WPK_EACCES, &diag);
         wpk_message_fini(&message);
         return;
     }
     wpk_executor_trace(p, "received", &message);
     err = wpk_executor_forget_absent(p, &message, &diag);
     if (err != WPK_OK) { /* it cannot be said what is there: the worker asks again */
-        wpk_executor_reply_error(p, &answer_to, message.session, err, &diag);
+        wpk_executor_reply_error(p, address, message.session, err, &diag);
         wpk_message_fini(&message);
         return;
     }
     struct wpk_event event = {
-        .kind = WPK_EVENT_MESSAGE, .random = random, .address = answer_to, .message = &message};
+        .kind = WPK_EVENT_MESSAGE, .random = random, .address = *address, .message = &message};
     wpk_executor_step_one(p, &event);
     p->batch->bytes += size;
     if (message.kind == WPK_MESSAGE_RESULTS) {

@@ -3,118 +3,10 @@
  * read in slices, so that the loop goes on while a thousand jobs are read. */
 #include "coordinator/effects/executor_parts.h"
 
-#include "common/log.h"
 #include "common/metrics.h"
-#include "coordinator/state/submission.h"
-#include "coordinator/store/document.h"
 #include "coordinator/store/history_job.h"
-#include "search/strategy.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SLICE_OPS 2048 /* operators that are read before the loop has its turn: some 20 ms */
-
-/* What is left of a job that is not understood any more: enough to say so. */
-static void lose(struct wpk_job_entry *job, const char *reason)
-{
-    job->state = WPK_JOB_FAILED;
-    snprintf(job->reason, sizeof job->reason,
-             "this wpkd does not understand the job's file: %.180s", reason);
-    wpk_log(WPK_LOG_ERROR, "job_not_restored", "job=%s reason=\"%.180s\"", job->id, reason);
-}
-
-/* Read the file again: another version of the schema has stored what it said. False: the job stays
- * in the store, for the next start. */
-static bool understand(struct wpk_job_entry **job, const char *source)
-{
-    struct wpk_diag diag = {0};
-    struct wpk_job_entry *stored = *job;
-    struct wpk_job_entry *read = NULL;
-    wpk_err err = wpk_submission_decode(source, strlen(source), &read, &diag);
-    if (err == WPK_ENOMEM) {
-        return false;
-    }
-    if (err != WPK_OK) {
-        lose(stored, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
-        return true;
-    }
-    /* The file says nothing of who sent it, nor what became of it. */
-    read->number = stored->number;
-    memcpy(read->id, stored->id, sizeof read->id);
-    memcpy(read->owner, stored->owner, sizeof read->owner);
-    read->state = stored->state;
-    read->created_wall_ns = stored->created_wall_ns;
-    read->started_wall_ns = stored->started_wall_ns;
-    wpk_job_entry_free(stored);
-    *job = read;
-    return true;
-}
-
-/* NULL: there is none, or it stays for the next start. */
-static struct wpk_job_entry *read_job(struct wpk_store *store, uint64_t number)
-{
-    char *source = NULL;
-    struct wpk_job_entry *job = wpk_history_read_job(store, number, &source);
-    if (job != NULL && source != NULL && !understand(&job, source)) {
-        wpk_job_entry_free(job);
-        job = NULL;
-    } else if (job != NULL && source == NULL && wpk_strategy_find(job->strategy) == NULL) {
-        char reason[80];
-        snprintf(reason, sizeof reason, "there is no strategy \"%s\"", job->strategy);
-        lose(job, reason);
-    } else if (job != NULL && source == NULL && job->op_count == 0) {
-        lose(job, "its operators are not stored");
-    }
-    if (job != NULL) {
-        wpk_history_read_progress(store, job);
-    }
-    free(source);
-    return job;
-}
-
-struct lost_write {
-    struct wpk_effect_write effect;
-    struct wpk_job_entry job;
-    char *document;
-};
-
-static void perform_end_lost(struct wpk_store_write *write, struct wpk_store *store)
-{
-    const struct lost_write *mine = (const struct lost_write *)write;
-    wpk_history_set_job(store, &mine->job, mine->document);
-    wpk_history_fail_ops(store, &mine->job);
-}
-
-/* A job that was accepted does not vanish: it failed, with its reason. */
-static void end_lost(struct wpk_executor *p, struct wpk_job_entry *job)
-{
-    job->finished_wall_ns = wpk_clock_wall_ns(p->options.clock);
-    if (wpk_executor_may_write(p)) {
-        struct lost_write *write = wpk_executor_new_write(p, sizeof *write, perform_end_lost, NULL);
-        struct wpk_buf document = {0};
-        struct wpk_json_writer *w = wpk_json_writer_new_object();
-        wpk_document_job(w, NULL, job, wpk_executor_now_ns(p), job->finished_wall_ns);
-        wpk_err err = wpk_json_print(w, false, &document);
-        wpk_json_writer_free(w);
-        WPK_ASSERT(err == WPK_OK);
-        write->job = *job;
-        write->document = wpk_batch_text(p->batch, wpk_buf_text(&document));
-        wpk_buf_fini(&document);
-    }
-    wpk_job_entry_free(job);
-}
-
-static void restore_job(struct wpk_executor *p, struct wpk_job_entry *job)
-{
-    if (job->state == WPK_JOB_FAILED) {
-        end_lost(p, job);
-        return;
-    }
-    struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = job};
-    wpk_executor_step_one(p, &event);
-}
 
 static void restore_owner(void *user, const struct wpk_owner_event *owner)
 {
@@ -165,10 +57,12 @@ wpk_err wpk_executor_restore_some(struct wpk_executor *p, struct wpk_diag *diag)
 {
     uint32_t op_count = 0;
     while (!wpk_executor_is_restored(p) && op_count < SLICE_OPS) {
-        struct wpk_job_entry *job = read_job(p->reader, p->unread[p->unread_first++]);
+        struct wpk_job_entry *job = wpk_history_read_job(p->reader, p->unread[p->unread_first++]);
         if (job != NULL) {
+            struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = job};
             op_count += job->op_count;
-            restore_job(p, job);
+            wpk_history_read_progress(p->reader, job);
+            wpk_executor_step_one(p, &event);
         }
     }
     return wpk_store_take_status(p->reader, diag);

@@ -15,13 +15,13 @@
 struct job_write {
     struct wpk_effect_write effect;
     struct wpk_job_entry job; /* with operators of its own, whose searches are not looked at */
-    const char *text;         /* put: the source; set: the document */
+    const char *document;     /* set */
 };
 
 static void perform_put_job(struct wpk_store_write *write, struct wpk_store *store)
 {
     const struct job_write *mine = (const struct job_write *)write;
-    wpk_history_put_job(store, &mine->job, mine->text);
+    wpk_history_put_job(store, &mine->job);
 }
 
 /* NULL stays NULL. */
@@ -39,16 +39,15 @@ static void put_job(struct wpk_executor *p, const struct wpk_effect *effect)
     for (uint32_t i = 0; i < write->job.op_count; i++) {
         struct wpk_job_op_state *op = &write->job.ops[i];
         op->op = copy_text(p, op->op);
-        op->parameters = copy_text(p, op->parameters);
+        op->pins = copy_text(p, op->pins);
         op->binding = copy_text(p, op->binding);
     }
-    write->text = wpk_batch_text(p->batch, effect->source);
 }
 
 static void perform_set_job(struct wpk_store_write *write, struct wpk_store *store)
 {
     const struct job_write *mine = (const struct job_write *)write;
-    wpk_history_set_job(store, &mine->job, mine->text);
+    wpk_history_set_job(store, &mine->job, mine->document);
 }
 
 /* From now on the store can say all that the state could. */
@@ -83,7 +82,7 @@ static void set_job(struct wpk_executor *p, const struct wpk_effect *effect)
     }
     write->job = *effect->job;
     write->job.ops = NULL;
-    write->text = wpk_batch_text(p->batch, wpk_buf_text(&document));
+    write->document = wpk_batch_text(p->batch, wpk_buf_text(&document));
     wpk_buf_fini(&document);
 }
 

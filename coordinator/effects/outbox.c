@@ -35,9 +35,7 @@ void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *a
     held->is_reply = true;
     held->address = *address;
     held->address.is_known = message->kind != WPK_MESSAGE_ERROR;
-    struct wpk_message spoken = *message;
-    spoken.version = address->tag;
-    wpk_err err = wpk_message_encode(&spoken, &held->frame);
+    wpk_err err = wpk_message_encode(message, &held->frame);
     if (err != WPK_OK) {
         /* A worker that hears nothing asks again, and says what it holds. */
         wpk_log_failure(WPK_LOG_ERROR, "reply_too_large", err, NULL);

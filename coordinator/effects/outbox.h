@@ -16,8 +16,8 @@ struct wpk_outbox {
     struct wpk_held *last;
 };
 
-/* Hold a reply. It is encoded at once, in the protocol version that is the address's tag, so that
- * `message` is not kept. A message that is too large is logged and dropped. */
+/* Hold a reply. It is encoded at once, so that `message` is not kept. A message that is too large
+ * is logged and dropped. */
 void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *address,
                       const struct wpk_message *message);
 /* Hold an answer to a request, to be filled in. The outbox owns what the answer holds. */

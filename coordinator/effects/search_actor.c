@@ -54,10 +54,10 @@ static wpk_err derive(struct wpk_search_actor *actor, const struct wpk_search_sp
     return err;
 }
 
-/* `parameters`: "gene=value;gene=value" */
-static wpk_err pin(struct wpk_search_actor *actor, const char *parameters, struct wpk_diag *diag)
+/* `pins`: "gene=value;gene=value" */
+static wpk_err pin(struct wpk_search_actor *actor, const char *pins, struct wpk_diag *diag)
 {
-    char *copy = strdup(parameters);
+    char *copy = strdup(pins);
     if (copy == NULL) {
         return WPK_ENOMEM;
     }
@@ -281,7 +281,7 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
         err = derive(actor, search, diag);
     }
     if (err == WPK_OK) {
-        err = pin(actor, search->key.parameters, diag);
+        err = pin(actor, search->key.pins, diag);
     }
     if (err == WPK_OK) {
         wpk_space_prune(&actor->space, actor->accuracy);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Versions form a chain, oldest first. Entries and nodes that the next version lacks are freed when
- * their version and all before it are released, so that entries need no reference counts.
+/* Versions form a chain, oldest first. Entries that the next version lacks are freed when their
+ * version and all before it are released, so that entries need no reference counts.
  *
  *     oldest ──▶ ... ──▶ newest (which acquire returns)
- *     each: users, trees, and the entries and nodes that the next version lacks
+ *     each: users, arrays, and the entries that the next version lacks
  */
 #include "coordinator/index/index.h"
 
@@ -19,7 +19,6 @@ struct version {
     struct version *next;        /* newer */
     struct wpk_served **dropped; /* owned; [dropped_count]: gone in the next version */
     uint32_t dropped_count;
-    struct wpk_index_node *replaced; /* owned list: nodes that the next version has no more */
 };
 
 struct wpk_index {
@@ -36,11 +35,51 @@ struct wpk_index_change {
     struct wpk_served_list served; /* by class; none: nothing any more */
 };
 
+/* ---- reading */
+
+static bool is_below(const struct wpk_index_slot *slot, uint64_t key, uint64_t kernel_id)
+{
+    return slot->key < key || (slot->key == key && slot->kernel_id < kernel_id);
+}
+
+void wpk_index_seek(struct wpk_index_cursor *cursor, const struct wpk_index_version *version,
+                    enum wpk_index_order order, uint64_t key, uint64_t kernel_id)
+{
+    const struct wpk_index_slot *slots = version->slots[order];
+    uint32_t low = 0;
+    uint32_t high = version->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (is_below(&slots[middle], key, kernel_id)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *cursor = (struct wpk_index_cursor){slots, version->count, low, key};
+}
+
+const struct wpk_served *wpk_index_prev(struct wpk_index_cursor *cursor)
+{
+    if (cursor->at == 0 || cursor->slots[cursor->at - 1].key != cursor->key) {
+        return NULL;
+    }
+    return cursor->slots[--cursor->at].served;
+}
+
+const struct wpk_served *wpk_index_next(struct wpk_index_cursor *cursor)
+{
+    if (cursor->at == cursor->count || cursor->slots[cursor->at].key != cursor->key) {
+        return NULL;
+    }
+    return cursor->slots[cursor->at++].served;
+}
+
 const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
                                           uint64_t kernel_id)
 {
     struct wpk_index_cursor cursor;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_KERNEL], 0, kernel_id);
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_KERNEL, 0, kernel_id);
     const struct wpk_served *served = wpk_index_next(&cursor);
     return served != NULL && served->kernel_id == kernel_id ? served : NULL;
 }
@@ -53,27 +92,10 @@ static void version_free(struct version *version)
         wpk_served_free(version->dropped[i]);
     }
     free(version->dropped);
-    wpk_index_nodes_free(version->replaced);
+    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
+        free(version->view.slots[order]);
+    }
     free(version);
-}
-
-/* Remember the environment of a class's newest kernel, as texts of the version's own entries.
- * Classes beyond the maximum are found too, but have no environment of their own. */
-static void note_device(struct wpk_index_version *view, const struct wpk_served *served)
-{
-    struct wpk_index_device noted = {served->kernel_id, served->device, served->environment};
-    for (uint32_t i = 0; i < view->device_count; i++) {
-        struct wpk_index_device *device = &view->devices[i];
-        if (strcmp(device->name, served->device) == 0) {
-            if (device->kernel_id <= served->kernel_id) {
-                *device = noted;
-            }
-            return;
-        }
-    }
-    if (view->device_count < WPK_INDEX_DEVICES_MAX) {
-        view->devices[view->device_count++] = noted;
-    }
 }
 
 static void note_dropped(struct version *version, const struct wpk_served *served)
@@ -84,28 +106,106 @@ static void note_dropped(struct version *version, const struct wpk_served *serve
 /* All that the version has goes with it. */
 static void drop_all(struct version *version)
 {
-    struct wpk_index_edit edit = {.replaced = NULL};
-    struct wpk_index_cursor cursor;
-    const struct wpk_served *served;
     version->dropped = calloc((size_t)version->view.count + 1, sizeof *version->dropped);
     WPK_ASSERT(version->dropped != NULL);
-    wpk_index_seek(&cursor, version->view.trees[WPK_INDEX_BY_KERNEL], 0, 0);
-    while ((served = wpk_index_next(&cursor)) != NULL) {
-        note_dropped(version, served);
+    for (uint32_t i = 0; i < version->view.count; i++) {
+        note_dropped(version, version->view.slots[WPK_INDEX_BY_KERNEL][i].served);
     }
-    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
-        wpk_index_tree_drop(&edit, version->view.trees[order]);
-    }
-    version->replaced = edit.replaced;
 }
 
-/* An empty one, to be filled and appended. */
-static struct version *version_after(const struct version *newest)
+static int compare_slots(const void *a, const void *b)
+{
+    const struct wpk_index_slot *left = a;
+    const struct wpk_index_slot *right = b;
+    if (left->key != right->key) {
+        return left->key < right->key ? -1 : 1;
+    }
+    return (left->kernel_id > right->kernel_id) - (left->kernel_id < right->kernel_id);
+}
+
+static int compare_devices(const void *a, const void *b)
+{
+    return strcmp(((const struct wpk_index_device *)a)->name,
+                  ((const struct wpk_index_device *)b)->name);
+}
+
+/* The last entry of each key is the newest of its class: its environment is the class's. Classes
+ * beyond the maximum are found too, but have no environment of their own. */
+static void note_devices(struct wpk_index_version *view)
+{
+    const struct wpk_index_slot *slots = view->slots[WPK_INDEX_BY_DEVICE];
+    for (uint32_t i = 0; i < view->count; i++) {
+        bool last = i + 1 == view->count || slots[i + 1].key != slots[i].key;
+        if (last && view->device_count < WPK_INDEX_DEVICES_MAX) {
+            const struct wpk_served *served = slots[i].served;
+            view->devices[view->device_count++] =
+                (struct wpk_index_device){served->kernel_id, served->device, served->environment};
+        }
+    }
+    qsort(view->devices, view->device_count, sizeof view->devices[0], compare_devices);
+}
+
+static struct wpk_index_slot slot_of(const struct wpk_served *served, int order)
+{
+    const uint64_t keys[WPK_INDEX_ORDER_COUNT] = {served->fingerprint_key, served->family_key,
+                                                  served->device_key, 0};
+    return (struct wpk_index_slot){keys[order], served->kernel_id, served};
+}
+
+static bool is_dropped(const struct version *version, const struct wpk_served *served)
+{
+    for (uint32_t i = 0; i < version->dropped_count; i++) {
+        if (version->dropped[i] == served) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The entries of `old` that stay, which are in order, and those that were added, merged. */
+static struct wpk_index_slot *merge(const struct version *old, const struct wpk_served_list *added,
+                                    int order, uint32_t count)
+{
+    const struct wpk_index_slot *slots = old->view.slots[order];
+    struct wpk_index_slot *fresh = malloc(((size_t)added->count + 1) * sizeof *fresh);
+    struct wpk_index_slot *made = malloc(((size_t)count + 1) * sizeof *made);
+    WPK_ASSERT(fresh != NULL && made != NULL);
+    for (uint32_t i = 0; i < added->count; i++) {
+        fresh[i] = slot_of(added->items[i], order);
+    }
+    qsort(fresh, added->count, sizeof *fresh, compare_slots);
+    uint32_t old_count = count > added->count ? old->view.count : 0; /* 0: none of them stays */
+    uint32_t next = 0;
+    uint32_t filled = 0;
+    for (uint32_t i = 0; i < old_count; i++) {
+        while (next < added->count && is_below(&fresh[next], slots[i].key, slots[i].kernel_id)) {
+            made[filled++] = fresh[next++];
+        }
+        if (!is_dropped(old, slots[i].served)) {
+            made[filled++] = slots[i];
+        }
+    }
+    while (next < added->count) {
+        made[filled++] = fresh[next++];
+    }
+    WPK_ASSERT(filled == count);
+    free(fresh);
+    return made;
+}
+
+/* The version after `old`: without what that drops, with `added`. */
+static struct version *version_after(const struct version *old, const struct wpk_served_list *added)
 {
     struct version *version = calloc(1, sizeof *version);
     WPK_ASSERT(version != NULL);
-    version->view.life = newest->view.life;
-    version->view.number = newest->view.number + 1;
+    struct wpk_index_version *view = &version->view;
+    view->life = old->view.life;
+    view->number = old->view.number + 1;
+    view->count = old->view.count - old->dropped_count + added->count;
+    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
+        view->slots[order] = merge(old, added, order, view->count);
+    }
+    note_devices(view);
     return version;
 }
 
@@ -117,42 +217,6 @@ static void free_released(struct wpk_index *index)
         index->oldest = released->next;
         version_free(released);
     }
-}
-
-static void note_devices(struct wpk_index_version *view)
-{
-    struct wpk_index_cursor cursor;
-    const struct wpk_served *served;
-    wpk_index_seek(&cursor, view->trees[WPK_INDEX_BY_KERNEL], 0, 0);
-    while ((served = wpk_index_next(&cursor)) != NULL) {
-        note_device(view, served);
-    }
-}
-
-/* The entry is gone: if it was the newest of its class, the one before it is that now. */
-static void forget_device(struct wpk_index_version *view, const struct wpk_served *gone)
-{
-    struct wpk_index_cursor cursor;
-    const struct wpk_served *served;
-    uint32_t at = 0;
-    while (at < view->device_count && view->devices[at].kernel_id != gone->kernel_id) {
-        at++;
-    }
-    if (at == view->device_count) {
-        return;
-    }
-    wpk_index_seek(&cursor, view->trees[WPK_INDEX_BY_DEVICE], gone->device_key, UINT64_MAX);
-    do {
-        served = wpk_index_prev(&cursor);
-    } while (served != NULL && strcmp(served->device, gone->device) != 0);
-    if (served != NULL) {
-        view->devices[at] =
-            (struct wpk_index_device){served->kernel_id, served->device, served->environment};
-        return;
-    }
-    view->device_count--;
-    memmove(&view->devices[at], &view->devices[at + 1],
-            (view->device_count - at) * sizeof view->devices[0]);
 }
 
 /* Make `version` the newest. */
@@ -217,23 +281,6 @@ void wpk_index_free(struct wpk_index *index)
 
 /* ---- loading */
 
-static int compare_slots(const void *a, const void *b)
-{
-    const struct wpk_index_slot *left = a;
-    const struct wpk_index_slot *right = b;
-    if (left->key != right->key) {
-        return left->key < right->key ? -1 : 1;
-    }
-    return (left->kernel_id > right->kernel_id) - (left->kernel_id < right->kernel_id);
-}
-
-static struct wpk_index_slot slot_of(const struct wpk_served *served, int order)
-{
-    const uint64_t keys[WPK_INDEX_ORDER_COUNT] = {served->fingerprint_key, served->family_key,
-                                                  served->device_key, 0};
-    return (struct wpk_index_slot){keys[order], served->kernel_id, .to.served = served};
-}
-
 static wpk_err read_all(struct wpk_store *store, struct wpk_served_list *loaded,
                         struct wpk_diag *diag)
 {
@@ -246,34 +293,16 @@ static wpk_err read_all(struct wpk_store *store, struct wpk_served_list *loaded,
     return wpk_store_take_status(store, diag);
 }
 
-static void make_trees(const struct wpk_served_list *loaded, struct wpk_index_version *view)
-{
-    struct wpk_index_slot *slots = malloc(((size_t)loaded->count + 1) * sizeof *slots);
-    WPK_ASSERT(slots != NULL);
-    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
-        for (uint32_t i = 0; i < loaded->count; i++) {
-            slots[i] = slot_of(loaded->items[i], order);
-        }
-        qsort(slots, loaded->count, sizeof *slots, compare_slots);
-        view->trees[order] = wpk_index_tree_new(slots, loaded->count, view->number);
-    }
-    view->count = loaded->count;
-    free(slots);
-}
-
 wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store *store, struct wpk_diag *diag)
 {
     struct wpk_served_list loaded = {0};
     wpk_err err = read_all(store, &loaded, diag);
-    struct version *version = err == WPK_OK ? version_after(index->newest) : NULL;
-    if (version == NULL) {
+    if (err != WPK_OK) {
         wpk_served_list_fini(&loaded);
         return err;
     }
-    make_trees(&loaded, &version->view);
-    note_devices(&version->view);
     drop_all(index->newest);
-    append(index, version);
+    append(index, version_after(index->newest, &loaded));
     free(loaded.items);
     return WPK_OK;
 }
@@ -322,53 +351,21 @@ void wpk_index_discard(struct wpk_index_change *change)
  * fingerprint. */
 static void drop_problem(struct version *old, const struct wpk_index_change *change)
 {
-    struct wpk_index_node *tree = old->view.trees[WPK_INDEX_BY_FINGERPRINT];
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
     uint32_t count = 0;
-    wpk_index_seek(&cursor, tree, change->fingerprint_key, 0);
+    wpk_index_seek(&cursor, &old->view, WPK_INDEX_BY_FINGERPRINT, change->fingerprint_key, 0);
     while ((served = wpk_index_next(&cursor)) != NULL) {
         count += served->problem_id == change->problem_id;
     }
     old->dropped = calloc((size_t)count + 1, sizeof *old->dropped);
     WPK_ASSERT(old->dropped != NULL);
-    wpk_index_seek(&cursor, tree, change->fingerprint_key, 0);
+    wpk_index_seek(&cursor, &old->view, WPK_INDEX_BY_FINGERPRINT, change->fingerprint_key, 0);
     while ((served = wpk_index_next(&cursor)) != NULL) {
         if (served->problem_id == change->problem_id) {
             note_dropped(old, served);
         }
     }
-}
-
-/* The version after `old`: without what that drops, with `added`. */
-static struct version *derive(struct version *old, const struct wpk_served_list *added)
-{
-    struct version *version = version_after(old);
-    struct wpk_index_version *view = &version->view;
-    struct wpk_index_edit edit = {.version = view->number};
-    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
-        struct wpk_index_node *tree = old->view.trees[order];
-        for (uint32_t i = 0; i < old->dropped_count; i++) {
-            struct wpk_index_slot slot = slot_of(old->dropped[i], order);
-            tree = wpk_index_tree_take(&edit, tree, slot.key, slot.kernel_id);
-        }
-        for (uint32_t i = 0; i < added->count; i++) {
-            struct wpk_index_slot slot = slot_of(added->items[i], order);
-            tree = wpk_index_tree_put(&edit, tree, &slot);
-        }
-        view->trees[order] = tree;
-    }
-    old->replaced = edit.replaced;
-    view->count = old->view.count - old->dropped_count + added->count;
-    memcpy(view->devices, old->view.devices, sizeof view->devices);
-    view->device_count = old->view.device_count;
-    for (uint32_t i = 0; i < old->dropped_count; i++) {
-        forget_device(view, old->dropped[i]);
-    }
-    for (uint32_t i = 0; i < added->count; i++) {
-        note_device(view, added->items[i]);
-    }
-    return version;
 }
 
 void wpk_index_publish(struct wpk_index *index, struct wpk_index_change *change)
@@ -379,7 +376,7 @@ void wpk_index_publish(struct wpk_index *index, struct wpk_index_change *change)
     /* Only this thread makes versions: the newest one stays the newest. */
     struct version *last = index->newest;
     drop_problem(last, change);
-    append(index, derive(last, &change->served));
+    append(index, version_after(last, &change->served));
     free(change->served.items);
     free(change);
 }

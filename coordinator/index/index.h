@@ -6,12 +6,13 @@
  *                                │
  *                                └─ the commit failed ──▶ discard
  *
- * A version never changes. The next one shares its nodes, except on the paths to changed entries,
- * and costs O(log n). So a reader sees one state from acquire to release, without waiting. */
+ * A version never changes: it has, for each order, an array of all entries. A publication copies
+ * the arrays, of some thousands of kernels, with its changes. So a reader sees one state from
+ * acquire to release, without waiting. */
 #ifndef WPK_COORDINATOR_INDEX_INDEX_H
 #define WPK_COORDINATOR_INDEX_INDEX_H
 
-#include "coordinator/index/index_tree.h"
+#include "coordinator/index/served.h"
 
 #define WPK_INDEX_DEVICES_MAX 64 /* device classes with an environment */
 
@@ -25,7 +26,7 @@ struct wpk_index_device {
     const char *environment;
 };
 
-/* The key by which a version's tree (index_tree.h) orders its entries, before the kernel's id. */
+/* The key by which a version's array orders its entries, before the kernel's id. */
 enum wpk_index_order {
     WPK_INDEX_BY_FINGERPRINT, /* wpk_served_key() */
     WPK_INDEX_BY_FAMILY,      /* wpk_served_key() */
@@ -34,12 +35,18 @@ enum wpk_index_order {
     WPK_INDEX_ORDER_COUNT
 };
 
+struct wpk_index_slot {
+    uint64_t key;
+    uint64_t kernel_id;
+    const struct wpk_served *served;
+};
+
 struct wpk_index_version {
     uint64_t life;   /* random: tells versions of two starts apart */
     uint64_t number; /* grows by one with each version */
     uint32_t count;
-    struct wpk_index_node *trees[WPK_INDEX_ORDER_COUNT];
-    struct wpk_index_device devices[WPK_INDEX_DEVICES_MAX]; /* [device_count] */
+    struct wpk_index_slot *slots[WPK_INDEX_ORDER_COUNT];    /* each [count], in its order */
+    struct wpk_index_device devices[WPK_INDEX_DEVICES_MAX]; /* [device_count], by name */
     uint32_t device_count;
 };
 
@@ -67,5 +74,20 @@ void wpk_index_release(struct wpk_index *index, const struct wpk_index_version *
 /* Find a kernel; NULL when it is not served. */
 const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
                                           uint64_t kernel_id);
+
+/* A position between two entries of one key. */
+struct wpk_index_cursor {
+    const struct wpk_index_slot *slots; /* [count] */
+    uint32_t count;
+    uint32_t at; /* the next slot's index */
+    uint64_t key;
+};
+
+/* Move the cursor before (key, kernel_id); UINT64_MAX is behind all entries of the key. */
+void wpk_index_seek(struct wpk_index_cursor *cursor, const struct wpk_index_version *version,
+                    enum wpk_index_order order, uint64_t key, uint64_t kernel_id);
+/* Move the cursor across the previous or next entry of the key, and return it; NULL: no more. */
+const struct wpk_served *wpk_index_prev(struct wpk_index_cursor *cursor);
+const struct wpk_served *wpk_index_next(struct wpk_index_cursor *cursor);
 
 #endif

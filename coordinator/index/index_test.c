@@ -51,7 +51,7 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
         "ittt", id, fingerprint, device, id < 50 ? "halide=1" : "halide=2");
     wpk_store_run(
         f->store,
-        "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
+        "INSERT INTO search (id, problem_id, strategy, pins, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
         " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, "
         "stand_in_ratio,"
@@ -108,19 +108,19 @@ static void refresh(struct fixture *f, uint64_t problem_id, bool publish)
     }
 }
 
-/* Each tree has all entries of the version. */
+/* Each array has all entries of the version. */
 static void check_version(const struct wpk_index_version *version, uint32_t count)
 {
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
     uint32_t seen = 0;
     assert_int_equal(version->count, count);
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_KERNEL], 0, 0);
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_KERNEL, 0, 0);
     while ((served = wpk_index_next(&cursor)) != NULL) {
         const uint64_t keys[] = {served->fingerprint_key, served->family_key, served->device_key};
         for (int order = 0; order < WPK_INDEX_BY_KERNEL; order++) {
             struct wpk_index_cursor there;
-            wpk_index_seek(&there, version->trees[order], keys[order], served->kernel_id);
+            wpk_index_seek(&there, version, order, keys[order], served->kernel_id);
             assert_ptr_equal(wpk_index_next(&there), served);
         }
         seen++;
@@ -147,8 +147,7 @@ static void what_is_served_is_loaded(void **state)
     assert_non_null(strstr(served->answer.text, "\"op\":\"a \\\"b\\\" {[\""));
     assert_memory_equal(served->kernel.text, "{\"id\":\"k11\",", 12);
     struct wpk_index_cursor cursor;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FAMILY], wpk_served_key(FAMILY),
-                   UINT64_MAX);
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_FAMILY, wpk_served_key(FAMILY), UINT64_MAX);
     for (uint64_t id = 13; id-- > 10;) {
         assert_ptr_equal(wpk_index_prev(&cursor), wpk_index_kernel(version, id));
     }
@@ -250,6 +249,31 @@ static void each_class_has_its_kernel(void **state)
     wpk_index_release(f->index, version);
 }
 
+/* Kernels come and go in any order, between the others and at both ends. */
+static void arrays_stay_in_order(void **state)
+{
+    static const char *const devices[] = {"cpu/a/avx2", "cpu/b/avx2", "cpu/c/avx2"};
+    struct fixture *f = *state;
+    uint32_t count = 3;
+    for (int64_t i = 0; i < 71; i++) {
+        int64_t id = 20 + 37 * i % 71; /* each once */
+        wpk_store_begin(f->store);
+        put_problem(f, id, devices[id % 3]);
+        refresh(f, (uint64_t)id, true);
+        count++;
+    }
+    for (int64_t i = 0; i < 30; i++) {
+        int64_t id = 20 + 23 * i % 71;
+        wpk_store_begin(f->store);
+        wpk_store_run(f->store, "UPDATE kernel SET served = 0 WHERE id = ?", "i", id);
+        refresh(f, (uint64_t)id, true);
+        const struct wpk_index_version *version = wpk_index_acquire(f->index);
+        check_version(version, --count);
+        assert_int_equal(version->device_count, 3);
+        wpk_index_release(f->index, version);
+    }
+}
+
 static void what_was_not_committed_is_not_there(void **state)
 {
     struct fixture *f = *state;
@@ -316,7 +340,7 @@ static void *read_on(void *user)
         const struct wpk_index_version *version = wpk_index_acquire(traffic->index);
         struct wpk_index_cursor cursor;
         const struct wpk_served *served;
-        wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_KERNEL], 0, 0);
+        wpk_index_seek(&cursor, version, WPK_INDEX_BY_KERNEL, 0, 0);
         while ((served = wpk_index_next(&cursor)) != NULL) {
             looks += served->answer.text[served->answer.size - 1] == '}';
         }
@@ -372,7 +396,8 @@ int main(void)
         WITH_INDEX(a_reader_keeps_its_version),   WITH_INDEX(what_is_revoked_is_gone),
         WITH_INDEX(each_class_has_its_kernel),    WITH_INDEX(what_was_not_committed_is_not_there),
         WITH_INDEX(devices_follow_their_kernels), WITH_INDEX(everything_is_loaded_anew),
-        WITH_INDEX(readers_and_a_writer),         cmocka_unit_test(extents_are_read),
+        WITH_INDEX(readers_and_a_writer),         WITH_INDEX(arrays_stay_in_order),
+        cmocka_unit_test(extents_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,25 +21,26 @@ const char *wpk_match_name(enum wpk_match_level level)
 /* ---- environments: "codegen=1;halide=21.0.0" */
 
 /* The field at `text`, and where the next one begins. */
-static const char *read_field(const char *text, struct wpk_span *name, struct wpk_span *value)
+static const char *read_field(const char *text, struct wpk_text_span *name,
+                              struct wpk_text_span *value)
 {
     size_t size = strcspn(text, ";");
     size_t name_size = strcspn(text, "=;");
-    *name = (struct wpk_span){text, name_size};
-    *value = name_size < size ? (struct wpk_span){text + name_size + 1, size - name_size - 1}
-                              : (struct wpk_span){text + size, 0};
+    *name = (struct wpk_text_span){text, name_size};
+    *value = name_size < size ? (struct wpk_text_span){text + name_size + 1, size - name_size - 1}
+                              : (struct wpk_text_span){text + size, 0};
     return text[size] == ';' ? text + size + 1 : text + size;
 }
 
-static bool spans_equal(struct wpk_span a, struct wpk_span b)
+static bool spans_equal(struct wpk_text_span a, struct wpk_text_span b)
 {
     return a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
 }
 
 /* What of a value breaks equality when it changes. */
-static struct wpk_span breaking_part(struct wpk_span name, struct wpk_span value)
+static struct wpk_text_span breaking_part(struct wpk_text_span name, struct wpk_text_span value)
 {
-    static const struct wpk_span driver = {"driver", 6};
+    static const struct wpk_text_span driver = {"driver", 6};
     if (spans_equal(name, driver)) {
         const char *dot = memchr(value.text, '.', value.size);
         value.size = dot != NULL ? (size_t)(dot - value.text) : value.size;
@@ -47,17 +48,17 @@ static struct wpk_span breaking_part(struct wpk_span name, struct wpk_span value
     return value;
 }
 
-static struct wpk_span find_field(const char *environment, struct wpk_span wanted)
+static struct wpk_text_span find_field(const char *environment, struct wpk_text_span wanted)
 {
-    struct wpk_span name;
-    struct wpk_span value;
+    struct wpk_text_span name;
+    struct wpk_text_span value;
     for (const char *at = environment; *at != '\0';) {
         at = read_field(at, &name, &value);
         if (spans_equal(name, wanted)) {
             return value;
         }
     }
-    return (struct wpk_span){"", 0};
+    return (struct wpk_text_span){"", 0};
 }
 
 uint32_t wpk_lookup_differs(const char *has, const char *wants,
@@ -136,8 +137,8 @@ static bool find_same(const struct wpk_index_version *version, const struct wpk_
     const struct wpk_served *equal = NULL;
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FINGERPRINT],
-                   wpk_served_key(lookup->fingerprint), UINT64_MAX);
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_FINGERPRINT, wpk_served_key(lookup->fingerprint),
+                   UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (!same_key(served, lookup) || !fits(served, lookup) ||
             strcmp(served->fingerprint, lookup->fingerprint) != 0) {
@@ -209,7 +210,7 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
     uint32_t count = wpk_served_extents(lookup->extents, extents);
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FAMILY], wpk_served_key(lookup->family),
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_FAMILY, wpk_served_key(lookup->family),
                    UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (served->extent_count == count && count > 0 && fits(served, lookup) &&
@@ -289,8 +290,8 @@ static bool borrow_family(const struct wpk_index_version *version, const struct 
 {
     struct wpk_index_cursor cursor;
     const struct wpk_served *served;
-    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FINGERPRINT],
-                   wpk_served_key(lookup->fingerprint), UINT64_MAX);
+    wpk_index_seek(&cursor, version, WPK_INDEX_BY_FINGERPRINT, wpk_served_key(lookup->fingerprint),
+                   UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (strcmp(served->fingerprint, lookup->fingerprint) == 0 && fits(served, lookup) &&
             served->conditions == lookup->conditions) {

@@ -41,9 +41,9 @@ struct wpk_lookup {
 
 /* A field of the environment that differs from the wanted one. An empty span: absent. */
 struct wpk_differs {
-    struct wpk_span field;
-    struct wpk_span has;
-    struct wpk_span wants;
+    struct wpk_text_span field;
+    struct wpk_text_span has;
+    struct wpk_text_span wants;
 };
 
 struct wpk_match {

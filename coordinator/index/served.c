@@ -85,7 +85,7 @@ static const char *skip_value(const char *at)
     return at;
 }
 
-static void find_shared(const char *document, struct wpk_span out[SHARED_COUNT])
+static void find_shared(const char *document, struct wpk_text_span out[SHARED_COUNT])
 {
     const char *at = document;
     while (*at == '{' || *at == ',') {
@@ -99,7 +99,7 @@ static void find_shared(const char *document, struct wpk_span out[SHARED_COUNT])
         at = skip_value(value);
         for (int i = 0; i < SHARED_COUNT; i++) {
             if (strncmp(shared_names[i], name, size) == 0 && shared_names[i][size] == '\0') {
-                out[i] = (struct wpk_span){value, (size_t)(at - value)};
+                out[i] = (struct wpk_text_span){value, (size_t)(at - value)};
             }
         }
     }
@@ -111,7 +111,7 @@ static void find_shared(const char *document, struct wpk_span out[SHARED_COUNT])
 struct source {
     const struct wpk_rows *rows;
     const char *document;
-    struct wpk_span shared[SHARED_COUNT];
+    struct wpk_text_span shared[SHARED_COUNT];
     struct wpk_history_origin origin;
 };
 
@@ -144,7 +144,7 @@ enum column {
 
 static void put_shared(struct wpk_json_writer *w, const struct source *source, enum shared which)
 {
-    const struct wpk_span *span = &source->shared[which];
+    const struct wpk_text_span *span = &source->shared[which];
     struct wpk_buf text = {0};
     wpk_buf_append(&text, span->text, span->size);
     wpk_json_put_raw(w, shared_names[which], span->size > 0 ? wpk_buf_text(&text) : "null");
@@ -248,7 +248,7 @@ static wpk_err write_answer(const struct source *source, const struct wpk_served
 /* ---- the entry */
 
 /* The value of "name" in a span `{"name":123,...}`; 0 when it is not there. */
-static uint64_t read_number(const struct wpk_span *object, const char *name)
+static uint64_t read_number(const struct wpk_text_span *object, const char *name)
 {
     size_t size = strlen(name);
     for (size_t at = 0; at + size + 3 < object->size; at++) {
@@ -270,7 +270,7 @@ static void make_etag(const char *text, size_t size, char out[19])
 }
 
 /* The text of a JSON string that needs no escapes; "" otherwise. */
-static char *copy_string(const struct wpk_span *span)
+static char *copy_string(const struct wpk_text_span *span)
 {
     bool plain = span->size >= 2 && memchr(span->text, '\\', span->size) == NULL;
     return strndup(plain ? span->text + 1 : "", plain ? span->size - 2 : 0);
@@ -349,10 +349,10 @@ static wpk_err fill(struct wpk_served *served, const struct source *source)
         /* What was grown by doubling is kept for long. */
         char *shrunk = realloc(text, size + 1);
         text = shrunk != NULL ? shrunk : text;
-        served->answer = (struct wpk_span){text, size};
-        served->brief = (struct wpk_span){text, answer.match_at + answer.match_size};
-        served->match = (struct wpk_span){text + answer.match_at, answer.match_size};
-        served->kernel = (struct wpk_span){text + answer.kernel_at, answer.kernel_size};
+        served->answer = (struct wpk_text_span){text, size};
+        served->brief = (struct wpk_text_span){text, answer.match_at + answer.match_size};
+        served->match = (struct wpk_text_span){text + answer.match_at, answer.match_size};
+        served->kernel = (struct wpk_text_span){text + answer.kernel_at, answer.kernel_size};
         make_etag(text, size, served->etag);
     }
     return err;

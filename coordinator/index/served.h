@@ -9,7 +9,7 @@
 #include "schema/accuracy.h"
 #include "schema/record.h"
 
-struct wpk_span {
+struct wpk_text_span {
     const char *text; /* not NUL-terminated */
     size_t size;
 };
@@ -40,11 +40,12 @@ struct wpk_served {
     uint64_t mad_ns;
     const float *log2_extents; /* [extent_count]; of the canonical form's axes */
     uint32_t extent_count;
-    struct wpk_span answer; /* the Match of schema/openapi.yaml for an exact match */
-    struct wpk_span brief;  /* part of `answer` before the kernel, without a closing brace */
-    struct wpk_span match;  /* part of `answer`: the members of every match, `"kernel_id":...` */
-    struct wpk_span kernel; /* part of `answer`: the Kernel, an object */
-    char etag[19];          /* of `answer`, with its quotes */
+    struct wpk_text_span answer; /* the Match of schema/openapi.yaml for an exact match */
+    struct wpk_text_span brief;  /* part of `answer` before the kernel, without a closing brace */
+    struct wpk_text_span
+        match; /* part of `answer`: the members of every match, `"kernel_id":...` */
+    struct wpk_text_span kernel; /* part of `answer`: the Kernel, an object */
+    char etag[19];               /* of `answer`, with its quotes */
 };
 
 /* The first 16 digits of a hash in hexadecimal, as a number: equal where hashes are equal. */

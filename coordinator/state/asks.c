@@ -198,7 +198,6 @@ void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
         free(ask->text);
         wpk_built_free(ask->built);
         search->told_count++;
-        search->refused = false;
         ask = wpk_asks_get(search, search->told_count);
     }
 }

@@ -139,7 +139,8 @@ static void update(struct wpk_coordinator *c, struct wpk_claim *claim)
 {
     const struct wpk_search *search = claim->search;
     bool ready = (search->ready & (1U << claim->owner_queue->queue->stage)) != 0;
-    set_backlogged(claim, claim->owner_queue->queue->served_count > 0 && (ready || search->asking));
+    set_backlogged(claim, claim->owner_queue->queue->served_count > 0 &&
+                              (ready || search->asked_count > 0));
     set_ready(c, claim, ready);
 }
 

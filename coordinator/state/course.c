@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The course of a search: operators that join it, how long it goes on, and what phase it is in. */
+/* The course of a search: operators that join it, how long it goes on, and what phase it is in.
+ *
+ *     OPENING ──▶ SEARCHING ──▶ FINALS ──▶ VERIFYING ──▶ STORING ──▶ STORED ──▶ DONE, FAILED
+ *                    PLAIN ──────────────────────────────────────────────────▶ DONE, FAILED
+ *
+ * With one contender there is no final, and what a vendor wins is not verified: those phases are
+ * left out. A winner that is revoked while it is stored leads from STORED back to FINALS. An ended
+ * search goes on in SEARCHING for an operator with a larger budget, and in PLAIN for one that only
+ * lacks the plain kernel. */
 #include "coordinator/state/course.h"
 
 #include "coordinator/state/claim.h"
@@ -20,7 +28,6 @@
 
 static void update_budget(struct wpk_search *search)
 {
-    search->recount = false;
     search->candidates = 0;
     search->time_ns = 0;
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
@@ -46,14 +53,15 @@ static bool is_enough(const struct wpk_search *search, const struct wpk_job_entr
 /* ---- phases */
 
 /* `concluded`: there is a result; else it goes on, or cannot. */
-static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
-                      const char *reason, bool concluded)
+static void set_phase(struct wpk_coordinator *c, struct wpk_search *search,
+                      enum wpk_search_phase phase, const char *reason, bool concluded)
 {
-    bool done = phase == WPK_PHASE_DONE;
+    enum wpk_phase shown = wpk_search_phase_shown(phase);
+    bool plain_only = search->phase == WPK_SEARCH_PHASE_PLAIN;
     bool unsatisfied = false;
     search->phase = phase;
     snprintf(search->reason, sizeof search->reason, "%s", reason);
-    if (wpk_phase_ended(phase)) {
+    if (wpk_phase_ended(shown)) {
         wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
     }
     for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
@@ -63,14 +71,13 @@ static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum
         bool joined_late = concluded && !is_enough(search, op->job);
         unsatisfied = unsatisfied || joined_late;
         /* What serves though none of ours works is the vendor's. */
-        op->kernel_id = wpk_phase_ended(phase) && !joined_late ? search->kernel_id : 0;
-        op->from_history = done && (!search->measured || search->plain_only);
-        wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : phase, joined_late ? "" : reason);
+        op->kernel_id = wpk_phase_ended(shown) && !joined_late ? search->kernel_id : 0;
+        op->from_history = shown == WPK_PHASE_DONE && (!search->measured || plain_only);
+        wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : shown, joined_late ? "" : reason);
     }
-    search->plain_only = false;
     if (unsatisfied) {
         /* A job with a larger budget came while the finals went on: the search goes on for it. */
-        search->phase = WPK_PHASE_SEARCHING;
+        search->phase = WPK_SEARCH_PHASE_SEARCHING;
         search->reason[0] = '\0';
     }
     update_budget(search);
@@ -78,8 +85,8 @@ static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum
 
 /* The search has its result, DONE or FAILED: for those whose budget it is of. For others it goes
  * on. */
-static void conclude(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
-                     const char *reason)
+static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
+                     enum wpk_search_phase phase, const char *reason)
 {
     set_phase(c, search, phase, reason, true);
 }
@@ -105,35 +112,33 @@ static void join(struct wpk_coordinator *c, struct wpk_search *search, struct wp
 {
     char reason[WPK_REASON_MAX];
     bool covered = search->kernel_id != 0 && is_enough(search, op->job);
-    if (search->plain_only && !covered) {
+    if (search->phase == WPK_SEARCH_PHASE_PLAIN && !covered) {
         answer_again(c, search); /* the others do not wait for what this one wants */
     }
-    bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
+    bool idle = search->phase == WPK_SEARCH_PHASE_OPENING ||
+                wpk_phase_ended(wpk_search_phase_shown(search->phase));
     if (idle && covered && search->plain.item.standing == WPK_STANDING_ENDED) {
         op->kernel_id = search->kernel_id;
         op->from_history = true;
-        wpk_job_op_set(c, op, wpk_verdict_phase(search, reason), reason);
+        wpk_job_op_set(c, op, wpk_search_phase_shown(wpk_verdict_phase(search, reason)), reason);
         return;
     }
     if (idle) {
-        search->plain_only = covered;
-        search->phase = WPK_PHASE_SEARCHING;
+        search->phase = covered ? WPK_SEARCH_PHASE_PLAIN : WPK_SEARCH_PHASE_SEARCHING;
         search->reason[0] = '\0';
     }
-    wpk_job_op_set(c, op, search->phase, "");
+    wpk_job_op_set(c, op, wpk_search_phase_shown(search->phase), "");
 }
 
 /* The operators that were bound to it. */
 static void let_join(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    search->joining = false;
-    search->recount = true;
     for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
         if (op->phase != WPK_PHASE_WAITING) {
             continue;
         }
-        if (search->broken) {
-            wpk_job_op_set(c, op, WPK_PHASE_FAILED, search->error);
+        if (wpk_search_is_broken(search)) {
+            wpk_job_op_set(c, op, WPK_PHASE_FAILED, search->reason);
         } else {
             join(c, search, op);
         }
@@ -155,7 +160,7 @@ static bool vendors_ended(const struct wpk_search *search)
 /* Is the search over? Once time is up, asks that nobody has started stay open, for a later job. */
 static bool is_over(const struct wpk_search *search, uint64_t now_ns)
 {
-    if (search->asking || search->leased_count > 0 || !vendors_ended(search) ||
+    if (search->asked_count > 0 || search->leased_count > 0 || !vendors_ended(search) ||
         wpk_plain_awaited(search)) {
         return false;
     }
@@ -177,25 +182,21 @@ enum turn {
 
 static enum turn turn_of(const struct wpk_search *search, uint64_t now_ns)
 {
-    if (search->concluded) {
-        return search->winner->rejected ? FINAL : CONCLUDE; /* it is stored as revoked */
-    }
-    if (search->concluding) {
-        return STAY;
-    }
     switch (search->phase) {
-    case WPK_PHASE_SEARCHING:
-        if (search->candidates > 0 && search->plain_only) {
-            /* Who could build it is known once an operator is worked on. */
-            return search->claims != NULL && !wpk_plain_awaited(search) ? ANSWER : STAY;
-        }
+    case WPK_SEARCH_PHASE_PLAIN:
+        /* Who could build it is known once an operator is worked on. */
+        return search->candidates > 0 && search->claims != NULL && !wpk_plain_awaited(search)
+                   ? ANSWER
+                   : STAY;
+    case WPK_SEARCH_PHASE_SEARCHING:
         return search->candidates > 0 && is_over(search, now_ns) ? FINAL : STAY;
-    case WPK_PHASE_FINALS:
+    case WPK_SEARCH_PHASE_FINALS:
         if (search->final.standing == WPK_STANDING_ENDED) {
             return VERIFY;
         }
-        return search->final.standing == WPK_STANDING_OPEN && search->outdated ? FINAL : STAY;
-    case WPK_PHASE_VERIFYING:
+        return search->final.standing == WPK_STANDING_OPEN && wpk_final_is_outdated(search) ? FINAL
+                                                                                            : STAY;
+    case WPK_SEARCH_PHASE_VERIFYING:
         if (search->verify.standing == WPK_STANDING_ENDED) {
             return VERIFY;
         }
@@ -203,6 +204,8 @@ static enum turn turn_of(const struct wpk_search *search, uint64_t now_ns)
                        search->entries[search->verifying].rejected
                    ? VERIFY
                    : STAY;
+    case WPK_SEARCH_PHASE_STORED:
+        return search->winner->rejected ? FINAL : CONCLUDE; /* it is stored as revoked */
     default:
         return STAY;
     }
@@ -216,10 +219,10 @@ static bool reach_verdict(struct wpk_coordinator *c, struct wpk_search *search)
     case WPK_VERDICT_AGAIN:
         return true;
     case WPK_VERDICT_PLAIN:
-        set_phase(c, search, WPK_PHASE_SEARCHING, "", false); /* for that alone */
+        set_phase(c, search, WPK_SEARCH_PHASE_SEARCHING, "", false); /* for that alone */
         break;
     case WPK_VERDICT_NOTHING:
-        conclude(c, search, WPK_PHASE_FAILED, reason);
+        conclude(c, search, WPK_SEARCH_PHASE_FAILED, reason);
         break;
     case WPK_VERDICT_KERNEL:
         break;
@@ -241,8 +244,8 @@ static bool verify_next(struct wpk_coordinator *c, struct wpk_search *search)
         return reach_verdict(c, search);
     }
     wpk_final_try(c, search, own);
-    if (search->phase != WPK_PHASE_VERIFYING) {
-        set_phase(c, search, WPK_PHASE_VERIFYING, "", false);
+    if (search->phase != WPK_SEARCH_PHASE_VERIFYING) {
+        set_phase(c, search, WPK_SEARCH_PHASE_VERIFYING, "", false);
     }
     return false;
 }
@@ -255,7 +258,7 @@ static void hold_final(struct wpk_coordinator *c, struct wpk_search *search)
     while (again) {
         wpk_final_collect(c, search);
         if (search->entry_count > 1) {
-            set_phase(c, search, WPK_PHASE_FINALS, "", false);
+            set_phase(c, search, WPK_SEARCH_PHASE_FINALS, "", false);
             return;
         }
         again = verify_next(c, search);
@@ -265,7 +268,6 @@ static void hold_final(struct wpk_coordinator *c, struct wpk_search *search)
 static void take_turn(struct wpk_coordinator *c, struct wpk_search *search, enum turn turn)
 {
     char reason[WPK_REASON_MAX];
-    search->concluded = false;
     switch (turn) {
     case ANSWER:
         answer_again(c, search);
@@ -288,14 +290,13 @@ static void take_turn(struct wpk_coordinator *c, struct wpk_search *search, enum
 
 void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    if (search->failing) {
-        search->failing = false;
-        set_phase(c, search, WPK_PHASE_FAILED, search->error, false);
+    if (search->error[0] != '\0') {
+        set_phase(c, search, WPK_SEARCH_PHASE_FAILED, search->error, false);
+        search->error[0] = '\0';
     }
-    if (search->joining && (search->id != 0 || search->broken)) {
+    if (search->ops_changed && (search->id != 0 || wpk_search_is_broken(search))) {
+        search->ops_changed = false;
         let_join(c, search);
-    }
-    if (search->recount) {
         update_budget(search);
     }
     for (enum turn turn; (turn = turn_of(search, c->event->now_ns)) != STAY;) {

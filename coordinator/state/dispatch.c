@@ -237,11 +237,11 @@ static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
                        const struct wpk_claim *claim)
 {
     struct wpk_search *search = claim->search;
-    if (search->phase == WPK_PHASE_FINALS) {
+    if (search->phase == WPK_SEARCH_PHASE_FINALS) {
         add_final(c, batch, claim);
         return;
     }
-    if (search->phase == WPK_PHASE_VERIFYING) {
+    if (search->phase == WPK_SEARCH_PHASE_VERIFYING) {
         add_verify(c, batch, claim);
         return;
     }

@@ -74,8 +74,7 @@ struct wpk_effect {
         };
         struct { /* PUT_JOB, SET_JOB, SET_OP */
             const struct wpk_job_entry *job;
-            const char *source; /* PUT_JOB */
-            uint32_t index;     /* SET_OP */
+            uint32_t index; /* SET_OP */
         };
         struct { /* OPEN_SEARCH, SET_SEARCH, PUT_..., ASK, TELL */
             const struct wpk_search *search;

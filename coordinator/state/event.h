@@ -22,17 +22,17 @@ enum wpk_event_kind {
     WPK_EVENT_CANCEL,
     WPK_EVENT_PAUSE,
     WPK_EVENT_RESUME,
-    WPK_EVENT_WORKER_SET,     /* an administrator sets a worker's admin state */
-    WPK_EVENT_WORKER_END,     /* a session's token was revoked or has expired */
-    WPK_EVENT_DRAIN,          /* wpkd ends: nothing more is leased, polls are answered at once */
-    WPK_EVENT_OPENED,         /* answers OPEN_SEARCH */
-    WPK_EVENT_ASKED,          /* answers ASK */
-    WPK_EVENT_KERNEL_PUT,     /* answers PUT_KERNEL */
+    WPK_EVENT_WORKER_SET, /* an administrator sets a worker's admin state */
+    WPK_EVENT_WORKER_END, /* a session's token was revoked or has expired */
+    WPK_EVENT_DRAIN,      /* wpkd ends: nothing more is leased, polls are answered at once */
+    WPK_EVENT_OPENED,     /* answers OPEN_SEARCH */
+    WPK_EVENT_ASKED,      /* answers ASK */
+    WPK_EVENT_KERNEL_PUT, /* answers PUT_KERNEL */
     /* an administrator changed what a problem serves, or revoked a kernel */
     WPK_EVENT_KERNEL_CHANGED,
-    WPK_EVENT_ARTIFACT_LOST,  /* a shared object that was asked for is lost */
-    WPK_EVENT_HOLD_BUILDS,    /* artifacts have no room, or have room again */
-    WPK_EVENT_TICK,           /* comes a few times a second */
+    WPK_EVENT_ARTIFACT_LOST, /* a shared object that was asked for is lost */
+    WPK_EVENT_HOLD_BUILDS,   /* artifacts have no room, or have room again */
+    WPK_EVENT_TICK,          /* comes a few times a second */
 };
 
 /* An owner's weight and quota (SET_OWNER), or the device time it was charged (RESTORE_OWNER). */
@@ -70,18 +70,15 @@ struct wpk_event {
     uint64_t wall_ns;
     uint64_t request; /* request to be answered; 0: none */
     union {
-        struct {                               /* MESSAGE, GONE */
+        struct { /* MESSAGE, GONE */
             struct wpk_net_address address;
             const struct wpk_message *message; /* MESSAGE */
             uint64_t random;                   /* MESSAGE: unpredictable, for session numbers */
         };
-        struct {                       /* SUBMIT, RESTORE */
-            struct wpk_job_entry *job; /* taken, with its ops */
-            const char *source;        /* SUBMIT: the job file */
-        };
-        const char *job_id; /* CANCEL, PAUSE, RESUME */
-        struct {            /* WORKER_SET, RESTORE_ADMIN_STATE */
-            const char *worker; /* its name, or its device's instance */
+        struct wpk_job_entry *job; /* SUBMIT, RESTORE: taken, with its ops */
+        const char *job_id;        /* CANCEL, PAUSE, RESUME */
+        struct {                   /* WORKER_SET, RESTORE_ADMIN_STATE */
+            const char *worker;    /* its name, or its device's instance */
             enum wpk_admin_state admin_state;
             const char *reason; /* NULL: none */
         };

@@ -114,7 +114,6 @@ void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
 {
     wpk_final_fini(search);
     search->measured = true;
-    search->outdated = false;
     bool served_is_among_them = search->served_artifact[0] == '\0';
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
         const struct wpk_best *best = &search->best[i];
@@ -165,7 +164,7 @@ bool wpk_final_has_successor(const struct wpk_search *search)
 
 bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker)
 {
-    if (search->phase != WPK_PHASE_VERIFYING || worker->name_hash != search->timed_by) {
+    if (search->phase != WPK_SEARCH_PHASE_VERIFYING || worker->name_hash != search->timed_by) {
         return false;
     }
     bool waits = search->timer.place != 0;
@@ -180,6 +179,16 @@ uint32_t wpk_final_count_verified(const struct wpk_search *search)
         count += search->entries[i].verified && !search->entries[i].rejected;
     }
     return count;
+}
+
+bool wpk_final_is_outdated(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        if (search->entries[i].lost) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* If there are several workers, who timed the winner is not to verify it, for as long as another
@@ -230,7 +239,7 @@ static void put_times(struct wpk_coordinator *c, const struct wpk_search *search
 void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_timing *times, const struct wpk_worker *worker)
 {
-    WPK_ASSERT(search->phase == WPK_PHASE_FINALS);
+    WPK_ASSERT(search->phase == WPK_SEARCH_PHASE_FINALS);
     search->final.standing = WPK_STANDING_ENDED;
     for (uint32_t i = 0; times != NULL && i < search->entry_count; i++) {
         struct wpk_final_entry *entry = &search->entries[i];
@@ -340,7 +349,7 @@ static void accept(const struct wpk_search *search, struct wpk_final_entry *entr
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_record *record, const struct wpk_worker *worker)
 {
-    WPK_ASSERT(search->phase == WPK_PHASE_VERIFYING);
+    WPK_ASSERT(search->phase == WPK_SEARCH_PHASE_VERIFYING);
     struct wpk_final_entry *entry = &search->entries[search->verifying];
     snprintf(search->verified_by, sizeof search->verified_by, "%s",
              worker != NULL ? worker->hello.name : "");
@@ -360,8 +369,8 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
 
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
-    search->concluding = false;
-    search->concluded = true;
+    WPK_ASSERT(search->phase == WPK_SEARCH_PHASE_STORING);
+    search->phase = WPK_SEARCH_PHASE_STORED;
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);
     if (search->winner->rejected) {
         return; /* it is stored as revoked: another one wins */
@@ -383,14 +392,14 @@ void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const 
         lost = true;
     }
     for (uint32_t i = 0; i < search->entry_count; i++) {
-        search->outdated =
-            search->outdated || strcmp(search->entries[i].artifact_sha256, artifact) == 0;
+        struct wpk_final_entry *entry = &search->entries[i];
+        entry->lost = entry->lost || strcmp(entry->artifact_sha256, artifact) == 0;
     }
     if (lost) {
         wpk_effect_log(c, "left_out", "search=%llu artifact=%s reason=lost",
                        (unsigned long long)search->id, artifact);
     }
-    if (search->outdated) {
+    if (wpk_final_is_outdated(search)) {
         wpk_mark_search(c, search, WPK_SEARCH_COURSE);
     }
 }

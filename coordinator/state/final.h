@@ -32,6 +32,7 @@ struct wpk_final_entry {
     uint64_t worker;          /* name hash of the worker that timed it; 0: unknown */
     bool timed;               /* in the final: its time compares with the others' */
     bool rejected;            /* it did not verify, or was revoked */
+    bool lost;                /* its artifact is: the next final is held without it */
     bool verified;            /* on fresh inputs */
     char verified_by[WPK_WORKER_NAME_MAX];
     char *schedule; /* that was verified; owned by the search; NULL: none was sent */
@@ -46,6 +47,8 @@ bool wpk_final_has_successor(const struct wpk_search *search);
 /* True if the entry is a candidate that is not verified. */
 bool wpk_final_is_unverified(const struct wpk_final_entry *entry);
 uint32_t wpk_final_count_verified(const struct wpk_search *search);
+/* True if an entry is lost. */
+bool wpk_final_is_outdated(const struct wpk_search *search);
 /* Open the verification of this entry. The worker that timed it is excluded for WPK_SECOND_MS, if
  * there is another one. */
 void wpk_final_try(struct wpk_coordinator *c, struct wpk_search *search,

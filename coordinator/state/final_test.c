@@ -36,11 +36,9 @@ static struct fixture *begin(uint32_t own_count, bool vendor, const char *served
     s->c = (struct wpk_coordinator){.event = &s->event, .effects = &s->effects};
     struct wpk_search *search = &s->search;
     s->other = (struct wpk_search){.id = 2, .problem_id = 7, .problem_next = search};
-    *search = (struct wpk_search){.id = 1,
-                                  .problem_id = 7,
-                                  .phase = WPK_PHASE_SEARCHING,
-                                  .candidates = own_count + 1, /* but its time is over */
-                                  .accuracy = WPK_ACCURACY_STANDARD};
+    *search = (struct wpk_search){.id = 1, .problem_id = 7, .accuracy = WPK_ACCURACY_STANDARD};
+    search->phase = WPK_SEARCH_PHASE_SEARCHING;
+    search->candidates = own_count + 1; /* but its time is over */
     snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
     wpk_table_put(&s->c.searches_by_problem, 7, &s->other);
     wpk_asks_init(search);
@@ -79,7 +77,7 @@ static void end(struct fixture *s)
 static void time_all(struct fixture *s, const uint64_t *ns)
 {
     struct wpk_timing times[WPK_CONTENDERS_MAX];
-    assert_int_equal(s->search.phase, WPK_PHASE_FINALS);
+    assert_int_equal(s->search.phase, WPK_SEARCH_PHASE_FINALS);
     for (uint32_t i = 0; ns != NULL && i < s->search.entry_count; i++) {
         times[i] = (struct wpk_timing){.median_ns = ns[i], .mad_ns = MAD_NS, .sample_count = 1};
     }
@@ -105,7 +103,7 @@ static void verify_times(struct fixture *s, const char *artifact, enum wpk_outco
                          double times_direct)
 {
     static struct wpk_record record;
-    assert_int_equal(s->search.phase, WPK_PHASE_VERIFYING);
+    assert_int_equal(s->search.phase, WPK_SEARCH_PHASE_VERIFYING);
     assert_string_equal(s->search.entries[s->search.verifying].artifact_sha256, artifact);
     record = (struct wpk_record){.outcome = outcome, .times_direct = times_direct};
     snprintf(record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
@@ -298,7 +296,7 @@ static void none_is_left(void **state)
     s = begin(1, false, NULL);
     verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
     assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
-    assert_int_equal(s->search.phase, WPK_PHASE_FAILED);
+    assert_int_equal(s->search.phase, WPK_SEARCH_PHASE_FAILED);
     end(s);
 }
 
@@ -317,7 +315,7 @@ static void a_winner_outside_the_class_is_followed(void **state)
     end(s);
     s = begin(1, false, NULL);
     verify_times(s, "own0", WPK_OUTCOME_OK, 5);
-    assert_int_equal(s->search.phase, WPK_PHASE_FAILED);
+    assert_int_equal(s->search.phase, WPK_SEARCH_PHASE_FAILED);
     assert_int_equal(s->search.ok_count, 1);
     end(s);
 }
@@ -388,6 +386,7 @@ static void another_search_ended_meanwhile(void **state)
     struct fixture *s = begin(1, true, NULL);
     snprintf(s->other.entries[0].provider, WPK_PROVIDER_NAME_MAX, "own");
     snprintf(s->other.entries[0].artifact_sha256, WPK_ID_MAX, "better");
+    s->other.phase = WPK_SEARCH_PHASE_STORING;
     s->other.serving = true;
     s->other.winner = &s->other.entries[0];
     put_kernel(s, &s->other, 11);
@@ -412,7 +411,7 @@ static void two_searches_end_at_once(void **state)
     assert_int_not_equal(s->other.served_kernel_id, 0);
     put_kernel(s, &s->search, 12);
     assert_int_equal(s->other.served_kernel_id, 12);
-    assert_int_equal(s->search.phase, WPK_PHASE_DONE);
+    assert_int_equal(s->search.phase, WPK_SEARCH_PHASE_DONE);
     end(s);
 }
 

@@ -63,7 +63,7 @@ void wpk_job_entry_free(struct wpk_job_entry *job)
     for (uint32_t i = 0; i < job->op_count; i++) {
         free(job->ops[i].op);
         free(job->ops[i].binding);
-        free(job->ops[i].parameters);
+        free(job->ops[i].pins);
         free(job->ops[i].bound);
         free_past(job->ops[i].past);
     }
@@ -97,7 +97,7 @@ void wpk_job_op_enter(struct wpk_coordinator *c, struct wpk_job_op_state *op,
         op->next->prev = op;
     }
     search->ops = op;
-    search->joining = true;
+    search->ops_changed = true;
     search->unstarted = search->unstarted || op->job->state == WPK_JOB_QUEUED;
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);
 }
@@ -111,7 +111,7 @@ void wpk_job_op_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op)
         op->next->prev = op->prev;
     }
     op->search = NULL;
-    search->recount = true;
+    search->ops_changed = true;
     wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
 }
 
@@ -121,7 +121,7 @@ static void mark_searches(struct wpk_coordinator *c, struct wpk_job_entry *job)
     for (uint32_t i = 0; i < job->op_count; i++) {
         struct wpk_search *search = job->ops[i].search;
         if (search != NULL) {
-            search->recount = true;
+            search->ops_changed = true;
             wpk_mark_search(c, search, WPK_SEARCH_COURSE);
         }
     }
@@ -226,9 +226,7 @@ void wpk_job_submit(struct wpk_coordinator *c)
     job->state = WPK_JOB_QUEUED;
     job->created_wall_ns = c->event->wall_ns;
     insert(c, job, owner);
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_JOB);
-    effect->job = job;
-    effect->source = c->event->source;
+    wpk_effect_add(c, WPK_EFFECT_PUT_JOB)->job = job;
     wpk_effect_log(c, "job_submitted", "job=%s owner=\"%s\" ops=%u", job->id, job->owner,
                    job->op_count);
     wpk_mark_job(c, job, WPK_JOB_BIND);
@@ -357,7 +355,7 @@ void wpk_job_release(struct wpk_coordinator *c)
 
 /* ---- the same again */
 
-static bool are_same_parameters(const char *a, const char *b)
+static bool are_same_pins(const char *a, const char *b)
 {
     return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
 }
@@ -366,7 +364,7 @@ static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op
 {
     return strcmp(a->fingerprint, b->fingerprint) == 0 && strcmp(a->name, b->name) == 0 &&
            strcmp(a->layouts, b->layouts) == 0 && strcmp(a->accuracy, b->accuracy) == 0 &&
-           a->conditions == b->conditions && are_same_parameters(a->parameters, b->parameters);
+           a->conditions == b->conditions && are_same_pins(a->pins, b->pins);
 }
 
 /* Do they search the same for the same device, as long? Their owners and seeds may differ. */

@@ -31,9 +31,9 @@ struct wpk_job_op_state {
     char layouts[16];
     char accuracy[WPK_ACCURACY_TEXT_MAX];
     enum wpk_conditions conditions;
-    char *op;         /* canonical form; owned */
-    char *binding;    /* its tensors by the job's names: JSON; owned */
-    char *parameters; /* pins by the canonical form's names, sorted; owned; NULL: none */
+    char *op;      /* canonical form; owned */
+    char *binding; /* its tensors by the job's names: JSON; owned */
+    char *pins;    /* by the canonical form's names, sorted; owned; NULL: none */
     double flops;
     struct wpk_search *search; /* NULL until a device was found; borrowed */
     enum wpk_phase phase;

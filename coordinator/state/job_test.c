@@ -519,12 +519,12 @@ static void the_same_job_has_the_same_pins(void **state)
     } cases[] = {{"by=any", true}, {"by=c", false}, {NULL, false}};
     struct wpk_fixture *s = wpk_fixture_new();
     struct wpk_job_entry *job = small_job("a", 1, 5);
-    job->ops[0].parameters = strdup("by=any");
+    job->ops[0].pins = strdup("by=any");
     const struct wpk_job_entry *live = wpk_fixture_submit(s, job);
     assert_non_null(live);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct wpk_job_entry *wanted = small_job("b", 1, 5);
-        wanted->ops[0].parameters = cases[i].pins != NULL ? strdup(cases[i].pins) : NULL;
+        wanted->ops[0].pins = cases[i].pins != NULL ? strdup(cases[i].pins) : NULL;
         assert_int_equal(wpk_job_find_same(s->c, wanted) == live, cases[i].same);
         wpk_job_entry_free(wanted);
     }

@@ -12,7 +12,7 @@
 void wpk_offer_pinned(const struct wpk_job_op_state *op, char out[WPK_KEY_TEXT_MAX])
 {
     static const char gene[] = WPK_BACK_END_GENE "=";
-    const char *at = op->parameters != NULL ? op->parameters : "";
+    const char *at = op->pins != NULL ? op->pins : "";
     while (*at != '\0' && strncmp(at, gene, strlen(gene)) != 0) {
         at += strcspn(at, ";");
         at += *at == ';';

@@ -33,7 +33,7 @@ static int join(struct wpk_fixture *s, const char *name, unsigned roles, const c
 static const struct wpk_job_entry *submit(struct wpk_fixture *s, uint32_t op, const char *pins)
 {
     struct wpk_job_entry *job = wpk_fixture_job("a", op, 1);
-    job->ops[0].parameters = pins != NULL ? strdup(pins) : NULL;
+    job->ops[0].pins = pins != NULL ? strdup(pins) : NULL;
     const struct wpk_job_entry *submitted = wpk_fixture_submit(s, job);
     assert_non_null(submitted);
     return submitted;
@@ -140,7 +140,7 @@ static void labels_count(void **state)
     s->workers[without].hello.label_count = 1;
     wpk_fixture_hello(s, without);
     struct wpk_job_entry *job = wpk_fixture_job("a", 1, 1);
-    job->ops[0].parameters = strdup("by=halide-cpu+c");
+    job->ops[0].pins = strdup("by=halide-cpu+c");
     job->labels[0] = (struct wpk_worker_label){"zone", "b"};
     job->label_count = 1;
     const struct wpk_job_entry *submitted = wpk_fixture_submit(s, job);
@@ -183,7 +183,7 @@ static void bound_to_a_compiler(void **state)
     assert_false(wpk_offer_stands(s->c, job, bound));
     assert_true(wpk_offer_stands(s->c, job, text));
     int other = join(s, "other", WPK_WORKER_ROLES_ALL, "gcc-13.1.0");
-    job->ops[0].parameters = strdup("by=halide-cpu+c");
+    job->ops[0].pins = strdup("by=halide-cpu+c");
     job->ops[0].bound = strdup(bound);
     job->restored_ns = s->now_ns + 1;
     const struct wpk_job_entry *submitted = wpk_fixture_submit(s, job);

@@ -22,3 +22,12 @@ bool wpk_phase_ended(enum wpk_phase phase)
 {
     return phase == WPK_PHASE_DONE || phase == WPK_PHASE_FAILED || phase == WPK_PHASE_CANCELLED;
 }
+
+enum wpk_phase wpk_search_phase_shown(enum wpk_search_phase phase)
+{
+#define SHOWN(name, shown) WPK_PHASE_##shown,
+    static const enum wpk_phase shown[] = {WPK_SEARCH_PHASE_LIST(SHOWN)};
+#undef SHOWN
+    WPK_ASSERT(phase <= WPK_SEARCH_PHASE_FAILED);
+    return shown[phase];
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The phases of operators and the states of jobs, with their names. After a restart an operator
+/* The phases of operators and searches and the states of jobs. After a restart an operator
  * starts at `waiting` again, and goes on from what was recorded:
  *
  *     waiting ──▶ searching ──▶ finals ──▶ verifying ──▶ done
@@ -29,6 +29,26 @@ enum wpk_phase {
         WPK_PHASE_COUNT
 };
 
+/* Suffix, and that of the phase that operators show meanwhile. A search stays in OPENING until an
+ * operator wants more than what is recorded; an ended one goes on likewise. The state diagram is
+ * course.c's. */
+#define WPK_SEARCH_PHASE_LIST(X)                                                                   \
+    X(OPENING, WAITING)                                                                            \
+    X(SEARCHING, SEARCHING)                                                                        \
+    X(PLAIN, SEARCHING) /* the last result stands, only its plain kernel is awaited */             \
+    X(FINALS, FINALS)                                                                              \
+    X(VERIFYING, VERIFYING)                                                                        \
+    X(STORING, VERIFYING) /* a PUT_KERNEL is under way */                                          \
+    X(STORED, VERIFYING)  /* the PUT_KERNEL was answered in this step */                           \
+    X(DONE, DONE)                                                                                  \
+    X(FAILED, FAILED)
+
+enum wpk_search_phase {
+#define WPK_SEARCH_PHASE_ENUM(name, shown) WPK_SEARCH_PHASE_##name,
+    WPK_SEARCH_PHASE_LIST(WPK_SEARCH_PHASE_ENUM)
+#undef WPK_SEARCH_PHASE_ENUM
+};
+
 /* suffix, text */
 #define WPK_JOB_STATE_LIST(X)                                                                      \
     X(QUEUED, "queued")                                                                            \
@@ -49,5 +69,7 @@ const char *wpk_phase_name(enum wpk_phase phase);
 const char *wpk_job_state_name(enum wpk_job_state state);
 /* True if the phase is done, failed or cancelled. */
 bool wpk_phase_ended(enum wpk_phase phase);
+/* The phase that a search's operators show. */
+enum wpk_phase wpk_search_phase_shown(enum wpk_search_phase phase);
 
 #endif

@@ -117,7 +117,7 @@ static void a_wrong_one_is_followed(void **state)
     assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
     expect(fixture, worker, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 1000);
-    assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_VERIFYING);
     wpk_fixture_free(fixture);
 }
 
@@ -132,9 +132,9 @@ static void the_end_waits_for_it(void **state)
     assert_int_equal(wpk_fixture_poll(fixture, other, 1), 1);
     expect(fixture, other, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
     wpk_fixture_result(fixture, other, WPK_OUTCOME_OK, 1000);
-    assert_int_equal(search->phase, WPK_PHASE_SEARCHING);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_SEARCHING);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
-    assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_VERIFYING);
     wpk_fixture_free(fixture);
 }
 
@@ -253,15 +253,15 @@ static void a_revoked_answer_is_followed(void **state)
     wpk_fixture_poll(fixture, worker, 1);
     fixture->hold = true;
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_RUN_CRASH, 0);
-    assert_true(search->concluding);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_STORING);
     revoke(fixture, search, "a1.1");
     fixture->hold = false;
     wpk_fixture_answer(fixture);
-    assert_int_equal(search->phase, WPK_PHASE_SEARCHING);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_SEARCHING);
     assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
     expect(fixture, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
-    assert_int_equal(search->phase, WPK_PHASE_DONE);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_DONE);
     assert_string_equal(search->served_artifact, "a1.2");
     wpk_fixture_free(fixture);
 }

@@ -21,19 +21,22 @@ static bool has_open_vendor(const struct wpk_search *search)
     return false;
 }
 
+static bool is_searching(const struct wpk_search *search)
+{
+    return wpk_search_phase_shown(search->phase) == WPK_PHASE_SEARCHING;
+}
+
 /* Stages that a worker can be given work of, or will be by the answer to an ASK. */
 static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
 {
     const unsigned run = 1U << WPK_QUEUE_RUN;
     const unsigned build = 1U << WPK_QUEUE_BUILD;
     switch (search->phase) {
-    case WPK_PHASE_SEARCHING: {
-        unsigned ready = wpk_plain_ready(search);
-        if (search->plain_only) {
-            return ready;
-        }
-        ready |= has_open_vendor(search) ? run : 0;
-        bool promises = search->asking && search->promised_count < search->asked_count;
+    case WPK_SEARCH_PHASE_PLAIN:
+        return wpk_plain_ready(search);
+    case WPK_SEARCH_PHASE_SEARCHING: {
+        unsigned ready = wpk_plain_ready(search) | (has_open_vendor(search) ? run : 0);
+        bool promises = search->promised_count < search->asked_count;
         if (wpk_search_time_over(search, now_ns) || wpk_anchor_waits(search)) {
             return ready;
         }
@@ -42,9 +45,9 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
                (search->open.count > 0 || promises || wpk_search_can_ask(search, now_ns) ? build
                                                                                          : 0);
     }
-    case WPK_PHASE_FINALS:
+    case WPK_SEARCH_PHASE_FINALS:
         return search->final.standing == WPK_STANDING_OPEN ? run : 0;
-    case WPK_PHASE_VERIFYING:
+    case WPK_SEARCH_PHASE_VERIFYING:
         return search->verify.standing == WPK_STANDING_OPEN ? run : 0;
     default:
         return 0;
@@ -65,12 +68,12 @@ bool wpk_ready_will_run(const struct wpk_search *search)
                              claim->owner_queue->queue->served_count == 0)) {
         claim = claim->search_next;
     }
-    return claim != NULL && search->phase == WPK_PHASE_SEARCHING;
+    return claim != NULL && is_searching(search);
 }
 
 bool wpk_ready_will_run_asks(const struct wpk_search *search, uint64_t now_ns)
 {
-    return wpk_ready_will_run(search) && !search->plain_only &&
+    return wpk_ready_will_run(search) && search->phase == WPK_SEARCH_PHASE_SEARCHING &&
            !wpk_search_time_over(search, now_ns);
 }
 
@@ -80,8 +83,10 @@ uint32_t wpk_ready_depth(const struct wpk_search *search)
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         depth += search->vendors[i].standing == WPK_STANDING_OPEN;
     }
-    depth += search->phase == WPK_PHASE_SEARCHING && wpk_plain_ready(search) != 0;
-    depth += search->phase == WPK_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
-    depth += search->phase == WPK_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
+    depth += is_searching(search) && wpk_plain_ready(search) != 0;
+    depth +=
+        search->phase == WPK_SEARCH_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
+    depth +=
+        search->phase == WPK_SEARCH_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
     return depth;
 }

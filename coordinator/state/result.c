@@ -208,7 +208,7 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     if (may_be_built(result->id.kind) && item->built != NULL) {
         drop_built(search, result->id);
     }
-    if (result->id.kind == WPK_WORK_FINAL && search->outdated) {
+    if (result->id.kind == WPK_WORK_FINAL && wpk_final_is_outdated(search)) {
         return; /* it is held again without what it failed for */
     }
     if (item->attempts >= WPK_ATTEMPTS_MAX) {

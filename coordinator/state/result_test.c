@@ -281,7 +281,7 @@ static void a_final_without_what_is_lost(void **state)
         bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     }
     const struct wpk_search *search = job->ops[0].search;
-    assert_int_equal(search->phase, WPK_PHASE_FINALS);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_FINALS);
     uint32_t number = search->final_number;
     char best[WPK_ID_MAX];
     memcpy(best, search->entries[0].artifact_sha256, sizeof best);
@@ -289,7 +289,7 @@ static void a_final_without_what_is_lost(void **state)
     lose(s, best);
     assert_int_equal(search->final_number, number); /* somebody has it */
     bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
-    assert_int_equal(search->phase, WPK_PHASE_FINALS);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_FINALS);
     assert_int_not_equal(search->final_number, number);
     assert_int_equal(search->entry_count, WPK_FINAL_OWN_MAX);
     for (uint32_t i = 0; i < search->entry_count; i++) {
@@ -301,7 +301,7 @@ static void a_final_without_what_is_lost(void **state)
     assert_int_equal(search->entry_count, WPK_FINAL_OWN_MAX - 1);
     expect_work(s, worker, WPK_STAGE_WHOLE, 1);
     assert_int_equal(wpk_fixture_final(s, worker), WPK_ACK_RECORDED);
-    assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
+    assert_int_equal(search->phase, WPK_SEARCH_PHASE_VERIFYING);
     wpk_fixture_free(s);
 }
 

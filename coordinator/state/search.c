@@ -54,6 +54,7 @@ struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_se
     wpk_err err = wpk_accuracy_parse(key->accuracy, &search->accuracy, NULL);
     WPK_ASSERT(err == WPK_OK); /* a submission prints it */
     search->timer.owner = search;
+    search->refused_told = UINT32_MAX;
     wpk_asks_init(search);
     c->searches =
         wpk_grow(c->searches, c->search_count, &c->search_capacity, sizeof(struct wpk_search *));
@@ -131,8 +132,8 @@ void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
 /* Some effect's answer will name it, or some worker's lease refers to it. */
 static bool is_busy(const struct wpk_search *search)
 {
-    return (search->id == 0 && !search->broken) || search->asking || search->concluding ||
-           search->leased_count > 0;
+    return (search->id == 0 && !wpk_search_is_broken(search)) || search->asked_count > 0 ||
+           search->phase == WPK_SEARCH_PHASE_STORING || search->leased_count > 0;
 }
 
 void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search)
@@ -190,6 +191,12 @@ bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns)
 
 /* ---- what the store and the strategy answer */
 
+static void fail(struct wpk_search *search, wpk_err err, const char *reason)
+{
+    snprintf(search->error, sizeof search->error, "%s",
+             reason[0] != '\0' ? reason : wpk_err_text(err));
+}
+
 /* What was recorded of its asks. */
 static void take_asks(struct wpk_coordinator *c, struct wpk_search *search,
                       struct wpk_opened *opened)
@@ -222,9 +229,7 @@ void wpk_search_opened(struct wpk_coordinator *c)
     }
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);
     if (opened->err != WPK_OK) {
-        search->broken = true;
-        search->failing = true;
-        memcpy(search->error, opened->reason, sizeof search->error);
+        fail(search, opened->err, opened->reason);
         return;
     }
     WPK_ASSERT(search->id == 0 && opened->search_id != 0);
@@ -261,11 +266,11 @@ void wpk_search_asked(struct wpk_coordinator *c)
     if (search == NULL) {
         return;
     }
-    WPK_ASSERT(search->asking);
-    search->asking = false;
+    WPK_ASSERT(search->asked_count > 0);
+    search->asked_count = 0;
     search->promised_count = 0;
     /* What it was told since may be what it wanted: nothing else would ask it again. */
-    search->refused = asked->refused && search->told_count == search->asked_told;
+    search->refused_told = asked->refused ? search->asked_told : UINT32_MAX;
     if (asked->exhausted && !search->exhausted) {
         search->exhausted = true;
         wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
@@ -278,8 +283,7 @@ void wpk_search_asked(struct wpk_coordinator *c)
     asked->items = NULL;
     asked->count = 0;
     if (asked->err != WPK_OK) {
-        search->failing = true;
-        memcpy(search->error, asked->reason, sizeof search->error);
+        fail(search, asked->err, asked->reason);
     }
     wpk_asks_tell(c, search);
     wpk_worker_class_answered(c, search);
@@ -288,15 +292,16 @@ void wpk_search_asked(struct wpk_coordinator *c)
 
 bool wpk_search_can_ask(const struct wpk_search *search, uint64_t now_ns)
 {
-    return search->phase == WPK_PHASE_SEARCHING && !search->plain_only && !search->asking &&
-           !search->refused && !search->exhausted && search->ask_count < search->candidates &&
+    return search->phase == WPK_SEARCH_PHASE_SEARCHING && search->asked_count == 0 &&
+           search->told_count != search->refused_told && !search->exhausted &&
+           search->ask_count < search->candidates &&
            search->ask_count - search->told_count <= WPK_WINDOW_MAX - WPK_ASKED_MAX &&
            !wpk_search_time_over(search, now_ns);
 }
 
 bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint32_t count)
 {
-    if (search->asking) {
+    if (search->asked_count > 0) {
         return true;
     }
     if (count == 0 || !wpk_search_can_ask(search, c->event->now_ns)) {
@@ -307,7 +312,6 @@ bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint3
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_ASK);
     effect->search = search;
     effect->count = count < most ? count : most;
-    search->asking = true;
     search->asked_count = effect->count;
     search->asked_told = search->told_count;
     search->promised_count = 0;
@@ -319,6 +323,11 @@ bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint3
 bool wpk_search_has_device(const struct wpk_search *search)
 {
     return search->device.kind[0] != '\0';
+}
+
+bool wpk_search_is_broken(const struct wpk_search *search)
+{
+    return search->id == 0 && search->phase == WPK_SEARCH_PHASE_FAILED;
 }
 
 bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker *worker,
@@ -344,11 +353,11 @@ struct wpk_work_item *wpk_search_work_item(struct wpk_search *search, wpk_work_i
     case WPK_WORK_VENDOR:
         return work.index < search->vendor_count ? &search->vendors[work.index] : NULL;
     case WPK_WORK_FINAL:
-        return search->phase == WPK_PHASE_FINALS && work.index == search->final_number
+        return search->phase == WPK_SEARCH_PHASE_FINALS && work.index == search->final_number
                    ? &search->final
                    : NULL;
     case WPK_WORK_VERIFY:
-        return search->phase == WPK_PHASE_VERIFYING && work.index == search->verify_number
+        return search->phase == WPK_SEARCH_PHASE_VERIFYING && work.index == search->verify_number
                    ? &search->verify
                    : NULL;
     case WPK_WORK_PLAIN:

@@ -31,7 +31,7 @@ struct wpk_search {
     struct wpk_device device; /* the space is derived from it; all 0: no worker was there yet */
     struct wpk_policy policy;
     struct wpk_accuracy accuracy; /* class of the key */
-    enum wpk_phase phase;         /* WAITING: being opened */
+    enum wpk_search_phase phase;
     char reason[WPK_REASON_MAX];
     char failure[WPK_REASON_MAX / 2]; /* first line of the latest failed candidate's log */
 
@@ -42,12 +42,12 @@ struct wpk_search {
     uint32_t told_count;         /* asks told to the strategy, in their order */
     struct wpk_open_list open;   /* asks to be built and run */
     struct wpk_open_list built;  /* asks to be run */
-    bool asking;                 /* an ASK effect is under way */
+    uint32_t asked_count;        /* candidates that an ASK effect is for; 0: none is under way */
     uint32_t asked_told;         /* told_count at the ASK */
-    uint32_t asked_count;        /* candidates that the ASK is for */
     uint32_t promised_count;     /* of these, candidates for polls that await the answer */
     struct wpk_worker *awaiting; /* workers of these polls */
-    bool refused;                /* the strategy proposes nothing until it is told more results */
+    uint32_t refused_told;       /* the strategy proposes nothing until it is told more than this;
+                                  * UINT32_MAX: it does */
     bool exhausted;              /* the strategy has no more candidates */
     struct wpk_work_item vendors[WPK_PROVIDERS_MAX];
     uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* name hash of each one's worker; 0: unknown */
@@ -81,11 +81,8 @@ struct wpk_search {
     struct wpk_claim *claims;     /* owned by claim.c */
     unsigned ready;               /* stages with work: bits 1 << enum wpk_queue_stage */
     bool unstarted;               /* an operator's job is still QUEUED */
-    bool failing;                 /* it cannot go on, and ends FAILED */
-    char error[WPK_REASON_MAX];   /* why it is failing or broken */
-    bool broken;                  /* the store refused it: FAILED, and never opened */
-    bool joining;                 /* an operator was bound to it, and is WAITING to join it */
-    bool recount;                 /* its budget has to be computed again */
+    bool ops_changed;             /* operators are to join it, its budget is to be computed again */
+    char error[WPK_REASON_MAX]; /* it ends FAILED in this step, for this reason; "": it does not */
     struct wpk_mark marks[WPK_SEARCH_MARKS];
     struct wpk_search *released_next;
     uint32_t place;                  /* in the coordinator's array */
@@ -94,7 +91,6 @@ struct wpk_search {
 
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
     uint32_t entry_count;
-    bool outdated; /* an entry is lost: the next final is held without it */
     struct wpk_work_item final;
     struct wpk_work_item verify;
     uint32_t verifying;                    /* index into entries */
@@ -105,12 +101,9 @@ struct wpk_search {
      * contenders, from before a restart or of an earlier final, is recognised. */
     uint32_t final_number;
     uint32_t verify_number;
-    bool concluding;                      /* a PUT_KERNEL is under way */
-    bool concluded;                       /* the PUT_KERNEL was answered */
-    bool serving;                         /* the problem is to serve the kernel */
     const struct wpk_final_entry *winner; /* of the PUT_KERNEL: in `entries`, or the plain kernel */
+    bool serving;                         /* the problem is to serve the winner */
     bool plain_wins; /* the last result is the plain kernel: nothing else works */
-    bool plain_only; /* SEARCHING: the last result stands, only its plain kernel is awaited */
 };
 
 struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_search_key *key,
@@ -124,6 +117,8 @@ struct wpk_search *wpk_search_find(const struct wpk_coordinator *c, uint64_t id)
 struct wpk_search *wpk_search_find_handle(const struct wpk_coordinator *c, uint64_t handle);
 /* True if `device` is set. */
 bool wpk_search_has_device(const struct wpk_search *search);
+/* True if the store refused the search: it FAILED, and is never opened. */
+bool wpk_search_is_broken(const struct wpk_search *search);
 /* True if the worker may do this stage of the search's work, and its results count. */
 bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker *worker,
                        enum wpk_work_stage stage);

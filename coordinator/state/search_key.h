@@ -18,7 +18,7 @@ struct wpk_search_key {
     char environment[WPK_ENVIRONMENT_MAX];
     int threads;
     char strategy[32];
-    char parameters[WPK_PARAMETERS_MAX]; /* pins */
+    char pins[WPK_PINS_TEXT_MAX]; /* as in struct wpk_job_op_state */
     uint64_t seed;
     char providers[WPK_KEY_TEXT_MAX]; /* names joined by ';', first a list of our back ends */
     char space_version[16];

@@ -23,16 +23,16 @@ static int compare_lines(const void *a, const void *b)
 /* "gene=value;gene=value", sorted, so that their order in the file makes no difference. */
 static wpk_err join_pins(char **pins, int count, struct wpk_job_op_state *op, struct wpk_diag *diag)
 {
-    struct wpk_buf text = {.size_max = WPK_PARAMETERS_MAX - 1};
+    struct wpk_buf text = {.size_max = WPK_PINS_TEXT_MAX - 1};
     qsort(pins, (size_t)count, sizeof *pins, compare_lines);
     for (int i = 0; i < count; i++) {
         wpk_buf_append_text(&text, i > 0 ? ";" : "");
         wpk_buf_append_text(&text, pins[i]);
     }
-    wpk_err err = wpk_buf_take(&text, &op->parameters, NULL);
+    wpk_err err = wpk_buf_take(&text, &op->pins, NULL);
     wpk_buf_fini(&text);
     if (err == WPK_ENOSPC) {
-        wpk_diag_set(diag, "the pins have more than %d bytes", WPK_PARAMETERS_MAX - 1);
+        wpk_diag_set(diag, "the pins have more than %d bytes", WPK_PINS_TEXT_MAX - 1);
         return WPK_EINVAL;
     }
     return err;
@@ -95,8 +95,8 @@ static wpk_err pin_any_back_end(const struct wpk_program *asked, struct wpk_job_
     if (!wpk_program_may_use_output(asked)) {
         return WPK_OK;
     }
-    op->parameters = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);
-    return op->parameters != NULL ? WPK_OK : WPK_ENOMEM;
+    op->pins = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);
+    return op->pins != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_state *op,
@@ -131,7 +131,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
 
 _Static_assert(WPK_JOB_LABELS_MAX <= WPK_WORKER_LABELS_MAX, "a job's labels have room");
 
-static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk_diag *diag)
+static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, struct wpk_diag *diag)
 {
     if (wpk_strategy_find(job->strategy) == NULL) {
         wpk_diag_set(diag, "there is no strategy \"%s\", only: %s", job->strategy,
@@ -142,7 +142,6 @@ static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk
         return WPK_ENOENT;
     }
     snprintf(entry->name, sizeof entry->name, "%s", job->name);
-    snprintf(entry->owner, sizeof entry->owner, "%s", job->owner);
     snprintf(entry->kind, sizeof entry->kind, "%s", job->kind);
     snprintf(entry->device, sizeof entry->device, "%s", job->device);
     snprintf(entry->strategy, sizeof entry->strategy, "%s", job->strategy);
@@ -173,12 +172,18 @@ wpk_err wpk_submission_decode(const char *text, size_t size, struct wpk_job_entr
 {
     struct wpk_job job = {0};
     wpk_err err = wpk_job_decode(text, size, &job, diag);
-    if (err != WPK_OK) {
-        return err;
+    if (err == WPK_OK) {
+        err = wpk_submission_make(&job, out, diag);
     }
-    struct wpk_job_entry *entry = calloc(1, sizeof *entry);
-    err = entry != NULL ? fill(&job, entry, diag) : WPK_ENOMEM;
     wpk_job_fini(&job);
+    return err;
+}
+
+wpk_err wpk_submission_make(const struct wpk_job *job, struct wpk_job_entry **out,
+                            struct wpk_diag *diag)
+{
+    struct wpk_job_entry *entry = calloc(1, sizeof *entry);
+    wpk_err err = entry != NULL ? fill(job, entry, diag) : WPK_ENOMEM;
     if (err != WPK_OK) {
         wpk_job_entry_free(entry);
         return err;

@@ -9,6 +9,6 @@
 #define WPK_JOB_TEXT_MAX 64
 #define WPK_KEY_TEXT_MAX 256
 #define WPK_REASON_MAX 256
-#define WPK_PARAMETERS_MAX 4096 /* of an operator's pins, with the NUL */
+#define WPK_PINS_TEXT_MAX 4096 /* of an operator's pins, with the NUL */
 
 #endif

@@ -89,20 +89,21 @@ static void explain(const struct wpk_search *search, const char *answer, char ou
              search->failure[0] != '\0' ? "; the last one: " : "", search->failure);
 }
 
-enum wpk_phase wpk_verdict_phase(const struct wpk_search *search, char reason[WPK_REASON_MAX])
+enum wpk_search_phase wpk_verdict_phase(const struct wpk_search *search,
+                                        char reason[WPK_REASON_MAX])
 {
     bool all_failed = search->ok_count == 0 && search->failed_count > 0;
     reason[0] = '\0';
     if (all_failed && !wpk_plain_works(search)) {
         explain(search, "no implementation works: ", reason);
-        return WPK_PHASE_FAILED;
+        return WPK_SEARCH_PHASE_FAILED;
     }
     if (search->plain_wins) {
         explain(search, "only the plain kernel can be served: ", reason);
     } else if (all_failed) {
         explain(search, "no candidate works: ", reason);
     }
-    return WPK_PHASE_DONE;
+    return WPK_SEARCH_PHASE_DONE;
 }
 
 struct wpk_final_entry *wpk_verdict_fastest(struct wpk_search *search,
@@ -179,7 +180,7 @@ enum wpk_verdict wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search 
     /* Not left to the next tick: with the kernel stored, and not what it covers, another start
      * would search once more. */
     wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
-    search->concluding = true;
+    search->phase = WPK_SEARCH_PHASE_STORING;
     search->winner = winner;
     search->serving = is_to_be_served(search, winner);
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_KERNEL);

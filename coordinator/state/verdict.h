@@ -25,6 +25,7 @@ enum wpk_verdict wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search 
 void wpk_verdict_serve(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
 /* The phase in which operators of a search with a result end: FAILED if neither a candidate nor the
  * plain kernel works, else DONE. `reason`: why the answer is not a candidate; "" if it is one. */
-enum wpk_phase wpk_verdict_phase(const struct wpk_search *search, char reason[WPK_REASON_MAX]);
+enum wpk_search_phase wpk_verdict_phase(const struct wpk_search *search,
+                                        char reason[WPK_REASON_MAX]);
 
 #endif

@@ -260,7 +260,7 @@ static void put_stored_kernels(struct wpk_json_writer *w, struct wpk_store *stor
 }
 
 /* The operators of a stored job; how many, or 0 when the document is not as we wrote it. Bindings
- * go to `bindings`, which may be NULL. */
+ * go to `bindings`. */
 static uint32_t read_ops(struct wpk_json_reader *r, struct document_op *ops, uint32_t max,
                          struct wpk_buf *bindings)
 {
@@ -268,7 +268,7 @@ static uint32_t read_ops(struct wpk_json_reader *r, struct document_op *ops, uin
     wpk_json_enter_array(r, "ops");
     while (count < max && wpk_json_next(r)) {
         ops[count].name = wpk_json_get_text(r, "name", WPK_JOB_TEXT_MAX);
-        if (bindings != NULL && wpk_json_kind_of(r, "binding") == WPK_JSON_OBJECT) {
+        if (wpk_json_kind_of(r, "binding") == WPK_JSON_OBJECT) {
             wpk_json_get_raw(r, "binding", &bindings[count]);
             ops[count].binding = wpk_buf_text(&bindings[count]);
         }
@@ -351,40 +351,6 @@ wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator, struct
         err = live_job(coordinator, store, job, now_ns, out);
     }
     wpk_buf_fini(&document);
-    return err;
-}
-
-static wpk_err copy_names(struct wpk_arena *arena, const struct document_op *ops,
-                          const char **names, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        names[i] = wpk_arena_copy_text(arena, ops[i].name);
-        if (names[i] == NULL) {
-            return WPK_ENOMEM;
-        }
-    }
-    return WPK_OK;
-}
-
-wpk_err wpk_document_op_names(struct wpk_store *store, const char *id, struct wpk_arena *arena,
-                              const char **names, uint32_t *count, uint64_t *number)
-{
-    struct wpk_buf text = {0};
-    struct wpk_json_reader *r = NULL;
-    if (!wpk_history_job_text(store, id, &text, number)) {
-        return WPK_ENOENT;
-    }
-    wpk_err err = wpk_buf_status(&text);
-    if (err == WPK_OK) {
-        err = wpk_json_open(text.data, text.size, WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
-    }
-    if (err == WPK_OK) {
-        struct document_op ops[WPK_DOCUMENT_OPS_MAX];
-        *count = read_ops(r, ops, WPK_DOCUMENT_OPS_MAX, NULL);
-        err = copy_names(arena, ops, names, *count);
-    }
-    wpk_json_close(r);
-    wpk_buf_fini(&text);
     return err;
 }
 

@@ -19,13 +19,6 @@ WPK_MUST_CHECK wpk_err wpk_document_job_whole(const struct wpk_coordinator *coor
                                               struct wpk_store *store, const char *id,
                                               uint64_t now_ns, struct wpk_buf *out);
 
-/* Get the names of a job's operators, as texts in `arena`, and the job's number.
- *   shape   names [WPK_DOCUMENT_OPS_MAX]
- *   errors  WPK_ENOENT no such job; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_document_op_names(struct wpk_store *store, const char *id,
-                                             struct wpk_arena *arena, const char **names,
-                                             uint32_t *count, uint64_t *number);
-
 void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *worker,
                          uint64_t now_ns);
 

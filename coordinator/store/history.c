@@ -22,8 +22,8 @@ static uint64_t make_trial(struct wpk_store *store, uint64_t problem_id, const c
         store,
         "INSERT INTO trial (problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
         " schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms, times_direct,"
-        " constants_bytes, unseen, build_ns, verify_ns, recorded_at, epoch)"
-        " VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, -1, 0, '', 0, 0, 0, ?)"
+        " constants_bytes, unseen, recipe, build_ns, verify_ns, recorded_at, epoch)"
+        " VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, -1, 0, '', '', 0, 0, 0, ?)"
         " ON CONFLICT DO NOTHING",
         "itthi", (int64_t)problem_id, provider, candidate, hash, wpk_store_epoch(store));
     return made > 0 ? (uint64_t)wpk_store_inserted(store) : 0;

@@ -24,21 +24,6 @@ void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char
     wpk_rows_close(rows);
 }
 
-bool wpk_history_job_text(struct wpk_store *store, const char *id, struct wpk_buf *out,
-                          uint64_t *number)
-{
-    struct wpk_rows *rows = wpk_store_query(
-        store, "SELECT iif(document = '', source, document), number FROM job WHERE id = ?", "t",
-        id);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
-        *number = (uint64_t)wpk_rows_int(rows, 1);
-    }
-    wpk_rows_close(rows);
-    return found;
-}
-
 /* ---- kernels */
 
 #define KERNEL_COLUMNS                                                                             \

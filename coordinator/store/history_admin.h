@@ -19,11 +19,6 @@ struct wpk_history_origin {
 void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char *provider,
                         const char *candidate, struct wpk_history_origin *out);
 
-/* Append the text that names a job's operators: its document, or the job file while it has none.
- * False when there is no such job. */
-WPK_MUST_CHECK bool wpk_history_job_text(struct wpk_store *store, const char *id,
-                                         struct wpk_buf *out, uint64_t *number);
-
 /* A row of the table `kernel`; its texts are valid until the store's next call. */
 struct wpk_kernel_row {
     uint64_t id;

@@ -50,7 +50,7 @@ static int set_up(void **state)
         " VALUES (1, '', '', '', '', '', '', '', '', 1, 1, 1)",
         "");
     wpk_store_run(f->store,
-                  "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
+                  "INSERT INTO search (id, problem_id, strategy, pins, seed, providers,"
                   " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
                   " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor,"
                   " stand_in, stand_in_ratio,"
@@ -434,8 +434,8 @@ static void errors_of_a_choice(void **state)
         f->store,
         "INSERT INTO trial (problem_id, provider, candidate, candidate_hash, outcome, log,"
         " detail, schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms,"
-        " times_direct, constants_bytes, unseen, build_ns, verify_ns, recorded_at, epoch)"
-        " VALUES (1, 'own', 'c', ?, 'ok', '', '', '', 'object1', 0, 0, 0, 7, 0, '', 0, 0,"
+        " times_direct, constants_bytes, unseen, recipe, build_ns, verify_ns, recorded_at, epoch)"
+        " VALUES (1, 'own', 'c', ?, 'ok', '', '', '', 'object1', 0, 0, 0, 7, 0, '', '', 0, 0,"
         " 1, 1)",
         "h", hash);
     assert_true(wpk_history_read_choice(f->store, 1, &chain, &choice));

@@ -23,29 +23,27 @@ static void put_op(struct wpk_store *store, uint64_t number, uint32_t position,
     wpk_store_run(store,
                   "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
                   " from_history, name, layouts, accuracy, conditions, fingerprint, family, op,"
-                  " flops, parameters, binding, epoch)"
+                  " flops, pins, binding, epoch)"
                   " VALUES (?, ?, NULL, NULL, ?, '', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                   "iittttttttrtti", (int64_t)number, (int64_t)position, wpk_phase_name(op->phase),
                   op->name, op->layouts, op->accuracy, wpk_conditions_name(op->conditions),
-                  op->fingerprint, op->family, op->op, op->flops,
-                  op->parameters != NULL ? op->parameters : "",
+                  op->fingerprint, op->family, op->op, op->flops, op->pins != NULL ? op->pins : "",
                   op->binding != NULL ? op->binding : "", wpk_store_epoch(store));
 }
 
-void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *source)
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job)
 {
     char seed[24];
     struct wpk_buf labels = {0};
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)job->seed);
     print_labels(job, &labels);
     wpk_store_run(store,
-                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  "INSERT INTO job (number, id, name, owner, priority, state, reason,"
                   " document, created_at, started_at, finished_at, kind, device, threads, labels,"
                   " strategy, seed, candidates, time_ns, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "itttittittitttiii", (int64_t)job->number, job->id, job->name, job->owner,
-                  (int64_t)job->priority, source, wpk_job_state_name(job->state),
+                  " VALUES (?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "itttitittitttiii", (int64_t)job->number, job->id, job->name, job->owner,
+                  (int64_t)job->priority, wpk_job_state_name(job->state),
                   (int64_t)job->created_wall_ns, job->kind, job->device, (int64_t)job->threads,
                   wpk_buf_text(&labels), job->strategy, seed, (int64_t)job->candidates,
                   (int64_t)job->time_ns, wpk_store_epoch(store));
@@ -78,14 +76,6 @@ void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row
                   "IIttiii", (int64_t)row->search_id, (int64_t)row->op.kernel_id,
                   wpk_phase_name(row->op.phase), row->op.reason, (int64_t)row->op.from_history,
                   (int64_t)row->job_number, (int64_t)row->position);
-}
-
-void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job)
-{
-    wpk_store_run(store,
-                  "UPDATE job_op SET phase = 'failed', reason = ? WHERE job_number = ?"
-                  " AND phase NOT IN ('done', 'failed', 'cancelled')",
-                  "ti", job->reason, (int64_t)job->number);
 }
 
 /* ---- live jobs */
@@ -141,7 +131,7 @@ static void read_labels(const char *text, struct wpk_job_entry *job)
 }
 
 /* Columns of the query in wpk_history_read_job. */
-static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t number, char **source)
+static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t number)
 {
     struct wpk_job_entry *job = calloc(1, sizeof *job);
     WPK_ASSERT(job != NULL);
@@ -155,15 +145,14 @@ static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t numb
     job->state = wpk_rows_int(rows, 6) != 0  ? WPK_JOB_PAUSED
                  : job->started_wall_ns != 0 ? WPK_JOB_RUNNING
                                              : WPK_JOB_QUEUED;
-    *source = wpk_rows_text(rows, 7)[0] == '\0' ? copy(wpk_rows_text(rows, 8)) : NULL;
     snprintf(job->kind, sizeof job->kind, "%s", wpk_rows_text(rows, 7));
-    job->threads = (int)wpk_rows_int(rows, 9);
-    read_labels(wpk_rows_text(rows, 10), job);
-    snprintf(job->strategy, sizeof job->strategy, "%s", wpk_rows_text(rows, 11));
-    job->seed = strtoull(wpk_rows_text(rows, 12), NULL, 10);
-    job->candidates = (uint32_t)wpk_rows_int(rows, 13);
-    job->time_ns = (uint64_t)wpk_rows_int(rows, 14);
-    snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 15));
+    job->threads = (int)wpk_rows_int(rows, 8);
+    read_labels(wpk_rows_text(rows, 9), job);
+    snprintf(job->strategy, sizeof job->strategy, "%s", wpk_rows_text(rows, 10));
+    job->seed = strtoull(wpk_rows_text(rows, 11), NULL, 10);
+    job->candidates = (uint32_t)wpk_rows_int(rows, 12);
+    job->time_ns = (uint64_t)wpk_rows_int(rows, 13);
+    snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 14));
     return job;
 }
 
@@ -179,7 +168,7 @@ static void read_op(const struct wpk_rows *rows, struct wpk_job_op_state *op)
     snprintf(op->family, sizeof op->family, "%s", wpk_rows_text(rows, 5));
     op->op = copy(wpk_rows_text(rows, 6));
     op->flops = wpk_rows_real(rows, 7);
-    op->parameters = copy_or_null(wpk_rows_text(rows, 8));
+    op->pins = copy_or_null(wpk_rows_text(rows, 8));
     op->binding = copy_or_null(wpk_rows_text(rows, 9));
 }
 
@@ -187,7 +176,7 @@ static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT name, layouts, accuracy, conditions, fingerprint, family, op, flops, parameters,"
+        "SELECT name, layouts, accuracy, conditions, fingerprint, family, op, flops, pins,"
         " binding FROM job_op WHERE job_number = ? ORDER BY position",
         "i", (int64_t)job->number);
     job->ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->ops);
@@ -202,20 +191,20 @@ static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
     }
 }
 
-struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number, char **source)
+struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number)
 {
     struct wpk_job_entry *job = NULL;
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT id, name, owner, priority, created_at, started_at, state = 'paused', kind,"
-        " iif(kind = '', source, ''), threads, labels, strategy, seed, candidates, time_ns, device"
+        " threads, labels, strategy, seed, candidates, time_ns, device"
         " FROM job WHERE number = ?",
         "i", (int64_t)number);
     if (wpk_rows_next(rows)) {
-        job = read_job(rows, number, source);
+        job = read_job(rows, number);
     }
     wpk_rows_close(rows);
-    if (job != NULL && *source == NULL) {
+    if (job != NULL) {
         read_ops(store, job);
     }
     return job;
@@ -332,6 +321,25 @@ bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t posit
 }
 
 /* ---- ended or not */
+
+wpk_err wpk_history_op_names(struct wpk_store *store, const char *id, struct wpk_arena *arena,
+                             const char **names, uint32_t *count, uint64_t *number)
+{
+    wpk_err err = WPK_OK;
+    struct wpk_rows *rows = wpk_store_query(store,
+                                            "SELECT j.number, o.name FROM job j JOIN job_op o ON"
+                                            " o.job_number = j.number WHERE j.id = ?"
+                                            " ORDER BY o.position",
+                                            "t", id);
+    *count = 0;
+    while (err == WPK_OK && *count < WPK_JOB_OPS_MAX && wpk_rows_next(rows)) {
+        *number = (uint64_t)wpk_rows_int(rows, 0);
+        names[*count] = wpk_arena_copy_text(arena, wpk_rows_text(rows, 1));
+        err = names[(*count)++] != NULL ? WPK_OK : WPK_ENOMEM;
+    }
+    wpk_rows_close(rows);
+    return err == WPK_OK && *count == 0 ? WPK_ENOENT : err;
+}
 
 bool wpk_history_job_state(struct wpk_store *store, const char *id, enum wpk_job_state *out)
 {

@@ -4,6 +4,7 @@
 #ifndef WPK_COORDINATOR_STORE_HISTORY_JOB_H
 #define WPK_COORDINATOR_STORE_HISTORY_JOB_H
 
+#include "common/arena.h"
 #include "common/buf.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/store/store.h"
@@ -25,15 +26,12 @@ struct wpk_history_op_row {
 
 /* ---- writing */
 
-/* Store a job with `source`, its file, and with the operators that were decoded from the file. */
-void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *source);
+/* Store a job with its operators. */
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job);
 /* `document`: the job's resource once it has ended, else "" */
 void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *document);
 void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row);
-/* Set every operator of the job that has not ended to failed. */
-void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
 
 /* ---- reading */
 
@@ -42,17 +40,23 @@ uint64_t wpk_history_job_number_next(struct wpk_store *store);
 /* Get the numbers of at most `max` jobs that have not ended, oldest first; returns how many. */
 uint32_t wpk_history_live_jobs(struct wpk_store *store, uint64_t *out, uint32_t max);
 
-/* Read a job that has not ended, for the start. If its file was decoded by another version of the
- * schema, *source is a copy of the file, and the job has no operators yet; else *source is NULL.
- *   owns    caller frees both
+/* Read a job that has not ended, for the start.
+ *   owns    caller frees
  *   NULL    no such job, or a failure, which is the store's status */
-struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number, char **source);
+struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number);
 /* Read the phases of the job's operators, as of the time before the store was opened. */
 void wpk_history_read_progress(struct wpk_store *store, struct wpk_job_entry *job);
 
 /* Read the state of an operator; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
                                    struct wpk_history_op *out);
+
+/* Get the number of a job, and the names of its operators, as texts in `arena`.
+ *   shape   names [WPK_JOB_OPS_MAX]
+ *   errors  WPK_ENOENT no such job; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_history_op_names(struct wpk_store *store, const char *id,
+                                            struct wpk_arena *arena, const char **names,
+                                            uint32_t *count, uint64_t *number);
 
 /* Read the state of a job; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_job_state(struct wpk_store *store, const char *id,

@@ -79,9 +79,9 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         " s.snapshot_told, s.ok_count, s.failed_count, s.known_count, s.best, s.anchor, s.stand_in,"
         " s.stand_in_ratio FROM search s LEFT JOIN kernel k ON k.id = s.kernel_id WHERE "
         "s.problem_id = ?"
-        " AND s.strategy = ? AND s.parameters = ? AND s.seed = ? AND s.providers = ?"
+        " AND s.strategy = ? AND s.pins = ? AND s.seed = ? AND s.providers = ?"
         " AND s.space_version = ? AND s.accuracy = ?",
-        "itttttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
+        "itttttt", (int64_t)out->problem_id, key->strategy, key->pins, seed, key->providers,
         key->space_version, key->accuracy);
     bool found = wpk_rows_next(rows);
     if (found) {
@@ -140,13 +140,13 @@ static void make_search(struct wpk_store *store, const struct wpk_search_key *ke
                         struct wpk_opened *out)
 {
     wpk_store_run(store,
-                  "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
+                  "INSERT INTO search (problem_id, strategy, pins, seed, providers,"
                   " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
                   " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
                   " accuracy, anchor, stand_in, stand_in_ratio, created_at, epoch)"
                   " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?8, ?8, ?,"
                   " ?, ?)",
-                  "itttttttrii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
+                  "itttttttrii", (int64_t)out->problem_id, key->strategy, key->pins, seed,
                   key->providers, key->space_version, key->accuracy, out->anchor.sha256,
                   out->anchor.ratio, (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     out->search_id = (uint64_t)wpk_store_inserted(store);

@@ -17,17 +17,17 @@
 
 #include "common/clock.h"
 
-#define WPK_STORE_VERSION 3    /* of schema.sql */
+#define WPK_STORE_VERSION 4    /* of schema.sql */
 #define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
 
 struct wpk_store;
 struct wpk_rows;
 
-/* Open or create history.db in `directory`, which must exist; migrate it after a backup beside it.
+/* Open or create history.db in `directory`, which must exist.
  *
  *   owns    caller closes
  *   errors  WPK_ECORRUPT   not a database, or damaged
- *           WPK_EMISMATCH  written by a newer wpkd
+ *           WPK_EMISMATCH  written by another version of wpkd
  *           WPK_EACCES read-only, WPK_ENOSPC, WPK_EBUSY, WPK_EIO, WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock,
@@ -50,8 +50,7 @@ uint64_t wpk_store_wall_ns(const struct wpk_store *store);
 WPK_MUST_CHECK wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag);
 
 /* Compute trial.candidate_hash. */
-void wpk_store_hash(const char *provider, const char *candidate,
-                    uint8_t out[WPK_STORE_HASH_SIZE]);
+void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK_STORE_HASH_SIZE]);
 
 /* Begin a batch; does nothing inside one. */
 void wpk_store_begin(struct wpk_store *store);
@@ -100,8 +99,8 @@ WPK_MUST_CHECK wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag 
  *   errors  WPK_ENOSPC, WPK_EACCES, WPK_EIO */
 WPK_MUST_CHECK wpk_err wpk_store_back_up(struct wpk_store *store, const char *path,
                                          struct wpk_diag *diag);
-/* Run statements of a migration, outside of any batch. If they fail inside a transaction of their
- * own, it is rolled back. */
+/* Run statements outside of any batch. If they fail inside a transaction of their own, it is rolled
+ * back. */
 WPK_MUST_CHECK wpk_err wpk_store_execute(struct wpk_store *store, const char *sql,
                                          struct wpk_diag *diag);
 /* Limit the size of the database, as if the disk were full, for tests. 0: no limit. */

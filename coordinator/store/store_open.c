@@ -1,15 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the history's database: settings, check, version. */
+/* Opening the history's database: settings, check, version, and the tables of a new one. */
 #include "common/buf.h"
 #include "common/fs.h"
-#include "coordinator/store/store_migrate.h"
 #include "coordinator/store/store_sql.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define CHECKED_PAGES_MAX 4096 /* 16 MiB: checked in some 20 ms */
+
+/* schema/schema.sql, embedded by the build. */
+extern const unsigned char wpk_schema_sql[];
+extern const size_t wpk_schema_sql_size;
+
+static wpk_err create_tables(struct wpk_store *store, struct wpk_diag *diag)
+{
+    struct wpk_buf sql = {0};
+    wpk_buf_append_text(&sql, "BEGIN IMMEDIATE;");
+    wpk_buf_append(&sql, wpk_schema_sql, wpk_schema_sql_size);
+    wpk_buf_printf(&sql,
+                   "INSERT INTO installation (id, epoch, created_at, artifact_bytes)"
+                   " VALUES (1, 0, %lld, 0); PRAGMA user_version = %d; COMMIT",
+                   (long long)wpk_store_wall_ns(store), WPK_STORE_VERSION);
+    wpk_err err = wpk_buf_status(&sql);
+    err = err == WPK_OK ? wpk_store_execute(store, sql.data, diag) : err;
+    wpk_buf_fini(&sql);
+    return err;
+}
+
+static wpk_err check_version(const char *path, int64_t version, struct wpk_diag *diag)
+{
+    if (version == WPK_STORE_VERSION) {
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "%s is of version %lld, written by %s wpkd; this one reads version %d only",
+                 path, (long long)version, version > WPK_STORE_VERSION ? "a newer" : "an older",
+                 WPK_STORE_VERSION);
+    return WPK_EMISMATCH;
+}
 
 static wpk_err prepare_database(struct wpk_store *store, const char *path, struct wpk_diag *diag)
 {
@@ -36,7 +66,7 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
         err = wpk_store_check(store, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_store_migrate(store, path, version, diag);
+        err = version == 0 ? create_tables(store, diag) : check_version(path, version, diag);
     }
     if (err == WPK_OK) {
         err = wpk_store_execute(
@@ -50,10 +80,8 @@ static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct 
 {
     int64_t version = 0;
     wpk_err err = wpk_store_read_int(store, "PRAGMA user_version", &version, diag);
-    if (err == WPK_OK && version != WPK_STORE_VERSION) {
-        wpk_diag_set(diag, "%s is of version %lld, not %d", path, (long long)version,
-                     WPK_STORE_VERSION);
-        err = WPK_EMISMATCH;
+    if (err == WPK_OK) {
+        err = check_version(path, version, diag);
     }
     if (err == WPK_OK) {
         err = wpk_store_execute(store, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", diag);

@@ -195,14 +195,19 @@ static void a_damaged_database(void **state)
     assert_int_equal(open_store(f, NULL), WPK_ECORRUPT);
 }
 
-static void a_newer_database(void **state)
+static void expect_version(struct fixture *f, const char *bytes, const char *words)
 {
-    struct fixture *f = *state;
     struct wpk_diag diag = {0};
     wpk_store_close(f->store);
-    overwrite(f->path, 60, "\0\0\0\x63", 4); /* user_version lies there, big-endian */
+    overwrite(f->path, 60, bytes, 4); /* user_version lies there, big-endian */
     assert_int_equal(open_store(f, &diag), WPK_EMISMATCH);
-    assert_non_null(strstr(diag.text, "99"));
+    assert_non_null(strstr(diag.text, words));
+}
+
+static void another_version(void **state)
+{
+    expect_version(*state, "\0\0\0\x63", "is of version 99, written by a newer wpkd");
+    expect_version(*state, "\0\0\0\x03", "is of version 3, written by an older wpkd");
 }
 
 static void a_directory_that_cannot_be_written(void **state)
@@ -230,7 +235,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_reader_beside_the_writer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_is_no_database, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_database, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_newer_database, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_version, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_directory_that_cannot_be_written, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,7 @@ def test_valid_requests(box):
     jobs = [{"ops": [operator]} for operator in named] + [{"ops": named}] + \
         [{"ops": [dict(SMALL_OP, **more)]} for more in of_operators] + \
         [small_job(**more) for more in (
-            {"name": ""}, {"name": "n" * 63}, {"owner": "eve"}, {"priority": -100}, {"priority": 100},
+            {"name": ""}, {"name": "n" * 63}, {"priority": -100}, {"priority": 100},
             {"target": {}}, {"target": {"kind": "cpu", "threads": 1024}},
             {"target": {"device": "cpu/some model/avx512+bf16+vnni", "labels": {"rack.1": "a"}}},
             {"search": {}}, {"search": {"strategy": "ga", "seed": 0}},

@@ -116,7 +116,7 @@ def test_rejected(box):
         {"target": {"kind": "tpu"}}, {"target": {"threads": 0}}, {"target": {"cores": 1}},
         {"search": {"strategy": "magic"}}, {"search": {"seed": -1}}, {"search": {"seed": 1 << 60}},
         {"search": {"pin": {"a": 1}}}, {"budget": {"candidates": 0}}, {"budget": {"seconds": 1.5}},
-        {"priority": 101}, {"owner": 7}, {"name": "x" * 64}, {"novel": 1})]
+        {"priority": 101}, {"owner": "me"}, {"name": "x" * 64}, {"novel": 1})]
     for job in cases:
         check(not is_valid(SCHEMA, job), "not valid", job)
         check(not verdict(box, job)[0], "not accepted", job)

@@ -26,7 +26,7 @@ def test_versions(box):
     for version in (0, VERSION - 1, VERSION + 1):
         answer = talk(path, frame(dict(hello(), version=version)))
         check(answer["code"] == "EMISMATCH" and "%d is not spoken" % version in answer["text"] and
-              "only %d to %d" % (VERSION, VERSION) in answer["text"], "told so", answer)
+              "only %d" % VERSION in answer["text"], "told so", answer)
         check(answer["version"] == VERSION, "in the version that is spoken", answer)
         wait_for("it is in the log",
                  lambda: "protocol version %d" % version in service.wpkd.text(service.wpkd.err), 5)

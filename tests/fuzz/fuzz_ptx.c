@@ -11,7 +11,7 @@ static void run(const struct wpk_ptx *ptx, const struct wpk_ptx_entry *entry,
                 const struct wpk_device_memory *memory, uint64_t address)
 {
     struct wpk_launch_counts counts = {0};
-    struct wpk_fault_report report = {0};
+    struct wpk_kernel_fault_report report = {0};
     uint64_t *parameters = calloc(1, (size_t)entry->parameter_size + sizeof(*parameters));
     WPK_ASSERT(parameters != NULL);
     for (uint32_t i = 0; i < entry->parameter_size / sizeof(*parameters); i++) {

@@ -3,7 +3,7 @@
  * and the manifest in a kernel. */
 #include "runtime/manifest.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/message.h"
+#include "worker/engine_message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static wpk_err read_result(struct wpk_json_reader *reader)
 {
     struct wpk_record records[WPK_DUEL_MAX] = {{0}};
     int count = -1;
-    wpk_err err = wpk_message_read_result(reader, records, WPK_DUEL_MAX, &count);
+    wpk_err err = wpk_engine_message_read_result(reader, records, WPK_DUEL_MAX, &count);
     WPK_ASSERT(count >= 0 && count <= WPK_DUEL_MAX);
     for (int i = 0; i < count; i++) {
         WPK_ASSERT(records[i].outcome < WPK_OUTCOME_COUNT);
@@ -26,7 +26,7 @@ static wpk_err read_result(struct wpk_json_reader *reader)
 static void read_duel(struct wpk_json_reader *reader)
 {
     struct wpk_duel_request duel = {0};
-    wpk_message_read_duel(reader, &duel);
+    wpk_engine_message_read_duel(reader, &duel);
     WPK_ASSERT(duel.count >= 0 && duel.count <= WPK_DUEL_MAX);
     if (wpk_json_status(reader) != WPK_OK) {
         return;
@@ -40,7 +40,7 @@ static void read_duel(struct wpk_json_reader *reader)
 static void read_run(struct wpk_json_reader *reader)
 {
     struct wpk_run_request run = {0};
-    wpk_message_read_run(reader, &run);
+    wpk_engine_message_read_run(reader, &run);
     if (wpk_json_status(reader) == WPK_OK) {
         WPK_ASSERT(run.op != NULL && run.provider != NULL && run.artifact != NULL);
         WPK_ASSERT(run.policy.threads >= 1 && run.policy.sample_count >= 1);
@@ -51,7 +51,7 @@ static void read_run(struct wpk_json_reader *reader)
 static void read_build(struct wpk_json_reader *reader)
 {
     struct wpk_build_request build = {0};
-    wpk_message_read_build(reader, &build);
+    wpk_engine_message_read_build(reader, &build);
     if (wpk_json_status(reader) == WPK_OK) {
         WPK_ASSERT(build.directory != NULL && build.core >= -1);
     }
@@ -60,43 +60,43 @@ static void read_build(struct wpk_json_reader *reader)
 static void read_built(struct wpk_json_reader *reader)
 {
     struct wpk_build_reply built = {0};
-    wpk_message_read_built(reader, &built);
+    wpk_engine_message_read_built(reader, &built);
     if (wpk_json_status(reader) == WPK_OK) {
         WPK_ASSERT(built.log != NULL && built.outcome < WPK_OUTCOME_COUNT);
     }
 }
 
-static void read_rest(struct wpk_json_reader *reader, enum wpk_message_kind kind)
+static void read_rest(struct wpk_json_reader *reader, enum wpk_engine_message_kind kind)
 {
     switch (kind) {
-    case WPK_MESSAGE_BUILD:
+    case WPK_ENGINE_MESSAGE_BUILD:
         read_build(reader);
         break;
-    case WPK_MESSAGE_BUILT:
+    case WPK_ENGINE_MESSAGE_BUILT:
         read_built(reader);
         break;
-    case WPK_MESSAGE_BROKEN:
-        WPK_ASSERT(wpk_message_read_broken(reader) != NULL);
+    case WPK_ENGINE_MESSAGE_BROKEN:
+        WPK_ASSERT(wpk_engine_message_read_broken(reader) != NULL);
         break;
-    case WPK_MESSAGE_PAUSE:
-    case WPK_MESSAGE_PAUSED:
-    case WPK_MESSAGE_RESUME:
-        WPK_ASSERT(wpk_message_read_core(reader) >= -1);
+    case WPK_ENGINE_MESSAGE_PAUSE:
+    case WPK_ENGINE_MESSAGE_PAUSED:
+    case WPK_ENGINE_MESSAGE_RESUME:
+        WPK_ASSERT(wpk_engine_message_read_core(reader) >= -1);
         break;
-    case WPK_MESSAGE_OP:
-        WPK_ASSERT(wpk_message_read_op(reader) != NULL);
+    case WPK_ENGINE_MESSAGE_OP:
+        WPK_ASSERT(wpk_engine_message_read_op(reader) != NULL);
         break;
-    case WPK_MESSAGE_RUN:
+    case WPK_ENGINE_MESSAGE_RUN:
         read_run(reader);
         break;
-    case WPK_MESSAGE_RESULT:
+    case WPK_ENGINE_MESSAGE_RESULT:
         (void)!read_result(reader);
         break;
-    case WPK_MESSAGE_DUEL:
+    case WPK_ENGINE_MESSAGE_DUEL:
         read_duel(reader);
         break;
     default:
-        (void)wpk_message_read_id(reader);
+        (void)wpk_engine_message_read_id(reader);
         break;
     }
 }
@@ -105,10 +105,10 @@ static void try_message(const uint8_t *data, size_t size)
 {
     struct wpk_buf text = {0};
     struct wpk_json_reader *reader = NULL;
-    enum wpk_message_kind kind;
+    enum wpk_engine_message_kind kind;
     wpk_buf_append(&text, (const char *)data, size);
-    if (wpk_message_open(&text, &kind, &reader) == WPK_OK) {
-        WPK_ASSERT(kind < WPK_MESSAGE_COUNT);
+    if (wpk_engine_message_open(&text, &kind, &reader) == WPK_OK) {
+        WPK_ASSERT(kind < WPK_ENGINE_MESSAGE_COUNT);
         read_rest(reader, kind);
         wpk_json_close(reader);
     }

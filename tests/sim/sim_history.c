@@ -329,12 +329,12 @@ static void check_asked_too_much(struct wpk_sim *sim)
 {
     bool lonely = sim->options.class_count > 1 ||
                   wpk_sim_count(sim, "SELECT COUNT(*) FROM job WHERE state = 'cancelled'") > 0;
-    struct wpk_rows *rows = wpk_store_query(
-        sim->store,
-        "SELECT a.search_id, COUNT(*), COALESCE((SELECT MAX(CAST(json_extract(j.source,"
-        " '$.budget.candidates') AS INTEGER)) FROM job_op o JOIN job j ON j.number = o.job_number"
-        " WHERE o.search_id = a.search_id), 0) FROM ask a GROUP BY a.search_id",
-        "");
+    struct wpk_rows *rows =
+        wpk_store_query(sim->store,
+                        "SELECT a.search_id, COUNT(*), COALESCE((SELECT MAX(j.candidates)"
+                        " FROM job_op o JOIN job j ON j.number = o.job_number"
+                        " WHERE o.search_id = a.search_id), 0) FROM ask a GROUP BY a.search_id",
+                        "");
     while (wpk_rows_next(rows)) {
         bool fits = wpk_rows_int(rows, 1) <= wpk_rows_int(rows, 2);
         WPK_SIM_CHECK(sim, fits || lonely, "search %lld asked %lld of %lld",

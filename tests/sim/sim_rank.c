@@ -100,16 +100,15 @@ static bool has_item(const struct wpk_search *search, const struct wpk_worker *w
         return false; /* nobody has said yet what it is to be built for */
     }
     switch (search->phase) {
-    case WPK_PHASE_SEARCHING:
-        if ((wpk_plain_ready(search) & 1U << stage) != 0 || search->plain_only) {
-            return (wpk_plain_ready(search) & 1U << stage) != 0;
-        }
-        return (run && has_open_vendor(search)) ||
+    case WPK_SEARCH_PHASE_PLAIN:
+        return (wpk_plain_ready(search) & 1U << stage) != 0;
+    case WPK_SEARCH_PHASE_SEARCHING:
+        return (wpk_plain_ready(search) & 1U << stage) != 0 || (run && has_open_vendor(search)) ||
                (!wpk_search_time_over(search, now_ns) && !wpk_anchor_waits(search) &&
                 has_open_ask(search, run));
-    case WPK_PHASE_FINALS:
+    case WPK_SEARCH_PHASE_FINALS:
         return run && search->final.standing == WPK_STANDING_OPEN;
-    case WPK_PHASE_VERIFYING:
+    case WPK_SEARCH_PHASE_VERIFYING:
         return run && search->verify.standing == WPK_STANDING_OPEN &&
                !wpk_final_excludes(search, worker);
     default:

@@ -189,21 +189,21 @@ static void history_answers(void **state)
 }
 
 /* Step until a search is in that phase, and its work for it is out. */
-static struct wpk_search *reach(struct wpk_sim *sim, enum wpk_phase phase)
+static struct wpk_search *reach(struct wpk_sim *sim, enum wpk_search_phase phase)
 {
     for (int steps = 0; steps < STEPS_MAX; steps++) {
         const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
         for (uint32_t i = 0; i < c->search_count; i++) {
             struct wpk_search *search = c->searches[i];
             const struct wpk_work_item *item =
-                phase == WPK_PHASE_FINALS ? &search->final : &search->verify;
+                phase == WPK_SEARCH_PHASE_FINALS ? &search->final : &search->verify;
             if (search->phase == phase && item->standing == WPK_STANDING_LEASED) {
                 return search;
             }
         }
         step(sim);
     }
-    fail_msg("no search comes to be %s", wpk_phase_name(phase));
+    fail_msg("no search comes to be %s", wpk_phase_name(wpk_search_phase_shown(phase)));
     return NULL;
 }
 
@@ -222,7 +222,7 @@ static void replace_workers(struct wpk_sim *sim)
 /* The search is kept until its worker is heard or lost, and then it is gone. */
 static void cancelled_at_its_end(void **state)
 {
-    const enum wpk_phase *phase = *state;
+    const enum wpk_search_phase *phase = *state;
     for (int lost = 0; lost < 2; lost++) {
         struct wpk_sim *sim = new_sim(3, JOB(OP("a", "2"), "\"seed\":5", "20", "3600") "}");
         reach(sim, *phase);
@@ -331,7 +331,7 @@ static void a_larger_budget_comes_late(void **state)
 {
     (void)state;
     struct wpk_sim *sim = new_sim(4, JOB(OP("a", "2"), "\"seed\":5", "20", "3600") "}");
-    reach(sim, WPK_PHASE_FINALS);
+    reach(sim, WPK_SEARCH_PHASE_FINALS);
     wpk_sim_submit(sim, JOB(OP("a", "2"), "\"seed\":5", "50", "3600") "}");
     finish(sim);
     assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM job WHERE state = 'done'"), 2);
@@ -424,8 +424,7 @@ static void the_more_important_job(void **state)
     for (int steps = 0; steps < 10; steps++) {
         step(sim);
     }
-    wpk_sim_submit(
-        sim, JOB(OP("b", "3"), "\"seed\":5", "60", "3600") ",\"priority\":1,\"owner\":\"x\"}");
+    wpk_sim_submit(sim, JOB(OP("b", "3"), "\"seed\":5", "60", "3600") ",\"priority\":1}");
     while (wpk_coordinator_job_count(wpk_sim_coordinator(sim)) == 2) {
         step(sim);
     }
@@ -512,8 +511,8 @@ int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     wpk_log_init("sim", WPK_LOG_ERROR, null);
-    static enum wpk_phase finals = WPK_PHASE_FINALS;
-    static enum wpk_phase verifying = WPK_PHASE_VERIFYING;
+    static enum wpk_search_phase finals = WPK_SEARCH_PHASE_FINALS;
+    static enum wpk_search_phase verifying = WPK_SEARCH_PHASE_VERIFYING;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trouble_changes_nothing),
         cmocka_unit_test(history_answers),

@@ -6,9 +6,9 @@
     tidy.py --self-test   show each check something that it has to find
     tidy.py --draw        draw the include graph into docs/architecture.md
 
-Who may include whom, circles of files, the graph in docs/architecture.md, which file may know which library, calls
-that are banned, guards, headers that compile alone, files that no build lists, tests without a subject, licence lines, layout of lines,
-and, where clang-format is there, whether C sources are laid out as it would.
+Who may include whom, circles of files, the graph in docs/architecture.md, types that are defined twice, which file may
+know which library, calls that are banned, guards, headers that compile alone, files that no build lists, tests without
+a subject, licence lines, layout of lines, and, where clang-format is there, whether C sources are laid out as it would.
 A file of more than 600 lines is a warning only.
 """
 import os
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import circles
 import graph
+import names
 
 # folder: what it may include, besides what those may.
 MAY_INCLUDE = {
@@ -337,6 +338,7 @@ def check_tree(root):
     files = read_tree(root)
     breaches = [m for path, text in files.items() for m in check_text(path, text, files)]
     breaches += circles.check(files, code_only)
+    breaches += names.check(files, code_only)
     breaches += graph.check(read_document(root), draw_graph(files))
     has_onednn = os.path.isdir(os.path.join(root, ".deps/onednn/include"))
     breaches += check_headers(root, [path for path in files if path.endswith(".h") and (
@@ -438,6 +440,22 @@ def test_circles():
     return 0 if good else 1
 
 
+def test_names():
+    files = {
+        "op/a.h": "struct wpk_a {\n    int a;\n};\nstruct wpk_b;\nenum shape { ROUND };\n",
+        "op/b.c": "struct wpk_b {\n};\ntypedef void (*wpk_a)(int n);\nstruct own {\n};\n",
+        "op/c.c": "/* struct wpk_b { */\nstruct own {\n};\nstruct shape {\n};\n",
+        "op/d.h": "typedef struct wpk_d {\n    int d;\n} wpk_d;\ntypedef struct wpk_b wpk_b;\n",
+        "op/e.c": "struct wpk_strategy {\n};\n",
+        "op/f.c": "struct wpk_strategy {\n};\n",
+    }
+    found = list(names.check(files, code_only))
+    good = found == ["op/c.c:4: shape is a type of op/a.h:5, too", "op/b.c:3: wpk_a is a type of op/a.h:1, too"]
+    if not good:
+        print("names: found %r" % found)
+    return 0 if good else 1
+
+
 def test_graph():
     files = {
         "search/a.c": '#include "op/x.h"\n#include "common/err.h"\n',
@@ -471,6 +489,7 @@ def self_test():
         print("a missing licence line was not found")
     failed += test_headers()
     failed += test_circles()
+    failed += test_names()
     failed += test_graph()
     if FORMATTER:
         failed += test_format()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches on a machine that drifts and scatters as the test says, by a clock turned by hand. */
 #include "common/rng.h"
-#include "worker/batch.h"
+#include "worker/run_batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static wpk_err run(void *user)
 }
 
 static wpk_err measure(struct fake *fake, uint64_t incumbent_ns, const uint64_t *sentinel,
-                       struct wpk_batch *batch)
+                       struct wpk_run_batch *batch)
 {
     const struct wpk_policy unset = {.race_ratio = 1.5};
     struct wpk_policy policy = wpk_measure_policy(&unset);
@@ -55,14 +55,15 @@ static wpk_err measure(struct fake *fake, uint64_t incumbent_ns, const uint64_t 
         .run = run, .user = fake, .clock = &fake->clock.clock};
     sentinel_times = sentinel;
     sentinel_count = 0;
-    return wpk_batch_measure(&subject, NULL, &policy, (double)incumbent_ns, run_sentinel, batch);
+    return wpk_run_batch_measure(&subject, NULL, &policy, (double)incumbent_ns, run_sentinel,
+                                 batch);
 }
 
-static void expect_text(const struct wpk_batch *batch, const char *part)
+static void expect_text(const struct wpk_run_batch *batch, const char *part)
 {
     char text[256] = "unset";
-    wpk_batch_describe(batch, text, sizeof(text));
-    assert_int_equal(text[0] == '\0', wpk_batch_is_steady(batch));
+    wpk_run_batch_describe(batch, text, sizeof(text));
+    assert_int_equal(text[0] == '\0', wpk_run_batch_is_steady(batch));
     assert_non_null(strstr(text, part));
 }
 
@@ -70,10 +71,10 @@ static void test_steady_machine_is_measured_once(void **state)
 {
     (void)state;
     struct fake fake = {0};
-    struct wpk_batch batch;
+    struct wpk_run_batch batch;
     assert_int_equal(measure(&fake, 0, (const uint64_t[]){1000, 1050, 0}, &batch), WPK_OK);
     assert_int_equal(sentinel_count, 2);
-    assert_true(wpk_batch_is_steady(&batch));
+    assert_true(wpk_run_batch_is_steady(&batch));
     assert_int_equal(batch.pair.timing.median_ns, CALL_NS);
     expect_text(&batch, "");
 }
@@ -82,11 +83,11 @@ static void test_drift_that_ends(void **state)
 {
     (void)state;
     struct fake fake = {0};
-    struct wpk_batch batch;
+    struct wpk_run_batch batch;
     assert_int_equal(measure(&fake, 0, (const uint64_t[]){1000, 1500, 1500, 1480, 0}, &batch),
                      WPK_OK);
     assert_int_equal(sentinel_count, 4);
-    assert_true(wpk_batch_is_steady(&batch));
+    assert_true(wpk_run_batch_is_steady(&batch));
     assert_true(batch.drift < 0.02);
 }
 
@@ -99,11 +100,11 @@ static void test_drift_that_stays(void **state)
     const uint64_t *const cases[] = {first_better, second_better};
     for (int i = 0; i < 2; i++) {
         struct fake fake = {0};
-        struct wpk_batch batch;
+        struct wpk_run_batch batch;
         assert_int_equal(measure(&fake, 0, cases[i], &batch), WPK_OK);
         assert_int_equal(sentinel_count, 4);
         assert_true(batch.drift > 0.19 && batch.drift < 0.21);
-        assert_false(wpk_batch_is_steady(&batch));
+        assert_false(wpk_run_batch_is_steady(&batch));
         expect_text(&batch, "drifted by 20 %");
     }
 }
@@ -113,14 +114,14 @@ static void test_scattered_samples(void **state)
     (void)state;
     static const uint64_t still[] = {1000, 0};
     struct fake fake = {.extra_ns = CALL_NS};
-    struct wpk_batch batch;
+    struct wpk_run_batch batch;
     assert_int_equal(measure(&fake, 0, still, &batch), WPK_OK);
     assert_int_equal(sentinel_count, 4);
-    assert_false(wpk_batch_is_steady(&batch));
+    assert_false(wpk_run_batch_is_steady(&batch));
     expect_text(&batch, "scattered by 33 %");
     fake = (struct fake){.extra_ns = CALL_NS, .noisy_until = 11};
     assert_int_equal(measure(&fake, 0, still, &batch), WPK_OK);
-    assert_true(wpk_batch_is_steady(&batch));
+    assert_true(wpk_run_batch_is_steady(&batch));
     assert_int_equal(batch.pair.timing.mad_ns, 0);
 }
 
@@ -129,11 +130,11 @@ static void test_raced_out_is_not_repeated(void **state)
 {
     (void)state;
     struct fake fake = {0};
-    struct wpk_batch batch;
+    struct wpk_run_batch batch;
     assert_int_equal(measure(&fake, CALL_NS / 2, (const uint64_t[]){1000, 1500, 0}, &batch),
                      WPK_OK);
     assert_int_equal(sentinel_count, 2);
-    assert_true(batch.pair.timing.censored && wpk_batch_is_steady(&batch));
+    assert_true(batch.pair.timing.censored && wpk_run_batch_is_steady(&batch));
 }
 
 static void test_failure_leaves_result_alone(void **state)
@@ -141,7 +142,7 @@ static void test_failure_leaves_result_alone(void **state)
     (void)state;
     for (int at = 1; at < 20; at++) {
         struct fake fake = {.fail_at = at};
-        struct wpk_batch batch = {.drift = 77};
+        struct wpk_run_batch batch = {.drift = 77};
         assert_int_equal(measure(&fake, 0, (const uint64_t[]){1000, 1500, 0}, &batch), WPK_ENOMEM);
         assert_true(batch.drift == 77);
     }
@@ -215,13 +216,13 @@ static void test_two_states(void **state)
     const struct wpk_measure_subject anchor = {
         .run = run_kernel, .user = &anchor_ns, .clock = &machine.clock.clock};
     for (int k = 0; k < KERNELS; k++) {
-        struct wpk_batch batch;
+        struct wpk_run_batch batch;
         struct wpk_measure_subject subject = anchor;
         kernel_ns[k] = k > 0 ? kernel_ns[k - 1] * 103 / 100 : kernel_ns[k];
         subject.user = &kernel_ns[k];
         double before = (double)run_its_sentinel();
-        assert_int_equal(wpk_batch_measure(&subject, &anchor, &policy, 0, run_its_sentinel, &batch),
-                         WPK_OK);
+        assert_int_equal(
+            wpk_run_batch_measure(&subject, &anchor, &policy, 0, run_its_sentinel, &batch), WPK_OK);
         by_sentinel[k] = (double)batch.pair.timing.median_ns / before;
         by_anchor[k] = batch.pair.ratio;
         double truth = (double)kernel_ns[k] / (double)anchor_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/access.h"
+#include "client/server_access.h"
 
 #include "common/fs.h"
 #include "common/json.h"
@@ -12,8 +12,8 @@
 /* What the file says; "": nothing. */
 struct file {
     char server[WPK_HTTP_URL_MAX];
-    char token_file[WPK_ACCESS_PATH_MAX];
-    char ca[WPK_ACCESS_PATH_MAX];
+    char token_file[WPK_SERVER_ACCESS_PATH_MAX];
+    char ca[WPK_SERVER_ACCESS_PATH_MAX];
 };
 
 static bool is_set(const char *text)
@@ -48,7 +48,7 @@ static wpk_err decode_file(const struct wpk_buf *text, struct file *out, struct 
 static wpk_err read_file(const struct wpk_command_context *context, struct file *out,
                          struct wpk_diag *diag)
 {
-    struct wpk_buf path = {.size_max = WPK_ACCESS_PATH_MAX};
+    struct wpk_buf path = {.size_max = WPK_SERVER_ACCESS_PATH_MAX};
     struct wpk_buf text = {0};
 
     /* A relative one is to be ignored, as its specification asks. */
@@ -120,14 +120,14 @@ static wpk_err copy(const char *what, const char *from, char *to, size_t size,
     return WPK_OK;
 }
 
-wpk_err wpk_access_find(const struct wpk_command_context *context,
-                        const struct wpk_access_given *given, struct wpk_access *out,
-                        struct wpk_diag *diag)
+wpk_err wpk_server_access_find(const struct wpk_command_context *context,
+                               const struct wpk_server_access_given *given,
+                               struct wpk_server_access *out, struct wpk_diag *diag)
 {
     struct file file = {0};
     struct wpk_diag ignored = {0};
 
-    *out = (struct wpk_access){.insecure = given->insecure};
+    *out = (struct wpk_server_access){.insecure = given->insecure};
     wpk_err err = read_file(context, &file, diag != NULL ? diag : &ignored);
     if (err != WPK_OK) {
         return err;

@@ -15,8 +15,8 @@
  *
  * A message is a JSON object with a "type". Structs read from a message borrow its strings, which
  * live until the reader is closed. */
-#ifndef WPK_WORKER_MESSAGE_H
-#define WPK_WORKER_MESSAGE_H
+#ifndef WPK_WORKER_ENGINE_MESSAGE_H
+#define WPK_WORKER_ENGINE_MESSAGE_H
 
 #include "common/json.h"
 #include "schema/accuracy.h"
@@ -24,11 +24,11 @@
 #include "worker/channel.h"
 #include "worker/verify.h"
 
-#define WPK_DUEL_MAX 16          /* contestants */
-#define WPK_MESSAGE_WORK_SIZE 64 /* bytes of a work item's name in logs, with its NUL */
+#define WPK_DUEL_MAX 16                 /* contestants */
+#define WPK_ENGINE_MESSAGE_WORK_SIZE 64 /* bytes of a work item's name in logs, with its NUL */
 
 /* suffix, text */
-#define WPK_MESSAGE_LIST(X)                                                                        \
+#define WPK_ENGINE_MESSAGE_LIST(X)                                                                 \
     X(READY, "ready")                                                                              \
     X(BUILD, "build")                                                                              \
     X(BUILT, "built")                                                                              \
@@ -44,8 +44,10 @@
     X(RESULT, "result")                                                                            \
     X(DUEL, "duel")
 
-#define WPK_MESSAGE_ENUM(name, text) WPK_MESSAGE_##name,
-enum wpk_message_kind { WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM) WPK_MESSAGE_COUNT };
+#define WPK_ENGINE_MESSAGE_ENUM(name, text) WPK_ENGINE_MESSAGE_##name,
+enum wpk_engine_message_kind {
+    WPK_ENGINE_MESSAGE_LIST(WPK_ENGINE_MESSAGE_ENUM) WPK_ENGINE_MESSAGE_COUNT
+};
 
 /* Build the files `schedule` and `manifest` of a directory into `kernel.so` in it. */
 struct wpk_build_request {
@@ -99,34 +101,39 @@ struct wpk_duel_request {
 };
 
 /* Send one message.   errors  those of wpk_channel_send; WPK_ENOMEM */
-wpk_err wpk_message_send(struct wpk_channel *channel, enum wpk_message_kind kind, uint64_t id);
-wpk_err wpk_message_send_core(struct wpk_channel *channel, enum wpk_message_kind kind, int core);
-wpk_err wpk_message_send_op(struct wpk_channel *channel, const char *op);
-wpk_err wpk_message_send_build(struct wpk_channel *channel,
-                               const struct wpk_build_request *request);
-wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_build_reply *reply);
-wpk_err wpk_message_send_broken(struct wpk_channel *channel, const char *why);
-wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_request *request);
-wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel_request *request);
+wpk_err wpk_engine_message_send(struct wpk_channel *channel, enum wpk_engine_message_kind kind,
+                                uint64_t id);
+wpk_err wpk_engine_message_send_core(struct wpk_channel *channel, enum wpk_engine_message_kind kind,
+                                     int core);
+wpk_err wpk_engine_message_send_op(struct wpk_channel *channel, const char *op);
+wpk_err wpk_engine_message_send_build(struct wpk_channel *channel,
+                                      const struct wpk_build_request *request);
+wpk_err wpk_engine_message_send_built(struct wpk_channel *channel,
+                                      const struct wpk_build_reply *reply);
+wpk_err wpk_engine_message_send_broken(struct wpk_channel *channel, const char *why);
+wpk_err wpk_engine_message_send_run(struct wpk_channel *channel,
+                                    const struct wpk_run_request *request);
+wpk_err wpk_engine_message_send_duel(struct wpk_channel *channel,
+                                     const struct wpk_duel_request *request);
 /* Send the records [count] of one candidate, or of a duel's contestants. */
-wpk_err wpk_message_send_result(struct wpk_channel *channel, uint64_t id,
-                                const struct wpk_record *records, int count);
+wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
+                                       const struct wpk_record *records, int count);
 
 /* Begin reading a message.   owns  caller closes *reader   errors  WPK_EPARSE, WPK_ENOMEM */
-wpk_err wpk_message_open(const struct wpk_buf *text, enum wpk_message_kind *kind,
-                         struct wpk_json_reader **reader);
+wpk_err wpk_engine_message_open(const struct wpk_buf *text, enum wpk_engine_message_kind *kind,
+                                struct wpk_json_reader **reader);
 /* Read the members of a message of that kind. A failure is kept in the reader: the caller then asks
  * wpk_json_status. */
-uint64_t wpk_message_read_id(struct wpk_json_reader *reader);
-int wpk_message_read_core(struct wpk_json_reader *reader);
-const char *wpk_message_read_op(struct wpk_json_reader *reader);
-void wpk_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out);
-void wpk_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out);
-const char *wpk_message_read_broken(struct wpk_json_reader *reader);
-void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out);
-void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out);
+uint64_t wpk_engine_message_read_id(struct wpk_json_reader *reader);
+int wpk_engine_message_read_core(struct wpk_json_reader *reader);
+const char *wpk_engine_message_read_op(struct wpk_json_reader *reader);
+void wpk_engine_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out);
+void wpk_engine_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out);
+const char *wpk_engine_message_read_broken(struct wpk_json_reader *reader);
+void wpk_engine_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out);
+void wpk_engine_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out);
 /*   owns  caller calls wpk_record_fini on the *count first of out [max] */
-wpk_err wpk_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out, int max,
-                                int *count);
+wpk_err wpk_engine_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out,
+                                       int max, int *count);
 
 #endif

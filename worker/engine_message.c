@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/message.h"
+#include "worker/engine_message.h"
 
 #include "op/notation.h"
 
@@ -11,12 +11,12 @@
 #define OP_SIZE_MAX WPK_NOTATION_SIZE_MAX
 #define LOG_SIZE_MAX (4 * (size_t)WPK_LOG_MAX)
 
-static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
+static const char *const kind_names[] = {WPK_ENGINE_MESSAGE_LIST(WPK_LIST_TEXT)};
 static const char *const outcome_names[] = {WPK_OUTCOME_LIST(WPK_LIST_TEXT)};
 
 /* ---- sending */
 
-static struct wpk_json_writer *begin(enum wpk_message_kind kind)
+static struct wpk_json_writer *begin(enum wpk_engine_message_kind kind)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "type", kind_names[kind]);
@@ -36,30 +36,33 @@ static wpk_err finish(struct wpk_channel *channel, struct wpk_json_writer *w)
     return err;
 }
 
-wpk_err wpk_message_send(struct wpk_channel *channel, enum wpk_message_kind kind, uint64_t id)
+wpk_err wpk_engine_message_send(struct wpk_channel *channel, enum wpk_engine_message_kind kind,
+                                uint64_t id)
 {
     struct wpk_json_writer *w = begin(kind);
     wpk_json_put_u64(w, "id", id);
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_core(struct wpk_channel *channel, enum wpk_message_kind kind, int core)
+wpk_err wpk_engine_message_send_core(struct wpk_channel *channel, enum wpk_engine_message_kind kind,
+                                     int core)
 {
     struct wpk_json_writer *w = begin(kind);
     wpk_json_put_int(w, "core", core);
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_op(struct wpk_channel *channel, const char *op)
+wpk_err wpk_engine_message_send_op(struct wpk_channel *channel, const char *op)
 {
-    struct wpk_json_writer *w = begin(WPK_MESSAGE_OP);
+    struct wpk_json_writer *w = begin(WPK_ENGINE_MESSAGE_OP);
     wpk_json_put_text(w, "op", op);
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_build(struct wpk_channel *channel, const struct wpk_build_request *request)
+wpk_err wpk_engine_message_send_build(struct wpk_channel *channel,
+                                      const struct wpk_build_request *request)
 {
-    struct wpk_json_writer *w = begin(WPK_MESSAGE_BUILD);
+    struct wpk_json_writer *w = begin(WPK_ENGINE_MESSAGE_BUILD);
     wpk_json_put_u64(w, "id", request->id);
     wpk_json_put_text(w, "work", request->work);
     wpk_json_put_text(w, "directory", request->directory);
@@ -69,9 +72,10 @@ wpk_err wpk_message_send_build(struct wpk_channel *channel, const struct wpk_bui
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_build_reply *reply)
+wpk_err wpk_engine_message_send_built(struct wpk_channel *channel,
+                                      const struct wpk_build_reply *reply)
 {
-    struct wpk_json_writer *w = begin(WPK_MESSAGE_BUILT);
+    struct wpk_json_writer *w = begin(WPK_ENGINE_MESSAGE_BUILT);
     wpk_json_put_u64(w, "id", reply->id);
     wpk_json_put_text(w, "outcome", outcome_names[reply->outcome]);
     wpk_json_put_text(w, "log", reply->log);
@@ -79,16 +83,17 @@ wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_bui
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_broken(struct wpk_channel *channel, const char *why)
+wpk_err wpk_engine_message_send_broken(struct wpk_channel *channel, const char *why)
 {
-    struct wpk_json_writer *w = begin(WPK_MESSAGE_BROKEN);
+    struct wpk_json_writer *w = begin(WPK_ENGINE_MESSAGE_BROKEN);
     wpk_json_put_text(w, "log", why);
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_request *request)
+wpk_err wpk_engine_message_send_run(struct wpk_channel *channel,
+                                    const struct wpk_run_request *request)
 {
-    struct wpk_json_writer *w = begin(WPK_MESSAGE_RUN);
+    struct wpk_json_writer *w = begin(WPK_ENGINE_MESSAGE_RUN);
     wpk_json_put_u64(w, "id", request->id);
     wpk_json_put_text(w, "work", request->work);
     wpk_json_put_text(w, "op", request->op);
@@ -110,10 +115,11 @@ wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_r
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel_request *request)
+wpk_err wpk_engine_message_send_duel(struct wpk_channel *channel,
+                                     const struct wpk_duel_request *request)
 {
     WPK_ASSERT(request->count <= WPK_DUEL_MAX);
-    struct wpk_json_writer *w = begin(WPK_MESSAGE_DUEL);
+    struct wpk_json_writer *w = begin(WPK_ENGINE_MESSAGE_DUEL);
     wpk_json_put_u64(w, "id", request->id);
     wpk_json_put_text(w, "work", request->work);
     wpk_json_put_text(w, "op", request->op);
@@ -130,10 +136,10 @@ wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel
     return finish(channel, w);
 }
 
-wpk_err wpk_message_send_result(struct wpk_channel *channel, uint64_t id,
-                                const struct wpk_record *records, int count)
+wpk_err wpk_engine_message_send_result(struct wpk_channel *channel, uint64_t id,
+                                       const struct wpk_record *records, int count)
 {
-    struct wpk_json_writer *w = begin(WPK_MESSAGE_RESULT);
+    struct wpk_json_writer *w = begin(WPK_ENGINE_MESSAGE_RESULT);
     wpk_json_put_u64(w, "id", id);
     wpk_json_begin_array(w, "records");
     for (int i = 0; i < count; i++) {
@@ -145,16 +151,16 @@ wpk_err wpk_message_send_result(struct wpk_channel *channel, uint64_t id,
 
 /* ---- reading */
 
-wpk_err wpk_message_open(const struct wpk_buf *text, enum wpk_message_kind *kind,
-                         struct wpk_json_reader **reader)
+wpk_err wpk_engine_message_open(const struct wpk_buf *text, enum wpk_engine_message_kind *kind,
+                                struct wpk_json_reader **reader)
 {
     wpk_err err =
         wpk_json_open(wpk_buf_text(text), text->size, WPK_CHANNEL_MESSAGE_MAX, reader, NULL);
     if (err != WPK_OK) {
         return err;
     }
-    *kind =
-        (enum wpk_message_kind)wpk_json_get_choice(*reader, "type", kind_names, WPK_MESSAGE_COUNT);
+    *kind = (enum wpk_engine_message_kind)wpk_json_get_choice(*reader, "type", kind_names,
+                                                              WPK_ENGINE_MESSAGE_COUNT);
     err = wpk_json_status(*reader);
     if (err != WPK_OK) {
         wpk_json_close(*reader);
@@ -162,55 +168,55 @@ wpk_err wpk_message_open(const struct wpk_buf *text, enum wpk_message_kind *kind
     return err;
 }
 
-uint64_t wpk_message_read_id(struct wpk_json_reader *reader)
+uint64_t wpk_engine_message_read_id(struct wpk_json_reader *reader)
 {
     return wpk_json_get_u64(reader, "id");
 }
 
-int wpk_message_read_core(struct wpk_json_reader *reader)
+int wpk_engine_message_read_core(struct wpk_json_reader *reader)
 {
     return (int)wpk_json_get_int(reader, "core", -1, INT16_MAX);
 }
 
-const char *wpk_message_read_op(struct wpk_json_reader *reader)
+const char *wpk_engine_message_read_op(struct wpk_json_reader *reader)
 {
     return wpk_json_get_text(reader, "op", OP_SIZE_MAX);
 }
 
 static const char *read_work(struct wpk_json_reader *reader)
 {
-    return wpk_json_get_text(reader, "work", WPK_MESSAGE_WORK_SIZE - 1);
+    return wpk_json_get_text(reader, "work", WPK_ENGINE_MESSAGE_WORK_SIZE - 1);
 }
 
-void wpk_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out)
+void wpk_engine_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out)
 {
-    out->id = wpk_message_read_id(reader);
+    out->id = wpk_engine_message_read_id(reader);
     out->work = read_work(reader);
     out->directory = wpk_json_get_text(reader, "directory", PATH_SIZE_MAX);
-    out->core = wpk_message_read_core(reader);
+    out->core = wpk_engine_message_read_core(reader);
     out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
     out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
 }
 
-void wpk_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out)
+void wpk_engine_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out)
 {
-    out->id = wpk_message_read_id(reader);
+    out->id = wpk_engine_message_read_id(reader);
     out->outcome =
         (enum wpk_outcome)wpk_json_get_choice(reader, "outcome", outcome_names, WPK_OUTCOME_COUNT);
     out->log = wpk_json_get_text(reader, "log", LOG_SIZE_MAX);
     out->build_ns = wpk_json_get_u64(reader, "build_ns");
 }
 
-const char *wpk_message_read_broken(struct wpk_json_reader *reader)
+const char *wpk_engine_message_read_broken(struct wpk_json_reader *reader)
 {
     return wpk_json_get_text(reader, "log", LOG_SIZE_MAX);
 }
 
-void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out)
+void wpk_engine_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out)
 {
-    out->id = wpk_message_read_id(reader);
+    out->id = wpk_engine_message_read_id(reader);
     out->work = read_work(reader);
-    out->op = wpk_message_read_op(reader);
+    out->op = wpk_engine_message_read_op(reader);
     out->provider = wpk_json_get_text(reader, "provider", NAME_SIZE_MAX);
     out->layouts = wpk_json_get_text(reader, "layouts", NAME_SIZE_MAX);
     out->artifact = wpk_json_get_text(reader, "artifact", PATH_SIZE_MAX);
@@ -228,11 +234,11 @@ void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request
     out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
 }
 
-void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out)
+void wpk_engine_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out)
 {
-    out->id = wpk_message_read_id(reader);
+    out->id = wpk_engine_message_read_id(reader);
     out->work = read_work(reader);
-    out->op = wpk_message_read_op(reader);
+    out->op = wpk_engine_message_read_op(reader);
     out->layouts = wpk_json_get_text(reader, "layouts", NAME_SIZE_MAX);
     out->count = 0;
     wpk_json_enter_array(reader, "contestants");
@@ -246,8 +252,8 @@ void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_reque
     out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
 }
 
-wpk_err wpk_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out, int max,
-                                int *count)
+wpk_err wpk_engine_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out,
+                                       int max, int *count)
 {
     wpk_err err = WPK_OK;
     *count = 0;

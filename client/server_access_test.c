@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/access.h"
+#include "client/server_access.h"
 
 #include "common/fs.h"
 
@@ -56,9 +56,9 @@ static int end(void **state)
 static void nothing_is_given(void **state)
 {
     const struct scene *s = *state;
-    struct wpk_access_given given = {0};
-    struct wpk_access access;
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_OK);
+    struct wpk_server_access_given given = {0};
+    struct wpk_server_access access;
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_OK);
     assert_string_equal(access.server, "");
     assert_string_equal(access.token, "");
     assert_string_equal(access.ca, "");
@@ -67,32 +67,32 @@ static void nothing_is_given(void **state)
 static void the_nearest_counts(void **state)
 {
     struct scene *s = *state;
-    struct wpk_access_given given = {0};
-    struct wpk_access access;
+    struct wpk_server_access_given given = {0};
+    struct wpk_server_access access;
     char config[512];
     snprintf(config, sizeof(config),
              "{\"server\": \"https://file\", \"token_file\": \"%s\", \"ca\": \"/ca.pem\"}",
              s->token_a);
     write_config(s, config);
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_OK);
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_OK);
     assert_string_equal(access.server, "https://file");
     assert_string_equal(access.token, "aaaa");
     assert_string_equal(access.ca, "/ca.pem");
     s->context.url = "https://environment";
     s->context.token_file = s->token_b;
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_OK);
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_OK);
     assert_string_equal(access.server, "https://environment");
     assert_string_equal(access.token, "bbbb");
     assert_string_equal(access.ca, "");
     given.server = "https://option";
     given.ca = "/other.pem";
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_OK);
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_OK);
     assert_string_equal(access.server, "https://option");
     assert_string_equal(access.ca, "/other.pem");
     s->context.url = "";
     s->context.token_file = "";
     given.server = "https://file"; /* named, but the file's own */
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_OK);
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_OK);
     assert_string_equal(access.token, "aaaa");
 }
 
@@ -100,34 +100,34 @@ static void the_nearest_counts(void **state)
 static void no_secret_for_other_servers(void **state)
 {
     struct scene *s = *state;
-    struct wpk_access_given given = {.server = "http://elsewhere:80"};
-    struct wpk_access access;
+    struct wpk_server_access_given given = {.server = "http://elsewhere:80"};
+    struct wpk_server_access access;
     char config[512];
     snprintf(config, sizeof(config), "{\"server\": \"https://file\", \"token_file\": \"%s\"}",
              s->token_a);
     write_config(s, config);
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_OK);
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_OK);
     assert_string_equal(access.token, "");
 }
 
 static void what_is_wrong_is_named(void **state)
 {
     const struct scene *s = *state;
-    struct wpk_access_given given = {0};
-    struct wpk_access access;
+    struct wpk_server_access_given given = {0};
+    struct wpk_server_access access;
     struct wpk_diag diag = {0};
     write_config(s, "{\"sever\": \"https://file\"}");
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, &diag), WPK_EINVAL);
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, &diag), WPK_EINVAL);
     assert_non_null(strstr(diag.field, "sever"));
     assert_non_null(strstr(diag.file, "wpkctl.json"));
     write_config(s, "{}");
     given.token_file = "/nowhere/token";
-    assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_EINVAL);
+    assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_EINVAL);
     static const char *const tokens[] = {"", "\n", "two words", "two\nlines", "\x80"};
     for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
         write_text(s->token_a, tokens[i]);
         given.token_file = s->token_a;
-        assert_int_equal(wpk_access_find(&s->context, &given, &access, NULL), WPK_EINVAL);
+        assert_int_equal(wpk_server_access_find(&s->context, &given, &access, NULL), WPK_EINVAL);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/batch.h"
+#include "worker/run_batch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 static wpk_err measure_once(const struct wpk_measure_subject *subject,
                             const struct wpk_measure_subject *anchor,
                             const struct wpk_policy *policy, double incumbent,
-                            uint64_t (*sentinel_ns)(void), struct wpk_batch *out)
+                            uint64_t (*sentinel_ns)(void), struct wpk_run_batch *out)
 {
-    struct wpk_batch batch = {0};
+    struct wpk_run_batch batch = {0};
     uint64_t before = sentinel_ns();
     wpk_err err = wpk_measure_pair(subject, anchor, policy, incumbent, &batch.pair);
     if (err != WPK_OK) {
@@ -30,26 +30,27 @@ static wpk_err measure_once(const struct wpk_measure_subject *subject,
 }
 
 /* How far what counts is from steady: at most 1 where it is. A drift is no part of a ratio. */
-static double unrest(const struct wpk_batch *batch)
+static double unrest(const struct wpk_run_batch *batch)
 {
     double noise = batch->noise / WPK_MEASURE_NOISE_MAX;
     return batch->pair.ratio > 0 ? noise : fmax(batch->drift / DRIFT_MAX, noise);
 }
 
-bool wpk_batch_is_steady(const struct wpk_batch *batch)
+bool wpk_run_batch_is_steady(const struct wpk_run_batch *batch)
 {
     return batch->pair.timing.censored ||
            (batch->drift <= DRIFT_MAX && batch->noise <= WPK_MEASURE_NOISE_MAX);
 }
 
-wpk_err wpk_batch_measure(const struct wpk_measure_subject *subject,
-                          const struct wpk_measure_subject *anchor, const struct wpk_policy *policy,
-                          double incumbent, uint64_t (*sentinel_ns)(void), struct wpk_batch *out)
+wpk_err wpk_run_batch_measure(const struct wpk_measure_subject *subject,
+                              const struct wpk_measure_subject *anchor,
+                              const struct wpk_policy *policy, double incumbent,
+                              uint64_t (*sentinel_ns)(void), struct wpk_run_batch *out)
 {
-    struct wpk_batch best = {0};
+    struct wpk_run_batch best = {0};
     wpk_err err = measure_once(subject, anchor, policy, incumbent, sentinel_ns, &best);
     for (int i = 1; i < BATCHES_MAX && err == WPK_OK; i++) {
-        struct wpk_batch again;
+        struct wpk_run_batch again;
         if (best.pair.timing.censored || unrest(&best) <= 1) {
             break;
         }
@@ -64,9 +65,9 @@ wpk_err wpk_batch_measure(const struct wpk_measure_subject *subject,
     return err;
 }
 
-void wpk_batch_describe(const struct wpk_batch *batch, char *out, size_t size)
+void wpk_run_batch_describe(const struct wpk_run_batch *batch, char *out, size_t size)
 {
-    if (wpk_batch_is_steady(batch)) {
+    if (wpk_run_batch_is_steady(batch)) {
         snprintf(out, size, "%s", "");
         return;
     }
