@@ -139,6 +139,13 @@ Expr limited(const Expr &a) {
     return Halide::reinterpret<float>(Halide::min(Halide::reinterpret<int32_t>(a), nan));
 }
 
+// A condition that Halide does not solve for the variable of a loop: it would compute only what the
+// condition lets through of the stages that an arm reads, which the nest's extents and steps do not
+// fit. LLVM sees through the cast.
+Expr opaque(const Expr &condition) {
+    return Halide::cast<uint8_t>(condition) != 0;
+}
+
 // An operand that is cast to an integer is rounded; everything else is Halide's cast.
 Expr cast_to(wpk_dtype dtype, const Expr &a) {
     Halide::Type to = type_of(dtype);
@@ -268,7 +275,9 @@ Expr Expressions::make(int id) {
     case WPK_NODE_SELECT: {
         Expr a = convert(node.arg[1]), b = convert(node.arg[2]);
         bool apart = a.type() != b.type(); // i64: axes and literals have 32 bits
-        return Halide::select(convert(node.arg[0]), apart ? cast_to(node.dtype, a) : a,
+        Expr condition = convert(node.arg[0]);
+        condition = wpk_node_has_axis(&program_, node.arg[0]) ? opaque(condition) : condition;
+        return Halide::select(condition, apart ? cast_to(node.dtype, a) : a,
                               apart ? cast_to(node.dtype, b) : b);
     }
     case WPK_NODE_CAST: {

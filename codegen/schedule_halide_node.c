@@ -300,7 +300,11 @@ static void put_new(struct wpk_halide_writer *w, const struct wpk_stage *stage, 
         put_cast(w, stage, node);
         break;
     case WPK_NODE_SELECT:
-        put_call(w, stage, "select(", node->arg[0], ", ");
+        if (wpk_node_has_axis(w->program, node->arg[0])) { /* see halide_expression.cc */
+            put_call(w, stage, "select(cast<uint8_t>(", node->arg[0], ") != 0, ");
+        } else {
+            put_call(w, stage, "select(", node->arg[0], ", ");
+        }
         wpk_halide_put_node(w, stage, node->arg[1]);
         put_call(w, stage, ", ", node->arg[2], ")");
         break;
