@@ -72,6 +72,11 @@ static const char *own_artifact(const struct wpk_api_kernel *kernel)
     return NULL;
 }
 
+static bool is_stream(const char *path)
+{
+    return strcmp(path, "-") == 0 || wpk_fs_is_stream(path);
+}
+
 static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes, unsigned mode,
                            struct wpk_diag *diag)
 {
@@ -209,7 +214,7 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_api_ke
     wpk_buf_fini(&bytes);
     written->object = true;
     note(written, "", written->path, "");
-    if (err != WPK_OK || strcmp(written->path, "-") == 0) {
+    if (err != WPK_OK || is_stream(written->path)) {
         return err;
     }
     const struct wpk_api_kernel *of =
@@ -258,8 +263,8 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
                             struct written *written, struct wpk_diag *diag)
 {
     struct wpk_choice_answer answer = {.signature = ""};
-    bool to_stdout = strcmp(written->path, "-") == 0;
-    const char *path = to_stdout ? "kernel.so" : written->path;
+    bool alone = is_stream(written->path); /* nothing is written beside it */
+    const char *path = alone ? "kernel.so" : written->path;
 
     wpk_err err = wpk_choice_file_ask(session, kernel, path, &answer, diag);
     bool chosen = err == WPK_OK;
@@ -268,7 +273,7 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
         *diag = (struct wpk_diag){0};
     }
     const char *sha256 = choose_object(&answer, chosen, kernel);
-    if (err == WPK_OK && sha256 == NULL && to_stdout) {
+    if (err == WPK_OK && sha256 == NULL && alone) {
         wpk_diag_set(diag,
                      "no generated kernel worked: there is no object; wpkctl trials JOB says why");
         err = WPK_ENOENT;
@@ -277,7 +282,7 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
         written->plain = chosen && strcmp(answer.object[0].file, wpk_choice_file_name(path)) != 0;
         err = write_object(session, kernel, sha256, written, diag);
     }
-    if (err == WPK_OK && chosen && !to_stdout) {
+    if (err == WPK_OK && chosen && !alone) {
         err = write_choice(session, &answer, written, diag);
     }
     wpk_choice_answer_fini(&answer);
