@@ -88,13 +88,25 @@ Expr function(int op, const Expr &a) {
     }
 }
 
+// Halide's remainder is never negative, ours has the sign of the divisor: a quotient by a negative
+// divisor that leaves a rest is one less.
+Expr floored(int op, const Expr &a, const Expr &b) {
+    Expr quotient = a / b, rest = a % b;
+    if (!a.type().is_int() || is_positive_const(b)) {
+        return op == WPK_BINARY_DIV ? quotient : rest;
+    }
+    Expr lower = b < 0 && rest != 0;
+    return op == WPK_BINARY_DIV ? Halide::select(lower, quotient - 1, quotient)
+                                : Halide::select(lower, rest + b, rest);
+}
+
 Expr operation(int op, const Expr &a, const Expr &b) {
     switch (op) {
     case WPK_BINARY_ADD: return a + b;
     case WPK_BINARY_SUB: return a - b;
     case WPK_BINARY_MUL: return a * b;
-    case WPK_BINARY_DIV: return a / b;
-    case WPK_BINARY_MOD: return a % b;
+    case WPK_BINARY_DIV:
+    case WPK_BINARY_MOD: return floored(op, a, b);
     case WPK_BINARY_MIN: return Halide::min(a, b);
     case WPK_BINARY_MAX: return Halide::max(a, b);
     case WPK_BINARY_POW: return Halide::pow(a, b);

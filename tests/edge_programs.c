@@ -169,10 +169,32 @@ static void test_conditions_around_reductions(void **state)
     check(edges, COUNT(edges));
 }
 
+/* Quotients floor, remainders have the sign of the divisor, and those by 0 are 0. */
+static void test_division_of_integers(void **state)
+{
+    (void)state;
+    static const struct edge edges[] = {
+        {"Y[i] = X[i] / Z[i]", "X=i32[100] Z=i32[100] Y=i32[100]", "znf"},
+        {"Y[i] = X[i] % Z[i]", "X=i32[101] Z=i32[101] Y=i32[101]", "znf"},
+        {"Y[i] = X[i] / (Z[i] * W[i])", "X=i32[37] Z=i32[37] W=i32[37] Y=i32[37]", "zn"},
+        {"Y[i] = X[i] / Z[i]", "X=i64[29] Z=i64[29] Y=i64[29]", "zn"},
+        {"Y[i] = X[i] % Z[i]", "X=i64[29] Z=i64[29] Y=i64[29]", "zn"},
+        {"Y[i] = X[i] / Z[i]", "X=i8[67] Z=i8[67] Y=i8[67]", "zn"},
+        {"Y[i] = X[i] % Z[i]", "X=u8[67] Z=u8[67] Y=u8[67]", "zn"},
+        {"Y[i] = X[i] / 7 - X[i] % 5", "X=i32[53] Y=i32[53]", "zn"},
+        {"Y[i] = X[i] / (0 - 3) + X[i] % (0 - 4)", "X=i32[53] Y=i32[53]", "zn"},
+        {"Y[i] = sum(k) X[i,k] / Z[k]", "X=i32[13,17] Z=i32[17] Y=i32[13]", "zn"},
+        {"Y[i] = max(k) X[i,k] % Z[k]", "X=i32[13,17] Z=i32[17] Y=i32[13]", "z"},
+        {"Y[i] = X[i] / (i - 3)", "X=i32[11] Y=i32[11]", "zn"},
+    };
+    check(edges, COUNT(edges));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conditions_around_reductions),
+        cmocka_unit_test(test_division_of_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -337,6 +337,9 @@ static void put_values(struct wpk_rng *rng, char letter, const struct wpk_tensor
         if (letter == WPK_VALUES_NOT_ZERO && !floating) {
             values[i] = (double)wpk_rng_between(rng, 1, 9);
             values[i] *= t->dtype == WPK_U8 || t->dtype == WPK_BOOL ? 1 : sign;
+        } else if (letter == WPK_VALUES_LARGEST && t->dtype == WPK_I32) {
+            static const double numbers[] = {INT32_MIN, INT32_MAX, -1, 0, 1, 2, -3};
+            values[i] = numbers[wpk_rng_below(rng, sizeof(numbers) / sizeof(numbers[0]))];
         } else if (letter == WPK_VALUES_INFINITE && here && floating) {
             values[i] = sign * INFINITY;
         } else if (letter == WPK_VALUES_LARGEST && (here || i < row) && floating) {
