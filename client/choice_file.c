@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/choice_file.h"
 
+#include "client/find.h"
 #include "client/manifest_file.h"
 #include "common/fs.h"
 #include "common/json.h"
@@ -79,6 +80,9 @@ wpk_err wpk_choice_file_ask(struct wpk_session *session, const struct wpk_api_ke
     wpk_err err = write_request(kernel, path, &body);
     if (err == WPK_OK) {
         err = wpk_session_ask(session, request, wpk_buf_text(&body), &reply, diag);
+    }
+    if (kernel->is_too_wide && (err == WPK_EMISMATCH || err == WPK_EINVAL)) {
+        err = wpk_find_none(kernel, diag); /* nothing of the choice fits either */
     }
     if (err == WPK_OK) {
         err = read_answer(&reply, out, diag);

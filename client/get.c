@@ -124,6 +124,9 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
     const char *schedule = get->own ? kernel->own_schedule : kernel->schedule;
     struct wpk_buf text = {0};
 
+    if (kernel->is_too_wide) {
+        return wpk_find_none(kernel, diag);
+    }
     if (schedule[0] == '\0') {
         wpk_diag_set(diag, "%s",
                      get->own ? "no generated kernel worked; wpkctl trials JOB says why"
@@ -268,7 +271,7 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
 
     wpk_err err = wpk_choice_file_ask(session, kernel, path, &answer, diag);
     bool chosen = err == WPK_OK;
-    if (err == WPK_ENOENT && own_artifact(kernel) != NULL) {
+    if (err == WPK_ENOENT && !kernel->is_too_wide && own_artifact(kernel) != NULL) {
         err = WPK_OK; /* a wpkd that signs nothing */
         *diag = (struct wpk_diag){0};
     }
