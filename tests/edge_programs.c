@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #define TENSORS_MAX 8
-#define CONSTRUCTED 2 /* candidates of a program, and one drawn */
+#define CONSTRUCTED 1 /* candidates of a program, and one drawn */
 
 struct edge {
     const char *op;
@@ -190,11 +190,132 @@ static void test_division_of_integers(void **state)
     check(edges, COUNT(edges));
 }
 
+/* Rows of -inf and of the largest numbers, in extents of 1 and primes. */
+static void test_maxima_and_minima(void **state)
+{
+    (void)state;
+    static const struct edge edges[] = {
+        {"Y[i] = max(k) X[i,k]", "X=f32[7,13] Y=f32[7]", "nmifd"},
+        {"Y[i] = max(k) X[i,k]", "X=f32[1,1] Y=f32[1]", "nmif"},
+        {"Y[i] = max(k) X[i,k]", "X=f32[16,64] Y=f32[16]", "nmif"},
+        {"Y[i] = max(k) X[k,i]", "X=f32[31,17] Y=f32[17]", "nmif"},
+        {"Y[i] = max(k) X[i,k]", "X=f64[5,11] Y=f64[5]", "nmid"},
+        {"Y[i] = max(k) X[i,k]", "X=f16[5,32] Y=f16[5]", "nmif"},
+        {"Y[i] = max(k) X[i,k]", "X=bf16[5,32] Y=bf16[5]", "nmif"},
+        {"Y[i] = max(k) X[i,k]", "X=i32[5,23] Y=i32[5]", "nf"},
+        {"Y[i] = max(k) X[i,k]", "X=i8[5,23] Y=i8[5]", "n"},
+        {"Y[i] = max(k) X[i,k]", "X=u8[5,23] Y=u8[5]", "n"},
+        {"Y[i] = min(k) X[i,k]", "X=f32[7,13] Y=f32[7]", "nmifd"},
+        {"Y[i] = min(k) X[i,k]", "X=f64[3,29] Y=f64[3]", "nmi"},
+        {"Y[i] = min(k) X[i,k]", "X=f16[3,29] Y=f16[3]", "nmif"},
+        {"Y[i] = min(k) X[i,k]", "X=i32[3,29] Y=i32[3]", "nf"},
+        {"Y[i] = max(k) (X[i,k] + B[k])", "X=f32[11,19] B=f32[19] Y=f32[11]", "nm"},
+        {"Y[i] = max(k) (0 - X[i,k])", "X=f32[11,19] Y=f32[11]", "nif"},
+        {"Y[i] = max(k:21) X[i,k-1 | -inf]", "X=f32[11,19] Y=f32[11]", "nmif"},
+        {"Y[i] = max(k:21) X[i,k-1]", "X=f32[11,19] Y=f32[11]", "nmif"},
+        {"Y[c,y,x] = max(r:3,s:3) X[c,2*y+r-1,2*x+s-1 | -inf]", "X=f32[5,14,14] Y=f32[5,7,7]",
+         "nmif"},
+        {"Y[c,y,x] = max(r:2,s:2) X[c,2*y+r,2*x+s]", "X=f32[3,10,22] Y=f32[3,5,11]", "nmif"},
+        {"Y[c,y,x] = max(r:3,s:3) X[y+r,x+s,c]", "X=f32[9,9,16] Y=f32[16,7,7]", "nmif"},
+        {"Y[c] = max(y,x) X[c,y,x]", "X=f32[13,7,7] Y=f32[13]", "nmif"},
+        {"Y[i] = max(k) min(l) X[i,k,l]", "X=f32[5,7,11] Y=f32[5]", "nmif"},
+        {"Y[i,j] = max(X[i,j], Z[i,j])", "X=f32[9,17] Z=f32[9,17] Y=f32[9,17]", "nmifd"},
+        {"Y[i,j] = min(X[i,j], 0)", "X=f32[9,17] Y=f32[9,17]", "nmifd"},
+        {"Y[i,j] = relu(X[i,j])", "X=f32[1,37] Y=f32[1,37]", "nmifd"},
+        {"Y[i] = relu6(X[i])", "X=f32[41] Y=f32[41]", "nmif"},
+        {"Y[i] = max(k) abs(X[i,k])", "X=f32[7,13] Y=f32[7]", "nmif"},
+    };
+    check(edges, COUNT(edges));
+}
+
+static void test_softmax_with_masks(void **state)
+{
+    (void)state;
+#define SOFTMAX(x)                                                                                 \
+    "Y[i,j] = E[i,j] / D[i] where M[i] = max(k) " x "[i,k]; E[i,j] = exp(" x                       \
+    "[i,j] - M[i]); D[i] = sum(k) E[i,k]"
+    static const struct edge edges[] = {
+        {SOFTMAX("X"), "X=f32[7,13] Y=f32[7,13]", "nmif"},
+        {SOFTMAX("X"), "X=f32[1,1] Y=f32[1,1]", "nm"},
+        {SOFTMAX("X"), "X=f32[1,97] Y=f32[1,97]", "nmi"},
+        {SOFTMAX("X"), "X=f32[97,1] Y=f32[97,1]", "nmi"},
+        {SOFTMAX("X"), "X=f32[16,64] Y=f32[16,64]", "nmi"},
+        {SOFTMAX("X"), "X=f64[5,11] Y=f64[5,11]", "nmi"},
+        {SOFTMAX("X"), "X=f16[5,32] Y=f16[5,32]", "nm"},
+        {"Y[i,j] = X[i,j] - M[i] - log(D[i]) where M[i] = max(k) X[i,k]; "
+         "D[i] = sum(k) exp(X[i,k] - M[i])",
+         "X=f32[7,13] Y=f32[7,13]", "n"},
+        {"Y[i,j] = E[i,j] / D[i] where L[i,j] = X[i,j] * 0.125 + A[j]; M[i] = max(k) L[i,k]; "
+         "E[i,j] = exp(L[i,j] - M[i]); D[i] = sum(k) E[i,k]",
+         "X=f32[7,13] A=f32[13] Y=f32[7,13]", "n"},
+        {"Y[i,j] = E[i,j] / D[i] where L[i:11,j:11] = select(j <= i, X[i,j], -inf); "
+         "M[i] = max(k) L[i,k]; E[i:11,j:11] = exp(L[i,j] - M[i]); D[i] = sum(k) E[i,k]",
+         "X=f32[11,11] Y=f32[11,11]", "nm"},
+        {"Y[i,j] = E[i,j] / D[i] where L[i:11,j:11] = select(j < i, X[i,j], -inf); "
+         "M[i] = max(k) L[i,k]; E[i:11,j:11] = exp(L[i,j] - M[i]); D[i] = sum(k) E[i,k]",
+         "X=f32[11,11] Y=f32[11,11]", "nm"},
+        {"Y[i] = sum(k) exp(X[i,k])", "X=f32[7,13] Y=f32[7]", "nm"},
+        {"Y[i] = log(sum(k) exp(X[i,k]))", "X=f32[7,13] Y=f32[7]", "n"},
+    };
+    check(edges, COUNT(edges));
+}
+
+static void test_sums_and_selects(void **state)
+{
+    (void)state;
+    static const struct edge edges[] = {
+        {"Y[i] = sum(k) X[i,k]", "X=f32[7,13] Y=f32[7]", "nmida"},
+        {"Y[i] = sum(k) X[i,k]", "X=f32[16,64] Y=f32[16]", "nmida"},
+        {"Y[i] = sum(k) X[k,i]", "X=f32[31,17] Y=f32[17]", "nmida"},
+        {"Y[i] = sum(k) X[i,k]", "X=f64[5,11] Y=f64[5]", "nmia"},
+        {"Y[i] = sum(k) X[i,k]", "X=f16[5,11] Y=f16[5]", "nmi"},
+        {"Y[i] = sum(k) X[i,k]", "X=bf16[5,11] Y=bf16[5]", "nmi"},
+        {"Y[i] = sum(k) X[i,k]", "X=i32[5,11] Y=i32[5]", "nf"},
+        {"Y[i] = prod(k) X[i,k]", "X=f32[7,5] Y=f32[7]", "nia"},
+        {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f32[7,11] B=f32[11,13] Y=f32[7,13]", "nmda"},
+        {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f32[1,1] B=f32[1,1] Y=f32[1,1]", "nmda"},
+        {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f32[1,97] B=f32[97,1] Y=f32[1,1]", "nda"},
+        {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f32[37,1] B=f32[1,41] Y=f32[37,41]", "nda"},
+        {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f16[7,11] B=f16[11,13] Y=f16[7,13]", "nd"},
+        {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=i8[7,11] B=i8[11,13] Y=i32[7,13]", "n"},
+        {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=i32[7,11] B=i32[11,13] Y=i32[7,13]", "nf"},
+        {"Y[i,j] = relu(sum(k) A[i,k] * B[k,j] + C[j])",
+         "A=f32[13,7] B=f32[7,29] C=f32[29] Y=f32[13,29]", "nmd"},
+        {"Y[k,y,x] = sum(c,r,s) X[c,y+r-1,x+s-1] * W[k,c,r,s]",
+         "X=f32[3,7,11] W=f32[5,3,3,3] Y=f32[5,7,11]", "nd"},
+        {"Y[k,y,x] = sum(c,r,s) X[c,y+r,x+s] * W[k,c,r,s]",
+         "X=f32[1,5,5] W=f32[1,1,5,5] Y=f32[1,1,1]", "nd"},
+        {"Y[i] = X[i] + Z[i]", "X=f32[23] Z=f32[23] Y=f32[23]", "nmida"},
+        {"Y[i] = X[i] - Z[i]", "X=f32[23] Z=f32[23] Y=f32[23]", "nmida"},
+        {"Y[i] = X[i] * Z[i]", "X=f32[23] Z=f32[23] Y=f32[23]", "nmida"},
+        {"Y[i] = 0 - X[i]", "X=f32[23] Y=f32[23]", "nmifda"},
+        {"Y[i] = abs(X[i])", "X=f32[23] Y=f32[23]", "nmifda"},
+        {"Y[i,j] = select(i < j, X[i,j], Z[i,j])", "X=f32[9,17] Z=f32[9,17] Y=f32[9,17]", "nmifda"},
+        {"Y[i,j] = select(X[i,j] < 0, X[i,j] * 0.5, X[i,j])", "X=f32[9,17] Y=f32[9,17]", "nmifd"},
+        {"Y[i,j] = select(X[i,j] < Z[j], 1, -inf)", "X=f32[9,17] Z=f32[17] Y=f32[9,17]", "nmifd"},
+        {"Y[i,j] = select(X[i,j] == -inf, 0, X[i,j])", "X=f32[9,17] Y=f32[9,17]", "nmifd"},
+        {"Y[i,j] = select(j <= i, X[i,j], -inf)", "X=f32[9,17] Y=f32[9,17]", "nmifd"},
+        {"Y[i,j] = select(j <= i, X[i,j], inf)", "X=f64[9,17] Y=f64[9,17]", "nmid"},
+        {"Y[i] = sum(k) select(k % 2 == 0, X[i,k], 0)", "X=f32[9,17] Y=f32[9]", "nmida"},
+        {"Y[i] = X[i]", "X=f32[1] Y=f32[1]", "nmifda"},
+        {"Y[i,j] = X[j,i]", "X=f32[23,29] Y=f32[29,23]", "nmifda"},
+        {"Y[i] = f16(X[i])", "X=f32[37] Y=f16[37]", "nd"},
+        {"Y[i] = f32(X[i])", "X=f16[37] Y=f32[37]", "nfd"},
+        {"Y[i] = f32(X[i])", "X=bf16[37] Y=f32[37]", "nfd"},
+        {"Y[i] = floor(X[i]) + ceil(X[i])", "X=f32[37] Y=f32[37]", "ni"},
+        {"Y[i] = X[i] / Z[i]", "X=f32[37] Z=f32[37] Y=f32[37]", "n"},
+    };
+    check(edges, COUNT(edges));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conditions_around_reductions),
         cmocka_unit_test(test_division_of_integers),
+        cmocka_unit_test(test_maxima_and_minima),
+        cmocka_unit_test(test_softmax_with_masks),
+        cmocka_unit_test(test_sums_and_selects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
