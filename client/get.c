@@ -230,6 +230,28 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_api_ke
     return err;
 }
 
+/* Say so if a device of another class finds nothing to run. */
+static void tell_plain(const struct wpk_choice_answer *answer)
+{
+    struct wpk_choice *choice = calloc(1, sizeof(*choice)); /* large */
+    bool plain = false;
+
+    if (choice == NULL || wpk_choice_decode(wpk_buf_text(&answer->choice), answer->choice.size,
+                                            choice, NULL) != WPK_OK) {
+        free(choice);
+        return;
+    }
+    for (int i = 0; i < choice->chain_count; i++) {
+        plain = plain || choice->chain[i].kind == WPK_CHOICE_PLAIN;
+    }
+    if (!plain) {
+        fprintf(stderr, "the choice has no plain kernel: it runs on devices of this class alone; "
+                        "wpkctl trials JOB says why\n");
+    }
+    wpk_choice_fini(choice);
+    free(choice);
+}
+
 /* The choice, with the objects that it names beside the first. */
 static wpk_err write_choice(struct wpk_session *session, const struct wpk_choice_answer *answer,
                             struct written *written, struct wpk_diag *diag)
@@ -248,6 +270,7 @@ static wpk_err write_choice(struct wpk_session *session, const struct wpk_choice
     note(written, "what there is to run, best first", written->path, WPK_CHOICE_SUFFIX);
     note(written, "its signature", written->path, WPK_CHOICE_SUFFIX WPK_TRUST_SIGNATURE);
     written->choice = true;
+    tell_plain(answer);
     return wpk_choice_file_write(session, answer, written->path, diag);
 }
 

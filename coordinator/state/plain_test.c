@@ -7,8 +7,10 @@
 #include "coordinator/state/job.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
+
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/verdict.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "tests/fixture.h"
@@ -118,6 +120,10 @@ static void a_wrong_one_is_followed(void **state)
     expect(fixture, worker, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 1000);
     assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
+    char reason[WPK_REASON_MAX];
+    assert_int_equal(wpk_verdict_phase(search, reason), WPK_PHASE_DONE);
+    assert_string_equal(reason, "there is no plain kernel, which would run on other devices: it "
+                                "ended wrong_result");
     wpk_fixture_free(fixture);
 }
 
