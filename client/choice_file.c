@@ -103,7 +103,16 @@ wpk_err wpk_choice_file_download(struct wpk_session *session, const char *sha256
     char got[WPK_SHA256_HEX_SIZE];
 
     snprintf(request, sizeof(request), "/v1/artifacts/%s", sha256);
-    wpk_err err = wpk_session_ask(session, request, NULL, &reply, diag);
+    struct wpk_diag why = {0};
+    wpk_err err = wpk_session_ask(session, request, NULL, &reply, &why);
+    if (err == WPK_ENOENT || err == WPK_ECORRUPT) {
+        wpk_diag_set(diag,
+                     "object %.12s is %s in the service's artifacts; tune its operator again, or "
+                     "restore a backup",
+                     sha256, err == WPK_ENOENT ? "missing" : "damaged");
+    } else if (err != WPK_OK && diag != NULL && diag->text[0] == '\0') {
+        *diag = why;
+    }
     if (err == WPK_OK) {
         wpk_crypto_sha256_hex(wpk_buf_text(&reply.body), reply.body.size, got);
         if (strcmp(got, sha256) != 0) {

@@ -284,6 +284,23 @@ static const char *choose_object(const struct wpk_choice_answer *answer, bool ch
     return answer->object_count > 0 ? answer->object[0].sha256 : NULL;
 }
 
+/* Say so if the kernel's object is not in its choice: wpkd found no such file, or a damaged one. */
+static void tell_lost(const struct wpk_choice_answer *answer, const struct wpk_api_kernel *kernel)
+{
+    const char *own = own_artifact(kernel);
+    bool there = own == NULL || kernel->is_too_wide;
+
+    for (int i = 0; i < answer->object_count; i++) {
+        there = there || strcmp(answer->object[i].sha256, own) == 0;
+    }
+    if (!there) {
+        fprintf(stderr,
+                "the object of kernel %s is missing or damaged in the service's artifacts: this "
+                "is the next best; wpkctl tune its operator again, or restore a backup\n",
+                kernel->id);
+    }
+}
+
 /* The object, if there is one, and the choice. */
 static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_kernel *kernel,
                             struct written *written, struct wpk_diag *diag)
@@ -297,6 +314,9 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
     if (err == WPK_ENOENT && !kernel->is_too_wide && own_artifact(kernel) != NULL) {
         err = WPK_OK; /* a wpkd that signs nothing */
         *diag = (struct wpk_diag){0};
+    }
+    if (err == WPK_OK && chosen) {
+        tell_lost(&answer, kernel);
     }
     const char *sha256 = choose_object(&answer, chosen, kernel);
     if (err == WPK_OK && sha256 == NULL && alone) {

@@ -253,6 +253,29 @@ def test_outputs_into_a_device(box):
     service.stop()
 
 
+def test_what_is_lost_is_named(box):
+    """An object that is damaged, then gone, and at last the signing key: the next best is served."""
+    service = tuned(box)
+    kernel = ctl(box, service, "kernels")["kernels"][0]
+    sha256 = (kernel["own"] or kernel)["artifact"]
+    path = os.path.join(box.data, "artifacts", sha256[:2], sha256 + ".so")
+    for lose in (lambda: open(path, "wb").close(), lambda: os.unlink(path)):
+        lose()
+        status, _, err = box.run("wpkctl", "get", "small", "-o", box.path("small.so"), "--server", service.url)
+        check(status == 0 and kernel["id"] in err and "missing or damaged" in err and "tune" in err, "named", err)
+        with open(box.path("small.so.choice"), encoding="utf-8") as file:
+            chain = [entry["kind"] for entry in json.load(file)["chain"]]
+        check(chain and "kernel" not in chain, "the next best", chain)
+    service.stop()
+    os.unlink(os.path.join(box.data, "signing.key"))
+    service = Service(box)
+    check(ctl(box, service, "kernels")["kernels"] == [], "none is served")
+    refused(box, service, "get", "small", "-o", box.path("small.so"), code=4)
+    log = service.wpkd.text(service.wpkd.err)
+    check("signing_key_lost" in log and kernel["id"] in log, "the log names it", log)
+    service.stop()
+
+
 def test_check_fails_with_the_kernel(box):
     """A well-sealed kernel whose manifest has another operator: min(…, 0) where it computes max(…, 0)."""
     service = tuned(box)
