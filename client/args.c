@@ -51,6 +51,11 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
         *(bool *)option->out = true;
         return WPK_OK;
     case WPK_OPTION_TEXT:
+        if (value[0] == '\0' && strcmp(option->argument, "DIR") == 0) {
+            wpk_diag_set(diag, "--%s: '' is no directory; name one, or leave the option out",
+                         option->name);
+            return WPK_EINVAL;
+        }
         *(const char **)option->out = value;
         return WPK_OK;
     case WPK_OPTION_INT:

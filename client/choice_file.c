@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/choice_file.h"
 
+#include "client/find.h"
 #include "client/manifest_file.h"
 #include "common/fs.h"
 #include "common/json.h"
@@ -78,6 +79,9 @@ wpk_err wpk_choice_file_ask(struct wpk_session *session, const struct wpk_api_ke
     if (err == WPK_OK) {
         err = wpk_session_ask(session, request, wpk_buf_text(&body), &reply, diag);
     }
+    if (kernel->is_too_wide && (err == WPK_EMISMATCH || err == WPK_EINVAL)) {
+        err = wpk_find_none(kernel, diag); /* nothing of the choice fits either */
+    }
     if (err == WPK_OK) {
         err = read_answer(&reply, out, diag);
     }
@@ -97,7 +101,16 @@ wpk_err wpk_choice_file_download(struct wpk_session *session, const char *sha256
     char got[WPK_SHA256_HEX_SIZE];
 
     snprintf(request, sizeof(request), "/v1/artifacts/%s", sha256);
-    wpk_err err = wpk_session_ask(session, request, NULL, &reply, diag);
+    struct wpk_diag why = {0};
+    wpk_err err = wpk_session_ask(session, request, NULL, &reply, &why);
+    if (err == WPK_ENOENT || err == WPK_ECORRUPT) {
+        wpk_diag_set(diag,
+                     "object %.12s is %s in the service's artifacts; tune its operator again, or "
+                     "restore a backup",
+                     sha256, err == WPK_ENOENT ? "missing" : "damaged");
+    } else if (err != WPK_OK && diag != NULL && diag->text[0] == '\0') {
+        *diag = why;
+    }
     if (err == WPK_OK) {
         wpk_crypto_sha256_hex(wpk_buf_text(&reply.body), reply.body.size, got);
         if (strcmp(got, sha256) != 0) {

@@ -146,6 +146,32 @@ static wpk_err check_wanted(const struct wpk_find_wanted *wanted, struct wpk_dia
     return WPK_OK;
 }
 
+wpk_err wpk_find_none(const struct wpk_api_kernel *kernel, struct wpk_diag *diag)
+{
+    wpk_diag_set(diag,
+                 "operator %.12s is served, but not as asked; wpkctl kernels --fingerprint "
+                 "%.12s lists how, wpkctl tune makes another",
+                 kernel->fingerprint, kernel->fingerprint);
+    return WPK_ENOENT;
+}
+
+/* The newest kernel that is as wanted but for its error; NULL: none. */
+static struct wpk_api_kernel *find_wider(struct wpk_api_kernel *kernels, int count,
+                                         const struct wpk_find_wanted *wanted,
+                                         struct wpk_accuracy class)
+{
+    for (int i = 0; i < count; i++) {
+        struct wpk_accuracy own;
+        if (is_wanted(&kernels[i], wanted) &&
+            wpk_accuracy_parse(kernels[i].accuracy, &own, NULL) == WPK_OK &&
+            own.times_direct > class.times_direct) {
+            kernels[i].is_too_wide = true;
+            return &kernels[i];
+        }
+    }
+    return NULL;
+}
+
 wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
                       const struct wpk_find_wanted *wanted, const struct wpk_api_kernel **out,
                       struct wpk_diag *diag)
@@ -173,12 +199,11 @@ wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
             best = kernel;
         }
     }
+    if (err == WPK_OK && best == NULL && classed) {
+        best = find_wider(kernels, count, wanted, class);
+    }
     if (err == WPK_OK && best == NULL) {
-        wpk_diag_set(diag,
-                     "operator %.12s is served, but not as asked; wpkctl kernels --fingerprint "
-                     "%.12s lists how, wpkctl tune makes another",
-                     kernels[0].fingerprint, kernels[0].fingerprint);
-        err = WPK_ENOENT;
+        err = wpk_find_none(&kernels[0], diag);
     } else if (err == WPK_OK) {
         wpk_accuracy_name(class, best->found_for);
         *out = best;
@@ -229,6 +254,7 @@ static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_
         if (err == WPK_ENOENT && !other) {
             err = WPK_OK;
         }
+        served = !other && served != NULL && served->is_too_wide ? NULL : served;
     }
     if (err == WPK_OK && served != NULL) {
         *kernel = served;

@@ -41,13 +41,17 @@ struct wpk_find_wanted {
 
 /* Choose among the kernels of one operator. The newest one that is as wanted decides the key; the
  * choice is among kernels that differ from it in their class alone. A kernel that is pinned in the
- * wanted class wins, else the fastest whose error fits the class. Its `found_for` becomes this
- * class.
+ * wanted class wins, else the fastest whose error fits the class. If none fits, the newest one of a
+ * wider class is chosen as `is_too_wide`: the vendor's implementation or the plain kernel in its
+ * choice may fit. Its `found_for` becomes this class.
  *   shape   kernels [count], count >= 1, newest first
  *   errors  WPK_EINVAL, WPK_ERANGE a class or conditions that do not exist; WPK_ENOENT none fits */
 WPK_MUST_CHECK wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,
                                      const struct wpk_find_wanted *wanted,
                                      const struct wpk_api_kernel **out, struct wpk_diag *diag);
+
+/* WPK_ENOENT: the operator of the kernel is served, but not as asked. */
+WPK_MUST_CHECK wpk_err wpk_find_none(const struct wpk_api_kernel *kernel, struct wpk_diag *diag);
 
 /* Find the kernel of an operator. A fingerprint finds the best kernel that is served. A name finds
  * the kernel that is served now of the operator in the newest job, else the one the job found.

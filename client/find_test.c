@@ -69,7 +69,12 @@ static void test_nothing_fits(void **state)
     struct wpk_api_kernel kernels[] = {kernel("k1", "fast", 8.0, 500)};
 
     (void)state;
-    assert_string_equal(best(kernels, 1, (struct wpk_find_wanted){.accuracy = "strict"}), "");
+    /* the kernel does not fit; what its choice has beside it may */
+    assert_string_equal(best(kernels, 1, (struct wpk_find_wanted){.accuracy = "strict"}), "k1");
+    assert_true(kernels[0].is_too_wide);
+    assert_string_equal(kernels[0].found_for, "strict");
+    assert_string_equal(
+        best(kernels, 1, (struct wpk_find_wanted){.accuracy = "strict", .threads = 2}), "");
     assert_string_equal(best(kernels, 1, (struct wpk_find_wanted){.accuracy = "stict"}), "");
     assert_string_equal(best(kernels, 1, (struct wpk_find_wanted){.conditions = "cold"}), "");
     assert_string_equal(best(kernels, 1, (struct wpk_find_wanted){.conditions = "wram"}), "");

@@ -72,6 +72,11 @@ static const char *own_artifact(const struct wpk_api_kernel *kernel)
     return NULL;
 }
 
+static bool is_stream(const char *path)
+{
+    return strcmp(path, "-") == 0 || wpk_fs_is_stream(path);
+}
+
 static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes, unsigned mode,
                            struct wpk_diag *diag)
 {
@@ -119,6 +124,9 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
     const char *schedule = get->own ? kernel->own_schedule : kernel->schedule;
     struct wpk_buf text = {0};
 
+    if (kernel->is_too_wide) {
+        return wpk_find_none(kernel, diag);
+    }
     if (schedule[0] == '\0') {
         wpk_diag_set(diag, "%s",
                      get->own ? "no generated kernel worked; wpkctl trials JOB says why"
@@ -209,7 +217,7 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_api_ke
     wpk_buf_fini(&bytes);
     written->object = true;
     note(written, "", written->path, "");
-    if (err != WPK_OK || strcmp(written->path, "-") == 0) {
+    if (err != WPK_OK || is_stream(written->path)) {
         return err;
     }
     const struct wpk_api_kernel *of =
@@ -220,6 +228,28 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_api_ke
         note(written, "its signature", written->path, WPK_TRUST_SIGNATURE);
     }
     return err;
+}
+
+/* Say so if a device of another class finds nothing to run. */
+static void tell_plain(const struct wpk_choice_answer *answer)
+{
+    struct wpk_choice *choice = calloc(1, sizeof(*choice)); /* large */
+    bool plain = false;
+
+    if (choice == NULL || wpk_choice_decode(wpk_buf_text(&answer->choice), answer->choice.size,
+                                            choice, NULL) != WPK_OK) {
+        free(choice);
+        return;
+    }
+    for (int i = 0; i < choice->chain_count; i++) {
+        plain = plain || choice->chain[i].kind == WPK_CHOICE_PLAIN;
+    }
+    if (!plain) {
+        fprintf(stderr, "the choice has no plain kernel: it runs on devices of this class alone; "
+                        "wpkctl trials JOB says why\n");
+    }
+    wpk_choice_fini(choice);
+    free(choice);
 }
 
 /* The choice, with the objects that it names beside the first. */
@@ -240,6 +270,7 @@ static wpk_err write_choice(struct wpk_session *session, const struct wpk_choice
     note(written, "what there is to run, best first", written->path, WPK_CHOICE_SUFFIX);
     note(written, "its signature", written->path, WPK_CHOICE_SUFFIX WPK_TRUST_SIGNATURE);
     written->choice = true;
+    tell_plain(answer);
     return wpk_choice_file_write(session, answer, written->path, diag);
 }
 
@@ -253,22 +284,42 @@ static const char *choose_object(const struct wpk_choice_answer *answer, bool ch
     return answer->object_count > 0 ? answer->object[0].sha256 : NULL;
 }
 
+/* Say so if the kernel's object is not in its choice: wpkd found no such file, or a damaged one. */
+static void tell_lost(const struct wpk_choice_answer *answer, const struct wpk_api_kernel *kernel)
+{
+    const char *own = own_artifact(kernel);
+    bool there = own == NULL || kernel->is_too_wide;
+
+    for (int i = 0; i < answer->object_count; i++) {
+        there = there || strcmp(answer->object[i].sha256, own) == 0;
+    }
+    if (!there) {
+        fprintf(stderr,
+                "the object of kernel %s is missing or damaged in the service's artifacts: this "
+                "is the next best; wpkctl tune its operator again, or restore a backup\n",
+                kernel->id);
+    }
+}
+
 /* The object, if there is one, and the choice. */
 static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_kernel *kernel,
                             struct written *written, struct wpk_diag *diag)
 {
     struct wpk_choice_answer answer = {.signature = ""};
-    bool to_stdout = strcmp(written->path, "-") == 0;
-    const char *path = to_stdout ? "kernel.so" : written->path;
+    bool alone = is_stream(written->path); /* nothing is written beside it */
+    const char *path = alone ? "kernel.so" : written->path;
 
     wpk_err err = wpk_choice_file_ask(session, kernel, path, &answer, diag);
     bool chosen = err == WPK_OK;
-    if (err == WPK_ENOENT && own_artifact(kernel) != NULL) {
+    if (err == WPK_ENOENT && !kernel->is_too_wide && own_artifact(kernel) != NULL) {
         err = WPK_OK; /* a wpkd that signs nothing */
         *diag = (struct wpk_diag){0};
     }
+    if (err == WPK_OK && chosen) {
+        tell_lost(&answer, kernel);
+    }
     const char *sha256 = choose_object(&answer, chosen, kernel);
-    if (err == WPK_OK && sha256 == NULL && to_stdout) {
+    if (err == WPK_OK && sha256 == NULL && alone) {
         wpk_diag_set(diag,
                      "no generated kernel worked: there is no object; wpkctl trials JOB says why");
         err = WPK_ENOENT;
@@ -277,7 +328,7 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
         written->plain = chosen && strcmp(answer.object[0].file, wpk_choice_file_name(path)) != 0;
         err = write_object(session, kernel, sha256, written, diag);
     }
-    if (err == WPK_OK && chosen && !to_stdout) {
+    if (err == WPK_OK && chosen && !alone) {
         err = write_choice(session, &answer, written, diag);
     }
     wpk_choice_answer_fini(&answer);

@@ -37,7 +37,7 @@ static wpk_err check(const struct wpk_job *job, struct wpk_diag *diag)
 
     if (err != WPK_OK) {
         if (first) {
-            snprintf(diag->field, sizeof(diag->field), "search.strategy");
+            wpk_job_locate_search(job, "strategy", NULL, diag);
         }
         return err;
     }

@@ -135,7 +135,7 @@ wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
         }
         if (err == WPK_ENOENT || err == WPK_EUNSUPPORTED) {
             err = WPK_EINVAL;
-            snprintf(why.field, sizeof(why.field), "search.pin.%.60s", job->pins[i].gene);
+            wpk_job_locate_search(job, "pin", job->pins[i].gene, &why);
         }
         if (err != WPK_OK && diag != NULL) {
             *diag = why;
@@ -169,7 +169,7 @@ static wpk_err pin_canonical(const struct wpk_job *job, enum wpk_layouts layouts
             err = wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), diag);
         }
         if (err == WPK_ENOENT || err == WPK_EUNSUPPORTED) {
-            snprintf(diag->field, sizeof(diag->field), "search.pin.%.60s", job->pins[i].gene);
+            wpk_job_locate_search(job, "pin", job->pins[i].gene, diag);
             err = WPK_EINVAL;
         }
         wpk_buf_fini(&name);

@@ -291,6 +291,23 @@ static wpk_err prepare_dirs(const struct wpk_private *self, struct wpk_diag *dia
     return err == WPK_ENOENT || err == WPK_EEXIST ? WPK_EINVAL : err;
 }
 
+/* wpkd's own warning goes to its log. */
+static void warn_lost_key(const struct wpk_private *self)
+{
+    char history[PATH_SIZE];
+    char key[PATH_SIZE];
+
+    snprintf(history, sizeof(history), "%.*s/history.db", PATH_SIZE - 32, self->options.data_dir);
+    snprintf(key, sizeof(key), "%.*s/signing.key", PATH_SIZE - 32, self->options.data_dir);
+    if (access(history, F_OK) == 0 && access(key, F_OK) != 0 && errno == ENOENT) {
+        fprintf(stderr,
+                "wpkctl: %s is lost: kernels that it signed are not served any more "
+                "(signing_key_lost in %s/log/wpkd.log has their ids); tune their operators again, "
+                "or restore a backup with wpkctl db restore\n",
+                key, self->options.data_dir);
+    }
+}
+
 /* Become the owner, or find a wpkd that runs: whichever comes first. */
 static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
 {
@@ -310,6 +327,9 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
     for (int waited = 0; err == WPK_OK && waited < READY_MS; waited += POLL_MS) {
         err = try_lock(self, &locked, diag);
         if (err != WPK_OK || locked) {
+            if (err == WPK_OK) {
+                warn_lost_key(self);
+            }
             return err != WPK_OK ? err : start_all(self, diag);
         }
         if (find_running(self)) {

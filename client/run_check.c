@@ -4,6 +4,8 @@
 #include "op/accuracy.h"
 #include "op/cost.h"
 #include "op/direct.h"
+#include "op/integer.h"
+#include "op/node.h"
 #include "op/notation.h"
 #include "op/reference.h"
 #include "schema/convert.h"
@@ -18,7 +20,9 @@
 #define ITERATIONS_MAX 4e9 /* of all points: some seconds */
 #define DIRECT_SET 1       /* names the draw of direct's last places; any number does */
 
-/* Everything as doubles, at the points that are compared. */
+#define SCALE_MAX 0x1p40 /* of magnitudes that say how much a sum may lose, by its value */
+
+/* One output as doubles, at the points that are compared. */
 struct comparison {
     struct wpk_program program;
     struct wpk_reference_args args; /* owned arrays */
@@ -28,6 +32,7 @@ struct comparison {
     double *direct;    /* owned; [count] */
     double *magnitude; /* owned; [count]: the sum of absolute terms */
     double *value;     /* owned; [count]: the kernel's */
+    bool steps;        /* rounding may change integers: they are marked by their magnitude */
 };
 
 static void fini(struct comparison *c)
@@ -43,18 +48,12 @@ static void fini(struct comparison *c)
     wpk_program_fini(&c->program);
 }
 
-static wpk_err widen_arguments(const struct wpk_run_tensors *tensors, struct comparison *c,
-                               struct wpk_diag *diag)
+static wpk_err widen_arguments(const struct wpk_run_tensors *tensors, struct comparison *c)
 {
     for (int i = 0; i < tensors->input_count + tensors->constant_count; i++) {
         const struct wpk_run_tensor *tensor = &tensors->tensor[i];
         const struct wpk_tensor_type *type = &tensor->argument->type;
         int id = wpk_program_find_tensor(&c->program, tensor->argument->name);
-        if (id < 0) {
-            wpk_diag_set(diag, "the kernel's operator has no tensor %s; get the kernel again",
-                         tensor->argument->name);
-            return WPK_ECORRUPT;
-        }
         double *wide = malloc((size_t)wpk_tensor_type_elements(type) * sizeof(*wide));
         if (wide == NULL) {
             return WPK_ENOMEM;
@@ -99,13 +98,153 @@ static wpk_err choose_points(const struct wpk_run_tensor *output, struct compari
     return WPK_OK;
 }
 
+/* ---- integers, bit for bit */
+
+static int64_t integer_at(enum wpk_dtype dtype, const void *dense, int64_t element)
+{
+    const char *at = (const char *)dense + (size_t)element * wpk_dtype_size(dtype);
+    int64_t wide = 0;
+    int32_t word = 0;
+    switch (dtype) {
+    case WPK_I64:
+        memcpy(&wide, at, sizeof(wide));
+        return wide;
+    case WPK_I32:
+        memcpy(&word, at, sizeof(word));
+        return word;
+    case WPK_I8:
+        return *(const int8_t *)at;
+    case WPK_BOOL:
+        return *(const uint8_t *)at != 0;
+    default:
+        return *(const uint8_t *)at;
+    }
+}
+
+/* The elements of a tensor; NULL without memory.   owns  caller frees */
+static int64_t *read_integers(const struct wpk_run_tensor *tensor)
+{
+    const struct wpk_tensor_type *type = &tensor->argument->type;
+    int64_t count = wpk_tensor_type_elements(type);
+    int64_t *out = malloc((size_t)count * sizeof(*out));
+    for (int64_t i = 0; i < count && out != NULL; i++) {
+        out[i] = integer_at(type->dtype, tensor->dense, i);
+    }
+    return out;
+}
+
+static wpk_err compare_integers(const struct wpk_program *program,
+                                const struct wpk_run_tensors *tensors,
+                                const struct wpk_run_tensor *output, struct wpk_run_check *out)
+{
+    const int64_t *given[WPK_TENSORS_MAX] = {NULL};
+    int64_t count = wpk_tensor_type_elements(&output->argument->type);
+    int64_t *wanted = malloc((size_t)count * sizeof(*wanted));
+    int64_t *value = read_integers(output);
+    wpk_err err = wanted == NULL || value == NULL ? WPK_ENOMEM : WPK_OK;
+    for (int i = 0; i < tensors->input_count + tensors->constant_count && err == WPK_OK; i++) {
+        int id = wpk_program_find_tensor(program, tensors->tensor[i].argument->name);
+        given[id] = read_integers(&tensors->tensor[i]);
+        err = given[id] == NULL ? WPK_ENOMEM : WPK_OK;
+    }
+    if (err == WPK_OK) {
+        err = wpk_integer_run(program, given, wanted);
+    }
+    double errors = 0, squares = 0, largest = 0;
+    for (int64_t i = 0; i < count && err == WPK_OK; i++) {
+        double error = value[i] == wanted[i] ? 0 : fabs((double)value[i] - (double)wanted[i]);
+        error = value[i] != wanted[i] ? fmax(error, 1) : 0; /* doubles lose small differences */
+        errors += error * error;
+        squares += (double)wanted[i] * (double)wanted[i];
+        largest = fmax(largest, error);
+    }
+    double rms = sqrt(squares / (double)count);
+    *out = (struct wpk_run_check){
+        .points = count,
+        .rms = rms,
+        .of_rms = errors > 0 ? fmin(sqrt(errors / (double)count) / rms, DBL_MAX) : 0,
+        .max_of_rms = largest > 0 ? fmin(largest / rms, DBL_MAX) : 0,
+        .passed = largest == 0,
+    };
+    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
+        free((void *)(uintptr_t)given[t]);
+    }
+    free(wanted);
+    free(value);
+    return err;
+}
+
+/* ---- floats */
+
+static void find_step(const struct wpk_program *program, int id, void *user)
+{
+    const struct wpk_node *node = &program->nodes[id];
+    bool *steps = user;
+    *steps = *steps ||
+             (node->kind == WPK_NODE_CAST && !wpk_dtype_is_float(node->dtype) &&
+              node->dtype != WPK_BOOL && wpk_dtype_is_float(program->nodes[node->arg[0]].dtype));
+}
+
+/* True if a float becomes an integer somewhere: without that no magnitude is a mark. */
+static bool has_steps(const struct wpk_program *program)
+{
+    bool steps = false;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        enum wpk_dtype stored = program->tensors[stage->output].dtype;
+        wpk_node_walk(program, stage->expr, false, find_step, &steps);
+        steps = steps || (stage->reduction != WPK_REDUCE_NONE &&
+                          wpk_dtype_is_float(stage->accumulator) && !wpk_dtype_is_float(stored));
+    }
+    return steps;
+}
+
+static bool is_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* What the value is to be: the reference, unless that is beyond the output's type or direct
+ * evaluation, in the operator's own types, is beyond them there. */
+static double wanted_at(const struct comparison *c, enum wpk_dtype dtype, int64_t i)
+{
+    double narrow = wpk_dtype_round(dtype, c->reference[i]);
+    if (!isfinite(narrow) && is_same(narrow, c->value[i])) {
+        return narrow;
+    }
+    return !isfinite(c->direct[i]) && is_same(c->direct[i], c->value[i]) ? c->direct[i]
+                                                                         : c->reference[i];
+}
+
 /* NaN meets NaN, and an infinity the same one: those are no errors, anything else there is. */
 static double error_of(double value, double wanted)
 {
-    if ((isnan(value) && isnan(wanted)) || value == wanted) {
+    if (is_same(value, wanted)) {
         return 0;
     }
     return isfinite(value) && isfinite(wanted) ? fabs(value - wanted) : INFINITY;
+}
+
+/* Divide by a power of two about as large as the largest number: squares neither overflow nor
+ * vanish. What is wanted takes the reference's place. Returns the power. */
+static double scale(struct comparison *c, enum wpk_dtype dtype)
+{
+    double largest = 0;
+    int exponent = 0;
+    for (int64_t i = 0; i < c->count; i++) {
+        c->reference[i] = wpk_dtype_is_float(dtype) ? wanted_at(c, dtype, i) : c->reference[i];
+        largest = fmax(largest, isfinite(c->reference[i]) ? fabs(c->reference[i]) : 0);
+    }
+    frexp(largest, &exponent);
+    for (int64_t i = 0; i < c->count; i++) {
+        bool marked = c->steps && c->magnitude[i] >= WPK_REFERENCE_STEP;
+        c->value[i] = ldexp(c->value[i], -exponent);
+        c->reference[i] = ldexp(c->reference[i], -exponent);
+        c->direct[i] = isfinite(c->direct[i]) ? ldexp(c->direct[i], -exponent) : c->reference[i];
+        c->magnitude[i] =
+            marked ? WPK_REFERENCE_STEP : fmin(ldexp(c->magnitude[i], -exponent), SCALE_MAX);
+    }
+    return ldexp(1, exponent);
 }
 
 /* What direct evaluation errs by on inputs of such size: rounding moves a sum by about half a unit
@@ -116,7 +255,7 @@ static double typical_error(const struct comparison *c, enum wpk_dtype dtype)
     int64_t count = 0;
 
     for (int64_t i = 0; i < c->count; i++) {
-        if (isfinite(c->magnitude[i]) && c->magnitude[i] < WPK_REFERENCE_STEP) {
+        if (isfinite(c->magnitude[i]) && c->magnitude[i] < SCALE_MAX) {
             squares += c->magnitude[i] * c->magnitude[i];
             count++;
         }
@@ -124,18 +263,20 @@ static double typical_error(const struct comparison *c, enum wpk_dtype dtype)
     return count > 0 ? wpk_accuracy_unit(dtype) / 2 * sqrt(squares / (double)count) : 0;
 }
 
-static void compare(const struct comparison *c, enum wpk_dtype dtype, struct wpk_accuracy accuracy,
+static void compare(struct comparison *c, enum wpk_dtype dtype, struct wpk_accuracy accuracy,
                     struct wpk_run_check *out)
 {
     struct wpk_accuracy_sums ours = {0};
     struct wpk_accuracy_sums direct = {0};
     struct wpk_accuracy_errors errors = {0};
     double largest = 0;
+    double power = scale(c, dtype);
 
     wpk_accuracy_add(&ours, c->value, c->reference, c->magnitude, c->count);
     wpk_accuracy_add(&direct, c->direct, c->reference, c->magnitude, c->count);
     for (int64_t i = 0; i < c->count; i++) {
-        largest = fmax(largest, error_of(c->value[i], c->reference[i]));
+        bool marked = c->magnitude[i] >= WPK_REFERENCE_STEP;
+        largest = fmax(largest, marked ? 0 : error_of(c->value[i], c->reference[i]));
     }
     double rms = ours.count > 0 ? sqrt(ours.value / (double)ours.count) : 0;
     double yardstick = wpk_accuracy_error(&direct);
@@ -143,7 +284,7 @@ static void compare(const struct comparison *c, enum wpk_dtype dtype, struct wpk
     wpk_accuracy_fold(&errors, dtype, &ours, yardstick);
     *out = (struct wpk_run_check){
         .points = c->count,
-        .rms = rms,
+        .rms = rms * power,
         .of_rms = wpk_accuracy_of_rms(&ours),
         .max_of_rms = largest > 0 ? fmin(largest / rms, DBL_MAX) : 0,
         .times_direct = errors.times_direct,
@@ -155,28 +296,12 @@ static void compare(const struct comparison *c, enum wpk_dtype dtype, struct wpk
                       : largest == 0;
 }
 
-wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
-                      struct wpk_accuracy accuracy, struct wpk_run_check *out,
-                      struct wpk_diag *diag)
+static wpk_err compare_floats(struct comparison *c, const struct wpk_run_tensors *tensors,
+                              const struct wpk_run_tensor *output, struct wpk_accuracy accuracy,
+                              struct wpk_run_check *out, struct wpk_diag *diag)
 {
-    struct comparison *c = calloc(1, sizeof(*c)); /* a program is too large for a stack */
-    const struct wpk_run_tensor *output =
-        &tensors->tensor[tensors->input_count + tensors->constant_count];
-
-    if (c == NULL) {
-        return WPK_ENOMEM;
-    }
-    if (tensors->output_count != 1) {
-        wpk_diag_set(diag,
-                     "--check compares one output, and the kernel has %d; run it without --check",
-                     tensors->output_count);
-        free(c);
-        return WPK_EUNSUPPORTED;
-    }
-    wpk_err err = wpk_program_parse(op, &c->program, diag);
-    if (err == WPK_OK) {
-        err = widen_arguments(tensors, c, diag);
-    }
+    c->steps = has_steps(&c->program);
+    wpk_err err = widen_arguments(tensors, c);
     if (err == WPK_OK) {
         err = choose_points(output, c);
     }
@@ -191,7 +316,79 @@ wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
     if (err == WPK_OK) {
         compare(c, output->argument->type.dtype, accuracy, out);
     }
+    return err;
+}
+
+/* ---- outputs */
+
+/* Fail unless the program has the arguments; leave it one output. */
+static wpk_err select_output(struct wpk_program *program, const struct wpk_run_tensors *tensors,
+                             const struct wpk_run_tensor *output, struct wpk_diag *diag)
+{
+    for (int i = 0; i <= tensors->input_count + tensors->constant_count; i++) {
+        bool last = i == tensors->input_count + tensors->constant_count;
+        const char *name = last ? output->argument->name : tensors->tensor[i].argument->name;
+        if (wpk_program_find_tensor(program, name) < 0) {
+            wpk_diag_set(diag, "the kernel's operator has no tensor %s; get the kernel again",
+                         name);
+            return WPK_ECORRUPT;
+        }
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        struct wpk_tensor *tensor = &program->tensors[t];
+        bool other = strcmp(tensor->name, output->argument->name) != 0;
+        tensor->role =
+            tensor->role == WPK_ROLE_OUTPUT && other ? WPK_ROLE_INTERMEDIATE : tensor->role;
+    }
+    return WPK_OK;
+}
+
+static wpk_err check_output(const char *op, const struct wpk_run_tensors *tensors,
+                            const struct wpk_run_tensor *output, struct wpk_accuracy accuracy,
+                            struct wpk_run_check *out, struct wpk_diag *diag)
+{
+    struct comparison *c = calloc(1, sizeof(*c)); /* a program is too large for a stack */
+    if (c == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = wpk_program_parse(op, &c->program, diag);
+    if (err == WPK_OK) {
+        err = select_output(&c->program, tensors, output, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_integer_fits(&c->program)
+                  ? compare_integers(&c->program, tensors, output, out)
+                  : compare_floats(c, tensors, output, accuracy, out, diag);
+    }
     fini(c);
     free(c);
     return err;
+}
+
+wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
+                      struct wpk_accuracy accuracy, struct wpk_run_check *out,
+                      struct wpk_diag *diag)
+{
+    const struct wpk_run_tensor *outputs =
+        &tensors->tensor[tensors->input_count + tensors->constant_count];
+    struct wpk_run_check all = {.passed = true};
+
+    for (int i = 0; i < tensors->output_count; i++) {
+        struct wpk_run_check one = {.passed = false};
+        wpk_err err = check_output(op, tensors, &outputs[i], accuracy, &one, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+        all = (struct wpk_run_check){
+            .points = all.points + one.points,
+            .rms = fmax(all.rms, one.rms),
+            .of_rms = fmax(all.of_rms, one.of_rms),
+            .max_of_rms = fmax(all.max_of_rms, one.max_of_rms),
+            .times_direct = fmax(all.times_direct, one.times_direct),
+            .allowed = fmax(all.allowed, one.allowed),
+            .passed = all.passed && one.passed,
+        };
+    }
+    *out = all;
+    return WPK_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the output of a run with the reference interpreter. The error is given as a share of the
- * output, and as a multiple of the error of direct evaluation on the same inputs. */
+/* Compares the outputs of a run with the reference interpreter. The error is given as a share of
+ * the output, and as a multiple of the error of direct evaluation on the same inputs; of several
+ * outputs the largest. Integers are compared bit for bit. An infinity or a NaN is right where the
+ * reference, rounded to the output's type, is the same, or direct evaluation is. */
 #ifndef WPK_CLIENT_RUN_CHECK_H
 #define WPK_CLIENT_RUN_CHECK_H
 
@@ -17,10 +19,11 @@ struct wpk_run_check {
     bool passed;
 };
 
-/* Compare the output at as many points as some seconds allow.
+/* Compare each output at as many points as some seconds allow.
  *
  *   shape   op: the operator in whole form, tensors called as in the kernel
- *   errors  those of wpk_program_parse and wpk_reference_run_at; WPK_EUNSUPPORTED not one output */
+ *   errors  those of wpk_program_parse and wpk_reference_run_at; WPK_ECORRUPT a
+ *           tensor that the operator does not have */
 WPK_MUST_CHECK wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
                                      struct wpk_accuracy accuracy, struct wpk_run_check *out,
                                      struct wpk_diag *diag);

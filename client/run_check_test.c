@@ -113,6 +113,122 @@ static void test_a_number_where_nan_belongs_fails(void **state)
     assert_true(check(&run).passed);
 }
 
+/* ---- any operator of a matrix and its outputs */
+
+static bool passes(const char *text, int inputs, const struct wpk_run_tensor *given, int count)
+{
+    static const struct wpk_accuracy widest = {.times_direct = 16};
+    struct wpk_run_tensors tensors = {.input_count = inputs, .output_count = count - inputs};
+    struct wpk_run_check result = {.passed = true};
+    struct wpk_diag diag = {0};
+    memcpy(tensors.tensor, given, (size_t)count * sizeof(*given));
+    if (wpk_run_check(text, &tensors, widest, &result, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    return result.passed;
+}
+
+/* A matrix of [rows, N], or a vector where `rows` is 0. */
+#define TENSOR(text, element, rows, data)                                                          \
+    {                                                                                              \
+        .argument = &(struct wpk_argument){.name = (text),                                         \
+                                           .type = {.dtype = (element),                            \
+                                                    .rank = (rows) > 0 ? 2 : 1,                    \
+                                                    .extent = {(rows) > 0 ? (rows) : N, N}}},      \
+        .name = (text), .dense = (data)                                                            \
+    }
+
+static void test_integers_wrap(void **state)
+{
+    static int32_t x[SIZE], y[N];
+    static int64_t wide[SIZE], sum[N];
+    (void)state;
+    memset(y, 0, sizeof(y));
+    memset(sum, 0, sizeof(sum));
+    for (size_t i = 0; i < SIZE; i++) {
+        x[i] = (int32_t)(i * 2654435761U);
+        wide[i] = (int64_t)(i * UINT64_C(0x9e3779b97f4a7c15));
+        y[i / N] = (int32_t)((uint32_t)y[i / N] + (uint32_t)x[i] * (uint32_t)x[i]);
+        sum[i / N] = (int64_t)((uint64_t)sum[i / N] + (uint64_t)wide[i] * (uint64_t)wide[i]);
+    }
+    const struct wpk_run_tensor of_words[] = {TENSOR("X", WPK_I32, N, x),
+                                              TENSOR("Y", WPK_I32, 0, y)};
+    const struct wpk_run_tensor of_wide[] = {TENSOR("X", WPK_I64, N, wide),
+                                             TENSOR("Y", WPK_I64, 0, sum)};
+    static const char words[] =
+        "input X i32[16,16]\noutput Y i32[16]\nY[i] = sum(k:16) X[i,k] * X[i,k]\n";
+    static const char doubles[] =
+        "input X i64[16,16]\noutput Y i64[16]\nY[i] = sum.i64(k:16) X[i,k] * X[i,k]\n";
+    assert_true(passes(words, 1, of_words, 2));
+    assert_true(passes(doubles, 1, of_wide, 2));
+    y[3]++;
+    sum[3] ^= 1;
+    assert_false(passes(words, 1, of_words, 2));
+    assert_false(passes(doubles, 1, of_wide, 2));
+}
+
+/* Beyond the output's type: infinite there, and nothing else. */
+static void test_overflow_is_infinite(void **state)
+{
+    static float x[SIZE];
+    static uint16_t y[N];
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++) {
+        x[i] = i < N ? 1e4F : 1.0F;
+        y[i / N] = i < N ? 0x7c00 : 0x4c00; /* inf, 16 */
+    }
+    const struct wpk_run_tensor tensors[] = {TENSOR("X", WPK_F32, N, x),
+                                             TENSOR("Y", WPK_F16, 0, y)};
+    static const char text[] = "input X f32[16,16]\nintermediate T f32[16]\noutput Y f16[16]\n"
+                               "T[i] = sum.f32(k:16) X[i,k]\nY[i] = f16(T[i])\n";
+    assert_true(passes(text, 1, tensors, 2));
+    y[0] = 0x7bff;
+    assert_false(passes(text, 1, tensors, 2));
+}
+
+/* Points of large numbers count as the others do. */
+static void test_large_numbers_are_compared(void **state)
+{
+    static float x[SIZE], y[N];
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++) {
+        x[i] = -3.4028235e38F;
+        y[i / N] = x[i];
+    }
+    const struct wpk_run_tensor tensors[] = {TENSOR("X", WPK_F32, N, x),
+                                             TENSOR("Y", WPK_F32, 0, y)};
+    static const char most[] = "input X f32[16,16]\noutput Y f32[16]\nY[i] = max(k:16) X[i,k]\n";
+    assert_true(passes(most, 1, tensors, 2));
+    y[2] = -3.38953139e38F;
+    assert_false(passes(most, 1, tensors, 2));
+    for (size_t i = 0; i < SIZE; i++) {
+        x[i] = 1e30F * sinf((float)i);
+        y[i / N] = (i % N == 0 ? 0 : y[i / N]) + x[i];
+    }
+    static const char sum[] = "input X f32[16,16]\noutput Y f32[16]\nY[i] = sum(k:16) X[i,k]\n";
+    assert_true(passes(sum, 1, tensors, 2));
+    y[2] *= 1.001F;
+    assert_false(passes(sum, 1, tensors, 2));
+}
+
+static void test_each_output_counts(void **state)
+{
+    static float x[SIZE], y[N], z[N];
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++) {
+        x[i] = (float)(i % 7);
+        y[i / N] = (i % N == 0 ? 0 : y[i / N]) + x[i];
+        z[i / N] = fmaxf(i % N == 0 ? 0 : z[i / N], x[i]);
+    }
+    const struct wpk_run_tensor tensors[] = {TENSOR("X", WPK_F32, N, x), TENSOR("Y", WPK_F32, 0, y),
+                                             TENSOR("Z", WPK_F32, 0, z)};
+    static const char text[] = "input X f32[16,16]\noutput Y f32[16]\noutput Z f32[16]\n"
+                               "Y[i] = sum(k:16) X[i,k]\nZ[i] = max(k:16) X[i,k]\n";
+    assert_true(passes(text, 1, tensors, 3));
+    z[5]++;
+    assert_false(passes(text, 1, tensors, 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +236,10 @@ int main(void)
         cmocka_unit_test(test_zeros_fail),
         cmocka_unit_test(test_nan_where_numbers_are_fails),
         cmocka_unit_test(test_a_number_where_nan_belongs_fails),
+        cmocka_unit_test(test_integers_wrap),
+        cmocka_unit_test(test_overflow_is_infinite),
+        cmocka_unit_test(test_large_numbers_are_compared),
+        cmocka_unit_test(test_each_output_counts),
     };
 
     return cmocka_run_group_tests_name("run_check", tests, NULL, NULL);

@@ -37,7 +37,14 @@ static void print_notice(const char *text, void *user)
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
     wpk_err err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, &tune->job, diag);
-    return err == WPK_OK ? wpk_job_space_check(&tune->job, diag) : err;
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = wpk_job_space_check(&tune->job, diag);
+    if (err != WPK_OK && tune->file != NULL && diag->file[0] == '\0') {
+        snprintf(diag->file, sizeof(diag->file), "%s", tune->file);
+    }
+    return err;
 }
 
 static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size_t id_size,

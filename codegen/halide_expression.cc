@@ -88,13 +88,25 @@ Expr function(int op, const Expr &a) {
     }
 }
 
+// Halide's remainder is never negative, ours has the sign of the divisor: a quotient by a negative
+// divisor that leaves a rest is one less.
+Expr floored(int op, const Expr &a, const Expr &b) {
+    Expr quotient = a / b, rest = a % b;
+    if (!a.type().is_int() || is_positive_const(b)) {
+        return op == WPK_BINARY_DIV ? quotient : rest;
+    }
+    Expr lower = b < 0 && rest != 0;
+    return op == WPK_BINARY_DIV ? Halide::select(lower, quotient - 1, quotient)
+                                : Halide::select(lower, rest + b, rest);
+}
+
 Expr operation(int op, const Expr &a, const Expr &b) {
     switch (op) {
     case WPK_BINARY_ADD: return a + b;
     case WPK_BINARY_SUB: return a - b;
     case WPK_BINARY_MUL: return a * b;
-    case WPK_BINARY_DIV: return a / b;
-    case WPK_BINARY_MOD: return a % b;
+    case WPK_BINARY_DIV:
+    case WPK_BINARY_MOD: return floored(op, a, b);
     case WPK_BINARY_MIN: return Halide::min(a, b);
     case WPK_BINARY_MAX: return Halide::max(a, b);
     case WPK_BINARY_POW: return Halide::pow(a, b);
@@ -137,6 +149,13 @@ Expr to_odd(const Expr &a) {
 Expr limited(const Expr &a) {
     const int nan = 0x7fc00000;
     return Halide::reinterpret<float>(Halide::min(Halide::reinterpret<int32_t>(a), nan));
+}
+
+// A condition that Halide does not solve for the variable of a loop: it would compute only what the
+// condition lets through of the stages that an arm reads, which the nest's extents and steps do not
+// fit. LLVM sees through the cast.
+Expr opaque(const Expr &condition) {
+    return Halide::cast<uint8_t>(condition) != 0;
 }
 
 // An operand that is cast to an integer is rounded; everything else is Halide's cast.
@@ -268,7 +287,9 @@ Expr Expressions::make(int id) {
     case WPK_NODE_SELECT: {
         Expr a = convert(node.arg[1]), b = convert(node.arg[2]);
         bool apart = a.type() != b.type(); // i64: axes and literals have 32 bits
-        return Halide::select(convert(node.arg[0]), apart ? cast_to(node.dtype, a) : a,
+        Expr condition = convert(node.arg[0]);
+        condition = wpk_node_has_axis(&program_, node.arg[0]) ? opaque(condition) : condition;
+        return Halide::select(condition, apart ? cast_to(node.dtype, a) : a,
                               apart ? cast_to(node.dtype, b) : b);
     }
     case WPK_NODE_CAST: {

@@ -234,6 +234,32 @@ static void put_is_infinity(struct wpk_halide_writer *w, const struct wpk_stage 
     wpk_buf_append_text(w->out, "))");
 }
 
+/* Halide's remainder is never negative (codegen/halide_expression.cc). */
+static bool floors(const struct wpk_program *program, const struct wpk_node *node)
+{
+    const struct wpk_node *right = &program->nodes[node->arg[1]];
+    bool divides = node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD;
+    bool is_signed =
+        !wpk_dtype_is_float(node->dtype) && node->dtype != WPK_U8 && node->dtype != WPK_BOOL;
+    return divides && is_signed && !(right->kind == WPK_NODE_LITERAL && right->integer > 0);
+}
+
+static void put_floored(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                        const struct wpk_node *node)
+{
+    const char *sign = node->op == WPK_BINARY_DIV ? " / " : " % ";
+    put_call(w, stage, "select(", node->arg[1], " < 0 && ");
+    put_call(w, stage, "", node->arg[0], " % ");
+    put_call(w, stage, "", node->arg[1], " != 0, ");
+    put_call(w, stage, "", node->arg[0], sign);
+    put_call(w, stage, "", node->arg[1], node->op == WPK_BINARY_DIV ? " - 1, " : " + ");
+    if (node->op == WPK_BINARY_MOD) {
+        put_call(w, stage, "", node->arg[1], ", ");
+    }
+    put_call(w, stage, "", node->arg[0], sign);
+    put_call(w, stage, "", node->arg[1], ")");
+}
+
 static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
                        const struct wpk_node *node)
 {
@@ -250,6 +276,10 @@ static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stag
     if (node->op == WPK_BINARY_EQ && node->strict && right->kind == WPK_NODE_LITERAL &&
         isinf(right->value)) {
         put_is_infinity(w, stage, node);
+        return;
+    }
+    if (floors(w->program, node)) {
+        put_floored(w, stage, node);
         return;
     }
     wpk_buf_append_text(w->out, node->strict ? "strict_float(" : "");
@@ -300,7 +330,11 @@ static void put_new(struct wpk_halide_writer *w, const struct wpk_stage *stage, 
         put_cast(w, stage, node);
         break;
     case WPK_NODE_SELECT:
-        put_call(w, stage, "select(", node->arg[0], ", ");
+        if (wpk_node_has_axis(w->program, node->arg[0])) { /* see halide_expression.cc */
+            put_call(w, stage, "select(cast<uint8_t>(", node->arg[0], ") != 0, ");
+        } else {
+            put_call(w, stage, "select(", node->arg[0], ", ");
+        }
         wpk_halide_put_node(w, stage, node->arg[1]);
         put_call(w, stage, ", ", node->arg[2], ")");
         break;

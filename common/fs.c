@@ -232,14 +232,41 @@ static int open_beside(const char *path, unsigned mode, char temporary[PATH_MAX]
     return -1;
 }
 
-wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
-                     struct wpk_diag *diag)
+bool wpk_fs_is_stream(const char *path)
+{
+    static const char *const open_files[] = {"/dev/stdout", "/dev/stderr", "/dev/fd/",
+                                             "/proc/self/fd/"};
+    struct stat info;
+
+    for (size_t i = 0; i < sizeof(open_files) / sizeof(open_files[0]); i++) {
+        if (strncmp(path, open_files[i], strlen(open_files[i])) == 0) {
+            return true;
+        }
+    }
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/* A device, a pipe or an open file, as it is: there is nothing to sync or to replace. */
+static wpk_err write_stream(const char *path, const void *data, size_t size, struct wpk_diag *diag)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail_errno("write", path, diag);
+    }
+    wpk_err err = write_all(fd, data, size) ? WPK_OK : fail_errno("write", path, diag);
+    if (close(fd) != 0 && err == WPK_OK) {
+        err = fail_errno("write", path, diag);
+    }
+    return err;
+}
+
+/* Write a temporary file and give it the name `path`, which is no link. */
+static wpk_err replace(const char *path, const void *data, size_t size, unsigned mode,
+                       struct wpk_diag *diag)
 {
     char temporary[PATH_MAX];
     wpk_err err = WPK_OK;
 
-    WPK_ASSERT(path != NULL);
-    WPK_ASSERT(data != NULL || size == 0);
     int fd = open_beside(path, mode, temporary);
     if (fd < 0) {
         return fail_errno("write", path, diag);
@@ -256,6 +283,28 @@ done:
     if (err != WPK_OK) {
         unlink(temporary); /* gone already if it was the last step that failed */
     }
+    return err;
+}
+
+wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
+                     struct wpk_diag *diag)
+{
+    struct stat info;
+
+    WPK_ASSERT(path != NULL);
+    WPK_ASSERT(data != NULL || size == 0);
+    if (wpk_fs_is_stream(path)) {
+        return write_stream(path, data, size, diag);
+    }
+    if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) {
+        return replace(path, data, size, mode, diag);
+    }
+    char *target = realpath(path, NULL);
+    if (target == NULL) {
+        return fail_errno("follow the link", path, diag);
+    }
+    wpk_err err = replace(target, data, size, mode, diag);
+    free(target);
     return err;
 }
 

@@ -14,8 +14,13 @@
 WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out,
                                    struct wpk_diag *diag);
 
+/* True if `path` is a device, a pipe, a socket, or an open file such as /dev/stdout: it is written
+ * into, is never replaced, and has no files beside it. Links are followed. */
+bool wpk_fs_is_stream(const char *path);
+
 /* Replace `path` by these bytes: temporary file beside it, fsync, rename, fsync of the directory.
- * The new file has `mode` less the umask; the old file's mode is not kept.
+ * The new file has `mode` less the umask; the old file's mode is not kept. A symbolic link is
+ * followed: the file that it names is replaced. A stream is written into.
  *
  *   errors  WPK_ENOSPC disk full, WPK_EACCES (read-only too), WPK_ENOENT no such directory,
  *           WPK_EIO; the old content stands and no temporary file is left

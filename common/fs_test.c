@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -154,6 +156,83 @@ int fsync(int fd)
 }
 
 /* A file that is synced is no use in a directory that is not there after a crash. */
+/* Of a device of its own: a node that is replaced breaks the machine. */
+static void test_devices_are_written_into(void **state)
+{
+    struct stat info;
+    (void)state;
+
+    if (mknod("null", S_IFCHR | 0666, makedev(1, 3)) != 0) {
+        print_message("mknod is not permitted: skipped\n");
+        skip();
+    }
+    assert_int_equal(mknod("full", S_IFCHR | 0666, makedev(1, 7)), 0);
+    int probe = open("null", O_WRONLY | O_CLOEXEC);
+    if (probe < 0) {
+        print_message("devices cannot be opened here: skipped\n");
+        skip();
+    }
+    close(probe);
+    assert_int_equal(symlink("null", "link"), 0);
+    assert_true(wpk_fs_is_stream("null") && wpk_fs_is_stream("link"));
+    assert_int_equal(wpk_fs_write("null", "some", 4, 0644, NULL), WPK_OK);
+    assert_int_equal(wpk_fs_write("link", "some", 4, 0644, NULL), WPK_OK);
+    assert_int_equal(wpk_fs_write("full", "some", 4, 0644, NULL), WPK_ENOSPC);
+    assert_true(stat("null", &info) == 0 && S_ISCHR(info.st_mode));
+    assert_true(stat("full", &info) == 0 && S_ISCHR(info.st_mode));
+    assert_int_equal(entry_count(), 3);
+}
+
+static void test_pipes_are_written_into(void **state)
+{
+    struct stat info;
+    char got[8] = "";
+    (void)state;
+
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    int reader = open("pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    assert_int_equal(wpk_fs_write("pipe", "some", 4, 0644, NULL), WPK_OK);
+    assert_int_equal(read(reader, got, sizeof(got)), 4);
+    assert_memory_equal(got, "some", 4);
+    close(reader);
+    assert_true(lstat("pipe", &info) == 0 && S_ISFIFO(info.st_mode));
+    assert_int_equal(entry_count(), 1);
+}
+
+/* An open file goes on where it is, as a shell's >> expects. */
+static void test_open_files_are_written_into(void **state)
+{
+    char name[32];
+    (void)state;
+
+    assert_int_equal(wpk_fs_write("file", "old ", 4, 0644, NULL), WPK_OK);
+    int fd = open("file", O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_true(fd >= 0);
+    snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+    assert_true(wpk_fs_is_stream(name));
+    assert_int_equal(wpk_fs_write(name, "new", 3, 0644, NULL), WPK_OK);
+    close(fd);
+    expect_content("file", "old new");
+}
+
+static void test_links_are_followed(void **state)
+{
+    struct stat info;
+    struct wpk_diag diag = {0};
+    (void)state;
+
+    assert_int_equal(wpk_fs_write("file", "old", 3, 0644, NULL), WPK_OK);
+    assert_int_equal(symlink("file", "link"), 0);
+    assert_int_equal(symlink("nowhere", "broken"), 0);
+    assert_int_equal(wpk_fs_write("link", "new", 3, 0644, NULL), WPK_OK);
+    assert_true(lstat("link", &info) == 0 && S_ISLNK(info.st_mode));
+    expect_content("file", "new");
+    assert_int_equal(wpk_fs_write("broken", "new", 3, 0644, &diag), WPK_ENOENT);
+    assert_non_null(strstr(diag.text, "broken"));
+    assert_int_equal(entry_count(), 3);
+}
+
 static void test_what_is_made_or_renamed_is_durable(void **state)
 {
     (void)state;
@@ -280,6 +359,10 @@ int main(void)
         IN_DIRECTORY(test_make_dirs),
         IN_DIRECTORY(test_remove_tree_does_not_follow_links),
         IN_DIRECTORY(test_a_socket_replaces_nothing_else),
+        IN_DIRECTORY(test_devices_are_written_into),
+        IN_DIRECTORY(test_pipes_are_written_into),
+        IN_DIRECTORY(test_open_files_are_written_into),
+        IN_DIRECTORY(test_links_are_followed),
         cmocka_unit_test(test_data_dir),
         cmocka_unit_test(test_program_dir),
         cmocka_unit_test(test_errno_table),

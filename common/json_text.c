@@ -195,7 +195,10 @@ static bool scan_word(struct scan *scan, const char *word, wpk_err *err)
     size_t length = strlen(word);
 
     if ((size_t)(scan->end - scan->at) < length || memcmp(scan->at, word, length) != 0) {
-        return fail(scan, err, "a value is expected here");
+        bool marked = scan->end - scan->at >= 3 && memcmp(scan->at, "\xef\xbb\xbf", 3) == 0;
+        return fail(scan, err,
+                    marked ? "a byte order mark; save the text as UTF-8 without one"
+                           : "a value is expected here");
     }
     scan->at += length;
     return true;

@@ -6,6 +6,7 @@
 #include "coordinator/api/api_tokens.h"
 #include "coordinator/effects/file_pool.h"
 #include "coordinator/store/history.h"
+#include "coordinator/store/history_admin.h"
 #include "coordinator/store/lock.h"
 
 #include <stdio.h>
@@ -80,12 +81,36 @@ static void sweep_artifacts(struct wpk_service *service)
     }
 }
 
+/* A key that is new over an old history has taken the place of a lost one. */
+static wpk_err replace_lost_key(struct wpk_service *service, struct wpk_diag *diag)
+{
+    struct wpk_buf ids = {.size_max = 4096};
+    if (!wpk_sign_is_new(service->sign)) {
+        return WPK_OK;
+    }
+    wpk_store_begin(service->store);
+    uint32_t count = wpk_history_lose_key(service->store, &ids);
+    wpk_err err = wpk_store_commit(service->store, diag);
+    if (err == WPK_OK && count > 0) {
+        wpk_log(WPK_LOG_WARN, "signing_key_lost",
+                "kernels=%u ids=\"%.900s\" reason=\"%s was lost: what it signed is not served any "
+                "more; tune these operators again, or put the key and the history of a backup back "
+                "(wpkctl db restore)\"",
+                count, wpk_buf_text(&ids), WPK_SIGN_FILE);
+    }
+    wpk_buf_fini(&ids);
+    return err;
+}
+
 static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
         wpk_store_open(service->config->data_dir, wpk_clock_system(), &service->store, diag);
     if (err == WPK_OK) {
         err = wpk_sign_open(service->config->data_dir, &service->sign, diag);
+    }
+    if (err == WPK_OK) {
+        err = replace_lost_key(service, diag);
     }
     if (err == WPK_OK && service->config->store_pages_max > 0) {
         wpk_store_limit_pages(service->store, service->config->store_pages_max);

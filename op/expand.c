@@ -5,7 +5,6 @@
 #include "op/infinite.h"
 #include "op/node.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -167,21 +166,16 @@ static int expand_value(struct expansion *x, int expr, enum wpk_dtype dtype)
     return wpk_expand_cast(x->to, dtype, expand(x, expr), x->infinite.may_be[expr]);
 }
 
-/* Fast arithmetic knows no infinity: a maximum starts from a number unless its terms may be
- * infinite. bf16 has the range of f32 and fewer digits. */
+/* A maximum or minimum of floats is strict, so that its identity may be infinite. */
 static int identity_of(struct wpk_program *program, const struct wpk_stage *stage)
 {
     enum wpk_dtype dtype = stage->accumulator;
-    double bound = stage->strict || !wpk_dtype_is_float(dtype) ? INFINITY
-                   : dtype == WPK_F64                          ? DBL_MAX
-                   : dtype == WPK_F16                          ? 65504.0
-                                                               : 0x1.fep127;
     switch (stage->reduction) {
     case WPK_REDUCE_MAX:
         /* of an integer type the least number; a bool is whether it is not 0 */
-        return wpk_node_real(program, dtype, dtype == WPK_BOOL ? 0 : -bound);
+        return wpk_node_real(program, dtype, dtype == WPK_BOOL ? 0 : -(double)INFINITY);
     case WPK_REDUCE_MIN:
-        return wpk_node_real(program, dtype, bound);
+        return wpk_node_real(program, dtype, (double)INFINITY);
     default:
         return wpk_node_real(program, dtype, stage->reduction == WPK_REDUCE_PROD);
     }

@@ -287,9 +287,8 @@ static void test_identities(void **state)
     (void)state;
     expect_identity("input X f32[8]\noutput Y f32[1]\nY[i] = sum(k:8) X[k]\n", 0, false);
     expect_identity("input X f32[8]\noutput Y f32[1]\nY[i] = prod(k:8) X[k]\n", 1, false);
-    expect_identity("input X f32[8]\noutput Y f32[1]\nY[i] = max(k:8) X[k]\n", -0x1.fep127, false);
-    expect_identity("input X f64[8]\noutput Y f64[1]\nY[i] = min(k:8) X[k]\n",
-                    0x1.fffffffffffffp1023, false);
+    expect_identity("input X f32[8]\noutput Y f32[1]\nY[i] = max(k:8) X[k]\n", -INFINITY, true);
+    expect_identity("input X f64[8]\noutput Y f64[1]\nY[i] = min(k:8) X[k]\n", INFINITY, true);
     expect_identity("input X f32[8]\noutput Y f32[1]\nY[i] = max(k:9) X[k | -inf]\n", -INFINITY,
                     true);
     expect_identity("input X i32[8]\noutput Y i32[1]\nY[i] = max(k:8) X[k]\n", INT32_MIN, false);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- backwards: what reaches an exp */
+/* ---- backwards: what reaches an exp or a maximum */
 
 /* Mark the tensors whose elements reach this node unscaled. */
 static void reach(const struct wpk_program *program, int id, bool *reaches)
@@ -51,7 +51,7 @@ static void find_reaching(const struct wpk_program *program, bool *reaches)
         bool passes = stage->reduction == WPK_REDUCE_NONE || stage->reduction == WPK_REDUCE_MAX ||
                       stage->reduction == WPK_REDUCE_SUM;
         wpk_node_walk(program, stage->expr, false, visit_exp, reaches);
-        if (reaches[stage->output] && passes) {
+        if ((reaches[stage->output] && passes) || stage->reduction == WPK_REDUCE_MAX) {
             reach(program, stage->expr, reaches);
         }
     }
@@ -215,8 +215,11 @@ static void follow(const struct wpk_program *program, int s, struct forwards *f)
     bool nan = (may_be & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) != 0;
     bool chooses = stage->reduction == WPK_REDUCE_MAX || stage->reduction == WPK_REDUCE_MIN;
     f->found->rows = f->found->rows && !(chooses && nan);
-    f->found->reduction[s] =
-        stage->reduction != WPK_REDUCE_NONE && (may_be & WPK_MAY_BE_INFINITE) != 0;
+    bool floating = wpk_dtype_is_float(stage->accumulator) ||
+                    wpk_dtype_is_float(program->tensors[stage->output].dtype);
+    /* the identity of a maximum or minimum is infinite, even if its terms are not */
+    f->found->reduction[s] = stage->reduction != WPK_REDUCE_NONE &&
+                             ((may_be & WPK_MAY_BE_INFINITE) != 0 || (chooses && floating));
     if (stage->reduction == WPK_REDUCE_SUM &&
         (may_be & WPK_MAY_BE_INFINITE) == WPK_MAY_BE_INFINITE) {
         may_be |= WPK_MAY_BE_NAN;

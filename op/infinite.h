@@ -32,15 +32,18 @@ struct wpk_infinite {
     /* By node id: an operand or the value may be infinite or NaN. A sum of products is not strict:
      * fused multiply-adds pass NaN on. */
     bool strict[WPK_NODES_MAX];
-    bool reduction[WPK_STAGES_MAX]; /* by stage: its terms may be infinite */
+    /* By stage: its terms may be infinite, or it is a maximum or minimum of floats, whose identity
+     * is infinite. */
+    bool reduction[WPK_STAGES_MAX];
     bool any;                       /* some node or reduction is strict */
     /* Whole rows may be -inf: none of their NaN reaches a comparison or a conversion to an integer,
      * whose results would differ between kernels. */
     bool rows;
 };
 
-/* Find the values that may be infinite: inputs and constants that reach an exp only through +, the
- * left side of -, max and select; infinite literals; and all that is computed from these. The
+/* Find the values that may be infinite: inputs and constants that reach an exp or the maximum of a
+ * row only through +, the left side of -, max and select; infinite literals; and all that is
+ * computed from these. The
  * maximum of a row is taken to be -inf only where the whole row that it is subtracted from is. */
 void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *out);
 

@@ -45,6 +45,11 @@ static void test_masks_are_found(void **state)
            "S[i] = sum(k:8) exp(X[k])\nY[i] = X[i] - log(S[0])\n",
            "XY");
     expect("input X f32[8]\noutput Y f32[8]\nY[i] = X[i] / (1 + X[i])\n", "");
+    /* a maximum may be of masked terms alone; a product's factors are scaled */
+    expect("input X f32[4,8]\noutput Y f32[4]\nY[i] = max(k:8) X[i,k]\n", "XY");
+    expect("input X f32[4,8]\ninput C f32[4]\noutput Y f32[4]\n"
+           "Y[i] = max(k:8) (X[i,k] * 2 + C[i])\n",
+           "CY");
 }
 
 /* How many functions drop NaN, and whether whole rows may be masked. */
@@ -124,7 +129,8 @@ static void test_strict_operations(void **state)
                   2 + 2 + 1, 1);
     /* literals */
     expect_strict("input X f32[8]\noutput Y f32[8]\nY[i] = max(r:3) X[i+r-1 | -inf]\n", 0, 1);
-    expect_strict("input X f32[8]\noutput Y f32[8]\nY[i] = max(r:3) X[i+r-1 | 0]\n", 0, 0);
+    expect_strict("input X f32[8]\noutput Y f32[8]\nY[i] = max(r:3) X[i+r-1 | 0]\n", 0, 1);
+    expect_strict("input X i32[8]\noutput Y i32[8]\nY[i] = max.i32(r:3) X[i+r-1 | 0]\n", 0, 0);
     /* +inf: no maximum of a row is subtracted */
     expect_strict("input X f32[8]\ninput B f32[8]\noutput Y f32[8]\n"
                   "Y[i] = exp(X[i] - B[i]) + exp(B[i])\n",

@@ -39,6 +39,36 @@ void wpk_node_walk(const struct wpk_program *program, int node, bool into_indice
     visit(program, node, user);
 }
 
+static bool is_axis(const struct wpk_program *program, const struct wpk_node *node)
+{
+    return node->kind == WPK_NODE_AXIS ||
+           (node->kind == WPK_NODE_LOAD && wpk_program_writer(program, node->tensor) >= 0 &&
+            !wpk_dtype_is_float(program->tensors[node->tensor].dtype));
+}
+
+/* Of nodes that are not marked in `seen` yet. */
+static bool find_axis(const struct wpk_program *program, int node, unsigned char *seen)
+{
+    const struct wpk_node *at = &program->nodes[node];
+    unsigned char bit = (unsigned char)(1U << (node % 8));
+    bool found = is_axis(program, at);
+    if ((seen[node / 8] & bit) != 0) {
+        return false;
+    }
+    seen[node / 8] |= bit;
+    for (int i = 0; i < arg_count(at) && !found; i++) {
+        found = find_axis(program, at->arg[i], seen);
+    }
+    return found;
+}
+
+bool wpk_node_has_axis(const struct wpk_program *program, int node)
+{
+    unsigned char seen[WPK_EXPANDED_NODES_MAX / 8 + 1];
+    memset(seen, 0, (size_t)node / 8 + 1);
+    return find_axis(program, node, seen);
+}
+
 struct collection {
     int *loads;
     int max;

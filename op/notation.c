@@ -175,7 +175,11 @@ static wpk_err parse_equations(const char *text, int line_offset, bool closed,
     wpk_err err = wpk_ast_parse(text, line_offset, &ast, diag);
     if (err == WPK_OK && !closed) {
         int output = wpk_program_find_tensor(out, ast.equation[0].name);
-        if (output >= 0) {
+        if (output >= 0 && out->tensors[output].role == WPK_ROLE_CONSTANT) {
+            wpk_diag_set_at(diag, 1, 1, "%s is the output, which is no constant",
+                            ast.equation[0].name);
+            err = WPK_EPARSE;
+        } else if (output >= 0) {
             out->tensors[output].role = WPK_ROLE_OUTPUT;
         }
     }

@@ -224,6 +224,9 @@ int64_t wpk_tensor_elements(const struct wpk_tensor *tensor);                   
 typedef void (*wpk_node_visit)(const struct wpk_program *program, int node, void *user);
 void wpk_node_walk(const struct wpk_program *program, int node, bool into_indices,
                    wpk_node_visit visit, void *user);
+/* True if the value depends on where it is computed: the expression has an axis outside of the
+ * indices of loads, or reads integers or bools of a stage, which may be inlined. */
+bool wpk_node_has_axis(const struct wpk_program *program, int node);
 /* Fill `loads` with the load nodes of the stage, each once; at most `max`. Returns how many. */
 int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
                     int max);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define POINTS 32
 #define ITERATIONS_MAX 5e7                     /* half a second */
@@ -83,14 +84,28 @@ static wpk_err compute(struct making *m, bool positive, struct wpk_diag *diag)
                                 diag);
 }
 
-static bool all_finite(const struct making *m)
+/* Leave out the points where the operator is infinite, as a mask makes it: a choice's numbers are
+ * finite. False if some value is no number, or none is finite. */
+static bool keep_finite(struct making *m)
 {
-    bool finite = true;
+    int rank = m->output->rank;
+    int64_t kept = 0;
 
     for (int64_t i = 0; i < m->count; i++) {
-        finite = finite && isfinite(m->value[i]) && isfinite(m->magnitude[i]);
+        if (isnan(m->value[i]) || isnan(m->magnitude[i])) {
+            return false;
+        }
     }
-    return finite;
+    for (int64_t i = 0; i < m->count; i++) {
+        if (isinf(m->value[i]) || isinf(m->magnitude[i])) {
+            continue;
+        }
+        memmove(&m->points[kept * rank], &m->points[i * rank], (size_t)rank * sizeof *m->points);
+        m->value[kept] = m->value[i];
+        m->magnitude[kept++] = m->magnitude[i];
+    }
+    m->count = kept;
+    return kept > 0;
 }
 
 /* Of |terms|: more than the least accurate algorithm loses, less than a term left out. */
@@ -144,11 +159,13 @@ static wpk_err make(struct making *m, struct wpk_choice_test *test, struct wpk_d
     if (err == WPK_OK && m->count > 0) {
         err = compute(m, false, diag);
     }
-    if (err == WPK_OK && !all_finite(m)) {
+    bool defined = err == WPK_OK && m->count > 0 && keep_finite(m);
+    if (err == WPK_OK && !defined && m->count > 0) {
         test->positive = true;
         err = compute(m, true, diag);
+        defined = err == WPK_OK && keep_finite(m);
     }
-    if (err == WPK_OK && all_finite(m)) {
+    if (defined) {
         fill(m, test);
     }
     return err;

@@ -69,12 +69,29 @@ static void integers_are_exact(void **state)
     wpk_program_fini(&program);
 }
 
+static void points_are_finite(void **state)
+{
+    static struct wpk_program program;
+    struct wpk_choice_test test;
+
+    (void)state;
+    parse("input t0 f32[40]\noutput t1 f32[40]\nt1[i] = select(i < 20, t0[i], -inf)\n", &program);
+    assert_int_equal(wpk_selftest_make(&program, 7, &test, NULL), WPK_OK);
+    assert_false(test.positive);
+    assert_true(test.count > 4 && test.count < 32);
+    for (int i = 0; i < test.count; i++) {
+        assert_true(isfinite(test.value[i]) && test.point[i] < 20);
+    }
+    wpk_program_fini(&program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_seed_gives_one_test),
         cmocka_unit_test(logarithms_get_positive_values),
         cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(points_are_finite),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "runtime/kernel.h"
 #include "runtime/trust.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,9 @@ static wpk_err read_choice(const char *path, const char *public_key, struct wpk_
         err = wpk_choice_decode(wpk_buf_text(&text), text.size, out, diag);
         bool ours = err == WPK_OK || err == WPK_ENOMEM || err == WPK_EMISMATCH;
         err = ours ? err : WPK_ECORRUPT;
+        if (err != WPK_OK && diag != NULL) {
+            snprintf(diag->file, sizeof(diag->file), "%s", path);
+        }
     }
     wpk_buf_fini(&text);
     return err == WPK_ERANGE ? WPK_ECORRUPT : err;

@@ -162,3 +162,21 @@ void wpk_job_locate(const struct wpk_job *job, int op, const char *member, struc
         diag->line = place.line + diag->line - 1;
     }
 }
+
+void wpk_job_locate_search(const struct wpk_job *job, const char *member, const char *key,
+                           struct wpk_diag *diag)
+{
+    const struct wpk_json_step steps[] = {{.key = "search"}, {.key = member}, {.key = key}};
+    struct wpk_json_place place;
+
+    if (diag == NULL) {
+        return;
+    }
+    snprintf(diag->field, sizeof(diag->field), "search.%s%s%.60s", member, key != NULL ? "." : "",
+             key != NULL ? key : "");
+    if (job->source != NULL &&
+        wpk_json_locate(job->source, job->source_size, steps, key != NULL ? 3 : 2, &place)) {
+        diag->line = place.line;
+        diag->column = place.column;
+    }
+}

@@ -131,4 +131,9 @@ WPK_MUST_CHECK wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const 
  * return it names the line and column of the file, and the whole field. For definition.h. */
 void wpk_job_locate(const struct wpk_job *job, int op, const char *member, struct wpk_diag *diag);
 
+/* Point `diag` at the value of search.MEMBER, or with a key of search.MEMBER.KEY, as far as the
+ * file has it. */
+void wpk_job_locate_search(const struct wpk_job *job, const char *member, const char *key,
+                           struct wpk_diag *diag);
+
 #endif

@@ -5,6 +5,7 @@
 #include "common/fs.h"
 #include "op/accuracy.h"
 #include "op/infinite.h"
+#include "op/integer.h"
 #include "op/node.h"
 #include "op/reference.h"
 #include "schema/convert.h"
@@ -275,9 +276,11 @@ static double terms_of(const struct wpk_program *program)
     return most;
 }
 
-static void expect_close(const struct wpk_kernels *batch, int i, const struct argument *output,
-                         const double *value, const double *magnitude)
+static void expect_close(const struct wpk_kernels *batch, int i, char values,
+                         const struct argument *output, const double *value,
+                         const double *magnitude)
 {
+    bool special = batch->masked || batch->exact || values != WPK_VALUES_NUMBERS;
     const struct wpk_program *program = &batch->subject[i].schedule.main;
     const struct wpk_tensor *t = &program->tensors[output->tensor];
     int64_t count = wpk_tensor_elements(t);
@@ -297,11 +300,11 @@ static void expect_close(const struct wpk_kernels *batch, int i, const struct ar
             batch->exact && !isnan(value[p]) ? got[p] == wpk_dtype_round(t->dtype, value[p]) : same;
         tolerance = batch->exact ? 0 : tolerance;
         bool fits = isfinite(value[p]) ? fabs(value[p]) <= most && tolerance <= most
-                                       : batch->masked || batch->exact; /* else it overflows */
+                                       : special; /* else it overflows */
         if (!same && fits && !(fabs(got[p] - value[p]) <= tolerance && isfinite(value[p]))) {
             show(batch, i);
-            fail_msg("point %lld: %.9g, expected %.9g within %g", (long long)p, got[p], value[p],
-                     tolerance);
+            fail_msg("values %c, point %lld of %s: %.9g, expected %.9g within %g", values,
+                     (long long)p, t->name, got[p], value[p], tolerance);
         }
     }
     free(got);
@@ -316,6 +319,40 @@ static void mask(struct wpk_rng *rng, const struct wpk_tensor *t, double *values
     }
 }
 
+static double largest_number(enum wpk_dtype dtype)
+{
+    return dtype == WPK_F16 ? 65504 : dtype == WPK_BF16 ? 0x1.fep127 : (double)FLT_MAX;
+}
+
+/* Set elements to what the letter says. */
+static void put_values(struct wpk_rng *rng, char letter, const struct wpk_tensor *t, double *values)
+{
+    int64_t row = t->rank == 0 ? 1 : t->extent[t->rank - 1];
+    bool floating = wpk_dtype_is_float(t->dtype);
+    if (letter == WPK_VALUES_MASKED && floating) {
+        mask(rng, t, values);
+    }
+    for (int64_t i = 0; i < wpk_tensor_elements(t); i++) {
+        bool here = wpk_rng_chance(rng, 0.15), negative = wpk_rng_chance(rng, 0.5) || i < row;
+        double sign = negative ? -1 : 1;
+        if (letter == WPK_VALUES_NOT_ZERO && !floating) {
+            values[i] = (double)wpk_rng_between(rng, 1, 9);
+            values[i] *= t->dtype == WPK_U8 || t->dtype == WPK_BOOL ? 1 : sign;
+        } else if (letter == WPK_VALUES_LARGEST && t->dtype == WPK_I32) {
+            static const double numbers[] = {INT32_MIN, INT32_MAX, -1, 0, 1, 2, -3};
+            values[i] = numbers[wpk_rng_below(rng, sizeof(numbers) / sizeof(numbers[0]))];
+        } else if (letter == WPK_VALUES_INFINITE && here && floating) {
+            values[i] = sign * INFINITY;
+        } else if (letter == WPK_VALUES_LARGEST && (here || i < row) && floating) {
+            values[i] = sign * largest_number(t->dtype);
+        } else if (letter == WPK_VALUES_SMALLEST && floating) {
+            values[i] = sign * (t->dtype == WPK_F16 ? 0x1p-24 : 0x1p-133) * (double)(1 + i % 7);
+        } else if (letter == WPK_VALUES_NAN && here && floating) {
+            values[i] = NAN;
+        }
+    }
+}
+
 /* A NaN that signals, of which the last digit alone tells that it is none of the infinities. */
 static void put_nan(const struct wpk_tensor *t, double *values)
 {
@@ -324,20 +361,48 @@ static void put_nan(const struct wpk_tensor *t, double *values)
     }
 }
 
+/* Of integers alone, bit for bit: sums of products leave what doubles hold. */
+static void refer_integers(const struct wpk_program *program, const struct wpk_reference_args *args,
+                           int output, double *value, double *magnitude)
+{
+    const int64_t *given[WPK_TENSORS_MAX] = {NULL};
+    int64_t count = wpk_tensor_elements(&program->tensors[output]);
+    int64_t *exact = malloc((size_t)count * sizeof(*exact));
+    assert_non_null(exact);
+    for (int t = 0; t < program->tensor_count; t++) {
+        int64_t elements = args->tensor[t] == NULL ? 0 : wpk_tensor_elements(&program->tensors[t]);
+        int64_t *values = calloc((size_t)elements + 1, sizeof(*values));
+        assert_non_null(values);
+        for (int64_t i = 0; i < elements; i++) {
+            values[i] = (int64_t)args->tensor[t][i];
+        }
+        given[t] = values;
+    }
+    assert_int_equal(wpk_integer_run(program, given, exact), WPK_OK);
+    for (int64_t i = 0; i < count; i++) {
+        value[i] = (double)exact[i];
+        magnitude[i] = fabs(value[i]);
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        free((void *)(uintptr_t)given[t]);
+    }
+    free(exact);
+}
+
 /* What the reference makes of the arguments, for a masked kernel with what a NaN's exp is there. */
-static void refer(const struct wpk_kernels *batch, const struct wpk_program *program,
+static void refer(bool masked, const struct wpk_program *program,
                   const struct wpk_reference_args *args, double *value, double *magnitude)
 {
     static struct wpk_infinite infinite; /* large */
     struct wpk_program dropping;
     struct wpk_diag diag = {0};
     wpk_infinite_find(program, &infinite);
-    if (batch->masked) {
+    if (masked) {
         assert_int_equal(wpk_infinite_drop(program, &infinite, &dropping), WPK_OK);
         program = &dropping;
     }
     assert_int_equal(wpk_reference_run(program, args, value, magnitude, &diag), WPK_OK);
-    if (batch->masked) {
+    if (masked) {
         wpk_program_fini(&dropping);
     }
 }
@@ -374,8 +439,8 @@ static void call_kernel(const struct wpk_kernels *batch, int i, void *object, vo
     }
 }
 
-static void run_kernel(const struct wpk_kernels *batch, int i, bool at_end, void *object,
-                       struct wpk_rng *rng)
+static void run_kernel(const struct wpk_kernels *batch, int i, char letter, bool at_end,
+                       void *object, struct wpk_rng *rng)
 {
     const struct wpk_program *program = &batch->subject[i].schedule.main;
     struct argument *arguments = calloc(ARGUMENTS_MAX, sizeof(*arguments));
@@ -401,6 +466,7 @@ static void run_kernel(const struct wpk_kernels *batch, int i, bool at_end, void
                 if (batch->exact) {
                     put_nan(&program->tensors[t], a->values);
                 }
+                put_values(rng, letter, &program->tensors[t], a->values);
                 move(program, a, a->values, true);
                 args.tensor[t] = a->values;
             }
@@ -411,8 +477,12 @@ static void run_kernel(const struct wpk_kernels *batch, int i, bool at_end, void
     size_t points = (size_t)wpk_tensor_elements(&program->tensors[output->tensor]);
     double *value = malloc(points * sizeof(*value)), *magnitude = malloc(points * sizeof(*value));
     assert_true(value != NULL && magnitude != NULL);
-    refer(batch, program, &args, value, magnitude);
-    expect_close(batch, i, output, value, magnitude);
+    if (wpk_integer_fits(program)) {
+        refer_integers(program, &args, output->tensor, value, magnitude);
+    } else {
+        refer(batch->masked || letter != WPK_VALUES_NUMBERS, program, &args, value, magnitude);
+    }
+    expect_close(batch, i, letter, output, value, magnitude);
     free(value);
     free(magnitude);
     for (int a = 0; a < count; a++) {
@@ -468,9 +538,16 @@ void wpk_check_kernels(struct wpk_kernels *batch, struct wpk_rng *rng)
         if (batch->subject[i].refused) {
             continue;
         }
-        run_kernel(batch, i, true, object, rng);
-        if (is_small(&batch->subject[i].schedule.main)) {
-            run_kernel(batch, i, false, object, rng);
+        const char *letter = batch->subject[i].values;
+        if (letter == NULL) {
+            run_kernel(batch, i, WPK_VALUES_NUMBERS, true, object, rng);
+            if (is_small(&batch->subject[i].schedule.main)) {
+                run_kernel(batch, i, WPK_VALUES_NUMBERS, false, object, rng);
+            }
+            continue;
+        }
+        for (int k = 0; letter[k] != '\0'; k++) {
+            run_kernel(batch, i, letter[k], k % 2 == 0, object, rng);
         }
     }
     dlclose(object);

@@ -11,9 +11,20 @@
 
 #define WPK_KERNELS_MAX 64
 
+/* Values of inputs, by letter: what some elements are, and the rest numbers. */
+#define WPK_VALUES_NUMBERS 'n'
+#define WPK_VALUES_MASKED 'm'   /* -inf, of the first row all */
+#define WPK_VALUES_INFINITE 'i' /* -inf or +inf */
+#define WPK_VALUES_LARGEST 'f'  /* the largest numbers of the type, of the first row the negative;
+                                   of i32 these, -1, 0 and others */
+#define WPK_VALUES_SMALLEST 'd' /* numbers that are not normal */
+#define WPK_VALUES_NAN 'a'
+#define WPK_VALUES_NOT_ZERO 'z' /* integers from -9 to 9 without 0 */
+
 /* One kernel of a batch. */
 struct wpk_kernel_case {
     struct wpk_schedule schedule;
+    const char *values; /* letters of the runs of the kernel; NULL: as the batch says */
     char words[WPK_CANDIDATE_TEXT_MAX];
     bool refused; /* by `emit` */
 };

@@ -276,17 +276,24 @@ static int random_function(struct generator *g, int a)
     }
 }
 
+/* What an axis is compared with: another one, as in a causal mask, or a number. */
+static int random_bound(struct generator *g)
+{
+    return chance(g, 0.5) ? wpk_node_axis(g->program, pick_axis(g, 0))
+                          : integer(g, between(g, 0, 6));
+}
+
 static int random_select(struct generator *g, int depth)
 {
     static const enum wpk_binary compare[] = {WPK_BINARY_LT, WPK_BINARY_LE, WPK_BINARY_EQ,
                                               WPK_BINARY_NE};
     /* a condition on an axis is exact, whatever the values */
     bool on_axis = g->options.smooth && g->draft.axis_count > 0;
-    int left = on_axis ? wpk_node_axis(g->program, pick_axis(g, 0)) : random_expr(g, depth - 1);
-    int right = on_axis || g->options.smooth ? integer(g, 2) : random_expr(g, depth - 1);
     if (g->options.smooth && !on_axis) {
         return random_expr(g, depth - 1);
     }
+    int left = on_axis ? wpk_node_axis(g->program, pick_axis(g, 0)) : random_expr(g, depth - 1);
+    int right = on_axis ? random_bound(g) : random_expr(g, depth - 1);
     int condition = binary(g, compare[between(g, 0, 3)], left, right);
     if (chance(g, 0.3)) {
         int other = binary(g, WPK_BINARY_LT, left, integer(g, 1));

@@ -207,16 +207,20 @@ static wpk_err evaluate_all(const struct wpk_program *program, struct wpk_answer
     return err;
 }
 
-/* A masked element may stay so, and a masked row may be no number. */
-static bool all_defined(const struct wpk_answers *answers)
+/* An output that may be infinite holds infinities, and a masked row may be no number. */
+static bool all_defined(const struct wpk_program *program, const struct wpk_answers *answers)
 {
+    struct wpk_infinite infinite;
+    wpk_infinite_find(program, &infinite);
     bool masked = answers->inputs.kind == WPK_INPUT_MASKED;
+    bool writes = infinite.tensor[find_output(program)];
     int64_t count = answers->draws * answers->count;
     int64_t nan_count = 0;
     for (int64_t i = 0; i < count; i++) {
         double value = answers->value[i];
         bool number = isfinite(value) && isfinite(answers->magnitude[i]);
-        if (!number && !(masked && value < -DBL_MAX) && !(answers->inputs.rows && isnan(value))) {
+        bool infinite_here = isinf(value) && (writes || (masked && value < 0));
+        if (!number && !infinite_here && !(answers->inputs.rows && isnan(value))) {
             return false;
         }
         nan_count += isnan(value);
@@ -308,12 +312,12 @@ static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_an
                                 struct wpk_diag *diag)
 {
     wpk_err err = evaluate_all(program, answers, diag);
-    if (err != WPK_OK || all_defined(answers)) {
+    if (err != WPK_OK || all_defined(program, answers)) {
         return err;
     }
     answers->inputs.positive = true;
     err = evaluate_all(program, answers, diag);
-    if (err == WPK_OK && !all_defined(answers)) {
+    if (err == WPK_OK && !all_defined(program, answers)) {
         wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
         err = WPK_EUNSUPPORTED;
     }
@@ -365,7 +369,7 @@ static wpk_err evaluate_masked(const struct wpk_program *program, struct wpk_ans
     if (infinite.rows) {
         answers->inputs.rows = true;
         wpk_err err = evaluate_all(program, answers, diag);
-        if (err == WPK_OK && all_defined(answers)) {
+        if (err == WPK_OK && all_defined(program, answers)) {
             err = compare_nan(program, &infinite, answers, &agree, diag);
         }
         if (err != WPK_OK || agree) {
@@ -401,7 +405,7 @@ static wpk_err evaluate_large(const struct wpk_program *program, struct wpk_answ
         if (err != WPK_OK) {
             return err;
         }
-        bool defined = all_defined(answers);
+        bool defined = all_defined(program, answers);
         double most = find_largest(answers);
         if (defined && (given || most < below)) {
             return WPK_OK;
@@ -505,7 +509,7 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
     }
     point_into(&more);
     wpk_err err = evaluate_all(program, &more, diag);
-    if (err != WPK_OK || !all_defined(&more)) {
+    if (err != WPK_OK || !all_defined(program, &more)) {
         free(more.block);
         return err; /* some other draw is undefined: the first one has to do */
     }

@@ -124,6 +124,25 @@ static const char softmax[] =
     "M[i] = max(k:40) X[i,k]\nS[i] = sum(k:40) exp(X[i,k] - M[i])\n"
     "Y[i,j] = exp(X[i,j] - M[i]) / S[i]\n";
 
+/* What an operator writes as an infinity is right there, on all inputs. */
+static void test_outputs_may_be_infinite(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[9,14]\noutput Y f32[9,14]\n"
+                                  "Y[i,j] = select(j <= i, X[i,j], -inf)\n");
+    struct wpk_answers answers;
+    const struct wpk_input_options reals = {.kind = WPK_INPUT_REALS, .seed = 3};
+    int infinite = 0;
+    assert_int_equal(wpk_answers_make(&op, &reals, 0, &answers, NULL), WPK_OK);
+    assert_false(answers.inputs.positive);
+    for (int64_t i = 0; i < answers.count; i++) {
+        infinite += isinf(answers.value[i]) != 0;
+    }
+    assert_int_equal(infinite, 9 * 14 - 45);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
 /* Every row has masked elements and others, and two that are far above the rest. */
 static void test_inputs_of_an_exp(void **state)
 {
@@ -414,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_direct_error),
         cmocka_unit_test(test_samples_equal_whole),
         cmocka_unit_test(test_undefined_ops_get_positive_inputs),
+        cmocka_unit_test(test_outputs_may_be_infinite),
         cmocka_unit_test(test_inputs_of_an_exp),
         cmocka_unit_test(test_whole_rows),
         cmocka_unit_test(test_large_integers),

@@ -5,6 +5,7 @@
 
 #include "coordinator/api/api_front.h"
 #include "coordinator/index/served.h"
+#include "coordinator/store/artifact.h"
 #include "coordinator/store/history_admin.h"
 #include "coordinator/store/history_choice.h"
 #include "coordinator/store/sign.h"
@@ -347,6 +348,17 @@ static wpk_err make_chain(struct choosing *c, struct wpk_diag *diag)
 
 /* ---- answering */
 
+/* Forget a file that is gone or damaged: what is next best is served. */
+static void keep_whole(const struct wpk_call *call, char sha256[WPK_CHOICE_HASH_MAX])
+{
+    struct wpk_buf bytes = {0};
+    if (sha256[0] != '\0' &&
+        wpk_artifact_look(call->api->data_dir, sha256, &bytes, NULL) != WPK_OK) {
+        sha256[0] = '\0';
+    }
+    wpk_buf_fini(&bytes);
+}
+
 /* False after answering with a problem. */
 static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
 {
@@ -378,6 +390,8 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
                           wpk_history_is_revoked(store, c->problem_id, "", c->artifact))) {
         c->artifact[0] = '\0';
     }
+    keep_whole(call, c->artifact);
+    keep_whole(call, c->facts.plain_sha256);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 500, err, &diag);
         return false;

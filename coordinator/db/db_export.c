@@ -205,23 +205,24 @@ static wpk_err export_snapshot(struct export *e, struct wpk_diag *diag)
 static wpk_err write_file(struct export *e, const char *path, struct wpk_diag *diag)
 {
     char partial[4096];
-    snprintf(partial, sizeof partial, "%s.partial", path);
-    e->out = fopen(partial, "wbe");
+    bool stream = wpk_fs_is_stream(path);
+    snprintf(partial, sizeof partial, "%s%s", path, stream ? "" : ".partial");
+    e->out = fopen(partial, stream ? "abe" : "wbe");
     if (e->out == NULL) {
         wpk_diag_set(diag, "%s: %s%s", partial, strerror(errno), wpk_fs_advice(errno));
         return errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
     }
     wpk_err err = export_snapshot(e, diag);
-    bool written = fflush(e->out) == 0 && fsync(fileno(e->out)) == 0;
+    bool written = fflush(e->out) == 0 && (stream || fsync(fileno(e->out)) == 0);
     written = fclose(e->out) == 0 && written;
     if (err == WPK_OK && !written) {
         wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
         err = wpk_fs_err(errno);
     }
-    if (err == WPK_OK) {
+    if (err == WPK_OK && !stream) {
         err = wpk_fs_rename(partial, path, diag);
     }
-    if (err != WPK_OK) {
+    if (err != WPK_OK && !stream) {
         (void)unlink(partial);
     }
     return err;

@@ -137,7 +137,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
         wpk_diag_set(diag, "there is no strategy \"%s\", only: %s", job->strategy,
                      wpk_strategy_names());
         if (diag != NULL) {
-            snprintf(diag->field, sizeof diag->field, "search.strategy");
+            wpk_job_locate_search(job, "strategy", NULL, diag);
         }
         return WPK_ENOENT;
     }

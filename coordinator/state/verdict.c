@@ -102,6 +102,10 @@ enum wpk_search_phase wpk_verdict_phase(const struct wpk_search *search,
         explain(search, "only the plain kernel can be served: ", reason);
     } else if (all_failed) {
         explain(search, "no candidate works: ", reason);
+    } else if (search->plain.item.standing == WPK_STANDING_ENDED && !wpk_plain_works(search)) {
+        snprintf(reason, WPK_REASON_MAX,
+                 "there is no plain kernel, which would run on other devices: it ended %s",
+                 wpk_outcome_name(search->plain.item.trial.outcome));
     }
     return WPK_SEARCH_PHASE_DONE;
 }

@@ -300,3 +300,24 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
     serve_only(store, change, change->accuracy, before);
     return end_change(store, change);
 }
+
+uint32_t wpk_history_lose_key(struct wpk_store *store, struct wpk_buf *ids)
+{
+    uint32_t count = 0;
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT id FROM kernel WHERE signature <> '' AND served = 1 ORDER BY id", "");
+    while (wpk_rows_next(rows)) {
+        wpk_buf_printf(ids, "%sk%lld", count++ > 0 ? " " : "", (long long)wpk_rows_int(rows, 0));
+    }
+    wpk_rows_close(rows);
+    wpk_store_run(store,
+                  "UPDATE job_op SET kernel_id = NULL WHERE kernel_id IN"
+                  " (SELECT id FROM kernel WHERE signature <> '')",
+                  "");
+    wpk_store_run(store,
+                  "UPDATE search SET kernel_id = NULL WHERE kernel_id IN"
+                  " (SELECT id FROM kernel WHERE signature <> '')",
+                  "");
+    wpk_store_run(store, "UPDATE kernel SET served = 0, pinned = 0 WHERE signature <> ''", "");
+    return count;
+}

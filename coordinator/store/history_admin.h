@@ -124,4 +124,8 @@ void wpk_history_put_idempotency(struct wpk_store *store, const struct wpk_idemp
 WPK_MUST_CHECK bool wpk_history_find_idempotency(struct wpk_store *store,
                                                  struct wpk_idempotency *entry);
 
+/* Serve no kernel that is signed, since the key that signed them is lost, and let their searches
+ * verify and record them again. Appends the ids of those that were served. Returns their number. */
+uint32_t wpk_history_lose_key(struct wpk_store *store, struct wpk_buf *ids);
+
 #endif

@@ -113,6 +113,25 @@ static wpk_err change(struct fixture *f, uint64_t id,
     return err;
 }
 
+static void what_a_lost_key_signed_is_not_served(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_buf ids = {0};
+    wpk_store_run(f->store, "UPDATE search SET kernel_id = 4", "");
+    assert_int_equal(wpk_history_lose_key(f->store, &ids), 0); /* nothing is signed */
+    check_served(f, 4);
+    wpk_store_run(f->store, "UPDATE kernel SET signature = 'of old'", "");
+    assert_int_equal(wpk_history_lose_key(f->store, &ids), 1);
+    assert_string_equal(wpk_buf_text(&ids), "k4");
+    check_served(f, 0);
+    struct wpk_rows *rows =
+        wpk_store_query(f->store, "SELECT count(*) FROM search WHERE kernel_id IS NULL", "");
+    assert_true(wpk_rows_next(rows));
+    assert_int_equal(wpk_rows_int(rows, 0), 1);
+    wpk_rows_close(rows);
+    wpk_buf_fini(&ids);
+}
+
 static void a_rollback_is_by_order_not_by_clock(void **state)
 {
     struct fixture *f = *state;
@@ -448,6 +467,7 @@ int main(void)
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_STORE(a_rollback_goes_back_one_by_one),
+        WITH_STORE(what_a_lost_key_signed_is_not_served),
         WITH_STORE(a_rollback_is_by_order_not_by_clock),
         WITH_STORE(a_rollback_passes_what_was_revoked),
         WITH_STORE(the_fastest_that_is_left_follows_a_revoked_one),

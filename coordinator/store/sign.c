@@ -17,6 +17,7 @@
 struct wpk_sign {
     uint8_t key[WPK_SIGN_KEY_SIZE];
     char public_key[WPK_SIGN_PUBLIC_HEX_SIZE];
+    bool is_new;
 };
 
 static wpk_err check_mode(const char *path, struct wpk_diag *diag)
@@ -85,6 +86,7 @@ static wpk_err open_key(const char *data_dir, bool make, struct wpk_sign **out,
             err = read_seed(path.data, seed, diag);
         } else if (err == WPK_ENOENT && make) {
             err = make_seed(path.data, seed, diag);
+            sign->is_new = true;
         }
     }
     if (err == WPK_OK) {
@@ -107,6 +109,11 @@ wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_di
 wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag)
 {
     return open_key(data_dir, false, out, diag);
+}
+
+bool wpk_sign_is_new(const struct wpk_sign *sign)
+{
+    return sign->is_new;
 }
 
 void wpk_sign_close(struct wpk_sign *sign)

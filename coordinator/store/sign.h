@@ -27,6 +27,9 @@ WPK_MUST_CHECK wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_s
                                               struct wpk_diag *diag);
 void wpk_sign_close(struct wpk_sign *sign);
 
+/* True if the key was made now: kernels that the history has are signed by another one. */
+bool wpk_sign_is_new(const struct wpk_sign *sign);
+
 /* The public key in hexadecimal; valid as long as `sign`. */
 const char *wpk_sign_public_key(const struct wpk_sign *sign);
 void wpk_sign_text(const struct wpk_sign *sign, const void *text, size_t size,

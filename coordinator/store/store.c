@@ -4,6 +4,7 @@
  * batch that opened them. */
 #include "coordinator/store/store_sql.h"
 
+#include "common/buf.h"
 #include "common/crypto.h"
 
 #include <sqlite3.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define STATEMENTS_MAX 128
 #define BUSY_MS 2000
@@ -181,6 +183,38 @@ wpk_err wpk_store_execute(struct wpk_store *store, const char *sql, struct wpk_d
     return err;
 }
 
+/* True if no other process can have written what is not in the database itself. */
+static bool has_no_log(const char *path)
+{
+    char log[4096];
+    struct stat info;
+    int size = snprintf(log, sizeof log, "%s-wal", path);
+    return size < (int)sizeof log && (stat(log, &info) != 0 || info.st_size == 0);
+}
+
+/* A disk that is full, or that nobody can write, has no room for the index of a log: a database
+ * without a log is read as it lies there. Keeps the store as it is if that does not help. */
+static void read_unchanging(struct wpk_store *store, const char *path)
+{
+    struct wpk_buf uri = {0};
+    sqlite3 *db = NULL;
+    wpk_buf_append_text(&uri, "file:");
+    for (const char *p = path; *p != '\0'; p++) {
+        bool escape = *p == '%' || *p == '?' || *p == '#';
+        wpk_buf_printf(&uri, escape ? "%%%02x" : "%c", (unsigned char)*p);
+    }
+    wpk_buf_append_text(&uri, "?immutable=1");
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    if (wpk_buf_status(&uri) == WPK_OK &&
+        sqlite3_open_v2(wpk_buf_text(&uri), &db, flags, NULL) == SQLITE_OK) {
+        sqlite3_close(store->db);
+        store->db = db;
+    } else {
+        sqlite3_close(db);
+    }
+    wpk_buf_fini(&uri);
+}
+
 wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock, bool reader,
                          struct wpk_store **out, struct wpk_diag *diag)
 {
@@ -197,6 +231,14 @@ wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock, bool r
         return err;
     }
     sqlite3_busy_timeout(store->db, BUSY_MS);
+    if (reader &&
+        sqlite3_exec(store->db, "SELECT 1 FROM sqlite_master", NULL, NULL, NULL) != SQLITE_OK &&
+        has_no_log(path)) {
+        wpk_err why = translate(sqlite3_extended_errcode(store->db));
+        if (why == WPK_EACCES || why == WPK_ENOSPC) {
+            read_unchanging(store, path);
+        }
+    }
     *out = store;
     return WPK_OK;
 }

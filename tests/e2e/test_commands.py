@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import stat
 import struct
 import time
 
@@ -225,6 +226,53 @@ def test_run_on_numpy_files(box):
     check("(1, 8, 12, 12)" in err and "(1, 12, 12, 8)" in err, "both shapes are named", err)
     refused(box, service, "run", job, "--op", "smal", *given, code=2)
     refused(box, service, "run", "nothing", *given, code=4)
+    service.stop()
+
+
+def test_outputs_into_a_device(box):
+    """A device node of the test's own, which no command may replace by a file."""
+    node, full = box.path("null"), box.path("full")
+    try:
+        os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        os.mknod(full, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+        open(node, "wb").close()
+    except OSError as why:
+        raise Skip("device nodes are not permitted: %s" % why) from why
+    service = tuned(box)
+    job = box.write("job.json", small_job())
+    for words in (("get", "small", "-o", node), ("get", "small", "--own", "--schedule", "-o", node),
+                  ("run", job, "--random", "--output", "Y=" + node), ("export", node)):
+        status, _, err = box.run("wpkctl", *words, "--server", service.url) if words[0] != "export" else \
+            box.run("wpkctl", *words, "--data", box.data)
+        check(status == 0, "%s into a device" % words[0], err)
+    err = refused(box, service, "run", job, "--random", "--output", "Y=" + full, code=1)
+    check("No space left" in err or "disk full" in err or full in err, "a full device", err)
+    check(all(stat.S_ISCHR(os.stat(path).st_mode) for path in (node, full)), "both are devices still")
+    beside = [name for name in os.listdir(os.path.dirname(node)) if name.startswith(("null.", "full."))]
+    check(beside == [], "nothing is written beside a device", beside)
+    service.stop()
+
+
+def test_what_is_lost_is_named(box):
+    """An object that is damaged, then gone, and at last the signing key: the next best is served."""
+    service = tuned(box)
+    kernel = ctl(box, service, "kernels")["kernels"][0]
+    sha256 = (kernel["own"] or kernel)["artifact"]
+    path = os.path.join(box.data, "artifacts", sha256[:2], sha256 + ".so")
+    for lose in (lambda: open(path, "wb").close(), lambda: os.unlink(path)):
+        lose()
+        status, _, err = box.run("wpkctl", "get", "small", "-o", box.path("small.so"), "--server", service.url)
+        check(status == 0 and kernel["id"] in err and "missing or damaged" in err and "tune" in err, "named", err)
+        with open(box.path("small.so.choice"), encoding="utf-8") as file:
+            chain = [entry["kind"] for entry in json.load(file)["chain"]]
+        check(chain and "kernel" not in chain, "the next best", chain)
+    service.stop()
+    os.unlink(os.path.join(box.data, "signing.key"))
+    service = Service(box)
+    check(ctl(box, service, "kernels")["kernels"] == [], "none is served")
+    refused(box, service, "get", "small", "-o", box.path("small.so"), code=4)
+    log = service.wpkd.text(service.wpkd.err)
+    check("signing_key_lost" in log and kernel["id"] in log, "the log names it", log)
     service.stop()
 
 

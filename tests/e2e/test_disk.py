@@ -103,6 +103,20 @@ def test_read_only(box):
     check(len(lines) == 3 and all("data" in l and "Read-only" in l for l in lines), "and why", err)
 
 
+def test_a_history_is_checked_where_nothing_can_be_written(box):
+    """On a read-only disk, and on a full one, where SQLite's log has no room for its index."""
+    need("wpkd")
+    need_mounts()
+    write_job(box)
+    Service(box).stop()
+    code, out, err = run_mounted(
+        box, "mount -t tmpfs -o size=8m none small", "cp -a data small/",
+        "head -c 16m /dev/zero >small/filler 2>/dev/null", "$ctl db check --data small/data; echo $?",
+        "mount -o remount,ro small", "$ctl db check --data small/data; echo $?")
+    ends = [line for line in out.splitlines() if line.isdigit()]
+    check(code == 0 and ends == ["0", "0"] and "problems: 0" in out, "it is read", out, err)
+
+
 def spoil(path, at, data):
     with open(path, "r+b") as file:
         file.seek(at)
