@@ -104,7 +104,7 @@ static int list_leaders(const struct wpk_course *course, int *out)
             int same = 0;
             bool taken = false;
             for (int k = 0; k < count; k++) {
-                const struct wpk_trial *leader = &course->trial[out[k]];
+                const struct wpk_course_trial *leader = &course->trial[out[k]];
                 same += leader->candidate.variant == course->trial[t].candidate.variant;
                 taken = taken || out[k] == t;
             }
@@ -291,7 +291,7 @@ static bool is_due(const struct automatic *a, const struct wpk_course *course)
 }
 
 /* Did the trial become a leader: one of the fastest tenth? */
-static bool leads(const struct wpk_course *course, const struct wpk_trial *trial)
+static bool leads(const struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     int faster = 0;
     for (int t = 0; t < course->trial_count; t++) {
@@ -300,7 +300,7 @@ static bool leads(const struct wpk_course *course, const struct wpk_trial *trial
     return trial->tell.ok && faster <= course->trial_count / 10;
 }
 
-static void learn(void *state, struct wpk_course *course, const struct wpk_trial *trial)
+static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     struct automatic *a = state;
     if (course->learnt > FIRST) {

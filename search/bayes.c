@@ -220,7 +220,7 @@ static void take_trials(struct bayes *bayes, const struct wpk_course *course)
     }
     int old = bayes->count;
     for (; bayes->trials < course->trial_count; bayes->trials++) {
-        const struct wpk_trial *trial = &course->trial[bayes->trials];
+        const struct wpk_course_trial *trial = &course->trial[bayes->trials];
         double seconds = 0;
         if (trial->tell.ok &&
             wpk_space_bound(course->space, &trial->candidate, &seconds) == WPK_OK) {
@@ -239,7 +239,7 @@ static void take_trials(struct bayes *bayes, const struct wpk_course *course)
     weigh(bayes, course);
 }
 
-static void learn(void *state, struct wpk_course *course, const struct wpk_trial *trial)
+static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     (void)trial;
     if (course->learnt >= FIRST / 2) {
@@ -421,7 +421,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
         return WPK_OK;
     }
     for (; bayes->trials < course->trial_count; bayes->trials++) {
-        const struct wpk_trial *trial = &course->trial[bayes->trials];
+        const struct wpk_course_trial *trial = &course->trial[bayes->trials];
         double seconds = 0;
         if (trial->tell.ok &&
             wpk_space_bound(course->space, &trial->candidate, &seconds) == WPK_OK) {

@@ -120,7 +120,8 @@ static bool accepts(struct walk *walk, double from, double to, double t)
 }
 
 /* The first trials fill the chains with the best of them, in order. */
-static void begin(struct walk *walk, const struct wpk_course *course, const struct wpk_trial *trial)
+static void begin(struct walk *walk, const struct wpk_course *course,
+                  const struct wpk_course_trial *trial)
 {
     int chains = count_chains(course), at = chains;
     if (trial->tell.ok && walk->first_count < FIRST) {
@@ -158,7 +159,7 @@ static void exchange(struct walk *walk, const struct wpk_course *course)
 }
 
 /* The tell of ask i belongs to chain i % chains. */
-static void learn(void *state, struct wpk_course *course, const struct wpk_trial *trial)
+static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     struct walk *walk = state;
     int chains = count_chains(course);

@@ -76,7 +76,7 @@ wpk_err wpk_fake_space_init(const struct wpk_fake_space_options *options, struct
             for (int c = 0; c < gene->choice_count; c++) {
                 char text[16];
                 snprintf(text, sizeof text, "%d", 1 << c);
-                gene->choice[c] = (struct wpk_choice){1 << c, strdup(text)};
+                gene->choice[c] = (struct wpk_gene_value){1 << c, strdup(text)};
             }
         }
     }

@@ -68,7 +68,7 @@ static wpk_err make(const struct wpk_course *course, void **state)
     return WPK_OK;
 }
 
-static void learn(void *state, struct wpk_course *course, const struct wpk_trial *trial)
+static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     struct ga *ga = state;
     int at = ga->count;

@@ -39,7 +39,7 @@ void wpk_gene_list_choice(struct wpk_gene_list *c, int gene, int64_t value, cons
         wpk_gene_find(g, value) >= 0) {
         return;
     }
-    struct wpk_choice *grown = g->choice;
+    struct wpk_gene_value *grown = g->choice;
     if (g->choice_count % CHOICES_STEP == 0) {
         grown = realloc(g->choice, (size_t)(g->choice_count + CHOICES_STEP) * sizeof(*grown));
     }
@@ -49,7 +49,7 @@ void wpk_gene_list_choice(struct wpk_gene_list *c, int gene, int64_t value, cons
         c->err = WPK_ENOMEM;
         return;
     }
-    g->choice[g->choice_count++] = (struct wpk_choice){value, copy};
+    g->choice[g->choice_count++] = (struct wpk_gene_value){value, copy};
     g->listed_count = g->choice_count;
 }
 
@@ -63,7 +63,7 @@ void wpk_gene_list_number(struct wpk_gene_list *c, int gene, int64_t value)
 void wpk_gene_remove(struct wpk_gene *gene, int choice)
 {
     WPK_ASSERT(choice >= 0 && choice < gene->choice_count);
-    struct wpk_choice removed = gene->choice[choice];
+    struct wpk_gene_value removed = gene->choice[choice];
     gene->choice_count--;
     memmove(&gene->choice[choice], &gene->choice[choice + 1],
             (size_t)(gene->choice_count - choice) * sizeof(removed));
@@ -110,7 +110,8 @@ int wpk_gene_floor(const struct wpk_gene *gene, int64_t value)
 
 static int compare_values(const void *a, const void *b)
 {
-    int64_t x = ((const struct wpk_choice *)a)->value, y = ((const struct wpk_choice *)b)->value;
+    int64_t x = ((const struct wpk_gene_value *)a)->value,
+            y = ((const struct wpk_gene_value *)b)->value;
     return (x > y) - (x < y);
 }
 

@@ -164,7 +164,7 @@ static void grow(struct wpk_model *model, double (*x)[WPK_FEATURES], int count, 
 }
 
 /* What the trees are to add to the bound, and how much each row counts. */
-static void set_targets(struct wpk_model *model, const struct wpk_trial *trials,
+static void set_targets(struct wpk_model *model, const struct wpk_course_trial *trials,
                         double (*x)[WPK_FEATURES], int count)
 {
     double best = HUGE_VAL, worst = -HUGE_VAL, sum = 0, weight = 0;
@@ -187,7 +187,7 @@ static void set_targets(struct wpk_model *model, const struct wpk_trial *trials,
     }
 }
 
-static void fit(struct wpk_model *model, const struct wpk_trial *trials, int count)
+static void fit(struct wpk_model *model, const struct wpk_course_trial *trials, int count)
 {
     bool any = false;
     for (int i = 0; i < count; i++) {

@@ -428,7 +428,7 @@ static bool is_due(const struct rl *rl, const struct wpk_course *course)
            wpk_model_fitted(rl->model) > course->trial_count;
 }
 
-static void learn(void *state, struct wpk_course *course, const struct wpk_trial *trial)
+static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     struct rl *rl = state;
     struct wpk_candidate played;
@@ -445,7 +445,7 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_trial
         known[course->trial[t].candidate.variant] = true;
     }
     for (int t = course->trial_count - 1; t >= 0 && count < REAL; t--) {
-        const struct wpk_trial *one = &course->trial[t];
+        const struct wpk_course_trial *one = &course->trial[t];
         struct episode *episode = &rl->episode[count];
         if (play(rl, course->space, episode, &one->candidate, known, &rl->rng, &played) == WPK_OK) {
             episode->reward = one->tell.ok ? -one->time : -worst - 1;

@@ -40,7 +40,7 @@
 
 /* A value that a gene can take, as a number and as text. The number is valid in this space only;
  * the text is for people and for other spaces, where axes and groups may have other numbers. */
-struct wpk_choice {
+struct wpk_gene_value {
     int64_t value; /* a size, an axis, a place or an order: see genes.h */
     char *text;    /* owned; of any length */
 };
@@ -54,7 +54,7 @@ struct wpk_gene {
     int choice_count;
     int listed_count;          /* with those that pins and accuracy classes removed: the others'
                                       legality does not depend on them */
-    struct wpk_choice *choice; /* owned; [listed_count], those that are left first */
+    struct wpk_gene_value *choice; /* owned; [listed_count], those that are left first */
 };
 
 enum wpk_variant_state {

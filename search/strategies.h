@@ -26,7 +26,7 @@
 
 #define WPK_TRIALS_MAX 512 /* that a strategy keeps */
 
-struct wpk_trial {
+struct wpk_course_trial {
     struct wpk_candidate candidate;
     struct wpk_tell tell;
     double time; /* log of `relative`; +inf unless there is one */
@@ -41,7 +41,7 @@ struct wpk_course {
     uint64_t asked;    /* asks given */
     uint64_t learnt;   /* tells learnt from, those of the history too */
     uint64_t ok_count; /* of them, with a time */
-    struct wpk_trial *trial; /* owned; [trial_count], in the order in which they were learnt: all,
+    struct wpk_course_trial *trial; /* owned; [trial_count], in the order in which they were learnt: all,
                                     or the best and a sample of the others */
     int trial_count;
     int best; /* the fastest of them, -1: none has a time */
@@ -69,7 +69,7 @@ struct wpk_strategy_class {
     wpk_err (*propose)(void *state, struct wpk_course *course, struct wpk_candidate *out);
     /* Learn from the trial that was kept last, or, if the class keeps none, from this one; NULL:
      * there is nothing to learn. */
-    void (*learn)(void *state, struct wpk_course *course, const struct wpk_trial *trial);
+    void (*learn)(void *state, struct wpk_course *course, const struct wpk_course_trial *trial);
     /* Append the state to a snapshot, and read it into one just made; NULL: there is none. What
      * follows from the trials need not be saved: `load` finds them in the course. */
     void (*save)(const void *state, struct wpk_buf *out);

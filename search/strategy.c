@@ -199,7 +199,7 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
     wpk_rng_seed(&strategy->course.rng, setup->seed);
     wpk_err err = read_options(class, setup->options, strategy->course.option);
     if (err == WPK_OK && class->keeps) {
-        strategy->course.trial = calloc(WPK_TRIALS_MAX, sizeof(struct wpk_trial));
+        strategy->course.trial = calloc(WPK_TRIALS_MAX, sizeof(struct wpk_course_trial));
         err = strategy->course.trial == NULL ? WPK_ENOMEM : WPK_OK;
     }
     err = err == WPK_OK ? construct(strategy) : err;
@@ -218,15 +218,15 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
 
 static int compare_times(const void *a, const void *b)
 {
-    const struct wpk_trial *x = *(const struct wpk_trial *const *)a;
-    const struct wpk_trial *y = *(const struct wpk_trial *const *)b;
+    const struct wpk_course_trial *x = *(const struct wpk_course_trial *const *)a;
+    const struct wpk_course_trial *y = *(const struct wpk_course_trial *const *)b;
     return x->time != y->time ? (x->time < y->time ? -1 : 1) : (x > y) - (x < y);
 }
 
 /* Keep the best and every second one of the others. */
 static void thin_out(struct wpk_course *course)
 {
-    const struct wpk_trial *sorted[WPK_TRIALS_MAX];
+    const struct wpk_course_trial *sorted[WPK_TRIALS_MAX];
     bool keep[WPK_TRIALS_MAX];
     int kept = 0;
     for (int i = 0; i < course->trial_count; i++) {
@@ -250,7 +250,7 @@ static void apply(struct wpk_strategy *strategy, const struct wpk_candidate *can
                   const struct wpk_tell *tell)
 {
     struct wpk_course *course = &strategy->course;
-    struct wpk_trial one = {.candidate = *candidate, .tell = *tell};
+    struct wpk_course_trial one = {.candidate = *candidate, .tell = *tell};
     bool timed = tell->ok && tell->relative > 0 && isfinite(tell->relative);
     one.tell.ok = timed;
     one.time = timed ? wpk_real_log(tell->relative) : HUGE_VAL;
@@ -446,7 +446,7 @@ static void load_trials(struct wpk_course *course, bool keeps, struct wpk_snapsh
     course->ok_count = wpk_snapshot_number(reader, course->learnt);
     course->trial_count = (int)wpk_snapshot_number(reader, keeps ? WPK_TRIALS_MAX : 0);
     for (int i = 0; i < course->trial_count; i++) {
-        struct wpk_trial *one = &course->trial[i];
+        struct wpk_course_trial *one = &course->trial[i];
         wpk_snapshot_candidate(reader, &one->candidate);
         get_tell(reader, &one->tell);
         one->time = one->tell.ok ? wpk_real_log(one->tell.relative) : HUGE_VAL;

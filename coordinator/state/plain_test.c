@@ -231,7 +231,7 @@ static void it_is_the_answer(void **state)
     wpk_fixture_poll(fixture, worker, 2);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_RUN_CRASH, 0);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_RUN_CRASH, 0);
-    assert_int_equal(op->phase, WPK_SEARCH_PHASE_DONE);
+    assert_int_equal(op->phase, WPK_PHASE_DONE);
     assert_string_equal(op->reason, "only the plain kernel can be served: 2 of 2 candidates ended "
                                     "run_crash");
     assert_int_equal(op->kernel_id, 1);
@@ -240,7 +240,7 @@ static void it_is_the_answer(void **state)
     assert_string_equal(search->served_provider, WPK_PLAIN_PROVIDER);
     assert_string_equal(search->served_artifact, "a1.1");
     const struct wpk_job_entry *again = wpk_fixture_submit_one(fixture, 1, 2);
-    assert_int_equal(again->ops[0].phase, WPK_SEARCH_PHASE_DONE);
+    assert_int_equal(again->ops[0].phase, WPK_PHASE_DONE);
     assert_true(again->ops[0].from_history);
     assert_int_equal(again->ops[0].kernel_id, 1);
     assert_string_equal(again->ops[0].reason, op->reason);
@@ -296,7 +296,7 @@ static void an_answer_from_history_gets_one(void **state)
     assert_int_equal(wpk_fixture_poll(fixture, worker, 8), 1); /* and nothing else */
     expect(fixture, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
     wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
-    assert_int_equal(job->ops[0].phase, WPK_SEARCH_PHASE_DONE);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
     assert_true(job->ops[0].from_history);
     assert_int_equal(job->ops[0].kernel_id, 7);
     assert_int_equal(fixture->seen[WPK_EFFECT_PUT_PLAIN], 1);
@@ -310,12 +310,12 @@ static void an_answer_waits_for_no_builder(void **state)
     (void)state;
     struct wpk_fixture *fixture = begin_answered();
     wpk_fixture_join(fixture, "r", WPK_WORKER_RUNS);
-    assert_int_equal(wpk_fixture_submit_one(fixture, 1, 2)->ops[0].phase, WPK_SEARCH_PHASE_DONE);
+    assert_int_equal(wpk_fixture_submit_one(fixture, 1, 2)->ops[0].phase, WPK_PHASE_DONE);
     int builder = wpk_fixture_join(fixture, "b", WPK_WORKER_BUILDS);
     const struct wpk_job_entry *job = wpk_fixture_submit_one(fixture, 2, 2);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
     wpk_fixture_lose(fixture, builder);
-    assert_int_equal(job->ops[0].phase, WPK_SEARCH_PHASE_DONE);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
     assert_int_equal(job->ops[0].kernel_id, 7);
     assert_int_equal(fixture->seen[WPK_EFFECT_PUT_PLAIN], 0);
     wpk_fixture_free(fixture);
@@ -329,7 +329,7 @@ static void an_answer_waits_for_no_search(void **state)
     int worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = wpk_fixture_submit_one(fixture, 1, 2);
     const struct wpk_job_entry *larger = wpk_fixture_submit_one(fixture, 1, 3);
-    assert_int_equal(job->ops[0].phase, WPK_SEARCH_PHASE_DONE);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
     assert_true(job->ops[0].from_history);
     assert_int_equal(larger->ops[0].phase, WPK_PHASE_SEARCHING);
     assert_int_equal(wpk_fixture_poll(fixture, worker, 8), 1);
