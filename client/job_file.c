@@ -30,6 +30,20 @@ static wpk_err check_strategy(const char *name, struct wpk_diag *diag)
     return WPK_EINVAL;
 }
 
+/* Its options, too.   errors  as below */
+static wpk_err check_options(const struct wpk_job *job, struct wpk_diag *diag)
+{
+    char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];
+    const struct wpk_strategy_class *strategy = wpk_strategy_find(job->strategy);
+    for (int i = 0; wpk_job_option_at(job->options, i, name, value); i++) {
+        if (wpk_strategy_check_option(strategy, name, value, diag) != WPK_OK) {
+            wpk_job_locate_search(job, "options", name, diag);
+            return WPK_EINVAL;
+        }
+    }
+    return WPK_OK;
+}
+
 static wpk_err check(const struct wpk_job *job, struct wpk_diag *diag)
 {
     bool first = diag != NULL && diag->text[0] == '\0';
@@ -41,7 +55,8 @@ static wpk_err check(const struct wpk_job *job, struct wpk_diag *diag)
         }
         return err;
     }
-    return wpk_job_check(job, diag);
+    err = check_options(job, diag);
+    return err == WPK_OK ? wpk_job_check(job, diag) : err;
 }
 
 wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag *diag)
@@ -228,6 +243,23 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
     wpk_err err = override_ops(overrides, job, diag);
     if (err != WPK_OK) {
         return err;
+    }
+    for (int i = 0; i < overrides->options.count; i++) {
+        char name[WPK_JOB_GENE_MAX];
+        const char *value;
+        err = split_pair("set", overrides->options.items[i], name, sizeof(name), &value, diag);
+        if (err == WPK_OK && wpk_job_set_option(job, name, value) != WPK_OK) {
+            wpk_diag_set(diag, "--set %s: give a name and a number, as ga.crossover=0.4",
+                         overrides->options.items[i]);
+            err = WPK_EINVAL;
+        }
+        if (err == WPK_OK) {
+            err = wpk_strategy_check_option(wpk_strategy_find(job->strategy), name, value, diag);
+            err = err == WPK_OK ? WPK_OK : WPK_EINVAL;
+        }
+        if (err != WPK_OK) {
+            return err;
+        }
     }
     for (int i = 0; i < overrides->pins.count; i++) {
         char gene[WPK_JOB_GENE_MAX];

@@ -17,7 +17,8 @@ struct wpk_job_overrides {
     const char *layouts;
     const char *accuracy;        /* as schema/accuracy.h writes it */
     const char *conditions;      /* as schema/record.h writes them */
-    struct wpk_option_list pins; /* "gene=value" */
+    struct wpk_option_list options; /* of the strategy: "name=value" */
+    struct wpk_option_list pins;    /* "gene=value" */
 };
 
 /* One operator, given by options. */
@@ -69,7 +70,10 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                  WPK_JOB_CANDIDATES_MAX),                                                          \
         WPK_ARGS_INT("seconds", "S", "of each operator, while it is worked on", &(o).seconds, 1,   \
                      WPK_JOB_SECONDS_MAX),                                                         \
-        WPK_ARGS_TEXT("strategy", "NAME", "random or ga", &(o).strategy),                          \
+        WPK_ARGS_TEXT("strategy", "NAME", "of the search; wpkctl strategies lists them",           \
+                      &(o).strategy),                                                              \
+        WPK_ARGS_LIST("set", "OPTION=NUMBER", "an option of it, e.g. ga.crossover=0.4 (repeatable)", \
+                      &(o).options),                                                               \
         WPK_ARGS_U64("seed", "N", "of the search", &(o).seed),                                     \
         WPK_ARGS_INT("threads", "N", "of the kernels", &(o).threads, 1, WPK_JOB_THREADS_MAX),      \
         WPK_ARGS_TEXT("layouts", "fixed|any", "for every operator", &(o).layouts),                 \

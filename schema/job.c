@@ -43,7 +43,7 @@ void wpk_job_init(struct wpk_job *job)
 {
     *job = (struct wpk_job){.kind = "cpu",
                             .threads = 1,
-                            .strategy = "ga",
+                            .strategy = "auto",
                             .seed = 1,
                             .candidates = 200,
                             .seconds = 600};
@@ -88,6 +88,57 @@ wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value)
     }
     snprintf(job->pins[at].gene, WPK_JOB_GENE_MAX, "%s", gene);
     snprintf(job->pins[at].value, WPK_JOB_GENE_MAX, "%s", value);
+    return WPK_OK;
+}
+
+bool wpk_job_option_at(const char *options, int i, char *name, char *value)
+{
+    for (; i > 0 && *options != '\0'; i--) {
+        options += strcspn(options, ";");
+        options += *options == ';';
+    }
+    size_t length = strcspn(options, "="), end = strcspn(options, ";");
+    if (*options == '\0' || length > end || length >= WPK_JOB_GENE_MAX) {
+        return false;
+    }
+    snprintf(name, WPK_JOB_GENE_MAX, "%.*s", (int)length, options);
+    snprintf(value, WPK_JOB_GENE_MAX, "%.*s", (int)(end - length - 1), options + length + 1);
+    return true;
+}
+
+wpk_err wpk_job_set_option(struct wpk_job *job, const char *name, const char *value)
+{
+    char list[WPK_JOB_OPTIONS_MAX], known[WPK_JOB_GENE_MAX], text[WPK_JOB_GENE_MAX], *end = NULL;
+    double number = strtod(value, &end);
+    size_t used = 0;
+    bool put = false;
+    if (name[0] == '\0' || strpbrk(name, "=;") != NULL || strlen(name) >= WPK_JOB_GENE_MAX) {
+        return WPK_ERANGE;
+    }
+    if (end == value || *end != '\0') {
+        return WPK_EPARSE;
+    }
+    list[0] = '\0';
+    for (int i = 0;; i++) {
+        bool more = wpk_job_option_at(job->options, i, known, text);
+        int order = more ? strcmp(known, name) : 1;
+        if (!put && order >= 0 && used < sizeof(list)) {
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s=%.17g",
+                                     used > 0 ? ";" : "", name, number);
+            put = true;
+        }
+        if (!more) {
+            break;
+        }
+        if (order != 0 && used < sizeof(list)) {
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s=%s",
+                                     used > 0 ? ";" : "", known, text);
+        }
+    }
+    if (used >= sizeof(list)) {
+        return WPK_ERANGE;
+    }
+    memcpy(job->options, list, sizeof(list));
     return WPK_OK;
 }
 

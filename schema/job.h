@@ -18,6 +18,7 @@
 #define WPK_JOB_SIZE_MAX ((size_t)1 << 20) /* bytes of a job file */
 #define WPK_JOB_OPS_MAX 256
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
+#define WPK_JOB_OPTIONS_MAX 512 /* text of a strategy's options, with its NUL */
 #define WPK_JOB_PINS_MAX 64
 #define WPK_JOB_NAME_MAX 64 /* of a job or an operator, with its NUL */
 #define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
@@ -81,6 +82,7 @@ struct wpk_job {
     struct wpk_job_label *labels;    /* owned; [label_count] */
     int label_count;
     char strategy[32]; /* as written; known names: search/strategy.h */
+    char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, sorted: "rl.learning_rate=0.001;..." */
     uint64_t seed;
     struct wpk_job_pin *pins; /* owned; [pin_count] */
     int pin_count;
@@ -90,6 +92,13 @@ struct wpk_job {
     char *source; /* owned; the decoded text, for positions */
     size_t source_size;
 };
+
+/* Set an option of the job's strategy, in the place of an earlier value.
+ *   errors  WPK_ERANGE the name or the list is too long; WPK_EPARSE no number */
+wpk_err wpk_job_set_option(struct wpk_job *job, const char *name, const char *value);
+/* Option number `i` of the list; false: there are not so many.
+ *   shape   name, value [WPK_JOB_GENE_MAX] */
+bool wpk_job_option_at(const char *options, int i, char *name, char *value);
 
 /* Read the operator that is the reader's current object. Its name is "" if it has none.
  *

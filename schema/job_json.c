@@ -287,12 +287,31 @@ static void decode_pins(struct wpk_json_reader *reader, struct wpk_job *job)
     wpk_json_leave(reader);
 }
 
+static void decode_options(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    wpk_json_enter(reader, "options");
+    while (wpk_json_next(reader)) {
+        char value[32];
+        const char *name = wpk_json_name(reader);
+        snprintf(value, sizeof(value), "%.17g", wpk_json_get_real(reader, NULL, -1e300, 1e300));
+        if (wpk_job_set_option(job, name, value) != WPK_OK) {
+            wpk_json_fail(reader, NULL, WPK_ERANGE, "the options have more than %d bytes",
+                          WPK_JOB_OPTIONS_MAX - 1);
+            break;
+        }
+    }
+    wpk_json_leave(reader);
+}
+
 static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
 {
     wpk_json_enter(reader, "search");
-    WPK_JSON_ALLOW(reader, "strategy", "seed", "pin");
+    WPK_JSON_ALLOW(reader, "strategy", "options", "seed", "pin");
     if (wpk_json_has(reader, "strategy")) {
         get_word(reader, "strategy", job->strategy, sizeof(job->strategy));
+    }
+    if (wpk_json_has(reader, "options")) {
+        decode_options(reader, job);
     }
     if (wpk_json_has(reader, "seed")) {
         job->seed = wpk_json_get_u64(reader, "seed");
@@ -408,7 +427,13 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
     wpk_json_end(writer);
     wpk_json_end(writer);
     wpk_json_begin_object(writer, "search");
+    char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];
     wpk_json_put_text(writer, "strategy", job->strategy);
+    wpk_json_begin_object(writer, "options");
+    for (int i = 0; wpk_job_option_at(job->options, i, name, value); i++) {
+        wpk_json_put_real(writer, name, strtod(value, NULL));
+    }
+    wpk_json_end(writer);
     wpk_json_put_u64(writer, "seed", job->seed);
     wpk_json_begin_object(writer, "pin");
     for (int i = 0; i < job->pin_count; i++) {

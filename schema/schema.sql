@@ -44,6 +44,7 @@ CREATE TABLE search (
     id            INTEGER PRIMARY KEY,
     problem_id    INTEGER NOT NULL REFERENCES problem,
     strategy      TEXT NOT NULL,        -- "ga"
+    options       TEXT NOT NULL,        -- of the strategy, sorted: "ga.crossover=0.4;..."; "": none
     pins          TEXT NOT NULL,        -- sorted: "gene=value;..."; "" for none
     seed          TEXT NOT NULL,        -- 64 bits in decimal
     providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn",
@@ -71,7 +72,7 @@ CREATE TABLE search (
                                         -- before the semicolon keep their artifacts
     created_at    INTEGER NOT NULL,
     epoch         INTEGER NOT NULL,
-    UNIQUE (problem_id, strategy, pins, seed, providers, space_version, accuracy)
+    UNIQUE (problem_id, strategy, options, pins, seed, providers, space_version, accuracy)
 );
 
 -- One candidate of one provider, and what became of it: the row is there from the first ask on, the
@@ -206,6 +207,7 @@ CREATE TABLE job (
     threads     INTEGER NOT NULL,
     labels      TEXT NOT NULL,          -- "name=value" of each, a line each
     strategy    TEXT NOT NULL,
+    options     TEXT NOT NULL,          -- of the strategy, as in search
     seed        TEXT NOT NULL,          -- 64 bits in decimal
     candidates  INTEGER NOT NULL,       -- budget of each operator
     time_ns     INTEGER NOT NULL,       -- likewise

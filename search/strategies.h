@@ -41,8 +41,8 @@ struct wpk_course {
     uint64_t asked;    /* asks given */
     uint64_t learnt;   /* tells learnt from, those of the history too */
     uint64_t ok_count; /* of them, with a time */
-    struct wpk_course_trial *trial; /* owned; [trial_count], in the order in which they were learnt: all,
-                                    or the best and a sample of the others */
+    struct wpk_course_trial *trial; /* owned; [trial_count], in the order in which they were
+                                           learnt: all, or the best and a sample of the others */
     int trial_count;
     int best; /* the fastest of them, -1: none has a time */
 };

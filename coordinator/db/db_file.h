@@ -74,6 +74,7 @@
 
 #define WPK_DB_SEARCH_LIST(X)                                                                      \
     X(strategy, t, WPK_DB_KEY_MAX)                                                                 \
+    X(options, t, WPK_DB_KEY_MAX)                                                                  \
     X(pins, t, WPK_DB_KEY_MAX)                                                                     \
     X(seed, t, WPK_DB_KEY_MAX)                                                                     \
     X(providers, t, WPK_DB_KEY_MAX)                                                                \

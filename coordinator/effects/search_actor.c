@@ -21,6 +21,7 @@ struct wpk_search_actor {
     const struct wpk_strategy_class *kind;
     struct wpk_strategy *strategy;
     uint64_t seed;
+    char options[WPK_JOB_OPTIONS_MAX];
     struct wpk_accuracy accuracy; /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
@@ -214,7 +215,7 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
         asked > log->first + log->count || asked < log->first) {
         return WPK_EMISMATCH;
     }
-    const struct wpk_strategy_setup setup = {.seed = actor->seed};
+    const struct wpk_strategy_setup setup = {.seed = actor->seed, .options = actor->options};
     wpk_err err =
         wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
     actor->asked_count = asked;
@@ -227,7 +228,7 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
 /* A strategy that was never asked, after so many asks of the search. */
 static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
 {
-    const struct wpk_strategy_setup setup = {.seed = actor->seed};
+    const struct wpk_strategy_setup setup = {.seed = actor->seed, .options = actor->options};
     actor->asked_count = asked;
     return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
 }
@@ -270,6 +271,7 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
         return WPK_ENOMEM;
     }
     actor->seed = search->key.seed;
+    memcpy(actor->options, search->key.options, sizeof actor->options);
     actor->kind = wpk_strategy_find(search->key.strategy);
     wpk_err err = WPK_OK;
     if (actor->kind == NULL) {

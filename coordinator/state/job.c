@@ -374,7 +374,7 @@ static bool is_same_job(const struct wpk_job_entry *a, const struct wpk_job_entr
                 a->candidates == b->candidates && a->time_ns == b->time_ns && a->label_count == 0 &&
                 b->label_count == 0 && strcmp(a->device, b->device) == 0 &&
                 strcmp(a->kind, b->kind) == 0 && strcmp(a->name, b->name) == 0 &&
-                strcmp(a->strategy, b->strategy) == 0;
+                strcmp(a->strategy, b->strategy) == 0 && strcmp(a->options, b->options) == 0;
     for (uint32_t i = 0; same && i < a->op_count; i++) {
         same = is_same_op(&a->ops[i], &b->ops[i]);
     }

@@ -6,6 +6,7 @@
 #include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/worker_class.h"
+#include "schema/job.h"
 
 struct wpk_coordinator;
 struct wpk_owner;
@@ -62,6 +63,7 @@ struct wpk_job_entry {
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX]; /* that its workers must have; by name */
     uint32_t label_count;
     char strategy[32];
+    char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, as in schema/job.h */
     uint64_t seed;
     uint32_t candidates; /* budget of each operator */
     uint64_t time_ns;    /* budget of each operator */

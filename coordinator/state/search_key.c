@@ -33,6 +33,7 @@ void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_te
     copy_line(at, key->providers, sizeof key->providers);
     key->threads = job->threads;
     snprintf(key->strategy, sizeof key->strategy, "%s", job->strategy);
+    snprintf(key->options, sizeof key->options, "%s", job->options);
     snprintf(key->pins, sizeof key->pins, "%s", op->pins != NULL ? op->pins : "");
     key->seed = job->seed;
     snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
@@ -42,9 +43,9 @@ void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_te
 
 void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX])
 {
-    const char *texts[] = {key->fingerprint, key->layouts,       key->device_class,
-                           key->environment, key->strategy,      key->pins,
-                           key->providers,   key->space_version, key->accuracy};
+    const char *texts[] = {key->fingerprint,   key->layouts, key->device_class, key->environment,
+                           key->strategy,      key->options, key->pins,         key->providers,
+                           key->space_version, key->accuracy};
     struct wpk_crypto_hash hash;
     uint8_t digest[WPK_SHA256_SIZE];
     wpk_crypto_hash_init(&hash);

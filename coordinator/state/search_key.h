@@ -4,6 +4,7 @@
 #define WPK_COORDINATOR_STATE_SEARCH_KEY_H
 
 #include "coordinator/state/timing_class.h"
+#include "schema/job.h"
 
 struct wpk_coordinator;
 struct wpk_job_op_state;
@@ -18,6 +19,7 @@ struct wpk_search_key {
     char environment[WPK_ENVIRONMENT_MAX];
     int threads;
     char strategy[32];
+    char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, as in schema/job.h */
     char pins[WPK_PINS_TEXT_MAX]; /* as in struct wpk_job_op_state */
     uint64_t seed;
     char providers[WPK_KEY_TEXT_MAX]; /* names joined by ';', first a list of our back ends */

@@ -79,10 +79,10 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         " s.snapshot_told, s.ok_count, s.failed_count, s.known_count, s.best, s.anchor, s.stand_in,"
         " s.stand_in_ratio FROM search s LEFT JOIN kernel k ON k.id = s.kernel_id WHERE "
         "s.problem_id = ?"
-        " AND s.strategy = ? AND s.pins = ? AND s.seed = ? AND s.providers = ?"
+        " AND s.strategy = ? AND s.options = ? AND s.pins = ? AND s.seed = ? AND s.providers = ?"
         " AND s.space_version = ? AND s.accuracy = ?",
-        "itttttt", (int64_t)out->problem_id, key->strategy, key->pins, seed, key->providers,
-        key->space_version, key->accuracy);
+        "ittttttt", (int64_t)out->problem_id, key->strategy, key->options, key->pins, seed,
+        key->providers, key->space_version, key->accuracy);
     bool found = wpk_rows_next(rows);
     if (found) {
         out->search_id = (uint64_t)wpk_rows_int(rows, 0);
@@ -139,16 +139,17 @@ static void check_anchor(struct wpk_store *store, struct wpk_opened *out)
 static void make_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
                         struct wpk_opened *out)
 {
-    wpk_store_run(store,
-                  "INSERT INTO search (problem_id, strategy, pins, seed, providers,"
-                  " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
-                  " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
-                  " accuracy, anchor, stand_in, stand_in_ratio, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?8, ?8, ?,"
-                  " ?, ?)",
-                  "itttttttrii", (int64_t)out->problem_id, key->strategy, key->pins, seed,
-                  key->providers, key->space_version, key->accuracy, out->anchor.sha256,
-                  out->anchor.ratio, (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
+    wpk_store_run(
+        store,
+        "INSERT INTO search (problem_id, strategy, options, pins, seed, providers,"
+        " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
+        " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
+        " accuracy, anchor, stand_in, stand_in_ratio, created_at, epoch)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?9, ?9, ?,"
+        " ?, ?)",
+        "ittttttttrii", (int64_t)out->problem_id, key->strategy, key->options, key->pins, seed,
+        key->providers, key->space_version, key->accuracy, out->anchor.sha256, out->anchor.ratio,
+        (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     out->search_id = (uint64_t)wpk_store_inserted(store);
 }
 
