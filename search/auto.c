@@ -270,7 +270,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
         }
     }
     if (wpk_rng_chance(&course->rng, course->option[EXPLORE])) {
-        int other = choose_source(a, &course->rng);
+        int other = (int)choose_source(a, &course->rng);
         chosen = isfinite(best[other].time) ? other : chosen;
     }
     if (chosen < 0) {

@@ -195,7 +195,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
 
 static void put_place(struct wpk_buf *out, const struct wpk_candidate *at, double time)
 {
-    wpk_snapshot_put_number(out, isfinite(time));
+    wpk_snapshot_put_number(out, isfinite(time) ? 1 : 0);
     if (isfinite(time)) {
         wpk_snapshot_put_candidate(out, at);
         wpk_snapshot_put_real(out, time);

@@ -250,7 +250,9 @@ static void derive_tail(struct wpk_gene_list *c, const struct wpk_structure *s, 
     if (offered) {
         slots->tail = wpk_gene_list_add(c, false, "%s.tail", group->name);
         wpk_gene_list_choice(c, slots->tail, WPK_GENE_ALL, "whole");
-        c->variant->genes[slots->tail].optional = true;
+        if (slots->tail >= 0) {
+            c->variant->genes[slots->tail].optional = true;
+        }
         wpk_gene_list_choice(c, slots->tail, 1, "own");
     }
 }
