@@ -72,7 +72,7 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                      WPK_JOB_SECONDS_MAX),                                                         \
         WPK_ARGS_TEXT("strategy", "NAME", "of the search; wpkctl strategies lists them",           \
                       &(o).strategy),                                                              \
-        WPK_ARGS_LIST("set", "OPTION=NUMBER", "an option of it, e.g. ga.crossover=0.4; repeatable",   \
+        WPK_ARGS_LIST("set", "OPTION=NUMBER", "an option of it, e.g. ga.crossover=0.4",            \
                       &(o).options),                                                               \
         WPK_ARGS_U64("seed", "N", "of the search", &(o).seed),                                     \
         WPK_ARGS_INT("threads", "N", "of the kernels", &(o).threads, 1, WPK_JOB_THREADS_MAX),      \
