@@ -308,6 +308,27 @@ static void test_sums_and_selects(void **state)
     check(edges, COUNT(edges));
 }
 
+static void test_several_outputs(void **state)
+{
+    (void)state;
+    static const struct edge edges[] = {
+        {"Y[i,j] = max(T[i,j] + C[j], 0); T[i,j] = sum(k) A[i,k] * B[k,j]; Z[i,j] = exp(T[i,j])",
+         "A=f32[19,33] B=f32[33,17] C=f32[17] Y=f32[19,17] Z=f32[19,17]", "nn"},
+        {"Y[i,j] = A[i,j] + 1; Z[j,i] = A[i,j] * 2", "A=f32[13,29] Y=f32[13,29] Z=f32[29,13]",
+         "ni"},
+        {"M[i] = max(k) X[i,k]; S[i] = sum(k) X[i,k]", "X=f32[7,31] M=f32[7] S=f32[7]", "nm"},
+        {"Y[i,j] = E[i,j] / D[i]; M[i] = max(k) X[i,k]; E[i,j] = exp(X[i,j] - M[i]); "
+         "D[i] = sum(k) E[i,k]",
+         "X=f32[7,31] Y=f32[7,31] M=f32[7] D=f32[7]", "nm"},
+        {"T[i,j] = sum(k) A[i,k] * B[k,j]; Y[i,j] = relu(T[i,j])",
+         "A=f32[16,32] B=f32[32,16] T=f32[16,16] Y=f32[16,16]", "nn"},
+        {"T[i,j] = sum(k) A[i,k] * B[k,j]; Y[i,j] = relu(T[i,j])",
+         "A=f32[64,64] B=f32[64,64] T=f32[64,64] Y=f32[64,64]", "nn"},
+        {"Q[i] = X[i] / Z[i]; R[i] = X[i] % Z[i]", "X=i32[53] Z=i32[53] Q=i32[53] R=i32[53]", "zf"},
+    };
+    check(edges, COUNT(edges));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_maxima_and_minima),
         cmocka_unit_test(test_softmax_with_masks),
         cmocka_unit_test(test_sums_and_selects),
+        cmocka_unit_test(test_several_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
