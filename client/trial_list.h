@@ -27,8 +27,8 @@ struct wpk_trial_list {
 
 /* Fetch the trials of an operator: of the job with this id if `job` is one, else of the newest
  * job that has an operator of this name. `op` NULL: the job's only operator.
- *   errors  WPK_ENOENT no such job or operator, with what there is in `diag`; WPK_EINVAL the job has
- *           several operators; those of wpk_list_fetch */
+ *   errors  WPK_ENOENT no such job or operator, with what there is in `diag`; WPK_EINVAL the job
+ *           has several operators; those of wpk_list_fetch */
 WPK_MUST_CHECK wpk_err wpk_trial_list_fetch(struct wpk_session *session, const char *job,
                                             const char *op, struct wpk_arena *arena,
                                             struct wpk_trial_list *out, struct wpk_diag *diag);
