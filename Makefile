@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup demo check test test-all soak bench bench-tune format clean
+.PHONY: all help setup setup-gpu demo check test test-all soak bench bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -16,6 +16,9 @@ help: ## this list
 
 setup: ## install what is missing (Debian packages; Halide and oneDNN into .deps/)
 	@$(SETUP)
+
+setup-gpu: ## install NVRTC, the compiler of CUDA C, into .deps/ (90 MB; no GPU is needed)
+	@$(SETUP) gpu
 
 .deps/stamp: setup
 

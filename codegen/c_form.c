@@ -381,7 +381,7 @@ static void print_atom(const struct wpk_forms *forms, const struct wpk_atom *ato
         wpk_form_print(forms, &atom->of, out);
         wpk_buf_printf(out, ", %" PRId64 ", %" PRId64 ")", atom->low, atom->high);
     } else if (low >= 0 && high <= UINT32_MAX) {
-        wpk_buf_append_text(out, "(i64)((u32)");
+        wpk_buf_append_text(out, forms->narrow ? "(i32)((u32)" : "(i64)((u32)");
         wpk_form_print(forms, &atom->of, out);
         wpk_buf_printf(out, " %c %" PRId64 "u)", quotient ? '/' : '%', atom->divisor);
     } else {

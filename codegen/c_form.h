@@ -50,7 +50,8 @@ struct wpk_atom {
 struct wpk_forms {
     struct wpk_atom *atom; /* owned; [count] */
     int count, capacity;
-    int width; /* lanes are numbered from 0 to width - 1 */
+    int width;   /* lanes are numbered from 0 to width - 1 */
+    bool narrow; /* indices have 32 bits */
     bool full; /* a limit was reached, or memory ran out: forms are of no use */
 };
 

@@ -42,7 +42,13 @@ struct wpk_c_storage {
     bool pokes; /* single elements are written */
     int dim;    /* of the lanes of its variables, -1: none */
     int width;  /* of its variables */
+    /* of a launch: threads divide the elements among them, and `size` is what one of them has */
+    bool accessed, divided;
+    struct wpk_form part[WPK_RANK_MAX]; /* what a thread's number contributes to an index */
+    int64_t own[WPK_RANK_MAX];          /* elements of a thread, of the first pass */
 };
+
+struct wpk_cuda_launch;
 
 /* The point at which a stage is evaluated: the value of each axis, and how many lanes there are. */
 struct wpk_c_point {
@@ -87,6 +93,7 @@ struct wpk_c_kernel {
     struct wpk_buf functions;     /* the tasks of parallel loops */
     int serial_count;
     struct wpk_position printing; /* of the stage that is printed */
+    struct wpk_cuda_launch *launch; /* that is printed (cuda_kernel.h); NULL: a function of c */
     const char *refusal;          /* what cannot be printed; NULL: nothing so far */
     struct wpk_position refused;  /* of the stage in which that is */
 };

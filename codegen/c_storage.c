@@ -2,6 +2,7 @@
 /* Where tensors lie. An argument is a pointer to its element 0; an intermediate tensor is an array,
  * or a set of variables if all indices are numbers. */
 #include "codegen/c_kernel.h"
+#include "codegen/cuda_kernel.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -94,6 +95,22 @@ static const struct wpk_nest_entry *entry_of(const struct wpk_c_kernel *k, int t
     return &k->nest->entry[k->entry_of[wpk_program_writer(k->program, tensor)]];
 }
 
+/* A pointer into shared memory, or an array of the thread. */
+static void declare_in_launch(struct wpk_c_kernel *k, const struct wpk_c_storage *s)
+{
+    bool shared = wpk_cuda_is_shared(k, s->tensor);
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "%s %s", wpk_c_type_name(wpk_c_memory_type(s->dtype)),
+              shared ? "*const " : "");
+    wpk_c_storage_put_name(k, s->tensor, k->storage_of[s->tensor]);
+    if (shared) {
+        wpk_cuda_share(k, s->tensor, elements(s));
+        wpk_c_put(&k->text, " = shared%d;\n", s->tensor);
+    } else {
+        wpk_c_put(&k->text, "[%" PRId64 "];\n", elements(s));
+    }
+}
+
 /* Elements that become variables are in registers whatever the scope. */
 static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
 {
@@ -101,6 +118,10 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
     int64_t bytes = elements(s) * wpk_c_type_bytes(type);
     if (!s->memory) {
         declare_cells(k, s);
+        return;
+    }
+    if (k->launch != NULL) {
+        declare_in_launch(k, s);
         return;
     }
     enum wpk_scope scope = entry_of(k, s->tensor)->scope;
@@ -146,11 +167,15 @@ void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_bo
     set_strides(s, NULL, entry->reordered ? entry->storage : NULL);
     if (k->surveying) {
         s->width = 1;
-        s->memory = s->dtype == WPK_BOOL;
+        s->memory = s->dtype == WPK_BOOL || (k->launch != NULL && wpk_cuda_is_shared(k, tensor));
         return;
     }
     WPK_ASSERT(k->storage_count <= k->surveyed_count);
     const struct wpk_c_storage *seen = k->surveyed[k->storage_count - 1];
+    if (seen->divided) {
+        memcpy(s->size, seen->own, sizeof(s->size));
+        set_strides(s, NULL, entry->reordered ? entry->storage : NULL);
+    }
     s->dim = seen->dim;
     s->width = seen->width;
     s->memory = seen->memory || (seen->pokes && seen->width > 1) || cells(s) > WPK_C_CELLS_MAX;
@@ -237,6 +262,11 @@ static bool find(struct wpk_c_kernel *k, int tensor, const struct wpk_form *inde
     int varying = 0;
     for (int d = 0; d < a->storage->rank; d++) {
         a->at[d] = wpk_form_add(&k->forms, &index[d], &a->storage->low[d], -1);
+    }
+    if (k->launch != NULL && wpk_cuda_is_private(k, tensor)) {
+        wpk_cuda_localize(k, a->storage, a->at);
+    }
+    for (int d = 0; d < a->storage->rank; d++) {
         a->offset = wpk_form_add(&k->forms, &a->offset, &a->at[d], a->storage->stride[d]);
         bool lanes = width > 1 && !wpk_form_is_uniform(&k->forms, &a->at[d]);
         a->varying = lanes ? d : a->varying;

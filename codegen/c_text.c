@@ -295,6 +295,24 @@ static void put_eaches(struct wpk_buf *out)
     wpk_buf_append_text(out, "#endif\n");
 }
 
+void wpk_c_put_functions(const struct wpk_c_text *t, struct wpk_buf *out)
+{
+    struct wpk_buf text = {0};
+    for (int f = 0; f < WPK_C_FUNCTION_COUNT; f++) {
+        for (int type = 0; type < WPK_C_TYPE_COUNT; type++) {
+            for (int w = 0; w < WPK_C_WIDTHS; w++) {
+                if (t->function[f][type][w]) {
+                    wpk_buf_reset(&text);
+                    wpk_c_put_function_text((enum wpk_c_function)f, (enum wpk_c_type)type, w > 0,
+                                            &text);
+                    put_replaced(wpk_buf_text(&text), (enum wpk_c_type)type, 1 << w, out);
+                }
+            }
+        }
+    }
+    wpk_buf_fini(&text);
+}
+
 void wpk_c_put_prologue(const struct wpk_c_text *t, struct wpk_buf *out)
 {
     wpk_buf_append_text(out,
@@ -319,18 +337,5 @@ void wpk_c_put_prologue(const struct wpk_c_text *t, struct wpk_buf *out)
              " { return a < low ? low : a > high ? high : a; }\n"
              "INLINE i64 wpk_least(i64 a, i64 b) { return a < b ? a : b; }\n");
     wpk_buf_append_text(out, wpk_c_narrow_text());
-    struct wpk_buf text = {0};
-    for (int f = 0; f < WPK_C_FUNCTION_COUNT; f++) {
-        for (int type = 0; type < WPK_C_TYPE_COUNT; type++) {
-            for (int w = 0; w < WPK_C_WIDTHS; w++) {
-                if (t->function[f][type][w]) {
-                    wpk_buf_reset(&text);
-                    wpk_c_put_function_text((enum wpk_c_function)f, (enum wpk_c_type)type, w > 0,
-                                            &text);
-                    put_replaced(wpk_buf_text(&text), (enum wpk_c_type)type, 1 << w, out);
-                }
-            }
-        }
-    }
-    wpk_buf_fini(&text);
+    wpk_c_put_functions(t, out);
 }

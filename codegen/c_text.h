@@ -69,7 +69,8 @@ struct wpk_c_value wpk_c_integer(enum wpk_dtype dtype, const struct wpk_form *fo
 /* The lanes that the value has where its operands have so many: 1 if it is the same in all. */
 int wpk_c_width(const struct wpk_c_text *t, const struct wpk_c_value *value, int lanes);
 
-/* Write the types and functions that were used. */
+/* Write the functions that were used; or those behind all types. */
+void wpk_c_put_functions(const struct wpk_c_text *t, struct wpk_buf *out);
 void wpk_c_put_prologue(const struct wpk_c_text *t, struct wpk_buf *out);
 
 #endif

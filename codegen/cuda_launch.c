@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codegen/cuda_kernel.h"
+
+#include <stdio.h>
+
+/* ---- numbers of threads */
+
+int wpk_cuda_part(struct wpk_c_kernel *k, int64_t inside, int64_t count)
+{
+    struct wpk_cuda_launch *launch = k->launch;
+    char name[WPK_FORM_NAME_MAX];
+    for (int i = 0; i < launch->part_count; i++) {
+        if (launch->part[i].inside == inside && launch->part[i].count == count) {
+            return launch->part[i].atom;
+        }
+    }
+    if (launch->part_count == WPK_CUDA_PARTS_MAX) {
+        wpk_c_refuse(k, "too many loops over threads");
+        return 0;
+    }
+    snprintf(name, sizeof(name), "thread%d", launch->part_count);
+    int atom = wpk_form_variable(&k->forms, name, 0, count - 1);
+    launch->part[launch->part_count++] =
+        (struct wpk_cuda_part){.inside = inside, .count = count, .atom = atom};
+    return atom;
+}
+
+bool wpk_cuda_is_part(const struct wpk_c_kernel *k, int atom)
+{
+    for (int i = 0; i < k->launch->part_count; i++) {
+        if (k->launch->part[i].atom == atom) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- where tensors lie */
+
+static const struct wpk_nest_entry *entry_of(const struct wpk_c_kernel *k, int tensor)
+{
+    return &k->nest->entry[k->entry_of[wpk_program_writer(k->program, tensor)]];
+}
+
+static bool is_placed(const struct wpk_c_kernel *k, int tensor)
+{
+    const struct wpk_nest_place *place = &entry_of(k, tensor)->place;
+    return k->program->tensors[tensor].role == WPK_ROLE_INTERMEDIATE && place->entry >= 0 &&
+           place->loop >= 0;
+}
+
+bool wpk_cuda_is_shared(const struct wpk_c_kernel *k, int tensor)
+{
+    return is_placed(k, tensor) && entry_of(k, tensor)->scope == WPK_SCOPE_SHARED;
+}
+
+bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor)
+{
+    return is_placed(k, tensor) && entry_of(k, tensor)->scope != WPK_SCOPE_SHARED;
+}
+
+void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
+{
+    struct wpk_cuda_launch *launch = k->launch;
+    int i = 0;
+    while (i < launch->share_count && launch->share[i].tensor != tensor) {
+        i++;
+    }
+    if (i == WPK_CUDA_SHARES_MAX) {
+        wpk_c_refuse(k, "too many tensors in shared memory");
+        return;
+    }
+    if (i == launch->share_count) {
+        launch->share[launch->share_count++] = (struct wpk_cuda_share){.tensor = tensor};
+    }
+    if (launch->share[i].elements < elements) {
+        launch->share[i].elements = elements;
+    }
+}
+
+/* ---- elements of threads */
+
+static struct wpk_form part_of(struct wpk_c_kernel *k, const struct wpk_form *at)
+{
+    struct wpk_form part = wpk_form_number(0);
+    for (int i = 0; i < at->term_count; i++) {
+        if (wpk_cuda_is_part(k, at->term[i].atom)) {
+            struct wpk_form term = wpk_form_atom(at->term[i].atom, at->term[i].factor);
+            part = wpk_form_add(&k->forms, &part, &term, 1);
+        }
+    }
+    return part;
+}
+
+static bool are_equal(struct wpk_c_kernel *k, const struct wpk_form *a, const struct wpk_form *b)
+{
+    struct wpk_form apart = wpk_form_add(&k->forms, a, b, -1);
+    return wpk_form_is_number(&apart) && apart.constant == 0;
+}
+
+void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct wpk_form *at)
+{
+    for (int d = 0; d < s->rank; d++) {
+        struct wpk_form part = part_of(k, &at[d]);
+        if (!s->accessed) {
+            s->part[d] = part;
+            s->divided = s->divided || part.term_count > 0;
+        }
+        if (s->divided && !are_equal(k, &part, &s->part[d])) {
+            wpk_c_refuse(k, "a thread reads elements that are in registers of another: write scope "
+                            "shared, or cut both stages alike");
+        }
+    }
+    s->accessed = true;
+    for (int d = 0; d < s->rank && s->divided; d++) {
+        int64_t low = 0, high = 0;
+        at[d] = wpk_form_add(&k->forms, &at[d], &s->part[d], -1);
+        wpk_form_range(&k->forms, &at[d], &low, &high);
+        s->own[d] = high + 1 > s->own[d] ? high + 1 : s->own[d];
+    }
+}

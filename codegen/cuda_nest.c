@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops of a launch, and what is computed inside them.
+ *
+ * A loop over blocks or threads is a variable, not a loop: how many of its iterations there are is
+ * known before. Where a loop over threads does not divide its axis, points past the end are left
+ * out one by one, so that no barrier stands inside a condition. The last iteration of a loop over
+ * blocks moves inwards. Serial loops have a tail that is a copy of the body, which all threads
+ * run.
+ *
+ * Barriers are derived: one after each definition that writes shared memory, and one before it if
+ * threads may still read what it replaces. */
+#include "codegen/cuda_kernel.h"
+#include "op/node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOPS_MAX 64
+#define GUARDS_MAX 8
+
+/* Only points before the end of the axis are computed. */
+struct guard {
+    int axis;
+    struct wpk_form end;
+};
+
+/* Where a definition's loops are: each axis is at [at, at + span). */
+struct space {
+    struct wpk_form at[WPK_AXES_MAX];
+    int64_t span[WPK_AXES_MAX];
+    struct guard guard[GUARDS_MAX];
+    int guard_count;
+};
+
+struct definition {
+    int entry;
+    bool update;
+    const struct wpk_stage *stage;
+    struct wpk_nest_loop loop[LOOPS_MAX]; /* those of axes without loops come first */
+    int count;
+    int added;                 /* loops before the nest's own */
+    int64_t most[LOOPS_MAX];   /* iterations of a loop over blocks or threads */
+    int64_t inside[LOOPS_MAX]; /* of such loops further in, their product */
+    int64_t threads;           /* all of its loops over threads */
+    bool single;               /* one thread writes for all */
+    bool hosts[LOOPS_MAX];     /* entries are computed inside it */
+};
+
+static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
+                        const struct space *space);
+static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box);
+
+static void put_barrier(struct wpk_c_kernel *k)
+{
+    wpk_c_line(&k->text, "__syncthreads();");
+}
+
+static void close_block(struct wpk_c_kernel *k)
+{
+    k->text.depth--;
+    wpk_c_line(&k->text, "}");
+}
+
+/* ---- what is computed inside a loop */
+
+static bool is_placed(const struct wpk_nest_entry *entry, const struct definition *d, int i)
+{
+    return !entry->inlined && entry->place.entry == d->entry && entry->place.update == d->update &&
+           entry->place.loop == i - d->added && i >= d->added;
+}
+
+static bool is_shared(const struct wpk_c_kernel *k, int e)
+{
+    return wpk_cuda_is_shared(k, k->program->stages[k->nest->entry[e].stage].output);
+}
+
+static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
+                         const struct space *space)
+{
+    struct wpk_nest_place place = {.entry = d->entry, .update = d->update, .loop = i - d->added};
+    int count = k->nest->entry_count, first = k->storage_count;
+    struct wpk_c_box *box = calloc((size_t)count, sizeof(*box));
+    bool shares = false;
+    if (box == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    box[d->entry].present = true;
+    for (int a = 0; a < d->stage->axis_count; a++) {
+        box[d->entry].low[a] = space->at[a];
+        box[d->entry].size[a] = space->span[a];
+    }
+    wpk_c_find_boxes(k, &place, box);
+    wpk_c_line(&k->text, "{");
+    k->text.depth++;
+    for (int e = d->entry + 1; e < count; e++) {
+        shares = shares || (is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
+    }
+    if (shares && (k->launch->repeats > 0 || k->launch->wrote)) {
+        put_barrier(k);
+    }
+    for (int e = count - 1; e > d->entry && k->refusal == NULL; e--) {
+        if (is_placed(&k->nest->entry[e], d, i) && box[e].present) {
+            print_entry(k, e, &box[e]);
+        }
+    }
+    print_loops(k, d, i + 1, space);
+    wpk_c_storage_end(k, first);
+    close_block(k);
+    free(box);
+}
+
+/* One iteration of loop i, at `space`. */
+static void print_iteration(struct wpk_c_kernel *k, struct definition *d, int i,
+                            const struct space *space)
+{
+    if (d->hosts[i]) {
+        print_placed(k, d, i, space);
+    } else {
+        print_loops(k, d, i + 1, space);
+    }
+}
+
+/* ---- loops that stay, or are written out */
+
+static int new_variable(struct wpk_c_kernel *k, const char *axis, int64_t high)
+{
+    char name[WPK_FORM_NAME_MAX];
+    snprintf(name, sizeof(name), "n%d_%.20s", k->text.name_count++, axis);
+    return wpk_form_variable(&k->forms, name, 0, high);
+}
+
+static const char *name_of(const struct wpk_c_kernel *k, int atom)
+{
+    return k->forms.atom[atom].name;
+}
+
+static void advance(struct wpk_c_kernel *k, struct wpk_form *at, int atom, int64_t factor)
+{
+    struct wpk_form step = wpk_form_atom(atom, factor);
+    *at = wpk_form_add(&k->forms, at, &step, 1);
+}
+
+static void print_unrolled(struct wpk_c_kernel *k, struct definition *d, int i,
+                           const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    struct space *inner = malloc(sizeof(*inner));
+    if (inner == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    *inner = *space;
+    bool repeats = space->span[loop->axis] > loop->step;
+    k->launch->repeats += repeats;
+    for (int64_t left = space->span[loop->axis]; left > 0 && k->refusal == NULL;) {
+        int64_t step = left < loop->step ? left : loop->step;
+        inner->span[loop->axis] = step;
+        print_iteration(k, d, i, inner);
+        inner->at[loop->axis].constant += step;
+        left -= step;
+    }
+    k->launch->repeats -= repeats;
+    free(inner);
+}
+
+/* Whole steps, then what is left, as another copy of the body. */
+static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
+                         const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    int64_t whole = space->span[loop->axis] / loop->step;
+    int64_t rest = space->span[loop->axis] % loop->step;
+    struct space *inner = malloc(sizeof(*inner));
+    if (inner == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    *inner = *space;
+    inner->span[loop->axis] = loop->step;
+    bool repeats = whole + (rest > 0) > 1;
+    k->launch->repeats += repeats;
+    if (whole > 1) {
+        int v = new_variable(k, d->stage->axes[loop->axis].name, whole - 1);
+        wpk_c_line(&k->text, "for (i32 %s = 0; %s < %" PRId64 "; %s++) {", name_of(k, v),
+                   name_of(k, v), whole, name_of(k, v));
+        k->text.depth++;
+        advance(k, &inner->at[loop->axis], v, loop->step);
+        print_iteration(k, d, i, inner);
+        close_block(k);
+    } else if (whole == 1) {
+        print_iteration(k, d, i, inner);
+    }
+    if (rest > 0) {
+        inner->at[loop->axis] = wpk_form_scale(&space->at[loop->axis], 1, whole * loop->step);
+        inner->span[loop->axis] = rest;
+        print_iteration(k, d, i, inner);
+    }
+    k->launch->repeats -= repeats;
+    free(inner);
+}
+
+/* ---- blocks and threads */
+
+/* The last block moves inwards. */
+static void print_block_loop(struct wpk_c_kernel *k, struct definition *d, int i,
+                             const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    struct space inner = *space;
+    int64_t span = space->span[loop->axis], step = loop->step < span ? loop->step : span;
+    int64_t rest = span - step, unit = wpk_gcd(step, rest);
+    int v = new_variable(k, d->stage->axes[loop->axis].name, unit == 0 ? 0 : rest / unit);
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "const i32 %s = ", name_of(k, v));
+    if (rest % step != 0) {
+        wpk_c_put(&k->text,
+                  "wpk_least(%" PRId64 " * ((i32)blockIdx.x / %" PRId64 " %% %" PRId64 "), %" PRId64
+                  ");\n",
+                  step / unit, d->inside[i], d->most[i], rest / unit);
+        advance(k, &inner.at[loop->axis], v, unit);
+    } else {
+        k->forms.atom[v].high = d->most[i] - 1;
+        wpk_c_put(&k->text, "(i32)blockIdx.x / %" PRId64 " %% %" PRId64 ";\n", d->inside[i],
+                  d->most[i]);
+        advance(k, &inner.at[loop->axis], v, step);
+    }
+    inner.span[loop->axis] = step;
+    print_iteration(k, d, i, &inner);
+}
+
+static void add_guard(struct wpk_c_kernel *k, struct space *space, int axis,
+                      const struct wpk_form *end)
+{
+    if (space->guard_count == GUARDS_MAX) {
+        wpk_c_refuse(k, "too many loops over threads do not divide their axes");
+        return;
+    }
+    space->guard[space->guard_count++] = (struct guard){.axis = axis, .end = *end};
+}
+
+static void print_thread_loop(struct wpk_c_kernel *k, struct definition *d, int i,
+                              const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    struct space *inner = malloc(sizeof(*inner));
+    bool outermost = d->inside[i] * d->most[i] == d->threads;
+    bool idle = outermost && d->threads < k->launch->surveyed;
+    if (inner == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    *inner = *space;
+    inner->span[loop->axis] = loop->step;
+    advance(k, &inner->at[loop->axis], wpk_cuda_part(k, d->inside[i], d->most[i]), loop->step);
+    if (d->most[i] * loop->step > space->span[loop->axis]) {
+        struct wpk_form end = wpk_form_scale(&space->at[loop->axis], 1, space->span[loop->axis]);
+        add_guard(k, inner, loop->axis, &end);
+    }
+    if (idle) {
+        wpk_c_line(&k->text, "if (threadIdx.x < %" PRId64 ") {", d->threads);
+        k->text.depth++;
+    }
+    k->launch->threads_depth++;
+    print_iteration(k, d, i, inner);
+    k->launch->threads_depth--;
+    if (idle) {
+        close_block(k);
+    }
+    free(inner);
+}
+
+/* ---- points */
+
+/* Print the point, unless it is past an end. */
+static void print_point(struct wpk_c_kernel *k, const struct definition *d,
+                        const struct space *space)
+{
+    int conditions = 0;
+    for (int g = 0; g < space->guard_count; g++) {
+        int64_t low = 0, high = 0;
+        struct wpk_form past =
+            wpk_form_add(&k->forms, &space->at[space->guard[g].axis], &space->guard[g].end, -1);
+        wpk_form_range(&k->forms, &past, &low, &high);
+        if (high < 0) {
+            continue;
+        }
+        if (conditions++ == 0) {
+            wpk_c_indent(&k->text);
+            wpk_c_put(&k->text, "if (");
+        } else {
+            wpk_c_put(&k->text, " && ");
+        }
+        wpk_c_put_form(&k->text, &past);
+        wpk_c_put(&k->text, " < 0");
+    }
+    if (conditions > 0) {
+        wpk_c_put(&k->text, ")\n");
+    }
+    if (d->single) {
+        wpk_c_line(&k->text, "if (threadIdx.x == 0)");
+    }
+    wpk_c_print_point(k, d->stage, d->update, space->at);
+}
+
+/* ---- definitions */
+
+static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
+                        const struct space *space)
+{
+    if (k->refusal != NULL) {
+        return;
+    }
+    if (i == d->count) {
+        print_point(k, d, space);
+    } else if (wpk_bind_is_block(d->loop[i].binding)) {
+        print_block_loop(k, d, i, space);
+    } else if (wpk_bind_is_thread(d->loop[i].binding)) {
+        print_thread_loop(k, d, i, space);
+    } else if (d->loop[i].binding == WPK_BIND_SERIAL) {
+        print_serial(k, d, i, space);
+    } else {
+        print_unrolled(k, d, i, space);
+    }
+}
+
+/* Count the iterations of loops over blocks and threads; later loops vary faster. */
+static void count_parallel(struct definition *d, const int64_t *size, int64_t *blocks)
+{
+    d->threads = 1;
+    *blocks = 1;
+    for (int i = d->count - 1; i >= 0; i--) {
+        const struct wpk_nest_loop *loop = &d->loop[i];
+        int64_t covered = size[loop->axis];
+        for (int j = 0; j < i; j++) {
+            bool cuts = d->loop[j].axis == loop->axis && d->loop[j].step < covered;
+            covered = cuts ? d->loop[j].step : covered;
+        }
+        d->most[i] = (covered + loop->step - 1) / loop->step;
+        if (wpk_bind_is_block(loop->binding)) {
+            d->inside[i] = *blocks;
+            *blocks *= d->most[i];
+        } else if (wpk_bind_is_thread(loop->binding)) {
+            d->inside[i] = d->threads;
+            d->threads *= d->most[i];
+        }
+    }
+}
+
+static void begin_definition(struct wpk_c_kernel *k, int e, bool update, struct definition *d)
+{
+    const struct wpk_nest_entry *entry = &k->nest->entry[e];
+    const struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
+    const struct wpk_stage *stage = &k->program->stages[entry->stage];
+    *d = (struct definition){.entry = e, .update = update, .stage = stage};
+    for (int a = 0; a < (update ? stage->axis_count : stage->rank); a++) {
+        bool found = false;
+        for (int i = 0; i < loops->count; i++) {
+            found = found || wpk_nest_at(k->nest, loops, i)->axis == a;
+        }
+        if (!found) {
+            d->loop[d->count++] = (struct wpk_nest_loop){.axis = a, .step = 1};
+        }
+    }
+    d->added = d->count;
+    for (int i = 0; i < loops->count && d->count < LOOPS_MAX; i++) {
+        d->loop[d->count++] = *wpk_nest_at(k->nest, loops, i);
+    }
+    for (int i = 0; i < d->count; i++) {
+        for (int p = e + 1; p < k->nest->entry_count; p++) {
+            d->hosts[i] = d->hosts[i] || is_placed(&k->nest->entry[p], d, i);
+        }
+    }
+}
+
+static bool has_thread_loop(const struct definition *d)
+{
+    for (int i = 0; i < d->count; i++) {
+        if (wpk_bind_is_thread(d->loop[i].binding)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*   shape  size [axis_count] */
+static void size_of(const struct wpk_stage *stage, const struct wpk_c_box *box, int64_t *size)
+{
+    for (int a = 0; a < stage->axis_count; a++) {
+        size[a] = a < stage->rank ? box->size[a] : stage->axes[a].extent;
+    }
+}
+
+void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
+                               const struct wpk_c_box *box)
+{
+    struct definition *d = malloc(sizeof(*d));
+    struct space *space = malloc(sizeof(*space));
+    struct wpk_cuda_launch *launch = k->launch;
+    int64_t blocks = 1;
+    if (d == NULL || space == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+    } else {
+        begin_definition(k, e, update, d);
+        size_of(d->stage, box, space->span);
+        count_parallel(d, space->span, &blocks);
+        space->guard_count = 0;
+        for (int a = 0; a < d->stage->axis_count; a++) {
+            space->at[a] = a < d->stage->rank ? box->low[a] : wpk_form_number(0);
+        }
+        bool threads = has_thread_loop(d), own = wpk_cuda_is_private(k, d->stage->output);
+        if (launch->threads_depth > 0 && (threads || !own)) {
+            wpk_c_refuse(k, "inside a loop over threads a stage has no threads and no shared "
+                            "memory of its own: compute it in a loop around the threads");
+        }
+        d->single = !threads && !own;
+        launch->blocks = blocks > launch->blocks ? blocks : launch->blocks;
+        launch->threads = d->threads > launch->threads ? d->threads : launch->threads;
+        print_loops(k, d, 0, space);
+    }
+    free(space);
+    free(d);
+}
+
+static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box)
+{
+    const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
+    struct wpk_position around = k->printing;
+    k->printing = k->nest->entry[e].at;
+    wpk_c_storage_add(k, stage->output, box);
+    for (int update = 0; update <= (stage->reduction != WPK_REDUCE_NONE); update++) {
+        wpk_cuda_print_definition(k, e, update != 0, box);
+        if (is_shared(k, e)) {
+            put_barrier(k);
+            k->launch->wrote = true;
+        }
+    }
+    k->printing = around;
+}

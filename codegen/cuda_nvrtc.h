@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVRTC, the compiler of CUDA C: a library that is opened when it is needed, and needs neither
+ * headers nor a GPU. */
+#ifndef WPK_CODEGEN_CUDA_NVRTC_H
+#define WPK_CODEGEN_CUDA_NVRTC_H
+
+#include "common/buf.h"
+#include "common/err.h"
+
+#include <stdbool.h>
+
+#define WPK_CUDA_NVRTC_VERSION_MAX 24
+#define WPK_CUDA_NVRTC_CALLS_MAX 10
+
+/* = {0} is closed. */
+struct wpk_cuda_nvrtc {
+    void *library;
+    void (*call[WPK_CUDA_NVRTC_CALLS_MAX])(void); /* cuda_nvrtc.c casts them */
+    char version[WPK_CUDA_NVRTC_VERSION_MAX];     /* "nvrtc-12.9" */
+};
+
+/* Open the library in `directory`; if that is NULL, where `make setup-gpu` puts it, in
+ * /usr/local/cuda/lib64, or where dlopen finds it.
+ *   errors  WPK_ENOENT there is none, and `diag` says how to get it; WPK_EUNSUPPORTED it lacks a
+ *           function */
+WPK_MUST_CHECK wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
+                                           struct wpk_diag *diag);
+void wpk_cuda_nvrtc_close(struct wpk_cuda_nvrtc *nvrtc);
+
+/* True for an architecture as in "sm_90": two or three digits, and no letter behind them. */
+bool wpk_cuda_nvrtc_knows(const struct wpk_cuda_nvrtc *nvrtc, const char *architecture);
+
+/* Compile a module of CUDA C for one architecture, and write its PTX.
+ *
+ *   unit    strict: each operation rounds; else a product and a sum may round once
+ *   errors  WPK_EINVAL the architecture is none of NVRTC's; WPK_EUNSUPPORTED the module is refused,
+ *           with the compiler's first message; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *text,
+                                              const char *architecture, bool strict,
+                                              struct wpk_buf *ptx, struct wpk_diag *diag);
+
+#endif

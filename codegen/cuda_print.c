@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codegen/cuda_print.h"
+
+#include "codegen/cuda_kernel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREAD_INDEX_MAX ((int64_t)INT32_MAX)
+
+/* A kernel with what its launches become. */
+struct printer {
+    struct wpk_c_kernel *k;
+    struct wpk_cuda_plan *plan;
+    struct wpk_cuda_launch launch;
+    int64_t threads[WPK_CUDA_LAUNCHES_MAX]; /* of the first pass */
+    struct wpk_buf body;                    /* of the launch that is printed */
+    struct wpk_buf module;
+};
+
+/* ---- arguments */
+
+static bool is_at_root(const struct wpk_nest_entry *entry)
+{
+    return !entry->inlined && (entry->place.entry < 0 || entry->place.loop < 0);
+}
+
+/* 0: read; 1: written; 2: an intermediate tensor between launches; -1: none of these. */
+static int kind_of(const struct wpk_c_kernel *k, int t)
+{
+    enum wpk_role role = k->program->tensors[t].role;
+    int writer = wpk_program_writer(k->program, t);
+    if (role == WPK_ROLE_INTERMEDIATE) {
+        return writer >= 0 && is_at_root(&k->nest->entry[k->entry_of[writer]]) ? 2 : -1;
+    }
+    return role == WPK_ROLE_OUTPUT ? 1 : role == WPK_ROLE_LITERAL ? -1 : 0;
+}
+
+static void find_arguments(const struct wpk_c_kernel *k, struct wpk_cuda_plan *plan)
+{
+    plan->argument_count = 0;
+    for (int kind = 0; kind <= 2; kind++) {
+        for (int t = 0; t < k->program->tensor_count; t++) {
+            if (kind_of(k, t) == kind) {
+                plan->argument[plan->argument_count++] = t;
+            }
+        }
+    }
+}
+
+static void check_tensors(struct wpk_c_kernel *k)
+{
+    for (int t = 0; t < k->program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &k->program->tensors[t];
+        bool known =
+            tensor->dtype == WPK_F32 || tensor->dtype == WPK_I32 || tensor->dtype == WPK_BOOL;
+        int64_t elements = 1;
+        for (int d = 0; d < tensor->rank; d++) {
+            elements *= tensor->extent[d] + tensor->pad_before[d] + tensor->pad_after[d];
+        }
+        if (!known) {
+            wpk_c_refuse(k, "only tensors of f32, i32 and bool are computed with so far");
+        }
+        if (elements > THREAD_INDEX_MAX) {
+            wpk_c_refuse(k, "a tensor has more elements than an index of 32 bits counts");
+        }
+    }
+}
+
+/* ---- one launch */
+
+static void begin_launch(struct printer *p)
+{
+    struct wpk_c_kernel *k = p->k;
+    p->launch = (struct wpk_cuda_launch){.blocks = 1, .threads = 1};
+    p->launch.surveyed = k->surveying ? 0 : p->threads[p->plan->step_count];
+    wpk_buf_reset(&p->body);
+    k->text.out = &p->body;
+    k->text.depth = 1;
+    k->function++;
+}
+
+static void put_parameters(struct printer *p)
+{
+    struct wpk_c_kernel *k = p->k;
+    for (int i = 0; i < p->plan->argument_count; i++) {
+        wpk_c_put(&k->text, i == 0 ? "" : ", ");
+        wpk_c_storage_put_pointer(k, k->storage[k->storage_of[p->plan->argument[i]]]);
+    }
+}
+
+static int64_t put_shares(struct printer *p)
+{
+    struct wpk_c_kernel *k = p->k;
+    int64_t bytes = 0;
+    for (int i = 0; i < p->launch.share_count; i++) {
+        const struct wpk_cuda_share *share = &p->launch.share[i];
+        enum wpk_c_type type = wpk_c_memory_type(k->program->tensors[share->tensor].dtype);
+        wpk_c_line(&k->text, "__shared__ __align__(16) %s shared%d[%" PRId64 "];",
+                   wpk_c_type_name(type), share->tensor, share->elements);
+        bytes = (bytes + 15) / 16 * 16 + share->elements * wpk_c_type_bytes(type);
+    }
+    return bytes;
+}
+
+static void put_parts(struct printer *p)
+{
+    for (int i = 0; i < p->launch.part_count; i++) {
+        const struct wpk_cuda_part *part = &p->launch.part[i];
+        wpk_c_line(&p->k->text,
+                   "const i32 thread%d = (i32)threadIdx.x / %" PRId64 " %% %" PRId64 ";", i,
+                   part->inside, part->count);
+    }
+}
+
+/* Print the function around the body. */
+static void end_launch(struct printer *p)
+{
+    struct wpk_c_kernel *k = p->k;
+    struct wpk_cuda_step *step = &p->plan->step[p->plan->step_count];
+    const struct wpk_cuda_launch *launch = &p->launch;
+    p->threads[p->plan->step_count] = launch->threads;
+    if (launch->threads > WPK_CUDA_THREADS_MAX) {
+        wpk_c_refuse(k, "a block has at most 1024 threads");
+    }
+    if (launch->blocks > INT32_MAX) {
+        wpk_c_refuse(k, "a launch has at most 2147483647 blocks");
+    }
+    snprintf(step->entry, sizeof(step->entry), "%s_%d", k->symbol, p->plan->step_count);
+    step->blocks = launch->blocks;
+    step->threads = launch->threads;
+    k->text.out = &p->module;
+    k->text.depth = 0;
+    wpk_c_put(&k->text, "extern \"C\" __global__ void __launch_bounds__(%" PRId64 ") %s(",
+              launch->threads, step->entry);
+    put_parameters(p);
+    wpk_c_put(&k->text, ")\n{\n");
+    k->text.depth = 1;
+    step->shared_bytes = put_shares(p);
+    put_parts(p);
+    wpk_buf_append(&p->module, p->body.data, p->body.size);
+    wpk_buf_append_text(&p->module, "}\n");
+    if (step->shared_bytes > WPK_CUDA_SHARED_MAX) {
+        wpk_c_refuse(k, "a block has at most 48 KiB of shared memory");
+    }
+    p->plan->step_count++;
+}
+
+/* ---- the whole */
+
+static void print_root(struct printer *p, int e)
+{
+    struct wpk_c_kernel *k = p->k;
+    const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
+    struct wpk_c_box *box = calloc(1, sizeof(*box));
+    if (box == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    for (int a = 0; a < stage->rank; a++) {
+        box->size[a] = stage->axes[a].extent;
+    }
+    for (int update = 0; update <= (stage->reduction != WPK_REDUCE_NONE); update++) {
+        if (p->plan->step_count == WPK_CUDA_LAUNCHES_MAX) {
+            wpk_c_refuse(k, "too many launches");
+            break;
+        }
+        k->printing = k->nest->entry[e].at;
+        begin_launch(p);
+        wpk_cuda_print_definition(k, e, update != 0, box);
+        end_launch(p);
+    }
+    free(box);
+}
+
+static void print_pass(struct printer *p)
+{
+    struct wpk_c_kernel *k = p->k;
+    k->text.forms = &k->forms;
+    k->text.name_count = 0;
+    k->forms.width = 1;
+    k->forms.narrow = true;
+    k->launch = &p->launch;
+    k->function = 0;
+    k->storage_count = 0;
+    p->plan->step_count = 0;
+    wpk_buf_reset(&p->module);
+    for (int t = 0; t < k->program->tensor_count; t++) {
+        k->storage_of[t] = -1;
+    }
+    for (int i = 0; i < p->plan->argument_count; i++) {
+        wpk_c_storage_argument(k, p->plan->argument[i]);
+    }
+    for (int e = k->nest->entry_count - 1; e >= 0 && k->refusal == NULL; e--) {
+        if (is_at_root(&k->nest->entry[e])) {
+            print_root(p, e);
+        }
+    }
+    if (k->forms.full) {
+        wpk_c_refuse(k, "indices are too long");
+    }
+}
+
+static void drop_storages(struct wpk_c_storage **storage, int *count)
+{
+    for (int i = 0; i < *count; i++) {
+        free(storage[i]);
+    }
+    *count = 0;
+}
+
+/* The first pass finds the threads of each launch, and how each storage is used. */
+static void print(struct printer *p)
+{
+    struct wpk_c_kernel *k = p->k;
+    find_arguments(k, p->plan);
+    check_tensors(k);
+    k->surveying = true;
+    print_pass(p);
+    memcpy(k->surveyed, k->storage, sizeof(k->surveyed));
+    k->surveyed_count = k->storage_count;
+    k->storage_count = 0;
+    wpk_forms_fini(&k->forms);
+    memset(k->text.type, 0, sizeof(k->text.type));
+    memset(k->text.function, 0, sizeof(k->text.function));
+    k->surveying = false;
+    if (k->refusal == NULL) {
+        print_pass(p);
+    }
+}
+
+static wpk_err print_kernel(struct wpk_c_kernel *k, struct wpk_cuda_plan *plan, struct wpk_buf *out,
+                            struct wpk_diag *diag)
+{
+    struct printer *p = calloc(1, sizeof(*p));
+    wpk_err err = WPK_ENOMEM;
+    if (p == NULL) {
+        return err;
+    }
+    p->k = k;
+    p->plan = plan;
+    print(p);
+    if (k->refusal != NULL) {
+        wpk_diag_set_at(diag, k->refused.line, k->refused.column,
+                        "the back end cuda cannot print this kernel: %s", k->refusal);
+        err = WPK_EUNSUPPORTED;
+    } else {
+        wpk_cuda_put_prologue(k, out);
+        wpk_buf_append(out, p->module.data, p->module.size);
+        err = wpk_buf_status(&p->module);
+        err = err == WPK_OK ? wpk_buf_status(out) : err;
+    }
+    drop_storages(k->storage, &k->storage_count);
+    drop_storages(k->surveyed, &k->surveyed_count);
+    wpk_forms_fini(&k->forms);
+    wpk_buf_fini(&p->body);
+    wpk_buf_fini(&p->module);
+    free(p);
+    return err;
+}
+
+wpk_err wpk_cuda_print(const struct wpk_schedule *schedule, const char *symbol, struct wpk_buf *out,
+                       struct wpk_cuda_plan *plan, struct wpk_diag *diag)
+{
+    struct wpk_program program;
+    if (!wpk_cuda_accepts(schedule, diag)) {
+        return WPK_EUNSUPPORTED;
+    }
+    wpk_err err = wpk_schedule_expand(schedule, &program);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_c_kernel *k = calloc(1, sizeof(*k));
+    if (k == NULL) {
+        wpk_program_fini(&program);
+        return WPK_ENOMEM;
+    }
+    k->nest = schedule->nest;
+    k->program = &program;
+    k->symbol = symbol;
+    k->strict = wpk_target_is_strict(schedule->target);
+    k->known = calloc((size_t)program.node_count + 1, sizeof(*k->known));
+    k->used = calloc((size_t)program.node_count + 1, sizeof(*k->used));
+    for (int e = 0; e < k->nest->entry_count; e++) {
+        k->entry_of[k->nest->entry[e].stage] = e;
+    }
+    err = k->known == NULL || k->used == NULL ? WPK_ENOMEM : print_kernel(k, plan, out, diag);
+    free(k->known);
+    free(k->used);
+    free(k);
+    wpk_program_fini(&program);
+    return err;
+}
+
+/* ---- what is refused before anything is printed */
+
+static bool refuse(const struct wpk_position *at, struct wpk_diag *diag, const char *why)
+{
+    wpk_diag_set_at(diag, at->line, at->column, "the back end cuda %s", why);
+    return false;
+}
+
+static bool accepts_loop(const struct wpk_nest_loop *loop, struct wpk_diag *diag)
+{
+    switch (loop->binding) {
+    case WPK_BIND_LANES:
+        return refuse(&loop->at, diag, "has no lanes: write unroll");
+    case WPK_BIND_PARALLEL:
+        return refuse(&loop->at, diag, "has no parallel: write block.x or thread.x");
+    default:
+        break;
+    }
+    bool moves = loop->tail == WPK_TAIL_EXACT || loop->tail == WPK_TAIL_SHIFT;
+    if (wpk_bind_is_block(loop->binding) && !moves) {
+        return refuse(&loop->at, diag, "moves the last block inwards: write shift or exact");
+    }
+    return true;
+}
+
+static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                          struct wpk_diag *diag)
+{
+    const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+    if (entry->slides) {
+        return refuse(&entry->at, diag,
+                      "keeps no values from one iteration to the next: leave slide out");
+    }
+    if (entry->scope == WPK_SCOPE_OUTPUT || entry->scope == WPK_SCOPE_HEAP) {
+        return refuse(&entry->at, diag,
+                      "has the scopes register, shared and global: write one of these");
+    }
+    if ((entry->scope == WPK_SCOPE_GLOBAL) != is_at_root(entry) && entry->scope != WPK_SCOPE_ANY) {
+        return refuse(&entry->at, diag,
+                      "keeps in global memory what is computed before everything, and only that");
+    }
+    if (entry->update.atomic) {
+        return refuse(&entry->at, diag, "adds up nothing in several threads: leave atomic out");
+    }
+    for (int a = 0; a < stage->rank; a++) {
+        if (entry->align[a] > 1) {
+            return refuse(&entry->at, diag, "computes nothing to fill multiples: leave align out");
+        }
+    }
+    return true;
+}
+
+bool wpk_cuda_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
+{
+    const struct wpk_nest *nest = schedule->nest;
+    for (int i = 0; i < nest->loop_count; i++) {
+        if (!accepts_loop(&nest->loop[i], diag)) {
+            return false;
+        }
+    }
+    for (int e = 0; e < nest->entry_count; e++) {
+        if (!nest->entry[e].inlined && !accepts_entry(nest, &nest->entry[e], diag)) {
+            return false;
+        }
+    }
+    return true;
+}

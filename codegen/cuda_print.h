@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The back end `cuda`: prints a schedule's nest as kernels in CUDA C, for NVRTC.
+ *
+ * Each definition of a stage that is computed before everything is a launch of its own; what is
+ * computed inside its loops is part of it. Launches run one after another, each with the same
+ * arguments: a plan lists them as data, so that no code runs on the host. */
+#ifndef WPK_CODEGEN_CUDA_PRINT_H
+#define WPK_CODEGEN_CUDA_PRINT_H
+
+#include "codegen/schedule.h"
+
+#define WPK_CUDA_LAUNCHES_MAX 64
+#define WPK_CUDA_ENTRY_MAX 64
+
+struct wpk_cuda_step {
+    char entry[WPK_CUDA_ENTRY_MAX]; /* the function's name */
+    int64_t blocks, threads;        /* of one dimension each */
+    int64_t shared_bytes;           /* that the function declares */
+};
+
+/* Invariant: every step takes a pointer for each argument, to the tensor's element 0. */
+struct wpk_cuda_plan {
+    struct wpk_cuda_step step[WPK_CUDA_LAUNCHES_MAX];
+    int step_count;
+    int argument[WPK_TENSORS_MAX]; /* tensors of the schedule's main program: what is read, what is
+                                      written, and intermediate tensors between launches */
+    int argument_count;
+};
+
+/* Write the module, whose functions are SYMBOL_0, SYMBOL_1, ..., and its plan.
+ *   errors  WPK_EUNSUPPORTED the nest cannot be printed, with the reason; WPK_ENOMEM */
+wpk_err wpk_cuda_print(const struct wpk_schedule *schedule, const char *symbol, struct wpk_buf *out,
+                       struct wpk_cuda_plan *plan, struct wpk_diag *diag);
+/* True if nothing in the nest's words keeps wpk_cuda_print() from printing it; else the reason is
+ * in `diag`. */
+bool wpk_cuda_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag);
+
+#endif

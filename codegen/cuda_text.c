@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVRTC has no headers here: it knows the functions of CUDA's mathematics by their names, and the
+ * texts of functions are those of the back end c, which call gcc's. */
+#include "codegen/cuda_kernel.h"
+
+#define BUILTIN(name)                                                                              \
+    "#define __builtin_" #name "f " #name "f\n#define __builtin_" #name " " #name "\n"
+
+void wpk_cuda_put_prologue(const struct wpk_c_kernel *k, struct wpk_buf *out)
+{
+    wpk_buf_append_text(out, "#define INLINE static __device__ __forceinline__\n"
+                             "#define restrict __restrict__\n");
+    wpk_buf_append_text(
+        out, "#define __builtin_inff() __int_as_float(0x7f800000)\n"
+             "#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)\n" BUILTIN(fabs)
+                 BUILTIN(sqrt) BUILTIN(floor) BUILTIN(ceil) BUILTIN(rint) BUILTIN(exp) BUILTIN(log)
+                     BUILTIN(sin) BUILTIN(cos) BUILTIN(pow));
+    for (int type = 0; type < WPK_C_TYPE_COUNT; type++) {
+        wpk_buf_printf(out, "typedef %s %s;\n", wpk_c_type_text((enum wpk_c_type)type),
+                       wpk_c_type_name((enum wpk_c_type)type));
+    }
+    wpk_buf_append_text(
+        out, "INLINE i32 wpk_quotient(i32 a, i32 b) { return a / b - (a % b < 0); }\n"
+             "INLINE i32 wpk_remainder(i32 a, i32 b) { return a - b * wpk_quotient(a, b); }\n"
+             "INLINE i32 wpk_limit(i32 a, i32 low, i32 high)"
+             " { return a < low ? low : a > high ? high : a; }\n"
+             "INLINE i32 wpk_least(i32 a, i32 b) { return a < b ? a : b; }\n");
+    wpk_c_put_functions(&k->text, out);
+}

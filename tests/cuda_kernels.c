@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nests written by hand become CUDA C, which NVRTC compiles, and which computes on the emulator
+ * what the reference does, without a fault. */
+#include "codegen/cuda_nvrtc.h"
+#include "codegen/cuda_print.h"
+#include "common/rng.h"
+#include "emulate/launch.h"
+#include "op/nest_check.h"
+#include "op/reference.h"
+#include "schema/convert.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD "wpk-schedule 2\ntarget cuda-sm_90 threads 1\nby c\n"
+
+/* ---- running a plan */
+
+struct kernel {
+    struct wpk_schedule schedule;
+    struct wpk_cuda_plan plan;
+    struct wpk_ptx ptx;
+    struct wpk_device_memory memory;
+    struct wpk_launch_counts counts;
+    uint64_t address[WPK_TENSORS_MAX]; /* of arguments, with their padding */
+    double *values[WPK_TENSORS_MAX];   /* owned; of inputs and constants, without padding */
+};
+
+static void parse(const char *head, const char *nest, struct wpk_schedule *out)
+{
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    wpk_buf_printf(&text, "%s%s", head, nest);
+    if (wpk_schedule_parse(wpk_buf_text(&text), out, &diag) != WPK_OK ||
+        wpk_nest_check(out->nest, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
+    }
+    wpk_buf_fini(&text);
+}
+
+static void compile(const struct wpk_cuda_nvrtc *nvrtc, struct kernel *k)
+{
+    struct wpk_buf text = {0}, ptx = {0};
+    struct wpk_diag diag = {0};
+    if (wpk_cuda_print(&k->schedule, "k", &text, &k->plan, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s", diag.line, diag.column, diag.text);
+    }
+    if (wpk_cuda_nvrtc_compile(nvrtc, wpk_buf_text(&text), "sm_90", false, &ptx, &diag) != WPK_OK) {
+        fprintf(stderr, "%s", wpk_buf_text(&text));
+        fail_msg("%s", diag.text);
+    }
+    if (getenv("WPK_TEST_SHOW") != NULL) {
+        fprintf(stderr, "%s", wpk_buf_text(&text));
+    }
+    if (wpk_ptx_parse(wpk_buf_text(&ptx), &k->ptx, &diag) != WPK_OK) {
+        fail_msg("line %d of the PTX: %s", diag.line, diag.text);
+    }
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&ptx);
+}
+
+static int64_t elements_of(const struct wpk_tensor *t)
+{
+    int64_t count = 1;
+    for (int d = 0; d < t->rank; d++) {
+        count *= t->pad_before[d] + t->extent[d] + t->pad_after[d];
+    }
+    return count;
+}
+
+/* The place of an element in padded memory. */
+static int64_t place_of(const struct wpk_tensor *t, int64_t element)
+{
+    int64_t at = 0, stride = 1;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        at += (element % t->extent[d] + t->pad_before[d]) * stride;
+        element /= t->extent[d];
+        stride *= t->pad_before[d] + t->extent[d] + t->pad_after[d];
+    }
+    return at;
+}
+
+static float *host(uint64_t address)
+{
+    return (float *)(uintptr_t)address; // NOLINT: a device address is a host's
+}
+
+/* Allocate all arguments; what is read gets numbers from -4 to 4 in sixteenths, in which sums are
+ * exact, all else NaN. */
+static void fill(struct kernel *k, struct wpk_rng *rng)
+{
+    assert_int_equal(wpk_device_memory_init(&k->memory, (uint64_t)1 << 30), WPK_OK);
+    for (int i = 0; i < k->plan.argument_count; i++) {
+        const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
+        bool read = t->role == WPK_ROLE_INPUT || t->role == WPK_ROLE_CONSTANT;
+        int64_t count = elements_of(t);
+        assert_int_equal(t->dtype, WPK_F32);
+        assert_int_equal(
+            wpk_device_memory_new(&k->memory, (uint64_t)count * sizeof(float), &k->address[i]),
+            WPK_OK);
+        for (int64_t e = 0; e < count; e++) {
+            host(k->address[i])[e] = read ? 0 : NAN;
+        }
+        if (!read) {
+            continue;
+        }
+        double *values = malloc((size_t)wpk_tensor_elements(t) * sizeof(*values));
+        assert_non_null(values);
+        k->values[k->plan.argument[i]] = values;
+        for (int64_t e = 0; e < wpk_tensor_elements(t); e++) {
+            values[e] = (double)wpk_rng_between(rng, -64, 64) / 16;
+            host(k->address[i])[place_of(t, e)] = (float)values[e];
+        }
+    }
+}
+
+static void launch(struct kernel *k)
+{
+    uint64_t origin[WPK_TENSORS_MAX] = {0};
+    for (int i = 0; i < k->plan.argument_count; i++) {
+        const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
+        origin[i] = k->address[i] + (uint64_t)place_of(t, 0) * sizeof(float);
+    }
+    for (int i = 0; i < k->plan.step_count; i++) {
+        const struct wpk_cuda_step *step = &k->plan.step[i];
+        struct wpk_kernel_fault_report report = {0};
+        const struct wpk_launch one = {.ptx = &k->ptx,
+                                       .entry = wpk_ptx_find(&k->ptx, step->entry),
+                                       .grid = {(uint32_t)step->blocks, 1, 1},
+                                       .block = {(uint32_t)step->threads, 1, 1},
+                                       .parameters = origin,
+                                       .memory = &k->memory};
+        assert_non_null(one.entry);
+        assert_int_equal(one.entry->parameter_count, k->plan.argument_count);
+        assert_int_equal(one.entry->shared_size, step->shared_bytes);
+        assert_int_equal(one.entry->local_size, 0); /* all that a thread has is in registers */
+        assert_int_equal(wpk_launch_run(&one, &k->counts, &report), WPK_OK);
+        if (report.fault != WPK_KERNEL_FAULT_NONE) {
+            fail_msg("%s: %s, block %u, thread %d, line %d", step->entry,
+                     wpk_kernel_fault_text(report.fault), report.block[0], report.thread,
+                     report.line);
+        }
+    }
+}
+
+static void compare(const struct kernel *k, double tolerance)
+{
+    const struct wpk_program *program = &k->schedule.main;
+    struct wpk_reference_args args = {0};
+    struct wpk_diag diag = {0};
+    int output = 0;
+    while (program->tensors[k->plan.argument[output]].role != WPK_ROLE_OUTPUT) {
+        args.tensor[k->plan.argument[output]] = k->values[k->plan.argument[output]];
+        output++;
+    }
+    const struct wpk_tensor *t = &program->tensors[k->plan.argument[output]];
+    int64_t count = wpk_tensor_elements(t);
+    double *value = calloc((size_t)count, sizeof(*value));
+    assert_non_null(value);
+    assert_int_equal(wpk_reference_run(program, &args, value, NULL, &diag), WPK_OK);
+    for (int64_t e = 0; e < count; e++) {
+        double got = (double)host(k->address[output])[place_of(t, e)];
+        if (!(fabs(got - value[e]) <= tolerance * fmax(1, fabs(value[e])))) {
+            fail_msg("element %lld of %s: %.9g, expected %.9g", (long long)e, t->name, got,
+                     value[e]);
+        }
+    }
+    free(value);
+}
+
+static void expect_kernel(const char *head, const char *nest, double tolerance,
+                          struct wpk_launch_counts *counts)
+{
+    struct kernel *k = calloc(1, sizeof(*k));
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_diag diag = {0};
+    struct wpk_rng rng;
+    assert_non_null(k);
+    if (wpk_cuda_nvrtc_open(&nvrtc, NULL, &diag) != WPK_OK) {
+        free(k);
+        print_message("%s\n", diag.text);
+        skip();
+    }
+    wpk_rng_seed(&rng, 1);
+    parse(head, nest, &k->schedule);
+    compile(&nvrtc, k);
+    fill(k, &rng);
+    launch(k);
+    compare(k, tolerance);
+    *counts = k->counts;
+    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
+        free(k->values[t]);
+    }
+    wpk_device_memory_fini(&k->memory);
+    wpk_ptx_fini(&k->ptx);
+    wpk_schedule_fini(&k->schedule);
+    wpk_cuda_nvrtc_close(&nvrtc);
+    free(k);
+}
+
+/* ---- products */
+
+#define PRODUCT_OF(m, k, n)                                                                        \
+    HEAD "layout A f32[" m "," k "] 0,1\nlayout B f32[" k "," n "] 0,1\nlayout Y f32[" m "," n     \
+         "] 0,1\nprogram\ninput A f32[" m "," k "]\ninput B f32[" k "," n                          \
+         "]\nintermediate R f32[" m "," k "]\nintermediate S f32[" k "," n                         \
+         "]\nintermediate T f32[" m "," n "]\noutput Y f32[" m "," n                               \
+         "]\nR[i,k] = A[i,k]\nS[k,j] = B[k,j]\nT[i,j] = sum.f32(k:" k                              \
+         ") R[i,k] * S[k,j]\nY[i,j] = max(T[i,j], 0)\nend\n"
+
+/* A block of 64 threads has 32 x 32 results, a thread 4 x 4; 8 terms of both are staged. */
+#define STAGED(tail, terms)                                                                        \
+    "stage Y root\nblock.y i step 32 " tail "\nblock.x j step 32 " tail                            \
+    "\nthread.y i.1 step 4 " tail "\nthread.x j.1 step 4 " tail "\nunroll i.2\nunroll j.2\n"       \
+    "stage T in Y j\nscope register\nextent i 32 j 32\n"                                           \
+    "init\nthread.y i step 4 exact\nthread.x j step 4 exact\nunroll i.1\nunroll j.1\n"             \
+    "update\nserial k step 8 " terms "\nthread.y i step 4 exact\nthread.x j step 4 exact\n"        \
+    "serial k.1\nunroll i.1\nunroll j.1\n"                                                         \
+    "stage S in T k\nscope shared\nthread.y k\nthread.x j step 4 exact\nunroll j.1\n"              \
+    "stage R in T k\nscope shared\nthread.y i step 4 exact\nthread.x k\nunroll i.1\n"
+
+static void test_product(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    expect_kernel(PRODUCT_OF("128", "128", "64"), STAGED("exact", "exact"), 0, &counts);
+    /* Each thread has 16 products for 8 loads, and stores nothing twice. */
+    assert_true(counts.thread_instructions < (uint64_t)128 * 128 * 64 * 3);
+    assert_true(counts.global_sectors < 40000);
+}
+
+/* The last blocks move inwards; the last terms are fewer, so that some threads have none. */
+static void test_tails(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    expect_kernel(PRODUCT_OF("49", "37", "70"), STAGED("shift", "guard"), 0, &counts);
+}
+
+/* The sums begin in one launch, grow in another, and end in a third: they lie in global memory. */
+static void test_launches(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    expect_kernel(PRODUCT_OF("9", "24", "21"),
+                  "stage Y root\nblock.x i\nthread.x j step 4 guard\nunroll j.1\n"
+                  "stage T root\ninit\nserial i\nserial j\n"
+                  "update\nblock.x i step 3 exact\nthread.x j\nserial k\nserial i.1\n"
+                  "stage S root\nscope global\nblock.y k step 8 exact\nblock.x j\n"
+                  "thread.x k.1\nstage R inline\n",
+                  0, &counts);
+}
+
+#define SOFTMAX                                                                                    \
+    HEAD "layout X f32[5,40] 0,1 pad 0:0,1:2\nlayout Y f32[5,40] 1,0\nprogram\n"                   \
+         "input X f32[5,40] pad 0:0,1:2\nintermediate M f32[5]\nintermediate E f32[5,40]\n"        \
+         "intermediate S f32[5]\noutput Y f32[40,5]\nM[i] = max.f32(k:40) X[i,k]\n"                \
+         "E[i,j] = exp(X[i,j] - M[i])\nS[i] = sum.f32(k:40) E[i,k]\nY[j,i] = E[i,j] / S[i]\nend\n"
+
+/* A block a row: one thread adds up, and 10 of 16 threads compute exponentials; then of two rows,
+ * where each thread has a maximum for itself. */
+static void test_rows(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    expect_kernel(SOFTMAX,
+                  "stage Y root\nblock.x i\nthread.x j step 3 guard\nunroll j.1\n"
+                  "stage S in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n"
+                  "stage E in Y i\nscope shared\nthread.x j step 4 exact\nserial j.1\n"
+                  "stage M in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n",
+                  1e-5, &counts);
+    expect_kernel(SOFTMAX,
+                  "stage Y root\nblock.x i step 2 shift\nthread.x i.1\nserial j\n"
+                  "stage S in Y i.1\nscope register\ninit\nserial i\nupdate\nserial k\nserial i\n"
+                  "stage E inline\n"
+                  "stage M in Y i.1\nscope register\ninit\nserial i\nupdate\nserial k\nserial i\n",
+                  1e-5, &counts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
