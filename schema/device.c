@@ -7,6 +7,7 @@
 
 #include "common/caches.h"
 #include "common/json.h"
+#include "schema/device_cuda.h"
 
 #include <cpuid.h>
 #include <sched.h>
@@ -196,11 +197,15 @@ wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out)
 
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size)
 {
+    if (wpk_device_is_cuda(device)) {
+        wpk_device_cuda_class(device, out, size);
+        return;
+    }
     snprintf(out, size, "%s/%s/%s%s%s", device->kind, device->model, wpk_isa_name(device->isa),
              device->bf16 ? "+bf16" : "", device->vnni ? "+vnni" : "");
 }
 
-wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
+static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
 {
     struct wpk_device device = {0};
     char isa[16];
@@ -230,9 +235,20 @@ wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
     return WPK_OK;
 }
 
+wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
+{
+    bool cuda = strncmp(text, WPK_DEVICE_CUDA "/", sizeof(WPK_DEVICE_CUDA)) == 0;
+    return cuda ? wpk_device_cuda_of_class(text, out) : cpu_of_class(text, out);
+}
+
 void wpk_device_put(struct wpk_json_writer *w, const char *key, const struct wpk_device *device)
 {
     wpk_json_begin_object(w, key);
+    if (wpk_device_is_cuda(device)) {
+        wpk_device_cuda_put(w, device);
+        wpk_json_end(w);
+        return;
+    }
     wpk_json_put_text(w, "kind", device->kind);
     wpk_json_put_text(w, "model", device->model);
     wpk_json_put_text(w, "isa", wpk_isa_name(device->isa));
@@ -268,10 +284,16 @@ static void get_shape(struct wpk_json_reader *r, struct wpk_device *out)
 void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_device *out)
 {
     wpk_json_enter(r, key);
+    wpk_json_get_copy(r, "kind", out->kind, sizeof(out->kind));
+    if (wpk_json_status(r) == WPK_OK && wpk_device_is_cuda(out)) {
+        wpk_device_cuda_get(r, out);
+        wpk_json_leave(r);
+        return;
+    }
     WPK_JSON_ALLOW(r, "kind", "model", "isa", "bf16", "vnni", "core_count", "l1_bytes", "l2_bytes",
                    "l3_bytes", "vector_bytes", "vector_registers", "peak_flops_per_s",
                    "peak_bytes_per_s", "instance");
-    wpk_json_get_copy(r, "kind", out->kind, sizeof(out->kind));
+    out->cuda = (struct wpk_device_cuda){0};
     wpk_json_get_label(r, "model", out->model, sizeof(out->model));
     out->isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
     out->bf16 = wpk_json_get_bool(r, "bf16");

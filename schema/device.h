@@ -46,10 +46,20 @@ enum wpk_cpu_flag_index { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG_INDEX) WPK_CPU_INDEX_F1
 #define WPK_CPU_FLAG(name, text) WPK_CPU_##name = 1 << WPK_CPU_INDEX_##name,
 enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_INDEX_F16C };
 
+#define WPK_DEVICE_EMULATED "emulated" /* the model of a GPU that is none (emulate/) */
+#define WPK_DEVICE_SM_MAX 4096
+
+/* What a device of the kind "cuda" has beside a model and an instance. */
+struct wpk_device_cuda {
+    int capability; /* * 90: the architecture sm_90 */
+    int sm_count;   /* * multiprocessors: what fills them is decided by their number */
+};
+
 /* Fields marked * are part of the device class: a kernel is `exact` only where they are equal. */
 struct wpk_device {
-    char kind[16];                   /* * "cpu" */
-    char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it */
+    char kind[16];                   /* * "cpu" or "cuda" */
+    char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it, or the GPU's name */
+    struct wpk_device_cuda cuda;     /* of the kind "cuda": all fields up to `instance` are 0 */
     enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
     int bf16;                        /* * 1: it has AVX512_BF16 and every AVX-512 flag of Zen 4 */
     int vnni;                        /* * 1: it has AVX512_VNNI */
@@ -80,7 +90,17 @@ void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *d
 /* Reduce `device` to the weakest instruction set, which every supported CPU has. */
 void wpk_device_make_plain(struct wpk_device *device);
 
-/* The device class as text, for keys: "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
+/* Describe the GPU that is emulated: of an architecture, as in "sm_90", with so many
+ * multiprocessors. No kernel for it answers for another device: it is of a class of its own.
+ *   errors  WPK_EINVAL no architecture: "sm_" and two or three digits; WPK_ERANGE the number is not
+ *           in 1 ... WPK_DEVICE_SM_MAX */
+WPK_MUST_CHECK wpk_err wpk_device_emulate(const char *architecture, int sm_count,
+                                          struct wpk_device *out, struct wpk_diag *diag);
+bool wpk_device_is_cuda(const struct wpk_device *device);
+bool wpk_device_is_emulated(const struct wpk_device *device);
+
+/* The device class as text, for keys: "cpu/AMD EPYC 9B45/avx512+bf16+vnni", or
+ * "cuda/NVIDIA H200/sm_90/132". */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
 /* Parse a device class; the fields that it does not give are 0. wpk_device_class() inverts this.
  *   errors  WPK_EPARSE */

@@ -228,6 +228,49 @@ static void class_leads_back_to_what_it_says(void **state)
     }
 }
 
+/* ---- GPUs */
+
+static void gpus_have_classes_and_json(void **state)
+{
+    static const char *const bad[] = {"cuda/",           "cuda/m",          "cuda/m/sm_90",
+                                      "cuda//sm_90/1",   "cuda/m/sm_9/1",   "cuda/m/sm_90/0",
+                                      "cuda/m/sm_90/x",  "cuda/m/sm_90a/1", "cuda/m/sm_090/1",
+                                      "cuda/m/sm_90/1/", "cuda/sm_90/1",    "cuda/m/sm_90/99999"};
+    struct wpk_device device = {0}, back = {0};
+    struct wpk_diag diag = {0};
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_json_reader *r = NULL;
+    struct wpk_buf text = {0};
+    char class_text[2 * WPK_DEVICE_TEXT_MAX];
+
+    (void)state;
+    assert_int_equal(wpk_device_emulate("sm_90", 132, &device, &diag), WPK_OK);
+    assert_true(wpk_device_is_cuda(&device) && wpk_device_is_emulated(&device));
+    wpk_device_class(&device, class_text, sizeof(class_text));
+    assert_string_equal(class_text, "cuda/emulated/sm_90/132");
+    wpk_device_put(w, "device", &device);
+    assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
+    assert_int_equal(wpk_json_open(text.data, text.size, 0, &r, NULL), WPK_OK);
+    wpk_device_get(r, "device", &back);
+    assert_int_equal(wpk_json_status(r), WPK_OK);
+    wpk_json_close(r);
+    wpk_json_writer_free(w);
+    wpk_buf_fini(&text);
+    assert_memory_equal(&back, &device, sizeof(back));
+    assert_int_equal(wpk_device_of_class("cuda/NVIDIA H200/x/sm_90/132", &back), WPK_OK);
+    assert_string_equal(back.model, "NVIDIA H200/x");
+    assert_false(wpk_device_is_emulated(&back));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(wpk_device_of_class(bad[i], &back), WPK_EPARSE);
+    }
+    assert_int_equal(wpk_device_emulate("gfx90", 132, &device, &diag), WPK_EINVAL);
+    assert_int_equal(wpk_device_emulate("sm_90", 0, &device, &diag), WPK_ERANGE);
+    assert_int_not_equal(read_device("{\"kind\":\"cuda\",\"model\":\"m\",\"capability\":90,"
+                                     "\"sm_count\":0,\"instance\":\"h\"}",
+                                     &back, NULL),
+                         WPK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +279,7 @@ int main(void)
         cmocka_unit_test(cpus_claim_what_they_have),
         cmocka_unit_test(isa_names_round_trip),
         cmocka_unit_test(class_names_what_kernels_depend_on),
+        cmocka_unit_test(gpus_have_classes_and_json),
         cmocka_unit_test(class_leads_back_to_what_it_says),
         cmocka_unit_test(json_round_trips),
         cmocka_unit_test(json_is_strict),

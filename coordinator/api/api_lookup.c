@@ -234,7 +234,8 @@ static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning, st
     struct wpk_device device;
     if (item->lookup.device[0] != '\0' &&
         (strlen(item->lookup.device) >= WPK_JOB_DEVICE_MAX ||
-         wpk_device_of_class(item->lookup.device, &device) != WPK_OK)) {
+         wpk_device_of_class(item->lookup.device, &device) != WPK_OK ||
+         wpk_device_is_cuda(&device))) {
         wpk_diag_set(diag,
                      "not a device class, so no worker can tune it; GET /v1/devices lists those"
                      " that are known");
