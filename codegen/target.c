@@ -14,6 +14,11 @@ void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK
         [WPK_ISA_AVX2] = "sse41-avx-avx2-f16c-fma",
         [WPK_ISA_AVX512] = "sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
     };
+    if (wpk_device_is_cuda(device)) {
+        snprintf(out, WPK_TARGET_MAX, "cuda-sm_%d%s", device->cuda.capability,
+                 strict ? STRICT : "");
+        return;
+    }
     /* what bf16 stands for: schema/device.h */
     bool newest = device->isa == WPK_ISA_AVX512 && device->bf16;
     snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s%s", features[device->isa],

@@ -3,6 +3,7 @@
 
 #include "op/nest_output.h"
 #include "search/candidate_copy.h"
+#include "search/space_kind.h"
 
 #include <string.h>
 
@@ -576,7 +577,11 @@ wpk_err wpk_candidate_nest(const struct wpk_space *space, const struct wpk_candi
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     struct wpk_decisions d[WPK_GROUPS_MAX];
+    if (kind != NULL) {
+        return kind->nest(space, candidate, out);
+    }
     for (int g = 0; g < structure->plan.group_count; g++) {
         wpk_genes_read(variant, candidate, g, &d[g]);
     }

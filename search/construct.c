@@ -6,6 +6,7 @@
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/register_tile.h"
+#include "search/space_kind.h"
 #include "search/variant.h"
 
 #include <math.h>
@@ -542,6 +543,9 @@ wpk_err wpk_space_construct(const struct wpk_space *space, struct wpk_candidate 
                             int *filled)
 {
     int chosen[WPK_VARIANTS_MAX], count = 0, variants = 0;
+    if (wpk_space_kind_of(space) != NULL) {
+        return wpk_space_kind_construct(space, out, max, filled);
+    }
     wpk_err err = choose_variants(space, chosen, &variants);
     *filled = 0;
     if (err != WPK_OK || variants == 0) {

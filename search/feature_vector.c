@@ -4,6 +4,7 @@
 #include "search/candidate_nest.h"
 #include "search/feature.h"
 #include "search/genes.h"
+#include "search/space_kind.h"
 
 #include <math.h>
 #include <string.h>
@@ -79,6 +80,19 @@ static void put_body(struct writer *w, const struct wpk_features *f)
     }
 }
 
+/* The bound, and the genes as they are: sizes as logarithms. */
+static void put_genes(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                      struct writer *w)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    double bound = wpk_space_kind_of(space)->bound(space, candidate);
+    put(w, wpk_real_log(fmax(bound, 1e-12)));
+    for (int i = 0; i < variant->gene_count && i < WPK_FEATURES - 1; i++) {
+        int64_t value = variant->genes[i].choice[candidate->gene[i]].value;
+        put(w, variant->genes[i].ordered ? log_of((double)value) : (double)value);
+    }
+}
+
 wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candidate *candidate,
                            double *out)
 {
@@ -89,6 +103,10 @@ wpk_err wpk_space_features(const struct wpk_space *space, const struct wpk_candi
     struct wpk_nest nest;
     struct wpk_features features;
     memset(out, 0, WPK_FEATURES * sizeof(*out));
+    if (wpk_space_kind_of(space) != NULL) {
+        put_genes(space, candidate, &w);
+        return WPK_OK;
+    }
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);
     if (err != WPK_OK) {
         return err;

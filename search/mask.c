@@ -3,6 +3,7 @@
 
 #include "search/gene_list.h"
 #include "search/genes.h"
+#include "search/space_kind.h"
 
 #include <string.h>
 
@@ -67,8 +68,12 @@ static int find_step(const struct wpk_variant *variant, int step, struct list *l
 
 int wpk_mask_gene(const struct wpk_variant *variant, int step)
 {
+    const struct wpk_structure *s = variant->plan;
     struct list list;
     int number;
+    if (s->plan.group_count == 0) {
+        return step;
+    }
     (void)find_step(variant, step, &list, &number);
     return list.gene[number];
 }
@@ -211,6 +216,39 @@ static bool complete(const struct wpk_space *space, int g, const struct list *li
     return width > 0;
 }
 
+/* ---- spaces without groups: the first choices are the neutral ones */
+
+static bool complete_kind(const struct wpk_space *space, int decided,
+                          struct wpk_candidate *candidate)
+{
+    memset(candidate->gene + decided, 0, (size_t)(candidate->gene_count - decided));
+    return wpk_space_is_legal(space, candidate);
+}
+
+static wpk_err begin_kind(const struct wpk_space *space, int variant, struct wpk_candidate *out)
+{
+    struct wpk_candidate made = {.variant = variant,
+                                 .gene_count = space->variants[variant].gene_count};
+    if (!complete_kind(space, 0, &made)) {
+        return WPK_EEXHAUSTED;
+    }
+    *out = made;
+    return WPK_OK;
+}
+
+static int kind_values(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                       int step, bool *allowed)
+{
+    int count = 0;
+    for (int i = 0; i < space->variants[candidate->variant].genes[step].choice_count; i++) {
+        struct wpk_candidate attempt = *candidate;
+        attempt.gene[step] = (uint8_t)i;
+        allowed[i] = complete_kind(space, step + 1, &attempt);
+        count += allowed[i];
+    }
+    return count;
+}
+
 wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_candidate *out)
 {
     const struct wpk_variant *v = wpk_space_variant(space, variant);
@@ -219,6 +257,9 @@ wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_ca
         return memory ? WPK_ENOMEM : WPK_EEXHAUSTED;
     }
     const struct wpk_structure *s = v->plan;
+    if (wpk_space_kind_of(space) != NULL) {
+        return begin_kind(space, variant, out);
+    }
     struct wpk_candidate made = {.variant = variant, .gene_count = v->gene_count};
     int listed = 0;
     for (int g = 0; g < s->plan.group_count; g++) {
@@ -244,6 +285,9 @@ int wpk_mask_values(const struct wpk_space *space, const struct wpk_candidate *c
     const struct wpk_structure *s = variant->plan;
     struct list list;
     int number, count = 0;
+    if (wpk_space_kind_of(space) != NULL) {
+        return kind_values(space, candidate, step, allowed);
+    }
     int g = find_step(variant, step, &list, &number);
     int gene = list.gene[number];
     for (int i = 0; i < variant->genes[gene].choice_count; i++) {
@@ -262,6 +306,12 @@ void wpk_mask_decide(const struct wpk_space *space, struct wpk_candidate *candid
 {
     struct list list;
     int number;
+    if (wpk_space_kind_of(space) != NULL) {
+        candidate->gene[step] = (uint8_t)choice;
+        bool kept = complete_kind(space, step + 1, candidate);
+        WPK_ASSERT(kept);
+        return;
+    }
     int g = find_step(&space->variants[candidate->variant], step, &list, &number);
     candidate->gene[list.gene[number]] = (uint8_t)choice;
     bool legal = complete(space, g, &list, number + 1, candidate);

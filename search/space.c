@@ -5,6 +5,7 @@
 #include "search/feature.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
+#include "search/space_kind.h"
 #include "search/variant.h"
 #include "search/variant_error.h"
 
@@ -55,6 +56,21 @@ static wpk_err derive_first(struct wpk_space *space)
     return found ? WPK_OK : full ? WPK_ENOSPC : WPK_EUNSUPPORTED;
 }
 
+/* Of a kind of space without groups: one variant computes the program as it is written. */
+static void keep_written(struct wpk_space *space)
+{
+    bool keep[WPK_VARIANTS_MAX];
+    for (int v = 0; v < space->variant_count; v++) {
+        const struct wpk_variant *variant = &space->variants[v];
+        keep[v] = variant->last < 0 && !variant->staged;
+        for (int i = 0; i < space->sites->count; i++) {
+            keep[v] = keep[v] && variant->choice[i] == 0;
+        }
+    }
+    wpk_variants_keep(space, keep);
+    space->lazy = false;
+}
+
 static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
 {
     wpk_err err = wpk_variants_check(&space->program, diag);
@@ -72,6 +88,9 @@ static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
     for (int written = 0; written < 2 && err == WPK_OK && space->variant_count == 0; written++) {
         space->lazy = space->sites->count > 1;
         err = wpk_variants_list(space, written > 0);
+        if (err == WPK_OK && wpk_space_kind_of(space) != NULL) {
+            keep_written(space);
+        }
         err = err == WPK_OK ? derive_first(space) : err;
         err = (err == WPK_EUNSUPPORTED || err == WPK_ENOSPC) && written == 0 ? WPK_OK : err;
     }
@@ -147,8 +166,12 @@ wpk_err wpk_space_variant_error(const struct wpk_space *space, int v)
 
 bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate)
 {
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
+    if (kind != NULL) {
+        return kind->legal(space, candidate, NULL);
+    }
     for (int g = 0; g < structure->plan.group_count; g++) {
         struct wpk_decisions decisions;
         wpk_genes_read(variant, candidate, g, &decisions);
@@ -313,6 +336,9 @@ wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
             candidate->gene[i] = 0;
         }
     }
+    if (wpk_space_kind_of(space) != NULL) {
+        return wpk_space_kind_repair(space, rng, candidate);
+    }
     for (int g = 0; g < structure->plan.group_count; g++) {
         if (!repair_group(space, rng, g, candidate)) {
             return WPK_EEXHAUSTED;
@@ -361,6 +387,10 @@ wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
 const char *wpk_candidate_back_end(const struct wpk_space *space,
                                    const struct wpk_candidate *candidate)
 {
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    if (kind != NULL) {
+        return kind->back_end;
+    }
     return wpk_back_end_name(wpk_genes_back_end(&space->variants[candidate->variant], candidate));
 }
 
@@ -395,8 +425,13 @@ wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidat
 {
     const struct wpk_structure *structure = space->variants[candidate->variant].plan;
     const struct wpk_target *target = &space->options.target;
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     struct wpk_nest nest;
     struct wpk_features features;
+    if (kind != NULL) {
+        *seconds = kind->bound(space, candidate);
+        return WPK_OK;
+    }
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);
     if (err == WPK_OK) {
         wpk_features(&structure->accesses, &nest, &target->machine, space->options.threads,
@@ -422,7 +457,7 @@ wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_can
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     struct wpk_variant_algorithm algorithm;
-    int used = snprintf(out, size, "%s", WPK_SPACE_VERSION);
+    int used = snprintf(out, size, "%s", wpk_space_version(space));
     for (int i = 0; wpk_variant_algorithm(variant, i, &algorithm) && (size_t)used < size; i++) {
         used +=
             snprintf(out + used, size - (size_t)used, " %s=%s", algorithm.gene, algorithm.value);
@@ -492,9 +527,9 @@ static wpk_err decode_head(const struct wpk_space *space, char **rest, struct wp
     char algorithm[WPK_ALGORITHM_MAX] = "";
     size_t used = 0;
     const char *version = strtok_r(NULL, " ", rest), *word = strtok_r(NULL, " ", rest);
-    if (version == NULL || strcmp(version, WPK_SPACE_VERSION) != 0) {
-        wpk_diag_set(diag, "space version %s, expected " WPK_SPACE_VERSION,
-                     version == NULL ? "missing" : version);
+    if (version == NULL || strcmp(version, wpk_space_version(space)) != 0) {
+        wpk_diag_set(diag, "space version %s, expected %s", version == NULL ? "missing" : version,
+                     wpk_space_version(space));
         return WPK_EMISMATCH;
     }
     for (; word != NULL && strncmp(word, name, strlen(name)) == 0 && used < sizeof(algorithm);

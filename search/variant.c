@@ -10,6 +10,7 @@
 #include "op/rewrite.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
+#include "search/space_kind.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -326,6 +327,30 @@ static wpk_err identify(struct wpk_variant *variant)
     return err;
 }
 
+/* The variant is complete, or there is none. */
+static wpk_err finish(struct wpk_variant *variant, wpk_err err)
+{
+    if (err == WPK_OK) {
+        trim(&variant->program);
+        variant->state = WPK_VARIANT_DERIVED;
+    } else {
+        wpk_variant_drop(variant);
+        variant->state = err == WPK_ENOMEM ? WPK_VARIANT_LISTED : WPK_VARIANT_NONE;
+    }
+    return err;
+}
+
+/* Of a space without groups. */
+static wpk_err derive_kind(const struct wpk_space *space, const struct wpk_space_kind *kind,
+                           struct wpk_variant *variant)
+{
+    struct wpk_structure *structure = variant->plan;
+    structure->slots[0].by = -1;
+    wpk_err err = wpk_program_tidy(&variant->program);
+    err = err == WPK_OK ? kind->derive(space, variant) : err;
+    return err == WPK_OK ? wpk_accesses_init(&variant->program, &structure->accesses) : err;
+}
+
 wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant)
 {
     WPK_ASSERT(variant->state == WPK_VARIANT_LISTED);
@@ -334,6 +359,11 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
     struct owners owners;
     variant->plan = structure;
     wpk_err err = structure == NULL ? WPK_ENOMEM : wpk_program_copy(&space->program, program);
+    const struct wpk_space_kind *kind = space->options.target.rules->space;
+    if (kind != NULL) {
+        err = err == WPK_OK ? derive_kind(space, kind, variant) : err;
+        return finish(variant, err);
+    }
     err = err == WPK_OK ? transform(space, variant, program, &owners) : err;
     err = err == WPK_OK ? wpk_plan_derive(program, &structure->plan) : err;
     err = err == WPK_OK ? wpk_accesses_init(program, &structure->accesses) : err;
@@ -346,13 +376,8 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
     err = err != WPK_OK && program->full ? wpk_program_full_error(program) : err;
     if (err == WPK_OK) {
         wpk_limits_derive(variant, &space->options);
-        trim(program);
-        variant->state = WPK_VARIANT_DERIVED;
-    } else {
-        wpk_variant_drop(variant);
-        variant->state = err == WPK_ENOMEM ? WPK_VARIANT_LISTED : WPK_VARIANT_NONE;
     }
-    return err;
+    return finish(variant, err);
 }
 
 bool wpk_variant_is_short(const struct wpk_space *space, int variant)

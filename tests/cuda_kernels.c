@@ -3,11 +3,13 @@
  * what the reference does, without a fault. */
 #include "codegen/cuda_nvrtc.h"
 #include "codegen/cuda_print.h"
+#include "codegen/lower.h"
 #include "common/rng.h"
 #include "emulate/launch.h"
 #include "op/nest_check.h"
+#include "op/notation.h"
 #include "op/reference.h"
-#include "schema/convert.h"
+#include "search/mask.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -174,34 +176,44 @@ static void compare(const struct kernel *k, double tolerance)
     free(value);
 }
 
-static void expect_kernel(const char *head, const char *nest, double tolerance,
-                          struct wpk_launch_counts *counts)
+static void open_compiler(struct wpk_cuda_nvrtc *nvrtc)
 {
-    struct kernel *k = calloc(1, sizeof(*k));
-    struct wpk_cuda_nvrtc nvrtc;
     struct wpk_diag diag = {0};
-    struct wpk_rng rng;
-    assert_non_null(k);
-    if (wpk_cuda_nvrtc_open(&nvrtc, NULL, &diag) != WPK_OK) {
-        free(k);
+    if (wpk_cuda_nvrtc_open(nvrtc, NULL, &diag) != WPK_OK) {
         print_message("%s\n", diag.text);
         skip();
     }
-    wpk_rng_seed(&rng, 1);
-    parse(head, nest, &k->schedule);
-    compile(&nvrtc, k);
-    fill(k, &rng);
+}
+
+/* Takes the kernel, which has its schedule. */
+static void run_kernel(const struct wpk_cuda_nvrtc *nvrtc, struct kernel *k, struct wpk_rng *rng,
+                       double tolerance)
+{
+    compile(nvrtc, k);
+    fill(k, rng);
     launch(k);
     compare(k, tolerance);
-    *counts = k->counts;
     for (int t = 0; t < WPK_TENSORS_MAX; t++) {
         free(k->values[t]);
     }
     wpk_device_memory_fini(&k->memory);
     wpk_ptx_fini(&k->ptx);
     wpk_schedule_fini(&k->schedule);
+}
+
+static void expect_kernel(const char *head, const char *nest, double tolerance,
+                          struct wpk_launch_counts *counts)
+{
+    static struct kernel k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    open_compiler(&nvrtc);
+    wpk_rng_seed(&rng, 1);
+    memset(&k, 0, sizeof(k));
+    parse(head, nest, &k.schedule);
+    run_kernel(&nvrtc, &k, &rng, tolerance);
+    *counts = k.counts;
     wpk_cuda_nvrtc_close(&nvrtc);
-    free(k);
 }
 
 /* ---- products */
@@ -283,13 +295,152 @@ static void test_rows(void **state)
                   1e-5, &counts);
 }
 
+/* ---- spaces */
+
+#define CANDIDATES 24
+#define CONSTRUCTED 8
+
+static const struct {
+    const char *text;
+    double tolerance;
+} products[] = {
+    {"input A f32[64,48]\ninput B f32[48,96]\noutput Y f32[64,96]\n"
+     "Y[i,j] = sum.f32(k:48) A[i,k] * B[k,j]\n",
+     0},
+    {"input A f32[49,37]\nconstant B f32[70,37]\ninput C f32[70]\nintermediate T f32[49,70]\n"
+     "output Y f32[49,70]\nT[i,j] = sum.f32(k:37) A[i,k] * B[j,k]\n"
+     "Y[i,j] = max(T[i,j] + C[j], 0)\n",
+     0},
+    {"input A f32[3,33,20]\ninput B f32[3,20,1]\noutput Y f32[3,33,1]\n"
+     "Y[n,i,j] = sum.f32(k:20) A[n,i,k] * B[n,k,j]\n",
+     0},
+};
+
+static void derive(const char *text, struct wpk_space *space)
+{
+    struct wpk_space_options options = {.layouts = "any", .threads = 1};
+    struct wpk_program program;
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
+    if (wpk_program_parse(text, &program, &diag) != WPK_OK ||
+        wpk_space_derive(&program, &options, space, &diag) != WPK_OK) {
+        fail_msg("%s: %s", text, diag.text);
+    }
+    wpk_program_fini(&program);
+}
+
+/* The text of a candidate leads back to it, and its nest is one that can be checked. */
+static void lower(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                  struct wpk_schedule *out)
+{
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    struct wpk_candidate back = {0};
+    struct wpk_diag diag = {0};
+    assert_true(wpk_space_is_legal(space, candidate));
+    assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
+    assert_int_equal(strncmp(text, "cuda-1 ", 7), 0);
+    if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
+        fail_msg("%s: %s", text, diag.text);
+    }
+    assert_true(wpk_candidate_equal(candidate, &back));
+    if (wpk_lower(space, candidate, out, &diag) != WPK_OK ||
+        wpk_nest_check(out->nest, &diag) != WPK_OK) {
+        fail_msg("%s: %s", text, diag.text);
+    }
+    assert_string_equal(out->target, "cuda-sm_90");
+    assert_string_equal(out->by, "cuda");
+}
+
+/* Candidates that are constructed, drawn, and made gene by gene. */
+static void test_candidates(void **state)
+{
+    (void)state;
+    static struct kernel k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    open_compiler(&nvrtc);
+    wpk_rng_seed(&rng, 2);
+    for (size_t p = 0; p < sizeof(products) / sizeof(products[0]); p++) {
+        struct wpk_space space;
+        struct wpk_candidate made[CANDIDATES];
+        bool allowed[WPK_CHOICES_MAX];
+        int count = 0;
+        derive(products[p].text, &space);
+        assert_int_equal(wpk_space_construct(&space, made, CONSTRUCTED, &count), WPK_OK);
+        assert_int_equal(count, CONSTRUCTED);
+        for (; count < CANDIDATES - 1; count++) {
+            assert_int_equal(wpk_space_draw(&space, &rng, &made[count]), WPK_OK);
+        }
+        assert_int_equal(wpk_mask_begin(&space, 0, &made[count]), WPK_OK);
+        for (int g = 0; g < made[count].gene_count; g++) {
+            int left = wpk_mask_values(&space, &made[count], g, allowed), choice = 0;
+            assert_true(left > 0);
+            for (int at = (int)wpk_rng_below(&rng, (uint64_t)left); at > 0 || !allowed[choice];) {
+                at -= allowed[choice++];
+            }
+            wpk_mask_decide(&space, &made[count], g, choice);
+        }
+        for (int i = 0; i < CANDIDATES; i++) {
+            memset(&k, 0, sizeof(k));
+            lower(&space, &made[i], &k.schedule);
+            run_kernel(&nvrtc, &k, &rng, products[p].tolerance);
+        }
+        wpk_space_fini(&space);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+/* Of a large product the first guess stages both operands and has larger tiles than one result a
+ * thread; of a small one the blocks are smaller, so that there are more of them. */
+static void test_first_guess(void **state)
+{
+    (void)state;
+    static const char large[] = "input A f32[4096,4096]\ninput B f32[4096,4096]\n"
+                                "output Y f32[4096,4096]\n"
+                                "Y[i,j] = sum.f32(k:4096) A[i,k] * B[k,j]\n";
+    struct wpk_space space;
+    struct wpk_candidate best;
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    int count = 0;
+    derive(large, &space);
+    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
+    assert_non_null(strstr(text, "Y.block.i=128 Y.block.j=128 Y.thread.i=8 Y.thread.j=8"));
+    wpk_space_fini(&space);
+    derive(products[0].text, &space);
+    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
+    assert_non_null(strstr(text, "Y.block.i=16 Y.block.j=16"));
+    wpk_space_fini(&space);
+}
+
+static void test_other_programs(void **state)
+{
+    (void)state;
+    static const char window[] = "input X f32[18,16]\ninput W f32[8,16,3]\noutput Y f32[8,16]\n"
+                                 "Y[c,x] = sum.f32(k:16,r:3) X[x+r,k] * W[c,k,r]\n";
+    struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
+    struct wpk_program program;
+    struct wpk_space space;
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
+    assert_int_equal(
+        wpk_program_parse("input X f32[8]\noutput Y f32[8]\nY[i] = exp(X[i])\n", &program, &diag),
+        WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
+    wpk_program_fini(&program);
+    derive(window, &space); /* W alone is staged: X is read through a window */
+    assert_int_equal(space.variants[0].gene_count, 6);
+    wpk_space_fini(&space);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),
-        cmocka_unit_test(test_tails),
-        cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_product),        cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_launches),       cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_candidates),     cmocka_unit_test(test_first_guess),
+        cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,7 +235,7 @@ const struct wpk_target_rules wpk_target_cpu = {
 
 const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device)
 {
-    static const struct wpk_target_rules *const all[] = {&wpk_target_cpu};
+    static const struct wpk_target_rules *const all[] = {&wpk_target_cpu, &wpk_target_cuda};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (device->kind[0] == '\0' || strcmp(device->kind, all[i]->kind) == 0) {
             return all[i];

@@ -55,7 +55,9 @@ struct wpk_tile {
     int definitions;      /* of its stages */
 };
 
-/* = {0} has no rules. Every slot is required. */
+struct wpk_space_kind;
+
+/* = {0} has no rules. Every slot but the last is required. */
 struct wpk_target_rules {
     const char *kind; /* of devices */
     void (*describe)(const struct wpk_device *device, struct wpk_machine *out);
@@ -73,6 +75,7 @@ struct wpk_target_rules {
      * get lanes. Such a tile is larger and may need fewer registers. Returns the multiple that is
      * tried after `multiple`, which is 0 before the first; 0: there are no more. */
     int (*mask)(const struct wpk_machine *machine, int multiple);
+    const struct wpk_space_kind *space; /* search/space_kind.h; NULL: groups and their genes */
 };
 
 struct wpk_target {
@@ -84,5 +87,6 @@ struct wpk_target {
 const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device);
 
 extern const struct wpk_target_rules wpk_target_cpu;
+extern const struct wpk_target_rules wpk_target_cuda;
 
 #endif

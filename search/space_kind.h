@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a space is made of where that is not groups and their genes (genes.h): one table a kind of
+ * device. Candidates, their texts, strategies and moves are common.
+ *
+ * A kind's genes are few. Its candidates are masked, repaired and constructed by asking which of
+ * them are legal; the first choice of every gene together has to be a legal candidate, which is the
+ * neutral one. */
+#ifndef WPK_SEARCH_SPACE_KIND_H
+#define WPK_SEARCH_SPACE_KIND_H
+
+#include "op/nest.h"
+#include "search/space.h"
+
+/* Every slot is required. */
+struct wpk_space_kind {
+    const char *version;  /* of its candidates' texts */
+    const char *back_end; /* that builds all of them */
+    /* Rewrite the variant's program, and add its genes; the plan is there.
+     *   errors  WPK_EUNSUPPORTED the kind has no candidates for such a program; WPK_ENOMEM */
+    wpk_err (*derive)(const struct wpk_space *space, struct wpk_variant *variant);
+    /* Does it keep the device's limits? Else *why, unless NULL, is the broken rule. */
+    bool (*legal)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                  const char **why);
+    /* Seconds of one call: a rank of what was not built, no lower bound. */
+    double (*bound)(const struct wpk_space *space, const struct wpk_candidate *candidate);
+    /* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of op/nest.h */
+    wpk_err (*nest)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                    struct wpk_nest *out);
+};
+
+/* Of the space's device, NULL: groups and their genes. */
+const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space);
+/* The version of the space's candidates' texts. */
+const char *wpk_space_version(const struct wpk_space *space);
+
+/* Redraw genes until the candidate is legal; at last it becomes the neutral one. */
+wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
+                              struct wpk_candidate *candidate);
+/* As wpk_space_construct(): the candidates of the least bounds, of all if they are few. */
+wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
+                                 int *filled);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of a multiprocessor are those of its capability in the CUDA C++ Programming Guide,
+ * "Compute Capabilities"; rates are those of the H100 and H200, from NVIDIA's "H100 Tensor Core GPU
+ * Architecture", shared out among the multiprocessors. Nothing here was timed. */
+#include "search/target/cuda_machine.h"
+
+#define KB ((int64_t)1 << 10)
+
+void wpk_cuda_machine(const struct wpk_device *device, struct wpk_cuda_machine *out)
+{
+    int capability = device->cuda.capability;
+    bool large = capability == 80 || capability == 90 || capability == 100;
+    *out = (struct wpk_cuda_machine){
+        .sm_count = device->cuda.sm_count,
+        .threads_max = large             ? 2048
+                       : capability < 80 ? 1024
+                                         : 1536,
+        .block_threads_max = 1024,
+        .blocks_max = large ? 32 : 16,
+        .registers_max = 65536,
+        .shared_max = capability >= 90 && large ? 228 * KB
+                      : large                   ? 164 * KB
+                                                : 100 * KB,
+        .block_shared_max = 48 * KB, /* more needs an attribute of the function */
+        .multiply_adds = capability == 80 ? 64 : 128,
+        .shared_words = 32,
+        .l2_bytes = 40,
+        .latency = 700,
+        .launch = 4000,
+        .hertz = 1.7e9,
+    };
+}

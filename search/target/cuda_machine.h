@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GPU in numbers, which follow from its class alone. */
+#ifndef WPK_SEARCH_TARGET_CUDA_MACHINE_H
+#define WPK_SEARCH_TARGET_CUDA_MACHINE_H
+
+#include "schema/device.h"
+
+/* The machine's numbers that rules and ranks read. */
+struct wpk_cuda_machine {
+    int sm_count;
+    int threads_max, block_threads_max; /* of a multiprocessor, of a block */
+    int blocks_max;                     /* of a multiprocessor at a time */
+    int registers_max;                  /* of a multiprocessor */
+    int64_t shared_max, block_shared_max; /* bytes */
+    double multiply_adds; /* in a cycle of a multiprocessor */
+    double shared_words;  /* that it reads in a cycle */
+    double l2_bytes;      /* that come to it in a cycle, if all want some */
+    double latency;       /* cycles from a load to its use, barriers included */
+    double launch;        /* cycles */
+    double hertz;
+};
+
+/* Fill `out` from the device's class. */
+void wpk_cuda_machine(const struct wpk_device *device, struct wpk_cuda_machine *out);
+
+#endif
