@@ -258,6 +258,7 @@ int main(int argc, char **argv)
     static struct table table = {.threads = 1, .layouts = "any"};
     int trials = 128, seeds = 40;
     char options[256] = "";
+    bench_usage_help(argc, argv, usage);
     if (argc < 3) {
         fputs(usage, stderr);
         return 2;
