@@ -28,6 +28,7 @@ build/build.ninja: .deps/stamp
 
 demo: all ## tune a real ResNet-18 convolution and show it beside the vendor's
 	@$(BIN)/wpkctl tune examples/demo.json
+	@$(BIN)/wpkctl why c6 | head -n 3
 
 check: all ## the tests of the plain build, for everyday work
 	@$(SETUP) test
