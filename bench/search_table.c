@@ -3,6 +3,8 @@
  *
  *     bench-search list OP [--layouts L] [--threads N] [--pin GENE=VALUES]...
  *         prints the key and the text of every candidate with a schedule of its own
+ *     bench-search asks TABLE STRATEGY --trials N
+ *         prints the keys of its first asks
  *     bench-search replay TABLE STRATEGY [--trials N] [--seeds N] [--set OPTION=NUMBER]
  *         runs a strategy with many seeds on a table that bench/search_tables.py made
  *
@@ -29,6 +31,7 @@
 
 static const char usage[] = "usage: bench-search list OP [--layouts any|fixed] [--threads N] "
                             "[--pin GENE=VALUES]...\n"
+                            "       bench-search asks TABLE STRATEGY --trials N\n"
                             "       bench-search replay TABLE STRATEGY [--trials N] [--seeds N] "
                             "[--set OPTION=NUMBER]\n";
 
@@ -216,6 +219,26 @@ static void run(const struct table *table, const struct wpk_strategy_class *clas
     wpk_strategy_free(strategy);
 }
 
+/* Print the keys of the first asks, without telling anything. */
+static int print_asks(const struct table *table, const char *name, int trials)
+{
+    const struct wpk_strategy_class *class = wpk_strategy_find(name);
+    const struct wpk_strategy_setup setup = {.seed = 1};
+    struct wpk_strategy *strategy = NULL;
+    static struct wpk_candidate asked[TRIALS_MAX];
+    int filled = 0;
+    if (class == NULL || wpk_strategy_make(class, &table->space, &setup, &strategy) != WPK_OK ||
+        wpk_strategy_ask(strategy, trials, asked, &filled) != WPK_OK) {
+        fprintf(stderr, "bench-search: %s asks for nothing\n", name);
+        return 2;
+    }
+    for (int i = 0; i < filled; i++) {
+        printf("%016" PRIx64 "\n", wpk_space_key(&table->space, &asked[i]));
+    }
+    wpk_strategy_free(strategy);
+    return 0;
+}
+
 static int replay(struct table *table, const char *name, int trials, int seeds, const char *options)
 {
     static const int points[POINTS] = {8, 16, 32, 64, 96, 128, 192, 256};
@@ -298,7 +321,9 @@ int main(int argc, char **argv)
     }
     read_table(argv[2], &table);
     derive(&table);
-    int code = replay(&table, argv[3], trials, seeds, options);
+    bool asks = strcmp(argv[1], "asks") == 0;
+    int code = asks ? print_asks(&table, argv[3], trials)
+                    : replay(&table, argv[3], trials, seeds, options);
     wpk_space_fini(&table.space);
     free(table.text);
     return code;
