@@ -4,8 +4,10 @@
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"
+#include "client/model_file.h"
 #include "client/output.h"
 #include "client/run_check.h"
+#include "client/run_model.h"
 #include "client/run_tensors.h"
 #include "common/fs.h"
 #include "common/json.h"
@@ -381,10 +383,29 @@ static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_dia
     return err;
 }
 
+static enum wpk_exit run_model(struct wpk_invocation *call, const struct run *run,
+                               struct wpk_run_model *model, bool interpret)
+{
+    const char *path = call->args.operands[0];
+
+    if (!interpret || !wpk_model_file_is_onnx(path)) {
+        wpk_diag_set(&call->diag, "%s",
+                     interpret ? "--interpret takes an ONNX model, FILE.onnx"
+                               : "an ONNX model runs with --interpret, node by node in f64");
+        return wpk_command_end(call, WPK_EINVAL);
+    }
+    model->inputs = run->inputs;
+    model->outputs = run->outputs;
+    model->draw = run->draw;
+    return wpk_command_end(call, wpk_run_model_interpret(path, model, &call->diag));
+}
+
 enum wpk_exit wpk_command_run(struct wpk_invocation *call)
 {
     bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
     static struct run run;
+    static struct wpk_run_model model;
+    bool interpret = false;
     const struct wpk_option options[] = {
         WPK_ARGS_TEXT("op", "NAME", "which operator of a job file", &run.op),
         WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
@@ -393,6 +414,8 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
                       &run.outputs),
         WPK_ARGS_FLAG("random", "draw the inputs and constants that no file is given for",
                       &run.draw),
+        WPK_ARGS_FLAG("interpret", "compute an ONNX model node by node in f64", &interpret),
+        WPK_MODEL_SHAPE_OPTION_ROW(model.shapes),
         WPK_FIND_OPTION_ROWS(run.wanted),
         WPK_ARGS_FLAG("check", "compare with the reference interpreter", &run.check),
         WPK_ARGS_FLAG("json", "what came out, as JSON", &run.json),
@@ -402,6 +425,9 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
 
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
+    }
+    if (interpret || wpk_model_file_is_onnx(call->args.operands[0])) {
+        return run_model(call, &run, &model, interpret);
     }
     run.session.need = WPK_SESSION_HISTORY;
     run.tmp_dir = given ? call->context->tmp_dir : "/tmp";
