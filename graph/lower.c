@@ -105,7 +105,7 @@ static wpk_err print(struct wpk_printer *printer)
         return wpk_print_slice(printer);
     case WPK_KIND_SHAPE:
     case WPK_KIND_GATHER:
-        wpk_diag_set(printer->diag, "it is supported on constants alone");
+        wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");
         return WPK_EUNSUPPORTED;
     }
     return WPK_EUNSUPPORTED;

@@ -4,6 +4,7 @@
 #include "common/suggest.h"
 #include "graph/fold.h"
 #include "graph/inference.h"
+#include "graph/lower.h"
 #include "graph/operator.h"
 
 #include <errno.h>
@@ -147,6 +148,15 @@ static bool is_known(const struct wpk_graph *graph, const struct wpk_graph_node 
     return true;
 }
 
+static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk_diag *diag)
+{
+    struct wpk_lowered lowered;
+
+    wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
+    wpk_lowered_fini(&lowered);
+    return err;
+}
+
 static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *node = &graph->nodes[index];
@@ -195,13 +205,10 @@ static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *d
         graph->values[node->outputs[0]] = out;
         err = wpk_graph_fold(graph, index, diag);
     }
-    if (err == WPK_OK && in.op->kind == WPK_KIND_GATHER &&
-        graph->values[node->outputs[0]].data == NULL) {
-        wpk_diag_set(diag, "a Gather is supported on constants alone, of up to %d elements",
-                     WPK_FOLD_ELEMENTS_MAX);
-        err = WPK_EUNSUPPORTED;
-    }
-    return err;
+    /* A folded node needs no program. */
+    return err == WPK_OK && graph->values[node->outputs[0]].data == NULL
+               ? check_program(graph, index, diag)
+               : err;
 }
 
 static void infer_input(struct wpk_graph_value *value, struct wpk_buf *problems)

@@ -10,7 +10,8 @@
 WPK_MUST_CHECK wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text,
                                            struct wpk_diag *diag);
 
-/* Infer the types and extents of all values. All that stands in the way is appended to `problems`,
+/* Infer the types and extents of all values, fold what follows from constants and shapes, and check
+ * that every other node has a program. All that stands in the way is appended to `problems`,
  * a line each: "node conv1 (Conv): ...". What follows from a problem is no problem of its own.
  *   errors  WPK_EUNSUPPORTED  there are problems; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems);
