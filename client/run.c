@@ -15,6 +15,7 @@
 #include "op/canonical.h"
 #include "op/definition.h"
 #include "op/fingerprint.h"
+#include "schema/model_plan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -387,17 +388,25 @@ static enum wpk_exit run_model(struct wpk_invocation *call, const struct run *ru
                                struct wpk_run_model *model, bool interpret)
 {
     const char *path = call->args.operands[0];
+    bool is_onnx = wpk_model_file_is_onnx(path);
+    wpk_err err = WPK_EINVAL;
 
-    if (!interpret || !wpk_model_file_is_onnx(path)) {
-        wpk_diag_set(&call->diag, "%s",
-                     interpret ? "--interpret takes an ONNX model, FILE.onnx"
-                               : "an ONNX model runs with --interpret, node by node in f64");
-        return wpk_command_end(call, WPK_EINVAL);
-    }
     model->inputs = run->inputs;
     model->outputs = run->outputs;
     model->draw = run->draw;
-    return wpk_command_end(call, wpk_run_model_interpret(path, model, &call->diag));
+    model->json = run->json;
+    if (run->check) {
+        wpk_diag_set(&call->diag, "--check: of a model, compare with run MODEL.onnx --interpret");
+    } else if (is_onnx && !interpret) {
+        wpk_diag_set(&call->diag, "an ONNX model runs with --interpret, node by node in f64, or "
+                                  "after wpkctl tune MODEL.onnx -o MODEL" WPK_MODEL_PLAN_SUFFIX);
+    } else if (interpret && !is_onnx) {
+        wpk_diag_set(&call->diag, "--interpret takes an ONNX model, FILE.onnx");
+    } else {
+        err = is_onnx ? wpk_run_model_interpret(path, model, &call->diag)
+                      : wpk_run_model_plan(path, model, &call->diag);
+    }
+    return wpk_command_end(call, err);
 }
 
 enum wpk_exit wpk_command_run(struct wpk_invocation *call)
@@ -426,7 +435,8 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
     }
-    if (interpret || wpk_model_file_is_onnx(call->args.operands[0])) {
+    if (interpret || wpk_model_file_is_onnx(call->args.operands[0]) ||
+        ends_with(call->args.operands[0], WPK_MODEL_PLAN_SUFFIX)) {
         return run_model(call, &run, &model, interpret);
     }
     run.session.need = WPK_SESSION_HISTORY;

@@ -10,6 +10,7 @@ struct wpk_run_model {
     struct wpk_option_list inputs;  /* "NAME=FILE.npy" */
     struct wpk_option_list outputs; /* the same */
     bool draw;                      /* inputs that no file is given for, by their names */
+    bool json;                      /* say what was computed as JSON */
 };
 
 /* Compute an ONNX model node by node in f64 and write its outputs in their own types.
@@ -18,5 +19,10 @@ struct wpk_run_model {
 WPK_MUST_CHECK wpk_err wpk_run_model_interpret(const char *path,
                                                const struct wpk_run_model *options,
                                                struct wpk_diag *diag);
+
+/* Run a plan through libwpk, as any host does, and write its outputs.
+ *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above */
+WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
+                                          struct wpk_diag *diag);
 
 #endif

@@ -66,6 +66,17 @@ class Model:
         return model
 
 
+def tiny(side):
+    """Few operators, for tests that tune."""
+    m = Model()
+    x = m.add("Relu", m.batch_norm(m.conv("x", 3, 4, 3, pad=1), 4))
+    x = m.add("Add", x, m.conv(x, 4, 4, 1, bias=True))
+    x = m.add("Flatten", m.add("GlobalAveragePool", x))
+    x = m.add("Gemm", x, m.normal(6, 4), m.normal(6), transB=1)
+    m.add("Reshape", x, m.constant(np.array([3, 2], np.int64)))
+    return m.finish({"x": [1, 3, side, side]}, [3, 2])
+
+
 def small(side):
     """Convolutions of several kinds, pools, a residual, and a classifier."""
     m = Model()
@@ -140,7 +151,7 @@ def attention(side):
     return m.finish({"x": [2, side, width]}, [2, width + width // 2])
 
 
-MODELS = {"small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+MODELS = {"tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():
