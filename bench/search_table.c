@@ -310,7 +310,7 @@ static double rank_pairs(const struct table *table, int known, int count)
 {
     static struct wpk_course_trial trials[WPK_TRIALS_MAX];
     struct wpk_course course = {.space = &table->space, .trial = trials, .trial_count = known};
-    struct wpk_model *model = wpk_model_new();
+    struct wpk_cost_model *model = wpk_model_new();
     double right = 0, pairs = 0;
     for (int i = 0; i < known; i++) {
         trials[i] = (struct wpk_course_trial){.candidate = drawn[i],
