@@ -310,7 +310,7 @@ static double rank_pairs(const struct table *table, int known, int count)
 {
     static struct wpk_course_trial trials[WPK_TRIALS_MAX];
     struct wpk_course course = {.space = &table->space, .trial = trials, .trial_count = known};
-    struct wpk_cost_model *model = wpk_model_new();
+    struct wpk_cost_model *model = wpk_cost_model_new();
     double right = 0, pairs = 0;
     for (int i = 0; i < known; i++) {
         trials[i] = (struct wpk_course_trial){.candidate = drawn[i],
@@ -321,10 +321,10 @@ static double rank_pairs(const struct table *table, int known, int count)
         return 0;
     }
     if (known > 0) {
-        wpk_model_fit(model, &course);
+        wpk_cost_model_fit(model, &course);
     }
     for (int i = known; i < count; i++) {
-        predicted[i] = wpk_model_time(model, &table->space, &drawn[i]);
+        predicted[i] = wpk_cost_model_time(model, &table->space, &drawn[i]);
         for (int k = known; k < i; k++) {
             if (fabs(ns_of[i] / ns_of[k] - 1) > 0.02) {
                 pairs++;
@@ -332,7 +332,7 @@ static double rank_pairs(const struct table *table, int known, int count)
             }
         }
     }
-    wpk_model_free(model);
+    wpk_cost_model_free(model);
     return right / pairs;
 }
 
