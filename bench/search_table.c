@@ -3,6 +3,10 @@
  *
  *     bench-search list OP [--layouts L] [--threads N] [--pin GENE=VALUES]...
  *         prints the key and the text of every candidate with a schedule of its own
+ *     bench-search asks TABLE STRATEGY --trials N
+ *         prints the keys of its first asks
+ *     bench-search rank TABLE model [--seeds N]
+ *         shares of pairs that the cost model ranks right, with so many trials of the table known
  *     bench-search replay TABLE STRATEGY [--trials N] [--seeds N] [--set OPTION=NUMBER]
  *         runs a strategy with many seeds on a table that bench/search_tables.py made
  *
@@ -13,6 +17,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "op/notation.h"
+#include "search/model.h"
 #include "search/seen.h"
 #include "search/strategy.h"
 
@@ -29,6 +34,8 @@
 
 static const char usage[] = "usage: bench-search list OP [--layouts any|fixed] [--threads N] "
                             "[--pin GENE=VALUES]...\n"
+                            "       bench-search asks TABLE STRATEGY --trials N\n"
+                            "       bench-search rank TABLE model [--seeds N]\n"
                             "       bench-search replay TABLE STRATEGY [--trials N] [--seeds N] "
                             "[--set OPTION=NUMBER]\n";
 
@@ -216,6 +223,26 @@ static void run(const struct table *table, const struct wpk_strategy_class *clas
     wpk_strategy_free(strategy);
 }
 
+/* Print the keys of the first asks, without telling anything. */
+static int print_asks(const struct table *table, const char *name, int trials)
+{
+    const struct wpk_strategy_class *class = wpk_strategy_find(name);
+    const struct wpk_strategy_setup setup = {.seed = 1};
+    struct wpk_strategy *strategy = NULL;
+    static struct wpk_candidate asked[TRIALS_MAX];
+    int filled = 0;
+    if (class == NULL || wpk_strategy_make(class, &table->space, &setup, &strategy) != WPK_OK ||
+        wpk_strategy_ask(strategy, trials, asked, &filled) != WPK_OK) {
+        fprintf(stderr, "bench-search: %s asks for nothing\n", name);
+        return 2;
+    }
+    for (int i = 0; i < filled; i++) {
+        printf("%016" PRIx64 "\n", wpk_space_key(&table->space, &asked[i]));
+    }
+    wpk_strategy_free(strategy);
+    return 0;
+}
+
 static int replay(struct table *table, const char *name, int trials, int seeds, const char *options)
 {
     static const int points[POINTS] = {8, 16, 32, 64, 96, 128, 192, 256};
@@ -253,11 +280,85 @@ static int replay(struct table *table, const char *name, int trials, int seeds, 
     return 0;
 }
 
+/* ---- rank: pairs that the cost model puts in the right order */
+
+static struct wpk_candidate drawn[ROWS_MAX];
+static double ns_of[ROWS_MAX], predicted[ROWS_MAX];
+
+/* Schedules of the table in random order, those that run.   shape  returns how many */
+static int draw_all(const struct table *table, uint64_t seed)
+{
+    struct wpk_seen seen = {0};
+    struct wpk_rng rng;
+    int count = 0;
+    wpk_rng_seed(&rng, seed);
+    for (struct wpk_candidate one;
+         count < ROWS_MAX && wpk_seen_draw(&seen, &table->space, &rng, &one) == WPK_OK;) {
+        if (wpk_seen_put(&seen, &table->space, &one) != WPK_OK) {
+            break;
+        }
+        ns_of[count] = time_of(table, &one);
+        drawn[count] = one;
+        count += ns_of[count] > 0;
+    }
+    wpk_seen_fini(&seen);
+    return count;
+}
+
+/* The share of the pairs of all but the first `known` schedules that are more than 2 % apart. */
+static double rank_pairs(const struct table *table, int known, int count)
+{
+    static struct wpk_course_trial trials[WPK_TRIALS_MAX];
+    struct wpk_course course = {.space = &table->space, .trial = trials, .trial_count = known};
+    struct wpk_cost_model *model = wpk_cost_model_new();
+    double right = 0, pairs = 0;
+    for (int i = 0; i < known; i++) {
+        trials[i] = (struct wpk_course_trial){.candidate = drawn[i],
+                                              .tell = {.ok = true, .relative = ns_of[i]},
+                                              .time = log(ns_of[i])};
+    }
+    if (model == NULL) {
+        return 0;
+    }
+    if (known > 0) {
+        wpk_cost_model_fit(model, &course);
+    }
+    for (int i = known; i < count; i++) {
+        predicted[i] = wpk_cost_model_time(model, &table->space, &drawn[i]);
+        for (int k = known; k < i; k++) {
+            if (fabs(ns_of[i] / ns_of[k] - 1) > 0.02) {
+                pairs++;
+                right += (ns_of[i] < ns_of[k]) == (predicted[i] < predicted[k]);
+            }
+        }
+    }
+    wpk_cost_model_free(model);
+    return right / pairs;
+}
+
+static int rank(const struct table *table, int seeds)
+{
+    static const int known[] = {0, 8, 32, 128};
+    double sum[4] = {0};
+    for (int s = 0; s < seeds; s++) {
+        int count = draw_all(table, (uint64_t)s + 1);
+        for (int k = 0; k < 4; k++) {
+            sum[k] += rank_pairs(table, known[k], count) / seeds;
+        }
+    }
+    for (int k = 0; k < 4; k++) {
+        printf("%s%d trials known: %.3f", k > 0 ? "  " : "", known[k], sum[k]);
+    }
+    puts("");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct table table = {.threads = 1, .layouts = "any"};
     int trials = 128, seeds = 40;
     char options[256] = "";
+    bench_usage_help(argc, argv, usage);
     if (argc < 3) {
         fputs(usage, stderr);
         return 2;
@@ -297,7 +398,10 @@ int main(int argc, char **argv)
     }
     read_table(argv[2], &table);
     derive(&table);
-    int code = replay(&table, argv[3], trials, seeds, options);
+    bool asks = strcmp(argv[1], "asks") == 0;
+    int code = asks                           ? print_asks(&table, argv[3], trials)
+               : strcmp(argv[1], "rank") == 0 ? rank(&table, seeds)
+                                              : replay(&table, argv[3], trials, seeds, options);
     wpk_space_fini(&table.space);
     free(table.text);
     return code;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl check: validate a job file and show its operators. Nothing is stored. */
+/* wpkctl check: validate a job file, or a model, and show its operators. Nothing is stored. */
+#include "client/check_model.h"
 #include "client/command.h"
 #include "client/format.h"
 #include "client/job_file.h"
 #include "client/job_space.h"
+#include "client/model_file.h"
 #include "client/unseen.h"
 #include "common/json.h"
 #include "common/peak.h"
@@ -222,11 +224,14 @@ static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
 enum wpk_exit wpk_command_check(struct wpk_invocation *call)
 {
     static struct check check;
+    static struct wpk_check_model model;
     bool no_peak = false;
     const struct wpk_option options[] = {
         WPK_ARGS_FLAG("no-roofline", "do not measure this machine (half a second)", &no_peak),
         WPK_ARGS_FLAG("no-faults", "do not look for faults that verification would not see",
                       &check.no_faults),
+        WPK_MODEL_SHAPE_OPTION_ROW(model.shapes),
+        WPK_ARGS_FLAG("expand", "print the equations of a model's nodes", &model.expand),
         WPK_ARGS_FLAG("json", "as JSON", &check.json),
         WPK_ARGS_END,
     };
@@ -236,6 +241,10 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     check.tmp_dir = given ? call->context->tmp_dir : "/tmp";
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
+    }
+    if (wpk_model_file_is_onnx(call->args.operands[0])) {
+        model.json = check.json;
+        return wpk_command_end(call, wpk_check_model(call->args.operands[0], &model, &call->diag));
     }
     wpk_err err = wpk_job_file_read(call->args.operands[0], &check.job, &call->diag);
     if (err == WPK_OK) {

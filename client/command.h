@@ -53,7 +53,7 @@ struct wpk_invocation {
 /* name, operands, summary; in the order of the help */
 #define WPK_COMMAND_LIST(X)                                                                        \
     X(tune, "FILE", "tune a job file here and now; needs no service")                              \
-    X(check, "FILE", "validate a job file and show what each operator is")                         \
+    X(check, "FILE", "validate a job file or an ONNX model and show its operators")                \
     X(build, "SCHEDULE", "build, verify and time a schedule edited by hand")                     \
     X(submit, "FILE", "hand a job file, or --op, to a running wpkd and print the job's id")        \
     X(status, "JOB", "how far a job is, or what it found")                                         \
@@ -67,7 +67,7 @@ struct wpk_invocation {
     X(genes, "FILE|NAME|FINGERPRINT", "what can be pinned for an operator, and to what")           \
     X(strategies, "", "how candidates can be chosen: each strategy, its options, when to use it")  \
     X(run, "NAME|FINGERPRINT|FILE",                                                                \
-      "run what is served on NumPy files, and compare it with the reference")                      \
+      "run what is served, or an ONNX model, on NumPy files, and compare with the reference")      \
     X(complete, "jobs|kernels|workers|names",                                                      \
       "what shells complete from; asks a wpkd that runs, and starts none")                         \
     X(lookup, "FILE|FINGERPRINT",                                                                  \

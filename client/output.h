@@ -11,6 +11,7 @@
 struct wpk_output {
     const char *format; /* value of -o; NULL: not given */
     bool json;
+    bool brief; /* of a report: the table alone; set by the command */
 };
 
 #define WPK_OUTPUT_OPTION_ROWS(output)                                                             \

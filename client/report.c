@@ -215,7 +215,7 @@ wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
         .rank = {[2] = 7, [3] = 8, [4] = 4, [5] = 6, [6] = 5, [7] = 1, [8] = 2, [9] = 3, [10] = 9},
     };
     print_table(job, output, table, out);
-    if (output->format == NULL || strcmp(output->format, "csv") != 0) {
+    if (!output->brief && (output->format == NULL || strcmp(output->format, "csv") != 0)) {
         print_notes(job, data_dir, wpk_output_width(STDOUT_FILENO), out);
     }
     return wpk_buf_status(out);

@@ -4,8 +4,10 @@
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"
+#include "client/model_file.h"
 #include "client/output.h"
 #include "client/run_check.h"
+#include "client/run_model.h"
 #include "client/run_tensors.h"
 #include "common/fs.h"
 #include "common/json.h"
@@ -13,6 +15,7 @@
 #include "op/canonical.h"
 #include "op/definition.h"
 #include "op/fingerprint.h"
+#include "schema/model_plan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -381,10 +384,37 @@ static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_dia
     return err;
 }
 
+static enum wpk_exit run_model(struct wpk_invocation *call, const struct run *run,
+                               struct wpk_run_model *model, bool interpret)
+{
+    const char *path = call->args.operands[0];
+    bool is_onnx = wpk_model_file_is_onnx(path);
+    wpk_err err = WPK_EINVAL;
+
+    model->inputs = run->inputs;
+    model->outputs = run->outputs;
+    model->draw = run->draw;
+    model->json = run->json;
+    if (run->check) {
+        wpk_diag_set(&call->diag, "--check: of a model, compare with run MODEL.onnx --interpret");
+    } else if (is_onnx && !interpret) {
+        wpk_diag_set(&call->diag, "an ONNX model runs with --interpret, node by node in f64, or "
+                                  "after wpkctl tune MODEL.onnx -o MODEL" WPK_MODEL_PLAN_SUFFIX);
+    } else if (interpret && !is_onnx) {
+        wpk_diag_set(&call->diag, "--interpret takes an ONNX model, FILE.onnx");
+    } else {
+        err = is_onnx ? wpk_run_model_interpret(path, model, &call->diag)
+                      : wpk_run_model_plan(path, model, &call->diag);
+    }
+    return wpk_command_end(call, err);
+}
+
 enum wpk_exit wpk_command_run(struct wpk_invocation *call)
 {
     bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
     static struct run run;
+    static struct wpk_run_model model;
+    bool interpret = false;
     const struct wpk_option options[] = {
         WPK_ARGS_TEXT("op", "NAME", "which operator of a job file", &run.op),
         WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
@@ -393,6 +423,8 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
                       &run.outputs),
         WPK_ARGS_FLAG("random", "draw the inputs and constants that no file is given for",
                       &run.draw),
+        WPK_ARGS_FLAG("interpret", "compute an ONNX model node by node in f64", &interpret),
+        WPK_MODEL_SHAPE_OPTION_ROW(model.shapes),
         WPK_FIND_OPTION_ROWS(run.wanted),
         WPK_ARGS_FLAG("check", "compare with the reference interpreter", &run.check),
         WPK_ARGS_FLAG("json", "what came out, as JSON", &run.json),
@@ -402,6 +434,10 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
 
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
+    }
+    if (interpret || wpk_model_file_is_onnx(call->args.operands[0]) ||
+        ends_with(call->args.operands[0], WPK_MODEL_PLAN_SUFFIX)) {
+        return run_model(call, &run, &model, interpret);
     }
     run.session.need = WPK_SESSION_HISTORY;
     run.tmp_dir = given ? call->context->tmp_dir : "/tmp";

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl tune: tune a job here and now. The command starts a wpkd and a wpk-worker of its own over
- * local sockets; they are the programs of a service. Results stay in the data directory. */
+/* wpkctl tune: tune a job, or a model, here and now. The command starts a wpkd and a wpk-worker of
+ * its own over local sockets; they are the programs of a service. Results stay in the data
+ * directory. */
 #include "client/command.h"
 #include "client/follow.h"
 #include "client/job_file.h"
 #include "client/job_space.h"
 #include "client/report.h"
+#include "client/tune_model.h"
 #include "schema/device.h"
 
 #include <stdio.h>
@@ -23,6 +25,10 @@ struct tune {
     bool quiet;
     struct wpk_job job;
     struct wpk_session session;
+    bool is_model; /* the file is an ONNX model: -o names the plan that is written */
+    struct wpk_option_list shapes;
+    const char *plan_path;
+    struct wpk_tune_model model;
 };
 
 static void print_notice(const char *text, void *user)
@@ -36,7 +42,10 @@ static void print_notice(const char *text, void *user)
 
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, &tune->job, diag);
+    wpk_err err = tune->is_model ? wpk_tune_model_read(tune->file, &tune->shapes, &tune->overrides,
+                                                       &tune->model, &tune->job, diag)
+                                 : wpk_job_file_take(tune->file, &tune->given, &tune->overrides,
+                                                     &tune->job, diag);
     if (err != WPK_OK) {
         return err;
     }
@@ -117,7 +126,8 @@ static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
     }
     if (err == WPK_OK) {
         fputs(wpk_buf_text(&out), stdout);
-        if (!tune->output.json && tune->output.format == NULL && job->kernel_count > 0) {
+        if (!tune->output.json && tune->output.format == NULL && job->kernel_count > 0 &&
+            !tune->is_model) {
             print_next(tune, job);
         }
     }
@@ -137,6 +147,17 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
             "the job asks for %d threads, and this machine has %d cores; --threads asks for fewer",
             job->threads, device.core_count);
         err = WPK_EINVAL;
+    }
+    return err;
+}
+
+/* Write the plan of a model whose job is done. */
+static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_tune_model_write(&tune->model, &tune->session, job, tune->job.threads,
+                                       tune->plan_path, diag);
+    if (err == WPK_OK && !tune->output.json) {
+        printf("\nnext:\n  %s run %s --random\n", tune->program, tune->plan_path);
     }
     return err;
 }
@@ -177,6 +198,9 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     if (err == WPK_OK && job.state != NULL) {
         err = report(tune, &job, &arena);
     }
+    if (err == WPK_OK && tune->is_model && job.state != NULL && strcmp(job.state, "done") == 0) {
+        err = write_plan(tune, &job, &diag);
+    }
     if (err != WPK_OK) {
         status = wpk_command_fail(err, &diag);
     } else if (wpk_follow_interrupted()) {
@@ -192,6 +216,23 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     return wpk_follow_interrupted() ? WPK_EXIT_INTERRUPTED : status;
 }
 
+/* Of a model, -o is the plan's file. */
+static wpk_err take_plan_path(struct tune *tune, struct wpk_diag *diag)
+{
+    tune->is_model = tune->file != NULL && wpk_model_file_is_onnx(tune->file);
+    if (!tune->is_model) {
+        return WPK_OK;
+    }
+    if (tune->output.format == NULL) {
+        wpk_diag_set(diag, "of a model, -o FILE.wpk says where its plan goes");
+        return WPK_EINVAL;
+    }
+    tune->plan_path = tune->output.format;
+    tune->output.format = NULL;
+    tune->output.brief = true;
+    return WPK_OK;
+}
+
 enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
 {
     /* Large (an operator's tensors), and there is one per process. */
@@ -199,6 +240,7 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     const struct wpk_option options[] = {
         WPK_JOB_OPTION_ROWS(tune.overrides, tune.given),
         WPK_ARGS_TEXT("data", "DIR", "history; default ~/.local/share/woodpecker", &tune.data_dir),
+        WPK_MODEL_SHAPE_OPTION_ROW(tune.shapes),
         WPK_OUTPUT_OPTION_ROWS(tune.output),
         WPK_ARGS_ROW("quiet", 'q', NULL, "no progress", FLAG, &tune.quiet, 0, 0),
         WPK_ARGS_END,
@@ -209,7 +251,10 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     }
     tune.program = call->context->program;
     tune.file = call->args.operand_count > 0 ? call->args.operands[0] : NULL;
-    wpk_err err = wpk_output_check(&tune.output, &call->diag);
+    wpk_err err = take_plan_path(&tune, &call->diag);
+    if (err == WPK_OK) {
+        err = wpk_output_check(&tune.output, &call->diag);
+    }
     if (err == WPK_OK) {
         err = read_job(&tune, &call->diag);
     }
@@ -220,5 +265,6 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
         call->status = run(call->context, &tune);
     }
     wpk_job_fini(&tune.job);
+    wpk_tune_model_fini(&tune.model);
     return call->status;
 }

@@ -65,6 +65,11 @@ struct wpk_kernel_origin {
 WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options,
                                        const struct wpk_kernel_origin *origin,
                                        struct wpk_kernel **out, struct wpk_diag *diag);
+/* Load a shared object of ours from memory; the caller vouches for it.
+ *   errors  see wpk_kernel_open */
+WPK_MUST_CHECK wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
+                                             const struct wpk_open_options *options,
+                                             struct wpk_kernel **out, struct wpk_diag *diag);
 /* Make a kernel of a vendor's primitive.   errors  see wpk_vendor_open */
 WPK_MUST_CHECK wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
                                             const struct wpk_vendor_options *options,

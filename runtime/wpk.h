@@ -152,6 +152,61 @@ WPK_API const struct wpk_argument *wpk_kernel_constant(const struct wpk_kernel *
 /* The manifest: JSON with operator, layouts, schedule and versions. Of a vendor's: the recipe. */
 WPK_API const char *wpk_kernel_manifest(const struct wpk_kernel *kernel);
 
+/* ---- models
+ *
+ *     wpk_model_open("model.wpk", NULL, &model, NULL);
+ *     wpk_model_context_new(model, NULL, &context);
+ *     wpk_model_run(context, inputs, 1, outputs, 1);
+ *
+ * A model is the plan that `wpkctl tune MODEL.onnx -o FILE.wpk` writes. An open model is immutable
+ * and may be shared between threads; a context serves one run at a time. Inputs and outputs are
+ * dense and row-major. */
+
+struct wpk_model;
+struct wpk_model_context;
+
+/* Load a plan: check it, load the kernel of each step and prepare its constants.
+ *
+ *   shape   options: NULL for none; `device` and no other is used
+ *   owns    caller calls wpk_model_close, after every context is freed
+ *   errors  WPK_ENOENT, WPK_EACCES, WPK_EIO the file cannot be read
+ *           WPK_ECORRUPT  not a plan, cut short, or changed
+ *           WPK_EMISMATCH a plan of another version, or a kernel that does not fit the device
+ *           WPK_ENOMEM; WPK_ESYSTEM a kernel could not be kept in memory
+ */
+WPK_API wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
+                               struct wpk_model **out, struct wpk_diag *diag);
+WPK_API void wpk_model_close(struct wpk_model *model);
+
+WPK_API size_t wpk_model_input_count(const struct wpk_model *model);
+WPK_API size_t wpk_model_output_count(const struct wpk_model *model);
+/* Calls of kernels in one run. */
+WPK_API size_t wpk_model_step_count(const struct wpk_model *model);
+/* One input or output; `index` is below the count. The result lives as long as the model. */
+WPK_API const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t index);
+WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t index);
+
+/* Make what one run at a time needs: memory, scratch and threads. The model runs once, on zeros.
+ *
+ *   shape   options: NULL for none
+ *   owns    caller calls wpk_model_context_free
+ *   errors  WPK_ENOMEM; those of wpk_kernel_run
+ */
+WPK_API wpk_err wpk_model_context_new(const struct wpk_model *model,
+                                      const struct wpk_context_options *options,
+                                      struct wpk_model_context **out);
+WPK_API void wpk_model_context_free(struct wpk_model_context *context);
+
+/* Run the model once. Nothing is allocated.
+ *
+ *   shape   inputs [input_count], outputs [output_count]: all of the model's, in any order
+ *   owns    caller owns all memory; inputs and outputs do not overlap
+ *   errors  WPK_EINVAL wrong count, name, size or alignment; those of wpk_kernel_run
+ */
+WPK_API wpk_err wpk_model_run(struct wpk_model_context *context,
+                              const struct wpk_tensor_data *inputs, size_t input_count,
+                              const struct wpk_tensor_data *outputs, size_t output_count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -52,7 +52,7 @@ struct draft {
 };
 
 struct automatic {
-    struct wpk_model *model;
+    struct wpk_cost_model *model;
     struct wpk_candidate constructed[CONSTRUCTED];
     int constructed_count;
     double gained[SOURCES], tried[SOURCES]; /* credit */
@@ -69,7 +69,7 @@ static int first(const struct wpk_course *course, int *drawn)
 static void auto_free(void *state)
 {
     struct automatic *a = state;
-    wpk_model_free(a->model);
+    wpk_cost_model_free(a->model);
     free(a);
 }
 
@@ -79,7 +79,7 @@ static wpk_err make(const struct wpk_course *course, void **state)
     if (a == NULL) {
         return WPK_ENOMEM;
     }
-    a->model = wpk_model_new();
+    a->model = wpk_cost_model_new();
     wpk_err err = a->model == NULL ? WPK_ENOMEM
                                    : wpk_space_construct(course->space, a->constructed, CONSTRUCTED,
                                                          &a->constructed_count);
@@ -177,7 +177,7 @@ static wpk_err walk(struct drafting *d, struct wpk_candidate *out)
         for (int i = 0; i < WALK_TRIES; i++) {
             struct wpk_candidate one;
             if (neighbour(d, &at, &one) == WPK_OK) {
-                double time = wpk_model_time(d->a->model, d->course->space, &one);
+                double time = wpk_cost_model_time(d->a->model, d->course->space, &one);
                 if (time < best) {
                     best = time;
                     *out = one;
@@ -260,7 +260,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
             if (err != WPK_OK || (s != DRAW && never_runs(course, one.variant))) {
                 continue;
             }
-            double time = wpk_model_time(a->model, course->space, &one);
+            double time = wpk_cost_model_time(a->model, course->space, &one);
             if (time < best[s].time) {
                 best[s] = (struct draft){one, time};
             }
@@ -285,7 +285,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
 
 static bool is_due(const struct automatic *a, const struct wpk_course *course)
 {
-    int fitted = wpk_model_fitted(a->model);
+    int fitted = wpk_cost_model_fitted(a->model);
     int wait = fitted / FIT_SHARE > FIT_EVERY ? fitted / FIT_SHARE : FIT_EVERY;
     return fitted > course->trial_count || course->trial_count >= fitted + wait;
 }
@@ -309,7 +309,7 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
         a->tried[source] = FORGET * a->tried[source] + 1;
     }
     if (is_due(a, course)) {
-        wpk_model_fit(a->model, course);
+        wpk_cost_model_fit(a->model, course);
     }
 }
 
@@ -326,7 +326,7 @@ static void save(const void *state, struct wpk_buf *out)
     for (int i = 0; i < PENDING; i++) {
         wpk_buf_append_byte(out, (char)('0' + a->source[i]));
     }
-    wpk_snapshot_put_number(out, (uint64_t)wpk_model_fitted(a->model));
+    wpk_snapshot_put_number(out, (uint64_t)wpk_cost_model_fitted(a->model));
 }
 
 static wpk_err load(void *state, const struct wpk_course *course,
@@ -353,14 +353,14 @@ static wpk_err load(void *state, const struct wpk_course *course,
     }
     int fitted = (int)wpk_snapshot_number(reader, (uint64_t)course->trial_count);
     if (fitted > 0 && reader->err == WPK_OK) {
-        wpk_model_restore(a->model, course, fitted);
+        wpk_cost_model_restore(a->model, course, fitted);
     }
     return WPK_OK;
 }
 
 const struct wpk_strategy_class wpk_strategy_auto = {
     .name = "auto",
-    .version = "auto-1",
+    .version = "auto-2",
     .summary = "the default: construction, then drafts of several sources, ranked by a cost model",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

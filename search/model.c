@@ -23,7 +23,7 @@ struct tree {
     double leaf[LEAVES];
 };
 
-struct wpk_model {
+struct wpk_cost_model {
     int fitted;
     double base;
     int tree_count;
@@ -41,17 +41,17 @@ struct split {
     double threshold, gain;
 };
 
-struct wpk_model *wpk_model_new(void)
+struct wpk_cost_model *wpk_cost_model_new(void)
 {
-    return calloc(1, sizeof(struct wpk_model));
+    return calloc(1, sizeof(struct wpk_cost_model));
 }
 
-void wpk_model_free(struct wpk_model *model)
+void wpk_cost_model_free(struct wpk_cost_model *model)
 {
     free(model);
 }
 
-int wpk_model_fitted(const struct wpk_model *model)
+int wpk_cost_model_fitted(const struct wpk_cost_model *model)
 {
     return model->fitted;
 }
@@ -66,7 +66,7 @@ static int leaf_of(const struct tree *tree, const double *x)
     return node - NODES;
 }
 
-double wpk_model_predict(const struct wpk_model *model, const double *x)
+double wpk_cost_model_predict(const struct wpk_cost_model *model, const double *x)
 {
     double sum = x[0] + model->base; /* the first feature is the log of the bound */
     for (int t = 0; t < model->tree_count; t++) {
@@ -102,8 +102,9 @@ static double gain_of(double sum, double weight)
 }
 
 /* Find the best split of each node of a level by one feature. */
-static void split_by(const struct wpk_model *model, double (*x)[WPK_FEATURES], int count, int f,
-                     int first, const double *sums, const double *weights, struct split *best)
+static void split_by(const struct wpk_cost_model *model, double (*x)[WPK_FEATURES], int count,
+                     int f, int first, const double *sums, const double *weights,
+                     struct split *best)
 {
     double left[LEAVES] = {0}, left_weight[LEAVES] = {0}, last[LEAVES];
     bool any[LEAVES] = {false};
@@ -126,7 +127,8 @@ static void split_by(const struct wpk_model *model, double (*x)[WPK_FEATURES], i
     }
 }
 
-static void grow(struct wpk_model *model, double (*x)[WPK_FEATURES], int count, struct tree *tree)
+static void grow(struct wpk_cost_model *model, double (*x)[WPK_FEATURES], int count,
+                 struct tree *tree)
 {
     double sums[LEAVES], weights[LEAVES];
     memset(model->node, 0, sizeof(model->node));
@@ -164,7 +166,7 @@ static void grow(struct wpk_model *model, double (*x)[WPK_FEATURES], int count, 
 }
 
 /* What the trees are to add to the bound, and how much each row counts. */
-static void set_targets(struct wpk_model *model, const struct wpk_course_trial *trials,
+static void set_targets(struct wpk_cost_model *model, const struct wpk_course_trial *trials,
                         double (*x)[WPK_FEATURES], int count)
 {
     double best = HUGE_VAL, worst = -HUGE_VAL, sum = 0, weight = 0;
@@ -187,7 +189,7 @@ static void set_targets(struct wpk_model *model, const struct wpk_course_trial *
     }
 }
 
-static void fit(struct wpk_model *model, const struct wpk_course_trial *trials, int count)
+static void fit(struct wpk_cost_model *model, const struct wpk_course_trial *trials, int count)
 {
     bool any = false;
     for (int i = 0; i < count; i++) {
@@ -212,7 +214,8 @@ static void fit(struct wpk_model *model, const struct wpk_course_trial *trials, 
     }
 }
 
-void wpk_model_restore(struct wpk_model *model, const struct wpk_course *course, int count)
+void wpk_cost_model_restore(struct wpk_cost_model *model, const struct wpk_course *course,
+                            int count)
 {
     model->known = model->known >= count ? 0 : model->known; /* trials were thinned out */
     for (; model->known < count; model->known++) {
@@ -223,15 +226,15 @@ void wpk_model_restore(struct wpk_model *model, const struct wpk_course *course,
     fit(model, course->trial, count);
 }
 
-void wpk_model_fit(struct wpk_model *model, const struct wpk_course *course)
+void wpk_cost_model_fit(struct wpk_cost_model *model, const struct wpk_course *course)
 {
-    wpk_model_restore(model, course, course->trial_count);
+    wpk_cost_model_restore(model, course, course->trial_count);
 }
 
-double wpk_model_time(const struct wpk_model *model, const struct wpk_space *space,
-                      const struct wpk_candidate *candidate)
+double wpk_cost_model_time(const struct wpk_cost_model *model, const struct wpk_space *space,
+                           const struct wpk_candidate *candidate)
 {
     double x[WPK_FEATURES];
-    return wpk_space_features(space, candidate, x) == WPK_OK ? wpk_model_predict(model, x)
+    return wpk_space_features(space, candidate, x) == WPK_OK ? wpk_cost_model_predict(model, x)
                                                              : HUGE_VAL;
 }

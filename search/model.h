@@ -13,25 +13,27 @@
 #define WPK_MODEL_DEPTH 4
 #define WPK_MODEL_TREES 64
 
-struct wpk_model;
+struct wpk_cost_model;
 
-/*   owns    caller calls wpk_model_free
+/*   owns    caller calls wpk_cost_model_free
  *   errors  NULL: no memory */
-struct wpk_model *wpk_model_new(void);
-void wpk_model_free(struct wpk_model *model); /* accepts NULL */
+struct wpk_cost_model *wpk_cost_model_new(void);
+void wpk_cost_model_free(struct wpk_cost_model *model); /* accepts NULL */
 
 /* Fit the model to the trials of a course. Failed ones count as slower than all others. */
-void wpk_model_fit(struct wpk_model *model, const struct wpk_course *course);
-/* Fit it to the first `count` of them, as a model had been that was saved: wpk_model_fitted(). */
-void wpk_model_restore(struct wpk_model *model, const struct wpk_course *course, int count);
+void wpk_cost_model_fit(struct wpk_cost_model *model, const struct wpk_course *course);
+/* Fit it to the first `count` of them, as a model had been that was saved:
+ * wpk_cost_model_fitted(). */
+void wpk_cost_model_restore(struct wpk_cost_model *model, const struct wpk_course *course,
+                            int count);
 /* The predicted log of the time relative to the anchor, but for a constant where nothing was
  * fitted: then it is the bound's.
  *   shape   features [WPK_FEATURES] */
-double wpk_model_predict(const struct wpk_model *model, const double *features);
+double wpk_cost_model_predict(const struct wpk_cost_model *model, const double *features);
 /* The predicted log of a candidate's time; +inf where it has no features. */
-double wpk_model_time(const struct wpk_model *model, const struct wpk_space *space,
+double wpk_cost_model_time(const struct wpk_cost_model *model, const struct wpk_space *space,
                       const struct wpk_candidate *candidate);
 /* The number of trials that it was fitted to; 0: none. */
-int wpk_model_fitted(const struct wpk_model *model);
+int wpk_cost_model_fitted(const struct wpk_cost_model *model);
 
 #endif

@@ -67,7 +67,7 @@ struct episode {
 struct rl {
     struct wpk_network policy, value;
     struct wpk_network_pass policy_pass, value_pass;
-    struct wpk_model *model;
+    struct wpk_cost_model *model;
     struct episode episode[EPISODES];
     float (*input)[INPUTS]; /* owned; of all episodes */
     struct wpk_rng rng;     /* of imagined episodes */
@@ -83,7 +83,7 @@ static int first(const struct wpk_course *course, int *drawn)
 static void rl_free(void *state)
 {
     struct rl *rl = state;
-    wpk_model_free(rl->model);
+    wpk_cost_model_free(rl->model);
     free(rl->input);
     free(rl);
 }
@@ -95,7 +95,7 @@ static wpk_err make(const struct wpk_course *course, void **state)
     if (rl == NULL) {
         return WPK_ENOMEM;
     }
-    rl->model = wpk_model_new();
+    rl->model = wpk_cost_model_new();
     rl->input = calloc((size_t)EPISODES * VALUES_MAX, sizeof(*rl->input));
     if (rl->model == NULL || rl->input == NULL) {
         rl_free(rl);
@@ -425,7 +425,7 @@ static void improve(struct rl *rl, const struct wpk_course *course, int count)
 static bool is_due(const struct rl *rl, const struct wpk_course *course)
 {
     return (course->learnt >= FIRST && course->learnt % EVERY == 0) ||
-           wpk_model_fitted(rl->model) > course->trial_count;
+           wpk_cost_model_fitted(rl->model) > course->trial_count;
 }
 
 static void learn(void *state, struct wpk_course *course, const struct wpk_course_trial *trial)
@@ -438,7 +438,7 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
     if (!is_due(rl, course) || course->best < 0) {
         return;
     }
-    wpk_model_fit(rl->model, course);
+    wpk_cost_model_fit(rl->model, course);
     double worst = course->trial[course->best].time;
     for (int t = course->trial_count - 1; t >= 0; t--) {
         worst = course->trial[t].tell.ok ? fmax(worst, course->trial[t].time) : worst;
@@ -455,7 +455,7 @@ static void learn(void *state, struct wpk_course *course, const struct wpk_cours
     for (int i = 0; i < IMAGINED; i++) {
         struct episode *episode = &rl->episode[count];
         if (play(rl, course->space, episode, NULL, known, &rl->rng, &played) == WPK_OK) {
-            episode->reward = -wpk_model_time(rl->model, course->space, &played);
+            episode->reward = -wpk_cost_model_time(rl->model, course->space, &played);
             count += isfinite(episode->reward);
         }
     }
@@ -480,7 +480,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
         if (err != WPK_OK || wpk_seen_has(&course->seen, course->space, &one)) {
             continue;
         }
-        double time = wpk_model_time(rl->model, course->space, &one);
+        double time = wpk_cost_model_time(rl->model, course->space, &one);
         if (!found || time < best) {
             best = time;
             *out = one;
@@ -498,7 +498,7 @@ static void save(const void *state, struct wpk_buf *out)
     wpk_network_save(&rl->policy, out);
     wpk_network_save(&rl->value, out);
     wpk_snapshot_put_rng(out, &rl->rng);
-    wpk_snapshot_put_number(out, (uint64_t)wpk_model_fitted(rl->model));
+    wpk_snapshot_put_number(out, (uint64_t)wpk_cost_model_fitted(rl->model));
 }
 
 static wpk_err load(void *state, const struct wpk_course *course,
@@ -510,14 +510,14 @@ static wpk_err load(void *state, const struct wpk_course *course,
     wpk_snapshot_rng(reader, &rl->rng);
     int fitted = (int)wpk_snapshot_number(reader, (uint64_t)course->trial_count);
     if (fitted > 0 && reader->err == WPK_OK) {
-        wpk_model_restore(rl->model, course, fitted);
+        wpk_cost_model_restore(rl->model, course, fitted);
     }
     return WPK_OK;
 }
 
 const struct wpk_strategy_class wpk_strategy_rl = {
     .name = "rl",
-    .version = "rl-1",
+    .version = "rl-2",
     .summary = "reinforcement learning: a policy decides gene by gene; for many similar operators",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

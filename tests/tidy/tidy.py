@@ -43,7 +43,8 @@ MAY_INCLUDE = {
     "coordinator/effects": ["coordinator/http", "coordinator/index"],
     "coordinator/api": ["coordinator/effects"],
     "coordinator/db": ["coordinator/store"],
-    "client": ["runtime", "codegen"],
+    # graph: wpkctl turns a model into operators and a plan; the service knows no graph.
+    "client": ["runtime", "codegen", "graph"],
 }
 EVERYTHING = ("bench", "tests", "examples")
 

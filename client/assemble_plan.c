@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each value of the graph that a step touches, or that is an output, becomes a value of the plan.
+ * A value that has another's elements in their order (an alias) shares its memory. */
+#include "client/assemble_plan.h"
+
+#include "graph/placement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DATA_SIZE_MAX ((size_t)1 << 40)
+
+/* A plan under way. */
+struct assembly {
+    const struct wpk_graph *graph;
+    const struct wpk_graph_regions *regions;
+    struct wpk_model_plan plan;   /* its lists are owned by `plan.arena` */
+    struct wpk_buf data;          /* kernels and constants */
+    int *root;                    /* [value_count] value whose memory a value has */
+    int *number;                  /* [value_count] of a root: its value in the plan; -1: none yet */
+    struct wpk_placement *places; /* [plan.value_count] of those in the arena */
+    int *place_of;                /* [plan.value_count] index into places; -1: not in the arena */
+    int place_count;
+};
+
+static int64_t align(int64_t size)
+{
+    return (size + WPK_MODEL_PLAN_ALIGNMENT - 1) / WPK_MODEL_PLAN_ALIGNMENT *
+           WPK_MODEL_PLAN_ALIGNMENT;
+}
+
+/* Append to the data, and return the offset. */
+static int64_t add_data(struct assembly *a, const void *bytes, size_t size)
+{
+    static const char zeros[WPK_MODEL_PLAN_ALIGNMENT];
+    int64_t offset = (int64_t)a->data.size;
+
+    wpk_buf_append(&a->data, bytes, size);
+    wpk_buf_append(&a->data, zeros, (size_t)align((int64_t)size) - size);
+    return offset;
+}
+
+static struct wpk_tensor_type type_of(const struct wpk_graph_value *value)
+{
+    struct wpk_tensor_type type = {
+        .dtype = value->dtype, .rank = value->rank, .layout = wpk_layout_row_major(value->rank)};
+
+    memcpy(type.extent, value->extent, sizeof(type.extent));
+    return type;
+}
+
+static void find_roots(struct assembly *a)
+{
+    for (int v = 0; v < a->graph->value_count; v++) {
+        a->root[v] = v;
+        a->number[v] = -1;
+    }
+    for (int n = 0; n < a->graph->node_count; n++) {
+        if (a->regions->uses[n].alias >= 0) {
+            a->root[a->graph->nodes[n].outputs[0]] = a->root[a->regions->uses[n].alias];
+        }
+    }
+}
+
+/* The plan's value of a root of the graph. */
+static int plan_value(struct assembly *a, int root)
+{
+    const struct wpk_graph_value *value = &a->graph->values[root];
+
+    if (a->number[root] >= 0) {
+        return a->number[root];
+    }
+    int number = a->plan.value_count++;
+    struct wpk_model_plan_value *out = &a->plan.values[number];
+    *out = (struct wpk_model_plan_value){.type = type_of(value), .place = WPK_MODEL_PLAN_ARENA};
+    if (value->data != NULL) {
+        out->place = WPK_MODEL_PLAN_DATA;
+        out->offset = add_data(a, value->data, value->size);
+    }
+    a->number[root] = number;
+    a->place_of[number] = -1;
+    return number;
+}
+
+static void set_place(struct assembly *a, int root, enum wpk_model_plan_place place, int index)
+{
+    struct wpk_model_plan_value *value = &a->plan.values[plan_value(a, root)];
+
+    value->place = place;
+    value->offset = index;
+}
+
+static void add_inputs(struct assembly *a)
+{
+    const struct wpk_graph *graph = a->graph;
+
+    for (int i = 0; i < graph->input_count; i++) {
+        set_place(a, graph->inputs[i], WPK_MODEL_PLAN_INPUT, i);
+        a->plan.inputs[i].name = graph->values[graph->inputs[i]].name;
+        a->plan.inputs[i].value = plan_value(a, graph->inputs[i]);
+    }
+    a->plan.input_count = graph->input_count;
+}
+
+/* An output that a step computes is written where the caller wants it; one that is an input, a
+ * constant, or another output's memory is copied at the end. An output's own extents may differ
+ * from those of its root: it gets a value of its own. */
+static wpk_err add_outputs(struct assembly *a)
+{
+    const struct wpk_graph *graph = a->graph;
+
+    for (int i = 0; i < graph->output_count; i++) {
+        int v = graph->outputs[i];
+        int root = a->root[v];
+        int number = plan_value(a, root);
+        if (a->plan.values[number].place == WPK_MODEL_PLAN_ARENA) {
+            set_place(a, root, WPK_MODEL_PLAN_OUTPUT, i);
+        }
+        a->plan.outputs[i].name = graph->values[v].name;
+        if (root != v) {
+            struct wpk_model_plan_value *own = &a->plan.values[a->plan.value_count];
+            *own = a->plan.values[number];
+            own->type = type_of(&graph->values[v]);
+            a->place_of[a->plan.value_count] = -1;
+            number = a->plan.value_count++;
+        }
+        a->plan.outputs[i].value = number;
+    }
+    a->plan.output_count = graph->output_count;
+    return WPK_OK;
+}
+
+/* Note that step `step` touches the value. */
+static void touch(struct assembly *a, int number, int step)
+{
+    const struct wpk_model_plan_value *value = &a->plan.values[number];
+
+    if (value->place != WPK_MODEL_PLAN_ARENA) {
+        return;
+    }
+    if (a->place_of[number] < 0) {
+        a->place_of[number] = a->place_count;
+        a->places[a->place_count++] = (struct wpk_placement){
+            .size = align((int64_t)wpk_tensor_type_bytes(&value->type)), .first = step};
+    }
+    a->places[a->place_of[number]].last = step;
+}
+
+static wpk_err add_step(struct assembly *a, int node)
+{
+    const struct wpk_graph_region_use *use = &a->regions->uses[node];
+    struct wpk_model_plan_step *step = &a->plan.steps[a->plan.step_count];
+
+    step->kernel = use->region;
+    step->node = a->graph->nodes[node].name;
+    step->arguments =
+        WPK_ARENA_NEW(&a->plan.arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
+    if (step->arguments == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; i < use->argument_count; i++) {
+        struct wpk_model_plan_argument *argument = &step->arguments[step->argument_count++];
+        snprintf(argument->name, sizeof(argument->name), "%s", use->arguments[i].name);
+        argument->value = plan_value(a, a->root[use->arguments[i].value]);
+        touch(a, argument->value, a->plan.step_count);
+    }
+    a->plan.step_count++;
+    return WPK_OK;
+}
+
+static wpk_err place_values(struct assembly *a)
+{
+    wpk_err err = wpk_placement_solve(a->places, a->place_count, &a->plan.arena_size);
+
+    for (int v = 0; err == WPK_OK && v < a->plan.value_count; v++) {
+        if (a->place_of[v] >= 0) {
+            a->plan.values[v].offset = a->places[a->place_of[v]].offset;
+        }
+    }
+    return err;
+}
+
+static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
+{
+    const struct wpk_graph *graph = a->graph;
+    size_t values = (size_t)(graph->value_count + graph->output_count);
+    struct wpk_arena *arena = &a->plan.arena;
+
+    if (graph->input_count > WPK_MODEL_PLAN_ENDS_MAX ||
+        graph->output_count > WPK_MODEL_PLAN_ENDS_MAX) {
+        wpk_diag_set(diag, "more than %d inputs or outputs", WPK_MODEL_PLAN_ENDS_MAX);
+        return WPK_ERANGE;
+    }
+    wpk_arena_init(arena, (size_t)4 << 30);
+    a->root = WPK_ARENA_NEW(arena, int, (size_t)graph->value_count);
+    a->number = WPK_ARENA_NEW(arena, int, (size_t)graph->value_count);
+    a->places = WPK_ARENA_NEW(arena, struct wpk_placement, values);
+    a->place_of = WPK_ARENA_NEW(arena, int, values);
+    a->plan.values = WPK_ARENA_NEW(arena, struct wpk_model_plan_value, values);
+    a->plan.inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->input_count);
+    a->plan.outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->output_count);
+    a->plan.kernels = WPK_ARENA_NEW(arena, struct wpk_model_plan_kernel, (size_t)a->regions->count);
+    a->plan.steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
+    return a->root != NULL && a->number != NULL && a->places != NULL && a->place_of != NULL &&
+                   a->plan.values != NULL && a->plan.inputs != NULL && a->plan.outputs != NULL &&
+                   a->plan.kernels != NULL && a->plan.steps != NULL
+               ? WPK_OK
+               : WPK_ENOMEM;
+}
+
+static wpk_err assemble(struct assembly *a, const struct wpk_buf *kernels)
+{
+    wpk_err err = WPK_OK;
+
+    for (int r = 0; r < a->regions->count; r++) {
+        a->plan.kernels[r].offset = add_data(a, kernels[r].data, kernels[r].size);
+        a->plan.kernels[r].size = (int64_t)kernels[r].size;
+    }
+    a->plan.kernel_count = a->regions->count;
+    find_roots(a);
+    add_inputs(a);
+    err = add_outputs(a);
+    for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
+        if (a->regions->uses[n].region >= 0) {
+            err = add_step(a, n);
+        }
+    }
+    return err == WPK_OK ? place_values(a) : err;
+}
+
+wpk_err wpk_assemble_plan(const struct wpk_graph *graph, const struct wpk_graph_regions *regions,
+                          const struct wpk_buf *kernels, int threads, const char *device,
+                          struct wpk_buf *out, struct wpk_diag *diag)
+{
+    struct assembly a = {.graph = graph, .regions = regions, .data = {.size_max = DATA_SIZE_MAX}};
+
+    a.plan.threads = threads;
+    snprintf(a.plan.device, sizeof(a.plan.device), "%s", device);
+    wpk_err err = allocate(&a, diag);
+    if (err == WPK_OK) {
+        err = assemble(&a, kernels);
+    }
+    if (err == WPK_OK) {
+        err = wpk_buf_status(&a.data);
+    }
+    if (err == WPK_OK) {
+        a.plan.data = wpk_buf_text(&a.data);
+        a.plan.data_size = a.data.size;
+        err = wpk_model_plan_encode(&a.plan, out);
+    }
+    wpk_buf_fini(&a.data);
+    wpk_model_plan_fini(&a.plan);
+    return err;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/check_model.h"
+
+#include "client/format.h"
+#include "client/model_file.h"
+#include "common/json.h"
+#include "graph/lower.h"
+#include "op/cost.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPERATORS_MAX 128 /* names; the table of operators has fewer */
+
+/* All nodes of one operator. */
+struct tally {
+    const char *op;
+    int count;
+    double flops;
+};
+
+struct survey {
+    const struct wpk_graph *graph;
+    struct tally tally[OPERATORS_MAX];
+    int tally_count;
+    struct tally all;
+    struct wpk_buf equations;       /* of --expand */
+    struct wpk_json_writer *writer; /* NULL: print for people */
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct tally *x = a;
+    const struct tally *y = b;
+
+    if (x->flops != y->flops) {
+        return x->flops < y->flops ? 1 : -1;
+    }
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->op, y->op);
+}
+
+static void add(struct survey *survey, const char *op, double flops)
+{
+    int i = 0;
+
+    while (i < survey->tally_count && strcmp(survey->tally[i].op, op) != 0) {
+        i++;
+    }
+    if (i == survey->tally_count) {
+        WPK_ASSERT(survey->tally_count < OPERATORS_MAX);
+        survey->tally[survey->tally_count++] = (struct tally){.op = op};
+    }
+    survey->tally[i].count++;
+    survey->tally[i].flops += flops;
+    survey->all.count++;
+    survey->all.flops += flops;
+}
+
+static void expand(struct survey *survey, const struct wpk_graph_node *node,
+                   const struct wpk_lowered *lowered)
+{
+    struct wpk_buf *out = &survey->equations;
+
+    wpk_buf_printf(out, "%s (%s)\n", node->name, node->op);
+    for (int i = 0; i < lowered->operand_count; i++) {
+        const struct wpk_graph_value *value = &survey->graph->values[lowered->operand[i]];
+        wpk_buf_printf(out, "  %s ", lowered->program.tensors[i].name);
+        wpk_model_print_type(value, out);
+        wpk_buf_printf(out, "%s %s\n", value->data != NULL ? " constant" : "", value->name);
+    }
+    wpk_buf_append_text(out, "  Y ");
+    wpk_model_print_type(&survey->graph->values[node->outputs[0]], out);
+    wpk_buf_printf(out, " %s\n  %s\n", survey->graph->values[node->outputs[0]].name,
+                   wpk_buf_text(&lowered->text));
+}
+
+/* A node of the model; folded nodes are none. */
+static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *node = &survey->graph->nodes[index];
+    struct wpk_lowered lowered;
+    struct wpk_cost cost;
+
+    if (survey->graph->values[node->outputs[0]].data != NULL) {
+        return WPK_OK;
+    }
+    wpk_err err = wpk_graph_lower(survey->graph, index, &lowered, diag);
+    if (err == WPK_OK) {
+        wpk_cost(&lowered.program, &cost);
+        add(survey, node->op, cost.flops);
+        if (expanded) {
+            expand(survey, node, &lowered);
+        }
+    } else if (diag != NULL && diag->field[0] == '\0') {
+        snprintf(diag->field, sizeof(diag->field), "node %s (%s)", node->name, node->op);
+    }
+    wpk_lowered_fini(&lowered);
+    return err;
+}
+
+static double constant_bytes(const struct wpk_graph *graph)
+{
+    double bytes = 0;
+
+    for (int i = 0; i < graph->value_count; i++) {
+        bytes += (double)graph->values[i].size;
+    }
+    return bytes;
+}
+
+static void put_values(const struct survey *survey, const char *key, const int *list, int count)
+{
+    wpk_json_begin_array(survey->writer, key);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_graph_value *value = &survey->graph->values[list[i]];
+        struct wpk_buf type = {0};
+        wpk_model_print_type(value, &type);
+        wpk_json_begin_object(survey->writer, NULL);
+        wpk_json_put_text(survey->writer, "name", value->name);
+        wpk_json_put_text(survey->writer, "type", wpk_buf_text(&type));
+        wpk_json_end(survey->writer);
+        wpk_buf_fini(&type);
+    }
+    wpk_json_end(survey->writer);
+}
+
+static wpk_err print_json(const struct survey *survey)
+{
+    const struct wpk_graph *graph = survey->graph;
+    struct wpk_json_writer *w = survey->writer;
+    struct wpk_buf text = {0};
+
+    put_values(survey, "inputs", graph->inputs, graph->input_count);
+    put_values(survey, "outputs", graph->outputs, graph->output_count);
+    wpk_json_begin_array(w, "operators");
+    for (int i = 0; i < survey->tally_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", survey->tally[i].op);
+        wpk_json_put_int(w, "nodes", survey->tally[i].count);
+        wpk_json_put_real(w, "flops", survey->tally[i].flops);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_json_put_int(w, "nodes", survey->all.count);
+    wpk_json_put_real(w, "flops", survey->all.flops);
+    wpk_json_put_real(w, "constants_bytes", constant_bytes(graph));
+    if (survey->equations.size > 0) {
+        wpk_json_put_text(w, "equations", wpk_buf_text(&survey->equations));
+    } else {
+        wpk_json_put_null(w, "equations");
+    }
+    wpk_err err = wpk_json_print(w, true, &text);
+    puts(wpk_buf_text(&text));
+    wpk_buf_fini(&text);
+    return err;
+}
+
+static void print_values(const struct survey *survey, const char *what, const int *list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct wpk_graph_value *value = &survey->graph->values[list[i]];
+        struct wpk_buf type = {0};
+        wpk_model_print_type(value, &type);
+        printf("%-8s %s %s\n", what, value->name, wpk_buf_text(&type));
+        wpk_buf_fini(&type);
+    }
+}
+
+static void print(const struct survey *survey)
+{
+    const struct wpk_graph *graph = survey->graph;
+    char text[WPK_FORMAT_SIZE];
+
+    print_values(survey, "input", graph->inputs, graph->input_count);
+    print_values(survey, "output", graph->outputs, graph->output_count);
+    for (int i = 0; i < survey->tally_count; i++) {
+        wpk_format_count(survey->tally[i].flops, text);
+        printf("%-8d %-24s %sFLOP\n", survey->tally[i].count, survey->tally[i].op, text);
+    }
+    wpk_format_count(survey->all.flops, text);
+    printf("%-8d %-24s %sFLOP", survey->all.count, "nodes", text);
+    wpk_format_count(constant_bytes(graph), text);
+    printf(", %sB of constants, opset %lld\n", text, (long long)graph->opset);
+    fputs(wpk_buf_text(&survey->equations), stdout);
+}
+
+wpk_err wpk_check_model(const char *path, const struct wpk_check_model *options,
+                        struct wpk_diag *diag)
+{
+    struct wpk_graph graph;
+    struct survey survey = {.graph = &graph, .tally_count = 0};
+
+    wpk_err err = wpk_model_file_read(path, &options->shapes, &graph, diag);
+    for (int n = 0; err == WPK_OK && n < graph.node_count; n++) {
+        err = look(&survey, n, options->expand, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_buf_status(&survey.equations);
+    }
+    if (err == WPK_OK) {
+        qsort(survey.tally, (size_t)survey.tally_count, sizeof(survey.tally[0]), compare);
+        if (options->json) {
+            survey.writer = wpk_json_writer_new_object();
+            err = print_json(&survey);
+            wpk_json_writer_free(survey.writer);
+        } else {
+            print(&survey);
+        }
+    } else if (diag != NULL && diag->file[0] == '\0' && diag->field[0] != '\0') {
+        snprintf(diag->file, sizeof(diag->file), "%s", path);
+    }
+    wpk_buf_fini(&survey.equations);
+    wpk_graph_fini(&graph);
+    return err;
+}

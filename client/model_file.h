@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model file as the commands take it. */
+#ifndef WPK_CLIENT_MODEL_FILE_H
+#define WPK_CLIENT_MODEL_FILE_H
+
+#include "client/args.h"
+#include "graph/graph.h"
+
+/* Row of a command's options. `list` is a struct wpk_option_list. */
+#define WPK_MODEL_SHAPE_OPTION_ROW(list)                                                           \
+    WPK_ARGS_LIST("shape", "INPUT=EXTENT,...",                                                     \
+                  "of a model's input that the file leaves open, e.g. x=1,3,224,224 (repeatable)", \
+                  &(list))
+
+/* True if the name ends in ".onnx". */
+bool wpk_model_file_is_onnx(const char *path);
+
+/* Read an ONNX file and infer its shapes. Everything that is not supported is printed to stderr, a
+ * line each, with its node.
+ *   owns    caller calls wpk_graph_fini, after failures too
+ *   errors  those of wpk_onnx_read, wpk_graph_set_shape and wpk_graph_infer; a file that is missing
+ *           is WPK_EINVAL */
+WPK_MUST_CHECK wpk_err wpk_model_file_read(const char *path, const struct wpk_option_list *shapes,
+                                           struct wpk_graph *out, struct wpk_diag *diag);
+
+/* The value's type, row-major. */
+struct wpk_tensor_type wpk_model_value_type(const struct wpk_graph_value *value);
+/* Append "f32[1,3,224,224]". */
+void wpk_model_print_type(const struct wpk_graph_value *value, struct wpk_buf *out);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/run_model.h"
+
+#include "client/model_file.h"
+#include "client/npy.h"
+#include "common/fs.h"
+#include "common/json.h"
+#include "common/suggest.h"
+#include "graph/interpret.h"
+#include "runtime/wpk.h"
+#include "schema/convert.h"
+#include "schema/draw.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_SIZE_MAX ((size_t)64 << 30)
+#define ALIGNMENT ((size_t)64)
+#define SEED 1 /* of what is drawn */
+
+/* One input or output. */
+struct tensor {
+    const char *name;
+    struct wpk_tensor_type type;
+    const char *path; /* NULL: no file */
+    void *data;       /* owned; [extent...] row-major */
+    double *wide;     /* owned; the same in f64 */
+};
+
+struct tensors {
+    struct tensor *input; /* owned; [input_count] */
+    int input_count;
+    struct tensor *output; /* owned; [output_count] */
+    int output_count;
+};
+
+static void fini(struct tensors *tensors)
+{
+    for (int i = 0; tensors->input != NULL && i < tensors->input_count; i++) {
+        free(tensors->input[i].data);
+        free(tensors->input[i].wide);
+    }
+    for (int i = 0; tensors->output != NULL && i < tensors->output_count; i++) {
+        free(tensors->output[i].data);
+        free(tensors->output[i].wide);
+    }
+    free(tensors->input);
+    free(tensors->output);
+}
+
+/* Fill in one tensor's name and type, and allocate it.   owns  `name` is borrowed */
+static wpk_err init(struct tensor *tensor, const char *name, const struct wpk_tensor_type *type)
+{
+    size_t elements = (size_t)wpk_tensor_type_elements(type);
+    size_t size = (elements * sizeof(double) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+
+    *tensor = (struct tensor){.name = name, .type = *type};
+    tensor->data = aligned_alloc(ALIGNMENT, size);
+    tensor->wide = calloc(elements, sizeof(double));
+    return tensor->data != NULL && tensor->wide != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
+static wpk_err allocate(struct tensors *out, int input_count, int output_count)
+{
+    out->input = calloc((size_t)input_count + 1, sizeof(*out->input));
+    out->output = calloc((size_t)output_count + 1, sizeof(*out->output));
+    out->input_count = input_count;
+    out->output_count = output_count;
+    return out->input != NULL && out->output != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
+static wpk_err list_of_graph(const struct wpk_graph *graph, struct tensors *out)
+{
+    wpk_err err = allocate(out, graph->input_count, graph->output_count);
+
+    for (int i = 0; err == WPK_OK && i < graph->input_count + graph->output_count; i++) {
+        int o = i - graph->input_count;
+        const struct wpk_graph_value *value =
+            &graph->values[o < 0 ? graph->inputs[i] : graph->outputs[o]];
+        const struct wpk_tensor_type type = wpk_model_value_type(value);
+        err = init(o < 0 ? &out->input[i] : &out->output[o], value->name, &type);
+    }
+    return err;
+}
+
+static wpk_err list_of_plan(const struct wpk_model *model, struct tensors *out)
+{
+    int input_count = (int)wpk_model_input_count(model);
+    int output_count = (int)wpk_model_output_count(model);
+    wpk_err err = allocate(out, input_count, output_count);
+
+    for (int i = 0; err == WPK_OK && i < input_count; i++) {
+        const struct wpk_argument *argument = wpk_model_input(model, (size_t)i);
+        err = init(&out->input[i], argument->name, &argument->type);
+    }
+    for (int i = 0; err == WPK_OK && i < output_count; i++) {
+        const struct wpk_argument *argument = wpk_model_output(model, (size_t)i);
+        err = init(&out->output[i], argument->name, &argument->type);
+    }
+    return err;
+}
+
+/* "NAME=FILE" for one tensor. A name may contain '='. */
+static wpk_err set_path(struct tensor *list, int count, const char *option, const char *pair,
+                        struct wpk_diag *diag)
+{
+    struct wpk_suggest suggest = {.word = ""};
+    char word[WPK_SUGGEST_SIZE];
+
+    for (int i = 0; i < count; i++) {
+        size_t size = strlen(list[i].name);
+        if (strncmp(pair, list[i].name, size) == 0 && pair[size] == '=' && pair[size + 1] != '\0') {
+            if (list[i].path != NULL) {
+                wpk_diag_set(diag, "--%s %s is given twice; leave one out", option, list[i].name);
+                return WPK_EINVAL;
+            }
+            list[i].path = pair + size + 1;
+            return WPK_OK;
+        }
+    }
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(pair, "="), pair);
+    suggest.word = word;
+    for (int i = 0; i < count; i++) {
+        wpk_suggest_offer(&suggest, list[i].name);
+    }
+    wpk_diag_set(diag, "--%s takes NAME=FILE.npy, and the model has no %s '%s'%s", option, option,
+                 word, wpk_suggest_text(&suggest));
+    return WPK_EINVAL;
+}
+
+static wpk_err read_file(struct tensor *tensor, struct wpk_diag *diag)
+{
+    struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+    struct wpk_npy npy;
+
+    wpk_err err = wpk_fs_read(tensor->path, FILE_SIZE_MAX - 1, &bytes, diag);
+    if (err != WPK_OK) {
+        wpk_buf_fini(&bytes);
+        return err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
+    }
+    err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
+    if (err == WPK_OK) {
+        err = wpk_npy_check(&npy, &tensor->type, diag);
+    }
+    if (err == WPK_OK) {
+        memcpy(tensor->data, npy.data, npy.size);
+    } else if (diag != NULL) {
+        snprintf(diag->file, sizeof(diag->file), "%s", tensor->path);
+        snprintf(diag->field, sizeof(diag->field), "%s", tensor->name);
+    }
+    wpk_buf_fini(&bytes);
+    return err;
+}
+
+static wpk_err fill(struct tensor *tensor, bool draw, struct wpk_diag *diag)
+{
+    int64_t elements = wpk_tensor_type_elements(&tensor->type);
+    wpk_err err = WPK_OK;
+
+    if (tensor->path != NULL) {
+        err = read_file(tensor, diag);
+    } else if (draw) {
+        wpk_draw_tensor(SEED, tensor->name, tensor->type.dtype, false, elements, tensor->data);
+    } else {
+        wpk_diag_set(diag, "input %s has no file: --input %s=FILE.npy, or --random", tensor->name,
+                     tensor->name);
+        err = WPK_EINVAL;
+    }
+    if (err == WPK_OK) {
+        wpk_convert_widen(tensor->type.dtype, tensor->data, elements, tensor->wide);
+    }
+    return err;
+}
+
+static wpk_err read_inputs(const struct wpk_run_model *options, struct tensors *out,
+                           struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < options->inputs.count; i++) {
+        err = set_path(out->input, out->input_count, "input", options->inputs.items[i], diag);
+    }
+    for (int i = 0; err == WPK_OK && i < options->outputs.count; i++) {
+        err = set_path(out->output, out->output_count, "output", options->outputs.items[i], diag);
+    }
+    for (int i = 0; err == WPK_OK && i < out->input_count; i++) {
+        err = fill(&out->input[i], options->draw, diag);
+    }
+    return err;
+}
+
+static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *tensors,
+                         struct wpk_diag *diag)
+{
+    const double **inputs = calloc((size_t)tensors->input_count + 1, sizeof(*inputs));
+    double **outputs = calloc((size_t)tensors->output_count + 1, sizeof(*outputs));
+    wpk_err err = inputs != NULL && outputs != NULL ? WPK_OK : WPK_ENOMEM;
+
+    for (int i = 0; err == WPK_OK && i < tensors->input_count; i++) {
+        inputs[i] = tensors->input[i].wide;
+    }
+    for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
+        outputs[i] = tensors->output[i].wide;
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_interpret(graph, inputs, outputs, diag);
+    }
+    free(inputs);
+    free(outputs);
+    return err;
+}
+
+static void round_outputs(const struct tensors *tensors)
+{
+    for (int i = 0; i < tensors->output_count; i++) {
+        const struct tensor *tensor = &tensors->output[i];
+        wpk_convert_narrow(tensor->type.dtype, tensor->wide,
+                           wpk_tensor_type_elements(&tensor->type), tensor->data);
+    }
+}
+
+static wpk_err write_outputs(const struct tensors *tensors, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
+        const struct tensor *tensor = &tensors->output[i];
+        struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+        if (tensor->path == NULL) {
+            continue;
+        }
+        wpk_npy_encode(&tensor->type, tensor->data, &bytes);
+        err = wpk_buf_status(&bytes);
+        if (err == WPK_OK) {
+            err = wpk_fs_write(tensor->path, bytes.data, bytes.size, 0644, diag);
+        }
+        wpk_buf_fini(&bytes);
+    }
+    return err == WPK_ENOENT ? WPK_EINVAL : err;
+}
+
+static wpk_err print_json(const struct tensors *tensors)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_buf text = {0};
+
+    wpk_json_begin_array(w, "outputs");
+    for (int i = 0; i < tensors->output_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", tensors->output[i].name);
+        wpk_json_put_text(w, "type", wpk_dtype_name(tensors->output[i].type.dtype));
+        wpk_json_put_text_or_null(w, "file", tensors->output[i].path);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_err err = wpk_json_print(w, false, &text);
+    wpk_json_writer_free(w);
+    puts(wpk_buf_text(&text));
+    wpk_buf_fini(&text);
+    return err;
+}
+
+/* Write the outputs that have a file, and say what was computed. */
+static wpk_err finish(const struct tensors *tensors, bool json, struct wpk_diag *diag)
+{
+    wpk_err err = write_outputs(tensors, diag);
+
+    for (int i = 0; err == WPK_OK && !json && i < tensors->output_count; i++) {
+        const struct tensor *tensor = &tensors->output[i];
+        printf("%s%s%s\n", tensor->name, tensor->path != NULL ? ": " : " was computed",
+               tensor->path != NULL ? tensor->path : "; --output NAME=FILE keeps it");
+    }
+    return err == WPK_OK && json ? print_json(tensors) : err;
+}
+
+wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *options,
+                                struct wpk_diag *diag)
+{
+    struct wpk_graph graph;
+    struct tensors tensors = {.input_count = 0};
+
+    wpk_err err = wpk_model_file_read(path, &options->shapes, &graph, diag);
+    if (err == WPK_OK) {
+        err = list_of_graph(&graph, &tensors);
+    }
+    if (err == WPK_OK) {
+        err = read_inputs(options, &tensors, diag);
+    }
+    if (err == WPK_OK) {
+        err = interpret(&graph, &tensors, diag);
+        if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
+            snprintf(diag->file, sizeof(diag->file), "%s", path);
+        }
+    }
+    if (err == WPK_OK) {
+        round_outputs(&tensors);
+        err = finish(&tensors, options->json, diag);
+    }
+    fini(&tensors);
+    wpk_graph_fini(&graph);
+    return err;
+}
+
+/* ---- plans */
+
+/* The tensors as libwpk takes them.   owns  caller frees; NULL without memory */
+static struct wpk_tensor_data *new_data(const struct tensor *list, int count)
+{
+    struct wpk_tensor_data *out = calloc((size_t)count + 1, sizeof(*out));
+
+    for (int i = 0; out != NULL && i < count; i++) {
+        out[i] = (struct wpk_tensor_data){.name = list[i].name,
+                                          .data = list[i].data,
+                                          .size = wpk_tensor_type_bytes(&list[i].type)};
+    }
+    return out;
+}
+
+static wpk_err run_plan(const struct wpk_model *model, const struct tensors *tensors)
+{
+    struct wpk_model_context *context = NULL;
+    struct wpk_tensor_data *inputs = new_data(tensors->input, tensors->input_count);
+    struct wpk_tensor_data *outputs = new_data(tensors->output, tensors->output_count);
+
+    wpk_err err = inputs != NULL && outputs != NULL ? wpk_model_context_new(model, NULL, &context)
+                                                    : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        err = wpk_model_run(context, inputs, (size_t)tensors->input_count, outputs,
+                            (size_t)tensors->output_count);
+    }
+    wpk_model_context_free(context);
+    free(inputs);
+    free(outputs);
+    return err;
+}
+
+wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
+                           struct wpk_diag *diag)
+{
+    struct wpk_model *model = NULL;
+    struct tensors tensors = {.input_count = 0};
+
+    wpk_err err = wpk_model_open(path, NULL, &model, diag);
+    if (err == WPK_ENOENT || err == WPK_EACCES) {
+        err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
+    }
+    if (err == WPK_OK) {
+        err = list_of_plan(model, &tensors);
+    }
+    if (err == WPK_OK) {
+        err = read_inputs(options, &tensors, diag);
+    }
+    if (err == WPK_OK) {
+        err = run_plan(model, &tensors);
+    }
+    if (err == WPK_OK) {
+        err = finish(&tensors, options->json, diag);
+    }
+    fini(&tensors);
+    wpk_model_close(model);
+    return err;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl run of a model on NumPy files. */
+#ifndef WPK_CLIENT_RUN_MODEL_H
+#define WPK_CLIENT_RUN_MODEL_H
+
+#include "client/args.h"
+
+struct wpk_run_model {
+    struct wpk_option_list shapes;
+    struct wpk_option_list inputs;  /* "NAME=FILE.npy" */
+    struct wpk_option_list outputs; /* the same */
+    bool draw;                      /* inputs that no file is given for, by their names */
+    bool json;                      /* say what was computed as JSON */
+};
+
+/* Compute an ONNX model node by node in f64 and write its outputs in their own types.
+ *   errors  those of wpk_model_file_read and wpk_graph_interpret; WPK_EINVAL  a wrong or missing
+ *           file, with the input's name; those of wpk_fs_write */
+WPK_MUST_CHECK wpk_err wpk_run_model_interpret(const char *path,
+                                               const struct wpk_run_model *options,
+                                               struct wpk_diag *diag);
+
+/* Run a plan through libwpk, as any host does, and write its outputs.
+ *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above */
+WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
+                                          struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/tune_model.h"
+
+#include "client/assemble_plan.h"
+#include "client/choice_file.h"
+#include "common/fs.h"
+#include "common/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAN_SIZE_MAX ((size_t)1 << 40)
+
+void wpk_tune_model_fini(struct wpk_tune_model *model)
+{
+    wpk_graph_regions_fini(&model->regions);
+    wpk_graph_fini(&model->graph);
+}
+
+/* ---- the job */
+
+static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_graph_region *region,
+                          struct wpk_json_writer *w, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *node = &model->graph.nodes[region->node];
+    struct wpk_lowered lowered;
+
+    wpk_err err = wpk_graph_lower(&model->graph, region->node, &lowered, diag);
+    if (err == WPK_OK) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", region->name);
+        wpk_json_put_text(w, "op", wpk_buf_text(&lowered.text));
+        wpk_json_begin_object(w, "tensors");
+        for (int i = 0; i <= lowered.operand_count; i++) {
+            bool is_output = i == lowered.operand_count;
+            int value = is_output ? node->outputs[0] : lowered.operand[i];
+            struct wpk_buf type = {0};
+            wpk_model_print_type(&model->graph.values[value], &type);
+            wpk_json_put_text(w, is_output ? "Y" : lowered.program.tensors[i].name,
+                              wpk_buf_text(&type));
+            wpk_buf_fini(&type);
+        }
+        wpk_json_end(w);
+        wpk_json_begin_array(w, "constants");
+        for (int i = 0; i < lowered.operand_count; i++) {
+            if (model->graph.values[lowered.operand[i]].data != NULL) {
+                wpk_json_put_text(w, NULL, lowered.program.tensors[i].name);
+            }
+        }
+        wpk_json_end(w);
+        wpk_json_end(w);
+    }
+    wpk_lowered_fini(&lowered);
+    return err;
+}
+
+static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
+                        struct wpk_diag *diag)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_buf text = {0};
+    wpk_err err = WPK_OK;
+
+    wpk_json_put_text(w, "name", "model");
+    wpk_json_begin_array(w, "ops");
+    for (int r = 0; err == WPK_OK && r < model->regions.count; r++) {
+        err = put_region(model, &model->regions.list[r], w, diag);
+    }
+    wpk_json_end(w);
+    wpk_json_begin_object(w, "budget");
+    wpk_json_put_int(w, "candidates", WPK_TUNE_MODEL_CANDIDATES);
+    wpk_json_put_int(w, "seconds", WPK_TUNE_MODEL_SECONDS);
+    wpk_json_end(w);
+    if (err == WPK_OK) {
+        err = wpk_json_print(w, false, &text);
+    }
+    if (err == WPK_OK) {
+        err = wpk_job_decode(wpk_buf_text(&text), text.size, job, diag);
+    }
+    wpk_json_writer_free(w);
+    wpk_buf_fini(&text);
+    return err;
+}
+
+wpk_err wpk_tune_model_read(const char *path, const struct wpk_option_list *shapes,
+                            const struct wpk_job_overrides *overrides, struct wpk_tune_model *out,
+                            struct wpk_job *job, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    if (overrides->layouts != NULL) {
+        wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
+        return WPK_EINVAL;
+    }
+    err = wpk_model_file_read(path, shapes, &out->graph, diag);
+    if (err == WPK_OK) {
+        err = wpk_graph_regions_find(&out->graph, &out->regions, diag);
+    }
+    if (err == WPK_OK && (out->regions.count == 0 || out->regions.count > WPK_JOB_OPS_MAX)) {
+        wpk_diag_set(diag, "%s has %d different operators to tune; 1 to %d are possible", path,
+                     out->regions.count, WPK_JOB_OPS_MAX);
+        err = WPK_ERANGE;
+    }
+    if (err == WPK_OK) {
+        err = make_job(out, job, diag);
+    }
+    return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
+}
+
+/* ---- the plan */
+
+static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *found, const char *name)
+{
+    for (int i = 0; i < found->kernel_count; i++) {
+        if (strcmp(found->kernels[i].name, name) == 0) {
+            return &found->kernels[i];
+        }
+    }
+    return NULL;
+}
+
+/* The best object that libwpk can load: a generated kernel, else the plain one. */
+static wpk_err fetch(const struct wpk_tune_model *model, int region, struct wpk_session *session,
+                     const struct wpk_api_job *found, struct wpk_buf *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_region *r = &model->regions.list[region];
+    const struct wpk_graph_node *node = &model->graph.nodes[r->node];
+    const struct wpk_api_kernel *kernel = find_kernel(found, r->name);
+    struct wpk_choice_answer answer = {.signature = ""};
+    wpk_err err = WPK_ENOENT;
+
+    if (kernel != NULL) {
+        err = wpk_choice_file_ask(session, kernel, "kernel.so", &answer, diag);
+    }
+    if (kernel == NULL || (err == WPK_OK && answer.object_count == 0)) {
+        wpk_diag_set(diag, "node %s (%s) has no kernel; wpkctl trials %s --op %s says why",
+                     node->name, node->op, found->id, r->name);
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        err = wpk_choice_file_download(session, answer.object[0].sha256, out, diag);
+    }
+    wpk_choice_answer_fini(&answer);
+    return err;
+}
+
+wpk_err wpk_tune_model_write(const struct wpk_tune_model *model, struct wpk_session *session,
+                             const struct wpk_api_job *found, int threads, const char *path,
+                             struct wpk_diag *diag)
+{
+    struct wpk_buf *kernels = calloc((size_t)model->regions.count, sizeof(*kernels));
+    struct wpk_buf bytes = {.size_max = PLAN_SIZE_MAX};
+    wpk_err err = kernels != NULL ? WPK_OK : WPK_ENOMEM;
+
+    for (int r = 0; err == WPK_OK && r < model->regions.count; r++) {
+        kernels[r].size_max = WPK_HTTP_REPLY_MAX;
+        err = fetch(model, r, session, found, &kernels[r], diag);
+    }
+    if (err == WPK_OK) {
+        const char *device = found->kernel_count > 0 ? found->kernels[0].device : "";
+        err = wpk_assemble_plan(&model->graph, &model->regions, kernels, threads, device, &bytes,
+                                diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_fs_write(path, bytes.data, bytes.size, 0644, diag);
+    }
+    for (int r = 0; kernels != NULL && r < model->regions.count; r++) {
+        wpk_buf_fini(&kernels[r]);
+    }
+    free(kernels);
+    wpk_buf_fini(&bytes);
+    return err;
+}

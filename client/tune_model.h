@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl tune of a model: one job of its distinct regions, and a plan of the kernels found. */
+#ifndef WPK_CLIENT_TUNE_MODEL_H
+#define WPK_CLIENT_TUNE_MODEL_H
+
+#include "client/job_file.h"
+#include "client/model_file.h"
+#include "client/session.h"
+#include "graph/region.h"
+
+#define WPK_TUNE_MODEL_CANDIDATES 3 /* of each region, unless --candidates says otherwise */
+#define WPK_TUNE_MODEL_SECONDS 60
+
+/* = {0} is empty. */
+struct wpk_tune_model {
+    struct wpk_graph graph;
+    struct wpk_graph_regions regions;
+};
+
+/* Read a model and make the job of its regions.
+ *
+ *   owns    caller calls wpk_tune_model_fini, after failures too, and wpk_job_fini
+ *   errors  those of wpk_model_file_read, wpk_graph_regions_find and wpk_job_file_override;
+ *           WPK_ERANGE more regions than a job has operators */
+WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path, const struct wpk_option_list *shapes,
+                                           const struct wpk_job_overrides *overrides,
+                                           struct wpk_tune_model *out, struct wpk_job *job,
+                                           struct wpk_diag *diag);
+void wpk_tune_model_fini(struct wpk_tune_model *model);
+
+/* Fetch the best kernel of each region that the job found, and write the plan.
+ *
+ *   errors  WPK_ENOENT a region has no kernel: `diag` names its node; those of
+ *           wpk_choice_file_ask, wpk_choice_file_download, wpk_assemble_plan and wpk_fs_write */
+WPK_MUST_CHECK wpk_err wpk_tune_model_write(const struct wpk_tune_model *model,
+                                            struct wpk_session *session,
+                                            const struct wpk_api_job *found, int threads,
+                                            const char *path, struct wpk_diag *diag);
+
+#endif

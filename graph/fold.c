@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/fold.h"
+
+#include "graph/interpret.h"
+#include "graph/operator.h"
+#include "schema/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_constant_inputs(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const struct wpk_graph_value *input = wpk_graph_input(graph, node, i);
+        if (input != NULL && input->data == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void *new_data(struct wpk_graph *graph, const struct wpk_graph_value *value)
+{
+    return wpk_arena_alloc(&graph->arena, (size_t)wpk_graph_elements(value),
+                           wpk_dtype_size(value->dtype));
+}
+
+static void fold_shape(const struct wpk_graph_value *x, int64_t *out)
+{
+    memcpy(out, x->extent, (size_t)x->rank * sizeof(int64_t));
+}
+
+/* out[a, i, b] = data[a, indices[i], b], where `axis` of data lies between a and b. */
+static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                           char *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_value *data = wpk_graph_input(graph, node, 0);
+    const struct wpk_graph_value *indices = wpk_graph_input(graph, node, 1);
+    size_t size = wpk_dtype_size(data->dtype);
+    int64_t count = wpk_graph_elements(indices);
+    int axis = 0;
+
+    wpk_err err = wpk_operator_axis(wpk_graph_int(node, "axis", 0), data->rank, &axis, diag);
+    for (int d = data->rank - 1; d > axis; d--) {
+        size *= (size_t)data->extent[d];
+    }
+    int64_t outer =
+        err == WPK_OK && count > 0 ? (int64_t)(data->size / size) / data->extent[axis] : 0;
+    for (int64_t a = 0; err == WPK_OK && a < outer; a++) {
+        for (int64_t i = 0; i < count; i++) {
+            double at = wpk_graph_element(indices, i);
+            at += at < 0 ? (double)data->extent[axis] : 0;
+            if (!(at >= 0 && at < (double)data->extent[axis])) {
+                wpk_diag_set(diag, "index %lld of %lld", (long long)at,
+                             (long long)data->extent[axis]);
+                return WPK_EINVAL;
+            }
+            memcpy(out + (size_t)(a * count + i) * size,
+                   (const char *)data->data + (size_t)(a * data->extent[axis] + (int64_t)at) * size,
+                   size);
+        }
+    }
+    return err;
+}
+
+static wpk_err fold_program(struct wpk_graph *graph, int node, void *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_value *value = &graph->values[graph->nodes[node].outputs[0]];
+    double *wide = calloc((size_t)wpk_graph_elements(value) + 1, sizeof(double));
+
+    if (wide == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = wpk_graph_interpret_node(graph, node, NULL, wide, diag);
+    if (err == WPK_OK) {
+        wpk_convert_narrow(value->dtype, wide, wpk_graph_elements(value), out);
+    }
+    free(wide);
+    return err;
+}
+
+/* The programs of nodes with operands of any size are small work per output element, or a
+ * reduction; the limit keeps a hostile file from asking for hours. */
+static bool is_small(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const struct wpk_graph_value *input = wpk_graph_input(graph, node, i);
+        if (input != NULL && wpk_graph_elements(input) > WPK_FOLD_ELEMENTS_MAX) {
+            return false;
+        }
+    }
+    return wpk_graph_elements(&graph->values[node->outputs[0]]) <= WPK_FOLD_ELEMENTS_MAX;
+}
+
+wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *n = &graph->nodes[node];
+    const struct wpk_operator *op = wpk_operator_find(n->op, n->domain);
+    struct wpk_graph_value *value = &graph->values[n->outputs[0]];
+    bool is_shape = op->kind == WPK_KIND_SHAPE;
+    wpk_err err = WPK_OK;
+
+    bool is_gather = op->kind == WPK_KIND_GATHER;
+    if (!is_shape && (!has_constant_inputs(graph, n) || (!is_gather && !is_small(graph, n)) ||
+                      wpk_graph_elements(value) > WPK_FOLD_ELEMENTS_MAX)) {
+        return WPK_OK;
+    }
+    void *out = new_data(graph, value);
+    if (out == NULL) {
+        return WPK_ENOMEM;
+    }
+    if (is_shape) {
+        fold_shape(wpk_graph_input(graph, n, 0), out);
+    } else if (is_gather) {
+        err = fold_gather(graph, n, out, diag);
+    } else {
+        err = fold_program(graph, node, out, diag);
+    }
+    if (err == WPK_OK) {
+        value->data = out;
+        value->size = (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype);
+    }
+    return err;
+}

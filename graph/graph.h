@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model as a graph: nodes that compute values from values.
+ *
+ * Nodes are in topological order, as ONNX demands of its files. Nodes and values refer to each
+ * other by index. Constants point into the mapped model file, or a file of external data, wherever
+ * their bytes lie there as they are; only what the file spells otherwise is copied.
+ *
+ * Invariants of a graph that was read:
+ *   - each value has one origin: a model input, constant data, or one node
+ *   - a node reads only inputs, constants and values of earlier nodes; -1 is an input left out
+ *   - names are UTF-8 without control characters
+ * What shape inference (shape.h) finds out is written into the values. */
+#ifndef WPK_GRAPH_GRAPH_H
+#define WPK_GRAPH_GRAPH_H
+
+#include "common/arena.h"
+#include "common/buf.h"
+#include "schema/tensor.h"
+
+#define WPK_GRAPH_NODES_MAX 65536
+#define WPK_GRAPH_VALUES_MAX 262144
+#define WPK_GRAPH_MAPS_MAX 64 /* the model file and its files of external data */
+
+struct wpk_graph_value {
+    const char *name; /* "" for a constant of an attribute */
+    int element_type; /* ONNX's number, where `dtype` cannot be; 0: not known */
+    enum wpk_dtype dtype;
+    bool is_typed;  /* dtype is known, and of those that can be computed */
+    bool is_shaped; /* rank and extents are known */
+    int rank;
+    int64_t extent[WPK_RANK_MAX];        /* [rank], >= 1; constants may have 0 */
+    const char *free_dim[WPK_RANK_MAX];  /* inputs: the name of an extent that is not fixed, "" for
+                                            an unnamed one; NULL: fixed */
+    const void *data;                    /* constants: row-major, any alignment; borrowed */
+    size_t size;                         /* bytes of `data` */
+    int writer;                          /* node that computes it; -1: none */
+    bool is_input;
+    bool is_output;
+    bool is_read; /* by a node */
+};
+
+enum wpk_graph_attribute_kind {
+    WPK_ATTRIBUTE_OTHER, /* a graph, texts, and what else no supported operator has */
+    WPK_ATTRIBUTE_INT,
+    WPK_ATTRIBUTE_FLOAT,
+    WPK_ATTRIBUTE_TEXT,
+    WPK_ATTRIBUTE_INTS,
+    WPK_ATTRIBUTE_FLOATS,
+    WPK_ATTRIBUTE_TENSOR,
+};
+
+struct wpk_graph_attribute {
+    const char *name;
+    enum wpk_graph_attribute_kind kind;
+    int64_t integer;
+    float real;
+    const char *text;
+    const int64_t *integers; /* [count] */
+    const float *reals;      /* [count] */
+    int count;
+    int tensor; /* TENSOR: a constant value */
+};
+
+struct wpk_graph_node {
+    const char *name; /* of the file; else that of its first output */
+    const char *op;   /* such as "Conv" */
+    const char *domain;
+    const int *inputs; /* [input_count] values; -1: left out */
+    int input_count;
+    const int *outputs; /* [output_count] values; -1: nobody asks for it */
+    int output_count;
+    const struct wpk_graph_attribute *attributes;
+    int attribute_count;
+};
+
+struct wpk_graph_map {
+    void *bytes;
+    size_t size;
+};
+
+/* = {0} is the empty graph. */
+struct wpk_graph {
+    struct wpk_arena arena; /* names, attributes, lists of nodes, copied constants */
+    struct wpk_graph_value *values; /* owned */
+    int value_count;
+    int value_capacity;
+    struct wpk_graph_node *nodes; /* owned */
+    int node_count;
+    int node_capacity;
+    int *inputs; /* [input_count] values, owned; without those that have constant data */
+    int input_count;
+    int *outputs; /* [output_count] values, owned */
+    int output_count;
+    int *slots; /* hash table of names, owned: a value's index + 1, or 0; power of two */
+    int slot_count;
+    int64_t opset; /* of ONNX's own operators */
+    struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
+    int map_count;
+};
+
+void wpk_graph_fini(struct wpk_graph *graph);
+
+/* Append a value, or a node, zeroed but for its name.
+ *   shape   name: in the graph's arena; value names are found by wpk_graph_find unless ""
+ *   errors  WPK_ENOSPC a limit of this header; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_add_value(struct wpk_graph *graph, const char *name, int *out);
+WPK_MUST_CHECK wpk_err wpk_graph_add_node(struct wpk_graph *graph,
+                                          const struct wpk_graph_node *node);
+
+/* The value of this name; -1: none. */
+int wpk_graph_find(const struct wpk_graph *graph, const char *name);
+
+/* The attribute of this name and kind; NULL: none. */
+const struct wpk_graph_attribute *wpk_graph_attribute(const struct wpk_graph_node *node,
+                                                      const char *name,
+                                                      enum wpk_graph_attribute_kind kind);
+int64_t wpk_graph_int(const struct wpk_graph_node *node, const char *name, int64_t otherwise);
+const char *wpk_graph_text(const struct wpk_graph_node *node, const char *name,
+                           const char *otherwise);
+
+/* The value that is input number `index` of the node; NULL: left out. */
+const struct wpk_graph_value *wpk_graph_input(const struct wpk_graph *graph,
+                                              const struct wpk_graph_node *node, int index);
+
+int64_t wpk_graph_elements(const struct wpk_graph_value *value);
+
+/* Read a constant of integers, i32 or i64.
+ *   shape   out [max]; count: its elements
+ *   errors  WPK_ENOENT  no such constant; WPK_ERANGE  more than max */
+WPK_MUST_CHECK wpk_err wpk_graph_integers(const struct wpk_graph_value *value, int64_t *out,
+                                          int max, int *count);
+/* Read element `index` of a constant as a double. */
+double wpk_graph_element(const struct wpk_graph_value *value, int64_t index);
+
+/* ONNX's name of an element type, such as "float16"; "type 77" has none: "unknown". */
+const char *wpk_graph_element_type_name(int element_type);
+/* The dtype of an ONNX element type that models are computed in: f32, f64, i32, i64, bool.
+ *   errors  WPK_EUNSUPPORTED */
+WPK_MUST_CHECK wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out);
+
+#endif

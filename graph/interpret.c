@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/interpret.h"
+
+#include "graph/lower.h"
+#include "op/reference.h"
+#include "schema/convert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a run holds. */
+struct run {
+    const struct wpk_graph *graph;
+    double **values; /* [value_count]; owned where the value is computed by a node */
+    int *last;       /* [value_count] the last node that reads it; node_count for outputs */
+};
+
+/* The constant as doubles; its bytes have any alignment.   owns  caller frees */
+static double *widen(const struct wpk_graph_value *value)
+{
+    int64_t count = wpk_graph_elements(value);
+    void *aligned = malloc(value->size > 0 ? value->size : 1);
+    double *out = calloc((size_t)count + 1, sizeof(double));
+
+    if (aligned == NULL || out == NULL) {
+        free(aligned);
+        free(out);
+        return NULL;
+    }
+    memcpy(aligned, value->data, value->size);
+    wpk_convert_widen(value->dtype, aligned, count, out);
+    free(aligned);
+    return out;
+}
+
+static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_lowered *lowered,
+                         double *const *values, double *out, struct wpk_diag *diag)
+{
+    static const struct wpk_reference_args none;
+    struct wpk_reference_args args = none;
+    double *widened[WPK_OPERATOR_INPUTS_MAX] = {NULL};
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < lowered->operand_count; i++) {
+        const struct wpk_graph_value *value = &graph->values[lowered->operand[i]];
+        if (value->data != NULL) {
+            widened[i] = widen(value);
+            err = widened[i] != NULL ? WPK_OK : WPK_ENOMEM;
+        }
+        args.tensor[i] = value->data != NULL ? widened[i] : values[lowered->operand[i]];
+    }
+    if (err == WPK_OK) {
+        err = wpk_reference_run(&lowered->program, &args, out, NULL, diag);
+    }
+    for (int i = 0; i < lowered->operand_count; i++) {
+        free(widened[i]);
+    }
+    return err;
+}
+
+wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, int node, double *const *values,
+                                 double *out, struct wpk_diag *diag)
+{
+    struct wpk_lowered lowered;
+
+    wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
+    if (err == WPK_OK) {
+        err = interpret(graph, &lowered, values, out, diag);
+    }
+    wpk_lowered_fini(&lowered);
+    return err;
+}
+
+/* ---- the model */
+
+static void find_last(struct run *run)
+{
+    for (int n = 0; n < run->graph->node_count; n++) {
+        for (int i = 0; i < run->graph->nodes[n].input_count; i++) {
+            if (run->graph->nodes[n].inputs[i] >= 0) {
+                run->last[run->graph->nodes[n].inputs[i]] = n;
+            }
+        }
+    }
+    for (int i = 0; i < run->graph->output_count; i++) {
+        run->last[run->graph->outputs[i]] = run->graph->node_count;
+    }
+}
+
+static void release_after(struct run *run, int node)
+{
+    const struct wpk_graph_node *n = &run->graph->nodes[node];
+
+    for (int i = 0; i < n->input_count; i++) {
+        int value = n->inputs[i];
+        if (value >= 0 && run->last[value] == node && run->graph->values[value].writer >= 0) {
+            free(run->values[value]);
+            run->values[value] = NULL;
+        }
+    }
+    /* An output that nobody reads. */
+    if (run->last[n->outputs[0]] < node) {
+        free(run->values[n->outputs[0]]);
+        run->values[n->outputs[0]] = NULL;
+    }
+}
+
+static wpk_err run_node(struct run *run, int node, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *n = &run->graph->nodes[node];
+    const struct wpk_graph_value *out = &run->graph->values[n->outputs[0]];
+
+    if (out->data != NULL) {
+        return WPK_OK; /* folded */
+    }
+    double *values = calloc((size_t)wpk_graph_elements(out), sizeof(double));
+    if (values == NULL) {
+        return WPK_ENOMEM;
+    }
+    run->values[n->outputs[0]] = values;
+    wpk_err err = wpk_graph_interpret_node(run->graph, node, run->values, values, diag);
+    if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
+        snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
+    }
+    return err;
+}
+
+static wpk_err take_outputs(struct run *run, double *const *outputs)
+{
+    for (int i = 0; i < run->graph->output_count; i++) {
+        const struct wpk_graph_value *value = &run->graph->values[run->graph->outputs[i]];
+        double *widened = value->data != NULL ? widen(value) : NULL;
+        const double *from = value->data != NULL ? widened : run->values[run->graph->outputs[i]];
+        if (from == NULL) {
+            return WPK_ENOMEM;
+        }
+        memcpy(outputs[i], from, (size_t)wpk_graph_elements(value) * sizeof(double));
+        free(widened);
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *inputs,
+                            double *const *outputs, struct wpk_diag *diag)
+{
+    struct run run = {.graph = graph};
+    wpk_err err = WPK_OK;
+
+    run.values = calloc((size_t)graph->value_count + 1, sizeof(*run.values));
+    run.last = calloc((size_t)graph->value_count + 1, sizeof(*run.last));
+    if (run.values == NULL || run.last == NULL) {
+        err = WPK_ENOMEM;
+    }
+    for (int i = 0; err == WPK_OK && i < graph->value_count; i++) {
+        run.last[i] = -1;
+    }
+    for (int i = 0; err == WPK_OK && i < graph->input_count; i++) {
+        run.values[graph->inputs[i]] = (double *)inputs[i]; /* read alone: it has no writer */
+    }
+    if (err == WPK_OK) {
+        find_last(&run);
+    }
+    for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
+        err = run_node(&run, n, diag);
+        if (err == WPK_OK) {
+            release_after(&run, n);
+        }
+    }
+    if (err == WPK_OK) {
+        err = take_outputs(&run, outputs);
+    }
+    for (int i = 0; run.values != NULL && i < graph->value_count; i++) {
+        if (graph->values[i].writer >= 0) {
+            free(run.values[i]);
+        }
+    }
+    free(run.values);
+    free(run.last);
+    return err;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model computed node by node in f64 by the interpreter of programs (op/reference.h). It defines
+ * what a model means: everything faster is compared with it. */
+#ifndef WPK_GRAPH_INTERPRET_H
+#define WPK_GRAPH_INTERPRET_H
+
+#include "graph/graph.h"
+
+/* Compute one node.
+ *
+ *   shape   values [graph->value_count], each NULL or [extent...] row-major; those that the node
+ *           reads are set, but for constants; out [extent...] of its output 0
+ *   errors  those of wpk_graph_lower and wpk_reference_run, `diag` without the node; WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, int node,
+                                                double *const *values, double *out,
+                                                struct wpk_diag *diag);
+
+/* Compute the model's outputs. Values between nodes stay in f64, and live until their last reader
+ * has run.
+ *
+ *   shape   inputs [graph->input_count], outputs [graph->output_count]: each [extent...] row-major
+ *   owns    the caller owns all arrays
+ *   errors  as above; `diag` names the node
+ */
+WPK_MUST_CHECK wpk_err wpk_graph_interpret(const struct wpk_graph *graph,
+                                           const double *const *inputs, double *const *outputs,
+                                           struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/lower.h"
+
+#include "graph/print_move.h"
+#include "graph/print_text.h"
+#include "graph/print_window.h"
+#include "op/notation.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void wpk_lowered_fini(struct wpk_lowered *lowered)
+{
+    if (lowered == NULL) {
+        return;
+    }
+    wpk_program_fini(&lowered->program);
+    wpk_buf_fini(&lowered->text);
+    lowered->operand_count = 0;
+}
+
+/* A limit of a Clip: an attribute before opset 11, a constant input since. */
+static wpk_err read_limit(struct wpk_printer *printer, const char *name, int input,
+                          double otherwise, double *out)
+{
+    const struct wpk_graph_attribute *attribute =
+        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
+    const struct wpk_graph_value *value = printer->input[input];
+
+    *out = attribute != NULL ? (double)attribute->real : otherwise;
+    if (value == NULL) {
+        return WPK_OK;
+    }
+    if (value->data == NULL || wpk_graph_elements(value) != 1 ||
+        value->dtype != printer->out->dtype) {
+        wpk_diag_set(printer->diag, "its %s must be a constant number", name);
+        return WPK_EUNSUPPORTED;
+    }
+    *out = wpk_graph_element(value, 0);
+    return WPK_OK;
+}
+
+static wpk_err print_clip(struct wpk_printer *printer)
+{
+    double low = -INFINITY;
+    double high = INFINITY;
+
+    wpk_err err = read_limit(printer, "min", 1, low, &low);
+    if (err == WPK_OK) {
+        err = read_limit(printer, "max", 2, high, &high);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_printer_output(printer);
+    wpk_buf_append_text(printer->text, isinf(high) ? "" : "min(");
+    wpk_buf_append_text(printer->text, isinf(low) ? "" : "max(");
+    wpk_printer_broadcast(printer, 0);
+    if (!isinf(low)) {
+        wpk_buf_append_text(printer->text, ", ");
+        wpk_printer_number(printer, low);
+        wpk_buf_append_text(printer->text, ")");
+    }
+    if (!isinf(high)) {
+        wpk_buf_append_text(printer->text, ", ");
+        wpk_printer_number(printer, high);
+        wpk_buf_append_text(printer->text, ")");
+    }
+    return WPK_OK;
+}
+
+static wpk_err print(struct wpk_printer *printer)
+{
+    switch (printer->op->kind) {
+    case WPK_KIND_POINTWISE:
+    case WPK_KIND_SAME:
+    case WPK_KIND_REDUCE:
+    case WPK_KIND_CAST:
+        return wpk_print_text(printer);
+    case WPK_KIND_CLIP:
+        return print_clip(printer);
+    case WPK_KIND_CONV:
+        return wpk_print_conv(printer);
+    case WPK_KIND_MAX_POOL:
+    case WPK_KIND_AVERAGE_POOL:
+        return wpk_print_pool(printer);
+    case WPK_KIND_MATMUL:
+        wpk_print_matmul(printer);
+        return WPK_OK;
+    case WPK_KIND_GEMM:
+        wpk_print_gemm(printer);
+        return WPK_OK;
+    case WPK_KIND_RESHAPE:
+    case WPK_KIND_FLATTEN:
+    case WPK_KIND_SQUEEZE:
+    case WPK_KIND_UNSQUEEZE:
+        wpk_print_reshape(printer);
+        return WPK_OK;
+    case WPK_KIND_TRANSPOSE:
+        return wpk_print_transpose(printer);
+    case WPK_KIND_CONCAT:
+        return wpk_print_concat(printer);
+    case WPK_KIND_SLICE:
+        return wpk_print_slice(printer);
+    case WPK_KIND_SHAPE:
+    case WPK_KIND_GATHER:
+        wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");
+        return WPK_EUNSUPPORTED;
+    }
+    return WPK_EUNSUPPORTED;
+}
+
+static void declare(const char *name, const struct wpk_graph_value *value,
+                    struct wpk_declaration *out)
+{
+    *out = (struct wpk_declaration){
+        .name = name, .dtype = value->dtype, .rank = value->rank, .constant = value->data != NULL};
+    memcpy(out->extent, value->extent, sizeof(out->extent));
+}
+
+/* Parse the equation with the tensors that it loads. */
+static wpk_err parse(const struct wpk_printer *printer, struct wpk_lowered *out)
+{
+    struct wpk_declaration declarations[WPK_OPERATOR_INPUTS_MAX + 1];
+    char names[WPK_OPERATOR_INPUTS_MAX][8];
+    int count = 0;
+
+    for (int i = 0; i < printer->node->input_count; i++) {
+        if (printer->used[i]) {
+            snprintf(names[i], sizeof(names[i]), "X%.0d", i);
+            declare(names[i], printer->input[i], &declarations[count]);
+            out->operand[count++] = printer->node->inputs[i];
+        }
+    }
+    out->operand_count = count;
+    declare("Y", printer->out, &declarations[count++]);
+    return wpk_notation_parse(wpk_buf_text(&out->text), declarations, count, &out->program,
+                              printer->diag);
+}
+
+wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowered *out,
+                        struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *n = &graph->nodes[node];
+    struct wpk_printer printer = {.graph = graph, .node = n, .text = &out->text, .diag = diag};
+
+    *out = (struct wpk_lowered){.operand_count = 0};
+    printer.op = wpk_operator_find(n->op, n->domain);
+    WPK_ASSERT(printer.op != NULL);
+    WPK_ASSERT(n->input_count <= WPK_OPERATOR_INPUTS_MAX);
+    printer.out = &graph->values[n->outputs[0]];
+    for (int i = 0; i < n->input_count; i++) {
+        printer.input[i] = wpk_graph_input(graph, n, i);
+    }
+    wpk_err err = print(&printer);
+    if (err == WPK_OK) {
+        err = wpk_buf_status(&out->text);
+    }
+    return err == WPK_OK ? parse(&printer, out) : err;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What nodes become: the type of their output and their equation, or the reason of a refusal. */
+#include "graph/lower.h"
+
+#include "graph/interpret.h"
+#include "graph/model_fixture.h"
+#include "graph/onnx_read.h"
+#include "graph/shape.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A node with its inputs: "f32[1,4] c:f32[4]"; `c:` is a constant 1, 2, ..., and
+ * `c=0,1:i64[2]` one of these numbers. */
+struct sample {
+    const char *op;
+    const char *inputs;
+    const char *attributes;
+    const char *expected; /* "f32[1,4] Y[...] = ..."; or a part of the problem, after '!' */
+    int opset;            /* 0: 17 */
+};
+
+static const struct sample samples[] = {
+    {"Relu", "f32[2,3]", "", "f32[2,3] Y[d0,d1] = relu(X[d0,d1])", 0},
+    {"Add", "f32[2,3] f32[3]", "", "f32[2,3] Y[d0,d1] = X[d0,d1] + X1[d1]", 0},
+    {"Add", "f32[1,3] f32[2,1]", "", "f32[2,3] Y[d0,d1] = X[0,d1] + X1[d0,0]", 0},
+    {"Mul", "f32[2] c=0.5:f32[1]", "", "f32[2] Y[d0] = X[d0] * 0.5", 0},
+    {"Mul", "f32[2] c:f32[2]", "", "f32[2] Y[d0] = X[d0] * X1[d0]", 0},
+    {"Less", "f32[2] f32[2]", "", "bool[2] Y[d0] = X[d0] < X1[d0]", 0},
+    {"Cast", "f32[2]", "to:i=7", "i64[2] Y[d0] = i64(X[d0])", 0},
+    {"Cast", "f32[2]", "to:i=10", "!the element type float16", 0},
+    {"Add", "f32[2,3] f32[2]", "", "!do not broadcast: extents 3 and 2", 0},
+    {"Add", "f32[2] i64[2]", "", "!types f32 and i64", 0},
+    {"LeakyRelu", "f32[2]", "", "f32[2] Y[d0] = select(X[d0] < 0, 0.01 * X[d0], X[d0])", 0},
+    {"LeakyRelu", "f32[2]", "alpha:f=0.25", "f32[2] Y[d0] = select(X[d0] < 0, 0.25 * X[d0], X[d0])",
+     0},
+    {"LeakyRelu", "f32[2]", "alpha:i=1", "!its attribute alpha", 0},
+    {"Clip", "f32[2] c=0:f32[1] c=6:f32[1]", "", "f32[2] Y[d0] = min(max(X[d0], 0), 6)", 0},
+    {"Clip", "f32[2]", "min:f=-1", "f32[2] Y[d0] = max(X[d0], (-1))", 9},
+    {"Clip", "f32[2] f32[1]", "", "!its min must be a constant", 0},
+    {"BatchNormalization", "f32[1,2,3] c:f32[2] c:f32[2] c:f32[2] c:f32[2]", "epsilon:f=0.5",
+     "f32[1,2,3] Y[d0,d1,d2] = (X[d0,d1,d2] - X3[d1]) / sqrt(X4[d1] + 0.5) * X1[d1] + X2[d1]", 0},
+    {"BatchNormalization", "f32[1,2,3] c:f32[3] c:f32[2] c:f32[2] c:f32[2]", "",
+     "!input number 1 does not fit", 0},
+    {"Softmax", "f32[2,3]", "axis:i=1",
+     "f32[2,3] Y[d0,d1] = E[d0,d1] / S[d0] where M[d0] = max(r1:3) X[d0,r1]; "
+     "E[d0,d1] = exp(X[d0,d1] - M[d0]); S[d0] = sum(r1:3) E[d0,r1]",
+     0},
+    {"LogSoftmax", "f32[2,3,4]", "",
+     "f32[2,3,4] Y[d0,d1,d2] = X[d0,d1,d2] - M[d0] - log(S[d0]) where "
+     "M[d0] = max(r1:3,r2:4) X[d0,r1,r2]; S[d0] = sum(r1:3,r2:4) exp(X[d0,r1,r2] - M[d0])",
+     11},
+    {"ReduceMean", "f32[2,3,4]", "axes:I=1 keepdims:i=0",
+     "f32[2,4] Y[d0,d1] = (sum(r1:3) X[d0,r1,d1]) / 3", 0},
+    {"ReduceMax", "f32[2,3] c=-1:i64[1]", "", "f32[2,1] Y[d0,d1] = max(r1:3) X[d0,r1]", 18},
+    {"ReduceSum", "f32[2,3]", "keepdims:i=0", "f32[] Y[] = sum(r0:2,r1:3) X[r0,r1]", 0},
+    {"ReduceSum", "f32[2,3] c=2:i64[1]", "", "!axis 2 of 2", 0},
+    {"GlobalAveragePool", "f32[1,2,3,4]", "",
+     "f32[1,2,1,1] Y[d0,d1,d2,d3] = (sum(r2:3,r3:4) X[d0,d1,r2,r3]) / 12", 0},
+    {"Conv", "f32[1,4,9,9] c:f32[6,4,3,3] c:f32[6]", "pads:I=1,1,1,1 strides:I=2,2",
+     "f32[1,6,5,5] Y[d0,d1,d2,d3] = sum(c:4,r0:3,r1:3) X[d0,c,2*d2+r0-1,2*d3+r1-1] * "
+     "X1[d1,c,r0,r1] + X2[d1]",
+     0},
+    {"Conv", "f32[1,4,9] c:f32[4,1,3]", "group:i=4 dilations:I=2",
+     "f32[1,4,5] Y[d0,d1,d2] = sum(r0:3) X[d0,d1,d2+2*r0] * X1[d1,0,r0]", 0},
+    {"Conv", "f32[1,4,9] c:f32[8,2,1]", "group:i=2",
+     "f32[1,8,9] Y[d0,d1,d2] = sum(c:2) X[d0,2*(d1/4)+c,d2] * X1[d1,c,0]", 0},
+    {"Conv", "f32[1,1,6] c:f32[1,1,3]", "auto_pad:s=SAME_LOWER strides:I=2",
+     "f32[1,1,3] Y[d0,d1,d2] = sum(r0:3) X[d0,0,2*d2+r0-1] * X1[d1,0,r0]", 0},
+    {"Conv", "f32[1,3,9,9] c:f32[6,4,3,3]", "", "!3 channels, weights for 4", 0},
+    {"Conv", "f32[1,4,2,9] c:f32[6,4,3,3]", "", "!window spans 3 elements; its padded input has 2",
+     0},
+    {"MaxPool", "f32[1,2,8]", "kernel_shape:I=3 strides:I=2 pads:I=1,0",
+     "f32[1,2,4] Y[d0,d1,d2] = (max(r0:3) X[d0,d1,2*d2+r0-1 | -inf])", 0},
+    {"MaxPool", "f32[1,2,8]", "kernel_shape:I=3 strides:I=2 ceil_mode:i=1",
+     "f32[1,2,4] Y[d0,d1,d2] = (max(r0:3) X[d0,d1,2*d2+r0 | -inf])", 0},
+    {"AveragePool", "f32[1,2,8]", "kernel_shape:I=2 strides:I=2",
+     "f32[1,2,4] Y[d0,d1,d2] = (sum(r0:2) X[d0,d1,2*d2+r0]) / (2)", 0},
+    {"AveragePool", "f32[1,2,8]", "kernel_shape:I=3 pads:I=1,1",
+     "f32[1,2,8] Y[d0,d1,d2] = (sum(r0:3) X[d0,d1,d2+r0-1]) / "
+     "(1 * f32(min(1*d2+2, 8) - max(1*d2-1, 0)))",
+     0},
+    {"MatMul", "f32[2,3] c:f32[3,4]", "", "f32[2,4] Y[d0,d1] = sum(k:3) X[d0,k] * X1[k,d1]", 0},
+    {"MatMul", "f32[5,1,2,3] f32[7,3,4]", "",
+     "f32[5,7,2,4] Y[d0,d1,d2,d3] = sum(k:3) X[d0,0,d2,k] * X1[d1,k,d3]", 0},
+    {"MatMul", "f32[3] f32[3]", "", "f32[] Y[] = sum(k:3) X[k] * X1[k]", 0},
+    {"MatMul", "f32[2,3] f32[4,4]", "", "!rows of 3 elements, columns of 4", 0},
+    {"Gemm", "f32[2,3] c:f32[4,3] c:f32[4]", "transB:i=1 alpha:f=0.5",
+     "f32[2,4] Y[d0,d1] = 0.5 * (sum(k:3) X[d0,k] * X1[d1,k]) + X2[d1]", 0},
+    {"Reshape", "f32[2,3,4] c=0,-1:i64[2]", "", "f32[2,12] Y[d0,d1] = X[d0,d1/4,d1%4]", 0},
+    {"Reshape", "f32[2,12] c=2,3,4:i64[3]", "", "f32[2,3,4] Y[d0,d1,d2] = X[d0,4*d1+d2]", 0},
+    {"Reshape", "f32[4,6] c=6,4:i64[2]", "", "f32[6,4] Y[d0,d1] = X[(4*d0+d1)/6,(4*d0+d1)%6]", 0},
+    {"Reshape", "f32[4,6] c=5,-1:i64[2]", "", "!its shape has 20 elements, its input 24", 0},
+    {"Reshape", "f32[4,6] i64[2]", "", "!must be a constant of integers", 0},
+    {"Flatten", "f32[2,3,1,1]", "", "f32[2,3] Y[d0,d1] = X[d0,d1,0,0]", 0},
+    {"Squeeze", "f32[2,1,3] c=1:i64[1]", "", "f32[2,3] Y[d0,d1] = X[d0,0,d1]", 0},
+    {"Unsqueeze", "f32[2] c=0:i64[1]", "", "f32[1,2] Y[d0,d1] = X[d1]", 0},
+    {"Transpose", "f32[2,3,4]", "perm:I=2,0,1", "f32[4,2,3] Y[d0,d1,d2] = X[d1,d2,d0]", 0},
+    {"Concat", "f32[2,3] f32[2,4]", "axis:i=1",
+     "f32[2,7] Y[d0,d1] = select(d1 < 3, X[d0,d1-0], X1[d0,d1-3])", 0},
+    {"Slice", "f32[9] c=1:i64[1] c=-1:i64[1] c=0:i64[1] c=3:i64[1]", "", "f32[3] Y[d0] = X[1+3*d0]",
+     0},
+    {"Slice", "f32[4] c=-1:i64[1] c=-9:i64[1] c=0:i64[1] c=-1:i64[1]", "", "f32[4] Y[d0] = X[3-d0]",
+     0},
+    {"Gather", "f32[4] i64[1]", "", "!on constants alone", 0},
+    {"LayerNormalization", "f32[2,3] c:f32[3]", "",
+     "f32[2,3] Y[d0,d1] = (X[d0,d1] - M[d0]) / sqrt(V[d0] + 1e-05) * X1[d1] where "
+     "M[d0] = (sum(r1:3) X[d0,r1]) / 3; "
+     "V[d0] = (sum(r1:3) (X[d0,r1] - M[d0]) * (X[d0,r1] - M[d0])) / 3",
+     0},
+    {"Relu", "f32[2] f32[2]", "", "!2 inputs", 0},
+    {"If", "bool[1]", "", "!the operator If is not supported", 0},
+};
+
+/* Build the model of a sample; its node is named y. */
+static void build(const struct sample *sample, struct wpk_model_fixture *model)
+{
+    char names[64] = "";
+    char word[64];
+    int index = 0;
+
+    model->opset = sample->opset;
+    for (const char *at = sample->inputs; *at != '\0'; index++) {
+        size_t size = strcspn(at, " ");
+        char name[8];
+        snprintf(word, sizeof(word), "%.*s", (int)size, at);
+        at += size + (at[size] == ' ');
+        snprintf(name, sizeof(name), "x%d", index);
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", index > 0 ? "," : "",
+                 name);
+        char *type = strchr(word, ':');
+        if (type == NULL) {
+            wpk_model_fixture_input(model, name, word);
+            continue;
+        }
+        *type++ = '\0';
+        wpk_model_fixture_constant(model, name, type, word[1] == '=' ? word + 2 : NULL);
+    }
+    wpk_model_fixture_node(model, sample->op, names, "y", sample->attributes);
+    wpk_model_fixture_output(model, "y");
+}
+
+static void print_type(const struct wpk_graph_value *value, struct wpk_buf *out)
+{
+    wpk_buf_printf(out, "%s[", wpk_dtype_name(value->dtype));
+    for (int d = 0; d < value->rank; d++) {
+        wpk_buf_printf(out, "%s%lld", d > 0 ? "," : "", (long long)value->extent[d]);
+    }
+    wpk_buf_append_text(out, "] ");
+}
+
+static void check_sample(const struct sample *sample)
+{
+    struct wpk_model_fixture model = {.fd = 0};
+    struct wpk_graph graph;
+    struct wpk_lowered lowered = {.operand_count = 0};
+    struct wpk_diag diag = {.text = ""};
+    struct wpk_buf said = {0};
+
+    build(sample, &model);
+    assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, &diag),
+                     WPK_OK);
+    wpk_err err = wpk_graph_infer(&graph, &said);
+    if (sample->expected[0] == '!') {
+        if (err != WPK_EUNSUPPORTED || strstr(wpk_buf_text(&said), sample->expected + 1) == NULL) {
+            fail_msg("%s: '%s'", sample->expected, wpk_buf_text(&said));
+        }
+    } else {
+        assert_string_equal(wpk_buf_text(&said), "");
+        assert_int_equal(err, WPK_OK);
+        print_type(&graph.values[graph.nodes[0].outputs[0]], &said);
+        err = wpk_graph_lower(&graph, 0, &lowered, &diag);
+        assert_string_equal(diag.text, "");
+        assert_int_equal(err, WPK_OK);
+        wpk_buf_append_text(&said, wpk_buf_text(&lowered.text));
+        assert_string_equal(wpk_buf_text(&said), sample->expected);
+    }
+    wpk_lowered_fini(&lowered);
+    wpk_buf_fini(&said);
+    wpk_graph_fini(&graph);
+    wpk_model_fixture_fini(&model);
+}
+
+static void test_samples(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+        check_sample(&samples[i]);
+    }
+}
+
+/* Shape, Gather, Concat and Reshape, as exporters compute a shape; then a Gemm by hand. */
+static void test_fold_and_interpret(void **state)
+{
+    struct wpk_model_fixture model = {.fd = 0};
+    struct wpk_graph graph;
+    struct wpk_buf problems = {0};
+    const double x[6] = {1, 2, 3, 4, 5, 6};
+    const double *inputs[] = {x};
+    double y[2];
+    double *outputs[] = {y};
+
+    (void)state;
+    wpk_model_fixture_input(&model, "x", "f32[2,3,1]");
+    wpk_model_fixture_constant(&model, "zero", "i64[1]", "0");
+    wpk_model_fixture_constant(&model, "rest", "i64[1]", "-1");
+    wpk_model_fixture_constant(&model, "w", "f32[3,1]", "1,10,100");
+    wpk_model_fixture_node(&model, "Shape", "x", "shape", "");
+    wpk_model_fixture_node(&model, "Gather", "shape,zero", "batch", "axis:i=0");
+    wpk_model_fixture_node(&model, "Concat", "batch,rest", "wanted", "axis:i=0");
+    wpk_model_fixture_node(&model, "Reshape", "x,wanted", "flat", "");
+    wpk_model_fixture_node(&model, "Gemm", "flat,w", "y", "");
+    wpk_model_fixture_output(&model, "y");
+    assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, NULL),
+                     WPK_OK);
+    assert_int_equal(wpk_graph_infer(&graph, &problems), WPK_OK);
+    int64_t wanted[2];
+    int count = 0;
+    assert_int_equal(
+        wpk_graph_integers(&graph.values[wpk_graph_find(&graph, "wanted")], wanted, 2, &count),
+        WPK_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(wanted[0], 2);
+    assert_int_equal(wanted[1], -1);
+    assert_int_equal(wpk_graph_interpret(&graph, inputs, outputs, NULL), WPK_OK);
+    assert_true(y[0] == 321 && y[1] == 654);
+    wpk_buf_fini(&problems);
+    wpk_graph_fini(&graph);
+    wpk_model_fixture_fini(&model);
+}
+
+/* Whatever a file is cut to, it is refused with its name and a reason. */
+static void test_cut_short(void **state)
+{
+    struct wpk_model_fixture model = {.fd = 0};
+    struct wpk_graph graph;
+
+    (void)state;
+    build(&samples[0], &model);
+    for (size_t size = 0; size < model.graph.size; size++) {
+        struct wpk_diag diag = {.text = ""};
+        const char *path = wpk_model_fixture_write(&model, size);
+        assert_int_not_equal(wpk_onnx_read(path, &graph, &diag), WPK_OK);
+        assert_string_not_equal(diag.text, "");
+        assert_string_equal(diag.file, path);
+        wpk_graph_fini(&graph);
+    }
+    wpk_model_fixture_fini(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_fold_and_interpret),
+        cmocka_unit_test(test_cut_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

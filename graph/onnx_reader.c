@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/onnx_reader.h"
+
+#include "common/fs.h"
+#include "common/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+wpk_err wpk_onnx_fail(const struct wpk_onnx_reader *reader, wpk_err err, const char *format, ...)
+{
+    char text[WPK_DIAG_TEXT_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    wpk_diag_set(reader->diag, "%s", text);
+    if (reader->diag != NULL && reader->diag->file[0] == '\0') {
+        snprintf(reader->diag->file, sizeof(reader->diag->file), "%s", reader->path);
+        snprintf(reader->diag->field, sizeof(reader->diag->field), "%s", reader->where);
+    }
+    return err;
+}
+
+wpk_err wpk_onnx_end(const struct wpk_onnx_reader *reader, const struct wpk_protobuf *message)
+{
+    const uint8_t *start = reader->graph->maps[0].bytes;
+
+    if (!message->malformed) {
+        return WPK_OK;
+    }
+    return wpk_onnx_fail(reader, WPK_EPARSE, "not an ONNX model, or cut short: byte %zu of %zu",
+                         (size_t)(message->at - start), reader->graph->maps[0].size);
+}
+
+wpk_err wpk_onnx_text(const struct wpk_onnx_reader *reader, const struct wpk_protobuf_field *field,
+                      const char **out)
+{
+    const char *text = (const char *)field->bytes.at;
+    size_t size = wpk_protobuf_size(&field->bytes);
+
+    if (field->wire != WPK_PROTOBUF_BYTES) {
+        return wpk_onnx_fail(reader, WPK_EPARSE, "a name is not a text");
+    }
+    bool is_text = wpk_utf8_check(text, size) == size;
+    for (size_t i = 0; is_text && i < size; i++) {
+        is_text = (unsigned char)text[i] >= ' ' && text[i] != 0x7f;
+    }
+    if (!is_text) {
+        return wpk_onnx_fail(reader, WPK_EPARSE, "a name is not UTF-8, or has control characters");
+    }
+    *out = wpk_arena_copy_bytes(&reader->graph->arena, text, size);
+    return *out != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
+int wpk_onnx_count(struct wpk_protobuf message, uint32_t number)
+{
+    struct wpk_protobuf_field field;
+    int count = 0;
+
+    while (wpk_protobuf_next(&message, &field)) {
+        count += field.number == number;
+    }
+    return count;
+}
+
+/* Open `path` below `folder`: each part of it by itself, so that neither ".." nor a link leads out
+ * of it. */
+static int open_below(int folder, const char *path)
+{
+    char part[256];
+    int at = dup(folder);
+
+    while (at >= 0) {
+        size_t size = strcspn(path, "/");
+        bool last = path[size] == '\0';
+        snprintf(part, sizeof(part), "%.*s", (int)size, path);
+        if (size == 0 || size >= sizeof(part) || strcmp(part, "..") == 0) {
+            close(at);
+            errno = EACCES;
+            return -1;
+        }
+        int next = openat(at, part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? 0 : O_DIRECTORY));
+        int kept = errno;
+        close(at);
+        errno = kept;
+        if (last) {
+            return next;
+        }
+        at = next;
+        path += size + 1;
+    }
+    return -1;
+}
+
+wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder, const char *path,
+                     struct wpk_protobuf *out)
+{
+    struct wpk_graph *graph = reader->graph;
+    struct stat status;
+    wpk_err err = WPK_OK;
+    void *bytes = MAP_FAILED;
+
+    if (graph->map_count == WPK_GRAPH_MAPS_MAX) {
+        return wpk_onnx_fail(reader, WPK_ERANGE, "more than %d files", WPK_GRAPH_MAPS_MAX);
+    }
+    int fd = folder < 0 ? open(path, O_RDONLY | O_CLOEXEC) : open_below(folder, path);
+    if (fd >= 0 && fstat(fd, &status) == 0 && (!S_ISREG(status.st_mode) || status.st_size == 0)) {
+        err = wpk_onnx_fail(reader, WPK_EPARSE, "%s is %s", path,
+                            S_ISREG(status.st_mode) ? "empty" : "not a file");
+    } else if (fd >= 0) {
+        bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    if (err == WPK_OK && (fd < 0 || bytes == MAP_FAILED)) {
+        err = wpk_onnx_fail(reader, wpk_fs_err(errno), "cannot read %s: %s%s", path,
+                            strerror(errno), wpk_fs_advice(errno));
+    }
+    if (err == WPK_OK) {
+        size_t size = (size_t)status.st_size;
+        graph->maps[graph->map_count++] = (struct wpk_graph_map){bytes, size};
+        *out = (struct wpk_protobuf){.at = bytes, .end = (const uint8_t *)bytes + size};
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/operator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define POINTWISE(name, inputs, attributes, text)                                                  \
+    {                                                                                              \
+        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, false, attributes, text           \
+    }
+#define PREDICATE(name, inputs, text)                                                              \
+    {                                                                                              \
+        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, true, "", text                    \
+    }
+#define SAME(name, min, max, axes, attributes, text)                                               \
+    {                                                                                              \
+        name, min, max, WPK_KIND_SAME, axes, false, attributes, text                               \
+    }
+#define REDUCE(name, text)                                                                         \
+    {                                                                                              \
+        name, 1, 2, WPK_KIND_REDUCE, WPK_AXES_LISTED, false,                                       \
+            "axes:I keepdims:i noop_with_empty_axes:i", text                                       \
+    }
+#define GLOBAL(name, text)                                                                         \
+    {                                                                                              \
+        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_SPATIAL, false, "", text                             \
+    }
+#define OTHER(name, min, max, kind, attributes)                                                    \
+    {                                                                                              \
+        name, min, max, kind, WPK_AXES_NONE, false, attributes, NULL                               \
+    }
+
+#define POOL_ATTRIBUTES "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I strides:I "
+
+static const struct wpk_operator operators[] = {
+    /* one element each */
+    POINTWISE("Identity", 1, "", "Y[..] = X[..]"),
+    POINTWISE("Relu", 1, "", "Y[..] = relu(X[..])"),
+    POINTWISE("LeakyRelu", 1, "alpha:f", "Y[..] = select(X[..] < 0, {alpha=0.01} * X[..], X[..])"),
+    POINTWISE("PRelu", 2, "", "Y[..] = select(X[..] < 0, X1[..] * X[..], X[..])"),
+    POINTWISE("Elu", 1, "alpha:f",
+              "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..]) - 1), X[..])"),
+    POINTWISE("HardSigmoid", 1, "alpha:f beta:f",
+              "Y[..] = max(0, min(1, {alpha=0.2} * X[..] + {beta=0.5}))"),
+    POINTWISE("HardSwish", 1, "", "Y[..] = hardswish(X[..])"),
+    POINTWISE("Sigmoid", 1, "", "Y[..] = sigmoid(X[..])"),
+    POINTWISE("Softplus", 1, "", "Y[..] = max(X[..], 0) + log(1 + exp(-abs(X[..])))"),
+    POINTWISE("Tanh", 1, "", "Y[..] = tanh(X[..])"),
+    POINTWISE("Erf", 1, "", "Y[..] = erf(X[..])"),
+    POINTWISE("Exp", 1, "", "Y[..] = exp(X[..])"),
+    POINTWISE("Log", 1, "", "Y[..] = log(X[..])"),
+    POINTWISE("Sqrt", 1, "", "Y[..] = sqrt(X[..])"),
+    POINTWISE("Reciprocal", 1, "", "Y[..] = 1 / X[..]"),
+    POINTWISE("Abs", 1, "", "Y[..] = abs(X[..])"),
+    POINTWISE("Neg", 1, "", "Y[..] = -X[..]"),
+    POINTWISE("Floor", 1, "", "Y[..] = floor(X[..])"),
+    POINTWISE("Ceil", 1, "", "Y[..] = ceil(X[..])"),
+    POINTWISE("Round", 1, "", "Y[..] = round(X[..])"),
+    POINTWISE("Sin", 1, "", "Y[..] = sin(X[..])"),
+    POINTWISE("Cos", 1, "", "Y[..] = cos(X[..])"),
+    POINTWISE("Add", 2, "", "Y[..] = X[..] + X1[..]"),
+    POINTWISE("Sub", 2, "", "Y[..] = X[..] - X1[..]"),
+    POINTWISE("Mul", 2, "", "Y[..] = X[..] * X1[..]"),
+    POINTWISE("Div", 2, "", "Y[..] = X[..] / X1[..]"),
+    POINTWISE("Pow", 2, "", "Y[..] = pow(X[..], X1[..])"),
+    POINTWISE("Min", 2, "", "Y[..] = min(X[..], X1[..])"),
+    POINTWISE("Max", 2, "", "Y[..] = max(X[..], X1[..])"),
+    PREDICATE("Equal", 2, "Y[..] = X[..] == X1[..]"),
+    PREDICATE("Less", 2, "Y[..] = X[..] < X1[..]"),
+    PREDICATE("LessOrEqual", 2, "Y[..] = X[..] <= X1[..]"),
+    PREDICATE("Greater", 2, "Y[..] = X[..] > X1[..]"),
+    PREDICATE("GreaterOrEqual", 2, "Y[..] = X[..] >= X1[..]"),
+    PREDICATE("And", 2, "Y[..] = X[..] && X1[..]"),
+    PREDICATE("Or", 2, "Y[..] = X[..] || X1[..]"),
+    PREDICATE("Not", 1, "Y[..] = !X[..]"),
+    {"Dropout", 1, 3, WPK_KIND_SAME, WPK_AXES_NONE, false, "ratio:f seed:i", "Y[..] = X[..]"},
+    OTHER("Clip", 1, 3, WPK_KIND_CLIP, "min:f max:f"),
+
+    /* rows, and means over axes */
+    SAME("BatchNormalization", 5, 5, WPK_AXES_NONE,
+         "epsilon:f momentum:f spatial:i training_mode:i",
+         "Y[..] = (X[..] - X3[d1]) / sqrt(X4[d1] + {epsilon=1e-5}) * X1[d1] + X2[d1]"),
+    SAME("InstanceNormalization", 3, 3, WPK_AXES_SPATIAL, "epsilon:f",
+         "Y[..] = (X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[d1] + X2[d1] where "
+         "M[-] = (sum(@) X[@]) / {#}; V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
+    SAME("LayerNormalization", 2, 3, WPK_AXES_FROM, "axis:i epsilon:f stash_type:i",
+         "Y[..] = (X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[..]{?2: + X2[..]} where "
+         "M[-] = (sum(@) X[@]) / {#}; V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
+    SAME("Softmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
+         "Y[..] = E[..] / S[-] where M[-] = max(@) X[@]; E[..] = exp(X[..] - M[-]); "
+         "S[-] = sum(@) E[@]"),
+    SAME("LogSoftmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
+         "Y[..] = X[..] - M[-] - log(S[-]) where M[-] = max(@) X[@]; "
+         "S[-] = sum(@) exp(X[@] - M[-])"),
+    REDUCE("ReduceMean", "Y[..] = (sum(@) X[@]) / {#}"),
+    REDUCE("ReduceSum", "Y[..] = sum(@) X[@]"),
+    REDUCE("ReduceMax", "Y[..] = max(@) X[@]"),
+    REDUCE("ReduceMin", "Y[..] = min(@) X[@]"),
+    REDUCE("ReduceProd", "Y[..] = prod(@) X[@]"),
+    REDUCE("ReduceL2", "Y[..] = sqrt(sum(@) X[@] * X[@])"),
+    REDUCE("ReduceSumSquare", "Y[..] = sum(@) X[@] * X[@]"),
+    GLOBAL("GlobalAveragePool", "Y[..] = (sum(@) X[@]) / {#}"),
+    GLOBAL("GlobalMaxPool", "Y[..] = max(@) X[@]"),
+
+    /* attributes decide on the structure */
+    OTHER("Conv", 2, 3, WPK_KIND_CONV,
+          "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
+    OTHER("MaxPool", 1, 1, WPK_KIND_MAX_POOL, POOL_ATTRIBUTES "storage_order:i"),
+    OTHER("AveragePool", 1, 1, WPK_KIND_AVERAGE_POOL, POOL_ATTRIBUTES "count_include_pad:i"),
+    OTHER("MatMul", 2, 2, WPK_KIND_MATMUL, ""),
+    OTHER("Gemm", 2, 3, WPK_KIND_GEMM, "alpha:f beta:f transA:i transB:i"),
+    OTHER("Reshape", 2, 2, WPK_KIND_RESHAPE, "allowzero:i"),
+    OTHER("Flatten", 1, 1, WPK_KIND_FLATTEN, "axis:i"),
+    OTHER("Squeeze", 1, 2, WPK_KIND_SQUEEZE, "axes:I"),
+    OTHER("Unsqueeze", 1, 2, WPK_KIND_UNSQUEEZE, "axes:I"),
+    OTHER("Transpose", 1, 1, WPK_KIND_TRANSPOSE, "perm:I"),
+    OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
+    {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, false, "to:i saturate:i", "Y[..] = {to}(X[..])"},
+    OTHER("Shape", 1, 1, WPK_KIND_SHAPE, ""),
+    OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),
+    OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
+};
+
+const struct wpk_operator *wpk_operator_find(const char *name, const char *domain)
+{
+    if (domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
+        if (strcmp(operators[i].name, name) == 0) {
+            return &operators[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- checking a node */
+
+static char kind_letter(enum wpk_graph_attribute_kind kind)
+{
+    switch (kind) {
+    case WPK_ATTRIBUTE_INT:
+        return 'i';
+    case WPK_ATTRIBUTE_INTS:
+        return 'I';
+    case WPK_ATTRIBUTE_FLOAT:
+        return 'f';
+    case WPK_ATTRIBUTE_TEXT:
+        return 's';
+    default:
+        return '-';
+    }
+}
+
+static bool lists_attribute(const char *list, const struct wpk_graph_attribute *attribute)
+{
+    size_t size = strlen(attribute->name);
+
+    while (*list != '\0') {
+        size_t word = strcspn(list, " ");
+        if (word == size + 2 && strncmp(list, attribute->name, size) == 0 && list[size] == ':') {
+            return list[size + 1] == kind_letter(attribute->kind);
+        }
+        list += word + strspn(list + word, " ");
+    }
+    return false;
+}
+
+wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph_node *node,
+                           struct wpk_diag *diag)
+{
+    if (node->input_count < op->input_min || node->input_count > op->input_max) {
+        wpk_diag_set(diag, "%d inputs; %d to %d are supported", node->input_count, op->input_min,
+                     op->input_max);
+        return WPK_EUNSUPPORTED;
+    }
+    for (int i = 0; i < op->input_min; i++) {
+        if (node->inputs[i] < 0) {
+            wpk_diag_set(diag, "its input number %d is left out", i);
+            return WPK_EPARSE;
+        }
+    }
+    if (node->output_count < 1 || node->outputs[0] < 0) {
+        wpk_diag_set(diag, "it has no output");
+        return WPK_EPARSE;
+    }
+    for (int i = 0; i < node->attribute_count; i++) {
+        if (!lists_attribute(op->attributes, &node->attributes[i])) {
+            wpk_diag_set(diag, "its attribute %s is not supported, or not of its type",
+                         node->attributes[i].name);
+            return WPK_EUNSUPPORTED;
+        }
+    }
+    if (wpk_graph_int(node, "training_mode", 0) != 0 || wpk_graph_int(node, "spatial", 1) != 1 ||
+        wpk_graph_int(node, "storage_order", 0) != 0 || wpk_graph_int(node, "allowzero", 0) != 0 ||
+        wpk_graph_int(node, "noop_with_empty_axes", 0) != 0) {
+        wpk_diag_set(diag,
+                     "training_mode, spatial, storage_order, allowzero and noop_with_empty_axes "
+                     "are supported with their defaults alone");
+        return WPK_EUNSUPPORTED;
+    }
+    return WPK_OK;
+}
+
+/* ---- axes */
+
+wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *diag)
+{
+    if (axis < -rank || axis >= rank) {
+        wpk_diag_set(diag, "axis %lld of %d", (long long)axis, rank);
+        return WPK_EINVAL;
+    }
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return WPK_OK;
+}
+
+wpk_err wpk_operator_order(const struct wpk_graph_node *node, int rank, int *out,
+                           struct wpk_diag *diag)
+{
+    const struct wpk_graph_attribute *perm = wpk_graph_attribute(node, "perm", WPK_ATTRIBUTE_INTS);
+    bool taken[WPK_RANK_MAX] = {false};
+
+    if (perm != NULL && perm->count != rank) {
+        wpk_diag_set(diag, "its perm has %d axes, its input %d", perm->count, rank);
+        return WPK_EINVAL;
+    }
+    for (int d = 0; d < rank; d++) {
+        int64_t axis = perm != NULL ? perm->integers[d] : rank - 1 - d;
+        if (axis < 0 || axis >= rank || taken[axis]) {
+            wpk_diag_set(diag, "its perm is no order of its axes: %lld", (long long)axis);
+            return WPK_EINVAL;
+        }
+        taken[axis] = true;
+        out[d] = (int)axis;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_operator_integers(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                              const char *attribute, int input, int64_t *out, int *count,
+                              struct wpk_diag *diag)
+{
+    const struct wpk_graph_attribute *found =
+        wpk_graph_attribute(node, attribute, WPK_ATTRIBUTE_INTS);
+    const struct wpk_graph_value *value = wpk_graph_input(graph, node, input);
+    wpk_err err = WPK_OK;
+
+    if (found != NULL && found->count > WPK_RANK_MAX) {
+        err = WPK_ERANGE;
+    } else if (found != NULL) {
+        *count = found->count;
+        if (found->count > 0) {
+            memcpy(out, found->integers, (size_t)found->count * sizeof(int64_t));
+        }
+    } else if (value == NULL) {
+        return WPK_ENOENT;
+    } else {
+        err = wpk_graph_integers(value, out, WPK_RANK_MAX, count);
+    }
+    if (err == WPK_ERANGE) {
+        wpk_diag_set(diag, "its %s are more than %d", attribute, WPK_RANK_MAX);
+    } else if (err != WPK_OK) {
+        wpk_diag_set(diag, "its %s (input %d) must be a constant of integers", attribute, input);
+        err = WPK_EUNSUPPORTED;
+    }
+    return err;
+}
+
+static wpk_err list_axes(const struct wpk_graph *graph, const struct wpk_graph_node *node, int rank,
+                         bool *out, struct wpk_diag *diag)
+{
+    int64_t axes[WPK_RANK_MAX];
+    int count = 0;
+    int axis;
+
+    wpk_err err = wpk_operator_integers(graph, node, "axes", 1, axes, &count, diag);
+    if (err == WPK_ENOENT || (err == WPK_OK && count == 0)) {
+        for (int d = 0; d < rank; d++) {
+            out[d] = true;
+        }
+        return WPK_OK;
+    }
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        err = wpk_operator_axis(axes[i], rank, &axis, diag);
+        if (err == WPK_OK) {
+            out[axis] = true;
+        }
+    }
+    return err;
+}
+
+wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                             const struct wpk_operator *op, bool *out, struct wpk_diag *diag)
+{
+    int rank = wpk_graph_input(graph, node, 0)->rank;
+    bool is_flat = op->axes == WPK_AXES_FROM || graph->opset < 13;
+    int axis = 0;
+    wpk_err err = WPK_OK;
+
+    memset(out, 0, WPK_RANK_MAX * sizeof(bool));
+    if (op->axes == WPK_AXES_NONE) {
+        return WPK_OK;
+    }
+    if (rank == 0) {
+        wpk_diag_set(diag, "its input is a scalar");
+        return WPK_EUNSUPPORTED;
+    }
+    switch (op->axes) {
+    case WPK_AXES_LISTED:
+        return list_axes(graph, node, rank, out, diag);
+    case WPK_AXES_SPATIAL:
+        if (rank < 3) {
+            wpk_diag_set(diag, "its input has %d axes; it needs at least 3", rank);
+            return WPK_EINVAL;
+        }
+        axis = 2;
+        is_flat = true;
+        break;
+    default:
+        err = wpk_operator_axis(
+            wpk_graph_int(node, "axis", op->axes == WPK_AXES_SOFTMAX && is_flat ? 1 : -1), rank,
+            &axis, diag);
+        break;
+    }
+    for (int d = axis; err == WPK_OK && d < (is_flat ? rank : axis + 1); d++) {
+        out[d] = true;
+    }
+    return err;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of ONNX operators that models may consist of.
+ *
+ * An entry says an operator's shapes by its kind, and what it computes by a text in the tensor
+ * IR's notation, with these places for what a node decides:
+ *
+ *   X[..] X1[..]   an input, broadcast to the output's axes; a constant of one element is written
+ *                  as its number
+ *   Y[..] E[..]    the output's axes: the output, and intermediates of its shape
+ *   X[@]           input 0's axes, those that the operator reduces replaced by reduction axes
+ *   (@)            the reduction axes with their extents, as in sum(@)
+ *   S[-]           the axes that are kept
+ *   {#}            how many elements are reduced into one
+ *   {name=1}       a number: the node's attribute, or this default
+ *   {to}           the output's element type
+ *   {?2: text}     the text, if the node has input number 2
+ *
+ * Operators whose attributes decide on the structure of the equation have no text; lower.c
+ * prints them by their kind. */
+#ifndef WPK_GRAPH_OPERATOR_H
+#define WPK_GRAPH_OPERATOR_H
+
+#include "graph/graph.h"
+
+#define WPK_OPERATOR_INPUTS_MAX 32
+
+/* What decides on the output's extents. */
+enum wpk_operator_kind {
+    WPK_KIND_POINTWISE, /* all inputs, broadcast */
+    WPK_KIND_SAME,      /* input 0: normalizations */
+    WPK_KIND_REDUCE,    /* input 0 without the reduced axes, or with extents of 1 */
+    WPK_KIND_CLIP,
+    WPK_KIND_CONV,
+    WPK_KIND_MAX_POOL,
+    WPK_KIND_AVERAGE_POOL,
+    WPK_KIND_MATMUL,
+    WPK_KIND_GEMM,
+    WPK_KIND_RESHAPE,
+    WPK_KIND_FLATTEN,
+    WPK_KIND_SQUEEZE,
+    WPK_KIND_UNSQUEEZE,
+    WPK_KIND_TRANSPOSE,
+    WPK_KIND_CONCAT,
+    WPK_KIND_SLICE,
+    WPK_KIND_CAST,   /* input 0, in the type of attribute `to` */
+    WPK_KIND_SHAPE,  /* follows from shapes alone: folded, never lowered */
+    WPK_KIND_GATHER, /* folded, where its inputs are constants; not supported elsewhere */
+};
+
+/* Which axes of input 0 an operator reduces. */
+enum wpk_operator_axes {
+    WPK_AXES_NONE,
+    WPK_AXES_SPATIAL, /* 2 and all that follow */
+    WPK_AXES_LISTED,  /* attribute axes, or input 1; all without either */
+    WPK_AXES_FROM,    /* attribute axis and all that follow */
+    WPK_AXES_SOFTMAX, /* attribute axis; before opset 13 all that follow, too */
+};
+
+struct wpk_operator {
+    const char *name;
+    int input_min;
+    int input_max;
+    enum wpk_operator_kind kind;
+    enum wpk_operator_axes axes;
+    bool is_predicate;      /* its output is bool */
+    const char *attributes; /* "axis:i axes:I epsilon:f auto_pad:s"; others are refused */
+    const char *text;       /* NULL: by its kind */
+};
+
+/* The entry of an operator; NULL: it is not supported. */
+const struct wpk_operator *wpk_operator_find(const char *name, const char *domain);
+
+/* Check the number of the node's inputs and the names and kinds of its attributes.
+ *   errors  WPK_EUNSUPPORTED, WPK_EPARSE with a reason in `diag` */
+WPK_MUST_CHECK wpk_err wpk_operator_check(const struct wpk_operator *op,
+                                          const struct wpk_graph_node *node, struct wpk_diag *diag);
+
+/* Fill in which axes of input 0, whose shape is known, the node reduces.
+ *   shape   out [rank of input 0]
+ *   errors  WPK_EINVAL, WPK_EUNSUPPORTED with a reason */
+WPK_MUST_CHECK wpk_err wpk_operator_reduced(const struct wpk_graph *graph,
+                                            const struct wpk_graph_node *node,
+                                            const struct wpk_operator *op, bool *out,
+                                            struct wpk_diag *diag);
+
+/* The axis `axis` of `rank`, counted from the end if negative.   errors  WPK_EINVAL */
+WPK_MUST_CHECK wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *diag);
+
+/* The order of axes of a Transpose: output axis d is input axis out[d].   errors  WPK_EINVAL */
+WPK_MUST_CHECK wpk_err wpk_operator_order(const struct wpk_graph_node *node, int rank, int *out,
+                                          struct wpk_diag *diag);
+
+/* The list of integers that is an attribute or, in later opsets, an input.
+ *   shape   out [WPK_RANK_MAX]
+ *   errors  WPK_ENOENT  the node has neither; WPK_EUNSUPPORTED  an input that is no constant;
+ *           WPK_ERANGE  too long */
+WPK_MUST_CHECK wpk_err wpk_operator_integers(const struct wpk_graph *graph,
+                                             const struct wpk_graph_node *node,
+                                             const char *attribute, int input, int64_t *out,
+                                             int *count, struct wpk_diag *diag);
+
+/* What a Slice takes of each axis of input 0: output element i is start + i * step. */
+struct wpk_operator_slice {
+    int64_t start[WPK_RANK_MAX];
+    int64_t step[WPK_RANK_MAX]; /* not 0 */
+    int64_t count[WPK_RANK_MAX];
+};
+
+/*   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason */
+WPK_MUST_CHECK wpk_err wpk_operator_slice(const struct wpk_graph *graph,
+                                          const struct wpk_graph_node *node,
+                                          struct wpk_operator_slice *out, struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Equations of operators that only move elements. */
+#ifndef WPK_GRAPH_PRINT_MOVE_H
+#define WPK_GRAPH_PRINT_MOVE_H
+
+#include "graph/printer.h"
+
+/* Those that only move elements. Reshape, Flatten, Squeeze and Unsqueeze are one: the elements in
+ * their order. */
+void wpk_print_reshape(struct wpk_printer *printer);
+WPK_MUST_CHECK wpk_err wpk_print_transpose(struct wpk_printer *printer);
+WPK_MUST_CHECK wpk_err wpk_print_concat(struct wpk_printer *printer);
+WPK_MUST_CHECK wpk_err wpk_print_slice(struct wpk_printer *printer);
+
+#endif

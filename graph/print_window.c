@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions, pools and products. */
+#include "graph/print_window.h"
+
+#include "graph/window.h"
+
+#include <stdio.h>
+
+/* "2*d2+r0-1": where window d2 reads its element r0. */
+static void print_position(struct wpk_buf *text, const struct wpk_graph_window *w, int d)
+{
+    if (w->stride[d] != 1) {
+        wpk_buf_printf(text, "%lld*", (long long)w->stride[d]);
+    }
+    wpk_buf_printf(text, "d%d", d + 2);
+    if (w->kernel[d] > 1 && w->dilation[d] > 1) {
+        wpk_buf_printf(text, "+%lld*r%d", (long long)w->dilation[d], d);
+    } else if (w->kernel[d] > 1) {
+        wpk_buf_printf(text, "+r%d", d);
+    }
+    if (w->before[d] > 0) {
+        wpk_buf_printf(text, "-%lld", (long long)w->before[d]);
+    }
+}
+
+/* "r0:3,r1:3" for all extents that are not 1. Returns false if there is none. */
+static bool print_kernel_axes(struct wpk_buf *text, const struct wpk_graph_window *w,
+                              const char *comma)
+{
+    bool any = false;
+
+    for (int d = 0; d < w->rank; d++) {
+        if (w->kernel[d] > 1) {
+            wpk_buf_printf(text, "%sr%d:%lld", comma, d, (long long)w->kernel[d]);
+            comma = ",";
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void print_positions(struct wpk_buf *text, const struct wpk_graph_window *w)
+{
+    for (int d = 0; d < w->rank; d++) {
+        wpk_buf_append_text(text, ",");
+        print_position(text, w, d);
+    }
+}
+
+/* The channel that filter d1 reads: of its own group, unless there is one alone. */
+static void print_channel(struct wpk_buf *text, int64_t group, int64_t filters, int64_t channels)
+{
+    if (group == 1) {
+        wpk_buf_append_text(text, channels > 1 ? "c" : "0");
+    } else if (channels == 1 && filters == group) {
+        wpk_buf_append_text(text, "d1");
+    } else if (channels == 1) {
+        wpk_buf_printf(text, "d1/%lld", (long long)(filters / group));
+    } else if (filters == group) {
+        wpk_buf_printf(text, "%lld*d1+c", (long long)channels);
+    } else {
+        wpk_buf_printf(text, "%lld*(d1/%lld)+c", (long long)channels, (long long)(filters / group));
+    }
+}
+
+wpk_err wpk_print_conv(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *weights = printer->input[1];
+    struct wpk_graph_window w;
+    struct wpk_buf *text = printer->text;
+    int64_t channels = weights->extent[1];
+    bool is_one = channels == 1;
+
+    wpk_err err =
+        wpk_graph_window(printer->graph, printer->node, weights->extent + 2, &w, printer->diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    for (int d = 0; d < w.rank; d++) {
+        is_one = is_one && w.kernel[d] == 1;
+    }
+    wpk_printer_output(printer);
+    if (!is_one) {
+        wpk_buf_append_text(text, "sum(");
+        if (channels > 1) {
+            wpk_buf_printf(text, "c:%lld", (long long)channels);
+        }
+        print_kernel_axes(text, &w, channels > 1 ? "," : "");
+        wpk_buf_append_text(text, ") ");
+    }
+    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(text, "[d0,");
+    print_channel(text, wpk_graph_int(printer->node, "group", 1), weights->extent[0], channels);
+    print_positions(text, &w);
+    wpk_buf_append_text(text, "] * ");
+    wpk_printer_operand(printer, 1);
+    wpk_buf_append_text(text, channels > 1 ? "[d1,c" : "[d1,0");
+    for (int d = 0; d < w.rank; d++) {
+        wpk_buf_printf(text, w.kernel[d] > 1 ? ",r%d" : ",0", d);
+    }
+    wpk_buf_append_text(text, "]");
+    if (printer->input[2] != NULL) {
+        wpk_buf_append_text(text, " + ");
+        wpk_printer_operand(printer, 2);
+        wpk_buf_append_text(text, "[d1]");
+    }
+    return WPK_OK;
+}
+
+/* Elements of window d2 inside the input, or inside its padding if that counts. */
+static void print_count(struct wpk_buf *text, const struct wpk_graph_window *w, int d,
+                        bool counts_padding)
+{
+    long long begin = counts_padding ? -(long long)w->before[d] : 0;
+    long long end = (long long)(w->input[d] + (counts_padding ? w->after[d] : 0));
+
+    wpk_buf_printf(text, "(min(%lld*d%d+%lld, %lld) - max(%lld*d%d-%lld, %lld))",
+                   (long long)w->stride[d], d + 2, (long long)(w->kernel[d] - w->before[d]), end,
+                   (long long)w->stride[d], d + 2, (long long)w->before[d], begin);
+}
+
+static bool is_whole(const struct wpk_graph_window *w, int d, bool counts_padding)
+{
+    int64_t last = (w->output[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1;
+    int64_t before = counts_padding ? 0 : w->before[d];
+
+    return before == 0 && last <= w->before[d] + w->input[d] + (counts_padding ? w->after[d] : 0);
+}
+
+static void print_average(struct wpk_printer *printer, const struct wpk_graph_window *w)
+{
+    bool counts_padding = wpk_graph_int(printer->node, "count_include_pad", 0) != 0;
+    int64_t fixed = 1;
+
+    wpk_buf_append_text(printer->text, " / ");
+    wpk_buf_append_text(printer->text, "(");
+    for (int d = 0; d < w->rank; d++) {
+        fixed *= is_whole(w, d, counts_padding) ? w->kernel[d] : 1;
+    }
+    wpk_buf_printf(printer->text, "%lld", (long long)fixed);
+    for (int d = 0; d < w->rank; d++) {
+        if (!is_whole(w, d, counts_padding)) {
+            wpk_buf_printf(printer->text, " * %s", wpk_dtype_name(printer->out->dtype));
+            print_count(printer->text, w, d, counts_padding);
+        }
+    }
+    wpk_buf_append_text(printer->text, ")");
+}
+
+wpk_err wpk_print_pool(struct wpk_printer *printer)
+{
+    bool is_max = printer->op->kind == WPK_KIND_MAX_POOL;
+    struct wpk_graph_window w;
+    struct wpk_buf axes = {0};
+    struct wpk_buf *text = printer->text;
+
+    wpk_err err = wpk_graph_window(printer->graph, printer->node, NULL, &w, printer->diag);
+    for (int d = 0; err == WPK_OK && d < w.rank; d++) {
+        if (!is_max && w.dilation[d] > 1 && !is_whole(&w, d, false)) {
+            wpk_diag_set(printer->diag, "an average of dilated windows with padding");
+            err = WPK_EUNSUPPORTED;
+        }
+    }
+    if (err == WPK_OK && is_max && !wpk_dtype_is_float(printer->out->dtype)) {
+        wpk_diag_set(printer->diag, "a maximum of integers with padding");
+        err = WPK_EUNSUPPORTED;
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_printer_output(printer);
+    bool any = print_kernel_axes(&axes, &w, "");
+    wpk_buf_append_text(text, "(");
+    if (any) {
+        wpk_buf_printf(text, "%s(%s) ", is_max ? "max" : "sum", wpk_buf_text(&axes));
+    }
+    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(text, "[d0,d1");
+    print_positions(text, &w);
+    wpk_buf_append_text(text, is_max ? " | -inf])" : "])");
+    if (!is_max) {
+        print_average(printer, &w);
+    }
+    wpk_buf_fini(&axes);
+    return wpk_buf_status(text);
+}
+
+/* ---- products */
+
+/* The batch axes of an operand of a MatMul, and a comma behind each. */
+static void print_batch(struct wpk_printer *printer, const struct wpk_graph_value *value,
+                        int batch_rank)
+{
+    int rank = value->rank - 2;
+
+    for (int d = 0; d < rank; d++) {
+        int axis = batch_rank - rank + d;
+        if (value->extent[d] == 1 && printer->out->extent[axis] != 1) {
+            wpk_buf_append_text(printer->text, "0,");
+        } else {
+            wpk_buf_printf(printer->text, "d%d,", axis);
+        }
+    }
+}
+
+void wpk_print_matmul(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *a = printer->input[0];
+    const struct wpk_graph_value *b = printer->input[1];
+    int batch = printer->out->rank - (a->rank > 1) - (b->rank > 1);
+
+    wpk_printer_output(printer);
+    wpk_buf_printf(printer->text, "sum(k:%lld) ", (long long)a->extent[a->rank - 1]);
+    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(printer->text, "[");
+    print_batch(printer, a, batch);
+    if (a->rank > 1) {
+        wpk_buf_printf(printer->text, "d%d,", batch);
+    }
+    wpk_buf_append_text(printer->text, "k] * ");
+    wpk_printer_operand(printer, 1);
+    wpk_buf_append_text(printer->text, "[");
+    print_batch(printer, b, batch);
+    wpk_buf_append_text(printer->text, "k");
+    if (b->rank > 1) {
+        wpk_buf_printf(printer->text, ",d%d", printer->out->rank - 1);
+    }
+    wpk_buf_append_text(printer->text, "]");
+}
+
+static void print_factor(struct wpk_printer *printer, const char *name)
+{
+    const struct wpk_graph_attribute *factor =
+        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
+
+    if (factor != NULL && factor->real != 1.0F) {
+        wpk_printer_number(printer, (double)factor->real);
+        wpk_buf_append_text(printer->text, " * ");
+    }
+}
+
+void wpk_print_gemm(struct wpk_printer *printer)
+{
+    bool trans_a = wpk_graph_int(printer->node, "transA", 0) != 0;
+    bool trans_b = wpk_graph_int(printer->node, "transB", 0) != 0;
+
+    wpk_printer_output(printer);
+    print_factor(printer, "alpha");
+    wpk_buf_printf(printer->text, "(sum(k:%lld) ", (long long)printer->input[0]->extent[!trans_a]);
+    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(printer->text, trans_a ? "[k,d0] * " : "[d0,k] * ");
+    wpk_printer_operand(printer, 1);
+    wpk_buf_append_text(printer->text, trans_b ? "[d1,k])" : "[k,d1])");
+    if (printer->input[2] != NULL) {
+        wpk_buf_append_text(printer->text, " + ");
+        print_factor(printer, "beta");
+        wpk_printer_broadcast(printer, 2);
+    }
+}

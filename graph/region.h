@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The regions of a graph: what is tuned as one program, and computed by one call of its kernel. A
+ * region is one node so far. Nodes whose programs have one fingerprint share their region. */
+#ifndef WPK_GRAPH_REGION_H
+#define WPK_GRAPH_REGION_H
+
+#include "graph/graph.h"
+#include "graph/lower.h"
+#include "op/fingerprint.h"
+
+#define WPK_REGION_NAME_MAX 64
+
+struct wpk_graph_region {
+    char name[WPK_REGION_NAME_MAX]; /* unique: "Conv1" */
+    struct wpk_fingerprint fingerprint;
+    int node;  /* the first that it is of */
+    int count; /* nodes */
+};
+
+/* A tensor of a region's kernel, and the value that it is for a node. */
+struct wpk_graph_region_argument {
+    char name[WPK_NAME_MAX]; /* canonical */
+    int value;
+};
+
+/* What a node of the graph becomes. */
+struct wpk_graph_region_use {
+    int region; /* -1: no step; its output is a constant, or `alias` */
+    int alias;  /* value whose elements, in their order, are its output; -1: none */
+    struct wpk_graph_region_argument *arguments; /* owned; [argument_count] */
+    int argument_count;
+};
+
+/* = {0} is empty. */
+struct wpk_graph_regions {
+    struct wpk_graph_region *list; /* owned; [count] */
+    int count;
+    struct wpk_graph_region_use *uses; /* owned; [use_count], one for each node */
+    int use_count;
+};
+
+/* Find the regions of a graph whose shapes were inferred without problems.
+ *   owns    caller calls wpk_graph_regions_fini, after failures too
+ *   errors  those of wpk_graph_lower and wpk_program_canonical, `diag` with the node; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_regions_find(const struct wpk_graph *graph,
+                                              struct wpk_graph_regions *out,
+                                              struct wpk_diag *diag);
+void wpk_graph_regions_fini(struct wpk_graph_regions *regions);
+
+#endif

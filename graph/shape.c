@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/shape.h"
+
+#include "common/suggest.h"
+#include "graph/fold.h"
+#include "graph/inference.h"
+#include "graph/lower.h"
+#include "graph/operator.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- shapes given by the user */
+
+static wpk_err read_extents(const char *text, int64_t *extent, int *rank)
+{
+    char *end;
+
+    for (*rank = 0; *rank < WPK_RANK_MAX; text = end + 1) {
+        errno = 0;
+        extent[(*rank)++] = strtoll(text, &end, 10);
+        if (end == text || errno != 0 || extent[*rank - 1] < 1 ||
+            extent[*rank - 1] > WPK_ELEMENTS_MAX || (*end != ',' && *end != '\0')) {
+            return WPK_EINVAL;
+        }
+        if (*end == '\0') {
+            return WPK_OK;
+        }
+    }
+    return WPK_EINVAL;
+}
+
+wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wpk_diag *diag)
+{
+    const char *equals = strrchr(text, '=');
+    struct wpk_graph_value *value = NULL;
+    int64_t extent[WPK_RANK_MAX];
+    int rank = 0;
+
+    if (equals == NULL || read_extents(equals + 1, extent, &rank) != WPK_OK) {
+        wpk_diag_set(diag, "--shape takes INPUT=EXTENT,..., such as x=1,3,224,224, not '%s'", text);
+        return WPK_EINVAL;
+    }
+    size_t size = (size_t)(equals - text);
+    char name[WPK_SUGGEST_SIZE];
+    snprintf(name, sizeof(name), "%.*s", (int)size, text);
+    struct wpk_suggest suggest = {.word = name};
+    for (int i = 0; i < graph->input_count; i++) {
+        struct wpk_graph_value *input = &graph->values[graph->inputs[i]];
+        if (strlen(input->name) == size && strncmp(input->name, text, size) == 0) {
+            value = input;
+        }
+        wpk_suggest_offer(&suggest, input->name);
+    }
+    if (value == NULL) {
+        wpk_diag_set(diag, "--shape: the model has no input '%s'%s", name,
+                     wpk_suggest_text(&suggest));
+        return WPK_EINVAL;
+    }
+    if (value->is_shaped && value->rank != rank) {
+        wpk_diag_set(diag, "--shape: input %s has %d extents, not %d", name, value->rank, rank);
+        return WPK_EINVAL;
+    }
+    for (int d = 0; d < rank; d++) {
+        bool is_fixed = value->is_shaped && value->free_dim[d] == NULL;
+        if (is_fixed && value->extent[d] != extent[d]) {
+            wpk_diag_set(diag, "--shape: the model fixes extent %d of input %s at %lld", d, name,
+                         (long long)value->extent[d]);
+            return WPK_EINVAL;
+        }
+        value->extent[d] = extent[d];
+        value->free_dim[d] = NULL;
+    }
+    value->rank = rank;
+    value->is_shaped = true;
+    return WPK_OK;
+}
+
+/* ---- the graph */
+
+static wpk_err check_size(const struct wpk_graph_value *value, struct wpk_diag *diag)
+{
+    int64_t count = 1;
+
+    for (int d = 0; d < value->rank; d++) {
+        if (value->extent[d] < 1 || value->extent[d] > WPK_ELEMENTS_MAX / count) {
+            wpk_diag_set(diag, "a tensor with no elements, or with more than 2^33");
+            return WPK_EINVAL;
+        }
+        count *= value->extent[d];
+    }
+    return WPK_OK;
+}
+
+/* Inputs that only say axes, shapes or limits may be of other types than the data. */
+static wpk_err check_types(const struct wpk_inference *in)
+{
+    bool is_data = in->op->kind <= WPK_KIND_SAME || in->op->kind == WPK_KIND_CONV ||
+                   in->op->kind == WPK_KIND_MATMUL || in->op->kind == WPK_KIND_GEMM ||
+                   in->op->kind == WPK_KIND_CONCAT;
+
+    for (int i = 0; i < in->node->input_count; i++) {
+        const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
+        if (input == NULL) {
+            continue;
+        }
+        if (!input->is_typed) {
+            wpk_diag_set(in->diag, "its input %s has the element type %s", input->name,
+                         wpk_graph_element_type_name(input->element_type));
+            return WPK_EUNSUPPORTED;
+        }
+        if (is_data && input->dtype != in->x->dtype && strcmp(in->node->op, "Dropout") != 0) {
+            wpk_diag_set(in->diag, "its inputs have the types %s and %s",
+                         wpk_dtype_name(in->x->dtype), wpk_dtype_name(input->dtype));
+            return WPK_EUNSUPPORTED;
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err infer_type(const struct wpk_inference *in)
+{
+    in->out->dtype = in->op->is_predicate             ? WPK_BOOL
+                     : in->op->kind == WPK_KIND_SHAPE ? WPK_I64
+                                                      : in->x->dtype;
+    if (in->op->kind == WPK_KIND_CAST) {
+        int64_t to = wpk_graph_int(in->node, "to", 0);
+        if (to < 0 || to > INT_MAX || wpk_graph_dtype((int)to, &in->out->dtype) != WPK_OK) {
+            wpk_diag_set(in->diag, "the element type %s is not supported",
+                         wpk_graph_element_type_name(to < 0 || to > INT_MAX ? -1 : (int)to));
+            return WPK_EUNSUPPORTED;
+        }
+    }
+    return WPK_OK;
+}
+
+static bool is_known(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const struct wpk_graph_value *input = wpk_graph_input(graph, node, i);
+        if (input != NULL && !input->is_shaped) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk_diag *diag)
+{
+    struct wpk_lowered lowered;
+
+    wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
+    wpk_lowered_fini(&lowered);
+    return err;
+}
+
+static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *node = &graph->nodes[index];
+    struct wpk_inference in = {.graph = graph, .node = node, .diag = diag};
+
+    in.op = wpk_operator_find(node->op, node->domain);
+    if (in.op == NULL) {
+        wpk_diag_set(diag, "the operator %s%s%s is not supported", node->domain,
+                     node->domain[0] != '\0' ? "." : "", node->op);
+        return WPK_EUNSUPPORTED;
+    }
+    wpk_err err = wpk_operator_check(in.op, node, diag);
+    for (int i = 1; err == WPK_OK && i < node->output_count; i++) {
+        const struct wpk_graph_value *more =
+            node->outputs[i] >= 0 ? &graph->values[node->outputs[i]] : NULL;
+        if (more != NULL && (more->is_read || more->is_output)) {
+            wpk_diag_set(diag, "its output number %d is not supported", i);
+            err = WPK_EUNSUPPORTED;
+        }
+    }
+    if (err != WPK_OK || !is_known(graph, node)) {
+        return err;
+    }
+    struct wpk_graph_value out = graph->values[node->outputs[0]];
+    in.x = &graph->values[node->inputs[0]];
+    in.out = &out;
+    err = check_types(&in);
+    for (int i = 0; err == WPK_OK && i < in.op->input_min; i++) {
+        /* The shape that Reshape asks for may have no elements: a scalar. */
+        err = i == 0 || in.op->kind != WPK_KIND_RESHAPE
+                  ? check_size(&graph->values[node->inputs[i]], diag)
+                  : WPK_OK;
+    }
+    if (err == WPK_OK) {
+        err = wpk_infer_shape(&in);
+    }
+    if (err == WPK_OK) {
+        err = check_size(&out, diag);
+    }
+    if (err == WPK_OK) {
+        err = infer_type(&in);
+    }
+    if (err == WPK_OK) {
+        out.is_typed = true;
+        out.is_shaped = true;
+        graph->values[node->outputs[0]] = out;
+        err = wpk_graph_fold(graph, index, diag);
+    }
+    /* A folded node needs no program. */
+    return err == WPK_OK && graph->values[node->outputs[0]].data == NULL
+               ? check_program(graph, index, diag)
+               : err;
+}
+
+static void infer_input(struct wpk_graph_value *value, struct wpk_buf *problems)
+{
+    int free_axis = -1;
+
+    if (!value->is_typed) {
+        wpk_buf_printf(problems, "input %s: the element type %s is not supported\n", value->name,
+                       wpk_graph_element_type_name(value->element_type));
+    }
+    for (int d = value->rank - 1; d >= 0; d--) {
+        free_axis = value->free_dim[d] != NULL ? d : free_axis;
+    }
+    if (free_axis >= 0 || !value->is_shaped) {
+        const char *name = free_axis >= 0 ? value->free_dim[free_axis] : "";
+        wpk_buf_printf(problems, "input %s: its %s%s%s is not fixed; --shape %s=... fixes it\n",
+                       value->name, free_axis >= 0 ? "extent" : "shape", name[0] != '\0' ? " " : "",
+                       name, value->name);
+        value->is_shaped = false;
+    } else if (check_size(value, NULL) != WPK_OK) {
+        wpk_buf_printf(problems, "input %s: more than 2^33 elements\n", value->name);
+        value->is_shaped = false;
+    }
+}
+
+wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems)
+{
+    size_t before = problems->size;
+
+    for (int i = 0; i < graph->input_count; i++) {
+        infer_input(&graph->values[graph->inputs[i]], problems);
+    }
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct wpk_graph_node *node = &graph->nodes[n];
+        struct wpk_diag diag = {.text = ""};
+        wpk_err err = infer_node(graph, n, &diag);
+        if (err == WPK_ENOMEM) {
+            return err;
+        }
+        if (err != WPK_OK) {
+            wpk_buf_printf(problems, "node %s (%s): %s\n", node->name, node->op, diag.text);
+        }
+    }
+    wpk_err err = wpk_buf_status(problems);
+    return err == WPK_OK && problems->size > before ? WPK_EUNSUPPORTED : err;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape inference: the type and extents of every value, and everything that is not supported. */
+#ifndef WPK_GRAPH_SHAPE_H
+#define WPK_GRAPH_SHAPE_H
+
+#include "graph/graph.h"
+
+/* Fix the extents of a model input, as "x=1,3,224,224" says.
+ *   errors  WPK_EINVAL  no such input, another rank, or another extent than the file fixes */
+WPK_MUST_CHECK wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text,
+                                           struct wpk_diag *diag);
+
+/* Infer the types and extents of all values, fold what follows from constants and shapes, and check
+ * that every other node has a program. All that stands in the way is appended to `problems`,
+ * a line each: "node conv1 (Conv): ...". What follows from a problem is no problem of its own.
+ *   errors  WPK_EUNSUPPORTED  there are problems; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems);
+
+#endif

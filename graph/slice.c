@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/operator.h"
+
+#include <string.h>
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* What one axis of `extent` elements gives, by ONNX's rules for indices beyond its ends. */
+static wpk_err slice_axis(int64_t start, int64_t end, int64_t step, int64_t extent, int axis,
+                          struct wpk_operator_slice *out, struct wpk_diag *diag)
+{
+    if (step == 0 || step > WPK_ELEMENTS_MAX || step < -WPK_ELEMENTS_MAX) {
+        wpk_diag_set(diag, "a step of %lld", (long long)step);
+        return WPK_EINVAL;
+    }
+    start += start < 0 ? extent : 0;
+    end += end < 0 ? extent : 0;
+    start = clamp(start, 0, step > 0 ? extent : extent - 1);
+    end = clamp(end, step > 0 ? 0 : -1, extent);
+    int64_t span = step > 0 ? end - start : start - end;
+    int64_t size = step > 0 ? step : -step;
+    out->start[axis] = start;
+    out->step[axis] = step;
+    out->count[axis] = span > 0 ? (span + size - 1) / size : 0;
+    return WPK_OK;
+}
+
+wpk_err wpk_operator_slice(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                           struct wpk_operator_slice *out, struct wpk_diag *diag)
+{
+    /* Attributes before opset 10, inputs since. */
+    static const char *const names[] = {"starts", "ends", "axes", "steps"};
+    const struct wpk_graph_value *x = wpk_graph_input(graph, node, 0);
+    int64_t list[4][WPK_RANK_MAX];
+    int count[4] = {0};
+    wpk_err err = WPK_OK;
+
+    for (int d = 0; d < x->rank; d++) {
+        out->start[d] = 0;
+        out->step[d] = 1;
+        out->count[d] = x->extent[d];
+    }
+    for (int i = 0; err == WPK_OK && i < 4; i++) {
+        err = wpk_operator_integers(graph, node, names[i], i + 1, list[i], &count[i], diag);
+        if (err == WPK_ENOENT && i >= 2) {
+            count[i] = count[0];
+            for (int k = 0; k < count[0]; k++) {
+                list[i][k] = i == 2 ? k : 1;
+            }
+            err = WPK_OK;
+        }
+        if (err == WPK_ENOENT || (err == WPK_OK && count[i] != count[0])) {
+            wpk_diag_set(diag, "its starts, ends, axes and steps differ in number");
+            err = WPK_EINVAL;
+        }
+    }
+    for (int i = 0; err == WPK_OK && i < count[0]; i++) {
+        int axis;
+        err = wpk_operator_axis(list[2][i], x->rank, &axis, diag);
+        if (err == WPK_OK) {
+            err = slice_axis(list[0][i], list[1][i], list[3][i], x->extent[axis], axis, out, diag);
+        }
+    }
+    return err;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a model's plan. Opening loads a kernel for each step and prepares its constants; a context
+ * holds everything that a run writes, so that a run allocates nothing. */
+#include "common/fs.h"
+#include "runtime/kernel.h"
+#include "schema/model_plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct wpk_model {
+    void *bytes; /* mapped; owned */
+    size_t size;
+    struct wpk_model_plan plan;
+    struct wpk_kernel **kernels;  /* owned; [step_count] */
+    struct wpk_argument *inputs;  /* owned; [input_count] */
+    struct wpk_argument *outputs; /* owned; [output_count] */
+};
+
+/* The arguments of one step, inputs first, then outputs; constants are prepared. */
+struct step_data {
+    struct wpk_tensor_data *data; /* owned */
+    int *value;                   /* owned; of the plan */
+    size_t input_count;
+    size_t output_count;
+};
+
+struct wpk_model_context {
+    const struct wpk_model *model;
+    struct wpk_context *context;
+    char *arena;             /* owned */
+    struct step_data *steps; /* owned; [step_count] */
+    void **inputs;           /* owned; [input_count] of the run */
+    void **outputs;          /* owned; [output_count] */
+};
+
+/* ---- opening */
+
+static wpk_err map_file(const char *path, struct wpk_model *model, struct wpk_diag *diag)
+{
+    struct stat status;
+    wpk_err err = WPK_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > 0) {
+        void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        model->bytes = bytes == MAP_FAILED ? NULL : bytes;
+        model->size = (size_t)status.st_size;
+    } else if (fd >= 0) {
+        wpk_diag_set(diag, "%s is empty", path);
+        err = WPK_ECORRUPT;
+    }
+    if (err == WPK_OK && model->bytes == NULL) {
+        wpk_diag_set(diag, "cannot read %s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
+        err = wpk_fs_err(errno);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
+static const struct wpk_model_plan_argument *find_argument(const struct wpk_model_plan_step *step,
+                                                           const char *name)
+{
+    for (int i = 0; i < step->argument_count; i++) {
+        if (strcmp(step->arguments[i].name, name) == 0) {
+            return &step->arguments[i];
+        }
+    }
+    return NULL;
+}
+
+/* Check that the step gives every argument of the list a value of its type in a place that may be
+ * used so. */
+static wpk_err check_list(const struct wpk_model *model, const struct wpk_model_plan_step *step,
+                          const struct wpk_argument_list *list, const char *kind,
+                          struct wpk_diag *diag)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct wpk_model_plan_argument *argument =
+            find_argument(step, list->argument[i].name);
+        const struct wpk_model_plan_value *value =
+            argument != NULL ? &model->plan.values[argument->value] : NULL;
+        bool fits =
+            value != NULL && value->type.dtype == list->argument[i].type.dtype &&
+            wpk_layout_is_row_major(&list->argument[i].type.layout) &&
+            wpk_tensor_type_bytes(&value->type) == wpk_tensor_type_bytes(&list->argument[i].type);
+        bool is_written = kind[0] == 'o';
+        if (fits && ((is_written && value->place != WPK_MODEL_PLAN_ARENA &&
+                      value->place != WPK_MODEL_PLAN_OUTPUT) ||
+                     (kind[0] == 'c' && value->place != WPK_MODEL_PLAN_DATA))) {
+            fits = false;
+        }
+        if (!fits) {
+            wpk_diag_set(diag, "node %s: the plan has no fitting value for %s %s of its kernel",
+                         step->node, kind, list->argument[i].name);
+            return WPK_ECORRUPT;
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err prepare(const struct wpk_model *model, const struct wpk_model_plan_step *step,
+                       struct wpk_kernel *kernel, struct wpk_diag *diag)
+{
+    struct wpk_tensor_data constants[WPK_ABI_ARGUMENTS_MAX];
+
+    for (size_t i = 0; i < kernel->constants.count; i++) {
+        const char *name = kernel->constants.argument[i].name;
+        const struct wpk_model_plan_value *value =
+            &model->plan.values[find_argument(step, name)->value];
+        constants[i] = (struct wpk_tensor_data){.name = name,
+                                                .data = (char *)model->plan.data +
+                                                        value->offset, /* read only */
+                                                .size = wpk_tensor_type_bytes(&value->type)};
+    }
+    return wpk_kernel_prepare(kernel, constants, kernel->constants.count, diag);
+}
+
+static wpk_err open_step(struct wpk_model *model, int index, const struct wpk_open_options *options,
+                         struct wpk_diag *diag)
+{
+    const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    const struct wpk_model_plan_kernel *at = &model->plan.kernels[step->kernel];
+    struct wpk_kernel *kernel = NULL;
+
+    wpk_err err = wpk_kernel_load_bytes(model->plan.data + at->offset, (size_t)at->size, options,
+                                        &kernel, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    model->kernels[index] = kernel;
+    err = check_list(model, step, &kernel->inputs, "input", diag);
+    if (err == WPK_OK) {
+        err = check_list(model, step, &kernel->outputs, "output", diag);
+    }
+    if (err == WPK_OK) {
+        err = check_list(model, step, &kernel->constants, "constant", diag);
+    }
+    return err == WPK_OK ? prepare(model, step, kernel, diag) : err;
+}
+
+static wpk_err describe(struct wpk_model *model)
+{
+    const struct wpk_model_plan *plan = &model->plan;
+
+    model->kernels = calloc((size_t)plan->step_count + 1, sizeof(struct wpk_kernel *));
+    model->inputs = calloc((size_t)plan->input_count + 1, sizeof(*model->inputs));
+    model->outputs = calloc((size_t)plan->output_count + 1, sizeof(*model->outputs));
+    if (model->kernels == NULL || model->inputs == NULL || model->outputs == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; i < plan->input_count; i++) {
+        model->inputs[i].name = plan->inputs[i].name;
+        model->inputs[i].type = plan->values[plan->inputs[i].value].type;
+    }
+    for (int i = 0; i < plan->output_count; i++) {
+        model->outputs[i].name = plan->outputs[i].name;
+        model->outputs[i].type = plan->values[plan->outputs[i].value].type;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
+                       struct wpk_model **out, struct wpk_diag *diag)
+{
+    struct wpk_model *model = calloc(1, sizeof(*model));
+    wpk_err err = model != NULL ? map_file(path, model, diag) : WPK_ENOMEM;
+
+    if (err == WPK_OK) {
+        err = wpk_model_plan_decode(model->bytes, model->size, &model->plan, diag);
+    }
+    if (err == WPK_OK) {
+        err = describe(model);
+    }
+    for (int i = 0; err == WPK_OK && i < model->plan.step_count; i++) {
+        err = open_step(model, i, options, diag);
+    }
+    if (err != WPK_OK) {
+        if (diag != NULL && diag->file[0] == '\0') {
+            snprintf(diag->file, sizeof(diag->file), "%s", path);
+        }
+        wpk_model_close(model);
+        return err;
+    }
+    *out = model;
+    return WPK_OK;
+}
+
+void wpk_model_close(struct wpk_model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    for (int i = 0; model->kernels != NULL && i < model->plan.step_count; i++) {
+        wpk_kernel_close(model->kernels[i]);
+    }
+    free(model->kernels);
+    free(model->inputs);
+    free(model->outputs);
+    wpk_model_plan_fini(&model->plan);
+    if (model->bytes != NULL) {
+        munmap(model->bytes, model->size);
+    }
+    free(model);
+}
+
+size_t wpk_model_input_count(const struct wpk_model *model)
+{
+    return (size_t)model->plan.input_count;
+}
+
+size_t wpk_model_output_count(const struct wpk_model *model)
+{
+    return (size_t)model->plan.output_count;
+}
+
+size_t wpk_model_step_count(const struct wpk_model *model)
+{
+    return (size_t)model->plan.step_count;
+}
+
+const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t index)
+{
+    WPK_ASSERT(index < wpk_model_input_count(model));
+    return &model->inputs[index];
+}
+
+const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t index)
+{
+    WPK_ASSERT(index < wpk_model_output_count(model));
+    return &model->outputs[index];
+}
+
+/* ---- contexts */
+
+static wpk_err bind_step(const struct wpk_model *model, int index, struct step_data *out)
+{
+    const struct wpk_kernel *kernel = model->kernels[index];
+    const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    size_t count = kernel->inputs.count + kernel->outputs.count;
+
+    out->input_count = kernel->inputs.count;
+    out->output_count = kernel->outputs.count;
+    out->data = calloc(count + 1, sizeof(*out->data));
+    out->value = calloc(count + 1, sizeof(*out->value));
+    if (out->data == NULL || out->value == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool is_input = i < out->input_count;
+        const struct wpk_argument *argument = is_input
+                                                  ? &kernel->inputs.argument[i]
+                                                  : &kernel->outputs.argument[i - out->input_count];
+        out->value[i] = find_argument(step, argument->name)->value;
+        out->data[i] = (struct wpk_tensor_data){
+            .name = argument->name,
+            .size = wpk_tensor_type_bytes(&model->plan.values[out->value[i]].type)};
+    }
+    return WPK_OK;
+}
+
+static void *new_memory(size_t size)
+{
+    size_t whole = (size / WPK_MODEL_PLAN_ALIGNMENT + 1) * WPK_MODEL_PLAN_ALIGNMENT;
+    void *memory = aligned_alloc(WPK_MODEL_PLAN_ALIGNMENT, whole);
+
+    if (memory != NULL) {
+        memset(memory, 0, whole);
+    }
+    return memory;
+}
+
+/* Where a value lies in this run. */
+static void *address(const struct wpk_model_context *context, int index)
+{
+    const struct wpk_model_plan_value *value = &context->model->plan.values[index];
+
+    switch (value->place) {
+    case WPK_MODEL_PLAN_DATA:
+        return (char *)context->model->plan.data + value->offset; /* read only */
+    case WPK_MODEL_PLAN_INPUT:
+        return context->inputs[value->offset];
+    case WPK_MODEL_PLAN_OUTPUT:
+        return context->outputs[value->offset];
+    default:
+        return context->arena + value->offset;
+    }
+}
+
+static wpk_err run_steps(struct wpk_model_context *context)
+{
+    const struct wpk_model_plan *plan = &context->model->plan;
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
+        struct step_data *step = &context->steps[i];
+        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
+            step->data[a].data = address(context, step->value[a]);
+        }
+        err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
+                             step->input_count, step->data + step->input_count, step->output_count);
+    }
+    for (int i = 0; err == WPK_OK && i < plan->output_count; i++) {
+        const struct wpk_model_plan_value *value = &plan->values[plan->outputs[i].value];
+        if (value->place != WPK_MODEL_PLAN_OUTPUT) {
+            memcpy(context->outputs[i], address(context, plan->outputs[i].value),
+                   wpk_tensor_type_bytes(&value->type));
+        }
+    }
+    return err;
+}
+
+/* Run once on zeros: kernels reserve their scratch in their first run. */
+static wpk_err warm_up(struct wpk_model_context *context)
+{
+    const struct wpk_model *model = context->model;
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; i < model->plan.input_count; i++) {
+        context->inputs[i] = new_memory(wpk_tensor_type_bytes(&model->inputs[i].type));
+        err = context->inputs[i] == NULL ? WPK_ENOMEM : err;
+    }
+    for (int i = 0; i < model->plan.output_count; i++) {
+        context->outputs[i] = new_memory(wpk_tensor_type_bytes(&model->outputs[i].type));
+        err = context->outputs[i] == NULL ? WPK_ENOMEM : err;
+    }
+    if (err == WPK_OK) {
+        err = run_steps(context);
+    }
+    for (int i = 0; i < model->plan.input_count; i++) {
+        free(context->inputs[i]);
+    }
+    for (int i = 0; i < model->plan.output_count; i++) {
+        free(context->outputs[i]);
+    }
+    return err;
+}
+
+wpk_err wpk_model_context_new(const struct wpk_model *model,
+                              const struct wpk_context_options *options,
+                              struct wpk_model_context **out)
+{
+    struct wpk_model_context *context = calloc(1, sizeof(*context));
+    wpk_err err = WPK_OK;
+
+    if (context == NULL) {
+        return WPK_ENOMEM;
+    }
+    context->model = model;
+    context->arena = new_memory((size_t)model->plan.arena_size);
+    context->steps = calloc((size_t)model->plan.step_count + 1, sizeof(*context->steps));
+    context->inputs = calloc((size_t)model->plan.input_count + 1, sizeof(void *));
+    context->outputs = calloc((size_t)model->plan.output_count + 1, sizeof(void *));
+    if (context->arena == NULL || context->steps == NULL || context->inputs == NULL ||
+        context->outputs == NULL) {
+        err = WPK_ENOMEM;
+    }
+    for (int i = 0; err == WPK_OK && i < model->plan.step_count; i++) {
+        err = bind_step(model, i, &context->steps[i]);
+    }
+    if (err == WPK_OK) {
+        err = wpk_context_new(options, &context->context);
+    }
+    if (err == WPK_OK) {
+        err = warm_up(context);
+    }
+    if (err != WPK_OK) {
+        wpk_model_context_free(context);
+        return err;
+    }
+    *out = context;
+    return WPK_OK;
+}
+
+void wpk_model_context_free(struct wpk_model_context *context)
+{
+    if (context == NULL) {
+        return;
+    }
+    for (int i = 0; context->steps != NULL && i < context->model->plan.step_count; i++) {
+        free(context->steps[i].data);
+        free(context->steps[i].value);
+    }
+    if (context->context != NULL) {
+        wpk_context_free(context->context);
+    }
+    free(context->steps);
+    free(context->inputs);
+    free(context->outputs);
+    free(context->arena);
+    free(context);
+}
+
+/* ---- running */
+
+static wpk_err take(const struct wpk_argument *arguments, size_t argument_count,
+                    const struct wpk_tensor_data *data, size_t count, void **out)
+{
+    if (count != argument_count) {
+        return WPK_EINVAL;
+    }
+    for (size_t a = 0; a < argument_count; a++) {
+        size_t alignment = wpk_dtype_size(arguments[a].type.dtype);
+        size_t i = 0;
+        while (i < count &&
+               (data[i].name == NULL || strcmp(data[i].name, arguments[a].name) != 0)) {
+            i++;
+        }
+        if (i == count || data[i].data == NULL || (uintptr_t)data[i].data % alignment != 0 ||
+            data[i].size != wpk_tensor_type_bytes(&arguments[a].type)) {
+            return WPK_EINVAL;
+        }
+        out[a] = data[i].data;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_model_run(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                      size_t input_count, const struct wpk_tensor_data *outputs,
+                      size_t output_count)
+{
+    const struct wpk_model *model = context->model;
+
+    wpk_err err =
+        take(model->inputs, wpk_model_input_count(model), inputs, input_count, context->inputs);
+    if (err == WPK_OK) {
+        err = take(model->outputs, wpk_model_output_count(model), outputs, output_count,
+                   context->outputs);
+    }
+    return err == WPK_OK ? run_steps(context) : err;
+}

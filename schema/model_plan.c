@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/model_plan.h"
+
+#include "common/crypto.h"
+#include "common/json.h"
+#include "schema/named_tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAGIC "WPKPLAN\n"
+#define NODE_MAX ((size_t)4096) /* bytes of a name */
+
+struct header {
+    char magic[8];
+    uint32_t version;
+    uint32_t zero;
+    uint64_t manifest_size;
+    uint64_t data_size;
+    uint8_t sha256[WPK_SHA256_SIZE];
+};
+
+_Static_assert(sizeof(struct header) == 64, "the header has no padding");
+
+void wpk_model_plan_fini(struct wpk_model_plan *plan)
+{
+    if (plan != NULL) {
+        wpk_arena_fini(&plan->arena);
+        *plan = (struct wpk_model_plan){.threads = 0};
+    }
+}
+
+static size_t align(size_t size)
+{
+    return (size + WPK_MODEL_PLAN_ALIGNMENT - 1) / WPK_MODEL_PLAN_ALIGNMENT *
+           WPK_MODEL_PLAN_ALIGNMENT;
+}
+
+/* ---- writing */
+
+static void put_values(struct wpk_json_writer *w, const struct wpk_model_plan *plan)
+{
+    wpk_json_begin_array(w, "values");
+    for (int i = 0; i < plan->value_count; i++) {
+        const struct wpk_model_plan_value *value = &plan->values[i];
+        struct wpk_named_tensor tensor = {.type = value->type};
+        snprintf(tensor.name, sizeof(tensor.name), "v%d", i);
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_int(w, "place", value->place);
+        wpk_json_put_int(w, "offset", value->offset);
+        /* A list of one: a tensor's form has one writer. */
+        (void)!wpk_named_tensors_put(w, "tensor", &tensor, 1);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
+static void put_ends(struct wpk_json_writer *w, const char *key,
+                     const struct wpk_model_plan_end *ends, int count)
+{
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", ends[i].name);
+        wpk_json_put_int(w, "value", ends[i].value);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
+static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan *plan)
+{
+    wpk_json_begin_array(w, "steps");
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct wpk_model_plan_step *step = &plan->steps[i];
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_int(w, "kernel", step->kernel);
+        wpk_json_put_text(w, "node", step->node);
+        wpk_json_begin_array(w, "arguments");
+        for (int a = 0; a < step->argument_count; a++) {
+            wpk_json_begin_object(w, NULL);
+            wpk_json_put_text(w, "name", step->arguments[a].name);
+            wpk_json_put_int(w, "value", step->arguments[a].value);
+            wpk_json_end(w);
+        }
+        wpk_json_end(w);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf *out)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    char sha256[WPK_SHA256_HEX_SIZE];
+
+    wpk_crypto_sha256_hex(plan->data, plan->data_size, sha256);
+    wpk_json_put_text(w, "device", plan->device);
+    wpk_json_put_int(w, "threads", plan->threads);
+    wpk_json_put_int(w, "arena_size", plan->arena_size);
+    wpk_json_put_text(w, "data_sha256", sha256);
+    put_values(w, plan);
+    put_ends(w, "inputs", plan->inputs, plan->input_count);
+    put_ends(w, "outputs", plan->outputs, plan->output_count);
+    wpk_json_begin_array(w, "kernels");
+    for (int i = 0; i < plan->kernel_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_int(w, "offset", plan->kernels[i].offset);
+        wpk_json_put_int(w, "size", plan->kernels[i].size);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    put_steps(w, plan);
+    wpk_err err = wpk_json_print(w, false, out);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan, struct wpk_buf *out)
+{
+    static const char zeros[WPK_MODEL_PLAN_ALIGNMENT];
+    struct wpk_buf manifest = {.size_max = WPK_MODEL_PLAN_MANIFEST_MAX};
+    struct header header = {.magic = MAGIC, .version = WPK_MODEL_PLAN_VERSION};
+
+    wpk_err err = encode_manifest(plan, &manifest);
+    if (err == WPK_OK) {
+        header.manifest_size = manifest.size;
+        header.data_size = plan->data_size;
+        wpk_crypto_sha256(manifest.data, manifest.size, header.sha256);
+        wpk_buf_append(out, &header, sizeof(header));
+        wpk_buf_append(out, manifest.data, manifest.size);
+        wpk_buf_append(out, zeros, align(manifest.size) - manifest.size);
+        wpk_buf_append(out, plan->data, plan->data_size);
+        err = wpk_buf_status(out);
+    }
+    wpk_buf_fini(&manifest);
+    return err;
+}
+
+/* ---- reading: counts first, so that every index can be checked where it stands */
+
+static int count_items(struct wpk_json_reader *r, const char *key, int max)
+{
+    size_t count = wpk_json_count(r, key);
+
+    if (count > (size_t)max) {
+        wpk_json_fail(r, key, WPK_ERANGE, "more than %d", max);
+        return 0;
+    }
+    return (int)count;
+}
+
+static const char *get_text(struct wpk_json_reader *r, struct wpk_model_plan *plan, const char *key)
+{
+    const char *text = wpk_arena_copy_text(&plan->arena, wpk_json_get_text(r, key, NODE_MAX));
+
+    if (text == NULL) {
+        wpk_json_fail(r, key, WPK_ENOMEM, "out of memory");
+    }
+    return text;
+}
+
+static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *plan,
+                       struct wpk_model_plan_value *out)
+{
+    struct wpk_named_tensor tensor = {.name = ""};
+
+    out->place =
+        (enum wpk_model_plan_place)wpk_json_get_int(r, "place", 0, WPK_MODEL_PLAN_PLACE_COUNT - 1);
+    out->offset = wpk_json_get_int(r, "offset", 0, WPK_MODEL_PLAN_ARENA_MAX);
+    wpk_json_enter_array(r, "tensor");
+    if (wpk_json_next(r)) {
+        wpk_named_tensor_get(r, &tensor);
+    }
+    wpk_json_leave(r);
+    out->type = tensor.type;
+    if (wpk_json_status(r) != WPK_OK) {
+        return;
+    }
+    if (!wpk_layout_is_row_major(&out->type.layout)) {
+        wpk_json_fail(r, "tensor", WPK_EINVAL, "a layout that is not row-major");
+        return;
+    }
+    uint64_t size = wpk_tensor_type_bytes(&out->type);
+    uint64_t room =
+        out->place == WPK_MODEL_PLAN_DATA ? plan->data_size : (uint64_t)plan->arena_size;
+    bool is_memory = out->place == WPK_MODEL_PLAN_ARENA || out->place == WPK_MODEL_PLAN_DATA;
+    int ends = out->place == WPK_MODEL_PLAN_INPUT ? plan->input_count : plan->output_count;
+    if (is_memory ? out->offset % WPK_MODEL_PLAN_ALIGNMENT != 0 || size > room ||
+                        (uint64_t)out->offset > room - size
+                  : out->offset >= ends) {
+        wpk_json_fail(r, "offset", WPK_ERANGE, "the value lies outside of its place");
+    }
+}
+
+static void read_end(struct wpk_json_reader *r, struct wpk_model_plan *plan, bool is_input,
+                     int index)
+{
+    struct wpk_model_plan_end *out = is_input ? &plan->inputs[index] : &plan->outputs[index];
+
+    out->name = get_text(r, plan, "name");
+    out->value = (int)wpk_json_get_int(r, "value", 0, plan->value_count - 1);
+    if (wpk_json_status(r) != WPK_OK) {
+        return;
+    }
+    const struct wpk_model_plan_value *value = &plan->values[out->value];
+    bool is_end = value->place == (is_input ? WPK_MODEL_PLAN_INPUT : WPK_MODEL_PLAN_OUTPUT);
+    if ((is_input && !is_end) || (is_end && value->offset != index)) {
+        wpk_json_fail(r, "value", WPK_EINVAL, "the value lies elsewhere");
+    }
+}
+
+static void read_kernel(struct wpk_json_reader *r, const struct wpk_model_plan *plan,
+                        struct wpk_model_plan_kernel *out)
+{
+    int64_t room = (int64_t)plan->data_size;
+
+    out->offset = wpk_json_get_int(r, "offset", 0, room);
+    out->size = wpk_json_get_int(r, "size", 1, room);
+    if (wpk_json_status(r) == WPK_OK && out->offset > room - out->size) {
+        wpk_json_fail(r, "size", WPK_ERANGE, "the kernel lies outside of the data");
+    }
+}
+
+static void read_step(struct wpk_json_reader *r, struct wpk_model_plan *plan,
+                      struct wpk_model_plan_step *out)
+{
+    out->kernel = (int)wpk_json_get_int(r, "kernel", 0, plan->kernel_count - 1);
+    out->node = get_text(r, plan, "node");
+    int count = count_items(r, "arguments", WPK_MODEL_PLAN_ARGUMENTS_MAX);
+    out->arguments = WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_argument, (size_t)count);
+    if (out->arguments == NULL) {
+        wpk_json_fail(r, "arguments", WPK_ENOMEM, "out of memory");
+        return;
+    }
+    wpk_json_enter_array(r, "arguments");
+    while (wpk_json_next(r) && out->argument_count < count) {
+        struct wpk_model_plan_argument *argument = &out->arguments[out->argument_count++];
+        wpk_json_get_copy(r, "name", argument->name, sizeof(argument->name));
+        argument->value = (int)wpk_json_get_int(r, "value", 0, plan->value_count - 1);
+    }
+    wpk_json_leave(r);
+}
+
+static wpk_err allocate(struct wpk_json_reader *r, struct wpk_model_plan *plan)
+{
+    plan->value_count = count_items(r, "values", WPK_MODEL_PLAN_VALUES_MAX);
+    plan->input_count = count_items(r, "inputs", WPK_MODEL_PLAN_ENDS_MAX);
+    plan->output_count = count_items(r, "outputs", WPK_MODEL_PLAN_ENDS_MAX);
+    plan->kernel_count = count_items(r, "kernels", WPK_MODEL_PLAN_STEPS_MAX);
+    plan->step_count = count_items(r, "steps", WPK_MODEL_PLAN_STEPS_MAX);
+    plan->values =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_value, (size_t)plan->value_count);
+    plan->inputs =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_end, (size_t)plan->input_count);
+    plan->outputs =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_end, (size_t)plan->output_count);
+    plan->kernels =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_kernel, (size_t)plan->kernel_count);
+    plan->steps = WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_step, (size_t)plan->step_count);
+    return plan->values != NULL && plan->inputs != NULL && plan->outputs != NULL &&
+                   plan->kernels != NULL && plan->steps != NULL
+               ? WPK_OK
+               : WPK_ENOMEM;
+}
+
+static void read_lists(struct wpk_json_reader *r, struct wpk_model_plan *plan)
+{
+    int i = 0;
+
+    wpk_json_enter_array(r, "values");
+    while (wpk_json_next(r)) {
+        read_value(r, plan, &plan->values[i++]);
+    }
+    wpk_json_leave(r);
+    i = 0;
+    wpk_json_enter_array(r, "inputs");
+    while (wpk_json_next(r)) {
+        read_end(r, plan, true, i++);
+    }
+    wpk_json_leave(r);
+    i = 0;
+    wpk_json_enter_array(r, "outputs");
+    while (wpk_json_next(r)) {
+        read_end(r, plan, false, i++);
+    }
+    wpk_json_leave(r);
+    i = 0;
+    wpk_json_enter_array(r, "kernels");
+    while (wpk_json_next(r)) {
+        read_kernel(r, plan, &plan->kernels[i++]);
+    }
+    wpk_json_leave(r);
+    i = 0;
+    wpk_json_enter_array(r, "steps");
+    while (wpk_json_next(r)) {
+        read_step(r, plan, &plan->steps[i++]);
+    }
+    wpk_json_leave(r);
+}
+
+static wpk_err read_manifest(const char *text, size_t size, struct wpk_model_plan *plan,
+                             struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+    char expected[WPK_SHA256_HEX_SIZE];
+    char sha256[WPK_SHA256_HEX_SIZE];
+
+    wpk_err err = wpk_json_open(text, size, WPK_MODEL_PLAN_MANIFEST_MAX, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_json_get_copy(r, "device", plan->device, sizeof(plan->device));
+    plan->threads = (int)wpk_json_get_int(r, "threads", 1, 1024);
+    plan->arena_size = wpk_json_get_int(r, "arena_size", 0, WPK_MODEL_PLAN_ARENA_MAX);
+    wpk_json_get_copy(r, "data_sha256", expected, sizeof(expected));
+    err = wpk_json_status(r);
+    if (err == WPK_OK) {
+        wpk_crypto_sha256_hex(plan->data, plan->data_size, sha256);
+        if (strcmp(sha256, expected) != 0) {
+            wpk_diag_set(diag, "its kernels or constants were changed");
+            err = WPK_ECORRUPT;
+        }
+    }
+    if (err == WPK_OK) {
+        err = allocate(r, plan);
+    }
+    if (err == WPK_OK) {
+        read_lists(r, plan);
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    return err;
+}
+
+wpk_err wpk_model_plan_decode(const void *bytes, size_t size, struct wpk_model_plan *out,
+                              struct wpk_diag *diag)
+{
+    struct header header;
+    uint8_t sha256[WPK_SHA256_SIZE];
+    const char *text = (const char *)bytes + sizeof(header);
+
+    *out = (struct wpk_model_plan){.threads = 0};
+    if (size < sizeof(header) || memcmp(bytes, MAGIC, sizeof(header.magic)) != 0) {
+        wpk_diag_set(diag, "not a model's plan; wpkctl tune MODEL.onnx -o FILE.wpk writes one");
+        return WPK_ECORRUPT;
+    }
+    memcpy(&header, bytes, sizeof(header));
+    if (header.version != WPK_MODEL_PLAN_VERSION) {
+        wpk_diag_set(diag, "a plan of version %u; this is version %d: tune the model again",
+                     header.version, WPK_MODEL_PLAN_VERSION);
+        return WPK_EMISMATCH;
+    }
+    size_t room = size - sizeof(header);
+    if (header.manifest_size > WPK_MODEL_PLAN_MANIFEST_MAX || align(header.manifest_size) > room ||
+        header.data_size != room - align(header.manifest_size)) {
+        wpk_diag_set(diag, "the plan is cut short, or its header was changed");
+        return WPK_ECORRUPT;
+    }
+    wpk_crypto_sha256(text, header.manifest_size, sha256);
+    if (memcmp(sha256, header.sha256, sizeof(sha256)) != 0) {
+        wpk_diag_set(diag, "the plan's manifest was changed");
+        return WPK_ECORRUPT;
+    }
+    out->data = text + align(header.manifest_size);
+    out->data_size = header.data_size;
+    wpk_err err = read_manifest(text, header.manifest_size, out, diag);
+    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ECORRUPT;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model's plan, the file model.wpk: kernels, constants, and the steps that compute the outputs.
+ *
+ *     "WPKPLAN\n"  version u32  zero u32  manifest_size u64  data_size u64  SHA-256 of the manifest
+ *     the manifest: JSON with values, kernels and steps, and the SHA-256 of the data
+ *     zeros up to a multiple of 64 bytes
+ *     the data: kernels (shared objects as they are) and constants, each at a multiple of 64 bytes
+ *
+ * Numbers are little-endian. A step is one call of a kernel; its arguments are values. A value
+ * lies in the model's inputs or outputs, in the data, or in the arena of a context. */
+#ifndef WPK_SCHEMA_MODEL_PLAN_H
+#define WPK_SCHEMA_MODEL_PLAN_H
+
+#include "common/arena.h"
+#include "common/buf.h"
+#include "schema/tensor.h"
+
+#define WPK_MODEL_PLAN_VERSION 1
+#define WPK_MODEL_PLAN_SUFFIX ".wpk"
+#define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of everything in the data and in the arena */
+#define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
+#define WPK_MODEL_PLAN_STEPS_MAX 65536
+#define WPK_MODEL_PLAN_VALUES_MAX 262144
+#define WPK_MODEL_PLAN_ENDS_MAX 1024 /* inputs, and outputs */
+#define WPK_MODEL_PLAN_ARGUMENTS_MAX 64
+#define WPK_MODEL_PLAN_DEVICE_MAX 256 /* a device class, with its NUL */
+#define WPK_MODEL_PLAN_ARENA_MAX ((int64_t)1 << 44)
+
+enum wpk_model_plan_place {
+    WPK_MODEL_PLAN_ARENA,
+    WPK_MODEL_PLAN_DATA, /* a constant */
+    WPK_MODEL_PLAN_INPUT,
+    WPK_MODEL_PLAN_OUTPUT,
+    WPK_MODEL_PLAN_PLACE_COUNT,
+};
+
+struct wpk_model_plan_value {
+    struct wpk_tensor_type type; /* row-major */
+    enum wpk_model_plan_place place;
+    int64_t offset; /* ARENA, DATA: bytes; INPUT, OUTPUT: index of the input or output */
+};
+
+/* An input or output. An output whose value is not of place OUTPUT is copied from it at the end. */
+struct wpk_model_plan_end {
+    const char *name;
+    int value;
+};
+
+struct wpk_model_plan_kernel {
+    int64_t offset; /* bytes in the data */
+    int64_t size;   /* bytes */
+};
+
+struct wpk_model_plan_argument {
+    char name[WPK_NAME_MAX]; /* the kernel's */
+    int value;
+};
+
+struct wpk_model_plan_step {
+    int kernel;
+    const char *node; /* of the model, for messages */
+    struct wpk_model_plan_argument *arguments;
+    int argument_count;
+};
+
+/* = {0} is an empty plan. Texts and arrays lie in `arena`, or are borrowed by who encodes. */
+struct wpk_model_plan {
+    struct wpk_arena arena;
+    char device[WPK_MODEL_PLAN_DEVICE_MAX]; /* class of the device that it was tuned on */
+    int threads;
+    int64_t arena_size; /* bytes that a context needs */
+    struct wpk_model_plan_value *values;
+    int value_count;
+    struct wpk_model_plan_end *inputs;
+    int input_count;
+    struct wpk_model_plan_end *outputs;
+    int output_count;
+    struct wpk_model_plan_kernel *kernels;
+    int kernel_count;
+    struct wpk_model_plan_step *steps;
+    int step_count;
+    const char *data; /* [data_size]; borrowed */
+    size_t data_size;
+};
+
+void wpk_model_plan_fini(struct wpk_model_plan *plan);
+
+/* Append the file.   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan,
+                                             struct wpk_buf *out);
+
+/* Read and check a plan. Every index, offset and size of an accepted plan is within its bounds.
+ *
+ *   shape   bytes [size], aligned to WPK_MODEL_PLAN_ALIGNMENT; out->data points into them
+ *   owns    caller calls wpk_model_plan_fini, after failures too, and keeps the bytes until then
+ *   errors  WPK_ECORRUPT not a plan, cut short, changed, or inconsistent; WPK_EMISMATCH another
+ *           version; WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_model_plan_decode(const void *bytes, size_t size,
+                                             struct wpk_model_plan *out, struct wpk_diag *diag);
+
+#endif

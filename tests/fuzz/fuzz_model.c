@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads an ONNX model, infers its shapes and lowers its nodes. */
+#include "graph/lower.h"
+#include "graph/onnx_read.h"
+#include "graph/shape.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct wpk_graph graph;
+    struct wpk_diag diag = {0};
+    struct wpk_buf problems = {0};
+    char path[64];
+
+    int fd = memfd_create("model", MFD_CLOEXEC);
+    WPK_ASSERT(fd >= 0);
+    WPK_ASSERT(write(fd, data, size) == (ssize_t)size);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    wpk_err err = wpk_onnx_read(path, &graph, &diag);
+    WPK_ASSERT(err == WPK_OK || diag.text[0] != '\0');
+    if (err == WPK_OK) {
+        err = wpk_graph_infer(&graph, &problems);
+        WPK_ASSERT((err == WPK_OK) == (problems.size == 0));
+    }
+    for (int n = 0; err == WPK_OK && n < graph.node_count; n++) {
+        struct wpk_lowered lowered;
+        struct wpk_diag reason = {0};
+        wpk_err lower_err = wpk_graph_lower(&graph, n, &lowered, &reason);
+        /* A folded node needs no program. */
+        WPK_ASSERT(lower_err == WPK_OK || reason.text[0] != '\0');
+        wpk_lowered_fini(&lowered);
+    }
+    wpk_buf_fini(&problems);
+    wpk_graph_fini(&graph);
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes ONNX models for tests, with seeded random weights:
+
+    models.py NAME DIRECTORY [SIDE]
+
+writes NAME.onnx, the input x.npy, and y.npy: what ONNX Runtime computes, without its own graph
+optimizations. Needs the packages onnx and onnxruntime.
+"""
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+class Model:
+    """A graph as it grows; each method adds a node and returns its output's name."""
+
+    def __init__(self, seed=1, opset=17):
+        self.rng = np.random.default_rng(seed)
+        self.opset = opset
+        self.nodes, self.weights, self.count = [], [], 0
+
+    def add(self, op, *inputs, **attributes):
+        self.count += 1
+        output = f"v{self.count}"
+        self.nodes.append(helper.make_node(op, list(inputs), [output],
+                                           name=f"{op.lower()}{self.count}", **attributes))
+        return output
+
+    def constant(self, array, name=None):
+        name = name or f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def normal(self, *shape, scale=1.0):
+        return self.constant((self.rng.standard_normal(shape) * scale).astype(np.float32))
+
+    def uniform(self, low, high, *shape):
+        return self.constant(self.rng.uniform(low, high, shape).astype(np.float32))
+
+    def conv(self, x, channels, filters, kernel, stride=1, pad=0, group=1, bias=False, **more):
+        fan_in = channels // group * kernel * kernel
+        inputs = [x, self.normal(filters, channels // group, kernel, kernel,
+                                 scale=(2 / fan_in) ** 0.5)]
+        if bias:
+            inputs.append(self.normal(filters, scale=0.1))
+        return self.add("Conv", *inputs, kernel_shape=[kernel] * 2, strides=[stride] * 2,
+                        pads=[pad] * 4, group=group, **more)
+
+    def batch_norm(self, x, channels):
+        return self.add("BatchNormalization", x, self.uniform(0.5, 1.5, channels),
+                        self.normal(channels, scale=0.1), self.normal(channels, scale=0.1),
+                        self.uniform(0.5, 1.5, channels), epsilon=1e-5)
+
+    def finish(self, inputs, output):
+        self.nodes[-1].output[0] = "y"
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            self.nodes, "test", [value(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
+            [value("y", TensorProto.FLOAT, output)], self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)],
+                                  ir_version=8)
+        onnx.checker.check_model(model)
+        return model
+
+
+def tiny(side):
+    """Few operators, for tests that tune."""
+    m = Model()
+    x = m.add("Relu", m.batch_norm(m.conv("x", 3, 4, 3, pad=1), 4))
+    x = m.add("Add", x, m.conv(x, 4, 4, 1, bias=True))
+    x = m.add("Flatten", m.add("GlobalAveragePool", x))
+    x = m.add("Gemm", x, m.normal(6, 4), m.normal(6), transB=1)
+    m.add("Reshape", x, m.constant(np.array([3, 2], np.int64)))
+    return m.finish({"x": [1, 3, side, side]}, [3, 2])
+
+
+def small(side):
+    """Convolutions of several kinds, pools, a residual, and a classifier."""
+    m = Model()
+    x = m.add("Relu", m.batch_norm(m.conv("x", 3, 8, 3, stride=2, pad=1), 8))
+    x = m.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    y = m.add("Clip", m.conv(x, 8, 8, 3, pad=1, group=8, bias=True), m.constant(np.float32(0)),
+              m.constant(np.float32(6)))
+    y = m.conv(y, 8, 8, 1, bias=True)
+    x = m.add("Add", x, y)
+    x = m.add("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1])
+    x = m.add("LeakyRelu", m.conv(x, 8, 12, 3, group=2, dilations=[2, 2]), alpha=0.1)
+    x = m.add("Flatten", m.add("GlobalAveragePool", x))
+    x = m.add("Gemm", x, m.normal(10, 12), m.normal(10), transB=1)
+    m.add("Softmax", x, axis=1)
+    return m.finish({"x": [1, 3, side, side]}, [1, 10])
+
+
+def resnet18(side):
+    """ResNet-18 as torchvision has it, with batch norm apart; He weights."""
+    m = Model()
+    x = m.add("Relu", m.batch_norm(m.conv("x", 3, 64, 7, stride=2, pad=3), 64))
+    x = m.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    channels = 64
+    for filters in (64, 128, 256, 512):
+        for block in range(2):
+            stride = 2 if filters != 64 and block == 0 else 1
+            y = m.add("Relu", m.batch_norm(m.conv(x, channels, filters, 3, stride, 1), filters))
+            y = m.batch_norm(m.conv(y, filters, filters, 3, 1, 1), filters)
+            if stride != 1:
+                x = m.batch_norm(m.conv(x, channels, filters, 1, stride), filters)
+            # Half of each branch keeps the activations of eight blocks near 1.
+            x = m.add("Relu", m.add("Mul", m.add("Add", y, x), m.constant(np.float32(0.7))))
+            channels = filters
+    x = m.add("Flatten", m.add("GlobalAveragePool", x), axis=1)
+    m.add("Gemm", x, m.normal(1000, 512, scale=0.05), m.normal(1000, scale=0.05), transB=1)
+    return m.finish({"x": [1, 3, side, side]}, [1, 1000])
+
+
+def attention(side):
+    """A transformer's block as exporters write it: shapes computed in nodes, GELU by Erf."""
+    m = Model()
+    width, heads = 24, 3
+    integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
+    batch = m.add("Unsqueeze", m.add("Gather", m.add("Shape", "x"), m.constant(np.int64(0)),
+                                     axis=0), integers(0))
+    heads_shape = m.add("Concat", batch, integers(-1), integers(heads), integers(width // heads),
+                        axis=0)
+
+    def project(x):
+        x = m.add("Add", m.add("MatMul", x, m.normal(width, width, scale=0.3)), m.normal(width))
+        return m.add("Transpose", m.add("Reshape", x, heads_shape), perm=[0, 2, 1, 3])
+
+    q, k, v = project("x"), project("x"), project("x")
+    scores = m.add("MatMul", q, m.add("Transpose", k, perm=[0, 1, 3, 2]))
+    scores = m.add("Div", scores, m.constant(np.float32(8 ** 0.5)))
+    x = m.add("MatMul", m.add("Softmax", scores, axis=-1), v)
+    x = m.add("Reshape", m.add("Transpose", x, perm=[0, 2, 1, 3]), integers(0, 0, width))
+    x = m.add("Add", x, "x")
+    mean = m.add("ReduceMean", x, axes=[-1])
+    x = m.add("Sub", x, mean)
+    variance = m.add("ReduceMean", m.add("Pow", x, m.constant(np.float32(2))), axes=[-1])
+    x = m.add("Div", x, m.add("Sqrt", m.add("Add", variance, m.constant(np.float32(1e-6)))))
+    x = m.add("Mul", x, m.normal(width))
+    gate = m.add("Erf", m.add("Div", x, m.constant(np.float32(2 ** 0.5))))
+    x = m.add("Mul", m.add("Mul", x, m.add("Add", gate, m.constant(np.float32(1)))),
+              m.constant(np.float32(0.5)))
+    x = m.add("LayerNormalization", x, m.normal(width), m.normal(width), axis=-1)
+    x = m.add("Concat", x, m.add("Slice", x, integers(0), integers(1 << 62), integers(2),
+                                 integers(2)), axis=2)
+    x = m.add("Squeeze", m.add("ReduceMean", x, axes=[1], keepdims=1), integers(1))
+    m.add("Sigmoid", m.add("Sub", x, m.add("ReduceMax", x, axes=[1], keepdims=1)))
+    return m.finish({"x": [2, side, width]}, [2, width + width // 2])
+
+
+MODELS = {"tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+
+
+def main():
+    name, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+    build, side = MODELS[name]
+    model = build(int(sys.argv[3]) if len(sys.argv) > 3 else side)
+    path = directory / (name + ".onnx")
+    onnx.save(model, path)
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    shape = session.get_inputs()[0].shape
+    x = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+    np.save(directory / "x.npy", x)
+    np.save(directory / "y.npy", session.run(None, {"x": x})[0])
+
+
+if __name__ == "__main__":
+    main()
