@@ -45,6 +45,7 @@ struct wpk_cuda_launch {
     int repeats;       /* loops around that are not over blocks or threads */
     int threads_depth; /* loops over threads around */
     bool wrote;        /* shared memory was written */
+    bool pending;      /* and no barrier followed */
 };
 
 /* The variable of a loop over threads.

@@ -44,9 +44,11 @@ static const struct wpk_nest_entry *entry_of(const struct wpk_c_kernel *k, int t
 
 static bool is_placed(const struct wpk_c_kernel *k, int tensor)
 {
+    if (k->program->tensors[tensor].role != WPK_ROLE_INTERMEDIATE) {
+        return false;
+    }
     const struct wpk_nest_place *place = &entry_of(k, tensor)->place;
-    return k->program->tensors[tensor].role == WPK_ROLE_INTERMEDIATE && place->entry >= 0 &&
-           place->loop >= 0;
+    return place->entry >= 0 && place->loop >= 0;
 }
 
 bool wpk_cuda_is_shared(const struct wpk_c_kernel *k, int tensor)

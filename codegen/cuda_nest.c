@@ -7,8 +7,8 @@
  * blocks moves inwards. Serial loops have a tail that is a copy of the body, which all threads
  * run.
  *
- * Barriers are derived: one after each definition that writes shared memory, and one before it if
- * threads may still read what it replaces. */
+ * Barriers are derived: one between a definition that writes shared memory and what reads it, and
+ * one before it if threads may still read what it replaces. */
 #include "codegen/cuda_kernel.h"
 #include "op/node.h"
 
@@ -55,6 +55,7 @@ static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *b
 static void put_barrier(struct wpk_c_kernel *k)
 {
     wpk_c_line(&k->text, "__syncthreads();");
+    k->launch->pending = false;
 }
 
 static void close_block(struct wpk_c_kernel *k)
@@ -105,6 +106,9 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
         if (is_placed(&k->nest->entry[e], d, i) && box[e].present) {
             print_entry(k, e, &box[e]);
         }
+    }
+    if (k->launch->pending) {
+        put_barrier(k);
     }
     print_loops(k, d, i + 1, space);
     wpk_c_storage_end(k, first);
@@ -424,6 +428,22 @@ void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
     free(d);
 }
 
+/* Does the definition read shared memory, or may what is computed inside it? */
+static bool may_read_shared(struct wpk_c_kernel *k, int e, bool update)
+{
+    bool reads = update && is_shared(k, e);
+    for (int p = e + 1; p < k->nest->entry_count; p++) {
+        const struct wpk_nest_entry *entry = &k->nest->entry[p];
+        reads = reads || (!entry->inlined && entry->place.entry == e);
+    }
+    wpk_c_find_used(k, &k->program->stages[k->nest->entry[e].stage]);
+    for (int i = 0; i < k->program->node_count && !reads; i++) {
+        const struct wpk_node *node = &k->program->nodes[i];
+        reads = k->used[i] && node->kind == WPK_NODE_LOAD && wpk_cuda_is_shared(k, node->tensor);
+    }
+    return reads;
+}
+
 static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box)
 {
     const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
@@ -431,11 +451,12 @@ static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *b
     k->printing = k->nest->entry[e].at;
     wpk_c_storage_add(k, stage->output, box);
     for (int update = 0; update <= (stage->reduction != WPK_REDUCE_NONE); update++) {
-        wpk_cuda_print_definition(k, e, update != 0, box);
-        if (is_shared(k, e)) {
+        if (k->launch->pending && may_read_shared(k, e, update != 0)) {
             put_barrier(k);
-            k->launch->wrote = true;
         }
+        wpk_cuda_print_definition(k, e, update != 0, box);
+        k->launch->wrote = k->launch->wrote || is_shared(k, e);
+        k->launch->pending = k->launch->pending || is_shared(k, e);
     }
     k->printing = around;
 }

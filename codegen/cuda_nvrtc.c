@@ -9,6 +9,8 @@
 
 #define LIBRARY "libnvrtc.so.12"
 #define PATH_SIZE 4096
+/* Closed, the library would leave memory of its C++ runtime behind. */
+#define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 
 typedef int result; /* of a call; 0: it succeeded */
 typedef struct program *program;
@@ -42,31 +44,44 @@ _Static_assert(CALL_COUNT == WPK_CUDA_NVRTC_CALLS_MAX, "one pointer each");
 
 /* ---- opening */
 
-static void *open_in(const char *directory)
+static void *open_in(const char *directory, const char *name)
 {
     char path[PATH_SIZE];
-    int size = snprintf(path, sizeof(path), "%s/%s", directory, LIBRARY);
-    return size < PATH_SIZE ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    int size = snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return size < PATH_SIZE ? dlopen(path, OPEN_FLAGS) : NULL;
 }
 
-static void *open_library(const char *directory)
+/* Returns the library; *directory is where it lies, NULL if dlopen found it. */
+static void *open_library(const char **directory)
 {
     static const char *const directories[] = {WPK_NVRTC_DIRECTORY, "/usr/local/cuda/lib64"};
-    void *library = NULL;
-    if (directory != NULL) {
-        return open_in(directory);
+    if (*directory != NULL) {
+        return open_in(*directory, LIBRARY);
     }
-    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]) && library == NULL; i++) {
-        library = open_in(directories[i]);
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+        void *library = open_in(directories[i], LIBRARY);
+        if (library != NULL) {
+            *directory = directories[i];
+            return library;
+        }
     }
-    return library != NULL ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    return dlopen(LIBRARY, OPEN_FLAGS);
+}
+
+/* The library opens its second part by name, and finds it if it is there already. Its own search
+ * beside itself fails where dlopen is another one's, as under AddressSanitizer. */
+static void *open_builtins(const char *directory, int major, int minor)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "libnvrtc-builtins.so.%d.%d", major, minor);
+    return directory == NULL ? NULL : open_in(directory, name);
 }
 
 wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
                             struct wpk_diag *diag)
 {
     int major = 0, minor = 0;
-    *nvrtc = (struct wpk_cuda_nvrtc){.library = open_library(directory)};
+    *nvrtc = (struct wpk_cuda_nvrtc){.library = open_library(&directory)};
     if (nvrtc->library == NULL) {
         wpk_diag_set(diag, "no " LIBRARY "%s%s: run make setup-gpu",
                      directory == NULL ? "" : " in ", directory == NULL ? "" : directory);
@@ -87,11 +102,15 @@ wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,
         return WPK_EUNSUPPORTED;
     }
     snprintf(nvrtc->version, sizeof(nvrtc->version), "nvrtc-%d.%d", major, minor);
+    nvrtc->builtins = open_builtins(directory, major, minor);
     return WPK_OK;
 }
 
 void wpk_cuda_nvrtc_close(struct wpk_cuda_nvrtc *nvrtc)
 {
+    if (nvrtc->builtins != NULL) {
+        dlclose(nvrtc->builtins);
+    }
     if (nvrtc->library != NULL) {
         dlclose(nvrtc->library);
     }

@@ -15,6 +15,7 @@
 /* = {0} is closed. */
 struct wpk_cuda_nvrtc {
     void *library;
+    void *builtins; /* that the library opens by name; NULL: it has to find them itself */
     void (*call[WPK_CUDA_NVRTC_CALLS_MAX])(void); /* cuda_nvrtc.c casts them */
     char version[WPK_CUDA_NVRTC_VERSION_MAX];     /* "nvrtc-12.9" */
 };

@@ -46,13 +46,30 @@ static void parse(const char *head, const char *nest, struct wpk_schedule *out)
     wpk_buf_fini(&text);
 }
 
-static void compile(const struct wpk_cuda_nvrtc *nvrtc, struct kernel *k)
+#define BARRIER "__syncthreads();"
+
+/* Remove barrier number `missing`, from 0; false if there are fewer. */
+static bool remove_barrier(char *text, int missing)
+{
+    char *at = strstr(text, BARRIER);
+    for (int i = 0; i < missing && at != NULL; i++) {
+        at = strstr(at + 1, BARRIER);
+    }
+    if (at != NULL) {
+        memset(at, ' ', strlen(BARRIER));
+    }
+    return at != NULL;
+}
+
+/* Without barrier number `missing`, -1: with all; false: there are fewer. */
+static bool compile(const struct wpk_cuda_nvrtc *nvrtc, struct kernel *k, int missing)
 {
     struct wpk_buf text = {0}, ptx = {0};
     struct wpk_diag diag = {0};
     if (wpk_cuda_print(&k->schedule, "k", &text, &k->plan, &diag) != WPK_OK) {
         fail_msg("%d:%d: %s", diag.line, diag.column, diag.text);
     }
+    bool found = missing < 0 || remove_barrier((char *)text.data, missing);
     if (wpk_cuda_nvrtc_compile(nvrtc, wpk_buf_text(&text), "sm_90", false, &ptx, &diag) != WPK_OK) {
         fprintf(stderr, "%s", wpk_buf_text(&text));
         fail_msg("%s", diag.text);
@@ -65,6 +82,7 @@ static void compile(const struct wpk_cuda_nvrtc *nvrtc, struct kernel *k)
     }
     wpk_buf_fini(&text);
     wpk_buf_fini(&ptx);
+    return found;
 }
 
 static int64_t elements_of(const struct wpk_tensor *t)
@@ -122,8 +140,10 @@ static void fill(struct kernel *k, struct wpk_rng *rng)
     }
 }
 
-static void launch(struct kernel *k)
+/* Returns the first fault's report. */
+static struct wpk_kernel_fault_report launch(struct kernel *k)
 {
+    struct wpk_kernel_fault_report report = {0};
     uint64_t origin[WPK_TENSORS_MAX] = {0};
     for (int i = 0; i < k->plan.argument_count; i++) {
         const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
@@ -131,7 +151,6 @@ static void launch(struct kernel *k)
     }
     for (int i = 0; i < k->plan.step_count; i++) {
         const struct wpk_cuda_step *step = &k->plan.step[i];
-        struct wpk_kernel_fault_report report = {0};
         const struct wpk_launch one = {.ptx = &k->ptx,
                                        .entry = wpk_ptx_find(&k->ptx, step->entry),
                                        .grid = {(uint32_t)step->blocks, 1, 1},
@@ -144,11 +163,10 @@ static void launch(struct kernel *k)
         assert_int_equal(one.entry->local_size, 0); /* all that a thread has is in registers */
         assert_int_equal(wpk_launch_run(&one, &k->counts, &report), WPK_OK);
         if (report.fault != WPK_KERNEL_FAULT_NONE) {
-            fail_msg("%s: %s, block %u, thread %d, line %d", step->entry,
-                     wpk_kernel_fault_text(report.fault), report.block[0], report.thread,
-                     report.line);
+            break;
         }
     }
+    return report;
 }
 
 static void compare(const struct kernel *k, double tolerance)
@@ -185,20 +203,29 @@ static void open_compiler(struct wpk_cuda_nvrtc *nvrtc)
     }
 }
 
-/* Takes the kernel, which has its schedule. */
-static void run_kernel(const struct wpk_cuda_nvrtc *nvrtc, struct kernel *k, struct wpk_rng *rng,
-                       double tolerance)
+static void drop(struct kernel *k)
 {
-    compile(nvrtc, k);
-    fill(k, rng);
-    launch(k);
-    compare(k, tolerance);
     for (int t = 0; t < WPK_TENSORS_MAX; t++) {
         free(k->values[t]);
     }
     wpk_device_memory_fini(&k->memory);
     wpk_ptx_fini(&k->ptx);
     wpk_schedule_fini(&k->schedule);
+}
+
+/* Takes the kernel, which has its schedule. */
+static void run_kernel(const struct wpk_cuda_nvrtc *nvrtc, struct kernel *k, struct wpk_rng *rng,
+                       double tolerance)
+{
+    (void)compile(nvrtc, k, -1);
+    fill(k, rng);
+    struct wpk_kernel_fault_report report = launch(k);
+    if (report.fault != WPK_KERNEL_FAULT_NONE) {
+        fail_msg("%s, block %u, thread %d, line %d", wpk_kernel_fault_text(report.fault),
+                 report.block[0], report.thread, report.line);
+    }
+    compare(k, tolerance);
+    drop(k);
 }
 
 static void expect_kernel(const char *head, const char *nest, double tolerance,
@@ -293,6 +320,39 @@ static void test_rows(void **state)
                   "stage E inline\n"
                   "stage M in Y i.1\nscope register\ninit\nserial i\nupdate\nserial k\nserial i\n",
                   1e-5, &counts);
+}
+
+/* Without any one of its barriers the emulator finds a fault: none is superfluous. */
+static void expect_barriers(const char *head, const char *nest, int expected)
+{
+    static struct kernel k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    bool found = true;
+    int count = 0;
+    open_compiler(&nvrtc);
+    wpk_rng_seed(&rng, 3);
+    for (; found; count += found) {
+        memset(&k, 0, sizeof(k));
+        parse(head, nest, &k.schedule);
+        found = compile(&nvrtc, &k, count);
+        fill(&k, &rng);
+        struct wpk_kernel_fault_report report = launch(&k);
+        if ((report.fault == WPK_KERNEL_FAULT_NONE) == found) {
+            fail_msg("without barrier %d: %s", count, wpk_kernel_fault_text(report.fault));
+        }
+        drop(&k);
+    }
+    assert_int_equal(count, expected);
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+static void test_barriers(void **state)
+{
+    (void)state;
+    /* before and after the copies, in the loop and in its tail */
+    expect_barriers(PRODUCT_OF("64", "40", "32"), STAGED("exact", "exact"), 2);
+    expect_barriers(PRODUCT_OF("64", "37", "32"), STAGED("exact", "guard"), 4);
 }
 
 /* ---- spaces */
@@ -437,10 +497,10 @@ static void test_other_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),        cmocka_unit_test(test_tails),
-        cmocka_unit_test(test_launches),       cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_candidates),     cmocka_unit_test(test_first_guess),
-        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_product),     cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_launches),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_barriers),    cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_first_guess), cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
