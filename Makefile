@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup demo check test test-all soak bench bench-tune format clean
+.PHONY: all help setup demo check test test-all soak bench bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -28,6 +28,7 @@ build/build.ninja: .deps/stamp
 
 demo: all ## tune a real ResNet-18 convolution and show it beside the vendor's
 	@$(BIN)/wpkctl tune examples/demo.json
+	@$(BIN)/wpkctl why c6 | head -n 3
 
 check: all ## the tests of the plain build, for everyday work
 	@$(SETUP) test
@@ -50,6 +51,12 @@ soak: all ## what the tests do, for an hour: a hundred kills, random programs, a
 bench: all ## compare with ONNX Runtime, OpenVINO, oneDNN, ncnn, MNN (minutes)
 	@$(SETUP) bench
 	@bench/run.sh compare
+
+bench-search: all ## replay every strategy on the tables of bench/search/ (minutes)
+	@ninja -C build --quiet bench/bench-search
+	@for table in bench/search/*.table; do echo $$table; \
+	    for strategy in random construct ga anneal mcmc bayes rl auto; do \
+	        build/bench/bench-search replay $$table $$strategy --seeds $(or $(SEEDS),40) || exit 1; done; done
 
 bench-tune: all ## tune what the bench compares (long)
 	@$(SETUP) bench

@@ -62,6 +62,8 @@ struct wpk_invocation {
     X(jobs, "[pause|resume|cancel JOB]",                                                           \
       "every job, newest first; or hold one, let it go on, stop it")                               \
     X(trials, "JOB", "what a job tried, how each ended, and why what failed did")                  \
+    X(why, "JOB|NAME", "why a candidate won: what was tried, what each gene is worth, how sure")   \
+    X(plot, "JOB|NAME", "how a search converged, as an SVG")                                       \
     X(genes, "FILE|NAME|FINGERPRINT", "what can be pinned for an operator, and to what")           \
     X(strategies, "", "how candidates can be chosen: each strategy, its options, when to use it")  \
     X(run, "NAME|FINGERPRINT|FILE",                                                                \

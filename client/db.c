@@ -3,6 +3,7 @@
  * only wpkd knows the database. This file finds the history and the program, and executes it. */
 #include "client/command.h"
 #include "client/show.h"
+#include "client/t4.h"
 #include "common/fs.h"
 
 #include <errno.h>
@@ -161,9 +162,62 @@ static enum wpk_exit file_main(struct wpk_invocation *call)
     return wpk_command_fail(err, &call->diag);
 }
 
+/* One search in the format of other tuners. */
+static wpk_err export_t4(const struct wpk_command_context *context, const char *data_dir,
+                         const char *job, const char *op, const char *path, struct wpk_diag *diag)
+{
+    const struct wpk_session_options given = {.need = WPK_SESSION_HISTORY, .data_dir = data_dir};
+    struct wpk_session session = {0};
+    struct wpk_arena arena = {0};
+    struct wpk_trial_list list = {0};
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_session_open(context, &given, &session, diag);
+    if (err == WPK_OK) {
+        err = wpk_trial_list_fetch(&session, job, op, &arena, &list, diag);
+    }
+    err = err == WPK_OK ? wpk_t4_encode(&list, &text) : err;
+    if (err == WPK_OK) {
+        err = wpk_fs_write(path, text.data, text.size, 0666, diag);
+    }
+    wpk_buf_fini(&text);
+    wpk_arena_fini(&arena);
+    wpk_session_close(&session);
+    return err;
+}
+
 enum wpk_exit wpk_command_export(struct wpk_invocation *call)
 {
-    return file_main(call);
+    struct db db = {.older_than = -1, .keep = -1};
+    const char *format = NULL, *job = NULL, *op = NULL;
+    const struct wpk_option options[] = {
+        DATA_ROWS(db),
+        WPK_ARGS_TEXT("format", "t4", "one search's trials for other tuners, as T4 JSON 1.0.0",
+                      &format),
+        WPK_ARGS_TEXT("job", "JOB|NAME", "t4: of which job, or of the newest with this operator",
+                      &job),
+        WPK_ARGS_TEXT("op", "NAME", "t4: an operator of a job that has several", &op),
+        WPK_ARGS_END,
+    };
+
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
+    }
+    wpk_err err = WPK_OK;
+    if (format != NULL && strcmp(format, "t4") != 0) {
+        wpk_diag_set(&call->diag,
+                     "--format is \"%s\", but must be t4; without it a history is "
+                     "written whole",
+                     format);
+        err = WPK_EINVAL;
+    } else if ((format != NULL) != (job != NULL) || (format == NULL && op != NULL)) {
+        wpk_diag_set(&call->diag, "--format t4 and --job belong together, and --op to them");
+        err = WPK_EINVAL;
+    } else if (format != NULL) {
+        err = export_t4(call->context, db.data_dir, job, op, call->args.operands[0], &call->diag);
+    } else {
+        err = run(call->context, &db, "export", call->args.operands[0], &call->diag);
+    }
+    return wpk_command_end(call, err);
 }
 
 enum wpk_exit wpk_command_import(struct wpk_invocation *call)

@@ -240,7 +240,11 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
         }
         snprintf(job->strategy, sizeof(job->strategy), "%s", overrides->strategy);
     }
-    wpk_err err = override_ops(overrides, job, diag);
+    wpk_err err =
+        overrides->until != NULL ? wpk_job_set_until(job, overrides->until, diag) : WPK_OK;
+    if (err == WPK_OK) {
+        err = override_ops(overrides, job, diag);
+    }
     if (err != WPK_OK) {
         return err;
     }

@@ -13,6 +13,7 @@ struct wpk_job_overrides {
     int64_t seconds;
     int64_t threads;
     const char *strategy;
+    const char *until;
     struct wpk_option_u64 seed;
     const char *layouts;
     const char *accuracy;        /* as schema/accuracy.h writes it */
@@ -70,9 +71,11 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                  WPK_JOB_CANDIDATES_MAX),                                                          \
         WPK_ARGS_INT("seconds", "S", "of each operator, while it is worked on", &(o).seconds, 1,   \
                      WPK_JOB_SECONDS_MAX),                                                         \
+        WPK_ARGS_TEXT("until", "END", "converged, speedup=1.2 or of_peak=0.9: stop earlier",       \
+                      &(o).until),                                                                 \
         WPK_ARGS_TEXT("strategy", "NAME", "of the search; wpkctl strategies lists them",           \
                       &(o).strategy),                                                              \
-        WPK_ARGS_LIST("set", "OPTION=NUMBER", "an option of it, e.g. ga.crossover=0.4 (repeatable)", \
+        WPK_ARGS_LIST("set", "OPTION=NUMBER", "an option of it, e.g. ga.crossover=0.4",            \
                       &(o).options),                                                               \
         WPK_ARGS_U64("seed", "N", "of the search", &(o).seed),                                     \
         WPK_ARGS_INT("threads", "N", "of the kernels", &(o).threads, 1, WPK_JOB_THREADS_MAX),      \

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +36,7 @@ struct wpk_private {
     char endpoint_path[PATH_SIZE];
     char log_path[PROCESS_COUNT][PATH_SIZE];
     char socket_dir[URL_SIZE]; /* "" while attached */
+    char view[PATH_SIZE];      /* copy of a history that cannot be written; "": there is none */
     char url[URL_SIZE];
     int lock_fd; /* held by the owner; -1 while attached */
     struct wpk_child child[PROCESS_COUNT];
@@ -346,6 +349,89 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
     return WPK_EBUSY;
 }
 
+/* ---- a history where nothing can be written: a read-only disk, or a full one */
+
+/* Can a few pages be written beside the history? */
+static bool can_write(const char *dir)
+{
+    static const char pages[1 << 16];
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%.*s/.probe-XXXXXX", PATH_SIZE - 32, dir);
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    bool written = write(fd, pages, sizeof(pages)) == (ssize_t)sizeof(pages) && fsync(fd) == 0;
+    close(fd);
+    unlink(path);
+    return written;
+}
+
+static wpk_err copy_file(const char *from, const char *to, struct wpk_diag *diag)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_fs_read(from, SIZE_MAX / 2, &text, diag);
+    if (err == WPK_OK) {
+        err = wpk_fs_write(to, text.data, text.size, 0600, diag);
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
+
+/* Copy the files of the data directory into a directory of our own, and let its directories, which
+ * have the artifacts, point to the old ones. */
+static wpk_err fill_view(struct wpk_private *self, struct wpk_diag *diag)
+{
+    DIR *dir = opendir(self->options.data_dir);
+    wpk_err err = WPK_OK;
+    if (dir == NULL) {
+        wpk_diag_set(diag, "cannot read '%s': %s", self->options.data_dir, strerror(errno));
+        return wpk_fs_err(errno);
+    }
+    for (struct dirent *entry; err == WPK_OK && (entry = readdir(dir)) != NULL;) {
+        char from[2 * PATH_SIZE], to[2 * PATH_SIZE];
+        struct stat status;
+        snprintf(from, sizeof(from), "%s/%s", self->options.data_dir, entry->d_name);
+        snprintf(to, sizeof(to), "%s/%s", self->view, entry->d_name);
+        bool ours = entry->d_name[0] == '.' || strcmp(entry->d_name, "log") == 0 ||
+                    strncmp(entry->d_name, "private.", 8) == 0 ||
+                    strcmp(entry->d_name, "history.db-shm") == 0;
+        if (ours || stat(from, &status) != 0) {
+            continue;
+        }
+        if (S_ISDIR(status.st_mode) && symlink(from, to) != 0) {
+            wpk_diag_set(diag, "cannot write '%s': %s", to, strerror(errno));
+            err = wpk_fs_err(errno);
+        } else if (S_ISREG(status.st_mode)) {
+            err = copy_file(from, to, diag);
+        }
+    }
+    closedir(dir);
+    return err;
+}
+
+/* Who only reads works on a copy where nothing can be written. */
+static wpk_err make_view(struct wpk_private *self, struct wpk_diag *diag)
+{
+    char history[PATH_SIZE];
+    snprintf(history, sizeof(history), "%.*s/history.db", PATH_SIZE - 32, self->options.data_dir);
+    if (!self->options.reads_only || access(history, R_OK) != 0 || find_running(self) ||
+        can_write(self->options.data_dir)) {
+        return WPK_OK;
+    }
+    const char *base = self->options.runtime_dir != NULL ? self->options.runtime_dir : "/tmp";
+    snprintf(self->view, sizeof(self->view), "%.*s/wpk-view-XXXXXX", PATH_SIZE - 64, base);
+    if (mkdtemp(self->view) == NULL) {
+        wpk_diag_set(diag, "cannot write in '%s', nor a copy of it in '%s': %s",
+                     self->options.data_dir, base, strerror(errno));
+        self->view[0] = '\0';
+        return wpk_fs_err(errno);
+    }
+    wpk_err err = fill_view(self, diag);
+    self->options.data_dir = self->view;
+    return err;
+}
+
 static wpk_err prepare_paths(struct wpk_private *self, struct wpk_diag *diag)
 {
     struct wpk_buf dir = {.size_max = PATH_SIZE - 1};
@@ -380,6 +466,12 @@ wpk_err wpk_private_open(const struct wpk_private_options *options, struct wpk_p
     self->lock_fd = -1;
     wpk_err err = prepare_paths(self, diag);
     if (err == WPK_OK) {
+        err = make_view(self, diag);
+    }
+    if (err == WPK_OK && self->view[0] != '\0') {
+        err = prepare_paths(self, diag);
+    }
+    if (err == WPK_OK) {
         err = join(self, diag);
     }
     if (err != WPK_OK) {
@@ -406,6 +498,10 @@ void wpk_private_close(struct wpk_private *self)
     if (self->lock_fd >= 0) {
         unlink(self->endpoint_path);
         close(self->lock_fd);
+    }
+    if (self->view[0] != '\0') {
+        wpk_err err = wpk_fs_remove_tree(self->view, NULL);
+        (void)err; /* likewise */
     }
     free(self);
 }

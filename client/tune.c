@@ -99,6 +99,9 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     } else {
         printf("  %s kernels%s\n", program, data);
     }
+    if (kernel->measured > 0) {
+        printf("  %s why %s%s\n", program, kernel->name, data);
+    }
     if (tune->file != NULL) {
         printf("  %s tune %s%s --candidates %lld --seconds %lld\n", program, tune->file, data,
                (long long)tune->job.candidates * TIMES_LONGER,

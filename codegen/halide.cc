@@ -345,20 +345,31 @@ void Builder::apply(const wpk_directive &directive) {
 Halide::Pipeline Builder::build() {
     declare_tensors();
     find_parts();
-    std::vector<Func> outputs;
+    std::map<int, Func> outputs; // by tensor, which is the order of a kernel's arguments
     for (int i = 0; i < program_.stage_count; i++) {
         const wpk_stage &stage = program_.stages[i];
         const wpk_tensor &tensor = program_.tensors[stage.output];
         define_stage(stage, tensor.name);
         if (tensor.role == WPK_ROLE_OUTPUT) {
             bound_output(tensor, stages_.back().func);
-            outputs.push_back(stages_.back().func);
+            outputs.emplace(stage.output, stages_.back().func);
         }
     }
     for (int i = 0; i < directives_.count; i++) {
         apply(directives_.item[i]);
     }
-    Halide::Pipeline pipeline(outputs);
+    std::vector<Func> funcs;
+    for (const auto &output : outputs) {
+        funcs.push_back(output.second);
+    }
+    Halide::Pipeline pipeline(funcs);
+    if (funcs.size() > 1) {
+        std::map<std::string, Halide::Parameter> parameters;
+        for (Func &func : funcs) {
+            parameters.emplace(func.name(), func.output_buffer().parameter());
+        }
+        pipeline.add_custom_lowering_pass(new wpk::OutputPass(parameters));
+    }
     if (wpk_program_is_strict(&program_)) {
         pipeline.add_custom_lowering_pass(new wpk::StrictPass(strict_));
     }

@@ -340,6 +340,15 @@ Expr StrictPass::visit(const VectorReduce *reduce) {
     return value;
 }
 
+Expr OutputPass::visit(const Load *load) {
+    Expr mutated = IRMutator::visit(load);
+    auto output = outputs_.find(load->name);
+    const Load *l = mutated.as<Load>();
+    return output == outputs_.end() ? mutated
+                                    : Load::make(l->type, l->name, l->index, l->image,
+                                                 output->second, l->predicate, l->alignment);
+}
+
 Stmt StrictPass::visit(const Store *store) {
     Stmt mutated = IRMutator::visit(store);
     bool strict = std::find(strict_.begin(), strict_.end(), store->name) != strict_.end();

@@ -73,5 +73,19 @@ class StrictPass : public Halide::Internal::IRMutator {
     std::vector<std::string> strict_;
 };
 
+// Loads of outputs, which other stages read: Halide takes such a buffer for one of its own, and
+// loads from it as if it were aligned to whole vectors. A load with the parameter does not.
+class OutputPass : public Halide::Internal::IRMutator {
+  public:
+    explicit OutputPass(std::map<std::string, Halide::Parameter> outputs)
+        : outputs_(std::move(outputs)) {}
+
+  private:
+    using IRMutator::visit;
+    Halide::Expr visit(const Halide::Internal::Load *load) override;
+
+    std::map<std::string, Halide::Parameter> outputs_; // by the name of the function
+};
+
 } // namespace wpk
 #endif

@@ -392,6 +392,30 @@ static void test_random_programs(void **state)
     print_message("%d idle, %d summed in blocks\n", idle, blocked);
 }
 
+/* What one output computes is not computed inside the loops of another: all of it is needed. */
+static void test_several_outputs(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "input A f32[24,40]\ninput B f32[40,32]\ninput C f32[32]\nintermediate T f32[24,32]\n"
+        "output Y f32[24,32]\noutput Z f32[24,32]\nT[i,j] = sum(k:40) A[i,k] * B[k,j]\n"
+        "Y[i,j] = max(T[i,j] + C[j], 0)\nZ[i,j] = exp(T[i,j])\n";
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, SEED);
+    for (int i = 0; i < 8; i++) {
+        struct draft draft;
+        const struct wpk_space_options options = draw_options(&rng);
+        assert_int_equal(wpk_program_parse(text, &draft.program, NULL), WPK_OK);
+        assert_int_equal(wpk_space_derive(&draft.program, &options, &draft.space, NULL), WPK_OK);
+        for (int k = 0; k < 25; k++) {
+            struct wpk_candidate candidate;
+            assert_int_equal(wpk_space_draw(&draft.space, &rng, &candidate), WPK_OK);
+            (void)expect_schedule(&draft, &candidate);
+        }
+        end_draft(&draft);
+    }
+}
+
 /* ---- keys */
 
 static void print_schedule(const struct wpk_space *space, const struct wpk_candidate *candidate,
@@ -553,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_lanes_of_accumulators_are_together),
         cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_long_programs),
+        cmocka_unit_test(test_several_outputs),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_names_of_axes),
     };

@@ -25,6 +25,22 @@ double wpk_accuracy_unit(enum wpk_dtype dtype)
     }
 }
 
+double wpk_accuracy_largest(enum wpk_dtype dtype)
+{
+    switch (dtype) {
+    case WPK_F64:
+        return DBL_MAX;
+    case WPK_F32:
+        return (double)FLT_MAX;
+    case WPK_F16:
+        return 65504;
+    case WPK_BF16:
+        return 0x1.fep127;
+    default:
+        return (double)INFINITY;
+    }
+}
+
 void wpk_accuracy_add(struct wpk_accuracy_sums *sums, const double *y, const double *y64,
                       const double *magnitude, int64_t count)
 {

@@ -32,6 +32,8 @@ struct wpk_accuracy_errors {
 
 /* 2^-p of a type with p significant bits; 0 for integers. */
 double wpk_accuracy_unit(enum wpk_dtype dtype);
+/* The largest number of a floating type; infinite for integers, which wrap. */
+double wpk_accuracy_largest(enum wpk_dtype dtype);
 
 /* Add the errors of `count` values, except of those whose reference is not finite, which must be
  * equal, and of those that a cast beside a step decides (WPK_REFERENCE_STEP), whose error is a

@@ -91,14 +91,21 @@ static void extend(struct box *box, const struct box *by, int rank)
     box->present = true;
 }
 
-/* Nothing is known: limit all given tensors. */
+/* No more of it can be computed than its buffer holds. */
+static bool is_output(const struct wpk_program *program, int tensor)
+{
+    return program->tensors[tensor].role == WPK_ROLE_OUTPUT;
+}
+
+/* Nothing is known: limit all given tensors, and outputs. */
 static void limit_all(struct walk *w)
 {
     const struct wpk_program *program = w->program;
     for (int s = 0; s < program->stage_count; s++) {
         for (int t = 0; t < program->tensor_count; t++) {
             unsigned all = (1U << program->tensors[t].rank) - 1;
-            w->out->limited[s][t] = (uint16_t)(wpk_program_writer(program, t) < 0 ? all : 0);
+            bool given = wpk_program_writer(program, t) < 0 || is_output(program, t);
+            w->out->limited[s][t] = (uint16_t)(given ? all : 0);
         }
     }
     w->all = true;
@@ -144,11 +151,15 @@ static void read_box(struct walk *w, int s, const struct box *box, struct box *b
                 range->high = limit(range->high, begin, end);
             }
         }
+        if (boxes == NULL && (writer < 0 || is_output(program, load->tensor))) {
+            limit_given(w, s, load->tensor, &index);
+        }
         if (writer < 0) {
-            if (boxes == NULL) {
-                limit_given(w, s, load->tensor, &index);
-            }
             continue;
+        }
+        for (int d = 0; d < t->rank && is_output(program, load->tensor); d++) {
+            index.axis[d].low = limit(index.axis[d].low, 0, t->extent[d] - 1);
+            index.axis[d].high = limit(index.axis[d].high, 0, t->extent[d] - 1);
         }
         int e = w->entry_of[writer];
         if (!w->nest->entry[e].inlined) {

@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 struct wpk_nest_reach {
-    /* The dimensions, a bit each, in which a stage's loads of an input, a constant or a literal may
-     * leave it, padding included, for elements that nobody needs. */
+    /* The dimensions, a bit each, in which a stage's loads of an input, a constant, a literal or an
+     * output may leave it, padding included, for elements that nobody needs. */
     uint16_t limited[WPK_STAGES_MAX][WPK_TENSORS_MAX];
 };
 

@@ -168,20 +168,31 @@ static wpk_err check_text(const char *text, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+/* The tensor of the first equation, and whatever else is declared and assigned. */
+static wpk_err declare_outputs(const struct wpk_ast *ast, struct wpk_program *out,
+                               struct wpk_diag *diag)
+{
+    for (int i = 0; i < ast->equation_count; i++) {
+        const char *name = ast->equation[i].name;
+        int output = wpk_program_find_tensor(out, name);
+        if (output >= 0 && out->tensors[output].role == WPK_ROLE_CONSTANT) {
+            wpk_diag_set_at(diag, 1, 1, "%s is an output, which is no constant", name);
+            return WPK_EPARSE;
+        }
+        if (output >= 0) {
+            out->tensors[output].role = WPK_ROLE_OUTPUT;
+        }
+    }
+    return WPK_OK;
+}
+
 static wpk_err parse_equations(const char *text, int line_offset, bool closed,
                                struct wpk_program *out, struct wpk_diag *diag)
 {
     struct wpk_ast ast;
     wpk_err err = wpk_ast_parse(text, line_offset, &ast, diag);
     if (err == WPK_OK && !closed) {
-        int output = wpk_program_find_tensor(out, ast.equation[0].name);
-        if (output >= 0 && out->tensors[output].role == WPK_ROLE_CONSTANT) {
-            wpk_diag_set_at(diag, 1, 1, "%s is the output, which is no constant",
-                            ast.equation[0].name);
-            err = WPK_EPARSE;
-        } else if (output >= 0) {
-            out->tensors[output].role = WPK_ROLE_OUTPUT;
-        }
+        err = declare_outputs(&ast, out, diag);
     }
     if (err == WPK_OK) {
         wpk_ast_part_axes(&ast);

@@ -132,7 +132,6 @@ static void test_wrong_meaning(void **state)
         {"Y[i] = 1", XY, WPK_EPARSE, 1, 1, "tensor X is not used"},
         {"Y[i] = X[i] where T[i:4] = 1", XY, WPK_EPARSE, 1, 1, "tensor T is not used"},
         {"Y[i] = X[i]; Y[i] = 2", XY, WPK_EPARSE, 1, 14, "Y is defined twice"},
-        {"Y[i] = X[i]; X[i] = 2", XY, WPK_EPARSE, 1, 14, "X is an input"},
         {"Y[i] = T[i] where T[i] = T[i] + X[i]", XY, WPK_EPARSE, 1, 19, "T is defined by itself"},
         {"Y[i] = X[i] + Y[i]", XY, WPK_EPARSE, 1, 1, "Y is defined by itself"},
         {"Y[i] = X[i]",
@@ -151,6 +150,39 @@ static void test_wrong_meaning(void **state)
         wpk_err err = wpk_given_parse(&given, &program, &diag);
         assert_rejected(given.text, &mistakes[i], err, &diag);
     }
+}
+
+/* What is declared and assigned is an output, in whichever equation, and printed on its own. */
+static void test_several_outputs(void **state)
+{
+    (void)state;
+    static const struct wpk_declaration declared[] = {{.name = "A", .rank = 2, .extent = {4, 5}},
+                                                      {.name = "B", .rank = 2, .extent = {5, 6}},
+                                                      {.name = "Y", .rank = 2, .extent = {4, 6}},
+                                                      {.name = "S", .rank = 2, .extent = {4, 6}}};
+    static const struct wpk_declaration constant[] = {
+        {.name = "X", .rank = 1, .extent = {4}},
+        {.name = "Y", .rank = 1, .extent = {4}},
+        {.name = "Z", .rank = 1, .extent = {4}, .constant = true}};
+    struct wpk_program program;
+    struct wpk_diag diag = {0};
+    struct wpk_buf text = {0};
+    int outputs = 0;
+    assert_int_equal(wpk_notation_parse("Y[i,j] = relu(S[i,j]); S[i,j] = sum(k) A[i,k] * B[k,j]",
+                                        declared, 4, &program, &diag),
+                     WPK_OK);
+    for (int t = 0; t < program.tensor_count; t++) {
+        outputs += program.tensors[t].role == WPK_ROLE_OUTPUT;
+    }
+    assert_int_equal(outputs, 2);
+    assert_int_equal(wpk_notation_print(&program, &text), WPK_OK);
+    assert_string_equal(wpk_buf_text(&text),
+                        "Y[i,j] = relu(S[i,j]) where S[i,j] = sum(k:5) A[i,k] * B[k,j]");
+    wpk_buf_fini(&text);
+    wpk_program_fini(&program);
+    assert_int_equal(wpk_notation_parse("Y[i] = X[i]; Z[i] = 2", constant, 3, &program, &diag),
+                     WPK_EPARSE);
+    assert_non_null(strstr(diag.text, "Z is an output, which is no constant"));
 }
 
 static void test_types(void **state)
@@ -303,9 +335,10 @@ static void test_length(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_malformed_text), cmocka_unit_test(test_wrong_meaning),
-        cmocka_unit_test(test_types),          cmocka_unit_test(test_wrong_whole_form),
-        cmocka_unit_test(test_nesting),        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_malformed_text),   cmocka_unit_test(test_wrong_meaning),
+        cmocka_unit_test(test_several_outputs),  cmocka_unit_test(test_types),
+        cmocka_unit_test(test_wrong_whole_form), cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,7 +127,8 @@ static const struct wpk_stage *foldable(const struct printer *p, const struct wp
 {
     int writer = wpk_program_writer(p->program, load->tensor), uses = 0, loads[WPK_LOADS_MAX];
     if (!p->fold || writer < 0 || load->outside >= 0 ||
-        p->program->stages[writer].reduction == WPK_REDUCE_NONE) {
+        p->program->stages[writer].reduction == WPK_REDUCE_NONE ||
+        p->program->tensors[load->tensor].role == WPK_ROLE_OUTPUT) {
         return NULL;
     }
     for (int s = 0; s < p->program->stage_count; s++) {

@@ -223,3 +223,14 @@ int64_t wpk_tensor_elements(const struct wpk_tensor *tensor)
     }
     return count;
 }
+
+wpk_err wpk_program_view(const struct wpk_program *program, int output, struct wpk_program *out)
+{
+    wpk_err err = wpk_program_copy(program, out);
+    for (int t = 0; t < program->tensor_count && err == WPK_OK; t++) {
+        struct wpk_tensor *tensor = &out->tensors[t];
+        tensor->role =
+            tensor->role == WPK_ROLE_OUTPUT && t != output ? WPK_ROLE_INTERMEDIATE : tensor->role;
+    }
+    return err;
+}

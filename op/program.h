@@ -224,6 +224,11 @@ int64_t wpk_tensor_elements(const struct wpk_tensor *tensor);                   
 typedef void (*wpk_node_visit)(const struct wpk_program *program, int node, void *user);
 void wpk_node_walk(const struct wpk_program *program, int node, bool into_indices,
                    wpk_node_visit visit, void *user);
+/* Copy the program with one output; the others are intermediates.
+ *   owns    caller calls wpk_program_fini
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_program_view(const struct wpk_program *program, int output, struct wpk_program *out);
+
 /* True if the value depends on where it is computed: the expression has an axis outside of the
  * indices of loads, or reads integers or bools of a stage, which may be inlined. */
 bool wpk_node_has_axis(const struct wpk_program *program, int node);

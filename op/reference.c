@@ -47,15 +47,12 @@ struct evaluation {
 
 static wpk_err find_output(struct evaluation *e, struct wpk_diag *diag)
 {
-    int count = 0;
-    for (int t = 0; t < e->program->tensor_count; t++) {
-        if (e->program->tensors[t].role == WPK_ROLE_OUTPUT) {
-            e->output = t;
-            count++;
-        }
+    e->output = -1;
+    for (int t = e->program->tensor_count - 1; t >= 0; t--) {
+        e->output = e->program->tensors[t].role == WPK_ROLE_OUTPUT ? t : e->output;
     }
-    if (count != 1 || wpk_program_writer(e->program, e->output) < 0) {
-        wpk_diag_set(diag, "the program has %d outputs; the interpreter needs exactly one", count);
+    if (e->output < 0 || wpk_program_writer(e->program, e->output) < 0) {
+        wpk_diag_set(diag, "the program has no output that the interpreter could compute");
         return WPK_EUNSUPPORTED;
     }
     return WPK_OK;

@@ -28,8 +28,9 @@ struct wpk_reference_args {
     const double *tensor[WPK_TENSORS_MAX]; /* by tensor id: inputs and constants; NULL elsewhere */
 };
 
-/* Compute the program's output and, for the tolerance, its magnitude: the output with the absolute
- * value of every term, which for each point is the sum of |terms| through sums and products.
+/* Compute the program's output, of several the first (wpk_program_view() has the others), and, for
+ * the tolerance, its magnitude: the output with the absolute value of every term, which for each
+ * point is the sum of |terms| through sums and products.
  *
  *   shape   value, magnitude: [output extents...] row-major; magnitude may be NULL
  *   owns    caller owns all arrays; intermediates are freed by the call

@@ -91,6 +91,34 @@ wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value)
     return WPK_OK;
 }
 
+wpk_err wpk_job_set_until(struct wpk_job *job, const char *until, struct wpk_diag *diag)
+{
+    static const struct {
+        const char *name;
+        double most;
+    } kinds[] = {{"speedup", 1000}, {"of_peak", 100}};
+    char *end = NULL;
+    if (strcmp(until, "converged") == 0) {
+        snprintf(job->until, sizeof(job->until), "%s", until);
+        return WPK_OK;
+    }
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        size_t length = strlen(kinds[i].name);
+        if (strncmp(until, kinds[i].name, length) != 0 || until[length] != '=') {
+            continue;
+        }
+        double number = strtod(until + length + 1, &end);
+        if (end == until + length + 1 || *end != '\0' || !(number > 0) || number > kinds[i].most) {
+            wpk_diag_set(diag, "%s needs a number above 0, up to %g", kinds[i].name, kinds[i].most);
+            return WPK_EINVAL;
+        }
+        snprintf(job->until, sizeof(job->until), "%s=%.17g", kinds[i].name, number);
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "\"%s\" is no end; there are converged, speedup and of_peak", until);
+    return WPK_EINVAL;
+}
+
 bool wpk_job_option_at(const char *options, int i, char *name, char *value)
 {
     for (; i > 0 && *options != '\0'; i--) {

@@ -18,6 +18,7 @@
 #define WPK_JOB_SIZE_MAX ((size_t)1 << 20) /* bytes of a job file */
 #define WPK_JOB_OPS_MAX 256
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
+#define WPK_JOB_UNTIL_MAX 40
 #define WPK_JOB_OPTIONS_MAX 512 /* text of a strategy's options, with its NUL */
 #define WPK_JOB_PINS_MAX 64
 #define WPK_JOB_NAME_MAX 64 /* of a job or an operator, with its NUL */
@@ -88,10 +89,16 @@ struct wpk_job {
     int pin_count;
     int64_t candidates; /* budget of each operator */
     int64_t seconds;    /* budget of each operator: time with work leased */
+    char until[WPK_JOB_UNTIL_MAX]; /* what ends it earlier: "speedup=1.2", "of_peak=0.9" or
+                                          "converged"; "": nothing */
     int priority;
     char *source; /* owned; the decoded text, for positions */
     size_t source_size;
 };
+
+/* Set what ends the job before its budget is spent: "speedup=1.2", "of_peak=0.9", "converged".
+ *   errors  WPK_EINVAL another text, or a number out of range, with what is possible in `diag` */
+wpk_err wpk_job_set_until(struct wpk_job *job, const char *until, struct wpk_diag *diag);
 
 /* Set an option of the job's strategy, in the place of an earlier value.
  *   errors  WPK_ERANGE the name or the list is too long; WPK_EPARSE no number */

@@ -322,15 +322,38 @@ static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
     wpk_json_leave(reader);
 }
 
+/* "converged", or an object with one number. */
+static void decode_until(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    struct wpk_diag diag = {0};
+    char text[WPK_JOB_UNTIL_MAX] = "";
+    if (wpk_json_kind_of(reader, "until") == WPK_JSON_STRING) {
+        get_word(reader, "until", text, sizeof(text));
+    } else {
+        wpk_json_enter(reader, "until");
+        WPK_JSON_ALLOW(reader, "speedup", "of_peak");
+        const char *name = wpk_json_has(reader, "speedup") ? "speedup" : "of_peak";
+        double number = wpk_json_get_real(reader, name, 0, 1e6);
+        snprintf(text, sizeof(text), "%s=%.9g", name, number);
+        wpk_json_leave(reader);
+    }
+    if (wpk_json_status(reader) == WPK_OK && wpk_job_set_until(job, text, &diag) != WPK_OK) {
+        wpk_json_fail(reader, "until", WPK_EINVAL, "%s", diag.text);
+    }
+}
+
 static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
 {
     wpk_json_enter(reader, "budget");
-    WPK_JSON_ALLOW(reader, "candidates", "seconds");
+    WPK_JSON_ALLOW(reader, "candidates", "seconds", "until");
     if (wpk_json_has(reader, "candidates")) {
         job->candidates = wpk_json_get_int(reader, "candidates", 1, WPK_JOB_CANDIDATES_MAX);
     }
     if (wpk_json_has(reader, "seconds")) {
         job->seconds = wpk_json_get_int(reader, "seconds", 1, WPK_JOB_SECONDS_MAX);
+    }
+    if (wpk_json_has(reader, "until")) {
+        decode_until(reader, job);
     }
     wpk_json_leave(reader);
 }
@@ -444,6 +467,15 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
     wpk_json_begin_object(writer, "budget");
     wpk_json_put_int(writer, "candidates", job->candidates);
     wpk_json_put_int(writer, "seconds", job->seconds);
+    const char *number = strchr(job->until, '=');
+    if (number != NULL) {
+        snprintf(name, sizeof(name), "%.*s", (int)(number - job->until), job->until);
+        wpk_json_begin_object(writer, "until");
+        wpk_json_put_real(writer, name, strtod(number + 1, NULL));
+        wpk_json_end(writer);
+    } else if (job->until[0] != '\0') {
+        wpk_json_put_text(writer, "until", job->until);
+    }
     wpk_json_end(writer);
     wpk_json_put_int(writer, "priority", job->priority);
 }

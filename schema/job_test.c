@@ -84,7 +84,7 @@ static void test_defaults(void **state)
     assert_int_equal(wpk_job_decode(text, strlen(text), &job, NULL), WPK_OK);
     assert_string_equal(job.name, "");
     assert_string_equal(job.kind, "cpu");
-    assert_string_equal(job.strategy, "ga");
+    assert_string_equal(job.strategy, "auto");
     assert_int_equal(job.threads, 1);
     assert_int_equal(job.seed, 1);
     assert_int_equal(job.candidates, 200);

@@ -211,6 +211,7 @@ CREATE TABLE job (
     seed        TEXT NOT NULL,          -- 64 bits in decimal
     candidates  INTEGER NOT NULL,       -- budget of each operator
     time_ns     INTEGER NOT NULL,       -- likewise
+    until       TEXT NOT NULL,          -- what ends it earlier: "speedup=1.2"; "": nothing
     epoch       INTEGER NOT NULL
 );
 CREATE INDEX job_state ON job (state);

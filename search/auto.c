@@ -270,7 +270,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
         }
     }
     if (wpk_rng_chance(&course->rng, course->option[EXPLORE])) {
-        int other = choose_source(a, &course->rng);
+        int other = (int)choose_source(a, &course->rng);
         chosen = isfinite(best[other].time) ? other : chosen;
     }
     if (chosen < 0) {
@@ -360,7 +360,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_auto = {
     .name = "auto",
-    .version = "auto-1",
+    .version = "auto-2",
     .summary = "the default: construction, then drafts of several sources, ranked by a cost model",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

@@ -436,7 +436,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_bayes = {
     .name = "bayes",
-    .version = "bayes-1",
+    .version = "bayes-2",
     .summary = "Gaussian process and expected improvement; for few, expensive trials",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

@@ -195,7 +195,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
 
 static void put_place(struct wpk_buf *out, const struct wpk_candidate *at, double time)
 {
-    wpk_snapshot_put_number(out, isfinite(time));
+    wpk_snapshot_put_number(out, isfinite(time) ? 1 : 0);
     if (isfinite(time)) {
         wpk_snapshot_put_candidate(out, at);
         wpk_snapshot_put_real(out, time);
@@ -246,7 +246,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_anneal = {
     .name = "anneal",
-    .version = "anneal-1",
+    .version = "anneal-2",
     .summary = "simulated annealing over one-gene moves; for rugged spaces and small budgets",
     .options = anneal_options,
     .option_count = sizeof(anneal_options) / sizeof(anneal_options[0]),
@@ -262,7 +262,7 @@ const struct wpk_strategy_class wpk_strategy_anneal = {
 
 const struct wpk_strategy_class wpk_strategy_mcmc = {
     .name = "mcmc",
-    .version = "mcmc-1",
+    .version = "mcmc-2",
     .summary = "Markov chains at a ladder of temperatures; never settles, for long searches",
     .options = mcmc_options,
     .option_count = sizeof(mcmc_options) / sizeof(mcmc_options[0]),

@@ -163,7 +163,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_ga = {
     .name = "ga",
-    .version = "ga-5",
+    .version = "ga-6",
     .summary = "genetic algorithm; for hundreds of trials and many workers",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

@@ -250,7 +250,9 @@ static void derive_tail(struct wpk_gene_list *c, const struct wpk_structure *s, 
     if (offered) {
         slots->tail = wpk_gene_list_add(c, false, "%s.tail", group->name);
         wpk_gene_list_choice(c, slots->tail, WPK_GENE_ALL, "whole");
-        c->variant->genes[slots->tail].optional = true;
+        if (slots->tail >= 0) {
+            c->variant->genes[slots->tail].optional = true;
+        }
         wpk_gene_list_choice(c, slots->tail, 1, "own");
     }
 }
@@ -377,6 +379,11 @@ static void add_place(struct wpk_gene_list *c, int gene, const struct wpk_plan *
     wpk_gene_list_choice(c, gene, wpk_place(group, level), text);
 }
 
+static bool is_output(const struct wpk_program *program, const struct wpk_group *group)
+{
+    return program->tensors[program->stages[group->root].output].role == WPK_ROLE_OUTPUT;
+}
+
 static void derive_place(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
                          struct wpk_slots *slots)
 {
@@ -387,6 +394,9 @@ static void derive_place(struct wpk_gene_list *c, const struct wpk_structure *s,
     }
     slots->at = wpk_gene_list_add(c, false, "%s.at", plan->group[g].name);
     add_place(c, slots->at, plan, -1, WPK_LEVEL_ROOT);
+    if (is_output(&c->variant->program, &plan->group[g])) { /* nobody may need all of it */
+        return;
+    }
     for (int h = g + 1; h <= last; h++) {
         if (plan->feeds[g][h] || h == last) {
             add_place(c, slots->at, plan, h, WPK_LEVEL_BLOCK);

@@ -8,7 +8,7 @@
 
 const struct wpk_strategy_class wpk_strategy_random = {
     .name = "random",
-    .version = "random-5",
+    .version = "random-6",
     .summary = "draws without replacement; to compare with",
     .ahead = 1,
 };
@@ -22,7 +22,7 @@ static int first_constructed(const struct wpk_course *course, int *drawn)
 
 const struct wpk_strategy_class wpk_strategy_construct = {
     .name = "construct",
-    .version = "construct-1",
+    .version = "construct-2",
     .summary = "64 candidates made by rules, best first, then draws; for budgets below ten",
     .ahead = 1,
     .first = first_constructed,

@@ -517,7 +517,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_rl = {
     .name = "rl",
-    .version = "rl-1",
+    .version = "rl-2",
     .summary = "reinforcement learning: a policy decides gene by gene; for many similar operators",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

@@ -149,7 +149,8 @@ double wpk_snapshot_real(struct wpk_snapshot_reader *reader)
     char *end;
     const char *word = wpk_snapshot_word(reader, &length);
     double real = strtod(word, &end);
-    return is_whole(reader, word, end, length) && isfinite(real) ? real : 0;
+    bool negative = word[0] == '-' && length > 1;
+    return is_whole(reader, word + negative, end, length - negative) && isfinite(real) ? real : 0;
 }
 
 void wpk_snapshot_rng(struct wpk_snapshot_reader *reader, struct wpk_rng *rng)

@@ -23,7 +23,7 @@ enum { NAMES = sizeof names / sizeof names[0] };
 static int asks_for(const char *name, int asks)
 {
     bool slow = strcmp(name, "bayes") == 0 || strcmp(name, "rl") == 0;
-    return slow ? asks / 5 : strcmp(name, "auto") == 0 ? asks / 2 : asks;
+    return slow ? asks / 10 : strcmp(name, "auto") == 0 ? asks / 4 : asks;
 }
 
 static const struct wpk_strategy_setup setup; /* a loaded strategy has the seed of its text */
@@ -131,8 +131,8 @@ static void goes_on_with_the_same_asks(void **state)
         struct wpk_space space;
         make_space(&space, shapes[s][0], shapes[s][1], shapes[s][2]);
         for (int n = 0; n < NAMES; n++) {
-            if (s > 1 && asks_for(names[n], 5) < 5) {
-                continue; /* half a minute */
+            if (s != 1 && asks_for(names[n], 8) < 8) {
+                continue; /* minutes */
             }
             struct run whole;
             start(&whole, names[n], &space, 40 + s);
@@ -243,7 +243,7 @@ static void stays_small(void **state)
     for (int n = 0; n < NAMES; n++) {
         struct run run;
         start(&run, names[n], &space, 1);
-        int asks = asks_for(names[n], 10000) / (asks_for(names[n], 5) < 5 ? 4 : 1);
+        int asks = asks_for(names[n], 10000) / (asks_for(names[n], 8) < 8 ? 4 : 1);
         go_on(&run, 5, asks, 16);
         size_t size = reload(&run, &space);
         print_message("%s: %zu bytes after %d asks\n", names[n], size, asks);
@@ -298,7 +298,7 @@ static void survives_damage(void **state)
         start(&run, names[n], &space, 1);
         go_on(&run, 5, 40, 8);
         assert_int_equal(wpk_strategy_save(run.strategy, &text), WPK_OK);
-        size_t step = asks_for(names[n], 5) < 5 ? 17 : 1;
+        size_t step = asks_for(names[n], 8) < 8 ? 397 : 1;
         for (size_t at = 0; at < text.size; at += step) {
             struct wpk_strategy *loaded = NULL;
             char was = text.data[at];

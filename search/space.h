@@ -132,9 +132,10 @@ const struct wpk_variant *wpk_space_variant(const struct wpk_space *space, int v
 /* Why it gave NULL: WPK_ENOENT or WPK_ENOMEM. */
 wpk_err wpk_space_variant_error(const struct wpk_space *space, int variant);
 
-/* Keep one value of "algorithm" (of every site), "algorithm.SITE", "layout" or a gene. The first
- * three remove all other variants; a gene loses its other choices in each variant that has the
- * value, and stays elsewhere. A gene's pin derives all variants. The value of "by" is a list
+/* Keep one value, or those of a list joined by '+', of "algorithm" (of every site),
+ * "algorithm.SITE", "layout" or a gene. The first three remove all other variants; a gene loses its
+ * other choices in each variant that has a value, and stays elsewhere. A gene's pin derives all
+ * variants. The value of "by" is a list
  * (back_end.h): of its back ends, those stay that the space has.
  *   errors  WPK_ENOMEM
  *           WPK_ENOENT no such gene or value, with the possible values in `diag`; after that of an

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pins: a space keeps one value of a gene. */
+/* Pins: a space keeps one value of a gene, or some. */
 #include "search/space.h"
 
 #include "search/gene_list.h"
@@ -11,6 +11,23 @@
 #include <string.h>
 
 #define DRAWS_MAX 128 /* each of them is repaired */
+#define VALUE_MAX 128 /* characters of a value */
+
+/* Is the word one of a list, joined by '+'? */
+static bool is_listed(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list;; at++) {
+        size_t end = strcspn(at, "+");
+        if (end == length && strncmp(at, word, length) == 0) {
+            return true;
+        }
+        at += end;
+        if (*at == '\0') {
+            return false;
+        }
+    }
+}
 
 /* Has the variant this layout, or this algorithm at the site that the gene names, "algorithm" being
  * that of all sites? */
@@ -19,11 +36,11 @@ static bool is_of(const struct wpk_variant *variant, const char *gene, const cha
     struct wpk_variant_algorithm algorithm;
     bool all = strcmp(gene, "algorithm") == 0, found = false;
     if (strcmp(gene, "layout") == 0) {
-        return strcmp(variant->layout, value) == 0;
+        return is_listed(value, variant->layout);
     }
     for (int i = 0; wpk_variant_algorithm(variant, i, &algorithm); i++) {
         if (all || strcmp(algorithm.gene, gene) == 0) {
-            found = strcmp(algorithm.value, value) == 0;
+            found = is_listed(value, algorithm.value);
             if (!found) {
                 return false;
             }
@@ -77,18 +94,21 @@ static bool has_candidate(const struct wpk_space *space, int v)
     return found;
 }
 
-/* Keep the value, if the variant has it. */
-static bool pin_variant(struct wpk_variant *variant, const char *name, const char *value)
+/* Keep the values of the list, if the variant has one of them. */
+static bool pin_variant(struct wpk_variant *variant, const char *name, const char *list)
 {
     for (int i = 0; i < variant->gene_count; i++) {
         struct wpk_gene *gene = &variant->genes[i];
-        int choice = strcmp(gene->name, name) == 0 ? wpk_gene_choice(gene, value) : -1;
-        if (choice >= 0) {
-            for (int k = gene->choice_count - 1; k >= 0; k--) {
-                if (k != choice) {
-                    wpk_gene_remove(gene, k);
-                }
+        bool any = false;
+        for (int k = 0; k < gene->choice_count && strcmp(gene->name, name) == 0; k++) {
+            any = any || is_listed(list, gene->choice[k].text);
+        }
+        for (int k = gene->choice_count - 1; k >= 0 && any; k--) {
+            if (!is_listed(list, gene->choice[k].text)) {
+                wpk_gene_remove(gene, k);
             }
+        }
+        if (any) {
             return true;
         }
     }
@@ -140,14 +160,25 @@ static wpk_err pin_back_ends(struct wpk_space *space, const char *list)
     return WPK_OK;
 }
 
+/* Is the word in a list whose words are separated by ", "? */
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = strstr(list, word); at != NULL; at = strstr(at + 1, word)) {
+        bool begins = at == list || (at >= list + 2 && at[-1] == ' ' && at[-2] == ',');
+        if (begins && (strncmp(at + length, ", ", 2) == 0 || at[length] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Add a word to a list in `out`, unless it is there or there is no room. */
 static void add_word(const char *word, char *out, size_t size)
 {
-    size_t length = strlen(word), used = strlen(out);
-    for (const char *at = strstr(out, word); at != NULL; at = strstr(at + 1, word)) {
-        if ((at == out || at[-1] == ' ') && (at[length] == ',' || at[length] == '\0')) {
-            return;
-        }
+    size_t used = strlen(out);
+    if (has_word(out, word)) {
+        return;
     }
     snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", word);
 }
@@ -188,6 +219,19 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
     char choices[WPK_DIAG_TEXT_MAX / 2];
     bool empty[WPK_VARIANTS_MAX] = {false};
     list_choices(space, name, choices, sizeof(choices));
+    for (const char *at = value; strcmp(name, WPK_BACK_END_GENE) != 0 && choices[0] != '\0';) {
+        char word[VALUE_MAX];
+        size_t end = strcspn(at, "+");
+        snprintf(word, sizeof(word), "%.*s", (int)end, at);
+        if (!has_word(choices, word)) {
+            wpk_diag_set(diag, "%s cannot be %s here, but: %s", name, word, choices);
+            return WPK_ENOENT;
+        }
+        if (at[end] == '\0') {
+            break;
+        }
+        at += end + 1;
+    }
     wpk_err err = strcmp(name, WPK_BACK_END_GENE) == 0 ? pin_back_ends(space, value)
                   : chooses_variant(space, name)       ? pin_variants(space, name, value)
                                                        : pin_gene(space, name, value, empty);

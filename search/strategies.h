@@ -29,7 +29,7 @@
 struct wpk_course_trial {
     struct wpk_candidate candidate;
     struct wpk_tell tell;
-    double time; /* log of `relative`; +inf unless there is one */
+    double time; /* log of `relative` over the course's first one; +inf unless there is one */
 };
 
 /* What the asks of a strategy depend on, beside its own state. */
@@ -38,6 +38,7 @@ struct wpk_course {
     double option[WPK_OPTIONS_MAX]; /* of the class, in its order */
     struct wpk_rng rng;
     struct wpk_seen seen;
+    double origin;     /* log of the first `relative`, +inf before */
     uint64_t asked;    /* asks given */
     uint64_t learnt;   /* tells learnt from, those of the history too */
     uint64_t ok_count; /* of them, with a time */

@@ -12,6 +12,7 @@
 
 #define OUTSTANDING_MAX 256
 #define FIRST_MAX 64
+#define LOG_STEPS 1048576.0            /* of a logarithm, in 1 */
 #define BEST_KEPT (WPK_TRIALS_MAX / 8) /* of the trials, where they are thinned out */
 
 static const struct wpk_strategy_class *const classes[] = {
@@ -196,6 +197,7 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
     strategy->class = class;
     strategy->course.space = space;
     strategy->course.best = -1;
+    strategy->course.origin = HUGE_VAL;
     wpk_rng_seed(&strategy->course.rng, setup->seed);
     wpk_err err = read_options(class, setup->options, strategy->course.option);
     if (err == WPK_OK && class->keeps) {
@@ -215,6 +217,14 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
 }
 
 /* ---- learning */
+
+/* Rounded, so that what is in units of another anchor teaches the same. */
+static double log_time(struct wpk_course *course, double relative)
+{
+    double time = wpk_real_log(relative);
+    course->origin = isfinite(course->origin) ? course->origin : time;
+    return rint((time - course->origin) * LOG_STEPS) / LOG_STEPS;
+}
 
 static int compare_times(const void *a, const void *b)
 {
@@ -253,7 +263,7 @@ static void apply(struct wpk_strategy *strategy, const struct wpk_candidate *can
     struct wpk_course_trial one = {.candidate = *candidate, .tell = *tell};
     bool timed = tell->ok && tell->relative > 0 && isfinite(tell->relative);
     one.tell.ok = timed;
-    one.time = timed ? wpk_real_log(tell->relative) : HUGE_VAL;
+    one.time = timed ? log_time(course, tell->relative) : HUGE_VAL;
     course->learnt++;
     course->ok_count += timed;
     if (strategy->class->keeps) {
@@ -422,6 +432,8 @@ wpk_err wpk_strategy_save(const struct wpk_strategy *strategy, struct wpk_buf *o
     wpk_snapshot_put_number(out, strategy->exhausted);
     wpk_snapshot_put_number(out, course->learnt);
     wpk_snapshot_put_number(out, course->ok_count);
+    wpk_snapshot_put_number(out, isfinite(course->origin) ? 1 : 0);
+    wpk_snapshot_put_real(out, isfinite(course->origin) ? course->origin : 0);
     wpk_snapshot_put_number(out, (uint64_t)course->trial_count);
     for (int i = 0; i < course->trial_count; i++) {
         put_trial(out, &course->trial[i].candidate, &course->trial[i].tell);
@@ -444,12 +456,15 @@ static void load_trials(struct wpk_course *course, bool keeps, struct wpk_snapsh
 {
     course->learnt = wpk_snapshot_number(reader, UINT64_MAX);
     course->ok_count = wpk_snapshot_number(reader, course->learnt);
+    bool timed = wpk_snapshot_number(reader, 1) != 0;
+    double origin = wpk_snapshot_real(reader);
+    course->origin = timed ? origin : HUGE_VAL;
     course->trial_count = (int)wpk_snapshot_number(reader, keeps ? WPK_TRIALS_MAX : 0);
     for (int i = 0; i < course->trial_count; i++) {
         struct wpk_course_trial *one = &course->trial[i];
         wpk_snapshot_candidate(reader, &one->candidate);
         get_tell(reader, &one->tell);
-        one->time = one->tell.ok ? wpk_real_log(one->tell.relative) : HUGE_VAL;
+        one->time = one->tell.ok ? log_time(course, one->tell.relative) : HUGE_VAL;
         if (one->tell.ok && (course->best < 0 || one->time < course->trial[course->best].time)) {
             course->best = i;
         }

@@ -69,7 +69,8 @@ static void find_bare(const struct wpk_program *program, const struct wpk_space 
     for (int i = 0; i < space->sites->count; i++) {
         const struct wpk_site *site = &space->sites->site[i];
         int stage = wpk_program_writer(program, wpk_program_find_tensor(program, site->name));
-        for (int t = 0; t < program->tensor_count && site->choice[variant->choice[i]].bare; t++) {
+        bool bare = stage >= 0 && site->choice[variant->choice[i]].bare; /* an output needs it */
+        for (int t = 0; t < program->tensor_count && bare; t++) {
             int dim = program->tensors[t].role == WPK_ROLE_INPUT
                           ? wpk_site_bare_dim(program, stage, t)
                           : -1;

@@ -243,7 +243,9 @@ static void list_variant(struct wpk_space *space, const struct combination *comb
 static int find_idle(const struct wpk_program *program)
 {
     bool needed[WPK_TENSORS_MAX] = {false};
-    needed[find_output(program)] = true;
+    for (int t = 0; t < program->tensor_count; t++) {
+        needed[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
+    }
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
         int loads[WPK_LOADS_MAX];

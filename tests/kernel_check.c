@@ -439,6 +439,28 @@ static void call_kernel(const struct wpk_kernels *batch, int i, void *object, vo
     }
 }
 
+/* Compare one output with what the reference makes of the program that has no other. */
+static void check_output(const struct wpk_kernels *batch, int i, char letter,
+                         const struct wpk_reference_args *args, const struct argument *output)
+{
+    struct wpk_program view;
+    assert_int_equal(wpk_program_view(&batch->subject[i].schedule.main, output->tensor, &view),
+                     WPK_OK);
+    const struct wpk_program *program = &view;
+    size_t points = (size_t)wpk_tensor_elements(&program->tensors[output->tensor]);
+    double *value = malloc(points * sizeof(*value)), *magnitude = malloc(points * sizeof(*value));
+    assert_true(value != NULL && magnitude != NULL);
+    if (wpk_integer_fits(program)) {
+        refer_integers(program, args, output->tensor, value, magnitude);
+    } else {
+        refer(batch->masked || letter != WPK_VALUES_NUMBERS, program, args, value, magnitude);
+    }
+    expect_close(batch, i, letter, output, value, magnitude);
+    free(value);
+    free(magnitude);
+    wpk_program_fini(&view);
+}
+
 static void run_kernel(const struct wpk_kernels *batch, int i, char letter, bool at_end,
                        void *object, struct wpk_rng *rng)
 {
@@ -473,18 +495,11 @@ static void run_kernel(const struct wpk_kernels *batch, int i, char letter, bool
         }
     }
     call_kernel(batch, i, object, values, count);
-    struct argument *output = &arguments[count - 1];
-    size_t points = (size_t)wpk_tensor_elements(&program->tensors[output->tensor]);
-    double *value = malloc(points * sizeof(*value)), *magnitude = malloc(points * sizeof(*value));
-    assert_true(value != NULL && magnitude != NULL);
-    if (wpk_integer_fits(program)) {
-        refer_integers(program, &args, output->tensor, value, magnitude);
-    } else {
-        refer(batch->masked || letter != WPK_VALUES_NUMBERS, program, &args, value, magnitude);
+    for (int o = 0; o < count; o++) {
+        if (program->tensors[arguments[o].tensor].role == WPK_ROLE_OUTPUT) {
+            check_output(batch, i, letter, &args, &arguments[o]);
+        }
     }
-    expect_close(batch, i, letter, output, value, magnitude);
-    free(value);
-    free(magnitude);
     for (int a = 0; a < count; a++) {
         munmap(arguments[a].map, arguments[a].map_size);
         free(arguments[a].values);

@@ -393,9 +393,10 @@ static void add_stage(struct generator *g, int number, bool last)
     int expr = product ? random_product(g) : random_expr(g, (int)between(g, 0, 3));
     expr = last ? use_all(g, expr) : expr;
     snprintf(name, sizeof name, last ? "Y" : "T%d", number);
-    int output =
-        wpk_program_add_tensor(g->program, name, last ? WPK_ROLE_OUTPUT : WPK_ROLE_INTERMEDIATE,
-                               random_dtype(g), g->draft.rank, extent);
+    bool given_out = last || (g->options.outputs && chance(g, 0.4));
+    int output = wpk_program_add_tensor(g->program, name,
+                                        given_out ? WPK_ROLE_OUTPUT : WPK_ROLE_INTERMEDIATE,
+                                        random_dtype(g), g->draft.rank, extent);
     int id = wpk_program_add_stage(g->program, output, names);
     WPK_ASSERT(id >= 0);
     struct wpk_stage *stage = &g->program->stages[id];

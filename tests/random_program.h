@@ -16,6 +16,7 @@ struct wpk_random_options {
                            result, so equivalent programs can be compared within a tolerance */
     bool without_pads; /* no tensor has padding */
     int stages_max;    /* at most 40; 0: 4 */
+    bool outputs;      /* some stages before the last have outputs, too */
     bool products;     /* most reductions are sums of products of two loads, windows among them */
 };
 

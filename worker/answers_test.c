@@ -143,6 +143,29 @@ static void test_outputs_may_be_infinite(void **state)
     wpk_program_fini(&op);
 }
 
+/* Each output of a program has answers of its own. */
+static void test_each_output_has_answers(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input A f32[64,64]\ninput B f32[64,64]\noutput T f32[64,64]\n"
+                                  "output Y f32[64,64]\nT[i,j] = sum(k:64) A[i,k] * B[k,j]\n"
+                                  "Y[i,j] = max(T[i,j], 0)\n");
+    struct wpk_program view;
+    struct wpk_answers first, second;
+    const struct wpk_input_options reals = {.kind = WPK_INPUT_REALS, .seed = 3};
+    assert_int_equal(wpk_program_view(&op, wpk_program_find_tensor(&op, "Y"), &view), WPK_OK);
+    assert_int_equal(wpk_answers_make(&op, &reals, 1024, &first, NULL), WPK_OK);
+    assert_int_equal(wpk_answers_make(&view, &reals, 1024, &second, NULL), WPK_OK);
+    assert_int_equal(first.count, second.count);
+    for (int64_t i = 0; i < first.count; i++) {
+        assert_true(second.value[i] == fmax(first.value[i], 0));
+    }
+    wpk_answers_fini(&first);
+    wpk_answers_fini(&second);
+    wpk_program_fini(&view);
+    wpk_program_fini(&op);
+}
+
 /* Every row has masked elements and others, and two that are far above the rest. */
 static void test_inputs_of_an_exp(void **state)
 {
@@ -434,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_samples_equal_whole),
         cmocka_unit_test(test_undefined_ops_get_positive_inputs),
         cmocka_unit_test(test_outputs_may_be_infinite),
+        cmocka_unit_test(test_each_output_has_answers),
         cmocka_unit_test(test_inputs_of_an_exp),
         cmocka_unit_test(test_whole_rows),
         cmocka_unit_test(test_large_integers),

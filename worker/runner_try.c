@@ -70,8 +70,9 @@ static void listen_for_faults(void)
 
 /* ---- steps */
 
-static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs,
-                            enum wpk_guard_placement placement, struct wpk_subject *out)
+static wpk_err open_subject(struct attempt *a, const struct wpk_program *view,
+                            const struct wpk_inputs *inputs, enum wpk_guard_placement placement,
+                            struct wpk_subject *out)
 {
     const struct wpk_subject_options options = {
         .provider = a->request->provider,
@@ -79,6 +80,7 @@ static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs,
         .layouts = a->request->layouts,
         .threads = a->request->policy.threads,
         .placement = placement,
+        .view = view,
     };
     guard_in_use = &out->guard;
     return wpk_subject_open(out, a->op->program, &options, inputs, &a->diag);
@@ -92,7 +94,7 @@ static wpk_err verify(struct attempt *a, struct wpk_subject *subject,
     wpk_err err = wpk_subject_verify(subject, answers, &a->request->rule, &a->errors, &a->diag);
     if (err == WPK_OK && a->errors.ratio > 1) {
         char text[256];
-        wpk_verify_describe(a->op->program, answers, &a->errors, text, sizeof(text));
+        wpk_verify_describe(subject->view, answers, &a->errors, text, sizeof(text));
         wpk_diag_set(&a->diag, "%s", text);
         err = WPK_ECORRUPT;
     }
@@ -100,11 +102,11 @@ static wpk_err verify(struct attempt *a, struct wpk_subject *subject,
 }
 
 /* A subject of its own for one set, with the guard in front of each buffer. */
-static wpk_err verify_apart(struct attempt *a, const struct wpk_inputs *inputs,
-                            const struct wpk_answers *answers)
+static wpk_err verify_apart(struct attempt *a, const struct wpk_program *view,
+                            const struct wpk_inputs *inputs, const struct wpk_answers *answers)
 {
     struct wpk_subject subject = {0};
-    wpk_err err = open_subject(a, inputs, WPK_GUARD_START, &subject);
+    wpk_err err = open_subject(a, view, inputs, WPK_GUARD_START, &subject);
     if (err == WPK_OK) {
         err = verify(a, &subject, answers);
         wpk_subject_close(&subject);
@@ -114,7 +116,7 @@ static wpk_err verify_apart(struct attempt *a, const struct wpk_inputs *inputs,
 
 static wpk_err verify_integers(struct attempt *a)
 {
-    return verify_apart(a, &a->op->inputs[WPK_RUNNER_INTEGERS],
+    return verify_apart(a, NULL, &a->op->inputs[WPK_RUNNER_INTEGERS],
                         &a->op->answers[WPK_RUNNER_INTEGERS]);
 }
 
@@ -142,7 +144,7 @@ static wpk_err verify_others(struct attempt *a, struct wpk_subject *subject)
         }
         err = wpk_inputs_share_constants(&answers->inputs, &reals->inputs)
                   ? verify_moved(a, subject, placements[moves++ % 2], k)
-                  : verify_apart(a, &a->op->inputs[k], answers);
+                  : verify_apart(a, NULL, &a->op->inputs[k], answers);
     }
     while (err == WPK_OK && moves < 2 && wpk_subject_moves(subject)) {
         err = verify_moved(a, subject, placements[moves++], WPK_RUNNER_REALS);
@@ -157,9 +159,9 @@ static void remark(struct wpk_record *record, const char *text)
     snprintf(record->log + used, sizeof(record->log) - used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-static wpk_err make_fresh(const struct attempt *a, enum wpk_input_kind kind,
-                          struct wpk_answers *answers, struct wpk_inputs *inputs,
-                          struct wpk_diag *diag)
+static wpk_err make_fresh(const struct attempt *a, const struct wpk_program *view,
+                          enum wpk_input_kind kind, struct wpk_answers *answers,
+                          struct wpk_inputs *inputs, struct wpk_diag *diag)
 {
     const struct wpk_input_options *recorded = &a->op->answers[kind].inputs;
     const struct wpk_input_options options = {.kind = kind,
@@ -167,21 +169,22 @@ static wpk_err make_fresh(const struct attempt *a, enum wpk_input_kind kind,
                                               .seed = a->request->fresh_seed + (uint64_t)kind,
                                               .constants_seed = a->request->fresh_seed,
                                               .large = recorded->large};
-    wpk_err err = wpk_answers_make(a->op->program, &options,
-                                   a->request->final ? FINAL_POINTS : TRIAL_POINTS, answers, diag);
-    err = err == WPK_OK ? wpk_answers_draw_more(a->op->program, answers, diag) : err;
-    return err == WPK_OK ? wpk_inputs_make(a->op->program, &answers->inputs, inputs) : err;
+    wpk_err err = wpk_answers_make(view, &options, a->request->final ? FINAL_POINTS : TRIAL_POINTS,
+                                   answers, diag);
+    err = err == WPK_OK ? wpk_answers_draw_more(view, answers, diag) : err;
+    return err == WPK_OK ? wpk_inputs_make(view, &answers->inputs, inputs) : err;
 }
 
 /* That there are no answers is not the kernel's fault: it passes, with a remark. */
-static wpk_err verify_fresh(struct attempt *a, enum wpk_input_kind kind)
+static wpk_err verify_fresh(struct attempt *a, const struct wpk_program *view,
+                            enum wpk_input_kind kind)
 {
     struct wpk_answers answers = {0};
     struct wpk_inputs inputs = {0};
     struct wpk_diag diag = {0};
-    wpk_err err = make_fresh(a, kind, &answers, &inputs, &diag);
+    wpk_err err = make_fresh(a, view, kind, &answers, &inputs, &diag);
     if (err == WPK_OK) {
-        err = answers.count > 0 ? verify_apart(a, &inputs, &answers) : WPK_OK;
+        err = answers.count > 0 ? verify_apart(a, view, &inputs, &answers) : WPK_OK;
     } else {
         char text[WPK_DIAG_TEXT_MAX + 64];
         snprintf(text, sizeof(text), "not verified on fresh %s inputs: %s",
@@ -191,6 +194,27 @@ static wpk_err verify_fresh(struct attempt *a, enum wpk_input_kind kind)
     }
     wpk_inputs_fini(&inputs);
     wpk_answers_fini(&answers);
+    return err;
+}
+
+/* Every output but the first, on inputs that are drawn for it. */
+static wpk_err verify_more_outputs(struct attempt *a)
+{
+    const struct wpk_program *program = a->op->program;
+    bool first = true;
+    wpk_err err = WPK_OK;
+    for (int t = 0; t < program->tensor_count && err == WPK_OK; t++) {
+        struct wpk_program view = {0};
+        if (program->tensors[t].role != WPK_ROLE_OUTPUT || first) {
+            first = first && program->tensors[t].role != WPK_ROLE_OUTPUT;
+            continue;
+        }
+        err = wpk_program_view(program, t, &view);
+        for (int k = 0; k < WPK_INPUT_JOINING && err == WPK_OK; k++) {
+            err = verify_fresh(a, &view, (enum wpk_input_kind)k);
+        }
+        wpk_program_fini(&view);
+    }
     return err;
 }
 
@@ -312,7 +336,7 @@ static wpk_err verify_winner(struct attempt *a)
     for (int k = 0; k < WPK_RUNNER_SETS && err == WPK_OK; k++) {
         bool joined = k < WPK_INPUT_JOINING || a->op->answers[k].count > 0;
         if (k == WPK_RUNNER_REALS || (a->request->final && joined)) {
-            err = verify_fresh(a, (enum wpk_input_kind)k);
+            err = verify_fresh(a, a->op->program, (enum wpk_input_kind)k);
         }
     }
     struct wpk_accuracy_errors fresh = a->errors.accuracy;
@@ -337,6 +361,7 @@ static wpk_err verify_after(struct attempt *a, struct wpk_subject *subject)
     }
     wpk_err err = verify(a, subject, &a->op->answers[WPK_RUNNER_REALS]);
     err = err == WPK_OK ? verify_others(a, subject) : err;
+    err = err == WPK_OK ? verify_more_outputs(a) : err;
     return err == WPK_OK && is_winner(a) ? verify_winner(a) : err;
 }
 
@@ -346,7 +371,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
     uint64_t start = wpk_clock_ns();
     wpk_err err = a->request->rule.exact ? verify_integers(a) : WPK_OK;
     if (err == WPK_OK) {
-        err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
+        err = open_subject(a, NULL, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
     }
     if (err == WPK_OK) {
         err = verify(a, &subject, &a->op->answers[WPK_RUNNER_REALS]);

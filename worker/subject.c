@@ -8,13 +8,11 @@
 
 static int find_output(const struct wpk_program *program)
 {
-    int found = -1;
-    for (int i = 0; i < program->tensor_count; i++) {
-        if (program->tensors[i].role == WPK_ROLE_OUTPUT) {
-            found = i;
-        }
+    int found = 0;
+    while (program->tensors[found].role != WPK_ROLE_OUTPUT) {
+        found++;
+        WPK_ASSERT(found < program->tensor_count);
     }
-    WPK_ASSERT(found >= 0);
     return found;
 }
 
@@ -49,7 +47,8 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         wpk_diag_set(diag, "there is no provider %s", options->provider);
         return WPK_EUNSUPPORTED;
     }
-    *subject = (struct wpk_subject){.program = program, .output = find_output(program)};
+    const struct wpk_program *view = options->view != NULL ? options->view : program;
+    *subject = (struct wpk_subject){.program = program, .view = view, .output = find_output(view)};
     wpk_guard_init(&subject->guard, options->placement);
     const struct wpk_tensor *output = &program->tensors[subject->output];
     subject->result = malloc((size_t)wpk_tensor_elements(output) * wpk_dtype_size(output->dtype));
@@ -119,7 +118,7 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
         err = kind->get(subject->provider, subject->output, subject->result);
     }
     if (err == WPK_OK) {
-        wpk_verify_compare(subject->program, answers, draw, rule, subject->result, errors);
+        wpk_verify_compare(subject->view, answers, draw, rule, subject->result, errors);
     }
     return err;
 }

@@ -9,9 +9,10 @@
 /* A provider with the inputs set and the constants prepared. = {0} is closed. */
 struct wpk_subject {
     const struct wpk_program *program;
+    const struct wpk_program *view; /* the same with one output, which is compared */
     struct wpk_guard guard;
     struct wpk_provider *provider;
-    int output;   /* id of the output tensor */
+    int output;   /* id of the output tensor that is compared */
     void *result; /* owned; the output of the last run, dense */
 };
 
@@ -21,6 +22,7 @@ struct wpk_subject_options {
     const char *layouts;
     int threads;
     enum wpk_guard_placement placement;
+    const struct wpk_program *view; /* borrowed; NULL: the first output is compared */
 };
 
 /* Open the provider, set inputs and constants, and prepare.

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define BUCKETS 256 /* of the table of searches: live ones are a few hundred */
 #define THREADS_MAX 16
+#define NICE 10   /* of the threads */
 #define RETRY_S 1 /* after a read that failed, and may not fail again */
 
 enum call_kind { CALL_ASK, CALL_TELL, CALL_CLOSE };
@@ -342,6 +344,8 @@ static void *run_thread(void *user)
     struct worker *worker = user;
     struct wpk_search_pool *pool = worker->pool;
     prctl(PR_SET_NAME, "strategy"); /* as /proc and perf show it */
+    /* of this thread: what learns gives way to what is timed on this machine */
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct actor *actor = pool->ready_first;

@@ -51,12 +51,12 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
         "ittt", id, fingerprint, device, id < 50 ? "halide=1" : "halide=2");
     wpk_store_run(
         f->store,
-        "INSERT INTO search (id, problem_id, strategy, pins, seed, providers,"
+        "INSERT INTO search (id, problem_id, strategy, options, pins, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
         " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, "
         "stand_in_ratio,"
         " created_at,"
-        " epoch) VALUES (?, ?, 'ga', '', '1', 'own', 'v', 0, 0, 0, '', '', 0, 0, 0, 0, '',"
+        " epoch) VALUES (?, ?, 'ga', '', '', '1', 'own', 'v', 0, 0, 0, '', '', 0, 0, 0, 0, '',"
         " 'standard', '', '', 0, 1, 1)",
         "ii", id, id);
     wpk_store_run(f->store,
@@ -120,7 +120,8 @@ static void check_version(const struct wpk_index_version *version, uint32_t coun
         const uint64_t keys[] = {served->fingerprint_key, served->family_key, served->device_key};
         for (int order = 0; order < WPK_INDEX_BY_KERNEL; order++) {
             struct wpk_index_cursor there;
-            wpk_index_seek(&there, version, order, keys[order], served->kernel_id);
+            wpk_index_seek(&there, version, (enum wpk_index_order)order, keys[order],
+                           served->kernel_id);
             assert_ptr_equal(wpk_index_next(&there), served);
         }
         seen++;

@@ -21,6 +21,7 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/text.h"
 #include "coordinator/state/timer.h"
+#include "coordinator/state/until.h"
 #include "coordinator/state/verdict.h"
 #include "coordinator/state/work_item.h"
 
@@ -34,8 +35,13 @@ static void update_budget(struct wpk_search *search)
         if (wpk_phase_ended(op->phase) || op->job->state == WPK_JOB_PAUSED) {
             continue;
         }
-        if (op->job->candidates > search->candidates) {
-            search->candidates = op->job->candidates;
+        /* what is good enough for a job asks for nothing more */
+        uint32_t wanted =
+            wpk_until_holds(search, op->job->until) && search->ask_count < op->job->candidates
+                ? search->ask_count
+                : op->job->candidates;
+        if (wanted > search->candidates) {
+            search->candidates = wanted;
         }
         if (op->job->time_ns > search->time_ns) {
             search->time_ns = op->job->time_ns;
@@ -47,7 +53,8 @@ static void update_budget(struct wpk_search *search)
 static bool is_enough(const struct wpk_search *search, const struct wpk_job_entry *job)
 {
     return search->ended_asks >= job->candidates || search->elapsed_ns >= job->time_ns ||
-           (search->exhausted && search->ended_asks == search->ask_count);
+           (search->exhausted && search->ended_asks == search->ask_count) ||
+           (search->ended_asks > 0 && wpk_until_holds(search, job->until));
 }
 
 /* ---- phases */
@@ -169,6 +176,16 @@ static bool is_over(const struct wpk_search *search, uint64_t now_ns)
     }
     bool all_ended = search->ok_count + search->failed_count == search->ask_count;
     return all_ended && (search->ask_count >= search->candidates || search->exhausted);
+}
+
+/* Does a job end a search before its budget is spent? */
+static bool has_condition(const struct wpk_search *search)
+{
+    bool any = false;
+    for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+        any = any || op->job->until[0] != '\0';
+    }
+    return any;
 }
 
 /* What a search goes on with. */
@@ -298,6 +315,9 @@ void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search)
         search->ops_changed = false;
         let_join(c, search);
         update_budget(search);
+    }
+    if (search->phase == WPK_SEARCH_PHASE_SEARCHING && has_condition(search)) {
+        update_budget(search); /* a result may have been good enough */
     }
     for (enum turn turn; (turn = turn_of(search, c->event->now_ns)) != STAY;) {
         take_turn(c, search, turn);

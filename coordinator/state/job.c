@@ -371,10 +371,11 @@ static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op
 static bool is_same_job(const struct wpk_job_entry *a, const struct wpk_job_entry *b)
 {
     bool same = a->op_count == b->op_count && a->threads == b->threads &&
-                a->candidates == b->candidates && a->time_ns == b->time_ns && a->label_count == 0 &&
-                b->label_count == 0 && strcmp(a->device, b->device) == 0 &&
-                strcmp(a->kind, b->kind) == 0 && strcmp(a->name, b->name) == 0 &&
-                strcmp(a->strategy, b->strategy) == 0 && strcmp(a->options, b->options) == 0;
+                a->candidates == b->candidates && a->time_ns == b->time_ns &&
+                strcmp(a->until, b->until) == 0 && a->label_count == 0 && b->label_count == 0 &&
+                strcmp(a->device, b->device) == 0 && strcmp(a->kind, b->kind) == 0 &&
+                strcmp(a->name, b->name) == 0 && strcmp(a->strategy, b->strategy) == 0 &&
+                strcmp(a->options, b->options) == 0;
     for (uint32_t i = 0; same && i < a->op_count; i++) {
         same = is_same_op(&a->ops[i], &b->ops[i]);
     }

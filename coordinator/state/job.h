@@ -67,6 +67,7 @@ struct wpk_job_entry {
     uint64_t seed;
     uint32_t candidates; /* budget of each operator */
     uint64_t time_ns;    /* budget of each operator */
+    char until[WPK_JOB_UNTIL_MAX]; /* a condition that ends it earlier: schema/job.h */
     enum wpk_job_state state;
     char reason[WPK_REASON_MAX];
     uint64_t created_wall_ns;

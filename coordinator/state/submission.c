@@ -162,6 +162,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
         return checked;
     }
     memcpy(entry->options, job->options, sizeof entry->options);
+    memcpy(entry->until, job->until, sizeof entry->until);
     snprintf(entry->name, sizeof entry->name, "%s", job->name);
     snprintf(entry->kind, sizeof entry->kind, "%s", job->kind);
     snprintf(entry->device, sizeof entry->device, "%s", job->device);

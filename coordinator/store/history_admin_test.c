@@ -49,14 +49,15 @@ static int set_up(void **state)
         " family, extents, op, flops, created_at, epoch)"
         " VALUES (1, '', '', '', '', '', '', '', '', 1, 1, 1)",
         "");
-    wpk_store_run(f->store,
-                  "INSERT INTO search (id, problem_id, strategy, pins, seed, providers,"
-                  " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
-                  " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor,"
-                  " stand_in, stand_in_ratio,"
-                  " created_at, epoch) VALUES (1, 1, '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0,"
-                  " 0, '', 'standard', '', '', 0, 1, 1)",
-                  "");
+    wpk_store_run(
+        f->store,
+        "INSERT INTO search (id, problem_id, strategy, options, pins, seed, providers,"
+        " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
+        " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor,"
+        " stand_in, stand_in_ratio,"
+        " created_at, epoch) VALUES (1, 1, '', '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0,"
+        " 0, '', 'standard', '', '', 0, 1, 1)",
+        "");
     put_kernel(f, 1, 400, 10, 0);
     put_kernel(f, 2, 300, 20, 0);
     put_kernel(f, 3, 350, 0, 0); /* slower than what was there: never served */

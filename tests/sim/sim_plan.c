@@ -54,6 +54,15 @@ static void put_ops(struct wpk_sim *sim, struct wpk_buf *out)
     }
 }
 
+/* Those that take milliseconds an ask are rare. */
+static const char *draw_strategy(struct wpk_sim *sim)
+{
+    static const char *const common[] = {"ga", "random", "anneal", "mcmc", "construct"};
+    static const char *const rare[] = {"auto", "bayes", "rl"};
+    return wpk_rng_chance(&sim->rng, 0.9) ? common[wpk_rng_below(&sim->rng, 5)]
+                                          : rare[wpk_rng_below(&sim->rng, 3)];
+}
+
 /* The answer may never come: then it is submitted or not, and its user does not know. */
 static void submit(struct wpk_sim *sim)
 {
@@ -79,9 +88,8 @@ static void submit(struct wpk_sim *sim)
     wpk_buf_printf(&text,
                    ",\"search\":{\"strategy\":\"%s\",\"seed\":%d},\"budget\":{\"candidates\":%u,"
                    "\"seconds\":%u},\"priority\":%d}",
-                   wpk_rng_chance(&sim->rng, 0.5) ? "ga" : "random",
-                   1 + (int)wpk_rng_below(&sim->rng, 2), job->candidates, job->seconds,
-                   (int)wpk_rng_below(&sim->rng, 2));
+                   draw_strategy(sim), 1 + (int)wpk_rng_below(&sim->rng, 2), job->candidates,
+                   job->seconds, (int)wpk_rng_below(&sim->rng, 2));
     static const char *const owners[] = {"x", "y", "z"};
     sim->owner = owners[wpk_rng_below(&sim->rng, 3)];
     wpk_sim_say(sim, "user: submits %s", wpk_buf_text(&text));

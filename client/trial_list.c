@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/trial_list.h"
+
+#include "client/list.h"
+#include "client/show.h"
+#include "common/json.h"
+#include "schema/message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX ((size_t)64 << 10)
+
+static const char *text_of(struct wpk_json_reader *r, const char *key, struct wpk_arena *arena)
+{
+    const char *copy = NULL;
+    if (wpk_json_kind_of(r, key) == WPK_JSON_STRING) {
+        copy = wpk_arena_copy_text(arena, wpk_json_get_text(r, key, TEXT_MAX));
+    }
+    return copy != NULL ? copy : "";
+}
+
+static double number_of(struct wpk_json_reader *r, const char *key)
+{
+    return wpk_json_kind_of(r, key) == WPK_JSON_NUMBER ? wpk_json_get_real(r, key, -1e300, 1e300)
+                                                       : 0;
+}
+
+static void read_trial(struct wpk_json_reader *r, struct wpk_arena *arena,
+                       struct wpk_listed_trial *out)
+{
+    *out = (struct wpk_listed_trial){
+        .index = (int64_t)number_of(r, "index"),
+        .provider = text_of(r, "provider", arena),
+        .candidate = text_of(r, "candidate", arena),
+        .outcome = text_of(r, "outcome", arena),
+        .recorded = text_of(r, "recorded", arena),
+        .ratio = number_of(r, "anchor_ratio"),
+        .censored =
+            wpk_json_kind_of(r, "censored") == WPK_JSON_BOOL && wpk_json_get_bool(r, "censored"),
+    };
+    out->is_candidate = out->index >= 0;
+    if (wpk_json_kind_of(r, "time_ns") == WPK_JSON_OBJECT) {
+        wpk_json_enter(r, "time_ns");
+        out->median_ns = number_of(r, "median");
+        out->min_ns = number_of(r, "min");
+        out->mad_ns = number_of(r, "mad");
+        wpk_json_leave(r);
+    }
+}
+
+static int compare_trials(const void *a, const void *b)
+{
+    const struct wpk_listed_trial *x = a, *y = b;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static wpk_err read_trials(const struct wpk_buf *body, struct wpk_arena *arena,
+                           struct wpk_trial_list *out, struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    size_t count = wpk_json_count(r, "trials");
+    out->trial = WPK_ARENA_NEW(arena, struct wpk_listed_trial, count + 1);
+    wpk_json_enter_array(r, "trials");
+    while (out->trial != NULL && wpk_json_next(r)) {
+        read_trial(r, arena, &out->trial[out->count++]);
+    }
+    wpk_json_leave(r);
+    err = out->trial == NULL ? WPK_ENOMEM : wpk_json_status(r);
+    wpk_json_close(r);
+    if (err == WPK_OK) {
+        qsort(out->trial, (size_t)out->count, sizeof(out->trial[0]), compare_trials);
+    }
+    return err;
+}
+
+/* Find the operator's name in the job, or say what the job has. */
+static wpk_err choose_op(const struct wpk_api_job *job, const char *op, const char **out,
+                         struct wpk_diag *diag)
+{
+    char names[WPK_DIAG_TEXT_MAX / 2] = "";
+    for (int i = 0; i < job->op_count; i++) {
+        size_t used = strlen(names);
+        if (op == NULL ? job->op_count == 1 : strcmp(job->ops[i].name, op) == 0) {
+            *out = job->ops[i].name;
+            return WPK_OK;
+        }
+        snprintf(names + used, sizeof(names) - used, "%s%s", i > 0 ? ", " : "", job->ops[i].name);
+    }
+    wpk_diag_set(diag,
+                 op == NULL ? "job %s has several operators; --op names one: %s"
+                            : "job %s has no such operator, but: %s",
+                 job->id, names);
+    return op == NULL ? WPK_EINVAL : WPK_ENOENT;
+}
+
+static wpk_err find_op(struct wpk_session *session, const char *op, struct wpk_arena *arena,
+                       struct wpk_trial_list *out, struct wpk_diag *diag)
+{
+    struct wpk_buf body = {0};
+    struct wpk_api_job *jobs = NULL;
+    int count = 0;
+    wpk_err err =
+        wpk_list_fetch(session, "/v1/jobs", "", "jobs", WPK_SHOW_MAX_DEFAULT, &body, diag);
+    if (err == WPK_OK) {
+        err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
+    }
+    wpk_buf_fini(&body);
+    for (int i = 0; i < count && err == WPK_OK; i++) { /* newest first */
+        for (int k = 0; k < jobs[i].op_count; k++) {
+            if (strcmp(jobs[i].ops[k].name, op) == 0) {
+                out->job = jobs[i].id;
+                out->op = jobs[i].ops[k].name;
+                return WPK_OK;
+            }
+        }
+    }
+    if (err == WPK_OK) {
+        wpk_diag_set(diag, "no job has an operator %s; wpkctl jobs lists them", op);
+        err = WPK_ENOENT;
+    }
+    return err;
+}
+
+wpk_err wpk_trial_list_fetch(struct wpk_session *session, const char *job, const char *op,
+                             struct wpk_arena *arena, struct wpk_trial_list *out,
+                             struct wpk_diag *diag)
+{
+    struct wpk_http_reply reply = {0};
+    struct wpk_api_job found = {0};
+    struct wpk_buf query = {0}, body = {0};
+    char path[96];
+    *out = (struct wpk_trial_list){0};
+    wpk_err err = WPK_OK;
+    if (wpk_session_is_job_id(job, NULL)) {
+        err = wpk_session_ask_job(session, job, "", arena, &reply, &found, diag);
+        err = err == WPK_OK ? choose_op(&found, op, &out->op, diag) : err;
+        out->job = job;
+    } else {
+        err = find_op(session, job, arena, out, diag);
+    }
+    if (err == WPK_OK) {
+        snprintf(path, sizeof(path), "/v1/jobs/%s/trials", out->job);
+        wpk_show_add(&query, "op", out->op);
+        err = wpk_list_fetch(session, path, wpk_buf_text(&query), "trials", WPK_API_LIST_MAX, &body,
+                             diag);
+    }
+    if (err == WPK_OK) {
+        err = read_trials(&body, arena, out, diag);
+    }
+    wpk_http_reply_fini(&reply);
+    wpk_buf_fini(&query);
+    wpk_buf_fini(&body);
+    return err;
+}
+
+bool wpk_listed_trial_is_timed(const struct wpk_listed_trial *trial)
+{
+    return strcmp(trial->outcome, "ok") == 0 && trial->median_ns > 0 && !trial->censored;
+}
+
+int wpk_trial_list_best(const struct wpk_trial_list *list)
+{
+    int best = -1;
+    for (int i = 0; i < list->count; i++) {
+        const struct wpk_listed_trial *one = &list->trial[i];
+        if (!one->is_candidate || !wpk_listed_trial_is_timed(one)) {
+            continue;
+        }
+        const struct wpk_listed_trial *other = best < 0 ? NULL : &list->trial[best];
+        bool ratios = other != NULL && one->ratio > 0 && other->ratio > 0;
+        if (other == NULL ||
+            (ratios ? one->ratio < other->ratio : one->median_ns < other->median_ns)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+void wpk_listed_trial_gene(const char *candidate, const char *gene, char *out, size_t size)
+{
+    size_t length = strlen(gene);
+    out[0] = '\0';
+    for (const char *at = candidate; *at != '\0';) {
+        size_t end = strcspn(at, " ");
+        if (end > length && strncmp(at, gene, length) == 0 && at[length] == '=') {
+            snprintf(out, size, "%.*s", (int)(end - length - 1), at + length + 1);
+            return;
+        }
+        at += end + (at[end] == ' ');
+    }
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl why: why a search chose its winner: what was tried, what each gene is worth, what limits
+ * the kernel, and how sure the choice is. Everything that is said of genes was measured. */
+#include "client/command.h"
+#include "client/find.h"
+#include "client/format.h"
+#include "client/output.h"
+#include "client/trial_list.h"
+#include "common/json.h"
+#include "op/notation.h"
+#include "search/candidate_nest.h"
+#include "search/feature.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KINDS_MAX 64 /* outcomes, and algorithms */
+#define GENES_SHOWN 128
+
+/* How many trials ended in one way, or were of one algorithm, and the best of these. */
+struct kind {
+    char name[WPK_ALGORITHM_MAX];
+    int count, timed;
+    double best; /* relative to the winner; +inf: none was timed */
+};
+
+/* What a gene's next best value costs. */
+struct gene {
+    char name[WPK_GENE_NAME_MAX], value[256], other[256];
+    double ratio;  /* of the best trial with the other value, to the winner */
+    int differing; /* genes in which that trial differs: 1 is an exact comparison */
+};
+
+struct why {
+    const struct wpk_trial_list *list;
+    const struct wpk_listed_trial *winner;
+    struct kind outcome[KINDS_MAX], algorithm[KINDS_MAX];
+    int outcomes, algorithms;
+    struct gene gene[GENES_SHOWN];
+    int genes;
+    double bound_s, computing_s, moving_s; /* predicted; 0: unknown */
+    double peak_share;                     /* of the device's peak; 0: unknown */
+    double surely;                         /* probability that the winner is the fastest tried */
+    int rivals;                            /* within the noise of it */
+};
+
+static double relative(const struct why *why, const struct wpk_listed_trial *trial)
+{
+    bool ratios = trial->ratio > 0 && why->winner->ratio > 0;
+    return ratios ? trial->ratio / why->winner->ratio : trial->median_ns / why->winner->median_ns;
+}
+
+static void add_kind(struct kind *kinds, int *count, const char *name, bool timed, double time)
+{
+    int at = 0;
+    while (at < *count && strcmp(kinds[at].name, name) != 0) {
+        at++;
+    }
+    if (at == KINDS_MAX) {
+        return;
+    }
+    if (at == *count) {
+        snprintf(kinds[at].name, sizeof(kinds[at].name), "%s", name);
+        kinds[at].best = HUGE_VAL;
+        (*count)++;
+    }
+    kinds[at].count++;
+    kinds[at].timed += timed;
+    kinds[at].best = timed ? fmin(kinds[at].best, time) : kinds[at].best;
+}
+
+static void count_kinds(struct why *why)
+{
+    for (int i = 0; i < why->list->count; i++) {
+        const struct wpk_listed_trial *one = &why->list->trial[i];
+        char algorithm[WPK_ALGORITHM_MAX];
+        bool timed = wpk_listed_trial_is_timed(one);
+        if (!one->is_candidate) {
+            continue;
+        }
+        bool raced = one->censored && strcmp(one->outcome, "ok") == 0;
+        add_kind(why->outcome, &why->outcomes, raced ? "raced out" : one->outcome, timed,
+                 timed ? relative(why, one) : 0);
+        wpk_listed_trial_gene(one->candidate, "algorithm", algorithm, sizeof(algorithm));
+        if (algorithm[0] != '\0') {
+            add_kind(why->algorithm, &why->algorithms, algorithm, timed,
+                     timed ? relative(why, one) : 0);
+        }
+    }
+}
+
+/* ---- genes */
+
+/* Genes in which two candidates differ; those that only one has count. */
+static int count_differing(const char *a, const char *b)
+{
+    int differ = 0;
+    for (int side = 0; side < 2; side++) {
+        for (const char *at = side == 0 ? a : b; *at != '\0';) {
+            char name[WPK_GENE_NAME_MAX], mine[256], other[256];
+            size_t end = strcspn(at, " "), equals = strcspn(at, "=");
+            if (equals < end && equals < sizeof(name)) {
+                snprintf(name, sizeof(name), "%.*s", (int)equals, at);
+                snprintf(mine, sizeof(mine), "%.*s", (int)(end - equals - 1), at + equals + 1);
+                wpk_listed_trial_gene(side == 0 ? b : a, name, other, sizeof(other));
+                differ += (side == 0 || other[0] == '\0') && strcmp(mine, other) != 0;
+            }
+            at += end + (at[end] == ' ');
+        }
+    }
+    return differ;
+}
+
+/* The best trial with another value of the gene: one that differs in nothing else, if there is one,
+ * else one of the same algorithm and layout. */
+static void judge_gene(struct why *why, const char *name, const char *value)
+{
+    struct gene *gene = &why->gene[why->genes];
+    *gene = (struct gene){.ratio = HUGE_VAL, .differing = INT32_MAX};
+    for (int i = 0; i < why->list->count; i++) {
+        const struct wpk_listed_trial *one = &why->list->trial[i];
+        char other[256];
+        wpk_listed_trial_gene(one->candidate, name, other, sizeof(other));
+        if (!one->is_candidate || !wpk_listed_trial_is_timed(one) || other[0] == '\0' ||
+            strcmp(other, value) == 0) {
+            continue;
+        }
+        int differing = count_differing(why->winner->candidate, one->candidate);
+        double ratio = relative(why, one);
+        bool exact = differing == 1, was_exact = gene->differing == 1;
+        if (exact == was_exact ? ratio < gene->ratio : exact) {
+            gene->ratio = ratio;
+            gene->differing = differing;
+            snprintf(gene->other, sizeof(gene->other), "%s", other);
+        }
+    }
+    if (isfinite(gene->ratio)) {
+        snprintf(gene->name, sizeof(gene->name), "%s", name);
+        snprintf(gene->value, sizeof(gene->value), "%s", value);
+        why->genes++;
+    }
+}
+
+/* Those measured exactly first, then by what the other value costs. */
+static int compare_genes(const void *a, const void *b)
+{
+    const struct gene *x = a, *y = b;
+    bool exact = x->differing == 1, other = y->differing == 1;
+    return exact != other ? (exact ? -1 : 1) : (x->ratio < y->ratio) - (x->ratio > y->ratio);
+}
+
+static void judge_genes(struct why *why)
+{
+    const char *at = why->winner->candidate;
+    while (*at != '\0' && why->genes < GENES_SHOWN) {
+        char name[WPK_GENE_NAME_MAX], value[256];
+        size_t end = strcspn(at, " "), equals = strcspn(at, "=");
+        if (equals < end && equals < sizeof(name)) {
+            snprintf(name, sizeof(name), "%.*s", (int)equals, at);
+            snprintf(value, sizeof(value), "%.*s", (int)(end - equals - 1), at + equals + 1);
+            judge_gene(why, name, value);
+        }
+        at += end + (at[end] == ' ');
+    }
+    qsort(why->gene, (size_t)why->genes, sizeof(why->gene[0]), compare_genes);
+}
+
+/* ---- limits */
+
+/* What the target's rules predict for the winner: how long it computes, and how long it moves data
+ * between caches. Without a space of the same version nothing is said. */
+static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
+{
+    struct wpk_program program = {0};
+    struct wpk_space space = {0};
+    struct wpk_candidate candidate;
+    struct wpk_space_options options = {
+        .layouts = strcmp(kernel->layouts, "any") == 0 ? "any" : "fixed",
+        .threads = kernel->threads,
+        .back_ends = ~0U,
+    };
+    if (wpk_device_of_class(kernel->device, &options.device) == WPK_OK &&
+        wpk_program_parse(kernel->op, &program, NULL) == WPK_OK &&
+        wpk_space_derive(&program, &options, &space, NULL) == WPK_OK &&
+        wpk_candidate_decode(&space, why->winner->candidate, &candidate, NULL) == WPK_OK &&
+        wpk_space_bound(&space, &candidate, &why->bound_s) == WPK_OK) {
+        static struct wpk_nest nest;
+        static struct wpk_features features;
+        const struct wpk_structure *structure = space.variants[candidate.variant].plan;
+        const struct wpk_machine *machine = &space.options.target.machine;
+        if (wpk_candidate_nest(&space, &candidate, &nest) == WPK_OK) {
+            wpk_features(&structure->accesses, &nest, machine, kernel->threads, &features);
+            why->computing_s = features.arithmetic / machine->multiply_adds / machine->hertz;
+            for (int i = 0; i < WPK_CACHES; i++) {
+                bool warm = features.bytes <= (double)machine->cache_bytes[i];
+                double moved =
+                    features.traffic_bytes[i] / machine->cache_bytes_per_cycle[i] / machine->hertz;
+                why->moving_s = fmax(why->moving_s, warm ? 0 : moved);
+            }
+        }
+    }
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+    if (kernel->peak_flops_per_s > 0 && kernel->flops > 0) {
+        why->peak_share = kernel->flops / (why->winner->median_ns * 1e-9) /
+                          (kernel->peak_flops_per_s * kernel->threads);
+    }
+}
+
+/* ---- how sure */
+
+/* Probability that the winner is faster than every other one, where times scatter by their median
+ * absolute deviations. */
+static void judge_sureness(struct why *why)
+{
+    double own = fmax(1.4826 * why->winner->mad_ns / why->winner->median_ns, 1e-4);
+    why->surely = 1;
+    for (int i = 0; i < why->list->count; i++) {
+        const struct wpk_listed_trial *one = &why->list->trial[i];
+        if (one == why->winner || !one->is_candidate || !wpk_listed_trial_is_timed(one)) {
+            continue;
+        }
+        double other = fmax(1.4826 * one->mad_ns / one->median_ns, 1e-4);
+        double sigmas = (relative(why, one) - 1) / hypot(own, other);
+        why->surely *= 0.5 * erfc(-sigmas / sqrt(2));
+        why->rivals += sigmas < 2;
+    }
+}
+
+/* ---- words */
+
+static void say_limits(const struct why *why, struct wpk_buf *out)
+{
+    char time[WPK_FORMAT_SIZE], bound[WPK_FORMAT_SIZE];
+    wpk_format_ns((uint64_t)why->winner->median_ns, time);
+    wpk_buf_printf(out, "It takes %s", time);
+    if (why->bound_s > 0) {
+        wpk_format_ns((uint64_t)(why->bound_s * 1e9), bound);
+        wpk_buf_printf(
+            out,
+            "; the rules of this device predict %s at best, and that it is limited "
+            "by %s",
+            bound, why->computing_s >= why->moving_s ? "arithmetic" : "moving data between caches");
+    }
+    if (why->peak_share > 0) {
+        wpk_buf_printf(out, "; it reaches %.0f %% of the peak%s", 100 * why->peak_share,
+                       why->peak_share > 1 ? ", with fewer operations than the operator says" : "");
+    }
+    wpk_buf_append_text(out, ".\n");
+}
+
+static void say_tried(const struct why *why, struct wpk_buf *out)
+{
+    int all = 0;
+    for (int i = 0; i < why->outcomes; i++) {
+        all += why->outcome[i].count;
+    }
+    wpk_buf_printf(out, "%d candidates were tried:", all);
+    for (int i = 0; i < why->outcomes; i++) {
+        wpk_buf_printf(out, "%s %d %s", i > 0 ? "," : "", why->outcome[i].count,
+                       why->outcome[i].name);
+    }
+    wpk_buf_append_text(out, ".\n");
+    for (int i = 0; i < why->algorithms; i++) {
+        const struct kind *kind = &why->algorithm[i];
+        if (isfinite(kind->best)) {
+            wpk_buf_printf(out, "  %-24s %4d tried, best %.2fx the winner's time\n", kind->name,
+                           kind->count, kind->best);
+        } else {
+            wpk_buf_printf(out, "  %-24s %4d tried, none was timed whole\n", kind->name,
+                           kind->count);
+        }
+    }
+}
+
+static void say_sureness(const struct why *why, struct wpk_buf *out)
+{
+    wpk_buf_printf(out,
+                   "The winner is the fastest of them with a probability of %.0f %%; %d other%s "
+                   "within the noise of it.\n",
+                   100 * why->surely, why->rivals, why->rivals == 1 ? " is" : "s are");
+}
+
+static void say_genes(const struct why *why, struct wpk_buf *out)
+{
+    if (why->genes == 0) {
+        wpk_buf_append_text(out, "No trial differs from it in a gene's value alone.\n");
+        return;
+    }
+    wpk_buf_append_text(out, "Genes, with the best other value that was measured; * in this gene "
+                             "alone, else among trials that differ in more:\n");
+    for (int i = 0; i < why->genes; i++) {
+        const struct gene *gene = &why->gene[i];
+        wpk_buf_printf(out, "  %s %-22s %-16s %-16s %.2fx\n", gene->differing == 1 ? "*" : " ",
+                       gene->name, gene->value, gene->other, gene->ratio);
+    }
+}
+
+static void put_kinds(struct wpk_json_writer *w, const char *key, const struct kind *kinds,
+                      int count)
+{
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", kinds[i].name);
+        wpk_json_put_int(w, "tried", kinds[i].count);
+        wpk_json_put_int(w, "timed", kinds[i].timed);
+        wpk_json_put_real(w, "best", isfinite(kinds[i].best) ? kinds[i].best : 0);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err print_json(const struct why *why)
+{
+    struct wpk_buf text = {0};
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "job", why->list->job);
+    wpk_json_put_text(w, "op", why->list->op);
+    wpk_json_put_text(w, "candidate", why->winner->candidate);
+    wpk_json_put_real(w, "median_ns", why->winner->median_ns);
+    wpk_json_put_real(w, "bound_ns", why->bound_s * 1e9);
+    wpk_json_put_text(w, "limit",
+                      why->bound_s == 0                   ? ""
+                      : why->computing_s >= why->moving_s ? "arithmetic"
+                                                          : "traffic");
+    wpk_json_put_real(w, "of_peak", why->peak_share);
+    wpk_json_put_real(w, "probability", why->surely);
+    wpk_json_put_int(w, "rivals", why->rivals);
+    put_kinds(w, "outcomes", why->outcome, why->outcomes);
+    put_kinds(w, "algorithms", why->algorithm, why->algorithms);
+    wpk_json_begin_array(w, "genes");
+    for (int i = 0; i < why->genes; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "gene", why->gene[i].name);
+        wpk_json_put_text(w, "value", why->gene[i].value);
+        wpk_json_put_text(w, "other", why->gene[i].other);
+        wpk_json_put_real(w, "ratio", why->gene[i].ratio);
+        wpk_json_put_int(w, "differing", why->gene[i].differing);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_err err = wpk_json_print(w, false, &text);
+    puts(wpk_buf_text(&text));
+    wpk_json_writer_free(w);
+    wpk_buf_fini(&text);
+    return err;
+}
+
+static wpk_err explain(const struct wpk_trial_list *list, const struct wpk_api_kernel *kernel,
+                       bool json, struct wpk_diag *diag)
+{
+    static struct why why; /* large, and there is one per process */
+    int best = wpk_trial_list_best(list);
+    if (best < 0) {
+        wpk_diag_set(diag, "job %s timed no candidate of %s; wpkctl trials %s --failed says why",
+                     list->job, list->op, list->job);
+        return WPK_ENOENT;
+    }
+    why.list = list;
+    why.winner = &list->trial[best];
+    for (int i = 0; i < list->count; i++) { /* what was chosen in the end, if it was tried here */
+        if (kernel != NULL && kernel->own.candidate != NULL &&
+            strcmp(list->trial[i].candidate, kernel->own.candidate) == 0 &&
+            wpk_listed_trial_is_timed(&list->trial[i])) {
+            why.winner = &list->trial[i];
+        }
+    }
+    count_kinds(&why);
+    judge_genes(&why);
+    judge_sureness(&why);
+    if (kernel != NULL) {
+        find_limits(&why, kernel);
+    }
+    if (json) {
+        return print_json(&why);
+    }
+    struct wpk_buf out = {0};
+    wpk_buf_printf(&out, "%s of job %s: %s\n", list->op, list->job, why.winner->candidate);
+    say_limits(&why, &out);
+    say_sureness(&why, &out);
+    say_tried(&why, &out);
+    say_genes(&why, &out);
+    fputs(wpk_buf_text(&out), stdout);
+    wpk_err err = wpk_buf_status(&out);
+    wpk_buf_fini(&out);
+    return err;
+}
+
+enum wpk_exit wpk_command_why(struct wpk_invocation *call)
+{
+    struct wpk_session_options given = {.need = WPK_SESSION_HISTORY};
+    struct wpk_output output = {0};
+    const char *op = NULL;
+    const struct wpk_option options[] = {
+        WPK_SESSION_OPTION_ROWS(given),
+        WPK_ARGS_TEXT("op", "NAME", "an operator of a job that has several", &op),
+        WPK_ARGS_FLAG("json", "for programs", &output.json),
+        WPK_ARGS_END,
+    };
+    struct wpk_session session = {0};
+    struct wpk_arena arena = {0};
+    struct wpk_trial_list list = {0};
+    const struct wpk_api_kernel *kernel = NULL;
+
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
+    }
+    wpk_err err = wpk_session_open(call->context, &given, &session, &call->diag);
+    if (err == WPK_OK) {
+        err =
+            wpk_trial_list_fetch(&session, call->args.operands[0], op, &arena, &list, &call->diag);
+    }
+    if (err == WPK_OK) {
+        const struct wpk_find_wanted wanted = {.job = list.job};
+        struct wpk_diag none = {0}; /* a job may have ended without a kernel: trials say why */
+        wpk_err found = wpk_find_kernel(&session, list.op, &wanted, &arena, &kernel, &none);
+        kernel = found == WPK_OK ? kernel : NULL;
+        err = explain(&list, kernel, output.json, &call->diag);
+    }
+    wpk_arena_fini(&arena);
+    wpk_session_close(&session);
+    return wpk_command_end(call, err);
+}
