@@ -54,7 +54,16 @@ static wpk_err infer_same(const struct wpk_inference *in)
 
     for (int i = 1; err == WPK_OK && i < in->node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
-        if (input == NULL || strcmp(in->node->op, "Dropout") == 0) {
+        if (input == NULL) {
+            continue;
+        }
+        if (strcmp(in->node->op, "Dropout") == 0) {
+            bool trains = i == 2 && (input->data == NULL || wpk_graph_elements(input) != 1 ||
+                                     wpk_graph_element(input, 0) != 0);
+            if (trains) {
+                wpk_diag_set(in->diag, "its training_mode must be a constant, false");
+                return WPK_EUNSUPPORTED;
+            }
             continue;
         }
         bool fits = is_channelwise ? in->x->rank >= 2 && input->rank == 1 &&

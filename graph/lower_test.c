@@ -123,6 +123,8 @@ static const struct sample samples[] = {
      "f32[1,3,10] Y[d0,d1,d2] = sum(c:4,r0:2) select((d2+0-1*r0)%2 == 0, "
      "X[d0,c,(d2+0-1*r0)/2], 0) * X1[c,d1,r0] + X2[d1]",
      0},
+    {"Dropout", "f32[2]", "ratio:f=0.5", "f32[2] Y[d0] = X[d0]", 9},
+    {"Dropout", "f32[2] f32[1] bool[1]", "", "!its training_mode", 0},
     {"Gather", "f32[4] i64[1]", "", "!on constants alone", 0},
     {"LayerNormalization", "f32[2,3] c:f32[3]", "",
      "f32[2,3] Y[d0,d1] = (X[d0,d1] - M[d0]) / sqrt(V[d0] + 1e-05) * X1[d1] where "
