@@ -63,6 +63,27 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
     return err;
 }
 
+/* Fill the output with the one element of attribute `value`, or 0. */
+static wpk_err fill_constant(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                             char *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_attribute *attribute =
+        wpk_graph_attribute(node, "value", WPK_ATTRIBUTE_TENSOR);
+    const struct wpk_graph_value *value =
+        attribute != NULL ? &graph->values[attribute->tensor] : NULL;
+    const struct wpk_graph_value *output = &graph->values[node->outputs[0]];
+    size_t size = wpk_dtype_size(output->dtype);
+
+    if (value != NULL && (!value->is_typed || wpk_graph_elements(value) != 1)) {
+        wpk_diag_set(diag, "its value must be one number of a supported type");
+        return WPK_EUNSUPPORTED;
+    }
+    for (int64_t i = 0; value != NULL && i < wpk_graph_elements(output); i++) {
+        memcpy(out + (size_t)i * size, value->data, size);
+    }
+    return WPK_OK;
+}
+
 static wpk_err fold_program(struct wpk_graph *graph, int node, void *out, struct wpk_diag *diag)
 {
     const struct wpk_graph_value *value = &graph->values[graph->nodes[node].outputs[0]];
@@ -113,6 +134,8 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
         fold_shape(wpk_graph_input(graph, n, 0), out);
     } else if (is_gather) {
         err = fold_gather(graph, n, out, diag);
+    } else if (op->kind == WPK_KIND_CONSTANT_OF_SHAPE) {
+        err = fill_constant(graph, n, out, diag);
     } else {
         err = fold_program(graph, node, out, diag);
     }

@@ -54,7 +54,16 @@ static wpk_err infer_same(const struct wpk_inference *in)
 
     for (int i = 1; err == WPK_OK && i < in->node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
-        if (input == NULL || strcmp(in->node->op, "Dropout") == 0) {
+        if (input == NULL) {
+            continue;
+        }
+        if (strcmp(in->node->op, "Dropout") == 0) {
+            bool trains = i == 2 && (input->data == NULL || wpk_graph_elements(input) != 1 ||
+                                     wpk_graph_element(input, 0) != 0);
+            if (trains) {
+                wpk_diag_set(in->diag, "its training_mode must be a constant, false");
+                return WPK_EUNSUPPORTED;
+            }
             continue;
         }
         bool fits = is_channelwise ? in->x->rank >= 2 && input->rank == 1 &&
@@ -362,10 +371,95 @@ static wpk_err infer_gather(const struct wpk_inference *in)
     return err;
 }
 
+static wpk_err infer_expand(const struct wpk_inference *in)
+{
+    struct wpk_graph_value shape = {.rank = 0};
+
+    wpk_err err =
+        wpk_operator_integers(in->graph, in->node, "shape", 1, shape.extent, &shape.rank, in->diag);
+    for (int d = 0; err == WPK_OK && d < shape.rank; d++) {
+        if (shape.extent[d] < 1) {
+            wpk_diag_set(in->diag, "extent %lld of its shape", (long long)shape.extent[d]);
+            return WPK_EINVAL;
+        }
+    }
+    if (err == WPK_OK) {
+        err = copy_shape(in);
+    }
+    return err == WPK_OK ? broadcast(in, &shape) : err;
+}
+
+static wpk_err infer_pad(const struct wpk_inference *in)
+{
+    int64_t before[WPK_RANK_MAX];
+    int64_t after[WPK_RANK_MAX];
+
+    wpk_err err = wpk_operator_pads(in->graph, in->node, before, after, in->diag);
+    in->out->rank = in->x->rank;
+    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
+        in->out->extent[d] = in->x->extent[d] + before[d] + after[d];
+    }
+    return err;
+}
+
+static wpk_err infer_resize(const struct wpk_inference *in)
+{
+    int64_t factor[WPK_RANK_MAX];
+
+    wpk_err err = wpk_operator_factors(in->graph, in->node, factor, in->diag);
+    in->out->rank = in->x->rank;
+    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
+        in->out->extent[d] = in->x->extent[d] * factor[d];
+    }
+    return err;
+}
+
+static wpk_err infer_conv_transpose(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *w = wpk_graph_input(in->graph, in->node, 1);
+    const struct wpk_graph_value *b = wpk_graph_input(in->graph, in->node, 2);
+    int64_t group = wpk_graph_int(in->node, "group", 1);
+    struct wpk_graph_window window;
+
+    if (in->x->rank < 3 || w->rank != in->x->rank || w->extent[0] != in->x->extent[1] ||
+        group < 1 || w->extent[0] % group != 0 || group > w->extent[0] ||
+        w->extent[1] > WPK_ELEMENTS_MAX / group) {
+        wpk_diag_set(in->diag, "its weights do not fit its input");
+        return WPK_EINVAL;
+    }
+    if (b != NULL && (b->rank != 1 || b->extent[0] != w->extent[1] * group)) {
+        wpk_diag_set(in->diag, "its bias does not have %lld elements",
+                     (long long)(w->extent[1] * group));
+        return WPK_EINVAL;
+    }
+    wpk_err err =
+        wpk_graph_window_transposed(in->graph, in->node, w->extent + 2, &window, in->diag);
+    if (err == WPK_OK) {
+        in->out->rank = in->x->rank;
+        in->out->extent[0] = in->x->extent[0];
+        in->out->extent[1] = w->extent[1] * group;
+        memcpy(in->out->extent + 2, window.output, (size_t)window.rank * sizeof(int64_t));
+    }
+    return err;
+}
+
+static wpk_err infer_constant_of_shape(const struct wpk_inference *in)
+{
+    wpk_err err = wpk_graph_integers(in->x, in->out->extent, WPK_RANK_MAX, &in->out->rank);
+
+    if (err != WPK_OK) {
+        wpk_diag_set(in->diag, "its shape must be a constant of integers");
+        err = WPK_EUNSUPPORTED;
+    }
+    return err;
+}
+
 wpk_err wpk_infer_shape(const struct wpk_inference *in)
 {
     switch (in->op->kind) {
     case WPK_KIND_POINTWISE:
+    case WPK_KIND_SELECT:
+    case WPK_KIND_VARIADIC:
         return infer_pointwise(in);
     case WPK_KIND_SAME:
         return infer_same(in);
@@ -395,6 +489,16 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return infer_transpose(in);
     case WPK_KIND_CONCAT:
         return infer_concat(in);
+    case WPK_KIND_EXPAND:
+        return infer_expand(in);
+    case WPK_KIND_PAD:
+        return infer_pad(in);
+    case WPK_KIND_RESIZE:
+        return infer_resize(in);
+    case WPK_KIND_CONV_TRANSPOSE:
+        return infer_conv_transpose(in);
+    case WPK_KIND_CONSTANT_OF_SHAPE:
+        return infer_constant_of_shape(in);
     case WPK_KIND_SLICE:
         return infer_slice(in);
     case WPK_KIND_GATHER:

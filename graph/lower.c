@@ -6,6 +6,7 @@
 #include "graph/print_window.h"
 #include "op/notation.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +71,27 @@ static wpk_err print_clip(struct wpk_printer *printer)
     return WPK_OK;
 }
 
+/* "X[..] + X1[..] + X2[..]", or "min(X[..], min(X1[..], X2[..]))". */
+static void print_variadic(struct wpk_printer *printer)
+{
+    bool is_call = isalpha((unsigned char)printer->op->text[0]) != 0;
+    int last = printer->node->input_count - 1;
+
+    wpk_printer_output(printer);
+    for (int i = 0; i <= last; i++) {
+        if (is_call && i < last) {
+            wpk_buf_printf(printer->text, "%s(", printer->op->text);
+        }
+        wpk_printer_broadcast(printer, i);
+        if (i < last) {
+            wpk_buf_printf(printer->text, is_call ? ", " : " %s ", printer->op->text);
+        }
+    }
+    for (int i = 0; is_call && i < last; i++) {
+        wpk_buf_append_text(printer->text, ")");
+    }
+}
+
 static wpk_err print(struct wpk_printer *printer)
 {
     switch (printer->op->kind) {
@@ -77,6 +99,8 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_SAME:
     case WPK_KIND_REDUCE:
     case WPK_KIND_CAST:
+    case WPK_KIND_SELECT:
+    case WPK_KIND_EXPAND:
         return wpk_print_text(printer);
     case WPK_KIND_CLIP:
         return print_clip(printer);
@@ -103,6 +127,17 @@ static wpk_err print(struct wpk_printer *printer)
         return wpk_print_concat(printer);
     case WPK_KIND_SLICE:
         return wpk_print_slice(printer);
+    case WPK_KIND_VARIADIC:
+        print_variadic(printer);
+        return WPK_OK;
+    case WPK_KIND_PAD:
+        return wpk_print_pad(printer);
+    case WPK_KIND_RESIZE:
+        wpk_print_resize(printer);
+        return WPK_OK;
+    case WPK_KIND_CONV_TRANSPOSE:
+        return wpk_print_conv_transpose(printer);
+    case WPK_KIND_CONSTANT_OF_SHAPE:
     case WPK_KIND_SHAPE:
     case WPK_KIND_GATHER:
         wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");

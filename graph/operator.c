@@ -30,6 +30,11 @@
         name, min, max, kind, WPK_AXES_NONE, false, attributes, NULL                               \
     }
 
+#define VARIADIC(name, text)                                                                       \
+    {                                                                                              \
+        name, 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_VARIADIC, WPK_AXES_NONE, false, "", text        \
+    }
+
 #define POOL_ATTRIBUTES "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I strides:I "
 
 static const struct wpk_operator operators[] = {
@@ -42,6 +47,8 @@ static const struct wpk_operator operators[] = {
               "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..]) - 1), X[..])"),
     POINTWISE("HardSigmoid", 1, "alpha:f beta:f",
               "Y[..] = max(0, min(1, {alpha=0.2} * X[..] + {beta=0.5}))"),
+    POINTWISE("Gelu", 1, "", "Y[..] = gelu(X[..])"),
+    POINTWISE("Swish", 1, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1} * X[..])"),
     POINTWISE("HardSwish", 1, "", "Y[..] = hardswish(X[..])"),
     POINTWISE("Sigmoid", 1, "", "Y[..] = sigmoid(X[..])"),
     POINTWISE("Softplus", 1, "", "Y[..] = max(X[..], 0) + log(1 + exp(-abs(X[..])))"),
@@ -63,8 +70,12 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Mul", 2, "", "Y[..] = X[..] * X1[..]"),
     POINTWISE("Div", 2, "", "Y[..] = X[..] / X1[..]"),
     POINTWISE("Pow", 2, "", "Y[..] = pow(X[..], X1[..])"),
-    POINTWISE("Min", 2, "", "Y[..] = min(X[..], X1[..])"),
-    POINTWISE("Max", 2, "", "Y[..] = max(X[..], X1[..])"),
+    VARIADIC("Sum", "+"),
+    VARIADIC("Min", "min"),
+    VARIADIC("Max", "max"),
+    {"Where", 3, 3, WPK_KIND_SELECT, WPK_AXES_NONE, false, "",
+     "Y[..] = select(X[..], X1[..], X2[..])"},
+    {"Expand", 2, 2, WPK_KIND_EXPAND, WPK_AXES_NONE, false, "", "Y[..] = X[..]"},
     PREDICATE("Equal", 2, "Y[..] = X[..] == X1[..]"),
     PREDICATE("Less", 2, "Y[..] = X[..] < X1[..]"),
     PREDICATE("LessOrEqual", 2, "Y[..] = X[..] <= X1[..]"),
@@ -114,6 +125,13 @@ static const struct wpk_operator operators[] = {
     OTHER("Squeeze", 1, 2, WPK_KIND_SQUEEZE, "axes:I"),
     OTHER("Unsqueeze", 1, 2, WPK_KIND_UNSQUEEZE, "axes:I"),
     OTHER("Transpose", 1, 1, WPK_KIND_TRANSPOSE, "perm:I"),
+    OTHER("ConvTranspose", 2, 3, WPK_KIND_CONV_TRANSPOSE,
+          "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I pads:I strides:I"),
+    OTHER("Pad", 1, 4, WPK_KIND_PAD, "mode:s pads:I value:f"),
+    OTHER("Resize", 1, 4, WPK_KIND_RESIZE,
+          "coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
+          "extrapolation_value:f mode:s nearest_mode:s antialias:i keep_aspect_ratio_policy:s"),
+    OTHER("ConstantOfShape", 1, 1, WPK_KIND_CONSTANT_OF_SHAPE, "value:t"),
     OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
     {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, false, "to:i saturate:i", "Y[..] = {to}(X[..])"},
     OTHER("Shape", 1, 1, WPK_KIND_SHAPE, ""),
@@ -147,6 +165,8 @@ static char kind_letter(enum wpk_graph_attribute_kind kind)
         return 'f';
     case WPK_ATTRIBUTE_TEXT:
         return 's';
+    case WPK_ATTRIBUTE_TENSOR:
+        return 't';
     default:
         return '-';
     }
@@ -192,8 +212,7 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
         }
     }
     if (wpk_graph_int(node, "training_mode", 0) != 0 || wpk_graph_int(node, "spatial", 1) != 1 ||
-        wpk_graph_int(node, "storage_order", 0) != 0 || wpk_graph_int(node, "allowzero", 0) != 0 ||
-        wpk_graph_int(node, "noop_with_empty_axes", 0) != 0) {
+        wpk_graph_int(node, "storage_order", 0) != 0 || wpk_graph_int(node, "allowzero", 0) != 0) {
         wpk_diag_set(diag,
                      "training_mode, spatial, storage_order, allowzero and noop_with_empty_axes "
                      "are supported with their defaults alone");
@@ -275,6 +294,10 @@ static wpk_err list_axes(const struct wpk_graph *graph, const struct wpk_graph_n
 
     wpk_err err = wpk_operator_integers(graph, node, "axes", 1, axes, &count, diag);
     if (err == WPK_ENOENT || (err == WPK_OK && count == 0)) {
+        if (wpk_graph_int(node, "noop_with_empty_axes", 0) != 0) {
+            wpk_diag_set(diag, "it reduces no axes");
+            return WPK_EUNSUPPORTED;
+        }
         for (int d = 0; d < rank; d++) {
             out[d] = true;
         }

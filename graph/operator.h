@@ -42,6 +42,13 @@ enum wpk_operator_kind {
     WPK_KIND_TRANSPOSE,
     WPK_KIND_CONCAT,
     WPK_KIND_SLICE,
+    WPK_KIND_SELECT,         /* all inputs, broadcast; the type is input 1's */
+    WPK_KIND_VARIADIC,       /* all inputs, broadcast; the text is an operator or a function */
+    WPK_KIND_EXPAND,         /* input 0, broadcast to the shape that input 1 is */
+    WPK_KIND_PAD,
+    WPK_KIND_RESIZE,         /* by whole factors, the nearest element */
+    WPK_KIND_CONV_TRANSPOSE,
+    WPK_KIND_CONSTANT_OF_SHAPE, /* folded where its input is a constant */
     WPK_KIND_CAST,   /* input 0, in the type of attribute `to` */
     WPK_KIND_SHAPE,  /* follows from shapes alone: folded, never lowered */
     WPK_KIND_GATHER, /* folded, where its inputs are constants; not supported elsewhere */
@@ -98,6 +105,20 @@ WPK_MUST_CHECK wpk_err wpk_operator_integers(const struct wpk_graph *graph,
                                              const struct wpk_graph_node *node,
                                              const char *attribute, int input, int64_t *out,
                                              int *count, struct wpk_diag *diag);
+
+/* What a Pad adds at both ends of each axis of input 0; negative: what it takes away.
+ *   shape   before, after [rank of input 0]
+ *   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason */
+WPK_MUST_CHECK wpk_err wpk_operator_pads(const struct wpk_graph *graph,
+                                         const struct wpk_graph_node *node, int64_t *before,
+                                         int64_t *after, struct wpk_diag *diag);
+
+/* The whole factor by which a Resize widens each axis of input 0, by its scales or sizes.
+ *   shape   out [rank of input 0]
+ *   errors  WPK_EUNSUPPORTED another mode, or factors that are not whole; WPK_EINVAL */
+WPK_MUST_CHECK wpk_err wpk_operator_factors(const struct wpk_graph *graph,
+                                            const struct wpk_graph_node *node, int64_t *out,
+                                            struct wpk_diag *diag);
 
 /* What a Slice takes of each axis of input 0: output element i is start + i * step. */
 struct wpk_operator_slice {

@@ -2,6 +2,7 @@
 /* Operators that only move elements. */
 #include "graph/print_move.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* ---- reshaping: axes of input and output that span the same elements form a group
@@ -195,4 +196,58 @@ wpk_err wpk_print_slice(struct wpk_printer *printer)
     }
     wpk_buf_append_text(printer->text, "]");
     return WPK_OK;
+}
+
+wpk_err wpk_print_pad(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *value = printer->input[2];
+    const struct wpk_graph_attribute *fixed =
+        wpk_graph_attribute(printer->node, "value", WPK_ATTRIBUTE_FLOAT);
+    int64_t before[WPK_RANK_MAX];
+    int64_t after[WPK_RANK_MAX];
+    double outside = fixed != NULL ? (double)fixed->real : 0;
+
+    wpk_err err = wpk_operator_pads(printer->graph, printer->node, before, after, printer->diag);
+    if (err == WPK_OK && value != NULL &&
+        (value->data == NULL || wpk_graph_elements(value) != 1 ||
+         isnan(wpk_graph_element(value, 0)))) {
+        wpk_diag_set(printer->diag, "its value (input 2) must be a constant number");
+        err = WPK_EUNSUPPORTED;
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    outside = value != NULL ? wpk_graph_element(value, 0) : outside;
+    wpk_printer_output(printer);
+    wpk_printer_operand(printer, 0);
+    for (int d = 0; d < printer->out->rank; d++) {
+        bool is_whole = before[d] == 0 && after[d] == 0;
+        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "[", d);
+        if (!is_whole) {
+            wpk_buf_printf(printer->text, before[d] < 0 ? "+%lld" : "-%lld",
+                           (long long)(before[d] < 0 ? -before[d] : before[d]));
+        }
+    }
+    if (outside != 0) {
+        wpk_buf_append_text(printer->text, " | ");
+        wpk_printer_number(printer, outside);
+    }
+    wpk_buf_append_text(printer->text, "]");
+    return WPK_OK;
+}
+
+void wpk_print_resize(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *x = printer->input[0];
+
+    wpk_printer_output(printer);
+    wpk_printer_operand(printer, 0);
+    for (int d = 0; d < x->rank; d++) {
+        int64_t factor = printer->out->extent[d] / x->extent[d];
+        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "[", d);
+        if (factor > 1) {
+            wpk_buf_printf(printer->text, "/%lld", (long long)factor);
+        }
+    }
+    wpk_buf_append_text(printer->text, "]");
 }

@@ -107,6 +107,87 @@ wpk_err wpk_print_conv(struct wpk_printer *printer)
     return WPK_OK;
 }
 
+/* Whether an element of the output meets element r0 of the window, for all axes with a stride. */
+static void print_meets(struct wpk_buf *text, const struct wpk_graph_window *w)
+{
+    const char *both = "";
+
+    for (int d = 0; d < w->rank; d++) {
+        if (w->stride[d] > 1) {
+            wpk_buf_printf(text, "%s(d%d+%lld-%lld*%s%d)%%%lld == 0", both, d + 2,
+                           (long long)w->before[d], (long long)w->dilation[d], "r", d,
+                           (long long)w->stride[d]);
+            both = " && ";
+        }
+    }
+}
+
+static void print_transposed_load(struct wpk_printer *printer, const struct wpk_graph_window *w,
+                                  int64_t group, int64_t channels, int64_t filters)
+{
+    struct wpk_buf *text = printer->text;
+
+    wpk_printer_operand(printer, 0);
+    if (group == 1) {
+        wpk_buf_append_text(text, "[d0,c");
+    } else {
+        wpk_buf_printf(text, "[d0,%lld*(d1/%lld)+c", (long long)(channels / group),
+                       (long long)filters);
+    }
+    for (int d = 0; d < w->rank; d++) {
+        wpk_buf_printf(text, w->stride[d] > 1 ? ",(d%d+%lld-%lld*r%d)/%lld" : ",d%d+%lld-%lld*r%d",
+                       d + 2, (long long)w->before[d], (long long)w->dilation[d], d,
+                       (long long)w->stride[d]);
+    }
+    wpk_buf_append_text(text, "]");
+}
+
+/* Weights are [channels, filters of a group, window...]. */
+wpk_err wpk_print_conv_transpose(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *weights = printer->input[1];
+    struct wpk_buf *text = printer->text;
+    struct wpk_graph_window w;
+    int64_t group = wpk_graph_int(printer->node, "group", 1);
+    bool has_stride = false;
+
+    wpk_err err = wpk_graph_window_transposed(printer->graph, printer->node, weights->extent + 2,
+                                              &w, printer->diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_printer_output(printer);
+    wpk_buf_printf(text, "sum(c:%lld", (long long)(weights->extent[0] / group));
+    for (int d = 0; d < w.rank; d++) {
+        wpk_buf_printf(text, ",r%d:%lld", d, (long long)w.kernel[d]);
+        has_stride = has_stride || w.stride[d] > 1;
+    }
+    wpk_buf_append_text(text, has_stride ? ") select(" : ") ");
+    if (has_stride) {
+        print_meets(text, &w);
+        wpk_buf_append_text(text, ", ");
+    }
+    print_transposed_load(printer, &w, group, weights->extent[0], weights->extent[1]);
+    wpk_buf_append_text(text, has_stride ? ", 0) * " : " * ");
+    wpk_printer_operand(printer, 1);
+    if (group == 1) {
+        wpk_buf_append_text(text, "[c,d1");
+    } else {
+        wpk_buf_printf(text, "[%lld*(d1/%lld)+c,d1%%%lld", (long long)(weights->extent[0] / group),
+                       (long long)weights->extent[1], (long long)weights->extent[1]);
+    }
+    for (int d = 0; d < w.rank; d++) {
+        wpk_buf_printf(text, ",r%d", d);
+    }
+    wpk_buf_append_text(text, "]");
+    if (printer->input[2] != NULL) {
+        wpk_buf_append_text(text, " + ");
+        wpk_printer_operand(printer, 2);
+        wpk_buf_append_text(text, "[d1]");
+    }
+    return WPK_OK;
+}
+
 /* Elements of window d2 inside the input, or inside its padding if that counts. */
 static void print_count(struct wpk_buf *text, const struct wpk_graph_window *w, int d,
                         bool counts_padding)

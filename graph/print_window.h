@@ -7,6 +7,7 @@
 
 /* The equations of operators with windows, and of products.   errors  those of wpk_graph_window */
 WPK_MUST_CHECK wpk_err wpk_print_conv(struct wpk_printer *printer);
+WPK_MUST_CHECK wpk_err wpk_print_conv_transpose(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_pool(struct wpk_printer *printer);
 void wpk_print_matmul(struct wpk_printer *printer);
 void wpk_print_gemm(struct wpk_printer *printer);

@@ -25,7 +25,8 @@ static bool keeps_elements(const struct wpk_operator *op)
 {
     return op->kind == WPK_KIND_RESHAPE || op->kind == WPK_KIND_FLATTEN ||
            op->kind == WPK_KIND_SQUEEZE || op->kind == WPK_KIND_UNSQUEEZE ||
-           (op->text != NULL && strcmp(op->text, "Y[..] = X[..]") == 0);
+           (op->kind != WPK_KIND_EXPAND && op->text != NULL &&
+            strcmp(op->text, "Y[..] = X[..]") == 0);
 }
 
 /* The region of this fingerprint: one that is known, or a new one. */

@@ -100,7 +100,10 @@ static wpk_err check_types(const struct wpk_inference *in)
 {
     bool is_data = in->op->kind <= WPK_KIND_SAME || in->op->kind == WPK_KIND_CONV ||
                    in->op->kind == WPK_KIND_MATMUL || in->op->kind == WPK_KIND_GEMM ||
-                   in->op->kind == WPK_KIND_CONCAT;
+                   in->op->kind == WPK_KIND_CONCAT || in->op->kind == WPK_KIND_VARIADIC ||
+                   in->op->kind == WPK_KIND_CONV_TRANSPOSE || in->op->kind == WPK_KIND_SELECT;
+    const struct wpk_graph_value *first =
+        in->op->kind == WPK_KIND_SELECT ? wpk_graph_input(in->graph, in->node, 1) : in->x;
 
     for (int i = 0; i < in->node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
@@ -112,9 +115,12 @@ static wpk_err check_types(const struct wpk_inference *in)
                          wpk_graph_element_type_name(input->element_type));
             return WPK_EUNSUPPORTED;
         }
-        if (is_data && input->dtype != in->x->dtype && strcmp(in->node->op, "Dropout") != 0) {
+        if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
+            continue; /* the condition */
+        }
+        if (is_data && input->dtype != first->dtype && strcmp(in->node->op, "Dropout") != 0) {
             wpk_diag_set(in->diag, "its inputs have the types %s and %s",
-                         wpk_dtype_name(in->x->dtype), wpk_dtype_name(input->dtype));
+                         wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
             return WPK_EUNSUPPORTED;
         }
     }
@@ -126,6 +132,14 @@ static wpk_err infer_type(const struct wpk_inference *in)
     in->out->dtype = in->op->is_predicate             ? WPK_BOOL
                      : in->op->kind == WPK_KIND_SHAPE ? WPK_I64
                                                       : in->x->dtype;
+    if (in->op->kind == WPK_KIND_SELECT) {
+        in->out->dtype = wpk_graph_input(in->graph, in->node, 1)->dtype;
+    }
+    if (in->op->kind == WPK_KIND_CONSTANT_OF_SHAPE) {
+        const struct wpk_graph_attribute *value =
+            wpk_graph_attribute(in->node, "value", WPK_ATTRIBUTE_TENSOR);
+        in->out->dtype = value != NULL ? in->graph->values[value->tensor].dtype : WPK_F32;
+    }
     if (in->op->kind == WPK_KIND_CAST) {
         int64_t to = wpk_graph_int(in->node, "to", 0);
         if (to < 0 || to > INT_MAX || wpk_graph_dtype((int)to, &in->out->dtype) != WPK_OK) {
@@ -185,10 +199,11 @@ static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *d
     in.out = &out;
     err = check_types(&in);
     for (int i = 0; err == WPK_OK && i < in.op->input_min; i++) {
-        /* The shape that Reshape asks for may have no elements: a scalar. */
-        err = i == 0 || in.op->kind != WPK_KIND_RESHAPE
-                  ? check_size(&graph->values[node->inputs[i]], diag)
-                  : WPK_OK;
+        /* The shape that is asked for may have no elements: a scalar. */
+        bool is_shape =
+            (i == 1 && (in.op->kind == WPK_KIND_RESHAPE || in.op->kind == WPK_KIND_EXPAND)) ||
+            in.op->kind == WPK_KIND_CONSTANT_OF_SHAPE;
+        err = !is_shape ? check_size(&graph->values[node->inputs[i]], diag) : WPK_OK;
     }
     if (err == WPK_OK) {
         err = wpk_infer_shape(&in);

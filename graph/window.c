@@ -118,3 +118,36 @@ wpk_err wpk_graph_window(const struct wpk_graph *graph, const struct wpk_graph_n
     }
     return err;
 }
+
+wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
+                                    const struct wpk_graph_node *node, const int64_t *kernel,
+                                    struct wpk_graph_window *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_value *input = wpk_graph_input(graph, node, 0);
+    int64_t more[WPK_RANK_MAX];
+
+    *out = (struct wpk_graph_window){.rank = input->rank - 2};
+    if (strcmp(wpk_graph_text(node, "auto_pad", "NOTSET"), "NOTSET") != 0) {
+        wpk_diag_set(diag, "its auto_pad is not supported");
+        return WPK_EUNSUPPORTED;
+    }
+    memcpy(out->input, input->extent + 2, (size_t)out->rank * sizeof(int64_t));
+    wpk_err err = read_window(node, kernel, out, diag);
+    if (err == WPK_OK) {
+        err = read_list(node, "output_padding", out->rank, 0, 0, more, diag);
+    }
+    for (int d = 0; err == WPK_OK && d < out->rank; d++) {
+        int64_t span = (out->kernel[d] - 1) * out->dilation[d] + 1;
+        if (out->input[d] > NUMBER_MAX) {
+            wpk_diag_set(diag, "an input of %lld elements", (long long)out->input[d]);
+            return WPK_EINVAL;
+        }
+        out->output[d] =
+            (out->input[d] - 1) * out->stride[d] + span + more[d] - out->before[d] - out->after[d];
+        if (out->output[d] < 1) {
+            wpk_diag_set(diag, "its padding leaves no output");
+            return WPK_EINVAL;
+        }
+    }
+    return err;
+}

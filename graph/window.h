@@ -28,4 +28,13 @@ WPK_MUST_CHECK wpk_err wpk_graph_window(const struct wpk_graph *graph,
                                         const struct wpk_graph_node *node, const int64_t *kernel,
                                         struct wpk_graph_window *out, struct wpk_diag *diag);
 
+/* The same of a ConvTranspose: `output` is what it writes, and element `y` of it is the sum over r
+ * of the input's (y + before - dilation * r) / stride, where that is whole, times the weights.
+ *   errors  WPK_EINVAL, WPK_EUNSUPPORTED with a reason */
+WPK_MUST_CHECK wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
+                                                   const struct wpk_graph_node *node,
+                                                   const int64_t *kernel,
+                                                   struct wpk_graph_window *out,
+                                                   struct wpk_diag *diag);
+
 #endif

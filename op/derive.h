@@ -53,6 +53,11 @@ wpk_err wpk_derive_phases(struct wpk_program *program, int stage, const int64_t 
  *   errors  WPK_EUNSUPPORTED no dilated window, or too many axes */
 wpk_err wpk_derive_dilated(struct wpk_program *program, int stage, const int64_t *tile, char *name);
 
+/* Let a window with a stride along the data's last dimension read a copy of the data that is split
+ * by the residues of its columns: the vectors along the window's outputs are contiguous then.
+ *   errors  WPK_EUNSUPPORTED no such window */
+wpk_err wpk_derive_residues(struct wpk_program *program, int stage);
+
 /* Turn the maximum or minimum of a window of two dimensions or more into that of its rows, a stage
  * of its own, and of their results.
  *   errors  WPK_EUNSUPPORTED another stage than a maximum or minimum of a plain load's window */

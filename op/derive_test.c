@@ -202,14 +202,13 @@ static wpk_err derive_im2col(struct derivation *d)
 
 static wpk_err derive_im2col_halo(struct derivation *d)
 {
-    wpk_err err = derive_im2col(d);
-    return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
+    return derive_im2col(d) == WPK_OK ? wpk_derive_halo(d->program, NULL) : WPK_EUNSUPPORTED;
 }
 
 static wpk_err derive_collapse(struct derivation *d)
 {
-    return wpk_derive_collapse(d->program,
-                               (int)wpk_rng_below(d->rng, (uint64_t)d->program->stage_count));
+    uint64_t stage = wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
+    return wpk_derive_collapse(d->program, (int)stage);
 }
 
 /* Every choice of every site, as a space combines them: two stages may take different ones. */
@@ -228,10 +227,16 @@ static wpk_err derive_sites(struct derivation *d)
     return err == WPK_OK ? wpk_derive_halo(d->program, NULL) : err;
 }
 
+static wpk_err derive_residues(struct derivation *d)
+{
+    int stage = draw_contraction(d);
+    return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_residues(d->program, stage);
+}
+
 static wpk_err derive_separated(struct derivation *d)
 {
-    int stage = (int)wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
-    return wpk_derive_separated(d->program, stage);
+    uint64_t stage = wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
+    return wpk_derive_separated(d->program, (int)stage);
 }
 
 static wpk_err derive_split(struct derivation *d)
@@ -265,8 +270,8 @@ static wpk_err derive_blocks(struct derivation *d)
 
 static wpk_err derive_copy(struct derivation *d)
 {
-    int stage = (int)wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
-    return wpk_derive_copy_after(d->program, stage, NULL);
+    uint64_t stage = wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
+    return wpk_derive_copy_after(d->program, (int)stage, NULL);
 }
 
 /* Some dimensions cut into quotient and remainder, in any order. */
@@ -329,6 +334,7 @@ static const struct {
     {"im2col, halo", derive_im2col_halo, {0}},
     {"collapse", derive_collapse, {0}},
     {"sites, halo", derive_sites, {0}},
+    {"residues", derive_residues, {0}},
     {"separated", derive_separated, {0}},
     {"split reduction", derive_split, {0}},
     {"block reduction", derive_blocks, {0}},

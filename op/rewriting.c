@@ -346,6 +346,27 @@ static wpk_err apply_split(struct wpk_program *program, int id, const int64_t *p
     return wpk_derive_block_reduction(program, id, axis, stage->axes[axis].extent / *parts, name);
 }
 
+/* ---- contiguous columns */
+
+static wpk_err list_residues(const struct wpk_rewriting *rewriting, struct wpk_program *program,
+                             int stage, struct wpk_site *out)
+{
+    struct wpk_program copy = {0};
+    wpk_err err = wpk_program_copy(program, &copy);
+    if (err == WPK_OK && wpk_derive_residues(&copy, stage) == WPK_OK) {
+        add_plain(out, rewriting, "residues", false);
+        out->choice[out->choice_count - 1].written = true;
+    }
+    wpk_program_fini(&copy);
+    return err;
+}
+
+static wpk_err apply_residues(struct wpk_program *program, int stage, const int64_t *parameter)
+{
+    (void)parameter;
+    return wpk_derive_residues(program, stage);
+}
+
 /* ---- maxima in two steps */
 
 static wpk_err list_separated(const struct wpk_rewriting *rewriting, struct wpk_program *program,
@@ -376,6 +397,7 @@ static const struct wpk_rewriting rewritings[] = {
     {list_bare, NULL, 0, false},
     {list_im2col, apply_im2col, 1, false},
     {list_collapsed, apply_collapsed, 0, false},
+    {list_residues, apply_residues, 1, false},
     {list_split, apply_split, 1, false},
     {list_separated, apply_separated, 1, true},
 };

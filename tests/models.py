@@ -151,7 +151,30 @@ def attention(side):
     return m.finish({"x": [2, side, width]}, [2, width + width // 2])
 
 
-MODELS = {"tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+def decoder(side):
+    """What upsamples, pads and chooses."""
+    m = Model()
+    integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
+    floats = lambda *numbers: m.constant(np.array(numbers, np.float32))
+    x = m.add("ConvTranspose", "x", m.normal(4, 3, 3, 3), m.normal(6), group=2, strides=[2, 2],
+              pads=[1, 0, 1, 1], output_padding=[1, 0])
+    x = m.add("ConvTranspose", x, m.normal(6, 4, 2, 2), strides=[2, 2])
+    x = m.add("Resize", x, "", floats(1, 1, 2, 3), mode="nearest", nearest_mode="floor",
+              coordinate_transformation_mode="asymmetric")
+    x = m.add("Resize", x, "", floats(1, 1, 2, 2), mode="nearest")
+    x = m.add("Pad", x, integers(0, 0, 1, -1, 0, 0, 0, 2), m.constant(np.float32(-1)))
+    positive = m.add("Greater", x, m.constant(np.float32(0)))
+    x = m.add("Where", positive, x, m.add("Sum", x, m.normal(4, 1, 1), m.constant(np.float32(1))))
+    x = m.add("Max", x, m.normal(1), m.add("Elu", x))
+    x = m.add("Min", x, m.add("HardSwish", x), m.add("Softplus", x))
+    x = m.add("Expand", m.add("ReduceMax", x, axes=[2, 3], keepdims=1), integers(2, 1, 3, 1))
+    filled = m.add("ConstantOfShape", integers(3, 2),
+                   value=numpy_helper.from_array(np.array([0.5], np.float32)))
+    m.add("Add", x, filled)
+    return m.finish({"x": [1, 4, side, side]}, [2, 4, 3, 2])
+
+
+MODELS = {"decoder": (decoder, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of hand-written kernels: what a run computes, that it allocates nothing, and which plans
+ * are refused. The fixture's kernel computes Y[i,j] = X[i,j] * 2 * W[j] + S[j]. */
+#include "common/fs.h"
+#include "runtime/fixture/fixture.h"
+#include "runtime/wpk.h"
+#include "schema/model_plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROWS 5
+#define COLUMNS 16
+#define COUNT (ROWS * COLUMNS)
+#define DATA_SIZE 65536 /* bytes of a plan's data: the kernel, then the constants */
+
+/* Calls of the allocator from libwpk and from here; the linker leads them to these (--wrap). */
+static int allocations;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    allocations++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    allocations++;
+    return __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    allocations++;
+    return __real_realloc(memory, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    allocations++;
+    return __real_aligned_alloc(alignment, size);
+}
+
+/* y = f(f(x, w, s), v, s), and `same`, which is x. Lists are the caller's to change. */
+struct scene {
+    struct wpk_kernel_fixture fixture;
+    char path[128];
+    struct wpk_model_plan plan;
+    struct wpk_model_plan_value values[6];
+    struct wpk_model_plan_end inputs[1];
+    struct wpk_model_plan_end outputs[2];
+    struct wpk_model_plan_kernel kernels[1];
+    struct wpk_model_plan_step steps[2];
+    struct wpk_model_plan_argument arguments[2][4];
+    char data[DATA_SIZE];
+};
+
+static struct wpk_tensor_type type_of(int rank, int64_t a, int64_t b)
+{
+    struct wpk_tensor_type type = {
+        .dtype = WPK_F32, .rank = rank, .layout = wpk_layout_row_major(rank)};
+
+    type.extent[0] = a;
+    type.extent[1] = b;
+    return type;
+}
+
+static void put_constant(struct scene *scene, int value, int64_t offset, float first, float step)
+{
+    float numbers[COLUMNS];
+
+    for (int j = 0; j < COLUMNS; j++) {
+        numbers[j] = first + step * (float)j;
+    }
+    memcpy(scene->data + offset, numbers, sizeof(numbers));
+    scene->values[value] =
+        (struct wpk_model_plan_value){type_of(1, COLUMNS, 0), WPK_MODEL_PLAN_DATA, offset};
+}
+
+static void read_kernel(struct scene *scene)
+{
+    struct wpk_buf file = {0};
+
+    assert_int_equal(wpk_fs_read(scene->fixture.path, DATA_SIZE, &file, NULL), WPK_OK);
+    assert_true(file.size < DATA_SIZE - 1024);
+    memcpy(scene->data, file.data, file.size);
+    scene->kernels[0] = (struct wpk_model_plan_kernel){0, (int64_t)file.size};
+    wpk_buf_fini(&file);
+}
+
+static void fill(struct scene *scene)
+{
+    const struct wpk_tensor_type matrix = type_of(2, ROWS, COLUMNS);
+
+    scene->values[0] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_INPUT, 0};
+    scene->values[1] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_ARENA, 64};
+    scene->values[2] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_OUTPUT, 0};
+    put_constant(scene, 3, DATA_SIZE - 64, 0.5F, 0.25F);
+    put_constant(scene, 4, DATA_SIZE - 128, -1.0F, 0.125F);
+    put_constant(scene, 5, DATA_SIZE - 192, 3.0F, -0.5F);
+    for (int i = 0; i < 2; i++) {
+        scene->arguments[i][0] = (struct wpk_model_plan_argument){"X", i};
+        scene->arguments[i][1] = (struct wpk_model_plan_argument){"W", 3 + i};
+        scene->arguments[i][2] = (struct wpk_model_plan_argument){"S", 5};
+        scene->arguments[i][3] = (struct wpk_model_plan_argument){"Y", 1 + i};
+        scene->steps[i] =
+            (struct wpk_model_plan_step){0, i == 0 ? "first" : "second", scene->arguments[i], 4};
+    }
+    scene->inputs[0] = (struct wpk_model_plan_end){"x", 0};
+    scene->outputs[0] = (struct wpk_model_plan_end){"y", 2};
+    scene->outputs[1] = (struct wpk_model_plan_end){"same", 0};
+    scene->plan = (struct wpk_model_plan){.device = "cpu",
+                                          .threads = 1,
+                                          .arena_size = 64 + COUNT * (int64_t)sizeof(float),
+                                          .values = scene->values,
+                                          .value_count = 6,
+                                          .inputs = scene->inputs,
+                                          .input_count = 1,
+                                          .outputs = scene->outputs,
+                                          .output_count = 2,
+                                          .kernels = scene->kernels,
+                                          .kernel_count = 1,
+                                          .steps = scene->steps,
+                                          .step_count = 2,
+                                          .data = scene->data,
+                                          .data_size = DATA_SIZE};
+}
+
+static int set_up(void **state)
+{
+    static struct scene scene;
+    struct wpk_manifest manifest;
+
+    scene = (struct scene){.path = ""};
+    wpk_kernel_fixture_manifest(&manifest, ROWS, COLUMNS, "0,1");
+    wpk_kernel_fixture_init(&scene.fixture, &manifest, false);
+    snprintf(scene.path, sizeof(scene.path), "%s/model.wpk", scene.fixture.directory);
+    read_kernel(&scene);
+    fill(&scene);
+    *state = &scene;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *scene = *state;
+
+    (void)remove(scene->path);
+    wpk_kernel_fixture_fini(&scene->fixture);
+    return 0;
+}
+
+static wpk_err open_plan(struct scene *scene, struct wpk_model **out, struct wpk_diag *diag)
+{
+    struct wpk_buf file = {0};
+
+    assert_int_equal(wpk_model_plan_encode(&scene->plan, &file), WPK_OK);
+    assert_int_equal(wpk_fs_write(scene->path, file.data, file.size, 0600, NULL), WPK_OK);
+    wpk_buf_fini(&file);
+    return wpk_model_open(scene->path, NULL, out, diag);
+}
+
+static void run(struct wpk_model_context *context, const float *x, float *y, float *same)
+{
+    const struct wpk_tensor_data input = {"x", (void *)x, COUNT * sizeof(float)};
+    const struct wpk_tensor_data outputs[] = {{"same", same, COUNT * sizeof(float)},
+                                              {"y", y, COUNT * sizeof(float)}};
+
+    assert_int_equal(wpk_model_run(context, &input, 1, outputs, 2), WPK_OK);
+}
+
+static void test_run(void **state)
+{
+    struct scene *scene = *state;
+    struct wpk_model *model = NULL;
+    struct wpk_model_context *contexts[2];
+    float x[COUNT], other[COUNT], y[COUNT], same[COUNT], again[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i % 9) - 4;
+        other[i] = (float)(i % 5);
+    }
+    assert_int_equal(open_plan(scene, &model, NULL), WPK_OK);
+    assert_int_equal(wpk_model_step_count(model), 2);
+    assert_string_equal(wpk_model_input(model, 0)->name, "x");
+    assert_int_equal(wpk_model_output(model, 1)->type.extent[1], COLUMNS);
+    for (int c = 0; c < 2; c++) {
+        assert_int_equal(wpk_model_context_new(model, NULL, &contexts[c]), WPK_OK);
+    }
+    int before = allocations;
+    run(contexts[0], x, y, same);
+    run(contexts[1], other, again, same);
+    run(contexts[1], x, again, same);
+    assert_int_equal(allocations, before);
+    assert_memory_equal(y, again, sizeof(y));
+    assert_memory_equal(x, same, sizeof(x));
+    for (int i = 0; i < COUNT; i++) {
+        float j = (float)(i % COLUMNS);
+        float s = 3.0F - 0.5F * j;
+        float first = x[i] * 2 * (0.5F + 0.25F * j) + s;
+        float wanted = first * 2 * (-1.0F + 0.125F * j) + s;
+        assert_true(y[i] == wanted); /* small multiples of powers of two are exact */
+    }
+    for (int c = 0; c < 2; c++) {
+        wpk_model_context_free(contexts[c]);
+    }
+    wpk_model_close(model);
+}
+
+static void test_wrong_arguments(void **state)
+{
+    struct wpk_model *model = NULL;
+    struct wpk_model_context *context = NULL;
+    static float data[COUNT + 1];
+    const struct wpk_tensor_data good = {"x", data, COUNT * sizeof(float)};
+    const struct wpk_tensor_data y[] = {{"y", data, COUNT * sizeof(float)},
+                                        {"same", data, COUNT * sizeof(float)}};
+    const struct wpk_tensor_data wrong[] = {
+        {"z", data, COUNT * sizeof(float)},
+        {NULL, data, COUNT * sizeof(float)},
+        {"x", NULL, COUNT * sizeof(float)},
+        {"x", data, (COUNT - 1) * sizeof(float)},
+        {"x", (char *)data + 1, COUNT * sizeof(float)},
+    };
+
+    assert_int_equal(open_plan(*state, &model, NULL), WPK_OK);
+    assert_int_equal(wpk_model_context_new(model, NULL, &context), WPK_OK);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_equal(wpk_model_run(context, &wrong[i], 1, y, 2), WPK_EINVAL);
+    }
+    assert_int_equal(wpk_model_run(context, &good, 0, y, 2), WPK_EINVAL);
+    assert_int_equal(wpk_model_run(context, &good, 1, y, 1), WPK_EINVAL);
+    wpk_model_context_free(context);
+    wpk_model_close(model);
+}
+
+static void expect_refused(struct scene *scene, const char *text)
+{
+    struct wpk_model *model = NULL;
+    struct wpk_diag diag = {.text = ""};
+
+    assert_int_equal(open_plan(scene, &model, &diag), WPK_ECORRUPT);
+    assert_non_null(strstr(diag.text, text));
+    assert_string_equal(diag.file, scene->path);
+    fill(scene);
+}
+
+/* Plans whose steps do not fit their kernels. */
+static void test_refused(void **state)
+{
+    struct scene *scene = *state;
+    struct wpk_model *model = NULL;
+    struct wpk_diag diag = {.text = ""};
+
+    snprintf(scene->arguments[1][1].name, WPK_NAME_MAX, "Q");
+    expect_refused(scene, "node second: the plan has no fitting value for constant W");
+    scene->arguments[0][0].value = 3;
+    expect_refused(scene, "input X");
+    scene->arguments[0][3].value = 0; /* a kernel may not write an input */
+    expect_refused(scene, "output Y");
+    scene->arguments[0][1].value = 1; /* a constant must be one */
+    expect_refused(scene, "constant W");
+    scene->values[1].type.dtype = WPK_I32;
+    expect_refused(scene, "node first");
+    scene->kernels[0].offset = 64;
+    expect_refused(scene, "cannot load the kernel");
+    assert_int_equal(wpk_model_open("/nonexistent.wpk", NULL, &model, &diag), WPK_ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_arguments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
