@@ -241,7 +241,7 @@ static void say_limits(const struct why *why, struct wpk_buf *out)
         wpk_format_ns((uint64_t)(why->bound_s * 1e9), bound);
         wpk_buf_printf(
             out,
-            "; the rules of this device predict %s at best, and that it is limited "
+            "; the rules of this device predict %s, and that it is limited "
             "by %s",
             bound, why->computing_s >= why->moving_s ? "arithmetic" : "moving data between caches");
     }

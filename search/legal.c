@@ -390,6 +390,10 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
             tile * wpk_block_tiles(stage, &d[g], a) > extent) {
             return no(why, "a block exceeds what is needed of it where it is computed");
         }
+        /* what is written out has a number of iterations */
+        if (group->whole[a] && !d[g].roll && stage->axes[a].extent > 1 && least != extent) {
+            return no(why, "an axis that is unrolled whole is not needed as much everywhere");
+        }
         /* members are computed for whole tiles: their reads cannot be guarded */
         if (members && least < extent && tile > 1 && (tile > least || group->align[a] > 1)) {
             return no(why, "a tile exceeds what is needed of it at a tail");
