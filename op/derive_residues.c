@@ -37,7 +37,7 @@ static bool recognise(const struct wpk_program *program, int id, struct residues
     }
     wpk_contraction_operands(program, id, &out->data, &weight);
     int rank = program->tensors[out->data.tensor].rank, last = rank - 1, axes = 0;
-    if (out->data.tensor == weight.tensor || rank == WPK_RANK_MAX ||
+    if (out->data.tensor == weight.tensor || rank == 0 || rank == WPK_RANK_MAX ||
         !wpk_index_affine(program, out->data.index[last], &affine)) {
         return false;
     }
