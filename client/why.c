@@ -19,6 +19,7 @@
 
 #define KINDS_MAX 64 /* outcomes, and algorithms */
 #define GENES_SHOWN 128
+#define MEDIAN_SCATTER 0.59
 
 /* How many trials ended in one way, or were of one algorithm, and the best of these. */
 struct kind {
@@ -212,18 +213,18 @@ static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
 
 /* ---- how sure */
 
-/* Probability that the winner is faster than every other one, where times scatter by their median
- * absolute deviations. */
+/* Probability that the winner is faster than every other one. The median of ten samples that are
+ * normal scatters by 0.59 of their median absolute deviation. */
 static void judge_sureness(struct why *why)
 {
-    double own = fmax(1.4826 * why->winner->mad_ns / why->winner->median_ns, 1e-4);
+    double own = fmax(MEDIAN_SCATTER * why->winner->mad_ns / why->winner->median_ns, 1e-4);
     why->surely = 1;
     for (int i = 0; i < why->list->count; i++) {
         const struct wpk_listed_trial *one = &why->list->trial[i];
         if (one == why->winner || !one->is_candidate || !wpk_listed_trial_is_timed(one)) {
             continue;
         }
-        double other = fmax(1.4826 * one->mad_ns / one->median_ns, 1e-4);
+        double other = fmax(MEDIAN_SCATTER * one->mad_ns / one->median_ns, 1e-4);
         double sigmas = (relative(why, one) - 1) / hypot(own, other);
         why->surely *= 0.5 * erfc(-sigmas / sqrt(2));
         why->rivals += sigmas < 2;
