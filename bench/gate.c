@@ -340,8 +340,8 @@ static wpk_err choose_all(struct gate *gate, struct wpk_diag *diag)
         int number = 0;
         struct bench_gate_entry like = {0};
         snprintf(like.op, sizeof(like.op), "%s", gate->job.ops[op].name);
-        bool conv = sscanf(like.op, "c%d", &number) == 1;
-        for (int i = 0; i < SETTINGS && conv && err == WPK_OK; i++) {
+        bool held = sscanf(like.op, "c%d", &number) == 1 || strncmp(like.op, "odd-", 4) == 0;
+        for (int i = 0; i < SETTINGS && held && err == WPK_OK; i++) {
             snprintf(like.layouts, sizeof(like.layouts), "%s", i < 2 ? "any" : "fixed");
             like.threads = 1 + i % 2;
             err = choose(gate, &like, diag);

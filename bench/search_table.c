@@ -11,8 +11,8 @@
  *         runs a strategy with many seeds on a table that bench/search_tables.py made
  *
  * A table is text: lines "name value" say what it is of, then a line "rows", then a line for each
- * schedule: its key, 0 or the time in ns. Whatever the pinned space gives has a row: nothing is
- * interpolated. */
+ * schedule: its key, 0 or the time in ns. The table has a row for every candidate of the pinned
+ * space: no time is interpolated. */
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"

@@ -56,7 +56,7 @@ struct wpk_api_kernel {
     const char *accuracy; /* class */
     /* The class that wpk_find_best was asked for; "": it was not asked. */
     char found_for[WPK_ACCURACY_TEXT_MAX];
-    /* Its error does not fit `found_for`: of its choice other implementations may. */
+    /* The kernel's error exceeds the class `found_for`; another implementation may fit. */
     bool is_too_wide;
     const char *conditions;          /* when it was timed */
     struct wpk_api_binding *binding; /* [binding_count]; NULL: names are the kernel's */

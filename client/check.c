@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl check: validate a job file, or a model, and show its operators. Nothing is stored. */
+/* wpkctl check: validate a job file, or a model, and show its operators. The command stores
+ * no data. */
 #include "client/check_model.h"
 #include "client/command.h"
 #include "client/format.h"

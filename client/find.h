@@ -43,7 +43,7 @@ struct wpk_find_wanted {
  * choice is among kernels that differ from it in their class alone. A kernel that is pinned in the
  * wanted class wins, else the fastest whose error fits the class. If none fits, the newest one of a
  * wider class is chosen as `is_too_wide`: the vendor's implementation or the plain kernel in its
- * choice may fit. Its `found_for` becomes this class.
+ * choice may fit. The chosen kernel's `found_for` becomes the wanted class.
  *   shape   kernels [count], count >= 1, newest first
  *   errors  WPK_EINVAL, WPK_ERANGE a class or conditions that do not exist; WPK_ENOENT none fits */
 WPK_MUST_CHECK wpk_err wpk_find_best(struct wpk_api_kernel *kernels, int count,

@@ -30,7 +30,8 @@ static wpk_err check_strategy(const char *name, struct wpk_diag *diag)
     return WPK_EINVAL;
 }
 
-/* Its options, too.   errors  as below */
+/* Check the options of the job's strategy.
+ *   errors  WPK_EINVAL an option that the strategy lacks, or a value out of its range */
 static wpk_err check_options(const struct wpk_job *job, struct wpk_diag *diag)
 {
     char name[WPK_JOB_GENE_MAX], value[WPK_JOB_GENE_MAX];

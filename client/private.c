@@ -410,7 +410,7 @@ static wpk_err fill_view(struct wpk_private *self, struct wpk_diag *diag)
     return err;
 }
 
-/* Who only reads works on a copy where nothing can be written. */
+/* Copy the data directory for a command that only reads, if the directory cannot be written. */
 static wpk_err make_view(struct wpk_private *self, struct wpk_diag *diag)
 {
     char history[PATH_SIZE];

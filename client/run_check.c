@@ -204,8 +204,8 @@ static bool is_same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* What the value is to be: the reference, unless that is beyond the output's type or direct
- * evaluation, in the operator's own types, is beyond them there. */
+/* The expected value of an element: the reference's, or an infinity where the reference exceeds the
+ * range of the output's type, or direct evaluation that of the operator's types. */
 static double wanted_at(const struct comparison *c, enum wpk_dtype dtype, int64_t i)
 {
     double narrow = wpk_dtype_round(dtype, c->reference[i]);
@@ -226,7 +226,7 @@ static double error_of(double value, double wanted)
 }
 
 /* Divide by a power of two about as large as the largest number: squares neither overflow nor
- * vanish. What is wanted takes the reference's place. Returns the power. */
+ * vanish. The expected values replace the reference's. Returns the power. */
 static double scale(struct comparison *c, enum wpk_dtype dtype)
 {
     double largest = 0;

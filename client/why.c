@@ -28,7 +28,7 @@ struct kind {
     double best; /* relative to the winner; +inf: none was timed */
 };
 
-/* What a gene's next best value costs. */
+/* A gene of the winner beside the best other value of it that was measured. */
 struct gene {
     char name[WPK_GENE_NAME_MAX], value[256], other[256];
     double ratio;  /* of the best trial with the other value, to the winner */
@@ -171,8 +171,8 @@ static void judge_genes(struct why *why)
 
 /* ---- limits */
 
-/* What the target's rules predict for the winner: how long it computes, and how long it moves data
- * between caches. Without a space of the same version nothing is said. */
+/* Fill in the winner's predicted seconds by the target's rules: of arithmetic, and of traffic
+ * between caches. They stay 0 if this program's space has another version than the trial's. */
 static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
 {
     struct wpk_program program = {0};

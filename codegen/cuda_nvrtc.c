@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only file that knows NVRTC. Its functions are declared here, as nvrtc.h has them. */
+/* The only file that knows NVRTC. This file declares NVRTC's functions as
+ * nvrtc.h does. */
 #include "codegen/cuda_nvrtc.h"
 
 #include <dlfcn.h>
@@ -68,8 +69,8 @@ static void *open_library(const char **directory)
     return dlopen(LIBRARY, OPEN_FLAGS);
 }
 
-/* The library opens its second part by name, and finds it if it is there already. Its own search
- * beside itself fails where dlopen is another one's, as under AddressSanitizer. */
+/* The library opens its second part by name, and finds it if it is there already. NVRTC's own
+ * search in its directory fails where dlopen is another one's, as under AddressSanitizer. */
 static void *open_builtins(const char *directory, int major, int minor)
 {
     char name[64];

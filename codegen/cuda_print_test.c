@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the back end cuda refuses, and what its compiler does. tests/cuda_kernels.c runs kernels. */
+/* Tests of the back end cuda: schedules that it refuses, and its compiler.
+ * tests/cuda_kernels.c runs kernels. */
 #include "codegen/cuda_nvrtc.h"
 #include "codegen/cuda_print.h"
 #include "op/nest_check.h"

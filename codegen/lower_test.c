@@ -392,7 +392,7 @@ static void test_random_programs(void **state)
     print_message("%d idle, %d summed in blocks\n", idle, blocked);
 }
 
-/* What one output computes is not computed inside the loops of another: all of it is needed. */
+/* The stage of one output is not placed inside the loops of another: the caller needs all of it. */
 static void test_several_outputs(void **state)
 {
     (void)state;
