@@ -8,6 +8,8 @@
 #include "common/json.h"
 #include "op/definition.h"
 #include "op/notation.h"
+#include "search/back_end.h"
+#include "search/target/target.h"
 #include "search/variant.h"
 
 #include <stdio.h>
@@ -106,8 +108,11 @@ static void add_back_ends(struct genes *genes, const struct wpk_space *space)
     }
     struct gene *gene = take_gene(genes, WPK_BACK_END_GENE);
     gene->variant_count++;
+    unsigned kind = wpk_back_ends_of(space->options.target.rules->kind);
     for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
-        add_value(gene, wpk_back_end_name(i));
+        if ((kind & 1U << i) != 0) {
+            add_value(gene, wpk_back_end_name(i));
+        }
     }
 }
 

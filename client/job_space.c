@@ -188,7 +188,9 @@ wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
     if (job->pin_count == 0) {
         return WPK_OK;
     }
-    wpk_err err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device);
+    wpk_err err = strcmp(job->kind, "cuda") == 0
+                      ? wpk_device_emulate("sm_90", 132, &device, diag)
+                      : wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device);
     for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
         struct wpk_program program = {0};
         struct wpk_diag own = {0};

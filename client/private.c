@@ -168,8 +168,11 @@ static wpk_err start_process(struct wpk_private *self, enum process which, struc
     const char *const wpkd[] = {"wpkd",     "--data", self->options.data_dir, "--http", http,
                                 "--listen", workers,  "--exit-on-failure",    NULL};
     /* The worker's files lie beside the sockets: what a killed one leaves goes with them. */
-    const char *const worker[] = {"wpk-worker",     "--cpu", "--coordinator", workers, "--data",
-                                  self->socket_dir, NULL};
+    const char *const cpu[] = {"wpk-worker",     "--cpu", "--coordinator", workers, "--data",
+                               self->socket_dir, NULL};
+    const char *const gpu[] = {"wpk-worker", "--gpu",  self->options.gpu, "--coordinator",
+                               workers,      "--data", self->socket_dir,  NULL};
+    const char *const *worker = self->options.gpu != NULL ? gpu : cpu;
 
     snprintf(path, sizeof(path), "%s/%s", self->program_dir, process_names[which]);
     snprintf(http, sizeof(http), "unix:%s/http.sock", self->socket_dir);

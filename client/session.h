@@ -21,6 +21,7 @@ struct wpk_session_options {
     struct wpk_server_access_given given; /* --server, --token-file, --ca, --insecure */
     const char *data_dir;                 /* --data; NULL: the default, unless a server was named */
     enum wpk_session_need need;
+    const char *gpu; /* that a worker of ours serves; NULL: the CPU */
     void (*notice)(const char *text, void *user); /* may be NULL */
     void *user;
 };

@@ -20,6 +20,7 @@ struct tune {
     struct wpk_job_overrides overrides;
     struct wpk_job_inline given;
     const char *data_dir;
+    const char *gpu;  /* --gpu; NULL: the job says for which kind of device it is */
     const char *file; /* NULL with --op */
     struct wpk_output output;
     bool quiet;
@@ -40,12 +41,31 @@ static void print_notice(const char *text, void *user)
     }
 }
 
+/* A job for GPUs needs a worker that serves one; --gpu makes every job one for GPUs. */
+static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
+{
+    if (tune->gpu == NULL && strcmp(tune->job.kind, "cuda") != 0) {
+        return WPK_OK;
+    }
+    if (tune->job.threads > 1) {
+        wpk_diag_set(diag, "a kernel for a GPU has one thread on the CPU, not %d",
+                     tune->job.threads);
+        return WPK_EINVAL;
+    }
+    tune->gpu = tune->gpu != NULL ? tune->gpu : "0";
+    snprintf(tune->job.kind, sizeof(tune->job.kind), "cuda");
+    return WPK_OK;
+}
+
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
     wpk_err err = tune->is_model ? wpk_tune_model_read(tune->file, &tune->shapes, &tune->overrides,
                                                        &tune->model, &tune->job, diag)
                                  : wpk_job_file_take(tune->file, &tune->given, &tune->overrides,
                                                      &tune->job, diag);
+    if (err == WPK_OK) {
+        err = choose_device(tune, diag);
+    }
     if (err != WPK_OK) {
         return err;
     }
@@ -172,6 +192,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     char id[64] = "";
     const struct wpk_session_options options = {.data_dir = tune->data_dir,
                                                 .need = WPK_SESSION_WORKER,
+                                                .gpu = tune->gpu,
                                                 .notice = print_notice,
                                                 .user = tune};
     enum wpk_exit status = WPK_EXIT_OK;
@@ -239,6 +260,9 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     static struct tune tune;
     const struct wpk_option options[] = {
         WPK_JOB_OPTION_ROWS(tune.overrides, tune.given),
+        WPK_ARGS_TEXT("gpu", "WHICH",
+                      "for a GPU: its number or UUID; `emulated`: none is there, nothing is timed",
+                      &tune.gpu),
         WPK_ARGS_TEXT("data", "DIR", "history; default ~/.local/share/woodpecker", &tune.data_dir),
         WPK_MODEL_SHAPE_OPTION_ROW(tune.shapes),
         WPK_OUTPUT_OPTION_ROWS(tune.output),

@@ -3,6 +3,8 @@
 
 #include "codegen/c_compiler.h"
 #include "codegen/c_print.h"
+#include "codegen/cuda_nvrtc.h"
+#include "codegen/cuda_print.h"
 #include "op/nest_check.h"
 
 #include <stdio.h>
@@ -113,9 +115,23 @@ static wpk_err find_compiler(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_d
     return err;
 }
 
+_Static_assert(WPK_CUDA_NVRTC_VERSION_MAX <= WPK_CODEGEN_VERSION_MAX, "NVRTC's version fits");
+
+static wpk_err find_nvrtc(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
+{
+    struct wpk_cuda_nvrtc nvrtc;
+    wpk_err err = wpk_cuda_nvrtc_open(&nvrtc, NULL, diag);
+    if (err == WPK_OK) {
+        snprintf(version, WPK_CODEGEN_VERSION_MAX, "%s", nvrtc.version);
+        wpk_cuda_nvrtc_close(&nvrtc);
+    }
+    return err == WPK_EUNSUPPORTED ? WPK_ENOENT : err;
+}
+
 static const struct wpk_codegen all[] = {
     {.name = "halide-cpu", .accepts = halide_accepts, .find = find_halide},
     {.name = "c", .accepts = wpk_c_accepts, .find = find_compiler, .found_here = true},
+    {.name = "cuda", .accepts = wpk_cuda_accepts, .find = find_nvrtc, .makes_images = true},
 };
 
 #define COUNT ((int)(sizeof(all) / sizeof(all[0])))

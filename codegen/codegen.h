@@ -21,6 +21,7 @@ struct wpk_codegen {
     /* Find what compiles for it on this machine, and copy its name and version: "gcc-12.2.0".
      *   errors  WPK_ENOENT it is missing, with the reason in `diag`; WPK_ESYSTEM */
     wpk_err (*find)(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag);
+    bool makes_images; /* of launches (schema/launch_plan.h), not objects with functions */
     bool found_here; /* each machine has a version of its own, which the provider's name has, too */
 };
 

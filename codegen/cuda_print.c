@@ -15,8 +15,8 @@ struct printer {
     struct wpk_c_kernel *k;
     struct wpk_cuda_plan *plan;
     struct wpk_cuda_launch launch;
-    int64_t threads[WPK_CUDA_LAUNCHES_MAX]; /* of the first pass */
-    struct wpk_buf body;                    /* of the launch that is printed */
+    int64_t threads[WPK_LAUNCHES_MAX]; /* of the first pass */
+    struct wpk_buf body;               /* of the launch that is printed */
     struct wpk_buf module;
 };
 
@@ -119,7 +119,7 @@ static void put_parts(struct printer *p)
 static void end_launch(struct printer *p)
 {
     struct wpk_c_kernel *k = p->k;
-    struct wpk_cuda_step *step = &p->plan->step[p->plan->step_count];
+    struct wpk_launch_step *step = &p->plan->step[p->plan->step_count];
     const struct wpk_cuda_launch *launch = &p->launch;
     p->threads[p->plan->step_count] = launch->threads;
     if (launch->threads > WPK_CUDA_THREADS_MAX) {
@@ -163,7 +163,7 @@ static void print_root(struct printer *p, int e)
         box->size[a] = stage->axes[a].extent;
     }
     for (int update = 0; update <= (stage->reduction != WPK_REDUCE_NONE); update++) {
-        if (p->plan->step_count == WPK_CUDA_LAUNCHES_MAX) {
+        if (p->plan->step_count == WPK_LAUNCHES_MAX) {
             wpk_c_refuse(k, "too many launches");
             break;
         }

@@ -8,19 +8,11 @@
 #define WPK_CODEGEN_CUDA_PRINT_H
 
 #include "codegen/schedule.h"
+#include "schema/launch_plan.h"
 
-#define WPK_CUDA_LAUNCHES_MAX 64
-#define WPK_CUDA_ENTRY_MAX 64
-
-struct wpk_cuda_step {
-    char entry[WPK_CUDA_ENTRY_MAX]; /* the function's name */
-    int64_t blocks, threads;        /* of one dimension each */
-    int64_t shared_bytes;           /* that the function declares */
-};
-
-/* Invariant: every step takes a pointer for each argument, to the tensor's element 0. */
+/* Invariant: every launch takes a pointer for each argument, to the tensor's element 0. */
 struct wpk_cuda_plan {
-    struct wpk_cuda_step step[WPK_CUDA_LAUNCHES_MAX];
+    struct wpk_launch_step step[WPK_LAUNCHES_MAX];
     int step_count;
     int argument[WPK_TENSORS_MAX]; /* tensors of the schedule's main program: what is read, what is
                                       written, and intermediate tensors between launches */

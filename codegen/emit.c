@@ -2,6 +2,7 @@
 #include "codegen/emit.h"
 
 #include "codegen/c_build.h"
+#include "codegen/cuda_build.h"
 #include "codegen/halide.h"
 #include "search/back_end.h"
 
@@ -25,7 +26,13 @@ static wpk_err emit_halide(const struct wpk_schedule *schedule, const char *symb
     return wpk_halide_build(schedule, symbol, object_path, NULL, diag);
 }
 
-#define EMITTER(symbol, name, has_scope_output) {name, emit_##symbol},
+static wpk_err emit_cuda(const struct wpk_schedule *schedule, const char *symbol, const char *path,
+                         struct wpk_diag *diag)
+{
+    return wpk_cuda_build(schedule, symbol, path, diag);
+}
+
+#define EMITTER(symbol, name, kind, has_scope_output) {name, emit_##symbol},
 
 static const struct emitter all[] = {WPK_BACK_END_LIST(EMITTER)};
 

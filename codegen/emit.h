@@ -6,7 +6,8 @@
 #include "codegen/schedule.h"
 
 /* Compile the main program of a schedule that wpk_codegen_check() accepts to the function `symbol`
- * in the object file `object_path`, with the arguments of codegen/halide.h.
+ * in the object file `object_path`, with the arguments of codegen/halide.h. A back end that makes
+ * images writes one to that path.
  *   errors  WPK_EUNSUPPORTED with the back end's message */
 wpk_err wpk_emit(const struct wpk_schedule *schedule, const char *symbol, const char *object_path,
                  struct wpk_diag *diag);

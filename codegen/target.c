@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define STRICT "-strict_float"
+#define CUDA "cuda-"
 
 void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK_TARGET_MAX])
 {
@@ -15,7 +16,7 @@ void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK
         [WPK_ISA_AVX512] = "sse41-avx-avx2-f16c-fma-avx512-avx512_skylake",
     };
     if (wpk_device_is_cuda(device)) {
-        snprintf(out, WPK_TARGET_MAX, "cuda-sm_%d%s", device->cuda.capability,
+        snprintf(out, WPK_TARGET_MAX, CUDA "sm_%d%s", device->cuda.capability,
                  strict ? STRICT : "");
         return;
     }
@@ -37,10 +38,28 @@ bool wpk_target_is_strict(const char *target)
     return strstr(target, STRICT) != NULL;
 }
 
+wpk_err wpk_target_architecture(const char *target, char *out, size_t size)
+{
+    const char *name = target + strlen(CUDA);
+    if (strncmp(target, CUDA, strlen(CUDA)) != 0 || strcspn(name, "-") >= size) {
+        return WPK_EINVAL;
+    }
+    snprintf(out, size, "%.*s", (int)strcspn(name, "-"), name);
+    return WPK_OK;
+}
+
 void wpk_target_read(const char *target, struct wpk_device *out)
 {
     /* Of all that is beyond Skylake's, no device but one with bf16 says that it has it. */
     static const char *const beyond[] = {"cannonlake", "zen4", "zen5", "sapphirerapids"};
+    char architecture[16];
+    int capability = 0;
+    if (wpk_target_architecture(target, architecture, sizeof(architecture)) == WPK_OK &&
+        sscanf(architecture, "sm_%3d", &capability) == 1) {
+        *out = (struct wpk_device){.kind = "cuda", .cuda = {.capability = capability}};
+        return;
+    }
+    snprintf(out->kind, sizeof(out->kind), "cpu");
     out->isa = strstr(target, "avx512") != NULL ? WPK_ISA_AVX512
                : strstr(target, "avx2") != NULL ? WPK_ISA_AVX2
                : strstr(target, "avx") != NULL  ? WPK_ISA_AVX

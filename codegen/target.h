@@ -14,8 +14,10 @@ void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK
 WPK_MUST_CHECK wpk_err wpk_target_make_strict(const char *target, char out[WPK_TARGET_MAX]);
 /* True if each floating operation rounds. */
 bool wpk_target_is_strict(const char *target);
-/* Set the instructions that a target needs: isa, bf16 and vnni of the device. A target that was
- * written by hand may name other CPUs than wpk_target_print() does. */
+/* Set what a target needs: of a CPU isa, bf16 and vnni of the device, of a GPU kind and capability.
+ * A target that was written by hand may name other CPUs than wpk_target_print() does. */
 void wpk_target_read(const char *target, struct wpk_device *out);
+/* Copy the architecture of a GPU's target: "sm_90".   errors  WPK_EINVAL it is not a GPU's */
+WPK_MUST_CHECK wpk_err wpk_target_architecture(const char *target, char *out, size_t size);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract between a kernel's shared object and its loader.
  *
- * A shared object is linked from three parts: the generated objects (symbols `wpk_main` and, if
- * constants are prepared, `wpk_prepare`), one fixed stub (runtime/stub.c, compiled once when wpk is
- * built) and the manifest as binary data (`ld -b binary manifest`). The object exports
+ * A kernel for a GPU is a shared object of data alone: its descriptor has the manifest and, of each
+ * of its two programs, the image (schema/launch_plan.h) instead of functions.
+ *
+ * A CPU's shared object is linked from three parts: the generated objects (symbols `wpk_main` and,
+ * if constants are prepared, `wpk_prepare`), one fixed stub (runtime/stub.c, compiled once when wpk
+ * is built) and the manifest as binary data (`ld -b binary manifest`). The object exports
  * `wpk_descriptor` only; nothing but libc and libm stays undefined in it. The stub defines the
  * generator's hooks (allocation, parallel loops, errors) as hidden symbols; each hook calls the
  * function of the same purpose in the table given at bind. */
@@ -17,7 +20,7 @@
 extern "C" {
 #endif
 
-#define WPK_ABI_VERSION 1
+#define WPK_ABI_VERSION 2
 #define WPK_ABI_ARGUMENTS_MAX 40
 
 /* Runs one iteration of a parallel loop; `closure` is the kernel's. Returns 0 or the kernel's error
@@ -62,14 +65,16 @@ struct wpk_abi_buffer {
 typedef int (*wpk_abi_function)(void *user, struct wpk_abi_buffer *const *arguments,
                                 size_t argument_count);
 
+/* Texts end before the pointer whose name ends in `_end`. */
 struct wpk_abi_descriptor {
     uint32_t abi_version;
     uint32_t reserved;
-    const char *manifest; /* JSON, not NUL-terminated */
-    size_t manifest_size;
-    void (*bind)(const struct wpk_abi_host *host); /* once, before the first run */
-    wpk_abi_function run;
-    wpk_abi_function prepare; /* NULL: constants are used as they are */
+    const char *manifest, *manifest_end;           /* JSON */
+    void (*bind)(const struct wpk_abi_host *host); /* once, before the first run; GPU: NULL */
+    wpk_abi_function run;                          /* GPU: NULL */
+    wpk_abi_function prepare; /* NULL: constants are used as they are, or it is a GPU's kernel */
+    const char *image, *image_end;                 /* CPU: NULL */
+    const char *prepare_image, *prepare_image_end; /* empty: constants are used as they are */
 };
 
 #define WPK_ABI_SYMBOL "wpk_descriptor"

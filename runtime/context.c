@@ -31,6 +31,7 @@ struct wpk_context {
     struct thread_scratch *scratch; /* owned; [thread_count] */
     int thread_count;
     struct wpk_vendor_call *vendor_call; /* owned; of the vendor that was called last */
+    struct wpk_gpu_call *gpu_call;       /* owned; of the GPU's kernel that was called last */
     size_t scratch_size_max;
     atomic_int err; /* wpk_err of the call in progress */
     atomic_flag busy;
@@ -242,6 +243,7 @@ void wpk_context_free(struct wpk_context *context)
     }
     stop(context);
     wpk_vendor_call_free(context->vendor_call);
+    wpk_gpu_call_free(context->gpu_call);
     free(context->cpus);
     free(context);
 }
@@ -317,4 +319,54 @@ wpk_err wpk_context_call_vendor(struct wpk_context *context, struct wpk_vendor *
     }
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
     return err;
+}
+
+/* Make the context's call one of this kernel. */
+static wpk_err use_gpu(struct wpk_context *context, struct wpk_gpu *gpu)
+{
+    struct wpk_gpu_call *call = NULL;
+
+    if (context->gpu_call != NULL && wpk_gpu_call_of(context->gpu_call) == gpu) {
+        return WPK_OK;
+    }
+    wpk_err err = wpk_gpu_call_new(gpu, &call);
+    if (err == WPK_OK) {
+        wpk_gpu_call_free(context->gpu_call);
+        context->gpu_call = call;
+    }
+    return err;
+}
+
+wpk_err wpk_context_call_gpu(struct wpk_context *context, struct wpk_gpu *gpu, void *const *data)
+{
+    occupy(context);
+    wpk_err err = use_gpu(context, gpu);
+    if (err == WPK_OK) {
+        err = wpk_gpu_call_run(context->gpu_call, data);
+    }
+    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    return err;
+}
+
+wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu, void *stream,
+                           const uint64_t *data)
+{
+    occupy(context);
+    wpk_err err = use_gpu(context, gpu);
+    if (err == WPK_OK) {
+        err = wpk_gpu_call_launch(context->gpu_call, stream, data);
+    }
+    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    return err;
+}
+
+wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns)
+{
+    WPK_ASSERT(context->gpu_call != NULL);
+    return wpk_gpu_call_time(context->gpu_call, repeats, ns);
+}
+
+const char *wpk_context_trouble(const struct wpk_context *context)
+{
+    return context->gpu_call != NULL ? wpk_gpu_call_trouble(context->gpu_call) : "";
 }

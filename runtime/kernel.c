@@ -13,19 +13,39 @@
 #include <string.h>
 #include <unistd.h>
 
-static wpk_err check_device(const struct wpk_kernel *kernel, const struct wpk_device *device,
-                            struct wpk_diag *diag)
+static wpk_err check_cpu(const struct wpk_manifest_needs *needs, const struct wpk_device *device,
+                         struct wpk_diag *diag)
 {
-    const struct wpk_manifest *manifest = &kernel->manifest;
-
-    if (manifest->isa > device->isa) {
-        wpk_diag_set(diag, "the kernel needs %s, the machine has %s", wpk_isa_name(manifest->isa),
+    if (needs->isa > device->isa) {
+        wpk_diag_set(diag, "the kernel needs %s, the machine has %s", wpk_isa_name(needs->isa),
                      wpk_isa_name(device->isa));
         return WPK_EMISMATCH;
     }
-    if ((manifest->bf16 && !device->bf16) || (manifest->vnni && !device->vnni)) {
+    if ((needs->bf16 && !device->bf16) || (needs->vnni && !device->vnni)) {
         wpk_diag_set(diag, "the kernel needs %s, which the machine lacks",
-                     manifest->bf16 && !device->bf16 ? "AVX512_BF16" : "AVX512_VNNI");
+                     needs->bf16 && !device->bf16 ? "AVX512_BF16" : "AVX512_VNNI");
+        return WPK_EMISMATCH;
+    }
+    return WPK_OK;
+}
+
+/* Check what the kernel needs; *device becomes the GPU of a GPU's kernel. */
+static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device **device,
+                            struct wpk_diag *diag)
+{
+    const struct wpk_manifest_needs *needs = &kernel->manifest.needs;
+
+    if (!needs->cuda) {
+        return check_cpu(needs, *device, diag);
+    }
+    wpk_err err = wpk_kernel_gpu_open(kernel, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    *device = wpk_gpu_device(kernel->gpu);
+    if (needs->capability > (*device)->cuda.capability) {
+        wpk_diag_set(diag, "the kernel needs sm_%d, the GPU is sm_%d", needs->capability,
+                     (*device)->cuda.capability);
         return WPK_EMISMATCH;
     }
     return WPK_OK;
@@ -79,7 +99,8 @@ static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const st
                      WPK_ABI_VERSION);
         return WPK_EMISMATCH;
     }
-    if (descriptor->manifest_size > WPK_MANIFEST_SIZE_MAX || descriptor->run == NULL) {
+    size_t size = (size_t)(descriptor->manifest_end - descriptor->manifest);
+    if (size > WPK_MANIFEST_SIZE_MAX || (descriptor->run == NULL) == (descriptor->image == NULL)) {
         wpk_diag_set(diag, "the kernel's descriptor is damaged");
         return WPK_ECORRUPT;
     }
@@ -90,19 +111,25 @@ static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const st
 static wpk_err read_manifest(struct wpk_kernel *kernel, struct wpk_diag *diag)
 {
     const struct wpk_abi_descriptor *descriptor = kernel->descriptor;
+    size_t size = (size_t)(descriptor->manifest_end - descriptor->manifest);
 
-    kernel->manifest_text = malloc(descriptor->manifest_size + 1);
+    kernel->manifest_text = malloc(size + 1);
     if (kernel->manifest_text == NULL) {
         return WPK_ENOMEM;
     }
-    memcpy(kernel->manifest_text, descriptor->manifest, descriptor->manifest_size);
-    kernel->manifest_text[descriptor->manifest_size] = '\0';
-    wpk_err err = wpk_manifest_decode(kernel->manifest_text, descriptor->manifest_size,
-                                      &kernel->manifest, diag);
+    memcpy(kernel->manifest_text, descriptor->manifest, size);
+    kernel->manifest_text[size] = '\0';
+    wpk_err err = wpk_manifest_decode(kernel->manifest_text, size, &kernel->manifest, diag);
     if (err != WPK_OK) {
         return err == WPK_ENOMEM || err == WPK_EMISMATCH ? err : WPK_ECORRUPT;
     }
-    if ((descriptor->prepare != NULL) != (kernel->manifest.prepare_count > 0)) {
+    if (kernel->manifest.needs.cuda != (descriptor->image != NULL)) {
+        wpk_diag_set(diag, "manifest and code disagree on the kind of device");
+        return WPK_ECORRUPT;
+    }
+    bool prepares =
+        descriptor->prepare != NULL || descriptor->prepare_image != descriptor->prepare_image_end;
+    if (prepares != (kernel->manifest.prepare_count > 0)) {
         wpk_diag_set(diag, "manifest and code disagree on what is prepared");
         return WPK_ECORRUPT;
     }
@@ -149,6 +176,9 @@ static wpk_err lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag)
         }
     }
     kernel->prepared = manifest->constant_count == 0 && manifest->prepared_count == 0;
+    if (kernel->gpu != NULL) {
+        wpk_kernel_gpu_settle(kernel);
+    }
     return WPK_OK;
 }
 
@@ -209,7 +239,7 @@ static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
         err = read_manifest(kernel, diag);
     }
     if (err == WPK_OK) {
-        err = check_device(kernel, device, diag);
+        err = check_device(kernel, &device, diag);
     }
     if (err == WPK_OK && found) {
         err = check_vouched(kernel, &vouched, device, options, diag);
@@ -252,7 +282,9 @@ wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options
         return err;
     }
     kernel->taken = (struct wpk_choice_taken){.index = -1, .kind = "", .reason = ""};
-    kernel->descriptor->bind(wpk_context_host());
+    if (kernel->descriptor->bind != NULL) {
+        kernel->descriptor->bind(wpk_context_host());
+    }
     *out = kernel;
     return WPK_OK;
 }
@@ -265,7 +297,7 @@ static wpk_err open_bytes(struct wpk_kernel *kernel, const struct wpk_buf *bytes
         err = read_manifest(kernel, diag);
     }
     if (err == WPK_OK) {
-        err = check_device(kernel, device, diag);
+        err = check_device(kernel, &device, diag);
     }
     return err == WPK_OK ? lay_out(kernel, diag) : err;
 }
@@ -290,7 +322,9 @@ wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
         return err;
     }
     kernel->taken = (struct wpk_choice_taken){.index = -1, .kind = "", .reason = ""};
-    kernel->descriptor->bind(wpk_context_host());
+    if (kernel->descriptor->bind != NULL) {
+        kernel->descriptor->bind(wpk_context_host());
+    }
     *out = kernel;
     return WPK_OK;
 }
@@ -313,6 +347,7 @@ void wpk_kernel_close(struct wpk_kernel *kernel)
         return;
     }
     wpk_vendor_release(kernel->vendor);
+    wpk_gpu_release(kernel->gpu);
     free(kernel->reason);
     wpk_memory_give(kernel->fixed);
     wpk_manifest_fini(&kernel->manifest);

@@ -4,6 +4,7 @@
 #define WPK_RUNTIME_KERNEL_H
 
 #include "runtime/abi.h"
+#include "runtime/gpu.h"
 #include "runtime/manifest.h"
 #include "runtime/vendor.h"
 #include "runtime/wpk.h"
@@ -35,9 +36,11 @@ struct wpk_argument_list {
 
 /* A kernel is either a shared object of ours or a vendor's primitive. A primitive leaves
  * `descriptor`, `manifest`, `main` and `fixed` empty. A prepared kernel is immutable: any number of
- * threads may read it. */
+ * threads may read it. Of a GPU's kernel `fixed` is empty, and the buffers of fixed slots have the
+ * device's addresses of elements [0, 0, ...]. */
 struct wpk_kernel {
     struct wpk_vendor *vendor; /* owned; NULL: our code */
+    struct wpk_gpu *gpu;     /* owned; NULL: it runs on the CPU */
     void *object;              /* of dlopen */
     bool frozen;               /* loaded from memory, not from the file */
     int frozen_fd; /* owned; dlopen knows the object by this number: close after dlclose */
@@ -79,6 +82,24 @@ WPK_MUST_CHECK wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
 WPK_MUST_CHECK wpk_err wpk_kernel_bind(struct wpk_kernel *kernel, const struct wpk_choice *choice,
                                        struct wpk_diag *diag);
 
+/* Load the images of a GPU's kernel, whose manifest has been read.
+ *   errors  those of wpk_gpu_open; WPK_ECORRUPT manifest and images disagree */
+WPK_MUST_CHECK wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag);
+/* Copy constants and prepared tensors to the device, and run the prepare program there.
+ *   shape   block: both, on the host, each at its place; places in the order of the manifest
+ *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
+WPK_MUST_CHECK wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
+                                               const size_t *constant_place,
+                                               const size_t *prepared_place,
+                                               struct wpk_diag *diag);
+/* Tell kernel->gpu what a call of the main program takes: sizes, offsets and constants. */
+void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel);
+/* Run a prepared kernel.   shape   in, out: in the order of the kernel's inputs and outputs
+ *   errors  those of wpk_gpu_call_run */
+WPK_MUST_CHECK wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel,
+                                           struct wpk_context *context, void *const *in,
+                                           void *const *out);
+
 void wpk_argument_list_add(struct wpk_argument_list *list, const struct wpk_named_tensor *tensor,
                            int source);
 
@@ -88,7 +109,7 @@ WPK_MUST_CHECK wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct
                                          struct wpk_diag *diag);
 
 /* Find the memory that a call reads besides its inputs: prepared constants, ours or a vendor's.
- * Returns their number. The kernel must be prepared.
+ * Returns their number; of a GPU's kernel, `data` is NULL. The kernel must be prepared.
  *   shape   out [WPK_ABI_ARGUMENTS_MAX] */
 size_t wpk_kernel_constants(const struct wpk_kernel *kernel, struct wpk_span *out);
 /* Let a kernel of ours read the caller's copies of these constants. Verification uses it to put

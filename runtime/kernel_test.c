@@ -306,8 +306,8 @@ static void wrong_devices_are_refused(void **state)
 
     (void)state;
     wpk_kernel_fixture_manifest(&manifest, 4, 16, NULL);
-    manifest.isa = WPK_ISA_AVX512;
-    manifest.bf16 = true;
+    manifest.needs.isa = WPK_ISA_AVX512;
+    manifest.needs.bf16 = true;
     wpk_kernel_fixture_init(&fixture, &manifest, false);
     assert_int_equal(wpk_kernel_open(fixture.path, &device, &kernel, NULL), WPK_OK);
     wpk_kernel_close(kernel);

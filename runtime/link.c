@@ -5,9 +5,12 @@
 
 #include <stdio.h>
 
-/* Made when wpk is built, from stub.c and kernel.map: a builder then needs no path to them. */
+/* Made when wpk is built, from stub.c, stub_image.c and kernel.map: a builder then needs no path to
+ * them. */
 extern const unsigned char wpk_link_stub[];
 extern const size_t wpk_link_stub_size;
+extern const unsigned char wpk_link_stub_image[];
+extern const size_t wpk_link_stub_image_size;
 extern const unsigned char wpk_link_map[];
 extern const size_t wpk_link_map_size;
 
@@ -16,9 +19,11 @@ extern const size_t wpk_link_map_size;
     {                                                                                              \
         "ld", "-shared", "--no-undefined", "-z", "relro", "-z", "now", "-z", "noexecstack",        \
             "--hash-style=gnu", "--build-id=none", "--gc-sections", "--version-script=kernel.map", \
-            "-o", "kernel.so", "stub.o", __VA_ARGS__, "-b", "binary", "manifest", "-b",            \
-            "elf64-x86-64", "--as-needed", "-l:libm.so.6", "-l:libc.so.6", NULL                    \
+            "-o", "kernel.so", __VA_ARGS__, NULL                                                   \
     }
+#define OBJECTS(...)                                                                               \
+    "stub.o", __VA_ARGS__, "-b", "binary", "manifest", "-b", "elf64-x86-64", "--as-needed",        \
+        "-l:libm.so.6", "-l:libc.so.6"
 
 static wpk_err write_part(const char *directory, const char *name, const void *data, size_t size,
                           struct wpk_diag *diag)
@@ -38,15 +43,35 @@ wpk_err wpk_link_write_parts(const char *directory, struct wpk_diag *diag)
     wpk_err err = write_part(directory, "stub.o", wpk_link_stub, wpk_link_stub_size, diag);
 
     if (err == WPK_OK) {
+        err = write_part(directory, "stub_image.o", wpk_link_stub_image, wpk_link_stub_image_size,
+                         diag);
+    }
+    if (err == WPK_OK) {
         err = write_part(directory, "kernel.map", wpk_link_map, wpk_link_map_size, diag);
     }
     return err;
 }
 
-const char *const *wpk_link_command(bool prepare)
+const char *const *wpk_link_parts(enum wpk_link_kind kind)
 {
-    static const char *const with_prepare[] = LINK_COMMAND("main.o", "prepare.o");
-    static const char *const without_prepare[] = LINK_COMMAND("main.o");
+    static const char *const objects[] = {"stub.o", "kernel.map", NULL};
+    static const char *const images[] = {"stub_image.o", "kernel.map", NULL};
 
-    return prepare ? with_prepare : without_prepare;
+    return kind == WPK_LINK_IMAGES ? images : objects;
+}
+
+const char *const *wpk_link_command(enum wpk_link_kind kind)
+{
+    static const char *const with_prepare[] = LINK_COMMAND(OBJECTS("main.o", "prepare.o"));
+    static const char *const without_prepare[] = LINK_COMMAND(OBJECTS("main.o"));
+    static const char *const images[] =
+        LINK_COMMAND("stub_image.o", "-b", "binary", "manifest", "main.image", "prepare.image");
+    static const char *const *const commands[WPK_LINK_KINDS] = {
+        [WPK_LINK_MAIN] = without_prepare,
+        [WPK_LINK_WITH_PREPARE] = with_prepare,
+        [WPK_LINK_IMAGES] = images,
+    };
+
+    WPK_ASSERT((int)kind >= 0 && kind < WPK_LINK_KINDS);
+    return commands[kind];
 }

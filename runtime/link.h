@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps that link a kernel's shared object:
  *
- *     wpk_link_write_parts(directory)    stub.o, kernel.map
- *     the builder writes                 main.o, manifest and, if constants are prepared, prepare.o
+ *     wpk_link_write_parts(directory)    stub.o, stub_image.o, kernel.map
+ *     the builder writes                 main.o, manifest and prepare.o, if constants are prepared;
+ *                                        for a GPU manifest, main.image and prepare.image
  *     in directory: wpk_link_command     kernel.so
  *     wpk_seal_write("kernel.so")        libwpk loads sealed objects only
  *
@@ -19,8 +20,18 @@
  *   errors  as wpk_fs_write */
 WPK_MUST_CHECK wpk_err wpk_link_write_parts(const char *directory, struct wpk_diag *diag);
 
-/* The linker's arguments for execvp, static and NULL-terminated. Run it in the directory.
- *   prepare  true if there is a prepare.o */
-const char *const *wpk_link_command(bool prepare);
+/* What is linked. */
+enum wpk_link_kind {
+    WPK_LINK_MAIN,         /* main.o */
+    WPK_LINK_WITH_PREPARE, /* main.o, prepare.o */
+    WPK_LINK_IMAGES,       /* main.image, prepare.image */
+    WPK_LINK_KINDS,
+};
+
+/* Names of the files that have to lie in the directory, NULL-terminated, beside those that the
+ * builder writes. */
+const char *const *wpk_link_parts(enum wpk_link_kind kind);
+/* The linker's arguments for execvp, static and NULL-terminated. Run it in the directory. */
+const char *const *wpk_link_command(enum wpk_link_kind kind);
 
 #endif

@@ -60,6 +60,23 @@ static void put_names(struct wpk_json_writer *w, const char *key, const char (*n
     wpk_json_end(w);
 }
 
+static const char *const kinds[] = {"cpu", "cuda"};
+
+static void put_needs(struct wpk_json_writer *w, const struct wpk_manifest_needs *needs)
+{
+    wpk_json_begin_object(w, "needs");
+    wpk_json_put_text(w, "kind", kinds[needs->cuda]);
+    if (needs->cuda) {
+        wpk_json_put_int(w, "capability", needs->capability);
+        wpk_json_put_bool(w, "emulated", needs->emulated);
+    } else {
+        wpk_json_put_text(w, "isa", wpk_isa_name(needs->isa));
+        wpk_json_put_bool(w, "bf16", needs->bf16);
+        wpk_json_put_bool(w, "vnni", needs->vnni);
+    }
+    wpk_json_end(w);
+}
+
 static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest *m)
 {
     static const char *const keys[] = {"inputs", "constants", "outputs", "prepared"};
@@ -67,9 +84,7 @@ static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest
     wpk_json_put_int(w, "abi", WPK_ABI_VERSION);
     wpk_json_put_text(w, "op", m->op);
     wpk_json_put_text(w, "fingerprint", m->fingerprint);
-    wpk_json_put_text(w, "isa", wpk_isa_name(m->isa));
-    wpk_json_put_bool(w, "bf16", m->bf16);
-    wpk_json_put_bool(w, "vnni", m->vnni);
+    put_needs(w, &m->needs);
     wpk_json_put_int(w, "threads", m->threads);
     for (int list = 0; list < 4; list++) {
         const struct wpk_named_tensor *tensors = NULL;
@@ -208,24 +223,37 @@ static char *get_owned(struct wpk_json_reader *r, const char *key)
     return copy;
 }
 
+static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *needs)
+{
+    wpk_json_enter(r, "needs");
+    needs->cuda = wpk_json_get_choice(r, "kind", kinds, 2) == 1;
+    if (needs->cuda) {
+        WPK_JSON_ALLOW(r, "kind", "capability", "emulated");
+        needs->capability = (int)wpk_json_get_int(r, "capability", 1, 999);
+        needs->emulated = wpk_json_get_bool(r, "emulated");
+    } else {
+        WPK_JSON_ALLOW(r, "kind", "isa", "bf16", "vnni");
+        const char *isa = wpk_json_get_text(r, "isa", 32);
+        if (wpk_isa_parse(isa, &needs->isa) != WPK_OK) {
+            wpk_json_fail(r, "isa", WPK_EINVAL, "'%s' is not an instruction set", isa);
+        }
+        needs->bf16 = wpk_json_get_bool(r, "bf16");
+        needs->vnni = wpk_json_get_bool(r, "vnni");
+    }
+    wpk_json_leave(r);
+}
+
 static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
-    const char *isa = NULL;
-
-    WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "isa", "bf16", "vnni", "threads", "inputs",
-                   "constants", "outputs", "prepared", "main", "prepare", "algorithm", "candidate",
-                   "schedule", "versions");
+    WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "needs", "threads", "inputs", "constants",
+                   "outputs", "prepared", "main", "prepare", "algorithm", "candidate", "schedule",
+                   "versions");
     m->op = get_owned(r, "op");
     wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
     if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
         wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in hexadecimal");
     }
-    isa = wpk_json_get_text(r, "isa", 32);
-    if (wpk_isa_parse(isa, &m->isa) != WPK_OK) {
-        wpk_json_fail(r, "isa", WPK_EINVAL, "'%s' is not an instruction set", isa);
-    }
-    m->bf16 = wpk_json_get_bool(r, "bf16");
-    m->vnni = wpk_json_get_bool(r, "vnni");
+    get_needs(r, &m->needs);
     m->threads = (int)wpk_json_get_int(r, "threads", 1, 1024);
     get_tensors(r, "inputs", m, m->inputs, &m->input_count);
     get_tensors(r, "constants", m, m->constants, &m->constant_count);

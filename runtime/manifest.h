@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel's shared object says of itself: JSON, linked into it as binary data.
  *
- *     {"abi":1,"op":"input X ...","fingerprint":"...","isa":"avx512","bf16":false,"vnni":false,
- *      "threads":1,
+ *     {"abi":1,"op":"input X ...","fingerprint":"...",
+ *      "needs":{"kind":"cpu","isa":"avx512","bf16":false,"vnni":false},"threads":1,
  *      "inputs":[{"name":"X","type":"f32[1,128,28,28]","layout":"0,2,3,1 pad 0:0,0:0,1:1,1:1"}],
  *      "constants":[{"name":"W","type":"f32[128,128,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[...],"prepared":[...],
  *      "main":["X","B","W_packed","Y"],"prepare":["W","W_packed"],
  *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 2\n...",
  *      "versions":{"wpk":"0.1.0","codegen":"halide-21.0.0"}}
+ *
+ * A GPU's kernel needs {"kind":"cuda","capability":90,"emulated":false}: a device of that
+ * capability or a higher one.
  *
  * Types are logical; a layout says how the kernel wants the tensor to lie. The user gives constants
  * dense and row-major whatever their layout: libwpk packs them. The prepare program makes prepared
@@ -25,14 +28,22 @@
 
 #define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
 
+/* What a device must have to run the kernel. */
+struct wpk_manifest_needs {
+    bool cuda;        /* a GPU; else a CPU */
+    enum wpk_isa isa; /* of a CPU: the instruction set */
+    bool bf16;        /* and these two extensions, if true */
+    bool vnni;
+    int capability; /* of a GPU: at least this one (90: sm_90) */
+    bool emulated;  /* the GPU is the emulated one, and no other */
+};
+
 /* `= {0}` is valid to fini, not to encode. A name occurs once in the four lists of tensors. Strings
  * are owned. */
 struct wpk_manifest {
     char *op;             /* whole form of the original program */
     char fingerprint[65]; /* of `op`, in hexadecimal */
-    enum wpk_isa isa;     /* the machine must have this instruction set */
-    bool bf16;            /* and these two extensions, if true */
-    bool vnni;
+    struct wpk_manifest_needs needs;
     int threads; /* >= 1: that the schedule was made for */
     struct wpk_named_tensor inputs[WPK_ABI_ARGUMENTS_MAX];
     int input_count;

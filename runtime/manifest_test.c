@@ -17,8 +17,8 @@ static char *encode_example(void)
     char *text = NULL;
 
     wpk_kernel_fixture_manifest(&manifest, 4, 32, "1,0 pad 0:0,1:1");
-    manifest.isa = WPK_ISA_AVX512;
-    manifest.vnni = true;
+    manifest.needs.isa = WPK_ISA_AVX512;
+    manifest.needs.vnni = true;
     assert_int_equal(wpk_manifest_encode(&manifest, &text), WPK_OK);
     wpk_manifest_fini(&manifest);
     return text;
@@ -32,8 +32,8 @@ static void round_trips(void **state)
 
     (void)state;
     assert_int_equal(wpk_manifest_decode(text, strlen(text), &back, NULL), WPK_OK);
-    assert_int_equal(back.isa, WPK_ISA_AVX512);
-    assert_true(back.vnni);
+    assert_int_equal(back.needs.isa, WPK_ISA_AVX512);
+    assert_true(back.needs.vnni);
     assert_int_equal(back.inputs[0].type.layout.pad_before[1], 1);
     assert_int_equal(back.main_count, 4);
     assert_string_equal(back.prepare[1], "P");
@@ -68,7 +68,9 @@ static void refuses_what_it_does_not_mean(void **state)
         const char *to;
         wpk_err err;
     } bad[] = {
-        {"\"abi\":1", "\"abi\":2", WPK_EMISMATCH},
+        {"\"abi\":2", "\"abi\":1", WPK_EMISMATCH},
+        {"\"kind\":\"cpu\"", "\"kind\":\"cuda\"", WPK_EINVAL},
+        {"\"kind\":\"cpu\"", "\"kind\":\"fpga\"", WPK_EINVAL},
         {"\"threads\":1", "\"threads\":0", WPK_ERANGE},
         {"\"isa\":\"avx512\"", "\"isa\":\"neon\"", WPK_EINVAL},
         {"\"vnni\"", "\"amx\"", WPK_OK},

@@ -166,6 +166,12 @@ wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel, const struct wpk_tensor_da
         wpk_tensor_pack(&manifest->constants[source].type, found[i],
                         block + places.constant[source]);
     }
+    if (kernel->gpu != NULL) {
+        err = wpk_kernel_gpu_prepare(kernel, block, places.constant, places.prepared, diag);
+        wpk_memory_give(block);
+        kernel->prepared = err == WPK_OK;
+        return err;
+    }
     if (manifest->prepare_count > 0) {
         err = run_prepare(kernel, &places, block, diag);
     }

@@ -42,6 +42,9 @@ wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *cont
     if (kernel->vendor != NULL) {
         return run_vendor(kernel, context, in, out);
     }
+    if (kernel->gpu != NULL) {
+        return wpk_kernel_gpu_run(kernel, context, in, out);
+    }
     for (size_t i = 0; i < count; i++) {
         const struct wpk_slot *slot = &kernel->main[i];
         buffers[i] = slot->buffer;

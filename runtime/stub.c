@@ -110,6 +110,7 @@ static int prepare(void *user, struct wpk_abi_buffer *const *arguments, size_t c
 __attribute__((visibility("default"))) struct wpk_abi_descriptor wpk_descriptor = {
     .abi_version = WPK_ABI_VERSION,
     .manifest = _binary_manifest_start,
+    .manifest_end = _binary_manifest_end,
     .bind = bind_host,
     .run = run,
 };
@@ -117,6 +118,5 @@ __attribute__((visibility("default"))) struct wpk_abi_descriptor wpk_descriptor 
 /* What only the linker knows is filled in when the object is loaded, before anyone can look. */
 __attribute__((constructor)) static void complete_descriptor(void)
 {
-    wpk_descriptor.manifest_size = (size_t)(_binary_manifest_end - _binary_manifest_start);
     wpk_descriptor.prepare = wpk_prepare_argv != NULL ? prepare : NULL;
 }

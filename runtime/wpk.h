@@ -132,14 +132,29 @@ WPK_API wpk_err wpk_context_new(const struct wpk_context_options *options,
 WPK_API void wpk_context_free(struct wpk_context *context);
 
 /* Run the kernel once. A call costs less than a microsecond more than the bare function. The first
- * run of a kernel in a context reserves and touches scratch memory.
+ * run of a kernel in a context reserves and touches scratch memory. A GPU's kernel takes tensors in
+ * host memory here, too; the call copies them and waits for the result.
  *
  *   errors  WPK_EINVAL wrong count, name, size or alignment, or not prepared; WPK_ENOMEM;
- *           WPK_ESYSTEM a thread could not be started; WPK_EUNSUPPORTED the vendor's library
+ *           WPK_ESYSTEM a thread could not be started, or the GPU failed; WPK_EUNSUPPORTED the
+ *           vendor's library or the GPU's driver refuses
  */
 WPK_API wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *context,
                                const struct wpk_tensor_data *inputs, size_t input_count,
                                const struct wpk_tensor_data *outputs, size_t output_count);
+
+/* Launch a GPU's kernel on tensors in device memory, and do not wait. The device's primary context,
+ * which is the one of the CUDA runtime, must be current. The context's scratch memory is used until
+ * the stream has done the launch: calls of one context go to one stream.
+ *
+ *   shape   stream: a CUstream or cudaStream_t; data of the tensors: device addresses, as of
+ *           cuMemAlloc, of tensors in the layouts of wpk_kernel_input and wpk_kernel_output
+ *   errors  WPK_EUNSUPPORTED the kernel runs on CPUs; those of wpk_kernel_run
+ */
+WPK_API wpk_err wpk_kernel_launch(const struct wpk_kernel *kernel, struct wpk_context *context,
+                                  void *stream, const struct wpk_tensor_data *inputs,
+                                  size_t input_count, const struct wpk_tensor_data *outputs,
+                                  size_t output_count);
 
 WPK_API size_t wpk_kernel_input_count(const struct wpk_kernel *kernel);
 WPK_API size_t wpk_kernel_output_count(const struct wpk_kernel *kernel);

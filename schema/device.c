@@ -78,6 +78,10 @@ void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *d
 
 void wpk_device_make_plain(struct wpk_device *device)
 {
+    if (wpk_device_is_cuda(device)) {
+        device->cuda.capability = WPK_DEVICE_CUDA_LEAST;
+        return;
+    }
     wpk_device_claim(0, WPK_ISA_SSE41, device);
 }
 

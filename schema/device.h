@@ -59,7 +59,8 @@ struct wpk_device_cuda {
 struct wpk_device {
     char kind[16];                   /* * "cpu" or "cuda" */
     char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it, or the GPU's name */
-    struct wpk_device_cuda cuda;     /* of the kind "cuda": all fields up to `instance` are 0 */
+    struct wpk_device_cuda cuda;     /* of the kind "cuda": fields up to `instance` but for
+                                      * core_count, which is 1, are 0 */
     enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
     int bf16;                        /* * 1: it has AVX512_BF16 and every AVX-512 flag of Zen 4 */
     int vnni;                        /* * 1: it has AVX512_VNNI */
@@ -87,7 +88,8 @@ wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out);
  * that came with it in Zen 4 and Sapphire Rapids; Cooper Lake has BF16 without VBMI and IFMA. */
 void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *device);
 
-/* Reduce `device` to the weakest instruction set, which every supported CPU has. */
+/* Reduce `device` to what every supported device of its kind has: the weakest instruction set, or
+ * the least capability. */
 void wpk_device_make_plain(struct wpk_device *device);
 
 /* Describe the GPU that is emulated: of an architecture, as in "sm_90", with so many

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CAPABILITY_MIN 50
 #define CAPABILITY_MAX 999
 
 bool wpk_device_is_cuda(const struct wpk_device *device)
@@ -31,13 +30,15 @@ static int read_architecture(const char *text, const char *end)
     bool begins = strncmp(text, head, strlen(head)) == 0 && text[strlen(head)] >= '1' &&
                   text[strlen(head)] <= '9';
     long number = begins ? strtol(text + strlen(head), &rest, 10) : 0;
-    return rest == end && number >= CAPABILITY_MIN && number <= CAPABILITY_MAX ? (int)number : 0;
+    return rest == end && number >= WPK_DEVICE_CUDA_LEAST && number <= CAPABILITY_MAX ? (int)number
+                                                                                      : 0;
 }
 
 wpk_err wpk_device_emulate(const char *architecture, int sm_count, struct wpk_device *out,
                            struct wpk_diag *diag)
 {
-    struct wpk_device device = {.kind = WPK_DEVICE_CUDA, .model = WPK_DEVICE_EMULATED};
+    struct wpk_device device = {
+        .kind = WPK_DEVICE_CUDA, .model = WPK_DEVICE_EMULATED, .core_count = 1};
     char host[64] = "";
     device.cuda.capability = read_architecture(architecture, architecture + strlen(architecture));
     device.cuda.sm_count = sm_count;
@@ -66,7 +67,7 @@ void wpk_device_cuda_class(const struct wpk_device *device, char *out, size_t si
 wpk_err wpk_device_cuda_of_class(const char *text, struct wpk_device *out)
 {
     static const char head[] = WPK_DEVICE_CUDA "/";
-    struct wpk_device device = {.kind = WPK_DEVICE_CUDA};
+    struct wpk_device device = {.kind = WPK_DEVICE_CUDA, .core_count = 1};
     char again[2 * WPK_DEVICE_TEXT_MAX];
     const char *last = strrchr(text, '/'), *model = text + strlen(head);
     const char *architecture = last;
@@ -104,9 +105,10 @@ void wpk_device_cuda_put(struct wpk_json_writer *w, const struct wpk_device *dev
 void wpk_device_cuda_get(struct wpk_json_reader *r, struct wpk_device *out)
 {
     WPK_JSON_ALLOW(r, "kind", "model", "capability", "sm_count", "instance");
-    *out = (struct wpk_device){.kind = WPK_DEVICE_CUDA};
+    *out = (struct wpk_device){.kind = WPK_DEVICE_CUDA, .core_count = 1};
     wpk_json_get_label(r, "model", out->model, sizeof(out->model));
-    out->cuda.capability = (int)wpk_json_get_int(r, "capability", CAPABILITY_MIN, CAPABILITY_MAX);
+    out->cuda.capability =
+        (int)wpk_json_get_int(r, "capability", WPK_DEVICE_CUDA_LEAST, CAPABILITY_MAX);
     out->cuda.sm_count = (int)wpk_json_get_int(r, "sm_count", 1, WPK_DEVICE_SM_MAX);
     wpk_json_get_label(r, "instance", out->instance, sizeof(out->instance));
 }

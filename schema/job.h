@@ -77,7 +77,7 @@ struct wpk_job {
     char name[WPK_JOB_NAME_MAX]; /* "" when the file names none */
     struct wpk_job_op *ops;      /* owned; [op_count], at least one after decoding */
     int op_count;
-    char kind[16];                   /* "cpu" */
+    char kind[16];                   /* "cpu" or "cuda" */
     char device[WPK_JOB_DEVICE_MAX]; /* the device class it is for (device.h); "": any */
     int threads;                     /* of the kernels */
     struct wpk_job_label *labels;    /* owned; [label_count] */

@@ -242,7 +242,7 @@ static void decode_device(struct wpk_json_reader *reader, struct wpk_job *job)
 
 static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const kinds[] = {"cpu"};
+    static const char *const kinds[] = {"cpu", "cuda"};
 
     wpk_json_enter(reader, "target");
     WPK_JSON_ALLOW(reader, "kind", "device", "threads", "labels");
@@ -258,6 +258,10 @@ static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
     }
     if (wpk_json_has(reader, "labels")) {
         decode_labels(reader, job);
+    }
+    if (wpk_json_status(reader) == WPK_OK && strcmp(job->kind, "cuda") == 0 && job->threads > 1) {
+        wpk_json_fail(reader, "threads", WPK_EINVAL,
+                      "a kernel for a GPU has one thread on the CPU");
     }
     wpk_json_leave(reader);
 }

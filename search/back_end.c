@@ -7,10 +7,10 @@
 #include <string.h>
 
 static const struct {
-    const char *name;
+    const char *name, *kind;
     bool has_scope_output;
 } back_ends[] = {
-#define WPK_BACK_END_ROW(symbol, name, has_scope_output) {name, has_scope_output},
+#define WPK_BACK_END_ROW(symbol, name, kind, has_scope_output) {name, kind, has_scope_output},
     WPK_BACK_END_LIST(WPK_BACK_END_ROW)
 #undef WPK_BACK_END_ROW
 };
@@ -20,6 +20,22 @@ static const struct {
 const char *wpk_back_end_name(int i)
 {
     return i >= 0 && i < COUNT ? back_ends[i].name : NULL;
+}
+
+unsigned wpk_back_ends_of(const char *kind)
+{
+    unsigned bits = 0;
+    for (int i = 0; i < COUNT; i++) {
+        bits |= strcmp(back_ends[i].kind, kind) == 0 ? 1U << i : 0;
+    }
+    return bits;
+}
+
+int wpk_back_end_first(const char *kind)
+{
+    unsigned bits = wpk_back_ends_of(kind);
+    WPK_ASSERT(bits != 0);
+    return __builtin_ctz(bits);
 }
 
 bool wpk_back_end_has_scope_output(int i)

@@ -18,12 +18,18 @@
 #define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
 #define WPK_BACK_ENDS_ANY "any"      /* as a pin: all that no worker lacks */
 
-/* The back ends in the order of their numbers. X(symbol, name, has scope output) */
-#define WPK_BACK_END_LIST(X) X(halide, "halide-cpu", false) X(c, "c", true)
+/* The back ends in the order of their numbers. X(symbol, name, kind of device, has scope output) */
+#define WPK_BACK_END_LIST(X)                                                                       \
+    X(halide, "halide-cpu", "cpu", false)                                                          \
+    X(c, "c", "cpu", true)                                                                         \
+    X(cuda, "cuda", "cuda", false)
 
-/* The name of back end number `i`, from 0, or NULL. Searches use the first one, unless the gene is
- * pinned. */
+/* The name of back end number `i`, from 0, or NULL. */
 const char *wpk_back_end_name(int i);
+/* The back ends of a kind of device as bits. */
+unsigned wpk_back_ends_of(const char *kind);
+/* The number of a kind's first back end, which searches use unless the gene is pinned. */
+int wpk_back_end_first(const char *kind);
 /* True if its kernels may keep an intermediate tensor in an output (op/nest_output.h). */
 bool wpk_back_end_has_scope_output(int i);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_product.h"
 
+#include "common/cuda_machine.h"
 #include "op/derive.h"
 #include "search/gene_list.h"
-#include "search/target/cuda_machine.h"
 
 #include <math.h>
 #include <string.h>
@@ -260,7 +260,8 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     struct wpk_cuda_machine machine;
     struct product p;
     struct tiles t;
-    wpk_cuda_machine(&space->options.device, &machine);
+    wpk_cuda_machine(space->options.device.cuda.capability, space->options.device.cuda.sm_count,
+                     &machine);
     read_tiles(variant, candidate, &p, &t);
     bool least = t.thread[0] * t.thread[1] == 1;
     if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
@@ -298,7 +299,8 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
     struct wpk_cuda_machine m;
     struct product p;
     struct tiles t;
-    wpk_cuda_machine(&space->options.device, &m);
+    wpk_cuda_machine(space->options.device.cuda.capability, space->options.device.cuda.sm_count,
+                     &m);
     read_tiles(variant, candidate, &p, &t);
     double blocks = 1, terms = 1, bytes = 0;
     for (int a = 0; a < p.sum->axis_count; a++) {

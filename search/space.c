@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
+#include "search/back_end.h"
 #include "search/candidate_nest.h"
 #include "search/feature.h"
 #include "search/gene_list.h"
@@ -56,16 +57,19 @@ static wpk_err derive_first(struct wpk_space *space)
     return found ? WPK_OK : full ? WPK_ENOSPC : WPK_EUNSUPPORTED;
 }
 
-/* Of a kind of space without groups: one variant computes the program as it is written. */
+/* Of a kind of space without groups: one variant computes the program as it is written. Copies of
+ * inputs are the kind's own affair. */
 static void keep_written(struct wpk_space *space)
 {
     bool keep[WPK_VARIANTS_MAX];
+    bool found = false;
     for (int v = 0; v < space->variant_count; v++) {
         const struct wpk_variant *variant = &space->variants[v];
-        keep[v] = variant->last < 0 && !variant->staged;
+        keep[v] = variant->last < 0 && !found;
         for (int i = 0; i < space->sites->count; i++) {
             keep[v] = keep[v] && variant->choice[i] == 0;
         }
+        found = found || keep[v];
     }
     wpk_variants_keep(space, keep);
     space->lazy = false;
@@ -119,6 +123,7 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
         wpk_diag_set(diag, "there are no rules for devices of the kind %s", options->device.kind);
         return WPK_EUNSUPPORTED;
     }
+    out->options.back_ends &= wpk_back_ends_of(out->options.target.rules->kind);
     out->options.target.rules->describe(&options->device, &out->options.target.machine);
     wpk_err err = wpk_program_copy(program, &out->program);
     if (err == WPK_OK) {

@@ -2,6 +2,7 @@
 /* Pins: a space keeps one value of a gene, or some. */
 #include "search/space.h"
 
+#include "search/back_end.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/mask.h"
@@ -137,11 +138,17 @@ static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *v
     return legal ? WPK_OK : found ? WPK_EUNSUPPORTED : WPK_ENOENT;
 }
 
+/* The back end of candidates without a gene for it, as a bit. */
+static unsigned first_back_end(const struct wpk_space *space)
+{
+    return 1U << wpk_back_end_first(space->options.target.rules->kind);
+}
+
 /* Variants that wait are derived with the back ends that are left. */
 static wpk_err pin_back_ends(struct wpk_space *space, const char *list)
 {
     unsigned *has = &space->options.back_ends;
-    unsigned kept = wpk_back_ends_read(list) & (*has == 0 ? 1U : *has);
+    unsigned kept = wpk_back_ends_read(list) & (*has == 0 ? first_back_end(space) : *has);
     if (kept == 0 || !wpk_back_ends_known(list)) {
         return WPK_ENOENT;
     }
@@ -187,7 +194,8 @@ static void add_word(const char *word, char *out, size_t size)
 static void list_choices(const struct wpk_space *space, const char *name, char *out, size_t size)
 {
     out[0] = '\0';
-    unsigned back_ends = space->options.back_ends == 0 ? 1 : space->options.back_ends;
+    unsigned back_ends = space->options.back_ends;
+    back_ends = back_ends == 0 ? first_back_end(space) : back_ends;
     for (int i = 0; strcmp(name, WPK_BACK_END_GENE) == 0 && wpk_back_end_name(i) != NULL; i++) {
         if ((back_ends & 1U << i) != 0) {
             add_word(wpk_back_end_name(i), out, size);

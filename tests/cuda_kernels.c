@@ -150,7 +150,7 @@ static struct wpk_kernel_fault_report launch(struct kernel *k)
         origin[i] = k->address[i] + (uint64_t)place_of(t, 0) * sizeof(float);
     }
     for (int i = 0; i < k->plan.step_count; i++) {
-        const struct wpk_cuda_step *step = &k->plan.step[i];
+        const struct wpk_launch_step *step = &k->plan.step[i];
         const struct wpk_launch one = {.ptx = &k->ptx,
                                        .entry = wpk_ptx_find(&k->ptx, step->entry),
                                        .grid = {(uint32_t)step->blocks, 1, 1},

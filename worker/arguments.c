@@ -14,7 +14,12 @@
 
 const char wpk_arguments_usage[] =
     "usage: wpk-worker --cpu --coordinator URL [options]\n"
+    "       wpk-worker --gpu WHICH --coordinator URL [options]\n"
     "  --cpu              serve this machine's processor\n"
+    "  --gpu WHICH        serve a GPU: a number in PCI order, or a UUID; `emulated`: none at all,\n"
+    "                     kernels are verified, and ranked by a model instead of timed\n"
+    "  --check            say what the GPU, its driver and its compiler are, and end\n"
+    "  --arch sm_NN       with --build-only: build for GPUs of that architecture; needs no GPU\n"
     "  --coordinator URL  where wpkd listens: ipc://PATH, tcp://HOST:PORT, tls+tcp://HOST:PORT\n"
     "  --build-only       build for other machines, and time nothing\n"
     "  --run-only         time what others have built; needs no compiler\n"
@@ -40,6 +45,9 @@ const char wpk_arguments_usage[] =
 
 enum {
     CPU = 256,
+    GPU,
+    CHECK,
+    ARCH,
     URL,
     BUILD_ONLY,
     RUN_ONLY,
@@ -62,6 +70,9 @@ enum {
 
 static const struct option options[] = {
     {"cpu", no_argument, NULL, CPU},
+    {"gpu", required_argument, NULL, GPU},
+    {"check", no_argument, NULL, CHECK},
+    {"arch", required_argument, NULL, ARCH},
     {"coordinator", required_argument, NULL, URL},
     {"build-only", no_argument, NULL, BUILD_ONLY},
     {"run-only", no_argument, NULL, RUN_ONLY},
@@ -82,6 +93,9 @@ static const struct option options[] = {
     {"version", no_argument, NULL, VERSION},
     {0},
 };
+
+/* Of a number, a UUID ("GPU-8932...", "MIG-..."), or "emulated". */
+#define GPU_LETTERS "abcdefghijklmnopqrstuvwxyzGPUMI0123456789-/"
 
 /* ---- one option */
 
@@ -126,6 +140,7 @@ static bool set_slots(struct wpk_arguments *a, const char *text)
 static bool set_flag(struct wpk_arguments *a, int option)
 {
     bool *flags[] = {[CPU - CPU] = &a->cpu,
+                     [CHECK - CPU] = &a->check,
                      [BUILD_ONLY - CPU] = &a->build_only,
                      [RUN_ONLY - CPU] = &a->run_only,
                      [INSECURE - CPU] = &a->insecure,
@@ -140,6 +155,10 @@ static bool set_flag(struct wpk_arguments *a, int option)
 static bool apply(struct wpk_arguments *a, int option, const char *value)
 {
     switch (option) {
+    case GPU:
+        return set_text(&a->gpu, value, 64) && strspn(value, GPU_LETTERS) == strlen(value);
+    case ARCH:
+        return set_text(&a->architecture, value, 16);
     case URL:
         return set_text(&a->url, value, 1024);
     case SLOTS:
@@ -284,10 +303,17 @@ static wpk_err check_exposure(const struct wpk_arguments *a, struct wpk_diag *di
     return WPK_EINVAL;
 }
 
-static wpk_err check(const struct wpk_arguments *a, struct wpk_diag *diag)
+static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)
 {
-    if (!a->cpu || a->url == NULL) {
-        wpk_diag_set(diag, "it needs --cpu and --coordinator");
+    bool gpu = a->gpu != NULL || a->architecture != NULL;
+    if (a->cpu == gpu) {
+        wpk_diag_set(diag, gpu ? "--cpu and --gpu are two workers" : "it needs --cpu or --gpu");
+    } else if (a->check && a->gpu == NULL) {
+        wpk_diag_set(diag, "--check is about a GPU: give --gpu");
+    } else if (a->architecture != NULL && (!a->build_only || a->gpu != NULL)) {
+        wpk_diag_set(diag, "--arch is for --build-only without --gpu");
+    } else if (a->url == NULL && !a->check) {
+        wpk_diag_set(diag, "it needs --coordinator");
     } else if (a->build_only && a->run_only) {
         wpk_diag_set(diag,
                      "--build-only and --run-only leave nothing to be done; give one of them");
@@ -311,7 +337,7 @@ wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arguments *out, st
         wpk_diag_set(diag, "%s: not an option; see wpk-worker --help", argv[optind]);
         err = WPK_EINVAL;
     }
-    return err != WPK_OK || out->help || out->version ? err : check(out, diag);
+    return err != WPK_OK || out->help || out->version ? err : check_all(out, diag);
 }
 
 void wpk_arguments_fini(struct wpk_arguments *arguments)

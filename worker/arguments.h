@@ -24,7 +24,10 @@ struct wpk_arguments {
     uint32_t label_count;
     enum wpk_isa isa_max;
     int slot_count; /* 0: as many as cores */
+    const char *gpu;          /* which one, or "emulated"; NULL: not given */
+    const char *architecture; /* of GPUs to build for, "sm_90"; NULL: not given */
     bool cpu;
+    bool check; /* only say what the GPU is */
     bool build_only;
     bool run_only;
     bool insecure; /* a token may go over tcp:// to another machine */

@@ -5,6 +5,9 @@
  *              └─▶ prepare.o ───┼──ld──▶ kernel.so ──▶ sealed
  *     stub.o, manifest ─────────┘
  *
+ * A back end that makes images makes main.image and prepare.image instead of objects; the second
+ * one is empty if nothing is prepared.
+ *
  * Candidates of one algorithm mostly share their prepare program, whose object is kept by hash. */
 #include "worker/builder.h"
 
@@ -77,6 +80,11 @@ static wpk_err check_version(const struct wpk_schedule *schedule, struct wpk_dia
     return err;
 }
 
+static const char *suffix_of(const struct wpk_schedule *schedule)
+{
+    return wpk_codegen_find(schedule->by)->makes_images ? "image" : "o";
+}
+
 /* The cached object's path: a hash of all that decides its bytes. */
 static wpk_err name_prepare(const struct wpk_builder_options *options,
                             const struct wpk_schedule *prepare, char path[PATH_SIZE_MAX],
@@ -98,22 +106,26 @@ static wpk_err name_prepare(const struct wpk_builder_options *options,
     if (err == WPK_OK) {
         char hash[WPK_SHA256_HEX_SIZE];
         wpk_crypto_sha256_hex(text.data, text.size, hash);
-        int size = snprintf(path, PATH_SIZE_MAX, "%s/%s.o", options->cache_dir, hash);
+        int size =
+            snprintf(path, PATH_SIZE_MAX, "%s/%s.%s", options->cache_dir, hash, suffix_of(prepare));
         err = size < PATH_SIZE_MAX ? WPK_OK : WPK_ERANGE;
     }
     wpk_buf_fini(&text);
     return err;
 }
 
-/* Leave `prepare.o` in the directory if there is something to prepare, from the cache if it is
- * there. */
+/* Leave `prepare.o` or `prepare.image` in the directory if there is something to prepare, from the
+ * cache if it is there. */
 static wpk_err build_prepare(const struct wpk_builder_options *options,
                              const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
     static struct wpk_schedule prepare; /* large */
     char path[PATH_SIZE_MAX];
+    char name[32];
+    snprintf(name, sizeof(name), "prepare.%s", suffix_of(schedule));
     if (schedule->prepare.stage_count == 0) {
-        return WPK_OK;
+        bool empty = wpk_codegen_find(schedule->by)->makes_images;
+        return empty ? wpk_fs_write(name, "", 0, 0644, diag) : WPK_OK;
     }
     wpk_err err = of_schedule(wpk_prepare_schedule(schedule, &prepare));
     if (err != WPK_OK) {
@@ -121,13 +133,13 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
     }
     err = name_prepare(options, &prepare, path, diag);
     /* A build that is tried again finds the cache's own file here, not to be written over. */
-    unlink("prepare.o");
-    if (err == WPK_OK && link(path, "prepare.o") != 0) {
-        err = wpk_emit(&prepare, "wpk_prepare", "prepare.o", diag);
+    unlink(name);
+    if (err == WPK_OK && link(path, name) != 0) {
+        err = wpk_emit(&prepare, "wpk_prepare", name, diag);
         if (err == WPK_OK) {
             /* Whole from the first moment; whoever made the same one first wins. A cache that
              * cannot be written costs time, nothing else. */
-            (void)!link("prepare.o", path);
+            (void)!link(name, path);
         }
     }
     wpk_schedule_fini(&prepare);
@@ -145,19 +157,25 @@ static wpk_err run_linker(const char *const *command, struct wpk_diag *diag)
     return err;
 }
 
-static wpk_err link_kernel(const struct wpk_builder_options *options, bool prepare,
+static enum wpk_link_kind link_kind(const struct wpk_schedule *schedule)
+{
+    return wpk_codegen_find(schedule->by)->makes_images ? WPK_LINK_IMAGES
+           : schedule->prepare.stage_count > 0          ? WPK_LINK_WITH_PREPARE
+                                                        : WPK_LINK_MAIN;
+}
+
+static wpk_err link_kernel(const struct wpk_builder_options *options, enum wpk_link_kind kind,
                            struct wpk_diag *diag)
 {
-    static const char *const parts[] = {"stub.o", "kernel.map"};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (const char *const *part = wpk_link_parts(kind); *part != NULL; part++) {
         char path[PATH_SIZE_MAX];
-        snprintf(path, sizeof(path), "%s/%s", options->cache_dir, parts[i]);
-        if (link(path, parts[i]) != 0 && errno != EEXIST) {
+        snprintf(path, sizeof(path), "%s/%s", options->cache_dir, *part);
+        if (link(path, *part) != 0 && errno != EEXIST) {
             wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
             return wpk_fs_err(errno);
         }
     }
-    wpk_err err = run_linker(wpk_link_command(prepare), diag);
+    wpk_err err = run_linker(wpk_link_command(kind), diag);
     return err == WPK_OK ? wpk_seal_write("kernel.so", diag) : err;
 }
 
@@ -173,10 +191,12 @@ static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag 
         err = build_prepare(options, &schedule, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_emit(&schedule, "wpk_main", "main.o", diag);
+        char name[32];
+        snprintf(name, sizeof(name), "main.%s", suffix_of(&schedule));
+        err = wpk_emit(&schedule, "wpk_main", name, diag);
     }
     if (err == WPK_OK) {
-        err = link_kernel(options, schedule.prepare.stage_count > 0, diag);
+        err = link_kernel(options, link_kind(&schedule), diag);
     }
     wpk_schedule_fini(&schedule);
     return err;

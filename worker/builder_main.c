@@ -2,6 +2,7 @@
 /* wpk-builder: turns schedules into shared objects. Started by a worker, never by hand.
  *
  *     wpk-builder CACHE_DIR TARGET LOG_LEVEL LOG_FORMAT        with a channel at descriptor 3 */
+#include "codegen/cuda_build.h"
 #include "codegen/halide.h"
 #include "common/log.h"
 #include "runtime/link.h"
@@ -10,6 +11,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What it makes on the way (builder_temporary.c) lies beside what it keeps. */
@@ -20,7 +22,13 @@ static wpk_err warm_in(const char *cache_dir, const char *target, struct wpk_dia
         wpk_diag_set(diag, "no way into %s", cache_dir);
         return WPK_ESYSTEM;
     }
-    wpk_err err = wpk_halide_warm(target, diag);
+    bool cuda = strcmp(target, "cuda") == 0;
+    wpk_err err = WPK_OK;
+    if (cuda) {
+        wpk_cuda_warm();
+    } else {
+        err = wpk_halide_warm(target, diag);
+    }
     if (fchdir(here) != 0 && err == WPK_OK) {
         wpk_diag_set(diag, "no way back from %s", cache_dir);
         err = WPK_ESYSTEM;

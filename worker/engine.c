@@ -82,10 +82,22 @@ static struct wpk_engine_options complete(const struct wpk_engine_options *optio
         options->run_timeout_ms ? options->run_timeout_ms : RUN_TIMEOUT_MS_DEFAULT;
     full.memory_bytes_max =
         options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
+    full.run_memory_bytes_max = full.memory_bytes_max;
+    if (wpk_device_is_cuda(&options->device)) {
+        full.run_memory_bytes_max = 0; /* drivers reserve terabytes of addresses */
+    }
     if (full.builder_count <= 0 || full.builder_count > core_count) {
         full.builder_count = core_count;
     }
     return full;
+}
+
+/* Engines of one machine that time on one device have one lock. Of a GPU the instance's last part
+ * is its UUID. */
+static const char *lock_name(const struct wpk_device *device)
+{
+    const char *slot = strrchr(device->instance, '/');
+    return wpk_device_is_cuda(device) && slot != NULL ? slot + 1 : "cpu";
 }
 
 wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_engine **out,
@@ -99,11 +111,11 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
         return WPK_ENOMEM;
     }
     engine->epoll = -1;
-    wpk_device_lock_init(&engine->device, "cpu");
     engine->builder.process.channel.fd = -1;
     engine->runner.process.channel.fd = -1;
     engine->core_count = wpk_process_core_count();
     engine->options = complete(options, engine->core_count);
+    wpk_device_lock_init(&engine->device, lock_name(&engine->options.device));
     engine->slot_count = engine->options.builder_count;
     wpk_planner_init(&engine->planner, &options->device);
     wpk_err err = set_up(engine, options, diag);

@@ -35,6 +35,8 @@ struct wpk_engine_options {
     uint64_t run_timeout_ms;   /* 0: 30 000, for verifying and timing one candidate; large ops
                                     get more: runner_ops.h */
     uint64_t memory_bytes_max; /* of a child's address space, 0: 4 GiB */
+    uint64_t run_memory_bytes_max; /* the same of a child that runs a candidate; set by the engine:
+                                    * 0 on a GPU, which means no limit */
     int builder_count;         /* builds at a time; 0: as many as cores */
     bool builds_not;           /* no wpk-builder: trials name their artifacts */
     bool runs_not;             /* no wpk-runner: trials end when they are built */

@@ -19,10 +19,11 @@
 wpk_err wpk_engine_start_builder(struct wpk_engine *engine, struct wpk_diag *diag)
 {
     char cache[WPK_ENGINE_PATH_MAX];
+    bool cuda = wpk_device_is_cuda(&engine->options.device);
     wpk_engine_path(engine, cache, "prepare-cache", NULL);
     char *argv[] = {(char *)"wpk-builder",
                     cache,
-                    (char *)"host",
+                    (char *)(cuda ? "cuda" : "host"),
                     (char *)wpk_log_level_name(wpk_log_get_level()),
                     (char *)wpk_log_format_name(wpk_log_get_format()),
                     NULL};

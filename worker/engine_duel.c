@@ -47,7 +47,7 @@ wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *
         .policy = wpk_measure_policy(duel->policy),
         .timeout_ms =
             engine->options.run_timeout_ms * (uint64_t)duel->count * (uint64_t)duel->round_count,
-        .memory_bytes_max = engine->options.memory_bytes_max,
+        .memory_bytes_max = engine->options.run_memory_bytes_max,
     };
     wpk_engine_forget_duel(engine);
     for (int i = 0; i < duel->count; i++) {

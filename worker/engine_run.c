@@ -75,7 +75,7 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         .fresh_seed = fresh_seed(trial),
         .final = trial->trial.final,
         .timeout_ms = engine->options.run_timeout_ms,
-        .memory_bytes_max = engine->options.memory_bytes_max,
+        .memory_bytes_max = engine->options.run_memory_bytes_max,
     };
     trial->stage = WPK_TRIAL_RUNNING;
     trial->since_ns = wpk_clock_ns();

@@ -8,6 +8,8 @@
 #include "common/notify.h"
 #include "common/peak.h"
 #include "worker/arguments.h"
+#include "worker/gpu_device.h"
+#include "worker/process.h"
 #include "worker/session.h"
 #include "worker/workplace.h"
 
@@ -51,7 +53,7 @@ static wpk_err prepare_signals(bool is_private, pid_t parent)
 
 /* ---- working */
 
-static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_device *out)
+static wpk_err describe_cpu(const struct wpk_arguments *a, struct wpk_device *out)
 {
     struct wpk_peak peak = {0};
     wpk_err err = wpk_device_probe(a->isa_max, out);
@@ -59,6 +61,25 @@ static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_device 
         out->peak_flops_per_s = peak.flops_per_s;
         out->peak_bytes_per_s = peak.bytes_per_s;
     }
+    return err;
+}
+
+/* Device, environment and vendors of the session.
+ *   owns    gpu: borrowed by the session */
+static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_gpu_device *gpu,
+                               struct wpk_worker_session_options *out, struct wpk_diag *diag)
+{
+    static const char *const vendors[] = {"onednn"};
+    char codegen[32];
+    if (a->cpu) {
+        out->vendors = vendors;
+        out->vendor_count = a->build_only ? 0 : 1;
+        return describe_cpu(a, &out->device);
+    }
+    snprintf(codegen, sizeof codegen, "%.*s", (int)strcspn(WPK_ENVIRONMENT, ";"), WPK_ENVIRONMENT);
+    wpk_err err = wpk_gpu_device_describe(a, codegen, gpu, diag);
+    out->device = gpu->device;
+    out->environment = gpu->environment;
     return err;
 }
 
@@ -82,15 +103,20 @@ static wpk_err open_engine(const struct wpk_arguments *a,
     return wpk_engine_open(&engine, out, diag);
 }
 
-/* What this machine can compile for, or why it cannot.
+/* What this machine can compile for besides the first back end of the kind, or why it cannot.
  *   shape   out [WPK_BACK_ENDS_MAX] */
-static wpk_err find_back_ends(struct wpk_message_back_end *out, uint32_t *count,
+static wpk_err find_back_ends(const char *kind, struct wpk_message_back_end *out, uint32_t *count,
                               struct wpk_diag *diag)
 {
     const struct wpk_codegen *codegen;
-    for (*count = 0; (codegen = wpk_codegen_at(1 + (int)*count)) != NULL; ++*count) {
+    unsigned of_kind = wpk_back_ends_of(kind);
+    *count = 0;
+    for (int i = wpk_back_end_first(kind) + 1; (codegen = wpk_codegen_at(i)) != NULL; i++) {
+        if ((of_kind & 1U << i) == 0) {
+            continue;
+        }
         WPK_ASSERT(*count < WPK_BACK_ENDS_MAX);
-        struct wpk_message_back_end *back_end = &out[*count];
+        struct wpk_message_back_end *back_end = &out[(*count)++];
         struct wpk_diag why = {0};
         wpk_err err = codegen->find(back_end->version, &why);
         snprintf(back_end->name, sizeof back_end->name, "%s", codegen->name);
@@ -110,15 +136,12 @@ static wpk_err find_back_ends(struct wpk_message_back_end *out, uint32_t *count,
 static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk_workplace *place,
                     const struct wpk_notify *notify, struct wpk_diag *diag)
 {
-    static const char *const vendors[] = {"onednn"};
     struct wpk_message_back_end back_ends[WPK_BACK_ENDS_MAX] = {0};
     struct wpk_worker_session_options session = {
         .url = a->url,
         .token = token,
         .ca = a->ca,
         .environment = WPK_ENVIRONMENT,
-        .vendors = vendors,
-        .vendor_count = a->build_only ? 0 : 1,
         .back_ends = back_ends,
         .roles = a->build_only ? WPK_WORKER_BUILDS
                  : a->run_only ? WPK_WORKER_RUNS
@@ -132,9 +155,10 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
     };
     struct wpk_buf program_dir = {0};
     char name[160];
-    wpk_err err = a->run_only ? WPK_OK : find_back_ends(back_ends, &session.back_end_count, diag);
-    if (err == WPK_OK) {
-        err = describe_device(a, &session.device);
+    struct wpk_gpu_device gpu;
+    wpk_err err = describe_device(a, &gpu, &session, diag);
+    if (err == WPK_OK && !a->run_only) {
+        err = find_back_ends(session.device.kind, back_ends, &session.back_end_count, diag);
     }
     if (err == WPK_OK) {
         err = wpk_fs_program_dir(&program_dir, diag);
@@ -143,7 +167,7 @@ static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk
         snprintf(name, sizeof name, "%.120s/%d", session.device.instance, (int)getpid());
         session.name = a->name != NULL ? a->name : name;
         session.slots =
-            !a->run_only ? (uint32_t)(a->slot_count > 0 ? a->slot_count : session.device.core_count)
+            !a->run_only ? (uint32_t)(a->slot_count > 0 ? a->slot_count : wpk_process_core_count())
                          : 0;
         err = open_engine(a, &session, program_dir.data, &session.engine, diag);
     }
@@ -210,6 +234,8 @@ int main(int argc, char **argv)
         fputs(wpk_arguments_usage, stdout);
     } else if (a.version) {
         puts("wpk-worker " WPK_VERSION);
+    } else if (a.check) {
+        code = wpk_gpu_device_check(&a) ? ENDED : FAILED;
     } else {
         code = run(&a, parent);
     }

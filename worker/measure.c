@@ -44,6 +44,9 @@ struct wpk_policy wpk_measure_policy(const struct wpk_policy *policy)
 /* Time `count` calls together. */
 static wpk_err time_calls(const struct wpk_measure_subject *subject, int count, uint64_t *ns)
 {
+    if (subject->time != NULL) {
+        return subject->time(subject->user, count, ns);
+    }
     uint64_t start = wpk_clock_now_ns(subject->clock);
     for (int i = 0; i < count; i++) {
         wpk_err err = subject->run(subject->user);

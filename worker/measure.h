@@ -25,6 +25,8 @@ struct wpk_measure_subject {
     /* How often the scheduler has taken a CPU away from the process so far; NULL: not known.
      * Samples with such an event are taken again, for at most ten times the policy's time. */
     uint64_t (*preemptions)(void *user);
+    /* Measure `count` calls together on the device's own clock; NULL: `clock` measures them. */
+    wpk_err (*time)(void *user, int count, uint64_t *ns);
     void *user;
     const struct wpk_clock *clock;
 };

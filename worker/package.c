@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void read_target(const char *target, struct wpk_manifest *out)
+static void read_target(const struct wpk_package *package, struct wpk_manifest_needs *out)
 {
     struct wpk_device needed;
-    wpk_target_read(target, &needed);
-    out->isa = needed.isa;
-    out->bf16 = needed.bf16 != 0;
-    out->vnni = needed.vnni != 0;
+    wpk_target_read(package->schedule->target, &needed);
+    *out = (struct wpk_manifest_needs){.cuda = wpk_device_is_cuda(&needed),
+                                       .isa = needed.isa,
+                                       .bf16 = needed.bf16 != 0,
+                                       .vnni = needed.vnni != 0,
+                                       .capability = needed.cuda.capability,
+                                       .emulated = package->emulated};
 }
 
 static wpk_err add_tensor(struct wpk_named_tensor *list, int *count, const char *name,
@@ -112,7 +115,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     snprintf(out->fingerprint, sizeof(out->fingerprint), "%s", package->fingerprint);
     snprintf(out->version_wpk, sizeof(out->version_wpk), "%s", WPK_VERSION);
     snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", package->version_codegen);
-    read_target(schedule->target, out);
+    read_target(package, &out->needs);
     out->threads = schedule->threads;
     wpk_err err = list_boundary(schedule, out);
     if (err == WPK_OK) {

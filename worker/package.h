@@ -12,6 +12,7 @@ struct wpk_package {
     const char *candidate;     /* genes as text; "" for a schedule written by hand */
     const char *schedule_text; /* of the schedule below */
     const struct wpk_schedule *schedule;
+    bool emulated; /* for the emulated GPU */
     const char *version_codegen; /* of what compiles it: "halide-21.0.0", "gcc-12.2.0" */
 };
 

@@ -194,6 +194,7 @@ static wpk_err finish(const struct wpk_planner_entry *entry,
         .candidate = candidate,
         .schedule_text = out->schedule,
         .schedule = schedule,
+        .emulated = wpk_device_is_emulated(&entry->device),
         .version_codegen = version,
     };
     return wpk_package_manifest(&package, &out->manifest);

@@ -77,6 +77,13 @@ struct wpk_provider_class {
     /* Compute the outputs once, and do nothing else: this call is timed. */
     wpk_err (*run)(struct wpk_provider *provider);
 
+    /* Measure `count` runs on the device's own clock, on the inputs of the last run; called only if
+     * `has_clock`.
+     *   unit    ns: of all together */
+    wpk_err (*time)(struct wpk_provider *provider, int count, double *ns);
+    /* Why the last run failed, in the device's words; "": it says nothing. */
+    const char *(*trouble)(const struct wpk_provider *provider);
+
     /* Evict from the caches what the next run shall fetch from memory. COLD_CONSTANTS: evict the
      * prepared constants, then read inputs and outputs. COLD: evict all of them. WARM never comes.
      *   errors  WPK_ENOMEM, WPK_ESYSTEM */
@@ -103,6 +110,7 @@ struct wpk_provider_class {
 /* The first member of every provider. */
 struct wpk_provider {
     const struct wpk_provider_class *kind;
+    bool has_clock; /* runs are timed by the device's clock, not by the host's */
 };
 
 /* Our kernels, run by libwpk, as in users' programs. */

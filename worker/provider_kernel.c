@@ -2,6 +2,7 @@
 /* The slots of both providers, ours and oneDNN's. They run kernels through libwpk alone, so that
  * the kernels that are verified and timed are those that users get. */
 #include "common/caches.h"
+#include "runtime/context.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
 #include "worker/provider_onednn.h"
@@ -44,6 +45,8 @@ struct kernel_provider {
     size_t copy_count;
     char detail[WPK_PROVIDER_DETAIL_MAX];
     struct wpk_buf recipe;
+    bool has_run;
+    double model_ns; /* of an emulated GPU's run, which takes as long each time; 0: not known */
 };
 
 static struct kernel_provider *from_base(struct wpk_provider *provider)
@@ -214,6 +217,7 @@ static wpk_err open_class(const struct wpk_provider_class *kind,
         err = describe_vendor(self);
     }
     if (err == WPK_OK) {
+        self->base.has_clock = self->kernel->gpu != NULL;
         err = wpk_context_new(&options, &self->context);
     }
     if (err == WPK_OK) {
@@ -309,7 +313,8 @@ static wpk_err copy_constants(struct kernel_provider *self)
 static wpk_err kernel_move(struct wpk_provider *provider)
 {
     struct kernel_provider *self = from_base(provider);
-    wpk_err err = self->copy_count == 0 ? copy_constants(self) : WPK_OK;
+    bool on_host = self->kernel->gpu == NULL;
+    wpk_err err = on_host && self->copy_count == 0 ? copy_constants(self) : WPK_OK;
 
     for (size_t i = 0; i < self->input_count && err == WPK_OK; i++) {
         err = move_place(self, &self->inputs[i], &self->input_data[i]);
@@ -361,8 +366,29 @@ static wpk_err kernel_run(struct wpk_provider *provider)
 {
     struct kernel_provider *self = from_base(provider);
 
+    self->has_run = true;
     return wpk_kernel_run(self->kernel, self->context, self->input_data, self->input_count,
                           self->output_data, self->output_count);
+}
+
+static wpk_err kernel_time(struct wpk_provider *provider, int count, double *ns)
+{
+    struct kernel_provider *self = from_base(provider);
+    wpk_err err = self->has_run ? WPK_OK : kernel_run(provider);
+
+    if (err == WPK_OK && !self->kernel->manifest.needs.emulated) {
+        return wpk_context_time(self->context, count, ns);
+    }
+    if (err == WPK_OK && self->model_ns == 0) {
+        err = wpk_context_time(self->context, 1, &self->model_ns);
+    }
+    *ns = self->model_ns * count;
+    return err;
+}
+
+static const char *kernel_trouble(const struct wpk_provider *provider)
+{
+    return wpk_context_trouble(((const struct kernel_provider *)(const void *)provider)->context);
 }
 
 /* Streaming evicts what cannot be named here: scratch, code, and the page tables of the constants,
@@ -377,6 +403,9 @@ static wpk_err kernel_cool(struct wpk_provider *provider, enum wpk_conditions co
     wpk_err err = wpk_caches_stream();
 
     WPK_ASSERT(conditions != WPK_CONDITIONS_WARM);
+    if (self->kernel->gpu != NULL) {
+        return WPK_EUNSUPPORTED; /* the GPU's caches are not the host's */
+    }
     for (size_t i = 0; i < count; i++) {
         (void)wpk_caches_flush(constants[i].data, constants[i].size);
     }
@@ -463,6 +492,8 @@ const struct wpk_provider_class wpk_provider_kernel = {
     .prepare = kernel_prepare,
     .poison = kernel_poison,
     .run = kernel_run,
+    .time = kernel_time,
+    .trouble = kernel_trouble,
     .cool = kernel_cool,
     .constants_bytes = kernel_constants_bytes,
     .check = kernel_check,
@@ -479,6 +510,8 @@ const struct wpk_provider_class wpk_provider_onednn = {
     .prepare = kernel_prepare,
     .poison = kernel_poison,
     .run = kernel_run,
+    .time = kernel_time,
+    .trouble = kernel_trouble,
     .cool = kernel_cool,
     .constants_bytes = kernel_constants_bytes,
     .check = kernel_check,

@@ -66,11 +66,7 @@ static bool say(int fd, const struct turn *turn)
 /* A turn for every byte that comes, until the other end is closed. */
 static void serve_turns(const struct wpk_duel_request *request, struct wpk_subject *subject, int fd)
 {
-    const struct wpk_measure_subject measured = {.run = wpk_subject_run,
-                                                 .cool = wpk_subject_cool,
-                                                 .preemptions = wpk_subject_preemptions,
-                                                 .user = subject,
-                                                 .clock = wpk_clock_system()};
+    const struct wpk_measure_subject measured = wpk_subject_measured(subject);
     char byte;
     while (read(fd, &byte, 1) == 1) {
         struct wpk_timing timing = {0};

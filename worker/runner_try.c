@@ -225,15 +225,6 @@ static bool is_winner(const struct attempt *a)
            wpk_measure_beats(a->record, a->request->incumbent_ns, a->request->incumbent_ratio);
 }
 
-static struct wpk_measure_subject measured_of(struct wpk_subject *subject)
-{
-    return (struct wpk_measure_subject){.run = wpk_subject_run,
-                                        .cool = wpk_subject_cool,
-                                        .preemptions = wpk_subject_preemptions,
-                                        .user = subject,
-                                        .clock = wpk_clock_system()};
-}
-
 static wpk_err run_anchor(void *user)
 {
     wpk_runner_child_set_anchor(true);
@@ -245,14 +236,29 @@ static wpk_err run_anchor(void *user)
     return WPK_OK;
 }
 
+static wpk_err time_anchor(void *user, int count, uint64_t *ns)
+{
+    wpk_runner_child_set_anchor(true);
+    wpk_err err = wpk_subject_time(user, count, ns);
+    if (err != WPK_OK) {
+        _exit(1);
+    }
+    wpk_runner_child_set_anchor(false);
+    return WPK_OK;
+}
+
 static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
 {
-    const struct wpk_measure_subject measured = measured_of(subject);
-    struct wpk_measure_subject beside = measured_of(&a->anchor);
+    const struct wpk_measure_subject measured = wpk_subject_measured(subject);
+    struct wpk_measure_subject beside = measured;
     bool anchored = a->anchor.provider != NULL;
     struct wpk_record *record = a->record;
     struct wpk_run_batch batch;
-    beside.run = run_anchor;
+    if (anchored) {
+        beside = wpk_subject_measured(&a->anchor);
+        beside.run = run_anchor;
+        beside.time = beside.time != NULL ? time_anchor : NULL;
+    }
     double incumbent = anchored ? a->request->incumbent_ratio : (double)a->request->incumbent_ns;
     wpk_err err = wpk_run_batch_measure(&measured, anchored ? &beside : NULL, &a->request->policy,
                                         incumbent, wpk_sentinel_run_ns, &batch);
@@ -270,7 +276,7 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
     if (a->request->policy.conditions != WPK_CONDITIONS_WARM) {
         err = wpk_subject_cool(subject, a->request->policy.conditions);
     }
-    if (err == WPK_OK && is_winner(a)) {
+    if (err == WPK_OK && is_winner(a) && !subject->provider->has_clock) {
         return wpk_counters_read(wpk_subject_run, subject, record->timing.repeat_count,
                                  &record->counters);
     }

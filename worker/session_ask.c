@@ -46,8 +46,9 @@ static wpk_err ask_hello(struct wpk_worker_session *s)
                               .program = "wpk-worker " WPK_VERSION};
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     snprintf(hello.name, sizeof hello.name, "%s", s->options->name);
+    const char *first = wpk_back_end_name(wpk_back_end_first(hello.device.kind));
     snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);
-    snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, "%s", wpk_codegen_at(0)->name);
+    snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, "%s", first);
     hello.provider_count = 1;
     hello.back_end_count = s->options->back_end_count;
     for (uint32_t i = 0; i < hello.back_end_count; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/subject.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,9 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
     kind->poison(subject->provider, wpk_dtype_is_float(dtype) ? 0xFF : 0xA5);
     wpk_err err = kind->run(subject->provider);
     if (err != WPK_OK) {
-        wpk_diag_set(diag, "the kernel returned an error");
+        const char *trouble = kind->trouble(subject->provider);
+        wpk_diag_set(diag, "the kernel returned an error%s%s", trouble[0] != '\0' ? ": " : "",
+                     trouble);
         return err;
     }
     err = kind->check(subject->provider, diag);
@@ -161,11 +164,33 @@ wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions)
     return subject->provider->kind->cool(subject->provider, conditions);
 }
 
-uint64_t wpk_subject_preemptions(void *user)
+/* How often the scheduler has taken a CPU away from the threads of this process. */
+static uint64_t count_preemptions(void *user)
 {
     struct rusage usage;
     (void)user;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
+}
+
+wpk_err wpk_subject_time(void *user, int count, uint64_t *ns)
+{
+    struct wpk_subject *subject = user;
+    double total = 0;
+    wpk_err err = subject->provider->kind->time(subject->provider, count, &total);
+    *ns = (uint64_t)llround(total);
+    return err;
+}
+
+/* A device that has a clock of its own does not wait for the host's CPUs. */
+struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject)
+{
+    bool has_clock = subject->provider->has_clock;
+    return (struct wpk_measure_subject){.run = wpk_subject_run,
+                                        .cool = wpk_subject_cool,
+                                        .preemptions = has_clock ? NULL : count_preemptions,
+                                        .time = has_clock ? wpk_subject_time : NULL,
+                                        .user = subject,
+                                        .clock = wpk_clock_system()};
 }
 
 enum wpk_outcome wpk_subject_outcome(wpk_err err)

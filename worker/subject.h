@@ -4,6 +4,7 @@
 #define WPK_WORKER_SUBJECT_H
 
 #include "worker/guard.h"
+#include "worker/measure.h"
 #include "worker/runner.h"
 
 /* A provider with the inputs set and the constants prepared. = {0} is closed. */
@@ -49,11 +50,13 @@ wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers
                            const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
                            struct wpk_diag *diag);
 
-/* Members of struct wpk_measure_subject; `user` is the subject. */
+/* What wpk_measure() is given to time the subject. */
+struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject);
+/* Run once on the inputs that are set; `user` is the subject. */
 wpk_err wpk_subject_run(void *user);
+/* Measure `count` runs on the device's own clock. */
+wpk_err wpk_subject_time(void *user, int count, uint64_t *ns);
 wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions);
-/* How often the scheduler has taken a CPU away from the threads of this process. */
-uint64_t wpk_subject_preemptions(void *user);
 
 /* The outcome of a candidate whose provider returned `err`. */
 enum wpk_outcome wpk_subject_outcome(wpk_err err);

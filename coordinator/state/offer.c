@@ -80,7 +80,7 @@ bool wpk_offer_add(const struct wpk_coordinator *c, const struct wpk_job_op_stat
     unsigned wanted = wpk_back_ends_read(pinned);
     bool any = strcmp(pinned, WPK_BACK_ENDS_ANY) == 0;
     uint32_t builders = any ? count_workers(c, op->job, class_text, "") : 0;
-    for (int i = 1; wpk_back_end_name(i) != NULL; i++) {
+    for (int i = 1 + wpk_back_end_first(op->job->kind); wpk_back_end_name(i) != NULL; i++) {
         size_t used = strlen(added);
         char entry[WPK_BACK_END_MAX + 1] = "";
         if ((wanted & 1U << i) != 0) {
@@ -92,7 +92,8 @@ bool wpk_offer_add(const struct wpk_coordinator *c, const struct wpk_job_op_stat
         snprintf(added + used, sizeof added - used, "%s", entry);
     }
     wpk_timing_class_add(class_text, added, out);
-    return pinned[0] == '\0' || (wanted & 1) != 0 || added[0] != '\0';
+    return pinned[0] == '\0' || (wanted & 1U << wpk_back_end_first(op->job->kind)) != 0 ||
+           added[0] != '\0';
 }
 
 bool wpk_offer_stands(const struct wpk_coordinator *c, const struct wpk_job_entry *job,

@@ -53,7 +53,7 @@ static int mask(const struct wpk_machine *machine, int multiple)
 }
 
 static const struct wpk_target_rules rules = {
-    .kind = "fake",
+    .kind = "cpu",
     .describe = describe,
     .legal = legal,
     .construct = construct,
@@ -65,7 +65,7 @@ struct wpk_space_options wpk_target_fake_options(const char *layouts, int thread
 {
     struct wpk_space_options options = {
         .layouts = layouts, .threads = threads, .target.rules = &rules};
-    snprintf(options.device.kind, sizeof(options.device.kind), "fake");
+    snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
     return options;
 }
 

@@ -2,16 +2,17 @@
 /* Numbers of a multiprocessor are those of its capability in the CUDA C++ Programming Guide,
  * "Compute Capabilities"; rates are those of the H100 and H200, from NVIDIA's "H100 Tensor Core GPU
  * Architecture", shared out among the multiprocessors. Nothing here was timed. */
-#include "search/target/cuda_machine.h"
+#include "common/cuda_machine.h"
+
+#include <stdbool.h>
 
 #define KB ((int64_t)1 << 10)
 
-void wpk_cuda_machine(const struct wpk_device *device, struct wpk_cuda_machine *out)
+void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out)
 {
-    int capability = device->cuda.capability;
     bool large = capability == 80 || capability == 90 || capability == 100;
     *out = (struct wpk_cuda_machine){
-        .sm_count = device->cuda.sm_count,
+        .sm_count = sm_count,
         .threads_max = large             ? 2048
                        : capability < 80 ? 1024
                                          : 1536,

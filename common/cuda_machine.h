@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GPU in numbers, which follow from its class alone. */
-#ifndef WPK_SEARCH_TARGET_CUDA_MACHINE_H
-#define WPK_SEARCH_TARGET_CUDA_MACHINE_H
+#ifndef WPK_COMMON_CUDA_MACHINE_H
+#define WPK_COMMON_CUDA_MACHINE_H
 
-#include "schema/device.h"
+#include <stdint.h>
 
-/* The machine's numbers that rules and ranks read. */
+/* The machine's numbers that rules, ranks and the emulator's model read. */
 struct wpk_cuda_machine {
     int sm_count;
     int threads_max, block_threads_max; /* of a multiprocessor, of a block */
@@ -20,7 +20,7 @@ struct wpk_cuda_machine {
     double hertz;
 };
 
-/* Fill `out` from the device's class. */
-void wpk_cuda_machine(const struct wpk_device *device, struct wpk_cuda_machine *out);
+/* Fill `out` for a capability (90: sm_90) and a number of multiprocessors. */
+void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out);
 
 #endif

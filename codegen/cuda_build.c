@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codegen/cuda_build.h"
+
+#include "codegen/cuda_nvrtc.h"
+#include "codegen/cuda_print.h"
+#include "codegen/target.h"
+#include "common/fs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct wpk_cuda_nvrtc opened; /* by wpk_cuda_warm(); {0}: not yet */
+
+void wpk_cuda_warm(void)
+{
+    if (opened.library == NULL) {
+        (void)!wpk_cuda_nvrtc_open(&opened, NULL, NULL);
+    }
+}
+
+/* Memory of an intermediate tensor that one launch leaves to the next. */
+static struct wpk_launch_scratch scratch_of(const struct wpk_tensor *tensor)
+{
+    int64_t element = (int64_t)wpk_dtype_size(tensor->dtype);
+    struct wpk_launch_scratch scratch = {.bytes = element};
+    int64_t stride = element;
+    for (int d = tensor->rank - 1; d >= 0; d--) {
+        scratch.offset += tensor->pad_before[d] * stride;
+        stride *= tensor->pad_before[d] + tensor->extent[d] + tensor->pad_after[d];
+    }
+    scratch.bytes = stride;
+    return scratch;
+}
+
+static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_cuda_plan *printed,
+                         const char *architecture, struct wpk_launch_plan *out)
+{
+    *out = (struct wpk_launch_plan){.launch_count = printed->step_count};
+    snprintf(out->architecture, sizeof(out->architecture), "%s", architecture);
+    memcpy(out->launch, printed->step, sizeof(out->launch));
+    for (int i = 0; i < printed->argument_count; i++) {
+        const struct wpk_tensor *tensor = &schedule->main.tensors[printed->argument[i]];
+        if (tensor->role != WPK_ROLE_INTERMEDIATE) {
+            out->argument_count++;
+            continue;
+        }
+        if (out->scratch_count == WPK_LAUNCH_SCRATCH_MAX) {
+            return WPK_ENOSPC;
+        }
+        out->scratch[out->scratch_count++] = scratch_of(tensor);
+    }
+    return out->argument_count > WPK_LAUNCH_ARGUMENTS_MAX ? WPK_ENOSPC : WPK_OK;
+}
+
+static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol,
+                       struct wpk_buf *image, struct wpk_diag *diag)
+{
+    static struct wpk_cuda_plan printed; /* large */
+    static struct wpk_launch_plan plan;
+    struct wpk_buf text = {0}, ptx = {0};
+    char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
+    wpk_err err = wpk_target_architecture(schedule->target, architecture, sizeof(architecture));
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "the target %s names no architecture of a GPU", schedule->target);
+        return WPK_EUNSUPPORTED;
+    }
+    err = wpk_cuda_print(schedule, symbol, &text, &printed, diag);
+    if (err == WPK_OK) {
+        err = make_plan(schedule, &printed, architecture, &plan);
+    }
+    if (err == WPK_OK) {
+        err = wpk_cuda_nvrtc_compile(&opened, wpk_buf_text(&text), architecture,
+                                     wpk_target_is_strict(schedule->target), &ptx, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_launch_plan_encode(&plan, wpk_buf_text(&ptx), image);
+    }
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&ptx);
+    return err;
+}
+
+wpk_err wpk_cuda_build(const struct wpk_schedule *schedule, const char *symbol, const char *path,
+                       struct wpk_diag *diag)
+{
+    struct wpk_buf image = {0};
+    wpk_err err = opened.library == NULL ? wpk_cuda_nvrtc_open(&opened, NULL, diag) : WPK_OK;
+    if (err == WPK_ENOENT) {
+        return WPK_EUNSUPPORTED;
+    }
+    if (err == WPK_OK) {
+        err = compile(schedule, symbol, &image, diag);
+    }
+    err = err == WPK_EINVAL ? WPK_EUNSUPPORTED : err;
+    if (err == WPK_OK) {
+        err = wpk_fs_write(path, image.data, image.size, 0644, diag);
+    }
+    wpk_buf_fini(&image);
+    return err;
+}

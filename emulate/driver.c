@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The emulated GPU as a driver library, shaped like libcuda.so.1: one device, whose modules are PTX
+ * that the emulator runs. It refuses what a real driver refuses, and finds what a real GPU would
+ * not: an access outside of all allocations, a race, a barrier that threads miss. Such a fault is
+ * an error that sticks, as on a GPU, and cuGetErrorString() tells it whole.
+ *
+ * Calls do their work at once; streams are one order. Events read a clock that only launches
+ * advance, by the time of the model. One thread at a time may call. */
+#include "common/cuda_calls.h"
+#include "emulate/launch.h"
+#include "emulate/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICE_NAME "emulated"
+#define CAPABILITY 90
+#define SM_COUNT 132
+#define MEMORY_BYTES ((uint64_t)8 << 30)
+#define VERSION 12090
+#define PARAMETERS_MAX 4096
+#define SHARED_STATIC_MAX ((uint32_t)48 << 10)
+#define MS_PER_S 1e3
+#define FAULT_TEXT_MAX 256
+
+#define DECLARE(name, parameters) __attribute__((visibility("default"))) int name parameters;
+WPK_CUDA_CALL_LIST(DECLARE)
+
+struct module {
+    struct wpk_ptx ptx;
+};
+
+struct function {
+    const struct module *module;
+    const struct wpk_ptx_entry *entry;
+    struct function *next;
+};
+
+struct event {
+    double ms;
+};
+
+/* The device and its one context. */
+static struct {
+    bool started;
+    struct wpk_device_memory memory;
+    struct function *functions; /* owned, until the process ends */
+    double now_ms;
+    enum wpk_cuda_result stuck; /* of a fault */
+    char fault[FAULT_TEXT_MAX];
+    int context; /* its address is the context's handle */
+    int stream;
+} gpu;
+
+static int ready(void)
+{
+    return !gpu.started ? WPK_CUDA_NOT_INITIALIZED : (int)gpu.stuck;
+}
+
+/* ---- the device */
+
+int cuInit(unsigned flags)
+{
+    if (flags != 0) {
+        return WPK_CUDA_INVALID_VALUE;
+    }
+    if (!gpu.started && wpk_device_memory_init(&gpu.memory, MEMORY_BYTES) != WPK_OK) {
+        return WPK_CUDA_OUT_OF_MEMORY;
+    }
+    gpu.started = true;
+    return WPK_CUDA_SUCCESS;
+}
+
+int cuDriverGetVersion(int *version)
+{
+    *version = VERSION;
+    return WPK_CUDA_SUCCESS;
+}
+
+int cuGetErrorString(int result, const char **text)
+{
+    static const struct {
+        int result;
+        const char *text;
+    } texts[] = {
+#define RESULT_TEXT(name, number) {number, #name},
+        WPK_CUDA_RESULT_LIST(RESULT_TEXT)
+#undef RESULT_TEXT
+    };
+    if (result != WPK_CUDA_SUCCESS && gpu.fault[0] != '\0') {
+        *text = gpu.fault;
+        return WPK_CUDA_SUCCESS;
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].result == result) {
+            *text = texts[i].text;
+            return WPK_CUDA_SUCCESS;
+        }
+    }
+    *text = NULL;
+    return WPK_CUDA_INVALID_VALUE;
+}
+
+int cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return gpu.started ? WPK_CUDA_SUCCESS : WPK_CUDA_NOT_INITIALIZED;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+    *device = 0;
+    return ordinal == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
+}
+
+int cuDeviceGetName(char *name, int size, int device)
+{
+    snprintf(name, (size_t)size, "%s", DEVICE_NAME);
+    return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    if (device != 0) {
+        return WPK_CUDA_INVALID_DEVICE;
+    }
+    switch (attribute) {
+    case WPK_CUDA_DEVICE_SM_COUNT:
+        *value = SM_COUNT;
+        return WPK_CUDA_SUCCESS;
+    case WPK_CUDA_DEVICE_CAPABILITY_MAJOR:
+        *value = CAPABILITY / 10;
+        return WPK_CUDA_SUCCESS;
+    case WPK_CUDA_DEVICE_CAPABILITY_MINOR:
+        *value = CAPABILITY % 10;
+        return WPK_CUDA_SUCCESS;
+    default:
+        return WPK_CUDA_INVALID_VALUE;
+    }
+}
+
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
+{
+    memset(uuid, 0, 16);
+    return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    *bytes = MEMORY_BYTES;
+    return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
+}
+
+/* ---- the context */
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    *context = &gpu.context;
+    return device == 0 ? ready() : WPK_CUDA_INVALID_DEVICE;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
+}
+
+/* Depth of the calling thread's stack of contexts. */
+static _Thread_local int current;
+
+int cuCtxPushCurrent_v2(void *context)
+{
+    current += context == &gpu.context;
+    return context == &gpu.context ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_CONTEXT;
+}
+
+int cuCtxPopCurrent_v2(void **context)
+{
+    if (current == 0) {
+        return WPK_CUDA_INVALID_CONTEXT;
+    }
+    current--;
+    *context = &gpu.context;
+    return WPK_CUDA_SUCCESS;
+}
+
+/* What every call below needs. */
+static int entered(void)
+{
+    int result = ready();
+    return result == WPK_CUDA_SUCCESS && current == 0 ? WPK_CUDA_INVALID_CONTEXT : result;
+}
+
+/* ---- modules */
+
+/* The number behind `word` in the module's first lines; 0: there is none. */
+static int number_behind(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    return at != NULL ? (int)strtol(at + strlen(word), NULL, 10) : 0;
+}
+
+int cuModuleLoadData(void **module, const void *image)
+{
+    const char *text = image;
+    struct wpk_diag diag = {0};
+    int result = entered();
+    if (result != WPK_CUDA_SUCCESS) {
+        return result;
+    }
+    if (number_behind(text, ".target sm_") > CAPABILITY) {
+        return WPK_CUDA_NO_BINARY_FOR_GPU;
+    }
+    struct module *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return WPK_CUDA_OUT_OF_MEMORY;
+    }
+    wpk_err err = wpk_ptx_parse(text, &made->ptx, &diag);
+    if (err != WPK_OK) {
+        snprintf(gpu.fault, sizeof(gpu.fault), "line %d of the PTX: %.200s", diag.line, diag.text);
+        free(made);
+        return err == WPK_ENOMEM ? WPK_CUDA_OUT_OF_MEMORY : WPK_CUDA_INVALID_PTX;
+    }
+    *module = made;
+    return WPK_CUDA_SUCCESS;
+}
+
+int cuModuleUnload(void *module)
+{
+    struct module *made = module;
+    struct function **at = &gpu.functions;
+    while (*at != NULL) {
+        struct function *function = *at;
+        if (function->module == made) {
+            *at = function->next;
+            free(function);
+        } else {
+            at = &function->next;
+        }
+    }
+    wpk_ptx_fini(&made->ptx);
+    free(made);
+    return WPK_CUDA_SUCCESS;
+}
+
+int cuModuleGetFunction(void **function, void *module, const char *name)
+{
+    const struct module *made = module;
+    const struct wpk_ptx_entry *entry = wpk_ptx_find(&made->ptx, name);
+    if (entry == NULL) {
+        return WPK_CUDA_NOT_FOUND;
+    }
+    struct function *found = calloc(1, sizeof(*found));
+    if (found == NULL) {
+        return WPK_CUDA_OUT_OF_MEMORY;
+    }
+    *found = (struct function){.module = made, .entry = entry, .next = gpu.functions};
+    gpu.functions = found;
+    *function = found;
+    return WPK_CUDA_SUCCESS;
+}
+
+/* Registers are given out by the real driver's compiler: not known. */
+int cuFuncGetAttribute(int *value, int attribute, void *function)
+{
+    const struct function *found = function;
+    *value = attribute == WPK_CUDA_FUNCTION_LOCAL_BYTES ? (int)found->entry->local_size : 0;
+    return WPK_CUDA_SUCCESS;
+}
+
+/* ---- memory */
+
+int cuMemAlloc_v2(uint64_t *address, size_t size)
+{
+    int result = entered();
+    if (result != WPK_CUDA_SUCCESS) {
+        return result;
+    }
+    wpk_err err = wpk_device_memory_new(&gpu.memory, size, address);
+    return err == WPK_OK       ? WPK_CUDA_SUCCESS
+           : err == WPK_EINVAL ? WPK_CUDA_INVALID_VALUE
+                               : WPK_CUDA_OUT_OF_MEMORY;
+}
+
+int cuMemFree_v2(uint64_t address)
+{
+    return wpk_device_memory_free(&gpu.memory, address) == WPK_OK ? WPK_CUDA_SUCCESS
+                                                                  : WPK_CUDA_INVALID_VALUE;
+}
+
+static bool is_inside(uint64_t address, size_t size)
+{
+    const struct wpk_device_range *range = wpk_device_memory_find(&gpu.memory, address);
+    return range != NULL && !range->freed && size <= range->to - address;
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
+{
+    int result = entered();
+    (void)stream;
+    if (result == WPK_CUDA_SUCCESS && !is_inside(to, size)) {
+        result = WPK_CUDA_INVALID_VALUE;
+    }
+    if (result == WPK_CUDA_SUCCESS) {
+        memcpy((void *)(uintptr_t)to, from, size); // NOLINT: a device address is a host's
+    }
+    return result;
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
+{
+    int result = entered();
+    (void)stream;
+    if (result == WPK_CUDA_SUCCESS && !is_inside(from, size)) {
+        result = WPK_CUDA_INVALID_VALUE;
+    }
+    if (result == WPK_CUDA_SUCCESS) {
+        memcpy(to, (const void *)(uintptr_t)from, size); // NOLINT: a device address is a host's
+    }
+    return result;
+}
+
+/* ---- launches */
+
+static int result_of(enum wpk_kernel_fault fault)
+{
+    switch (fault) {
+    case WPK_KERNEL_FAULT_BOUNDS:
+        return WPK_CUDA_ILLEGAL_ADDRESS;
+    case WPK_KERNEL_FAULT_ALIGNMENT:
+        return WPK_CUDA_MISALIGNED_ADDRESS;
+    case WPK_KERNEL_FAULT_HANG:
+        return WPK_CUDA_LAUNCH_TIMEOUT;
+    default:
+        return WPK_CUDA_LAUNCH_FAILED;
+    }
+}
+
+static int stick(const struct wpk_ptx_entry *entry, const struct wpk_kernel_fault_report *report)
+{
+    gpu.stuck = (enum wpk_cuda_result)result_of(report->fault);
+    snprintf(gpu.fault, sizeof(gpu.fault), "%.64s, block %u, thread %d, line %d of the PTX: %s",
+             entry->name, report->block[0], report->thread, report->line,
+             wpk_kernel_fault_text(report->fault));
+    return (int)gpu.stuck;
+}
+
+static void advance(const struct wpk_launch *launch, const struct wpk_launch_counts *counts)
+{
+    struct wpk_cuda_machine machine;
+    int64_t blocks = (int64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    int64_t threads = (int64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    wpk_cuda_machine(CAPABILITY, SM_COUNT, &machine);
+    gpu.now_ms += wpk_launch_model(&machine, counts, blocks, threads,
+                                   launch->entry->shared_size + launch->shared_size) *
+                  MS_PER_S;
+}
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   void *stream, void **parameters, void **extra)
+{
+    const struct function *found = function;
+    uint8_t values[PARAMETERS_MAX];
+    struct wpk_launch_counts counts = {0};
+    struct wpk_kernel_fault_report report = {0};
+    int result = entered();
+    (void)stream;
+    if (result != WPK_CUDA_SUCCESS) {
+        return result;
+    }
+    const struct wpk_ptx_entry *entry = found->entry;
+    if (extra != NULL || entry->parameter_size > sizeof(values)) {
+        return WPK_CUDA_INVALID_VALUE;
+    }
+    if (shared_bytes > SHARED_STATIC_MAX) {
+        return WPK_CUDA_INVALID_VALUE; /* more needs an attribute, which nobody sets so far */
+    }
+    for (int i = 0; i < entry->parameter_count; i++) {
+        memcpy(values + entry->parameter[i].offset, parameters[i], entry->parameter[i].size);
+    }
+    const struct wpk_launch launch = {.ptx = &found->module->ptx,
+                                      .entry = entry,
+                                      .grid = {grid_x, grid_y, grid_z},
+                                      .block = {block_x, block_y, block_z},
+                                      .shared_size = shared_bytes,
+                                      .parameters = values,
+                                      .memory = &gpu.memory};
+    wpk_err err = wpk_launch_run(&launch, &counts, &report);
+    if (err != WPK_OK) {
+        return err == WPK_ENOMEM ? WPK_CUDA_OUT_OF_MEMORY : WPK_CUDA_LAUNCH_OUT_OF_RESOURCES;
+    }
+    if (report.fault != WPK_KERNEL_FAULT_NONE) {
+        return stick(entry, &report);
+    }
+    advance(&launch, &counts);
+    return WPK_CUDA_SUCCESS;
+}
+
+/* ---- streams and events */
+
+int cuStreamCreate(void **stream, unsigned flags)
+{
+    (void)flags;
+    *stream = &gpu.stream;
+    return entered();
+}
+
+int cuStreamDestroy_v2(void *stream)
+{
+    return stream == &gpu.stream ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_VALUE;
+}
+
+int cuStreamSynchronize(void *stream)
+{
+    (void)stream;
+    return entered();
+}
+
+int cuEventCreate(void **event, unsigned flags)
+{
+    (void)flags;
+    struct event *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return WPK_CUDA_OUT_OF_MEMORY;
+    }
+    *event = made;
+    return entered();
+}
+
+int cuEventDestroy_v2(void *event)
+{
+    free(event);
+    return WPK_CUDA_SUCCESS;
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+    struct event *made = event;
+    (void)stream;
+    made->ms = gpu.now_ms;
+    return entered();
+}
+
+int cuEventSynchronize(void *event)
+{
+    (void)event;
+    return entered();
+}
+
+int cuEventElapsedTime(float *ms, void *start, void *end)
+{
+    const struct event *from = start, *to = end;
+    *ms = (float)(to->ms - from->ms);
+    return entered();
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emulate/model.h"
+
+#include <math.h>
+
+#define SECTOR_BYTES 32
+#define WARP_LANES 32
+#define WARPS_TO_HIDE 16 /* of a multiprocessor: more hide no more latency */
+
+/* Blocks that a multiprocessor has at a time; registers are not known before a driver compiles. */
+static double resident(const struct wpk_cuda_machine *m, int64_t threads, int64_t shared_bytes)
+{
+    int64_t warps = (threads + WARP_LANES - 1) / WARP_LANES;
+    int64_t count = m->threads_max / (warps * WARP_LANES);
+    int64_t by_shared = shared_bytes > 0 ? m->shared_max / shared_bytes : count;
+    count = by_shared < count ? by_shared : count;
+    count = count > m->blocks_max ? m->blocks_max : count;
+    return (double)(count < 1 ? 1 : count);
+}
+
+double wpk_launch_model(const struct wpk_cuda_machine *m, const struct wpk_launch_counts *counts,
+                        int64_t blocks, int64_t threads, int64_t shared_bytes)
+{
+    double schedulers = m->multiply_adds / WARP_LANES; /* warp instructions in a cycle */
+    double each = 1 / (double)blocks;
+    double issue = (double)counts->warp_instructions * each / schedulers;
+    double shared = (double)counts->shared_wavefronts * each;
+    double l2 = (double)counts->global_sectors * SECTOR_BYTES * each / m->l2_bytes;
+    double busy = fmax(issue, fmax(shared, l2)); /* cycles of a block that has all to itself */
+    double at_once = fmin(resident(m, threads, shared_bytes), ceil((double)blocks / m->sm_count));
+    double warps = (double)((threads + WARP_LANES - 1) / WARP_LANES) * at_once;
+    /* Every request of a warp waits for its data; other warps fill the time. */
+    double requests = (double)(counts->global_requests + counts->shared_requests) * each /
+                      (double)((threads + WARP_LANES - 1) / WARP_LANES);
+    double exposed = requests * m->latency / 8 / fmin(fmax(warps, 1), WARPS_TO_HIDE);
+    double rounds = ceil((double)blocks / ((double)m->sm_count * at_once));
+    double cycles = m->launch + rounds * (fmax(busy * at_once, exposed) + m->latency);
+    return cycles / m->hertz;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model of how long a launch takes, from what the emulator counted. It ranks kernels; it is no
+ * measurement and was compared with none. */
+#ifndef WPK_EMULATE_MODEL_H
+#define WPK_EMULATE_MODEL_H
+
+#include "common/cuda_machine.h"
+#include "emulate/block.h"
+
+/* Seconds of a launch: waves of blocks times the slowest of a block's resources, and latency.
+ *   shape   counts: of the whole launch
+ *   unit    threads: of a block; shared_bytes: of a block, all of it */
+double wpk_launch_model(const struct wpk_cuda_machine *machine,
+                        const struct wpk_launch_counts *counts, int64_t blocks, int64_t threads,
+                        int64_t shared_bytes);
+
+#endif

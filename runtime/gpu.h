@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs images of launches (schema/launch_plan.h) on a GPU.
+ *
+ *      images ──open──▶ gpu ──prepare──▶ gpu, its constants on the device
+ *                                            └──call_new──▶ call ──run, launch, time──▶ ...
+ *
+ * A `struct wpk_gpu` is what one kernel has in a device's primary context: modules, functions and
+ * constants. A prepared one is immutable and shared: each call is one of its users, so that it
+ * lives until its last call is freed. A call has device memory of its own and serves one thread at
+ * a time. */
+#ifndef WPK_RUNTIME_GPU_H
+#define WPK_RUNTIME_GPU_H
+
+#include "runtime/memory.h"
+#include "schema/device.h"
+
+struct wpk_gpu;
+struct wpk_gpu_call;
+
+struct wpk_gpu_options {
+    bool emulated;
+    int ordinal;                        /* of the device in the driver's order */
+    struct wpk_span image;              /* of the main program */
+    struct wpk_span prepare_image;      /* size 0: there is no prepare program */
+};
+
+/* Load the images' modules.
+ *   owns    caller calls wpk_gpu_release
+ *   errors  WPK_ENOENT no driver or device; WPK_ECORRUPT a damaged image; WPK_EMISMATCH, one of
+ *           another version; WPK_EUNSUPPORTED the driver refuses the code; WPK_ESYSTEM another
+ *           error of the driver; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out,
+                                     struct wpk_diag *diag);
+/* Count one more user, and one user less; the last release frees it. */
+struct wpk_gpu *wpk_gpu_share(struct wpk_gpu *gpu);
+void wpk_gpu_release(struct wpk_gpu *gpu);
+
+const struct wpk_device *wpk_gpu_device(const struct wpk_gpu *gpu);
+/* The numbers of arguments that the two programs take; 0: there is no prepare program. */
+int wpk_gpu_argument_count(const struct wpk_gpu *gpu);
+int wpk_gpu_prepare_count(const struct wpk_gpu *gpu);
+
+/* Copy a tensor to device memory that lives as long as `gpu`.
+ *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
+WPK_MUST_CHECK wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, size_t size,
+                                       uint64_t *address, struct wpk_diag *diag);
+/* Run the prepare program once, and wait.
+ *   shape   pointers [prepare_count]: device addresses of elements [0, 0, ...]
+ *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
+WPK_MUST_CHECK wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers,
+                                        struct wpk_diag *diag);
+
+/* One argument of a call of the main program. */
+struct wpk_gpu_argument {
+    uint64_t address; /* of a constant's element [0, 0, ...]; 0: the caller gives the tensor */
+    size_t size;      /* bytes of the caller's tensor, padding included */
+    size_t offset;    /* bytes before its element [0, 0, ...] */
+    bool written;
+};
+
+/* Say what calls take, before the first one is made.   shape  arguments [argument_count], copied */
+void wpk_gpu_settle(struct wpk_gpu *gpu, const struct wpk_gpu_argument *arguments);
+
+/* Make a call with scratch memory.
+ *   owns    caller calls wpk_gpu_call_free
+ *   errors  WPK_ENOMEM, WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out);
+void wpk_gpu_call_free(struct wpk_gpu_call *call);
+const struct wpk_gpu *wpk_gpu_call_of(const struct wpk_gpu_call *call);
+
+/* Run on tensors in host memory: copy them to the device, launch, copy what is written back, wait.
+ * Outputs are copied to the device, too, so that what the kernel leaves out stays as it was.
+ *   shape   data [argument_count]; not read for constants
+ *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED, WPK_ESYSTEM: see wpk_gpu_call_trouble */
+WPK_MUST_CHECK wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *data);
+/* Launch on tensors in device memory, in a stream of the caller's; do not wait.
+ *   shape   data [argument_count]: addresses of whole tensors, padding included
+ *   errors  WPK_EUNSUPPORTED, WPK_ESYSTEM: the driver refuses the launch */
+WPK_MUST_CHECK wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream,
+                                            const uint64_t *data);
+/* Measure on the device's own clock how long `repeats` calls take, on the data of the last run.
+ *   unit    ns: of all together. Of an emulated device: its model of one call, times `repeats`
+ *   errors  those of wpk_gpu_call_run */
+WPK_MUST_CHECK wpk_err wpk_gpu_call_time(struct wpk_gpu_call *call, int repeats, double *ns);
+/* The driver's reason for the call's last failure; "" if there was none. */
+const char *wpk_gpu_call_trouble(const struct wpk_gpu_call *call);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel for a GPU: its images, constants and calls. */
+#include "runtime/context.h"
+#include "runtime/kernel.h"
+
+#include <string.h>
+
+/* Bytes before element [0, 0, ...] of a tensor in its layout. */
+static size_t element_offset(const struct wpk_abi_buffer *buffer)
+{
+    int64_t elements = 0;
+
+    for (int d = 0; d < buffer->dimensions; d++) {
+        elements -= (int64_t)buffer->dim[d].min * buffer->dim[d].stride;
+    }
+    return (size_t)elements * ((buffer->type_bits + 7U) / 8U);
+}
+
+wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag)
+{
+    const struct wpk_abi_descriptor *descriptor = kernel->descriptor;
+    const struct wpk_manifest *manifest = &kernel->manifest;
+    const struct wpk_gpu_options options = {
+        .emulated = manifest->needs.emulated,
+        .image = {descriptor->image, (size_t)(descriptor->image_end - descriptor->image)},
+        .prepare_image = {descriptor->prepare_image,
+                          (size_t)(descriptor->prepare_image_end - descriptor->prepare_image)}};
+
+    wpk_err err = wpk_gpu_open(&options, &kernel->gpu, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (wpk_gpu_argument_count(kernel->gpu) != manifest->main_count ||
+        wpk_gpu_prepare_count(kernel->gpu) != manifest->prepare_count) {
+        wpk_diag_set(diag, "manifest and images disagree on the arguments");
+        return WPK_ECORRUPT;
+    }
+    return WPK_OK;
+}
+
+/* Copy a list's tensors out of `block` to the device.
+ *   shape   place, address [count] */
+static wpk_err upload(struct wpk_kernel *kernel, const struct wpk_named_tensor *tensors, int count,
+                      const uint8_t *block, const size_t *place, uint64_t *address,
+                      struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; i < count && err == WPK_OK; i++) {
+        err = wpk_gpu_upload(kernel->gpu, block + place[i], wpk_tensor_type_bytes(&tensors[i].type),
+                             &address[i], diag);
+    }
+    return err;
+}
+
+/* Where the tensor lies on the device. */
+static uint64_t find_address(const struct wpk_manifest *manifest,
+                             const struct wpk_named_tensor *tensor, const uint64_t *constants,
+                             const uint64_t *prepared)
+{
+    struct wpk_abi_dim dims[WPK_RANK_MAX];
+    struct wpk_abi_buffer buffer;
+    bool constant =
+        tensor >= manifest->constants && tensor < manifest->constants + manifest->constant_count;
+    uint64_t base =
+        constant ? constants[tensor - manifest->constants] : prepared[tensor - manifest->prepared];
+
+    wpk_err err = wpk_buffer_describe(&tensor->type, dims, &buffer);
+    WPK_ASSERT(err == WPK_OK); /* it fitted on the host */
+    return base + element_offset(&buffer);
+}
+
+wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
+                               const size_t *constant_place, const size_t *prepared_place,
+                               struct wpk_diag *diag)
+{
+    const struct wpk_manifest *manifest = &kernel->manifest;
+    uint64_t constants[WPK_ABI_ARGUMENTS_MAX];
+    uint64_t prepared[WPK_ABI_ARGUMENTS_MAX];
+    uint64_t pointers[WPK_ABI_ARGUMENTS_MAX];
+
+    wpk_err err = upload(kernel, manifest->constants, manifest->constant_count, block,
+                         constant_place, constants, diag);
+    if (err == WPK_OK) {
+        err = upload(kernel, manifest->prepared, manifest->prepared_count, block, prepared_place,
+                     prepared, diag);
+    }
+    if (err == WPK_OK && manifest->prepare_count > 0) {
+        for (int i = 0; i < manifest->prepare_count; i++) {
+            pointers[i] = find_address(manifest, wpk_manifest_find(manifest, manifest->prepare[i]),
+                                       constants, prepared);
+        }
+        err = wpk_gpu_prepare(kernel->gpu, pointers, diag);
+    }
+    for (int i = 0; i < manifest->main_count && err == WPK_OK; i++) {
+        if (kernel->main[i].kind == WPK_SLOT_FIXED) {
+            kernel->main[i].buffer.device = find_address(
+                manifest, wpk_manifest_find(manifest, manifest->main[i]), constants, prepared);
+        }
+    }
+    wpk_kernel_gpu_settle(kernel);
+    return err;
+}
+
+void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel)
+{
+    struct wpk_gpu_argument out[WPK_ABI_ARGUMENTS_MAX];
+
+    for (int i = 0; i < kernel->manifest.main_count; i++) {
+        const struct wpk_slot *slot = &kernel->main[i];
+        const struct wpk_argument_list *list =
+            slot->kind == WPK_SLOT_OUTPUT ? &kernel->outputs : &kernel->inputs;
+        out[i] = (struct wpk_gpu_argument){.address = slot->buffer.device,
+                                           .written = slot->kind == WPK_SLOT_OUTPUT};
+        if (slot->kind != WPK_SLOT_FIXED) {
+            out[i].size = list->physical_size[slot->index];
+            out[i].offset = element_offset(&slot->buffer);
+        }
+    }
+    wpk_gpu_settle(kernel->gpu, out);
+}
+
+/* The caller's tensors in the order of the main program's arguments.
+ *   shape   in, out: in the order of the kernel's inputs and outputs; data [main_count] */
+static void order(const struct wpk_kernel *kernel, void *const *in, void *const *out, void **data)
+{
+    for (int i = 0; i < kernel->manifest.main_count; i++) {
+        const struct wpk_slot *slot = &kernel->main[i];
+        data[i] = slot->kind == WPK_SLOT_INPUT    ? in[slot->index]
+                  : slot->kind == WPK_SLOT_OUTPUT ? out[slot->index]
+                                                  : NULL;
+    }
+}
+
+wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel, struct wpk_context *context,
+                           void *const *in, void *const *out)
+{
+    void *data[WPK_ABI_ARGUMENTS_MAX];
+
+    order(kernel, in, out, data);
+    return wpk_context_call_gpu(context, kernel->gpu, data);
+}
+
+wpk_err wpk_kernel_launch(const struct wpk_kernel *kernel, struct wpk_context *context,
+                          void *stream, const struct wpk_tensor_data *inputs, size_t input_count,
+                          const struct wpk_tensor_data *outputs, size_t output_count)
+{
+    void *in[WPK_ABI_ARGUMENTS_MAX];
+    void *out[WPK_ABI_ARGUMENTS_MAX];
+    void *data[WPK_ABI_ARGUMENTS_MAX];
+    uint64_t address[WPK_ABI_ARGUMENTS_MAX];
+
+    if (kernel->gpu == NULL) {
+        return WPK_EUNSUPPORTED;
+    }
+    if (!kernel->prepared) {
+        return WPK_EINVAL;
+    }
+    wpk_err err = wpk_arguments_match(&kernel->inputs, kernel->inputs.physical_size, inputs,
+                                      input_count, in, NULL);
+    if (err == WPK_OK) {
+        err = wpk_arguments_match(&kernel->outputs, kernel->outputs.physical_size, outputs,
+                                  output_count, out, NULL);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    order(kernel, in, out, data);
+    for (int i = 0; i < kernel->manifest.main_count; i++) {
+        address[i] = (uint64_t)(uintptr_t)data[i];
+    }
+    return wpk_context_launch(context, kernel->gpu, stream, address);
+}

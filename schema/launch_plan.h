@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The image of a GPU program: its launches as data, and the code that they launch.
+ *
+ *     {"version":1,"architecture":"sm_90","arguments":3,
+ *      "launches":[{"entry":"wpk_main_0","blocks":64,"threads":256,"shared_bytes":8192}],
+ *      "scratch":[{"bytes":4096,"offset":0}]}
+ *     .version 8.8
+ *     ...
+ *
+ * The first line is the plan, the rest the code as PTX. All launches take the same parameters:
+ * first a pointer for each argument of the program, in the order of the kernel's manifest, then a
+ * pointer for each scratch tensor. A pointer is to the element [0, 0, ...] of its tensor: behind
+ * the padding. Launches run one after another; each waits for the one before it. */
+#ifndef WPK_SCHEMA_LAUNCH_PLAN_H
+#define WPK_SCHEMA_LAUNCH_PLAN_H
+
+#include "common/buf.h"
+
+#include <stdint.h>
+
+#define WPK_LAUNCH_PLAN_VERSION 1
+#define WPK_LAUNCHES_MAX 64
+#define WPK_LAUNCH_ENTRY_MAX 64
+#define WPK_LAUNCH_SCRATCH_MAX 64
+#define WPK_LAUNCH_ARGUMENTS_MAX 64
+#define WPK_LAUNCH_ARCHITECTURE_MAX 16
+#define WPK_LAUNCH_PLAN_SIZE_MAX ((size_t)64 << 10) /* bytes of the first line */
+
+struct wpk_launch_step {
+    char entry[WPK_LAUNCH_ENTRY_MAX]; /* the function's name */
+    int64_t blocks, threads;          /* of one dimension each; >= 1 */
+    int64_t shared_bytes;             /* that the function declares */
+};
+
+/* A tensor that one launch leaves to the next. */
+struct wpk_launch_scratch {
+    int64_t bytes;  /* padding included; >= 1 */
+    int64_t offset; /* bytes before element [0, 0, ...] */
+};
+
+struct wpk_launch_plan {
+    char architecture[WPK_LAUNCH_ARCHITECTURE_MAX]; /* "sm_90" */
+    int argument_count;
+    struct wpk_launch_step launch[WPK_LAUNCHES_MAX];
+    int launch_count; /* >= 1 */
+    struct wpk_launch_scratch scratch[WPK_LAUNCH_SCRATCH_MAX];
+    int scratch_count;
+};
+
+/* Append the image: the plan's line, and the code.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan, const char *code,
+                                              struct wpk_buf *out);
+
+/* Read the plan of an image strictly; *code is where its code begins, in `image`.
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
+ *           WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_launch_plan_decode(const char *image, size_t size,
+                                              struct wpk_launch_plan *out, const char **code,
+                                              struct wpk_diag *diag);
+
+#endif

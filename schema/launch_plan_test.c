@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/launch_plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char image[] =
+    "{\"version\":1,\"architecture\":\"sm_90\",\"arguments\":3,\"launches\":[{\"entry\":\"k_0\","
+    "\"blocks\":64,\"threads\":256,\"shared_bytes\":8192},{\"entry\":\"k_1\",\"blocks\":1,"
+    "\"threads\":32,\"shared_bytes\":0}],\"scratch\":[{\"bytes\":4096,\"offset\":16}]}\n"
+    ".version 8.8\n";
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    struct wpk_launch_plan plan = {0};
+    struct wpk_buf again = {0};
+    const char *code = NULL;
+    assert_int_equal(wpk_launch_plan_decode(image, strlen(image), &plan, &code, NULL), WPK_OK);
+    assert_string_equal(plan.architecture, "sm_90");
+    assert_int_equal(plan.argument_count, 3);
+    assert_int_equal(plan.launch_count, 2);
+    assert_string_equal(plan.launch[1].entry, "k_1");
+    assert_int_equal(plan.launch[0].shared_bytes, 8192);
+    assert_int_equal(plan.scratch[0].offset, 16);
+    assert_string_equal(code, ".version 8.8\n");
+    assert_int_equal(wpk_launch_plan_encode(&plan, code, &again), WPK_OK);
+    assert_string_equal(wpk_buf_text(&again), image);
+    wpk_buf_fini(&again);
+}
+
+/* Decode the image with `from` replaced by `to`, which are of one length. */
+static void expect_refused(const char *from, const char *to, wpk_err err, const char *field)
+{
+    struct wpk_launch_plan plan = {0};
+    struct wpk_diag diag = {0};
+    const char *code = NULL;
+    char text[sizeof(image)];
+    memcpy(text, image, sizeof(text));
+    char *at = strstr(text, from);
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+    assert_int_equal(wpk_launch_plan_decode(text, strlen(text), &plan, &code, &diag), err);
+    if (field != NULL) {
+        assert_non_null(strstr(diag.field, field));
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct wpk_launch_plan plan = {0};
+    const char *code = NULL;
+    size_t line = strcspn(image, "\n") + 1;
+    expect_refused("\"version\":1", "\"version\":2", WPK_EMISMATCH, "version");
+    expect_refused("\"blocks\":64", "\"blocks\": 0", WPK_ERANGE, "blocks");
+    expect_refused("\"threads\":256", "\"threads\":1e9", WPK_ERANGE, "threads");
+    expect_refused("\"bytes\":4096", "\"bytes\":   9", WPK_ERANGE, "offset");
+    expect_refused("\"entry\"", "\"extra\"", WPK_EINVAL, NULL);
+    expect_refused("{\"version\"", "[\"version\"", WPK_EPARSE, NULL);
+    assert_int_equal(wpk_launch_plan_decode(image, line, &plan, &code, NULL), WPK_EPARSE);
+    assert_int_equal(wpk_launch_plan_decode(image, line - 1, &plan, &code, NULL), WPK_EPARSE);
+    assert_int_equal(wpk_launch_plan_decode("", 0, &plan, &code, NULL), WPK_EPARSE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/gpu_device.h"
+
+#include "codegen/codegen.h"
+#include "runtime/cuda_driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The version that `make setup-gpu` installs: builds for a --run-only worker are made by it. */
+#define COMPILER_VERSION "nvrtc-12.9"
+#define VERSION_PER_MAJOR 1000
+
+static bool is_emulated(const struct wpk_arguments *arguments)
+{
+    return arguments->gpu != NULL && strcmp(arguments->gpu, WPK_DEVICE_EMULATED) == 0;
+}
+
+/* The driver numbers devices by their speed unless it is told otherwise. */
+static wpk_err choose(const struct wpk_arguments *arguments)
+{
+    return setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) == 0 &&
+                   setenv("CUDA_VISIBLE_DEVICES", arguments->gpu, 1) == 0
+               ? WPK_OK
+               : WPK_ENOMEM;
+}
+
+static wpk_err open_driver(const struct wpk_arguments *arguments,
+                           const struct wpk_cuda_driver **driver, struct wpk_diag *diag)
+{
+    wpk_err err = is_emulated(arguments) ? WPK_OK : choose(arguments);
+    if (err == WPK_OK) {
+        err = wpk_cuda_driver_open(is_emulated(arguments), driver, diag);
+    }
+    if (err == WPK_ENOENT && !is_emulated(arguments)) {
+        size_t used = strlen(diag->text);
+        snprintf(diag->text + used, sizeof(diag->text) - used, "; --gpu emulated needs no GPU");
+    }
+    return err;
+}
+
+static wpk_err find_compiler(const struct wpk_arguments *arguments,
+                             char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
+{
+    if (arguments->run_only) {
+        snprintf(version, WPK_CODEGEN_VERSION_MAX, "%s", COMPILER_VERSION);
+        return WPK_OK;
+    }
+    return wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, diag);
+}
+
+wpk_err wpk_gpu_device_describe(const struct wpk_arguments *arguments, const char *codegen,
+                                struct wpk_gpu_device *out, struct wpk_diag *diag)
+{
+    const struct wpk_cuda_driver *driver = NULL;
+    char version[WPK_CODEGEN_VERSION_MAX];
+    char driver_item[32] = "";
+    wpk_err err = find_compiler(arguments, version, diag);
+    if (err == WPK_OK && arguments->architecture != NULL) {
+        err = wpk_device_emulate(arguments->architecture, 1, &out->device, diag);
+    } else if (err == WPK_OK) {
+        err = open_driver(arguments, &driver, diag);
+        if (err == WPK_OK) {
+            err = wpk_cuda_driver_device(driver, 0, &out->device, diag);
+        }
+        if (err == WPK_OK) {
+            snprintf(driver_item, sizeof(driver_item), ";driver=%d",
+                     driver->version / VERSION_PER_MAJOR);
+        }
+    }
+    const char *number = strchr(version, '-');
+    snprintf(out->environment, sizeof(out->environment), "%s;nvrtc=%s%s", codegen,
+             err == WPK_OK && number != NULL ? number + 1 : version, driver_item);
+    return err;
+}
+
+bool wpk_gpu_device_check(const struct wpk_arguments *arguments)
+{
+    const struct wpk_cuda_driver *driver = NULL;
+    struct wpk_device device;
+    struct wpk_diag diag = {0}, why = {0};
+    char version[WPK_CODEGEN_VERSION_MAX];
+    char class[2 * WPK_DEVICE_TEXT_MAX];
+    size_t memory = 0;
+    bool compiles = wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, &why) == WPK_OK;
+    printf("compiler  %s\n", compiles ? version : why.text);
+    wpk_err err = open_driver(arguments, &driver, &diag);
+    if (err == WPK_OK) {
+        printf("driver    %d.%d%s\n", driver->version / VERSION_PER_MAJOR,
+               driver->version % VERSION_PER_MAJOR / 10,
+               is_emulated(arguments) ? " (emulated: kernels are verified, not timed)" : "");
+        err = wpk_cuda_driver_device(driver, 0, &device, &diag);
+    }
+    if (err != WPK_OK) {
+        printf("device    none: %s\n", diag.text);
+        return false;
+    }
+    (void)driver->cuDeviceTotalMem_v2(&memory, 0);
+    wpk_device_class(&device, class, sizeof(class));
+    printf("device    %s, %zu MiB\n", class, memory >> 20);
+    if (!compiles) {
+        puts("this machine can work with --run-only");
+    }
+    return compiles || arguments->run_only;
+}
