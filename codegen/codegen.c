@@ -54,6 +54,26 @@ static bool are_cut(const struct wpk_nest *nest, struct wpk_diag *diag)
     return true;
 }
 
+/* The second of two loops of one binding over blocks or threads, which Halide does not run as one;
+ * NULL: there is none. */
+static const struct wpk_nest_loop *find_repeated(const struct wpk_nest *nest)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        for (int update = 0; update <= 1; update++) {
+            const struct wpk_nest_loops *loops =
+                update != 0 ? &nest->entry[e].update : &nest->entry[e].pure;
+            for (int i = 1; i < loops->count; i++) {
+                const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
+                bool grid = wpk_bind_is_block(loop->binding) || wpk_bind_is_thread(loop->binding);
+                if (grid && loop->binding == wpk_nest_at(nest, loops, i - 1)->binding) {
+                    return loop;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
 /* Halide has a call for every word of a nest, but blocks and threads need a device to run on. */
 static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
@@ -68,6 +88,13 @@ static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag 
                             "scope output needs the back end c: write by c, or scope heap");
             return false;
         }
+    }
+    const struct wpk_nest_loop *repeated = find_repeated(nest);
+    if (repeated != NULL) {
+        wpk_diag_set_at(diag, repeated->at.line, repeated->at.column,
+                        "two loops of %s: write another binding for one of them",
+                        wpk_bind_name(repeated->binding));
+        return false;
     }
     if (strstr(schedule->target, "-opencl") != NULL) {
         return true;

@@ -203,6 +203,52 @@ static void add_stage(struct wpk_nest *nest, int s, const struct lanes *lanes,
     }
 }
 
+/* ---- on a GPU */
+
+#define GPU_THREADS 128
+
+/* Each stage is a launch, whose threads run along the last axis. */
+static void add_launch(struct wpk_nest *nest, int s, bool update)
+{
+    struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];
+    const struct wpk_stage *stage = &nest->program->stages[s];
+    struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
+    int last = stage->rank - 1;
+    struct wpk_nest_loop loop = {.step = 1, .binding = WPK_BIND_BLOCK_Y};
+    for (loop.axis = 0; loop.axis < last; loop.axis++) {
+        wpk_nest_add_loop(nest, loops, &loop);
+    }
+    if (last >= 0) {
+        int64_t extent = stage->axes[last].extent;
+        int64_t step = extent < GPU_THREADS ? extent : GPU_THREADS;
+        enum wpk_tail tail = extent % step == 0 ? WPK_TAIL_EXACT : WPK_TAIL_SHIFT;
+        wpk_nest_add_loop(nest, loops,
+                          &(struct wpk_nest_loop){.axis = last,
+                                                  .binding = WPK_BIND_BLOCK_X,
+                                                  .step = step,
+                                                  .tail = update ? WPK_TAIL_EXACT : tail});
+        loop = (struct wpk_nest_loop){.axis = last, .step = 1, .binding = WPK_BIND_THREAD_X};
+        wpk_nest_add_loop(nest, loops, &loop);
+    }
+    loop.binding = WPK_BIND_SERIAL;
+    for (loop.axis = stage->rank; loop.axis < stage->axis_count && update; loop.axis++) {
+        wpk_nest_add_loop(nest, loops, &loop);
+    }
+}
+
+static void add_launches(struct wpk_nest *nest, int s)
+{
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
+    entry->place = (struct wpk_nest_place){.entry = -1, .loop = -1};
+    wpk_nest_find_region(nest);
+    add_launch(nest, s, false);
+    if (nest->program->stages[s].reduction != WPK_REDUCE_NONE) {
+        add_launch(nest, s, true);
+    }
+}
+
+/* ---- */
+
 /* Is there a constant of the main program that may be infinite and that is computed? */
 static bool prepares_infinite(const struct wpk_schedule *schedule)
 {
@@ -237,10 +283,17 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
     wpk_err err = wpk_program_copy(&schedule->prepare, &out->main);
     err = err == WPK_OK ? wpk_schedule_add_nest(out) : err;
     if (err == WPK_OK) {
+        struct wpk_device device;
+        wpk_target_read(out->target, &device);
+        bool cuda = wpk_device_is_cuda(&device);
         choose_all(&out->main, &lanes);
         find_places(&out->main, &lanes, places);
         for (int s = out->main.stage_count - 1; s >= 0; s--) {
-            add_stage(out->nest, s, &lanes, &places[s]);
+            if (cuda) {
+                add_launches(out->nest, s);
+            } else {
+                add_stage(out->nest, s, &lanes, &places[s]);
+            }
         }
         err = out->nest->full ? WPK_ENOSPC : WPK_OK;
     }

@@ -290,8 +290,15 @@ void wpk_ptx_load(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
         load_parameter(warp, in);
         return;
     }
-    if (!resolve(warp, in, in->vector, in->space, (uint32_t)in->size * in->vector, &access) ||
-        !check(warp, in, &access, false)) {
+    if (!resolve(warp, in, in->vector, in->space, (uint32_t)in->size * in->vector, &access)) {
+        return;
+    }
+    struct access used = access;
+    for (int lane = 0; lane < WPK_WARP_LANES && in->used_size > 0; lane++) {
+        used.address[lane] += in->used_from;
+        used.size = in->used_size;
+    }
+    if (!check(warp, in, &used, false)) {
         return;
     }
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {

@@ -32,6 +32,14 @@ static const struct {
      "and.b64 %d3, %d2, -16; setp.gt.u32 %p1, %r1, 60; @%p1 ld.global.v4.u32 "
      "{%r4,%r5,%r6,%r7}, [%d3+16];",
      WPK_KERNEL_FAULT_BOUNDS},
+    {"a vector whose last element nobody wrote",
+     "setp.lt.u32 %p1, %r1, 3; @%p1 st.shared.u32 [%r2], %r1; bar.sync 0; mov.u32 %r3, s; "
+     "ld.shared.v4.u32 {%r4,%r5,%r6,%r7}, [%r3];",
+     WPK_KERNEL_FAULT_UNWRITTEN},
+    {"the same, where it is not used",
+     "setp.lt.u32 %p1, %r1, 3; @%p1 st.shared.u32 [%r2], %r1; bar.sync 0; mov.u32 %r3, s; "
+     ".pragma \"used_bytes_mask 4095\"; ld.shared.v4.u32 {%r4,%r5,%r6,%r7}, [%r3];",
+     WPK_KERNEL_FAULT_NONE},
     {"address zero", "mov.u64 %d3, 0; ld.global.u32 %r4, [%d3];", WPK_KERNEL_FAULT_BOUNDS},
     {"shared memory behind its end", "st.shared.u32 [%r2+4], %r1;", WPK_KERNEL_FAULT_BOUNDS},
     {"shared memory before its start", "st.shared.u32 [%r2+-4], %r1;", WPK_KERNEL_FAULT_BOUNDS},

@@ -95,6 +95,7 @@ struct wpk_ptx_instruction {
     bool negated;       /* the guard is */
     bool carries;       /* results are defined where all other operands are */
     uint8_t meeting;    /* enum wpk_ptx_meeting */
+    uint8_t used_from, used_size; /* bytes of a load that are used; 0: all */
     uint8_t vector;     /* elements of a load or store: 1, 2, 4 */
     uint8_t size;       /* bytes of one of them, or of an asynchronous copy */
     uint8_t type, from; /* enum wpk_ptx_type; `from` of a conversion */

@@ -267,6 +267,11 @@ static void parse_load(struct parse *p, const struct opcode *op)
     p->in.size = (uint8_t)wpk_ptx_type_size(op->type[0]);
     p->in.space = (uint8_t)op->space;
     p->in.type = (uint8_t)op->type[0];
+    if (!stores && p->text->used_bytes != 0) {
+        p->in.used_from = (uint8_t)__builtin_ctz(p->text->used_bytes);
+        p->in.used_size = (uint8_t)(32 - __builtin_clz(p->text->used_bytes) - p->in.used_from);
+        p->text->used_bytes = 0;
+    }
     if (!stores) {
         take_vector(p, op->vector, p->in.size, true, true);
         p->in.result_count = p->in.operand_count;

@@ -52,6 +52,19 @@ static void read_word(struct wpk_ptx_text *text)
     text->at += size;
 }
 
+/* NVRTC loads a whole vector where it needs a part that is known to lie inside it. */
+static void read_pragma(struct wpk_ptx_text *text)
+{
+    static const char mask[] = "used_bytes_mask ";
+    size_t size = strcspn(text->at, ";\n");
+    const char *at = strstr(text->at, mask);
+    if (at != NULL && at < text->at + size) {
+        text->used_bytes = (uint32_t)strtoul(at + strlen(mask), NULL, 10);
+    }
+    text->at += size;
+    text->at += *text->at == ';';
+}
+
 void wpk_ptx_text_next(struct wpk_ptx_text *text)
 {
     text->word[0] = '\0';
@@ -62,8 +75,7 @@ void wpk_ptx_text_next(struct wpk_ptx_text *text)
             return;
         }
         if (strcmp(text->word, ".pragma") == 0) {
-            text->at += strcspn(text->at, ";\n");
-            text->at += *text->at == ';';
+            read_pragma(text);
         } else {
             pass_line(text);
         }

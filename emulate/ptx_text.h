@@ -11,6 +11,7 @@ struct wpk_ptx_text {
     const char *at;
     int line;                    /* of the word, from 1 */
     char word[WPK_PTX_NAME_MAX]; /* "" at the end */
+    uint32_t used_bytes; /* of the last .pragma "used_bytes_mask": of the load behind it; 0: all */
     struct wpk_diag *diag;
     wpk_err err; /* the first failure sticks; words are "" then */
 };

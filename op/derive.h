@@ -69,6 +69,11 @@ wpk_err wpk_derive_separated(struct wpk_program *program, int stage);
  *   errors  WPK_EUNSUPPORTED it is a matrix product already */
 wpk_err wpk_derive_im2col(struct wpk_program *program, int stage);
 
+/* Let the stage read a copy of what its load, the node `load`, reads: a tensor over the axes of the
+ * stage that the load depends on.
+ *   errors  WPK_EUNSUPPORTED the load depends on no axis, or on too many */
+wpk_err wpk_derive_gather(struct wpk_program *program, int stage, int load);
+
 /* Make one axis of adjacent axes of the stage, each longer than 1, that all its loads address as
  * one. Where no other stage needs them apart, the same is done in all stages that they go through,
  * or else what those stages write keeps its dimensions, and what they read is copied. All other

@@ -108,6 +108,18 @@ done:
     return err;
 }
 
+/* The stage copies a tensor as it is. */
+static bool is_plain_copy(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    const struct wpk_node *load = &program->nodes[stage->expr];
+    bool plain = stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD &&
+                 program->tensors[load->tensor].rank == stage->rank;
+    for (int d = 0; d < stage->rank && plain; d++) {
+        plain = wpk_index_axis(program, load->index[d]) == d;
+    }
+    return plain;
+}
+
 void wpk_program_mark_prepare(const struct wpk_program *program, bool *out)
 {
     bool constant[WPK_TENSORS_MAX] = {false};
@@ -119,7 +131,8 @@ void wpk_program_mark_prepare(const struct wpk_program *program, bool *out)
         const struct wpk_stage *stage = &program->stages[s];
         int loads[WPK_LOADS_MAX];
         int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
-        bool all = count > 0 && program->tensors[stage->output].role != WPK_ROLE_OUTPUT;
+        bool all = count > 0 && program->tensors[stage->output].role != WPK_ROLE_OUTPUT &&
+                   !is_plain_copy(program, stage);
         for (int i = 0; i < count; i++) {
             all = all && constant[program->nodes[loads[i]].tensor];
         }

@@ -17,14 +17,15 @@ wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
                             const bool *output, struct wpk_program *out);
 
 /* Split a program into `prepare`, the stages that depend on constants only, which run once when a
- * kernel is loaded, and `main_part`, the others. `prepare` may be empty.
+ * kernel is loaded, and `main_part`, the others. `prepare` may be empty. A copy of a tensor as it
+ * is prepares nothing and stays in `main_part`, whose nest says where it is made.
  *
  *   errors  as above
  */
 wpk_err wpk_program_split_prepare(const struct wpk_program *program, struct wpk_program *main_part,
                                   struct wpk_program *prepare);
 
-/* Mark the stages that depend on constants and literals only.   shape  out [stage_count] */
+/* Mark the stages of `prepare`.   shape  out [stage_count] */
 void wpk_program_mark_prepare(const struct wpk_program *program, bool *out);
 
 #endif

@@ -297,7 +297,8 @@ static bool is_in_blocks(const struct wpk_nest *nest, const struct wpk_nest_entr
     return is_in_blocks(nest, reader);
 }
 
-/* Blocks, then threads in them; of each first z, then y, then x, which is there if z or y is. */
+/* Blocks, then threads in them; of each first z, then y, then x, which is there if z or y is. Loops
+ * of one binding run as one. */
 static wpk_err check_grid(const struct subject *s)
 {
     bool placed = is_in_blocks(s->nest, s->entry), blocks = placed;
@@ -308,8 +309,9 @@ static wpk_err check_grid(const struct subject *s)
         if (!block && !wpk_bind_is_thread(binding)) {
             continue;
         }
-        bool follows = last < 0 || (!block && last <= WPK_BIND_BLOCK_X ? last == WPK_BIND_BLOCK_X
-                                                                       : (int)binding == last + 1);
+        bool follows = last < 0 || (!block && last <= WPK_BIND_BLOCK_X
+                                        ? last == WPK_BIND_BLOCK_X
+                                        : (int)binding == last + 1 || (int)binding == last);
         if (!follows || (block && placed) || (!block && !blocks)) {
             return refuse(s, i,
                           "blocks stand around threads, and of each z around y around x: "

@@ -85,7 +85,7 @@ static void put_genes(const struct wpk_space *space, const struct wpk_candidate 
                       struct writer *w)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    double bound = wpk_space_kind_of(space)->bound(space, candidate);
+    double bound = wpk_space_kind_bound(space, candidate);
     put(w, wpk_real_log(fmax(bound, 1e-12)));
     for (int i = 0; i < variant->gene_count && i < WPK_FEATURES - 1; i++) {
         int64_t value = variant->genes[i].choice[candidate->gene[i]].value;

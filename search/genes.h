@@ -65,6 +65,7 @@ struct wpk_structure {
     /* The group keeps no limit even with its smallest tiles: these alone are legal, without. */
     bool tight[WPK_GROUPS_MAX];
     int site_of[WPK_GROUPS_MAX]; /* the site that the group's contraction is of, or -1 */
+    void *kind; /* what a kind of space keeps (space_kind.h); owned, freed by free() */
 };
 
 enum wpk_level {

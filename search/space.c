@@ -57,22 +57,26 @@ static wpk_err derive_first(struct wpk_space *space)
     return found ? WPK_OK : full ? WPK_ENOSPC : WPK_EUNSUPPORTED;
 }
 
-/* Of a kind of space without groups: one variant computes the program as it is written. Copies of
- * inputs are the kind's own affair. */
+/* Of a kind of space without groups: each combination of choices once, over the program as it is
+ * written. Copies and borders of inputs are the kind's own affair. */
 static void keep_written(struct wpk_space *space)
 {
     bool keep[WPK_VARIANTS_MAX];
-    bool found = false;
     for (int v = 0; v < space->variant_count; v++) {
-        const struct wpk_variant *variant = &space->variants[v];
-        keep[v] = variant->last < 0 && !found;
+        struct wpk_variant *variant = &space->variants[v];
+        keep[v] = true;
         for (int i = 0; i < space->sites->count; i++) {
-            keep[v] = keep[v] && variant->choice[i] == 0;
+            keep[v] = keep[v] && !space->sites->site[i].choice[variant->choice[i]].bare;
         }
-        found = found || keep[v];
+        for (int u = 0; u < v && keep[v]; u++) {
+            const void *other = space->variants[u].choice;
+            keep[v] = !keep[u] || memcmp(variant->choice, other, sizeof(variant->choice)) != 0;
+        }
+        variant->last = -1;
+        variant->staged = false;
+        snprintf(variant->layout, sizeof(variant->layout), "asis");
     }
     wpk_variants_keep(space, keep);
-    space->lazy = false;
 }
 
 static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
@@ -175,7 +179,7 @@ bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidat
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
     if (kind != NULL) {
-        return kind->legal(space, candidate, NULL);
+        return wpk_space_kind_is_legal(space, candidate);
     }
     for (int g = 0; g < structure->plan.group_count; g++) {
         struct wpk_decisions decisions;
@@ -434,7 +438,7 @@ wpk_err wpk_space_bound(const struct wpk_space *space, const struct wpk_candidat
     struct wpk_nest nest;
     struct wpk_features features;
     if (kind != NULL) {
-        *seconds = kind->bound(space, candidate);
+        *seconds = wpk_space_kind_bound(space, candidate);
         return WPK_OK;
     }
     wpk_err err = wpk_candidate_nest(space, candidate, &nest);

@@ -18,23 +18,62 @@ const char *wpk_space_version(const struct wpk_space *space)
     return kind == NULL ? WPK_SPACE_VERSION : kind->version;
 }
 
+bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    int parts = kind->part_count(&space->variants[candidate->variant]);
+    bool legal = true;
+    for (int p = 0; p < parts && legal; p++) {
+        legal = kind->legal(space, candidate, p, NULL);
+    }
+    return legal;
+}
+
+double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    int parts = kind->part_count(&space->variants[candidate->variant]);
+    double seconds = 0;
+    for (int p = 0; p < parts; p++) {
+        seconds += kind->bound(space, candidate, p);
+    }
+    return seconds;
+}
+
+static bool repair_part(const struct wpk_space *space, struct wpk_rng *rng, int part,
+                        struct wpk_candidate *candidate)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    int first, count;
+    kind->part(variant, part, &first, &count);
+    for (int i = 0; i < TRIES_MAX && !kind->legal(space, candidate, part, NULL); i++) {
+        int gene = first + (int)wpk_rng_below(rng, (uint64_t)count);
+        candidate->gene[gene] =
+            (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[gene].choice_count);
+    }
+    if (!kind->legal(space, candidate, part, NULL)) {
+        memset(&candidate->gene[first], 0, (size_t)count);
+    }
+    return kind->legal(space, candidate, part, NULL);
+}
+
 wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
                               struct wpk_candidate *candidate)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    for (int i = 0; i < TRIES_MAX && !kind->legal(space, candidate, NULL); i++) {
-        int gene = (int)wpk_rng_below(rng, (uint64_t)variant->gene_count);
-        candidate->gene[gene] =
-            (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[gene].choice_count);
+    int parts = kind->part_count(&space->variants[candidate->variant]);
+    bool legal = true;
+    for (int p = 0; p < parts; p++) {
+        legal = repair_part(space, rng, p, candidate) && legal;
     }
-    if (!kind->legal(space, candidate, NULL)) {
-        memset(candidate->gene, 0, (size_t)variant->gene_count);
-    }
-    return kind->legal(space, candidate, NULL) ? WPK_OK : WPK_EEXHAUSTED;
+    return legal ? WPK_OK : WPK_EEXHAUSTED;
 }
 
-/* ---- construction */
+/* ---- construction
+ *
+ * Each part's decisions are ranked alone. The first candidate has the best of each part; each
+ * further one has the next best of one part. */
 
 struct ranked {
     double seconds;
@@ -58,10 +97,11 @@ static void insert(struct ranked *list, int max, int *count, const struct ranked
     list[at] = *one;
 }
 
-/* The next candidate in the order of numbers; false after the last one. */
-static bool advance(const struct wpk_variant *variant, struct wpk_candidate *candidate)
+/* The next decisions of a part in the order of numbers; false after the last ones. */
+static bool advance(const struct wpk_variant *variant, int first, int count,
+                    struct wpk_candidate *candidate)
 {
-    for (int i = 0; i < variant->gene_count; i++) {
+    for (int i = first; i < first + count; i++) {
         if (++candidate->gene[i] < variant->genes[i].choice_count) {
             return true;
         }
@@ -70,32 +110,60 @@ static bool advance(const struct wpk_variant *variant, struct wpk_candidate *can
     return false;
 }
 
-static void rank_variant(const struct wpk_space *space, int v, struct ranked *list, int max,
-                         int *count)
+/* The part's best decisions, in candidates whose other genes are those of `base`. */
+static void rank_part(const struct wpk_space *space, int part, const struct wpk_candidate *base,
+                      struct ranked *list, int max, int *count)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    const struct wpk_variant *variant = &space->variants[base->variant];
+    struct ranked one = {.candidate = *base};
+    int first, genes, looked_at = 0;
+    kind->part(variant, part, &first, &genes);
+    do {
+        if (kind->legal(space, &one.candidate, part, NULL)) {
+            one.seconds = kind->bound(space, &one.candidate, part);
+            insert(list, max, count, &one);
+        }
+    } while (++looked_at < LOOKED_AT_MAX && advance(variant, first, genes, &one.candidate));
+}
+
+/*   shape  scratch [max] */
+static void rank_variant(const struct wpk_space *space, int v, struct ranked *scratch,
+                         struct ranked *list, int max, int *count)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     const struct wpk_variant *variant = &space->variants[v];
-    struct ranked one = {.candidate.variant = v};
-    one.candidate.gene_count = variant->gene_count;
-    int looked_at = 0;
-    do {
-        if (kind->legal(space, &one.candidate, NULL)) {
-            one.seconds = kind->bound(space, &one.candidate);
-            insert(list, max, count, &one);
+    int parts = kind->part_count(variant);
+    struct ranked best = {.candidate = {.variant = v, .gene_count = variant->gene_count}};
+    for (int p = 0; p < parts; p++) {
+        int found = 0;
+        rank_part(space, p, &best.candidate, scratch, 1, &found);
+        best.candidate = found > 0 ? scratch[0].candidate : best.candidate;
+    }
+    best.seconds = wpk_space_kind_bound(space, &best.candidate);
+    insert(list, max, count, &best);
+    for (int p = 0; p < parts; p++) {
+        int found = 0;
+        rank_part(space, p, &best.candidate, scratch, max, &found);
+        for (int i = 1; i < found; i++) {
+            scratch[i].seconds = wpk_space_kind_bound(space, &scratch[i].candidate);
+            insert(list, max, count, &scratch[i]);
         }
-    } while (++looked_at < LOOKED_AT_MAX && advance(variant, &one.candidate));
+    }
 }
 
 wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
                                  int *filled)
 {
-    struct ranked *list = calloc((size_t)max + 1, sizeof(*list));
+    struct ranked *list = calloc(2 * (size_t)max + 2, sizeof(*list));
     int count = 0;
     if (list == NULL) {
         return WPK_ENOMEM;
     }
     for (int v = 0; v < space->variant_count; v++) {
-        rank_variant(space, v, list, max, &count);
+        if (wpk_space_variant(space, v) != NULL) {
+            rank_variant(space, v, list + max + 1, list, max, &count);
+        }
     }
     for (int i = 0; i < count; i++) {
         out[i] = list[i].candidate;

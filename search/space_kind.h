@@ -2,9 +2,10 @@
 /* What a space is made of where that is not groups and their genes (genes.h): one table a kind of
  * device. Candidates, their texts, strategies and moves are common.
  *
- * A kind's genes are few. Its candidates are masked, repaired and constructed by asking which of
- * them are legal; the first choice of every gene together has to be a legal candidate, which is the
- * neutral one. */
+ * The genes of a variant are in parts, whose rules and ranks do not depend on one another. A part
+ * has few genes: its candidates are masked, repaired and constructed by asking which of them are
+ * legal. The first choice of every gene together has to be a legal candidate, which is the neutral
+ * one. */
 #ifndef WPK_SEARCH_SPACE_KIND_H
 #define WPK_SEARCH_SPACE_KIND_H
 
@@ -18,11 +19,14 @@ struct wpk_space_kind {
     /* Rewrite the variant's program, and add its genes; the plan is there.
      *   errors  WPK_EUNSUPPORTED the kind has no candidates for such a program; WPK_ENOMEM */
     wpk_err (*derive)(const struct wpk_space *space, struct wpk_variant *variant);
-    /* Does it keep the device's limits? Else *why, unless NULL, is the broken rule. */
-    bool (*legal)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+    int (*part_count)(const struct wpk_variant *variant);
+    /* The genes of a part. */
+    void (*part)(const struct wpk_variant *variant, int number, int *first, int *count);
+    /* True if the part keeps the device's limits; else *why, unless NULL, is the broken rule. */
+    bool (*legal)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part,
                   const char **why);
-    /* Seconds of one call: a rank of what was not built, no lower bound. */
-    double (*bound)(const struct wpk_space *space, const struct wpk_candidate *candidate);
+    /* Seconds of the part in one call: a rank of what was not built, no lower bound. */
+    double (*bound)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part);
     /* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of op/nest.h */
     wpk_err (*nest)(const struct wpk_space *space, const struct wpk_candidate *candidate,
                     struct wpk_nest *out);
@@ -33,6 +37,10 @@ const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space);
 /* The version of the space's candidates' texts. */
 const char *wpk_space_version(const struct wpk_space *space);
 
+/* True if all parts of the candidate are legal. */
+bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate);
+/* Seconds of one call: those of all parts. */
+double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_candidate *candidate);
 /* Redraw genes until the candidate is legal; at last it becomes the neutral one. */
 wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
                               struct wpk_candidate *candidate);

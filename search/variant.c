@@ -265,6 +265,7 @@ void wpk_variant_drop(struct wpk_variant *variant)
     if (structure != NULL) {
         wpk_accesses_fini(&structure->accesses);
         wpk_plan_fini(&structure->plan);
+        free(structure->kind);
     }
     free(structure);
     wpk_program_fini(&variant->program);

@@ -10,6 +10,7 @@
 #include "op/notation.h"
 #include "op/reference.h"
 #include "search/mask.h"
+#include "search/variant.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -360,10 +361,11 @@ static void test_barriers(void **state)
 #define CANDIDATES 24
 #define CONSTRUCTED 8
 
+/* Programs of each shape that a launch may have; sums of sixteenths are exact. */
 static const struct {
     const char *text;
     double tolerance;
-} products[] = {
+} programs[] = {
     {"input A f32[64,48]\ninput B f32[48,96]\noutput Y f32[64,96]\n"
      "Y[i,j] = sum.f32(k:48) A[i,k] * B[k,j]\n",
      0},
@@ -374,7 +376,33 @@ static const struct {
     {"input A f32[3,33,20]\ninput B f32[3,20,1]\noutput Y f32[3,33,1]\n"
      "Y[n,i,j] = sum.f32(k:20) A[n,i,k] * B[n,k,j]\n",
      0},
+    {"input X f32[1,8,15,15]\nconstant W f32[20,8,3,3]\noutput Y f32[1,20,8,8]\n"
+     "Y[n,k,y,x] = sum.f32(c:8,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n",
+     0},
+    {"input X f32[1,10,14,9]\nconstant W f32[10,3,3]\noutput Y f32[1,10,14,9]\n"
+     "Y[n,c,y,x] = sum.f32(r:3,s:3) X[n,c,y+r-1,x+s-1] * W[c,r,s]\n",
+     0},
+    {"input X f32[2,3,9,11]\noutput Y f32[2,3,5,6]\n"
+     "Y[n,c,y,x] = max.f32(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]\n",
+     0},
+    {"input X f32[13,192]\nintermediate M f32[13]\nintermediate E f32[13,192]\n"
+     "intermediate D f32[13]\noutput Y f32[13,192]\nM[i] = max.f32(k:192) X[i,k]\n"
+     "E[i,k] = exp(X[i,k] - M[i])\nD[i] = sum.f32(k:192) E[i,k]\nY[i,k] = E[i,k] / D[i]\n",
+     1e-5},
+    {"input Q f32[2,17,16]\ninput K f32[2,17,16]\ninput V f32[2,17,16]\n"
+     "intermediate S f32[2,17,17]\nintermediate L f32[2,17,17]\nintermediate M f32[2,17]\n"
+     "intermediate E f32[2,17,17]\nintermediate D f32[2,17]\nintermediate O f32[2,17,16]\n"
+     "output Y f32[2,17,16]\nS[h,q,k] = sum.f32(e:16) Q[h,q,e] * K[h,k,e]\n"
+     "L[h,q,k] = select(k <= q, S[h,q,k] * 0.0625, -inf)\nM[h,q] = max.f32(k:17) L[h,q,k]\n"
+     "E[h,q,k] = exp(L[h,q,k] - M[h,q])\nD[h,q] = sum.f32(k:17) E[h,q,k]\n"
+     "O[h,q,d] = sum.f32(k:17) E[h,q,k] * V[h,k,d]\nY[h,q,d] = O[h,q,d] / D[h,q]\n",
+     1e-4},
+    {"input X f32[1009]\noutput Y f32[1009]\nY[i] = X[i] * (1 + erf(X[i] * 0.70710677))\n", 1e-5},
+    {"input X f32[3,64,10]\noutput Y f32[3]\nY[i] = sum.f32(k:64,l:10) X[i,k,l]\n", 0},
+    {"input X f32[45,70]\noutput Y f32[70,45]\nY[j,i] = X[i,j]\n", 0},
 };
+
+#define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
 static void derive(const char *text, struct wpk_space *space)
 {
@@ -398,7 +426,7 @@ static void lower(const struct wpk_space *space, const struct wpk_candidate *can
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-1 ", 7), 0);
+    assert_int_equal(strncmp(text, "cuda-2 ", 7), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }
@@ -420,14 +448,14 @@ static void test_candidates(void **state)
     struct wpk_rng rng;
     open_compiler(&nvrtc);
     wpk_rng_seed(&rng, 2);
-    for (size_t p = 0; p < sizeof(products) / sizeof(products[0]); p++) {
+    for (size_t p = 0; p < PROGRAMS; p++) {
         struct wpk_space space;
         struct wpk_candidate made[CANDIDATES];
         bool allowed[WPK_CHOICES_MAX];
         int count = 0;
-        derive(products[p].text, &space);
+        derive(programs[p].text, &space);
         assert_int_equal(wpk_space_construct(&space, made, CONSTRUCTED, &count), WPK_OK);
-        assert_int_equal(count, CONSTRUCTED);
+        assert_true(count > 0);
         for (; count < CANDIDATES - 1; count++) {
             assert_int_equal(wpk_space_draw(&space, &rng, &made[count]), WPK_OK);
         }
@@ -443,7 +471,7 @@ static void test_candidates(void **state)
         for (int i = 0; i < CANDIDATES; i++) {
             memset(&k, 0, sizeof(k));
             lower(&space, &made[i], &k.schedule);
-            run_kernel(&nvrtc, &k, &rng, products[p].tolerance);
+            run_kernel(&nvrtc, &k, &rng, programs[p].tolerance);
         }
         wpk_space_fini(&space);
     }
@@ -467,17 +495,19 @@ static void test_first_guess(void **state)
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=128 Y.block.j=128 Y.thread.i=8 Y.thread.j=8"));
     wpk_space_fini(&space);
-    derive(products[0].text, &space);
+    derive(programs[0].text, &space);
     assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=16 Y.block.j=16"));
     wpk_space_fini(&space);
 }
 
+/* An operand that is read through a window is staged, too, and a constant; types that the back end
+ * does not compute with have no space. */
 static void test_other_programs(void **state)
 {
     (void)state;
-    static const char window[] = "input X f32[18,16]\ninput W f32[8,16,3]\noutput Y f32[8,16]\n"
+    static const char window[] = "input X f32[18,16]\nconstant W f32[8,16,3]\noutput Y f32[8,16]\n"
                                  "Y[c,x] = sum.f32(k:16,r:3) X[x+r,k] * W[c,k,r]\n";
     struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
     struct wpk_program program;
@@ -485,12 +515,12 @@ static void test_other_programs(void **state)
     struct wpk_diag diag = {0};
     assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
     assert_int_equal(
-        wpk_program_parse("input X f32[8]\noutput Y f32[8]\nY[i] = exp(X[i])\n", &program, &diag),
+        wpk_program_parse("input X f64[8]\noutput Y f64[8]\nY[i] = exp(X[i])\n", &program, &diag),
         WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
-    derive(window, &space); /* W alone is staged: X is read through a window */
-    assert_int_equal(space.variants[0].gene_count, 6);
+    derive(window, &space);
+    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 7);
     wpk_space_fini(&space);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of GPUs, whose spaces are of a kind of their own: those of groups are never asked. */
-#include "search/cuda_product.h"
+#include "search/cuda_space.h"
 
 /* Finding sites needs a machine. */
 static void describe(const struct wpk_device *device, struct wpk_machine *out)

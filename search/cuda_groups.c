@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/cuda_groups.h"
+
+#include "op/contraction.h"
+#include "op/derive.h"
+#include "op/extract.h"
+
+#include <string.h>
+
+#define INLINE_TIMES 2         /* computed so often, a pointwise stage is still inlined */
+#define PART_RESULTS_MAX 16384 /* reductions with more results keep a GPU's threads busy */
+#define PART_TERMS_MIN 64      /* shorter reductions are not cut */
+#define PARTS_MAX 256          /* of a reduction: threads that share it */
+
+/* ---- loads */
+
+/* The load reads its tensor at the stage's own point. */
+static bool is_own_point(const struct wpk_program *program, const struct wpk_node *load)
+{
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        if (wpk_index_axis(program, load->index[d]) != d) {
+            return false;
+        }
+    }
+    return load->outside < 0;
+}
+
+static bool is_at_axes(const struct wpk_program *program, const struct wpk_node *load)
+{
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        if (wpk_index_axis(program, load->index[d]) < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How a tensor is read. */
+struct reading {
+    int loads;
+    int stage;      /* of the last of them; -1: none */
+    bool own_point; /* all of them */
+    bool at_axes;   /* all of them */
+};
+
+static struct reading read_of(const struct wpk_program *program, int tensor)
+{
+    struct reading found = {.stage = -1, .own_point = true, .at_axes = true};
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+            const struct wpk_node *load = &program->nodes[loads[l]];
+            if (load->tensor == tensor) {
+                bool own = is_own_point(program, load) &&
+                           program->stages[s].rank == program->tensors[tensor].rank;
+                found.loads++;
+                found.stage = s;
+                found.own_point = found.own_point && own;
+                found.at_axes = found.at_axes && is_at_axes(program, load);
+            }
+        }
+    }
+    return found;
+}
+
+double wpk_cuda_group_points(const struct wpk_stage *stage)
+{
+    double points = 1;
+    for (int a = 0; a < stage->axis_count; a++) {
+        points *= (double)stage->axes[a].extent;
+    }
+    return points;
+}
+
+/* ---- normalizing */
+
+/* The pointwise stage that computes on with the reduction's result in its registers, or -1. */
+static int find_reader(const struct wpk_program *program, int s)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    if (program->tensors[stage->output].role == WPK_ROLE_OUTPUT) {
+        return -1;
+    }
+    struct reading reading = read_of(program, stage->output);
+    bool alone = reading.loads == 1 && reading.own_point;
+    return alone && program->stages[reading.stage].reduction == WPK_REDUCE_NONE ? reading.stage
+                                                                                : -1;
+}
+
+/* The reduction of the most work that the pointwise stage computes on with, or -1. */
+static int find_sum(const struct wpk_program *program, int root)
+{
+    int found = -1;
+    double most = 0;
+    for (int s = 0; s < root; s++) {
+        bool reduces = program->stages[s].reduction != WPK_REDUCE_NONE;
+        double points = wpk_cuda_group_points(&program->stages[s]);
+        if (reduces && points > most && find_reader(program, s) == root) {
+            found = s;
+            most = points;
+        }
+    }
+    return found;
+}
+
+/* Give each reduction a reader; one that has one is followed by a copy if that computes on with
+ * another reduction. */
+static wpk_err add_readers(struct wpk_program *program)
+{
+    bool prepare[WPK_STAGES_MAX];
+    wpk_err err = WPK_OK;
+    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+        wpk_program_mark_prepare(program, prepare);
+        if (program->stages[s].reduction == WPK_REDUCE_NONE || prepare[s]) {
+            continue;
+        }
+        int reader = find_reader(program, s);
+        if (reader < 0 || find_sum(program, reader) != s) {
+            err = wpk_derive_copy_after(program, s, NULL);
+        }
+    }
+    return err;
+}
+
+/* The number of parts that the axis's terms are dealt out to: a power of two. */
+static int64_t parts_of(int64_t extent, double results)
+{
+    int64_t parts = PARTS_MAX;
+    while (parts > 1 && (extent % parts != 0 || results * (double)parts > 4 * PART_RESULTS_MAX)) {
+        parts /= 2;
+    }
+    return parts;
+}
+
+/* Deal out the terms of long reductions with few results. Neighbouring threads then read neighbours
+ * in memory if the axis is contiguous. */
+static wpk_err cut_reductions(struct wpk_program *program)
+{
+    int count = program->stage_count;
+    bool prepare[WPK_STAGES_MAX];
+    wpk_err err = WPK_OK;
+    wpk_program_mark_prepare(program, prepare);
+    for (int s = count - 1; s >= 0 && err == WPK_OK; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int longest = stage->rank;
+        double results = 1;
+        for (int a = 0; a < stage->rank; a++) {
+            results *= (double)stage->axes[a].extent;
+        }
+        for (int a = stage->rank; a < stage->axis_count; a++) {
+            longest = stage->axes[a].extent > stage->axes[longest].extent ? a : longest;
+        }
+        if (stage->reduction == WPK_REDUCE_NONE || prepare[s] || results > PART_RESULTS_MAX ||
+            stage->axes[longest].extent < PART_TERMS_MIN || stage->rank + 1 > WPK_RANK_MAX) {
+            continue;
+        }
+        int64_t parts = parts_of(stage->axes[longest].extent, results);
+        bool contraction = wpk_contraction_is(program, s) && stage->rank >= 2;
+        if (parts > 1 && !contraction) {
+            err = wpk_derive_split_reduction(program, s, longest, parts);
+        }
+    }
+    return err;
+}
+
+/* The tensor is a pointwise stage's that the reduction alone reads, at axes: it may be staged. */
+static bool is_copy(const struct wpk_program *program, int tensor)
+{
+    int writer = wpk_program_writer(program, tensor);
+    struct reading reading = read_of(program, tensor);
+    return program->tensors[tensor].role == WPK_ROLE_INTERMEDIATE && writer >= 0 &&
+           program->stages[writer].reduction == WPK_REDUCE_NONE && find_sum(program, writer) < 0 &&
+           reading.loads == 1 && reading.at_axes;
+}
+
+/* The next load of a contraction that is of no copy, -1: none. */
+static int find_operand(const struct wpk_program *program, int s)
+{
+    bool prepare[WPK_STAGES_MAX];
+    int loads[WPK_LOADS_MAX], found = -1;
+    int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+    wpk_program_mark_prepare(program, prepare);
+    for (int l = 0; l < count && l < WPK_LOADS_MAX && found < 0; l++) {
+        int tensor = program->nodes[loads[l]].tensor, writer = wpk_program_writer(program, tensor);
+        bool prepared = writer >= 0 && prepare[writer];
+        found = prepared || !is_copy(program, tensor) ? loads[l] : -1;
+    }
+    return found;
+}
+
+/* Give the operands of each contraction copies. A constant that is not read at axes becomes a
+ * prepared tensor first, which then gets a copy. */
+static wpk_err copy_operands(struct wpk_program *program)
+{
+    wpk_err err = WPK_OK;
+    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+        bool prepare[WPK_STAGES_MAX];
+        wpk_program_mark_prepare(program, prepare);
+        int operand = wpk_contraction_is(program, s) && !prepare[s] && program->stages[s].rank > 0
+                          ? find_operand(program, s)
+                          : -1;
+        if (operand >= 0) {
+            err = wpk_derive_gather(program, s, operand);
+            s = err == WPK_OK ? -1 : s; /* stages have moved */
+        }
+        err = err == WPK_EUNSUPPORTED ? WPK_OK : err;
+    }
+    return err;
+}
+
+wpk_err wpk_cuda_groups_normalize(struct wpk_program *program)
+{
+    wpk_err err = cut_reductions(program);
+    err = err == WPK_OK ? add_readers(program) : err;
+    return err == WPK_OK ? copy_operands(program) : err;
+}
+
+/* ---- groups */
+
+/* The operand's tile lies in shared memory, if it is staged. */
+static bool is_operand(const struct wpk_program *program, int s, const struct wpk_cuda_group *group)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    if (group->sum < 0 || !wpk_contraction_is(program, group->sum) ||
+        stage->reduction != WPK_REDUCE_NONE ||
+        program->tensors[stage->output].role != WPK_ROLE_INTERMEDIATE ||
+        find_sum(program, s) >= 0) {
+        return false;
+    }
+    struct reading reading = read_of(program, stage->output);
+    return reading.loads == 1 && reading.at_axes && reading.stage == group->sum;
+}
+
+/* How often the stage's expression is computed if all of its readers compute it anew.
+ *   shape   computed [stage_count]: the same of later stages */
+static double times_read(const struct wpk_program *program, int s, const double *computed)
+{
+    double times = 0;
+    for (int r = s + 1; r < program->stage_count; r++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[r], loads, WPK_LOADS_MAX);
+        for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+            bool reads = program->nodes[loads[l]].tensor == program->stages[s].output;
+            times += reads ? computed[r] : 0;
+        }
+    }
+    return times;
+}
+
+/* How many loads of the reduction do not depend on the axis: a tile along it reads them once. */
+static int count_reuse(const struct wpk_program *program, const struct wpk_stage *sum, int axis)
+{
+    int loads[WPK_LOADS_MAX], reuse = 0;
+    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
+    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+        reuse += !wpk_contraction_uses_axis(program, &program->nodes[loads[l]], axis);
+    }
+    return reuse;
+}
+
+/* Threads along j read and write neighbours; along i they share operands. */
+static void choose_axes(const struct wpk_program *program, struct wpk_cuda_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    const struct wpk_stage *sum = group->sum < 0 ? NULL : &program->stages[group->sum];
+    int best = -1;
+    group->i = -1;
+    group->j = root->rank - 1;
+    group->k = sum != NULL ? sum->rank : -1;
+    while (group->j > 0 && root->axes[group->j].extent == 1) {
+        group->j--;
+    }
+    for (int a = root->rank - 1; a >= 0; a--) {
+        int reuse = sum != NULL ? count_reuse(program, sum, a) : 0;
+        if (a != group->j && root->axes[a].extent > 1 && reuse > best) {
+            best = reuse;
+            group->i = a;
+        }
+    }
+    for (int a = group->k; sum != NULL && a < sum->axis_count; a++) {
+        group->k = sum->axes[a].extent > sum->axes[group->k].extent ? a : group->k;
+    }
+}
+
+static bool has_type(enum wpk_dtype dtype)
+{
+    return dtype == WPK_F32 || dtype == WPK_I32 || dtype == WPK_BOOL;
+}
+
+/* The group whose operand the stage may be, or -1. */
+static int find_taker(const struct wpk_program *program, int s, const struct wpk_cuda_groups *out)
+{
+    for (int g = 0; g < out->count; g++) {
+        if (out->group[g].copy_count < WPK_CUDA_OPERANDS_MAX &&
+            is_operand(program, s, &out->group[g])) {
+            return g;
+        }
+    }
+    return -1;
+}
+
+static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda_groups *out)
+{
+    double computed[WPK_STAGES_MAX];
+    bool prepare[WPK_STAGES_MAX];
+    wpk_program_mark_prepare(program, prepare);
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        enum wpk_role role = program->tensors[stage->output].role;
+        double points = wpk_cuda_group_points(stage);
+        computed[s] = points;
+        if (prepare[s]) {
+            out->group_of[s] = WPK_CUDA_PREPARED;
+            continue;
+        }
+        if (stage->reduction != WPK_REDUCE_NONE) {
+            out->group_of[s] = out->group_of[find_reader(program, s)];
+            continue;
+        }
+        int sum = find_sum(program, s), taker = find_taker(program, s, out);
+        double times = times_read(program, s, computed);
+        if (taker >= 0) {
+            struct wpk_cuda_group *group = &out->group[taker];
+            group->copy[group->copy_count++] = s;
+            out->group_of[s] = taker;
+            computed[s] = times;
+        } else if (role == WPK_ROLE_INTERMEDIATE && sum < 0 && times <= INLINE_TIMES * points) {
+            out->group_of[s] = WPK_CUDA_INLINED;
+            computed[s] = times;
+        } else if (out->count == WPK_CUDA_GROUPS_MAX) {
+            return WPK_ENOSPC;
+        } else {
+            out->group_of[s] = out->count;
+            out->group[out->count++] = (struct wpk_cuda_group){.root = s, .sum = sum};
+        }
+    }
+    return WPK_OK;
+}
+
+/* Groups were found from the last launch on. */
+static void turn_around(const struct wpk_program *program, struct wpk_cuda_groups *out)
+{
+    for (int g = 0; g < out->count / 2; g++) {
+        struct wpk_cuda_group first = out->group[g];
+        out->group[g] = out->group[out->count - 1 - g];
+        out->group[out->count - 1 - g] = first;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        int group = out->group_of[s];
+        out->group_of[s] = group < 0 ? group : out->count - 1 - group;
+    }
+}
+
+wpk_err wpk_cuda_groups_find(const struct wpk_program *program, struct wpk_cuda_groups *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (int t = 0; t < program->tensor_count; t++) {
+        if (!has_type(program->tensors[t].dtype) || program->tensors[t].role == WPK_ROLE_LITERAL) {
+            return WPK_EUNSUPPORTED;
+        }
+    }
+    wpk_err err = find_backwards(program, out);
+    if (err != WPK_OK) {
+        return err;
+    }
+    turn_around(program, out);
+    for (int g = 0; g < out->count; g++) {
+        choose_axes(program, &out->group[g]);
+    }
+    return WPK_OK;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launches of a program on a GPU, found once a variant.
+ *
+ * A group is one launch. Its root is a pointwise stage, which threads compute tile by tile. If the
+ * root reads a reduction one to one, the reduction is computed in the registers of the same
+ * threads; a contraction's operands may be staged in shared memory there. Pointwise stages that
+ * would be computed at most twice an element are inlined into what reads them. Every other stage is
+ * a group of its own, which leaves its tensor in global memory.
+ *
+ *     convolution:  { Y <- T <- X_t }             softmax:  { M_c <- M }  { D_c <- D }  { S }
+ */
+#ifndef WPK_SEARCH_CUDA_GROUPS_H
+#define WPK_SEARCH_CUDA_GROUPS_H
+
+#include "op/program.h"
+
+#define WPK_CUDA_GROUPS_MAX 48
+#define WPK_CUDA_OPERANDS_MAX 2
+#define WPK_CUDA_INLINED (-1)
+#define WPK_CUDA_PREPARED (-2) /* the prepare program computes the stage */
+
+struct wpk_cuda_group {
+    int root; /* stage */
+    int sum;  /* stage: the reduction that the root reads one to one; -1: none */
+    int i, j; /* axes of the root that a block of threads tiles; -1: none */
+    int k;    /* axis of the reduction that is cut into steps: its longest one; -1 without one */
+    int copy[WPK_CUDA_OPERANDS_MAX]; /* stages: operands that may be staged */
+    int copy_count;
+};
+
+struct wpk_cuda_groups {
+    struct wpk_cuda_group group[WPK_CUDA_GROUPS_MAX]; /* in the order of the launches */
+    int count;
+    int group_of[WPK_STAGES_MAX]; /* or one of the two above */
+};
+
+/* Bring the program into the form that groups need: each reduction has a pointwise reader of its
+ * own, long reductions with few results are cut into parts, and operands have copies.
+ *   errors  WPK_ENOSPC, WPK_ENOMEM */
+wpk_err wpk_cuda_groups_normalize(struct wpk_program *program);
+
+/* Find the groups of a normalized program.
+ *   errors  WPK_EUNSUPPORTED a tensor's type is none that the back end computes with; WPK_ENOSPC */
+wpk_err wpk_cuda_groups_find(const struct wpk_program *program, struct wpk_cuda_groups *out);
+
+/* The number of times that the stage's expression is computed without its readers' loops: its
+ * points times the terms of its reduction. */
+double wpk_cuda_group_points(const struct wpk_stage *stage);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nest of a candidate on a GPU. */
+#ifndef WPK_SEARCH_CUDA_NEST_H
+#define WPK_SEARCH_CUDA_NEST_H
+
+#include "op/nest.h"
+#include "search/cuda_tiles.h"
+
+/* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of op/nest.h */
+wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                      struct wpk_nest *out);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/cuda_space.h"
+
+#include "common/cuda_machine.h"
+#include "op/derive.h"
+#include "search/cuda_nest.h"
+#include "search/gene_list.h"
+#include "search/genes.h"
+#include "search/variant.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_LEAST 32 /* a warp, unless each thread has one result */
+#define EXPOSED 0.2      /* of what is not the slowest: it overlaps, but not all of it */
+#define FEW_REGISTERS 40 /* of a thread, beside its tile and operands */
+#define REGISTERS_MAX 255
+
+/* Sizes of a tile: of roots that read a reduction, and of those that do not. */
+struct sizes {
+    int64_t block[2][2], thread[2]; /* least and most of i and j; most of both */
+};
+
+static const struct sizes with_sum = {.block = {{16, 128}, {16, 128}}, .thread = {8, 8}};
+static const struct sizes pointwise = {.block = {{1, 8}, {32, 256}}, .thread = {2, 4}};
+
+/* ---- the program */
+
+/* Make one axis of axes that a contraction's tensors address as one; without them, change
+ * nothing. */
+static wpk_err collapse(struct wpk_program *program)
+{
+    wpk_err err = WPK_OK;
+    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+        struct wpk_program attempt = {0};
+        if (program->stages[s].reduction == WPK_REDUCE_NONE) {
+            continue;
+        }
+        err = wpk_program_copy(program, &attempt);
+        wpk_err collapsed = err == WPK_OK ? wpk_derive_collapse(&attempt, s) : err;
+        if (collapsed == WPK_OK) {
+            wpk_program_fini(program);
+            wpk_program_move(&attempt, program);
+            s = -1; /* stages have moved, and there may be more axes */
+        }
+        wpk_program_fini(&attempt);
+    }
+    return err;
+}
+
+static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_variant *variant,
+                             struct wpk_program *program)
+{
+    wpk_err err = WPK_OK;
+    for (int late = 0; late < 2; late++) {
+        for (int i = 0; i < space->sites->count && err == WPK_OK; i++) {
+            const struct wpk_site *site = &space->sites->site[i];
+            const struct wpk_site_choice *choice = &site->choice[variant->choice[i]];
+            if (choice->late == (late != 0) && choice->rewriting != NULL) {
+                err = wpk_site_apply(program, site, variant->choice[i]);
+            }
+        }
+    }
+    return err;
+}
+
+/* ---- genes */
+
+static void add_sizes(struct wpk_gene_list *list, const char *of, const char *name,
+                      const struct wpk_axis *axis, int64_t least, int64_t most)
+{
+    int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
+    for (int64_t size = least; size <= most; size *= 2) {
+        wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
+    }
+}
+
+/* `strict`: terms are added in the order in which they are written, so that a step has one. */
+static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                      bool strict, struct wpk_gene_list *list)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    const struct sizes *sizes = group->sum >= 0 ? &with_sum : &pointwise;
+    const char *of = program->tensors[root->output].name;
+    static const struct wpk_axis none = {.name = "none", .extent = 1};
+    const struct wpk_axis *axis[] = {group->i < 0 ? &none : &root->axes[group->i],
+                                     group->j < 0 ? &none : &root->axes[group->j]};
+    for (int a = 0; a < 2; a++) {
+        add_sizes(list, of, "block", axis[a], sizes->block[a][0], sizes->block[a][1]);
+    }
+    for (int a = 0; a < 2; a++) {
+        add_sizes(list, of, "thread", axis[a], 1, sizes->thread[a]);
+    }
+    if (group->sum >= 0) {
+        add_sizes(list, of, "step", &program->stages[group->sum].axes[group->k], strict ? 1 : 8,
+                  strict ? 1 : 32);
+    }
+    for (int c = 0; c < group->copy_count; c++) {
+        const char *name = program->tensors[program->stages[group->copy[c]].output].name;
+        int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
+        wpk_gene_list_choice(list, gene, 0, "no");
+        wpk_gene_list_choice(list, gene, 1, "shared");
+    }
+}
+
+static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant)
+{
+    struct wpk_structure *structure = variant->plan;
+    struct wpk_program *program = &variant->program;
+    struct wpk_gene_list list = {.variant = variant};
+    struct wpk_cuda_kept *kept = calloc(1, sizeof(*kept));
+    structure->kind = kept;
+    wpk_err err = kept == NULL ? WPK_ENOMEM : apply_choices(space, variant, program);
+    err = err == WPK_OK ? collapse(program) : err;
+    err = err == WPK_OK ? wpk_cuda_groups_normalize(program) : err;
+    err = err == WPK_OK ? wpk_cuda_groups_find(program, &kept->groups) : err;
+    for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
+        kept->first[g] = variant->gene_count;
+        add_genes(program, &kept->groups.group[g], space->options.strict, &list);
+        kept->first[g + 1] = variant->gene_count;
+        err = list.err;
+    }
+    return err;
+}
+
+static int part_count(const struct wpk_variant *variant)
+{
+    return wpk_cuda_kept_of(variant)->groups.count;
+}
+
+static void part(const struct wpk_variant *variant, int number, int *first, int *count)
+{
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    *first = kept->first[number];
+    *count = kept->first[number + 1] - kept->first[number];
+}
+
+/* ---- rules and ranks */
+
+static bool loads_tensor(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                         int tensor, const struct wpk_node **out)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, &program->stages[group->sum], loads, WPK_LOADS_MAX);
+    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+        if (program->nodes[loads[l]].tensor == tensor) {
+            *out = &program->nodes[loads[l]];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Bytes of an operand that a step of a block reads. */
+static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, int c)
+{
+    int tensor = program->stages[group->copy[c]].output;
+    const struct wpk_node *load = NULL;
+    int64_t elements = 1;
+    bool found = loads_tensor(program, group, tensor, &load);
+    WPK_ASSERT(found);
+    for (int d = 0; d < program->tensors[tensor].rank; d++) {
+        int axis = wpk_index_axis(program, load->index[d]);
+        elements *= axis == group->i ? t->block[0] : axis == group->j ? t->block[1] : 1;
+        elements *= axis == group->k ? t->step : 1;
+    }
+    return elements * (int64_t)wpk_dtype_size(program->tensors[tensor].dtype);
+}
+
+static int64_t shared_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t)
+{
+    int64_t bytes = 0;
+    for (int c = 0; c < group->copy_count; c++) {
+        bytes += t->staged[c] ? staged_bytes(program, group, t, c) : 0;
+    }
+    return bytes;
+}
+
+static int64_t registers_of(const struct wpk_cuda_tiles *t)
+{
+    return t->thread[0] * t->thread[1] + t->thread[0] + t->thread[1] + FEW_REGISTERS;
+}
+
+static bool no(const char **why, const char *reason)
+{
+    if (why != NULL) {
+        *why = reason;
+    }
+    return false;
+}
+
+static void read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out)
+{
+    const struct wpk_device_cuda *cuda = &space->options.device.cuda;
+    wpk_cuda_machine(cuda->capability, cuda->sm_count, out);
+}
+
+static bool legal(const struct wpk_space *space, const struct wpk_candidate *candidate, int number,
+                  const char **why)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
+    struct wpk_cuda_machine machine;
+    struct wpk_cuda_tiles t;
+    read_machine(space, &machine);
+    wpk_cuda_tiles_read(variant, candidate, number, &t);
+    bool least = t.thread[0] * t.thread[1] == 1;
+    if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
+        return no(why, "a thread's tile does not divide its block's");
+    }
+    if (t.threads > machine.block_threads_max || (t.threads < THREADS_LEAST && !least)) {
+        return no(why, "too many threads in a block, or less than a warp");
+    }
+    if (registers_of(&t) > REGISTERS_MAX || registers_of(&t) * t.threads > machine.registers_max) {
+        return no(why, "the tiles do not fit the registers");
+    }
+    return shared_bytes(&variant->program, group, &t) <= machine.block_shared_max ||
+           no(why, "the operands do not fit the shared memory");
+}
+
+static double ceiling(double a, double b)
+{
+    return ceil(a / b);
+}
+
+/* Blocks that a multiprocessor has at a time. */
+static double resident(const struct wpk_cuda_machine *m, const struct wpk_cuda_tiles *t,
+                       int64_t shared)
+{
+    double most = fmin(m->blocks_max, floor((double)m->threads_max / (double)t->threads));
+    most = fmin(most, floor((double)m->registers_max / (double)(registers_of(t) * t->threads)));
+    return fmax(1, shared == 0 ? most : fmin(most, floor((double)m->shared_max / (double)shared)));
+}
+
+/* Terms of the reduction; 1 without one. */
+static double terms_of(const struct wpk_program *program, const struct wpk_cuda_group *group)
+{
+    double terms = 1;
+    if (group->sum >= 0) {
+        const struct wpk_stage *sum = &program->stages[group->sum];
+        for (int a = sum->rank; a < sum->axis_count; a++) {
+            terms *= (double)sum->axes[a].extent;
+        }
+    }
+    return terms;
+}
+
+static double blocks_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    double blocks = 1;
+    for (int a = 0; a < root->rank; a++) {
+        int64_t block = a == group->i ? t->block[0] : a == group->j ? t->block[1] : 1;
+        blocks *= ceiling((double)root->axes[a].extent, (double)block);
+    }
+    return blocks;
+}
+
+/* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
+ * for all blocks of a multiprocessor together, or one block's latencies.
+ *   source  a roofline with latencies; ours, and not compared with times */
+static double bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                    int number)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
+    struct wpk_cuda_machine m;
+    struct wpk_cuda_tiles t;
+    read_machine(space, &m);
+    wpk_cuda_tiles_read(variant, candidate, number, &t);
+    double blocks = blocks_of(program, group, &t), terms = terms_of(program, group);
+    double together = resident(&m, &t, shared_bytes(program, group, &t));
+    double share = fmin(together, ceiling(blocks, m.sm_count));
+    double waves = ceiling(blocks, m.sm_count * together);
+    double steps = group->sum < 0 ? 1 : ceiling(terms, (double)t.step), reads = 0, bytes = 0;
+    double points = (double)(t.block[0] * t.block[1]);
+    for (int c = 0; c < group->copy_count; c++) {
+        double staged = (double)staged_bytes(program, group, &t, c);
+        bytes += t.staged[c] ? staged : staged * (double)t.threads / THREADS_LEAST;
+        reads += t.staged[c] ? 1 : 4; /* an operand that is not staged comes from the first cache */
+    }
+    if (group->copy_count == 0) {
+        bytes = points * terms / steps * (double)sizeof(float);
+    }
+    double words = (double)t.threads * (double)(t.thread[0] + t.thread[1]) * terms * reads / 2;
+    double part[] = {points * terms / m.multiply_adds, words / m.shared_words,
+                     steps * bytes / m.l2_bytes};
+    double inner = fmax(part[0], part[1]), slowest = fmax(inner, part[2]);
+    double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest);
+    double block = fmax(share * all, inner + steps * m.latency);
+    return (waves * block + m.launch) / m.hertz;
+}
+
+const struct wpk_space_kind wpk_space_cuda = {
+    .version = "cuda-2",
+    .back_end = "cuda",
+    .derive = derive,
+    .part_count = part_count,
+    .part = part,
+    .legal = legal,
+    .bound = bound,
+    .nest = wpk_cuda_nest,
+};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Candidates on a GPU: for each group of the program (cuda_groups.h) how a block of threads
+ * computes a tile of the root. A thread computes a smaller tile, in registers. Axes that are not
+ * tiled are blocks of their own. Genes, of a root Y[.., i, j] that reads a sum over k:
+ *
+ *     Y.block.i, Y.block.j      elements in the tile of a block
+ *     Y.thread.i, Y.thread.j    elements in the tile of a thread
+ *     Y.step.k                  terms that are staged at a time
+ *     Y.stage.A                 "shared": the operand is staged; "no": each thread reads it
+ *
+ * A group is a part of the space: its rules and its rank depend on its own genes alone. */
+#ifndef WPK_SEARCH_CUDA_SPACE_H
+#define WPK_SEARCH_CUDA_SPACE_H
+
+#include "search/cuda_groups.h"
+#include "search/space_kind.h"
+
+extern const struct wpk_space_kind wpk_space_cuda;
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/cuda_tiles.h"
+
+#include "search/genes.h"
+
+const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant)
+{
+    const struct wpk_structure *structure = variant->plan;
+    return structure->kind;
+}
+
+void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                         int number, struct wpk_cuda_tiles *out)
+{
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    const struct wpk_cuda_group *group = &kept->groups.group[number];
+    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX] = {0};
+    int first = kept->first[number], count = kept->first[number + 1] - first;
+    bool reduces = group->sum >= 0;
+    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX);
+    for (int i = 0; i < count; i++) {
+        value[i] = variant->genes[first + i].choice[candidate->gene[first + i]].value;
+    }
+    *out = (struct wpk_cuda_tiles){.block = {value[WPK_CUDA_BLOCK_I], value[WPK_CUDA_BLOCK_J]},
+                                   .thread = {value[WPK_CUDA_THREAD_I], value[WPK_CUDA_THREAD_J]},
+                                   .step = reduces ? value[WPK_CUDA_STEP] : 0};
+    for (int c = 0; c < group->copy_count; c++) {
+        out->staged[c] = value[WPK_CUDA_STAGED + c] != 0;
+    }
+    out->threads = out->block[0] / out->thread[0] * (out->block[1] / out->thread[1]);
+}

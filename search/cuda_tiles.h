@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiles that a candidate decides on: its genes (cuda_space.h) as numbers. */
+#ifndef WPK_SEARCH_CUDA_TILES_H
+#define WPK_SEARCH_CUDA_TILES_H
+
+#include "search/cuda_groups.h"
+#include "search/space.h"
+
+/* The genes of a group, in the order in which they are listed; one without a reduction has the
+ * first four, and each operand adds one. */
+enum {
+    WPK_CUDA_BLOCK_I,
+    WPK_CUDA_BLOCK_J,
+    WPK_CUDA_THREAD_I,
+    WPK_CUDA_THREAD_J,
+    WPK_CUDA_STEP,
+    WPK_CUDA_STAGED
+};
+
+/* What the space keeps of a derived variant. */
+struct wpk_cuda_kept {
+    struct wpk_cuda_groups groups;
+    int first[WPK_CUDA_GROUPS_MAX + 1]; /* gene of each group; the last one: of all */
+};
+
+/* What a candidate decides for a group. */
+struct wpk_cuda_tiles {
+    int64_t block[2], thread[2]; /* of i, of j; 1 without the axis */
+    int64_t step;                /* 0: there is no reduction */
+    bool staged[WPK_CUDA_OPERANDS_MAX];
+    int64_t threads;
+};
+
+const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
+void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                         int group, struct wpk_cuda_tiles *out);
+
+#endif
