@@ -5,6 +5,7 @@
 #include "client/patience.h"
 #include "client/report.h"
 #include "common/clock.h"
+#include "schema/device.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -139,7 +140,11 @@ static void add_times(const struct wpk_api_op *op, struct parts *parts)
     bool best = op->best.provider != NULL && op->best.time.median_ns > 0;
 
     if (best) {
-        wpk_format_ns(op->best.time.median_ns, time);
+        if (op->asked != NULL && wpk_device_class_is_emulated(op->asked->device)) {
+            wpk_format_modelled(op->best.time.median_ns, time);
+        } else {
+            wpk_format_ns(op->best.time.median_ns, time);
+        }
         add_part(parts, 1, ", best %s", time);
         add_part(parts, 6, " (%.100s)",
                  op->best.algorithm[0] != '\0' ? op->best.algorithm : op->best.provider);

@@ -31,6 +31,14 @@ void wpk_format_ns(uint64_t ns, char out[WPK_FORMAT_SIZE])
     }
 }
 
+void wpk_format_modelled(uint64_t ns, char out[WPK_FORMAT_SIZE])
+{
+    char time[WPK_FORMAT_SIZE];
+
+    wpk_format_ns(ns, time);
+    snprintf(out, WPK_FORMAT_SIZE, "%.18s, not timed", time);
+}
+
 void wpk_format_seconds(int64_t seconds, char out[WPK_FORMAT_SIZE])
 {
     seconds = seconds < 0 ? 0 : seconds;

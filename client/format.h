@@ -15,6 +15,8 @@
 
 /* Format with four significant digits: "590.1 µs", "1.750 ms"; "-" for 0, which means not timed. */
 void wpk_format_ns(uint64_t ns, char out[WPK_FORMAT_SIZE]);
+/* Format a time that a model predicts: "5.956 µs, not timed". */
+void wpk_format_modelled(uint64_t ns, char out[WPK_FORMAT_SIZE]);
 /* Format as "48 s", "3 min 05 s" or "2 h 10 min". */
 void wpk_format_seconds(int64_t seconds, char out[WPK_FORMAT_SIZE]);
 /* Format as "231.2 M", "1.500 k" or "12 "; a unit follows. */

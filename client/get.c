@@ -4,15 +4,14 @@
 #include "client/choice_file.h"
 #include "client/command.h"
 #include "client/find.h"
+#include "client/kernel_code.h"
 #include "client/manifest_file.h"
 #include "client/schedule_file.h"
-#include "codegen/codegen.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "runtime/trust.h"
 #include "schema/choice.h"
-#include "search/back_end.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +25,8 @@ struct get {
     /* instead of the shared object: */
     bool schedule; /* to be edited */
     bool halide;   /* the same as Halide C++, to be read */
+    bool cuda;     /* the same as CUDA C */
+    bool ptx;      /* and what its compiler makes of it */
     bool json;     /* say as JSON what was written */
     bool key;      /* print the service's public key, and nothing else */
 };
@@ -89,33 +90,25 @@ static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes,
     return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
 }
 
-static wpk_err print_halide(const char *text, struct wpk_buf *out, struct wpk_diag *diag)
-{
-    struct wpk_schedule *schedule = calloc(1, sizeof(*schedule)); /* too large for a stack */
+/* The forms of code that are written instead of the object: one of them at a time. */
+static const struct {
+    enum wpk_kernel_code code;
+    const char *suffix;
+} forms[] = {
+    {WPK_KERNEL_CODE_HALIDE, ".cc"}, {WPK_KERNEL_CODE_CUDA, ".cu"}, {WPK_KERNEL_CODE_PTX, ".ptx"}};
 
-    if (schedule == NULL) {
-        return WPK_ENOMEM;
+#define FORMS (sizeof(forms) / sizeof(forms[0]))
+
+/* The form that is asked for; FORMS: none. */
+static size_t form_of(const struct get *get)
+{
+    const bool asked[FORMS] = {get->halide, get->cuda, get->ptx};
+    size_t i = 0;
+
+    while (i < FORMS && !asked[i]) {
+        i++;
     }
-    wpk_err err = wpk_schedule_parse(text, schedule, diag);
-    if (err == WPK_OK) {
-        bool other = strcmp(schedule->by, wpk_back_end_name(0)) != 0;
-        if (other) {
-            wpk_buf_printf(out, "// Halide's program of the schedule; '%s' compiled the kernel.\n",
-                           schedule->by);
-        }
-        snprintf(schedule->by, sizeof(schedule->by), "%s", wpk_back_end_name(0));
-        err = wpk_codegen_check(schedule, diag);
-        if (err != WPK_OK && other) {
-            wpk_diag_set(diag,
-                         "another back end compiled this kernel, and Halide has no program for "
-                         "it: --schedule prints its schedule");
-            err = WPK_EUNSUPPORTED;
-        }
-        err = err == WPK_OK ? wpk_schedule_print_halide(schedule, out) : err;
-        wpk_schedule_fini(schedule);
-    }
-    free(schedule);
-    return err;
+    return i;
 }
 
 static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel *kernel,
@@ -135,8 +128,8 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
         return WPK_ENOENT;
     }
     wpk_err err = WPK_OK;
-    if (get->halide) {
-        err = print_halide(schedule, &text, diag);
+    if (form_of(get) < FORMS) {
+        err = wpk_kernel_code_print(forms[form_of(get)].code, schedule, &text, diag);
     } else {
         wpk_schedule_file_print(kernel->op, kernel->layouts, schedule, &text);
     }
@@ -342,12 +335,12 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     char default_path[256];
 
     snprintf(default_path, sizeof(default_path), "%.200s%s", get->what,
-             get->halide     ? ".cc"
-             : get->schedule ? ".schedule"
-                             : ".so");
+             form_of(get) < FORMS ? forms[form_of(get)].suffix
+             : get->schedule      ? ".schedule"
+                                  : ".so");
     struct written written = {.path = get->out_path != NULL ? get->out_path : default_path};
     wpk_err err = wpk_find_kernel(session, get->what, &get->wanted, &arena, &kernel, diag);
-    if (err == WPK_OK && (get->schedule || get->halide)) {
+    if (err == WPK_OK && (get->schedule || form_of(get) < FORMS)) {
         err = write_schedule(get, kernel, &written, diag);
         written.object = true;
         note(&written, "", written.path, "");
@@ -389,8 +382,9 @@ static wpk_err check_options(const struct get *get, struct wpk_diag *diag)
             get->what != NULL ? get->what : "");
         return WPK_EINVAL;
     }
-    if (get->schedule && get->halide) {
-        wpk_diag_set(diag, "--schedule and --halide are two files: get one after the other");
+    if (get->schedule + get->halide + get->cuda + get->ptx > 1) {
+        wpk_diag_set(diag, "--schedule, --halide, --cuda and --ptx are files of their own: get one "
+                           "after the other");
         return WPK_EINVAL;
     }
     if (get->json && get->out_path != NULL && strcmp(get->out_path, "-") == 0) {
@@ -407,7 +401,7 @@ enum wpk_exit wpk_command_get(struct wpk_invocation *call)
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
         WPK_ARGS_ROW("output", 'o', "FILE",
-                     "where to; - is standard output; default NAME.so, NAME.schedule or NAME.cc",
+                     "where to; - is standard output; default NAME.so, .schedule, .cc, .cu or .ptx",
                      TEXT, &get.out_path, 0, 0),
         WPK_FIND_OPTION_ROWS(get.wanted),
         WPK_ARGS_FLAG("own", "the best generated kernel, even where the vendor's is faster",
@@ -415,6 +409,8 @@ enum wpk_exit wpk_command_get(struct wpk_invocation *call)
         WPK_ARGS_FLAG("schedule", "its schedule, to be edited and built with wpkctl build",
                       &get.schedule),
         WPK_ARGS_FLAG("halide", "its schedule as Halide C++, to be read", &get.halide),
+        WPK_ARGS_FLAG("cuda", "a GPU's kernel as CUDA C, to be read", &get.cuda),
+        WPK_ARGS_FLAG("ptx", "the same as PTX", &get.ptx),
         WPK_ARGS_FLAG("public-key", "only print the key that the service signs manifests with",
                       &get.key),
         WPK_ARGS_FLAG("json", "what was written, as JSON", &get.json),

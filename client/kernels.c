@@ -3,6 +3,7 @@
 #include "client/list.h"
 #include "client/report.h"
 #include "client/show.h"
+#include "schema/device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +62,11 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
     struct wpk_buf called = {.size_max = NAMES_SIZE_MAX};
 
     snprintf(fingerprint, sizeof(fingerprint), "%s", kernel->fingerprint);
-    wpk_format_ns(kernel->served.time.median_ns, time);
+    if (wpk_device_class_is_emulated(kernel->device)) {
+        wpk_format_modelled(kernel->served.time.median_ns, time);
+    } else {
+        wpk_format_ns(kernel->served.time.median_ns, time);
+    }
     snprintf(threads, sizeof(threads), "%d", kernel->threads);
     wpk_report_error(kernel, error);
     if (kernel->speedup > 0) {

@@ -2,6 +2,7 @@
 #include "client/report.h"
 
 #include "common/json.h"
+#include "schema/device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -94,6 +95,9 @@ static void add_row(struct wpk_text_table *table, const struct wpk_api_kernel *k
 
     format_spread(&served->time, best, sizeof(best));
     format_speed(kernel, speed, share);
+    if (wpk_device_class_is_emulated(kernel->device)) {
+        wpk_format_modelled(served->time.median_ns, best);
+    }
     if (timed(&kernel->baseline)) {
         format_spread(&kernel->baseline.time, vendor, sizeof(vendor));
         snprintf(ratio, sizeof(ratio), "%.2fx",
@@ -191,6 +195,13 @@ static void print_notes(const struct wpk_api_job *job, const char *data_dir, int
                       "can pass the peak.",
                       0, width, out);
     }
+    if (job->kernel_count > 0 && wpk_device_class_is_emulated(job->kernels[0].device)) {
+        wpk_buf_append_text(out, "\n");
+        print_wrapped(
+            "Nothing was timed: the GPU is emulated, and a model of it ranked the kernels. "
+            "They answer for no other device.",
+            0, width, out);
+    }
     for (int i = 0; i < job->op_count; i++) {
         if (job->ops[i].reason[0] != '\0') {
             wpk_buf_printf(out, "\n%s: %s\n", job->ops[i].name, job->ops[i].reason);
@@ -281,6 +292,7 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     wpk_json_put_raw(writer, "binding", kernel->binding_json);
     wpk_json_put_text(writer, "provider", kernel->served.provider);
     wpk_json_put_text(writer, "algorithm", kernel->served.algorithm);
+    wpk_json_put_bool(writer, "timed", !wpk_device_class_is_emulated(kernel->device));
     put_time(writer, &kernel->served.time);
     put_baseline(writer, kernel);
     wpk_json_begin_object(writer, "candidates");

@@ -104,10 +104,14 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     bool ours = kernel->served.artifact[0] != '\0';
     const char *program = tune->program;
     char data[4200] = "";
+    char gpu[80] = "";
     char of[64] = ""; /* --job, where history may serve what was found without these pins */
 
     if (tune->data_dir != NULL) {
         snprintf(data, sizeof(data), " --data %s", tune->data_dir);
+    }
+    if (tune->gpu != NULL) {
+        snprintf(gpu, sizeof(gpu), " --gpu %s", tune->gpu);
     }
     if (tune->job.pin_count > 0) {
         snprintf(of, sizeof(of), " --job %s", job->id);
@@ -123,8 +127,8 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
         printf("  %s why %s%s\n", program, kernel->name, data);
     }
     if (tune->file != NULL) {
-        printf("  %s tune %s%s --candidates %lld --seconds %lld\n", program, tune->file, data,
-               (long long)tune->job.candidates * TIMES_LONGER,
+        printf("  %s tune %s%s%s --candidates %lld --seconds %lld\n", program, tune->file, gpu,
+               data, (long long)tune->job.candidates * TIMES_LONGER,
                (long long)tune->job.seconds * TIMES_LONGER);
     } else {
         printf("  %s get %s --own --schedule%s%s\n", program, kernel->name, of, data);

@@ -46,6 +46,7 @@ struct why {
     double peak_share;                     /* of the device's peak; 0: unknown */
     double surely;                         /* probability that the winner is the fastest tried */
     int rivals;                            /* within the noise of it */
+    bool modelled;                         /* the device is emulated */
 };
 
 static double relative(const struct why *why, const struct wpk_listed_trial *trial)
@@ -183,6 +184,7 @@ static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
         .threads = kernel->threads,
         .back_ends = ~0U,
     };
+    why->modelled = wpk_device_class_is_emulated(kernel->device);
     if (wpk_device_of_class(kernel->device, &options.device) == WPK_OK &&
         wpk_program_parse(kernel->op, &program, NULL) == WPK_OK &&
         wpk_space_derive(&program, &options, &space, NULL) == WPK_OK &&
@@ -237,7 +239,9 @@ static void say_limits(const struct why *why, struct wpk_buf *out)
 {
     char time[WPK_FORMAT_SIZE], bound[WPK_FORMAT_SIZE];
     wpk_format_ns((uint64_t)why->winner->median_ns, time);
-    wpk_buf_printf(out, "It takes %s", time);
+    wpk_buf_printf(
+        out, why->modelled ? "Nothing was timed; a model says that it takes %s" : "It takes %s",
+        time);
     if (why->bound_s > 0) {
         wpk_format_ns((uint64_t)(why->bound_s * 1e9), bound);
         wpk_buf_printf(

@@ -104,6 +104,8 @@ bool wpk_device_is_emulated(const struct wpk_device *device);
 /* The device class as text, for keys: "cpu/AMD EPYC 9B45/avx512+bf16+vnni", or
  * "cuda/NVIDIA H200/sm_90/132". */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
+/* True if the class is an emulated device's: times of its kernels are a model's. */
+bool wpk_device_class_is_emulated(const char *text);
 /* Parse a device class; the fields that it does not give are 0. wpk_device_class() inverts this.
  *   errors  WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);

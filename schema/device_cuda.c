@@ -22,6 +22,12 @@ bool wpk_device_is_emulated(const struct wpk_device *device)
     return wpk_device_is_cuda(device) && strcmp(device->model, WPK_DEVICE_EMULATED) == 0;
 }
 
+bool wpk_device_class_is_emulated(const char *text)
+{
+    static const char head[] = WPK_DEVICE_CUDA "/" WPK_DEVICE_EMULATED "/";
+    return strncmp(text, head, strlen(head)) == 0;
+}
+
 /* The number of an architecture, up to `end`; 0: it is none. */
 static int read_architecture(const char *text, const char *end)
 {

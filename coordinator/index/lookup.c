@@ -159,6 +159,16 @@ static bool find_same(const struct wpk_index_version *version, const struct wpk_
 
 /* ---- the same family */
 
+/* A kernel says something of another device of its kind, unless its own is emulated: nothing was
+ * timed there. */
+static bool may_answer(const struct wpk_served *served, const struct wpk_lookup *lookup)
+{
+    size_t kind = strcspn(served->device, "/") + 1;
+    return strcmp(served->device, lookup->device) == 0 ||
+           (strncmp(served->device, lookup->device, kind) == 0 &&
+            !wpk_device_class_is_emulated(served->device));
+}
+
 struct near {
     double distance;
     const struct wpk_served *served;
@@ -214,7 +224,7 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
                    UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (served->extent_count == count && count > 0 && fits(served, lookup) &&
-            served->conditions == lookup->conditions &&
+            may_answer(served, lookup) && served->conditions == lookup->conditions &&
             strcmp(served->family, lookup->family) == 0) {
             note_near(same_key(served, lookup) ? here : anywhere,
                       distance_to(served, extents, count), served);
@@ -294,7 +304,7 @@ static bool borrow_family(const struct wpk_index_version *version, const struct 
                    UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (strcmp(served->fingerprint, lookup->fingerprint) == 0 && fits(served, lookup) &&
-            served->conditions == lookup->conditions) {
+            may_answer(served, lookup) && served->conditions == lookup->conditions) {
             out->level = WPK_MATCH_SAME_FAMILY;
             out->served = served;
             return true;

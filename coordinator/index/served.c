@@ -181,6 +181,8 @@ static struct wpk_json_writer *write_match(const struct source *source)
     put_id(w, "kernel_id", 'k', wpk_rows_int(rows, COLUMN_ID));
     wpk_json_put_text(w, "fingerprint", wpk_rows_text(rows, COLUMN_FINGERPRINT));
     wpk_json_put_text(w, "device", wpk_rows_text(rows, COLUMN_DEVICE));
+    wpk_json_put_bool(w, "timed",
+                      !wpk_device_class_is_emulated(wpk_rows_text(rows, COLUMN_DEVICE)));
     wpk_json_put_text(w, "environment", wpk_rows_text(rows, COLUMN_ENVIRONMENT));
     for (int i = 0; i < SHARED_COUNT; i++) {
         put_shared(w, source, (enum shared)i);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/kernel_code.h"
+
+#include "codegen/codegen.h"
+#include "codegen/cuda_nvrtc.h"
+#include "codegen/cuda_print.h"
+#include "search/back_end.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static wpk_err print_halide(struct wpk_schedule *schedule, struct wpk_buf *out,
+                            struct wpk_diag *diag)
+{
+    bool other = strcmp(schedule->by, wpk_back_end_name(0)) != 0;
+
+    if (other) {
+        wpk_buf_printf(out, "// Halide's program of the schedule; '%s' compiled the kernel.\n",
+                       schedule->by);
+    }
+    snprintf(schedule->by, sizeof(schedule->by), "%s", wpk_back_end_name(0));
+    wpk_err err = wpk_codegen_check(schedule, diag);
+    if (err != WPK_OK && other) {
+        wpk_diag_set(diag, "another back end compiled this kernel, and Halide has no program for "
+                           "it: --schedule prints its schedule");
+        err = WPK_EUNSUPPORTED;
+    }
+    return err == WPK_OK ? wpk_schedule_print_halide(schedule, out) : err;
+}
+
+static wpk_err compile(const struct wpk_schedule *schedule, const char *text, struct wpk_buf *out,
+                       struct wpk_diag *diag)
+{
+    struct wpk_cuda_nvrtc nvrtc;
+    char architecture[16];
+
+    wpk_err err = wpk_target_architecture(schedule->target, architecture, sizeof(architecture));
+    if (err == WPK_OK) {
+        err = wpk_cuda_nvrtc_open(&nvrtc, NULL, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_cuda_nvrtc_compile(&nvrtc, text, architecture,
+                                     wpk_target_is_strict(schedule->target), out, diag);
+        wpk_cuda_nvrtc_close(&nvrtc);
+    }
+    return err;
+}
+
+static wpk_err print_cuda(const struct wpk_schedule *schedule, bool ptx, struct wpk_buf *out,
+                          struct wpk_diag *diag)
+{
+    struct wpk_cuda_plan *plan = calloc(1, sizeof(*plan)); /* too large for a stack */
+    struct wpk_buf text = {0};
+    wpk_err err = plan == NULL ? WPK_ENOMEM : WPK_OK;
+
+    if (err == WPK_OK && strcmp(schedule->by, "cuda") != 0) {
+        wpk_diag_set(diag, "'%s' compiled this kernel, which is for no GPU", schedule->by);
+        err = WPK_EUNSUPPORTED;
+    }
+    if (err == WPK_OK) {
+        err = wpk_cuda_print(schedule, "wpk_main", &text, plan, diag);
+    }
+    if (err == WPK_OK && ptx) {
+        err = compile(schedule, wpk_buf_text(&text), out, diag);
+    } else if (err == WPK_OK) {
+        wpk_buf_append(out, text.data, text.size);
+        for (int i = 0; i < plan->step_count; i++) {
+            wpk_buf_printf(out, "// %s<<<%lld, %lld>>>\n", plan->step[i].entry,
+                           (long long)plan->step[i].blocks, (long long)plan->step[i].threads);
+        }
+    }
+    wpk_buf_fini(&text);
+    free(plan);
+    return err;
+}
+
+wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule, struct wpk_buf *out,
+                              struct wpk_diag *diag)
+{
+    struct wpk_schedule *parsed = calloc(1, sizeof(*parsed)); /* too large for a stack */
+
+    if (parsed == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = wpk_schedule_parse(schedule, parsed, diag);
+    if (err == WPK_OK) {
+        err = form == WPK_KERNEL_CODE_HALIDE
+                  ? print_halide(parsed, out, diag)
+                  : print_cuda(parsed, form == WPK_KERNEL_CODE_PTX, out, diag);
+        wpk_schedule_fini(parsed);
+    }
+    free(parsed);
+    return err;
+}
