@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup setup-gpu demo check test test-all soak bench bench-search bench-tune format clean
+.PHONY: all help setup setup-gpu demo demo-gpu check test test-all soak bench bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -32,6 +32,11 @@ build/build.ninja: .deps/stamp
 demo: all ## tune a real ResNet-18 convolution and show it beside the vendor's
 	@$(BIN)/wpkctl tune examples/demo.json
 	@$(BIN)/wpkctl why c6 | head -n 3
+
+demo-gpu: all ## tune three operators on a GPU, or on one that is emulated
+	@$(SETUP) gpu
+	@if $(BIN)/wpk-worker --gpu 0 --check; then gpu=0; else gpu=emulated; fi; \
+	    echo "tuning on --gpu $$gpu"; $(BIN)/wpkctl tune examples/demo-gpu.json --gpu $$gpu
 
 check: all ## the tests of the plain build, for everyday work
 	@$(SETUP) test

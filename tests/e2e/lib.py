@@ -332,8 +332,8 @@ class Service:
     def metric(self, name, value=None):
         return metric_of(self.ask("GET", "/metrics")[1].decode(), name, value)
 
-    def add_worker(self, *options):
-        worker = self.box.start("wpk-worker", "--cpu", "--coordinator", self.listen, *options)
+    def add_worker(self, *options, device=("--cpu",)):
+        worker = self.box.start("wpk-worker", *device, "--coordinator", self.listen, *options)
         self.workers.append(worker)
         return worker
 
@@ -385,7 +385,7 @@ def check_tune_json(text, artifacts=True):
             check(set(own) == {"provider", "algorithm", "time_ns", "artifact"}, "members of own", own)
             check(own["time_ns"]["median"] > 0 and own["artifact"], "own has an artifact", own)
         check(set(kernel) == {"name", "fingerprint", "binding", "provider", "algorithm", "time_ns", "baseline",
-                              "speedup", "candidates", "accuracy", "conditions", "verified", "from_history",
+                              "timed", "speedup", "candidates", "accuracy", "conditions", "verified", "from_history",
                               "artifact", "schedule"}, "members of a kernel", sorted(kernel))
         check(re.fullmatch("[0-9a-f]{64}", kernel["fingerprint"]), "fingerprint", kernel)
         times = [kernel["time_ns"]]
