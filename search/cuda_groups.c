@@ -10,6 +10,8 @@
 #define INLINE_TIMES 2         /* computed so often, a pointwise stage is still inlined */
 #define PART_RESULTS_MAX 16384 /* reductions with more results keep a GPU's threads busy */
 #define PART_TERMS_MIN 64      /* shorter reductions are not cut */
+#define ROWS_MANY 64           /* results that are many enough for few parts each */
+#define ROW_PARTS_MAX 32       /* of each of those */
 #define PARTS_MAX 256          /* of a reduction: threads that share it */
 
 /* ---- loads */
@@ -126,7 +128,7 @@ static wpk_err add_readers(struct wpk_program *program)
 /* The number of parts that the axis's terms are dealt out to: a power of two. */
 static int64_t parts_of(int64_t extent, double results)
 {
-    int64_t parts = PARTS_MAX;
+    int64_t parts = results >= ROWS_MANY ? ROW_PARTS_MAX : PARTS_MAX;
     while (parts > 1 && (extent % parts != 0 || results * (double)parts > 4 * PART_RESULTS_MAX)) {
         parts /= 2;
     }
@@ -352,6 +354,66 @@ static void turn_around(const struct wpk_program *program, struct wpk_cuda_group
     }
 }
 
+/* ---- rows */
+
+/* Every load of the tensor is by a stage of the row's groups, and has the row's axes as they are.
+ * An inlined stage passes the row on to its readers. */
+static bool stays_in_row(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                         int tensor, const struct wpk_cuda_group *reader, int row_axes)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX], g = all->group_of[s];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+            const struct wpk_node *load = &program->nodes[loads[l]];
+            bool same = load->outside < 0 && program->stages[s].rank >= row_axes;
+            if (load->tensor != tensor) {
+                continue;
+            }
+            for (int d = 0; d < row_axes && same; d++) {
+                same = wpk_index_axis(program, load->index[d]) == d;
+            }
+            bool inside = g >= 0 && (&all->group[g] == reader || reader->in_row[g]);
+            /* an inlined stage passes the row on to its readers */
+            inside =
+                inside || (g == WPK_CUDA_INLINED &&
+                           stays_in_row(program, all, program->stages[s].output, reader, row_axes));
+            if (!same || !inside) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Only what costs little more than its loads is computed in a row's block. */
+static bool may_be_in_row(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                          int g, const struct wpk_cuda_group *reader, int row_axes)
+{
+    const struct wpk_cuda_group *group = &all->group[g];
+    const struct wpk_stage *root = &program->stages[group->root];
+    const struct wpk_stage *of = &program->stages[reader->root];
+    bool same = root->rank >= row_axes && group->copy_count == 0;
+    for (int a = 0; a < row_axes && same; a++) {
+        same = root->axes[a].extent == of->axes[a].extent;
+    }
+    return same && program->tensors[root->output].role == WPK_ROLE_INTERMEDIATE &&
+           stays_in_row(program, all, root->output, reader, row_axes);
+}
+
+static void find_rows(const struct wpk_program *program, struct wpk_cuda_groups *all, int g)
+{
+    struct wpk_cuda_group *group = &all->group[g];
+    int found = 0;
+    for (int axes = program->stages[group->root].rank - 1; axes > 0 && found == 0; axes--) {
+        for (int other = g - 1; other >= 0 && group->sum < 0; other--) {
+            group->in_row[other] = may_be_in_row(program, all, other, group, axes);
+            found += group->in_row[other];
+        }
+        group->row_axes = found > 0 ? axes : 0;
+    }
+}
+
 wpk_err wpk_cuda_groups_find(const struct wpk_program *program, struct wpk_cuda_groups *out)
 {
     memset(out, 0, sizeof(*out));
@@ -367,6 +429,7 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, struct wpk_cuda_
     turn_around(program, out);
     for (int g = 0; g < out->count; g++) {
         choose_axes(program, &out->group[g]);
+        find_rows(program, out, g);
     }
     return WPK_OK;
 }

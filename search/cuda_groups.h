@@ -7,6 +7,9 @@
  * would be computed at most twice an element are inlined into what reads them. Every other stage is
  * a group of its own, which leaves its tensor in global memory.
  *
+ * A group may have rows: then it can compute what it reads for a row of its root in the same
+ * launch, in shared memory, if nothing else reads that. All of softmax is one launch so.
+ *
  *     convolution:  { Y <- T <- X_t }             softmax:  { M_c <- M }  { D_c <- D }  { S }
  */
 #ifndef WPK_SEARCH_CUDA_GROUPS_H
@@ -26,6 +29,9 @@ struct wpk_cuda_group {
     int k;    /* axis of the reduction that is cut into steps: its longest one; -1 without one */
     int copy[WPK_CUDA_OPERANDS_MAX]; /* stages: operands that may be staged */
     int copy_count;
+    /* Axes of the root before this one number its rows; the others are inside a row. 0: none */
+    int row_axes;
+    bool in_row[WPK_CUDA_GROUPS_MAX]; /* the group can be computed in a row's block */
 };
 
 struct wpk_cuda_groups {

@@ -118,44 +118,146 @@ static void add_sum(struct build *b, int g)
     }
 }
 
-/* Neighbours in memory are copied by neighbours among the threads. */
+/* A loop around a box has cut this axis: further loops divide what it leaves, and move inwards as
+ * it does at the end of the axis. */
+struct cut {
+    int axis; /* -1: none */
+    int64_t extent;
+};
+
+/* Deal out the points of a box to so many threads: neighbours in memory to neighbours.
+ *   shape   extent [rank] */
+static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
+                     const int64_t *extent, struct cut cut, int64_t threads)
+{
+    int x = rank - 1, y = 0;
+    for (int a = 1; a < x; a++) {
+        y = extent[a] > extent[y] ? a : y;
+    }
+    int64_t width = extent[x] < threads ? extent[x] : threads;
+    int64_t rows = x > 0 ? threads / width : 1;
+    rows = rows < extent[y] ? rows : extent[y];
+    while (y == cut.axis && extent[y] % rows != 0) {
+        rows--;
+    }
+    for (int a = 0; a < x; a++) {
+        int64_t step = a == y ? rows : 1;
+        if (extent[a] > step) {
+            enum wpk_tail tail = a == cut.axis ? tail_of(cut.extent, step, WPK_TAIL_SHIFT)
+                                               : tail_of(extent[a], step, WPK_TAIL_GUARD);
+            add(nest, loops, a, WPK_BIND_SERIAL, step, tail);
+        }
+    }
+    if (extent[x] > width) {
+        add(nest, loops, x, WPK_BIND_SERIAL, width, tail_of(extent[x], width, WPK_TAIL_GUARD));
+    }
+    if (rows > 1) {
+        add(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
+    }
+    add(nest, loops, x, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+}
+
 static void add_copy(struct build *b, int g, int c)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
-    const struct wpk_cuda_tiles *t = &b->tiles[g];
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->copy[c]);
-    if (!t->staged[c]) {
+    if (!b->tiles[g].staged[c]) {
         entry->inlined = true;
         return;
     }
-    const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
-    int x = stage->rank - 1, y = 0;
     entry->place = (struct wpk_nest_place){
         .entry = b->entry_of[group->sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
     wpk_nest_find_region(nest);
-    for (int a = 1; a < x; a++) {
-        y = entry->extent[a] > entry->extent[y] ? a : y;
-    }
-    int64_t width = entry->extent[x] < t->threads ? entry->extent[x] : t->threads;
-    int64_t rows = x > 0 ? t->threads / width : 1;
-    rows = rows < entry->extent[y] ? rows : entry->extent[y];
-    for (int a = 0; a < x; a++) {
-        int64_t step = a == y ? rows : 1;
-        if (entry->extent[a] > step) {
-            add(nest, &entry->pure, a, WPK_BIND_SERIAL, step,
-                tail_of(entry->extent[a], step, WPK_TAIL_GUARD));
+    deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
+             (struct cut){.axis = -1}, b->tiles[g].threads);
+}
+
+/* ---- rows */
+
+/* The root of a block's rows: the block has all of each row. */
+static void add_row_root(struct build *b, int g)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->root);
+    const struct wpk_stage *root = wpk_nest_stage(nest, entry);
+    int64_t extent[WPK_AXES_MAX];
+    int last = group->row_axes - 1;
+    entry->place = (struct wpk_nest_place){.entry = -1, .loop = -1};
+    wpk_nest_find_region(nest);
+    for (int a = 0; a < root->rank; a++) {
+        extent[a] = a < last ? 1 : a == last ? t->rows : root->axes[a].extent;
+        if (a < last && root->axes[a].extent > 1) {
+            add(nest, &entry->pure, a, WPK_BIND_BLOCK_Y, 1, WPK_TAIL_EXACT);
         }
     }
-    if (entry->extent[x] > width) {
-        add(nest, &entry->pure, x, WPK_BIND_SERIAL, width,
-            tail_of(entry->extent[x], width, WPK_TAIL_GUARD));
+    add(nest, &entry->pure, last, WPK_BIND_BLOCK_X, t->rows,
+        tail_of(root->axes[last].extent, t->rows, WPK_TAIL_SHIFT));
+    b->block_loop[g] = entry->pure.count - 1;
+    deal_out(nest, &entry->pure, root->rank, extent, (struct cut){last, root->axes[last].extent},
+             t->threads);
+}
+
+/* What a block of rows computes for itself, in shared memory. */
+static void add_row_part(struct build *b, int g, int host)
+{
+    struct wpk_nest *nest = b->nest;
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, b->groups->group[g].root);
+    entry->place = (struct wpk_nest_place){.entry = b->entry_of[b->groups->group[host].root],
+                                           .loop = b->block_loop[host]};
+    entry->scope = WPK_SCOPE_SHARED;
+    wpk_nest_find_region(nest);
+    deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
+             (struct cut){.axis = -1}, b->tiles[host].threads);
+    b->block_loop[g] = entry->pure.count - 1; /* a thread's point */
+}
+
+/* A thread computes the reduction of its point alone. */
+static void add_row_sum(struct build *b, int g)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->sum);
+    const struct wpk_stage *sum = wpk_nest_stage(nest, entry);
+    entry->place =
+        (struct wpk_nest_place){.entry = b->entry_of[group->root], .loop = b->block_loop[g]};
+    entry->scope = WPK_SCOPE_REGISTER;
+    wpk_nest_find_region(nest);
+    for (int a = sum->rank; a < sum->axis_count; a++) {
+        add(nest, &entry->update, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
     }
-    if (rows > 1) {
-        add(nest, &entry->pure, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
+}
+
+/* The group whose rows' block computes the group, or -1: it is a launch. */
+static int find_host(const struct build *b, int g)
+{
+    int host = -1;
+    for (int h = g + 1; h < b->groups->count; h++) {
+        host = b->tiles[h].rows > 0 && b->groups->group[h].in_row[g] ? h : host;
     }
-    add(nest, &entry->pure, x, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+    return host;
+}
+
+/* Add the entry of a stage of a group that has rows, or that is computed in a row's block; false:
+ * it is neither. */
+static bool add_of_rows(struct build *b, int g, int stage)
+{
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    int host = find_host(b, g);
+    if (host < 0 && b->tiles[g].rows == 0) {
+        return false;
+    }
+    if (host < 0) {
+        add_row_root(b, g);
+    } else if (stage == group->root) {
+        add_row_part(b, g, host);
+    } else {
+        add_row_sum(b, g);
+    }
+    return true;
 }
 
 /* The stage's number among the operands of its group, or -1. */
@@ -188,6 +290,8 @@ wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate 
         }
         if (group == NULL) {
             wpk_nest_add(out, WPK_NEST_STAGE, s)->inlined = true;
+        } else if (add_of_rows(&b, g, s)) {
+            continue;
         } else if (group->root == s) {
             add_root(&b, g);
         } else if (group->sum == s) {

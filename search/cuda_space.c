@@ -16,6 +16,7 @@
 #define EXPOSED 0.2      /* of what is not the slowest: it overlaps, but not all of it */
 #define FEW_REGISTERS 40 /* of a thread, beside its tile and operands */
 #define REGISTERS_MAX 255
+#define ROWS_MAX 8 /* of a block */
 
 /* Sizes of a tile: of roots that read a reduction, and of those that do not. */
 struct sizes {
@@ -95,6 +96,14 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
     if (group->sum >= 0) {
         add_sizes(list, of, "step", &program->stages[group->sum].axes[group->k], strict ? 1 : 8,
                   strict ? 1 : 32);
+    }
+    if (group->row_axes > 0) {
+        int gene = wpk_gene_list_add(list, true, "%s.rows", of);
+        wpk_gene_list_choice(list, gene, 0, "apart");
+        for (int64_t rows = 1; rows <= ROWS_MAX; rows *= 2) {
+            int64_t most = root->axes[group->row_axes - 1].extent;
+            wpk_gene_list_number(list, gene, rows < most ? rows : most);
+        }
     }
     for (int c = 0; c < group->copy_count; c++) {
         const char *name = program->tensors[program->stages[group->copy[c]].output].name;
@@ -198,6 +207,23 @@ static void read_machine(const struct wpk_space *space, struct wpk_cuda_machine 
     wpk_cuda_machine(cuda->capability, cuda->sm_count, out);
 }
 
+/* Bytes of what a block's rows read that the block computes. */
+static int64_t row_bytes(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                         const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    int64_t bytes = 0;
+    for (int g = 0; g < all->count; g++) {
+        const struct wpk_stage *root = &variant->program.stages[all->group[g].root];
+        int64_t elements = t->rows;
+        for (int a = group->row_axes; a < root->rank && group->in_row[g]; a++) {
+            elements *= root->axes[a].extent;
+        }
+        bytes += group->in_row[g] ? elements * (int64_t)sizeof(float) : 0;
+    }
+    return bytes;
+}
+
 static bool legal(const struct wpk_space *space, const struct wpk_candidate *candidate, int number,
                   const char **why)
 {
@@ -208,6 +234,10 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     read_machine(space, &machine);
     wpk_cuda_tiles_read(variant, candidate, number, &t);
     bool least = t.thread[0] * t.thread[1] == 1;
+    if (t.rows > 0) {
+        return row_bytes(variant, group, &t) <= machine.block_shared_max ||
+               no(why, "what the rows read does not fit the shared memory");
+    }
     if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
         return no(why, "a thread's tile does not divide its block's");
     }
@@ -260,6 +290,26 @@ static double blocks_of(const struct wpk_program *program, const struct wpk_cuda
     return blocks;
 }
 
+/* A block of rows reads them once for each group that it computes, and saves the launches of those:
+ * their bounds are counted all the same. */
+static double row_bound(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+{
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    double rows = 1, row = 1, groups = 1;
+    for (int a = 0; a < root->rank; a++) {
+        *(a < group->row_axes ? &rows : &row) *= (double)root->axes[a].extent;
+    }
+    for (int g = 0; g < WPK_CUDA_GROUPS_MAX; g++) {
+        groups += group->in_row[g];
+    }
+    double blocks = ceiling(rows, (double)t->rows);
+    double waves = ceiling(blocks, m->sm_count * floor(m->threads_max / (double)t->threads));
+    double cycles = (double)t->rows * row * groups * sizeof(float) / m->l2_bytes +
+                    groups * m->latency * (1 + row * (double)t->rows / (double)t->threads / 8);
+    return (waves * cycles - (groups - 1) * m->launch) / m->hertz;
+}
+
 /* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
  * for all blocks of a multiprocessor together, or one block's latencies.
  *   source  a roofline with latencies; ours, and not compared with times */
@@ -273,6 +323,9 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
     struct wpk_cuda_tiles t;
     read_machine(space, &m);
     wpk_cuda_tiles_read(variant, candidate, number, &t);
+    if (t.rows > 0) {
+        return row_bound(variant, group, &t, &m);
+    }
     double blocks = blocks_of(program, group, &t), terms = terms_of(program, group);
     double together = resident(&m, &t, shared_bytes(program, group, &t));
     double share = fmin(together, ceiling(blocks, m.sm_count));

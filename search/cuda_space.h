@@ -7,6 +7,8 @@
  *     Y.thread.i, Y.thread.j    elements in the tile of a thread
  *     Y.step.k                  terms that are staged at a time
  *     Y.stage.A                 "shared": the operand is staged; "no": each thread reads it
+ *     Y.rows                    rows of a block that computes what they read, too; "apart": it does
+ *                               not, and the genes above decide
  *
  * A group is a part of the space: its rules and its rank depend on its own genes alone. */
 #ifndef WPK_SEARCH_CUDA_SPACE_H

@@ -23,9 +23,12 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     }
     *out = (struct wpk_cuda_tiles){.block = {value[WPK_CUDA_BLOCK_I], value[WPK_CUDA_BLOCK_J]},
                                    .thread = {value[WPK_CUDA_THREAD_I], value[WPK_CUDA_THREAD_J]},
-                                   .step = reduces ? value[WPK_CUDA_STEP] : 0};
+                                   .step = reduces ? value[WPK_CUDA_STEP] : 0,
+                                   .rows = reduces ? 0 : value[WPK_CUDA_ROWS]};
     for (int c = 0; c < group->copy_count; c++) {
         out->staged[c] = value[WPK_CUDA_STAGED + c] != 0;
     }
-    out->threads = out->block[0] / out->thread[0] * (out->block[1] / out->thread[1]);
+    out->threads = out->rows > 0
+                       ? WPK_CUDA_ROW_THREADS
+                       : out->block[0] / out->thread[0] * (out->block[1] / out->thread[1]);
 }

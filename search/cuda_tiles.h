@@ -6,16 +6,19 @@
 #include "search/cuda_groups.h"
 #include "search/space.h"
 
-/* The genes of a group, in the order in which they are listed; one without a reduction has the
- * first four, and each operand adds one. */
+/* The genes of a group, in the order in which they are listed. One without a reduction has the
+ * first four and, if it can have rows, their number; each operand adds one. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
     WPK_CUDA_THREAD_I,
     WPK_CUDA_THREAD_J,
     WPK_CUDA_STEP,
+    WPK_CUDA_ROWS = WPK_CUDA_STEP,
     WPK_CUDA_STAGED
 };
+
+#define WPK_CUDA_ROW_THREADS 256 /* of a block that computes rows */
 
 /* What the space keeps of a derived variant. */
 struct wpk_cuda_kept {
@@ -27,6 +30,7 @@ struct wpk_cuda_kept {
 struct wpk_cuda_tiles {
     int64_t block[2], thread[2]; /* of i, of j; 1 without the axis */
     int64_t step;                /* 0: there is no reduction */
+    int64_t rows;                /* of a block, which computes what they read; 0: it does not */
     bool staged[WPK_CUDA_OPERANDS_MAX];
     int64_t threads;
 };
