@@ -8,6 +8,7 @@
 #include "client/schedule_file.h"
 #include "common/fs.h"
 #include "common/json.h"
+#include "schema/device.h"
 #include "schema/record.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@
 struct build {
     const char *path;     /* of the schedule */
     const char *out_path; /* of the shared object; NULL: none wanted */
+    const char *gpu;      /* that it is run on; NULL: the schedule is for the CPU */
     bool json;
     const char *layouts;
     int threads;
@@ -48,6 +50,11 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
             snprintf(diag->file, sizeof(diag->file), "%s", build->path);
         }
     } else if (err == WPK_ENOENT) {
+        err = WPK_EINVAL;
+    }
+    if (err == WPK_OK && build->gpu == NULL &&
+        strstr(wpk_buf_text(&text), "\ntarget cuda-") != NULL) {
+        wpk_diag_set(diag, "%s is for a GPU: --gpu 0 runs it, or --gpu emulated", build->path);
         err = WPK_EINVAL;
     }
     if (err == WPK_OK) {
@@ -76,9 +83,15 @@ static wpk_err evaluate(const struct build *build, int *code, struct wpk_diag *d
     struct wpk_buf program = {.size_max = PATH_SIZE};
     struct wpk_child child = {0};
     char threads[16];
-    const char *const argv[] = {"wpk-evaluate", "--quiet",   "--keep", "--op",     build->op_path,
-                                "--schedule",   build->path, "--work", build->dir, "--layouts",
-                                build->layouts, "--threads", threads,  NULL};
+    bool gpu = build->gpu != NULL;
+    const char *const argv[] = {"wpk-evaluate", "--quiet",
+                                "--keep",       "--op",
+                                build->op_path, "--schedule",
+                                build->path,    "--work",
+                                build->dir,     "--layouts",
+                                build->layouts, "--threads",
+                                threads,        gpu ? "--gpu" : NULL,
+                                build->gpu,     NULL};
 
     snprintf(threads, sizeof(threads), "%d", build->threads);
     wpk_err err = wpk_fs_program_dir(&program, diag);
@@ -132,7 +145,7 @@ static wpk_err read_record(const struct build *build, struct wpk_record *record,
     return err;
 }
 
-static void print_record(const struct wpk_record *record)
+static void print_record(const struct wpk_record *record, bool emulated)
 {
     char median[WPK_FORMAT_SIZE];
     char mad[WPK_FORMAT_SIZE];
@@ -140,12 +153,17 @@ static void print_record(const struct wpk_record *record)
 
     wpk_format_ns(record->build_ns, build);
     printf("outcome    %s\n", wpk_outcome_name(record->outcome));
-    if (record->outcome == WPK_OUTCOME_OK) {
+    if (record->outcome == WPK_OUTCOME_OK && emulated) {
+        wpk_format_modelled(record->timing.median_ns, median);
+        printf("time       %s: a model's\n", median);
+    } else if (record->outcome == WPK_OUTCOME_OK) {
         wpk_format_ns(record->timing.median_ns, median);
         wpk_format_ns(record->timing.mad_ns, mad);
         printf("time       %s, MAD %s, %d samples of %d calls\n", median,
                record->timing.mad_ns > 0 ? mad : "0 ns", record->timing.sample_count,
                record->timing.repeat_count);
+    }
+    if (record->outcome == WPK_OUTCOME_OK) {
         printf("max error  %.2e, allowed %.2e\n", record->error_max, record->error_tolerance);
     }
     printf("build      %s\n", build);
@@ -204,7 +222,7 @@ static enum wpk_exit show(const struct build *build, struct wpk_diag *diag)
     if (build->json) {
         err = print_json(&record, keep && kept == WPK_OK ? build->out_path : NULL);
     } else {
-        print_record(&record);
+        print_record(&record, build->gpu != NULL && strcmp(build->gpu, WPK_DEVICE_EMULATED) == 0);
     }
     wpk_record_fini(&record);
     err = kept != WPK_OK ? kept : err;
@@ -249,6 +267,8 @@ enum wpk_exit wpk_command_build(struct wpk_invocation *call)
         .layouts = "fixed", .threads = 1, .tmp_dir = given ? call->context->tmp_dir : "/tmp"};
     const struct wpk_option options[] = {
         WPK_ARGS_ROW("output", 'o', "FILE", "keep the shared object", TEXT, &build.out_path, 0, 0),
+        WPK_ARGS_TEXT("gpu", "WHICH", "run it on a GPU: its number or UUID, or `emulated`",
+                      &build.gpu),
         WPK_ARGS_FLAG("json", "the record as JSON", &build.json),
         WPK_ARGS_END,
     };

@@ -249,9 +249,9 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     }
     wpk_err err = wpk_job_file_read(call->args.operands[0], &check.job, &call->diag);
     if (err == WPK_OK) {
-        err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &check.device);
+        err = wpk_job_space_device(&check.job, &check.device, &call->diag);
     }
-    if (err == WPK_OK && !no_peak && wpk_peak_measure(&peak) == WPK_OK) {
+    if (err == WPK_OK && !no_peak && !wpk_device_is_cuda(&check.device) && wpk_peak_measure(&peak) == WPK_OK) {
         check.roofline = (struct wpk_roofline){peak.flops_per_s, peak.bytes_per_s};
     }
     if (err == WPK_OK) {

@@ -212,7 +212,7 @@ static wpk_err show(struct genes *genes, const char *name, const struct wpk_prog
     struct wpk_device device;
     struct wpk_space space = {0};
 
-    wpk_err err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device);
+    wpk_err err = wpk_job_space_device(&genes->job, &device, diag);
     if (err == WPK_OK) {
         err = wpk_job_space(&genes->job, layouts, program, &device, &space, diag);
     }

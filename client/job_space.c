@@ -105,6 +105,16 @@ static void suggest(const struct wpk_job *job, const struct wpk_space_options *o
     wpk_space_fini(&space);
 }
 
+wpk_err wpk_job_space_device(const struct wpk_job *job, struct wpk_device *out,
+                             struct wpk_diag *diag)
+{
+    if (strcmp(job->kind, "cuda") != 0) {
+        return wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), out);
+    }
+    return job->device[0] != '\0' ? wpk_device_of_class(job->device, out)
+                                  : wpk_device_emulate("sm_90", 132, out, diag);
+}
+
 /* Workers may offer what this machine lacks. */
 static unsigned pinned_back_ends(const struct wpk_job *job)
 {
@@ -188,9 +198,7 @@ wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
     if (job->pin_count == 0) {
         return WPK_OK;
     }
-    wpk_err err = strcmp(job->kind, "cuda") == 0
-                      ? wpk_device_emulate("sm_90", 132, &device, diag)
-                      : wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device);
+    wpk_err err = wpk_job_space_device(job, &device, diag);
     for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
         struct wpk_program program = {0};
         struct wpk_diag own = {0};

@@ -6,6 +6,12 @@
 #include "schema/job.h"
 #include "search/space.h"
 
+/* Describe the device whose space the job's is: the class that its target names; else this machine,
+ * or for GPUs the emulated one.
+ *   errors  WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_job_space_device(const struct wpk_job *job, struct wpk_device *out,
+                                            struct wpk_diag *diag);
+
 /* Derive the space of an operator with the job's pins.
  *
  *   owns    caller calls wpk_space_fini

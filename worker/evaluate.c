@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/evaluate.h"
+#include "worker/gpu_device.h"
 
 #include "codegen/codegen.h"
 #include "common/fs.h"
@@ -449,11 +450,24 @@ static wpk_err read_op(struct run *run, struct wpk_diag *diag)
     return err;
 }
 
+static wpk_err find_device(const struct wpk_evaluation *evaluation, struct wpk_device *out,
+                           struct wpk_diag *diag)
+{
+    static struct wpk_gpu_device gpu;
+    if (evaluation->gpu == NULL) {
+        return wpk_device_probe(evaluation->isa, out);
+    }
+    const struct wpk_gpu_wanted wanted = {.which = evaluation->gpu};
+    wpk_err err = wpk_gpu_device_describe(&wanted, "", &gpu, diag);
+    *out = gpu.device;
+    return err;
+}
+
 wpk_err wpk_evaluation_run(const struct wpk_evaluation *evaluation, int *failed,
                            struct wpk_diag *diag)
 {
     struct run run = {.e = evaluation};
-    wpk_err err = wpk_device_probe(evaluation->isa, &run.device);
+    wpk_err err = find_device(evaluation, &run.device, diag);
     if (err == WPK_OK) {
         err = read_op(&run, diag);
     }

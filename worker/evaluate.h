@@ -24,6 +24,7 @@ struct wpk_evaluation {
     const char *pins[WPK_EVALUATION_PINS_MAX]; /* "gene=value" */
     int pin_count;
     enum wpk_isa isa;
+    const char *gpu; /* as --gpu of wpk-worker; NULL: the CPU */
     struct wpk_policy policy;
     const char *work_dir; /* NULL: a temporary one */
     const char *trace_path;

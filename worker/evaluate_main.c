@@ -31,6 +31,7 @@ static const char usage[] =
     "  --layouts any|fixed  default fixed\n"
     "  --threads N          of the kernel, default 1\n"
     "  --pin GENE=VALUE     restrict the space; may be repeated\n"
+    "  --gpu WHICH          for a GPU, as wpk-worker's option\n"
     "  --isa NAME           claim no more than sse41, avx, avx2 or avx512\n"
     "  --race RATIO         stop timing what is so much slower than the best so far\n"
     "  --time-ms N          measured time of each candidate, default 20\n"
@@ -64,6 +65,7 @@ static bool parse_pin(struct wpk_evaluation *e, const char *text)
 
 enum {
     PIN = 256,
+    GPU,
     ISA,
     OUTPUT,
     RACE,
@@ -90,6 +92,7 @@ static const struct option options[] = {
     {"layouts", required_argument, NULL, 'l'},
     {"threads", required_argument, NULL, 't'},
     {"pin", required_argument, NULL, PIN},
+    {"gpu", required_argument, NULL, GPU},
     {"isa", required_argument, NULL, ISA},
     {"race", required_argument, NULL, RACE},
     {"time-ms", required_argument, NULL, TIME},
@@ -154,6 +157,8 @@ static const char **find_text(struct wpk_evaluation *e, int option)
         return &e->provider;
     case 'l':
         return &e->layouts;
+    case GPU:
+        return &e->gpu;
     case WORK:
         return &e->work_dir;
     case TRACE:
@@ -206,11 +211,8 @@ static bool apply(struct wpk_evaluation *e, int option, const char *value)
 
 int main(int argc, char **argv)
 {
-    struct wpk_evaluation e = {.layouts = "fixed",
-                               .provider = wpk_codegen_at(0)->name,
-                               .isa = WPK_ISA_AVX512,
-                               .seed = 1,
-                               .policy = {.threads = 1}};
+    struct wpk_evaluation e = {
+        .layouts = "fixed", .isa = WPK_ISA_AVX512, .seed = 1, .policy = {.threads = 1}};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {
@@ -228,6 +230,9 @@ int main(int argc, char **argv)
     }
     struct wpk_diag diag = {0};
     int failed = 0;
+    if (e.provider == NULL) {
+        e.provider = wpk_back_end_name(wpk_back_end_first(e.gpu != NULL ? "cuda" : "cpu"));
+    }
     /* What candidates come to is printed; that a program of ours dies is not expected. */
     wpk_log_init("wpk-evaluate", WPK_LOG_WARN, 2);
     wpk_err err = wpk_evaluation_run(&e, &failed, &diag);

@@ -12,55 +12,55 @@
 #define COMPILER_VERSION "nvrtc-12.9"
 #define VERSION_PER_MAJOR 1000
 
-static bool is_emulated(const struct wpk_arguments *arguments)
+static bool is_emulated(const struct wpk_gpu_wanted *wanted)
 {
-    return arguments->gpu != NULL && strcmp(arguments->gpu, WPK_DEVICE_EMULATED) == 0;
+    return wanted->which != NULL && strcmp(wanted->which, WPK_DEVICE_EMULATED) == 0;
 }
 
 /* The driver numbers devices by their speed unless it is told otherwise. */
-static wpk_err choose(const struct wpk_arguments *arguments)
+static wpk_err choose(const struct wpk_gpu_wanted *wanted)
 {
     return setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) == 0 &&
-                   setenv("CUDA_VISIBLE_DEVICES", arguments->gpu, 1) == 0
+                   setenv("CUDA_VISIBLE_DEVICES", wanted->which, 1) == 0
                ? WPK_OK
                : WPK_ENOMEM;
 }
 
-static wpk_err open_driver(const struct wpk_arguments *arguments,
+static wpk_err open_driver(const struct wpk_gpu_wanted *wanted,
                            const struct wpk_cuda_driver **driver, struct wpk_diag *diag)
 {
-    wpk_err err = is_emulated(arguments) ? WPK_OK : choose(arguments);
+    wpk_err err = is_emulated(wanted) ? WPK_OK : choose(wanted);
     if (err == WPK_OK) {
-        err = wpk_cuda_driver_open(is_emulated(arguments), driver, diag);
+        err = wpk_cuda_driver_open(is_emulated(wanted), driver, diag);
     }
-    if (err == WPK_ENOENT && !is_emulated(arguments)) {
+    if (err == WPK_ENOENT && !is_emulated(wanted)) {
         size_t used = strlen(diag->text);
         snprintf(diag->text + used, sizeof(diag->text) - used, "; --gpu emulated needs no GPU");
     }
     return err;
 }
 
-static wpk_err find_compiler(const struct wpk_arguments *arguments,
+static wpk_err find_compiler(const struct wpk_gpu_wanted *wanted,
                              char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
 {
-    if (arguments->run_only) {
+    if (wanted->run_only) {
         snprintf(version, WPK_CODEGEN_VERSION_MAX, "%s", COMPILER_VERSION);
         return WPK_OK;
     }
     return wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, diag);
 }
 
-wpk_err wpk_gpu_device_describe(const struct wpk_arguments *arguments, const char *codegen,
+wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char *codegen,
                                 struct wpk_gpu_device *out, struct wpk_diag *diag)
 {
     const struct wpk_cuda_driver *driver = NULL;
     char version[WPK_CODEGEN_VERSION_MAX];
     char driver_item[32] = "";
-    wpk_err err = find_compiler(arguments, version, diag);
-    if (err == WPK_OK && arguments->architecture != NULL) {
-        err = wpk_device_emulate(arguments->architecture, 1, &out->device, diag);
+    wpk_err err = find_compiler(wanted, version, diag);
+    if (err == WPK_OK && wanted->architecture != NULL) {
+        err = wpk_device_emulate(wanted->architecture, 1, &out->device, diag);
     } else if (err == WPK_OK) {
-        err = open_driver(arguments, &driver, diag);
+        err = open_driver(wanted, &driver, diag);
         if (err == WPK_OK) {
             err = wpk_cuda_driver_device(driver, 0, &out->device, diag);
         }
@@ -75,7 +75,7 @@ wpk_err wpk_gpu_device_describe(const struct wpk_arguments *arguments, const cha
     return err;
 }
 
-bool wpk_gpu_device_check(const struct wpk_arguments *arguments)
+bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
 {
     const struct wpk_cuda_driver *driver = NULL;
     struct wpk_device device;
@@ -85,11 +85,11 @@ bool wpk_gpu_device_check(const struct wpk_arguments *arguments)
     size_t memory = 0;
     bool compiles = wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, &why) == WPK_OK;
     printf("compiler  %s\n", compiles ? version : why.text);
-    wpk_err err = open_driver(arguments, &driver, &diag);
+    wpk_err err = open_driver(wanted, &driver, &diag);
     if (err == WPK_OK) {
         printf("driver    %d.%d%s\n", driver->version / VERSION_PER_MAJOR,
                driver->version % VERSION_PER_MAJOR / 10,
-               is_emulated(arguments) ? " (emulated: kernels are verified, not timed)" : "");
+               is_emulated(wanted) ? " (emulated: kernels are verified, not timed)" : "");
         err = wpk_cuda_driver_device(driver, 0, &device, &diag);
     }
     if (err != WPK_OK) {
@@ -102,5 +102,5 @@ bool wpk_gpu_device_check(const struct wpk_arguments *arguments)
     if (!compiles) {
         puts("this machine can work with --run-only");
     }
-    return compiles || arguments->run_only;
+    return compiles || wanted->run_only;
 }

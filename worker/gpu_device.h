@@ -5,25 +5,30 @@
 
 #include "schema/device.h"
 #include "schema/message.h"
-#include "worker/arguments.h"
+
+struct wpk_gpu_wanted {
+    const char *which;        /* a number in PCI order, a UUID, or "emulated"; NULL: none is there */
+    const char *architecture; /* without a device, what is built for: "sm_90" */
+    bool run_only;            /* no compiler is needed */
+};
 
 struct wpk_gpu_device {
     struct wpk_device device;
     char environment[WPK_ENVIRONMENT_MAX]; /* "codegen=9;nvrtc=12.9;driver=12" */
 };
 
-/* Describe the GPU that the arguments name; it becomes number 0 for this process and for those that
- * it starts. With --arch, describe a device of that architecture that is not there.
+/* Describe the GPU that is wanted; it becomes number 0 for this process and for those that it
+ * starts. Without a device, describe one of the architecture.
  *
  *   shape   codegen: the environment's first item, "codegen=9"
  *   errors  WPK_ENOENT no driver, device or compiler, with the reason; WPK_EINVAL no architecture;
  *           WPK_ESYSTEM the driver's */
-WPK_MUST_CHECK wpk_err wpk_gpu_device_describe(const struct wpk_arguments *arguments,
+WPK_MUST_CHECK wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted,
                                                const char *codegen, struct wpk_gpu_device *out,
                                                struct wpk_diag *diag);
 
 /* Print what the GPU, its driver and its compiler are, and what is missing. True if a worker can
  * serve it. */
-bool wpk_gpu_device_check(const struct wpk_arguments *arguments);
+bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted);
 
 #endif

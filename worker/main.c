@@ -77,7 +77,8 @@ static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_gpu_dev
         return describe_cpu(a, &out->device);
     }
     snprintf(codegen, sizeof codegen, "%.*s", (int)strcspn(WPK_ENVIRONMENT, ";"), WPK_ENVIRONMENT);
-    wpk_err err = wpk_gpu_device_describe(a, codegen, gpu, diag);
+    const struct wpk_gpu_wanted wanted = {a->gpu, a->architecture, a->run_only};
+    wpk_err err = wpk_gpu_device_describe(&wanted, codegen, gpu, diag);
     out->device = gpu->device;
     out->environment = gpu->environment;
     return err;
@@ -235,7 +236,8 @@ int main(int argc, char **argv)
     } else if (a.version) {
         puts("wpk-worker " WPK_VERSION);
     } else if (a.check) {
-        code = wpk_gpu_device_check(&a) ? ENDED : FAILED;
+        const struct wpk_gpu_wanted wanted = {a.gpu, a.architecture, a.run_only};
+        code = wpk_gpu_device_check(&wanted) ? ENDED : FAILED;
     } else {
         code = run(&a, parent);
     }
