@@ -251,7 +251,8 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     if (err == WPK_OK) {
         err = wpk_job_space_device(&check.job, &check.device, &call->diag);
     }
-    if (err == WPK_OK && !no_peak && !wpk_device_is_cuda(&check.device) && wpk_peak_measure(&peak) == WPK_OK) {
+    if (err == WPK_OK && !no_peak && !wpk_device_is_cuda(&check.device) &&
+        wpk_peak_measure(&peak) == WPK_OK) {
         check.roofline = (struct wpk_roofline){peak.flops_per_s, peak.bytes_per_s};
     }
     if (err == WPK_OK) {

@@ -262,7 +262,8 @@ static int count_reuse(const struct wpk_program *program, const struct wpk_stage
 }
 
 /* Threads along j read and write neighbours; along i they share operands. */
-static void choose_axes(const struct wpk_program *program, struct wpk_cuda_group *group)
+static void choose_axes(const struct wpk_program *program, bool strict,
+                        struct wpk_cuda_group *group)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     const struct wpk_stage *sum = group->sum < 0 ? NULL : &program->stages[group->sum];
@@ -281,7 +282,7 @@ static void choose_axes(const struct wpk_program *program, struct wpk_cuda_group
         }
     }
     for (int a = group->k; sum != NULL && a < sum->axis_count; a++) {
-        group->k = sum->axes[a].extent > sum->axes[group->k].extent ? a : group->k;
+        group->k = strict ? a : sum->axes[a].extent > sum->axes[group->k].extent ? a : group->k;
     }
 }
 
@@ -414,7 +415,8 @@ static void find_rows(const struct wpk_program *program, struct wpk_cuda_groups 
     }
 }
 
-wpk_err wpk_cuda_groups_find(const struct wpk_program *program, struct wpk_cuda_groups *out)
+wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
+                             struct wpk_cuda_groups *out)
 {
     memset(out, 0, sizeof(*out));
     for (int t = 0; t < program->tensor_count; t++) {
@@ -428,7 +430,7 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, struct wpk_cuda_
     }
     turn_around(program, out);
     for (int g = 0; g < out->count; g++) {
-        choose_axes(program, &out->group[g]);
+        choose_axes(program, strict, &out->group[g]);
         find_rows(program, out, g);
     }
     return WPK_OK;

@@ -26,7 +26,7 @@ struct wpk_cuda_group {
     int root; /* stage */
     int sum;  /* stage: the reduction that the root reads one to one; -1: none */
     int i, j; /* axes of the root that a block of threads tiles; -1: none */
-    int k;    /* axis of the reduction that is cut into steps: its longest one; -1 without one */
+    int k;    /* axis of the reduction that is cut into steps; -1 without a reduction */
     int copy[WPK_CUDA_OPERANDS_MAX]; /* stages: operands that may be staged */
     int copy_count;
     /* Axes of the root before this one number its rows; the others are inside a row. 0: none */
@@ -45,9 +45,11 @@ struct wpk_cuda_groups {
  *   errors  WPK_ENOSPC, WPK_ENOMEM */
 wpk_err wpk_cuda_groups_normalize(struct wpk_program *program);
 
-/* Find the groups of a normalized program.
+/* Find the groups of a normalized program. `strict`: reductions are cut along their last axis, so
+ * that terms are added in the order in which they are written.
  *   errors  WPK_EUNSUPPORTED a tensor's type is none that the back end computes with; WPK_ENOSPC */
-wpk_err wpk_cuda_groups_find(const struct wpk_program *program, struct wpk_cuda_groups *out);
+wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
+                             struct wpk_cuda_groups *out);
 
 /* The number of times that the stage's expression is computed without its readers' loops: its
  * points times the terms of its reduction. */

@@ -77,9 +77,8 @@ static void add_sizes(struct wpk_gene_list *list, const char *of, const char *na
     }
 }
 
-/* `strict`: terms are added in the order in which they are written, so that a step has one. */
 static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                      bool strict, struct wpk_gene_list *list)
+                      struct wpk_gene_list *list)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     const struct sizes *sizes = group->sum >= 0 ? &with_sum : &pointwise;
@@ -94,8 +93,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
         add_sizes(list, of, "thread", axis[a], 1, sizes->thread[a]);
     }
     if (group->sum >= 0) {
-        add_sizes(list, of, "step", &program->stages[group->sum].axes[group->k], strict ? 1 : 8,
-                  strict ? 1 : 32);
+        add_sizes(list, of, "step", &program->stages[group->sum].axes[group->k], 8, 32);
     }
     if (group->row_axes > 0) {
         int gene = wpk_gene_list_add(list, true, "%s.rows", of);
@@ -123,10 +121,10 @@ static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant
     wpk_err err = kept == NULL ? WPK_ENOMEM : apply_choices(space, variant, program);
     err = err == WPK_OK ? collapse(program) : err;
     err = err == WPK_OK ? wpk_cuda_groups_normalize(program) : err;
-    err = err == WPK_OK ? wpk_cuda_groups_find(program, &kept->groups) : err;
+    err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
     for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
         kept->first[g] = variant->gene_count;
-        add_genes(program, &kept->groups.group[g], space->options.strict, &list);
+        add_genes(program, &kept->groups.group[g], &list);
         kept->first[g + 1] = variant->gene_count;
         err = list.err;
     }

@@ -22,6 +22,7 @@
 #define BUILD_TIMEOUT_MS_DEFAULT 30000
 /* A winner of a large operator faces fresh inputs, whose references take seconds. */
 #define RUN_TIMEOUT_MS_DEFAULT 30000
+#define EMULATED_TIMES 4 /* longer may a candidate take on a GPU that is emulated */
 #define MEMORY_BYTES_DEFAULT ((uint64_t)4 << 30)
 #define PLANS_PER_ADVANCE 4 /* planning takes milliseconds; messages must not wait for all of it */
 
@@ -83,6 +84,9 @@ static struct wpk_engine_options complete(const struct wpk_engine_options *optio
     full.memory_bytes_max =
         options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
     full.run_memory_bytes_max = full.memory_bytes_max;
+    if (wpk_device_is_emulated(&options->device)) {
+        full.run_timeout_ms *= EMULATED_TIMES;
+    }
     if (wpk_device_is_cuda(&options->device)) {
         full.run_memory_bytes_max = 0; /* drivers reserve terabytes of addresses */
     }

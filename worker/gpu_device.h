@@ -7,7 +7,7 @@
 #include "schema/message.h"
 
 struct wpk_gpu_wanted {
-    const char *which;        /* a number in PCI order, a UUID, or "emulated"; NULL: none is there */
+    const char *which;        /* a number in PCI order, a UUID, or "emulated"; NULL: none */
     const char *architecture; /* without a device, what is built for: "sm_90" */
     bool run_only;            /* no compiler is needed */
 };
