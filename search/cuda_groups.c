@@ -286,6 +286,12 @@ static void choose_axes(const struct wpk_program *program, bool strict,
     }
 }
 
+/* The stage says where its readers find a value, and computes none. */
+static bool moves_only(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    return stage->reduction == WPK_REDUCE_NONE && program->nodes[stage->expr].kind == WPK_NODE_LOAD;
+}
+
 static bool has_type(enum wpk_dtype dtype)
 {
     return dtype == WPK_F32 || dtype == WPK_I32 || dtype == WPK_BOOL;
@@ -328,7 +334,8 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
             group->copy[group->copy_count++] = s;
             out->group_of[s] = taker;
             computed[s] = times;
-        } else if (role == WPK_ROLE_INTERMEDIATE && sum < 0 && times <= INLINE_TIMES * points) {
+        } else if (role == WPK_ROLE_INTERMEDIATE && sum < 0 &&
+                   (times <= INLINE_TIMES * points || moves_only(program, stage))) {
             out->group_of[s] = WPK_CUDA_INLINED;
             computed[s] = times;
         } else if (out->count == WPK_CUDA_GROUPS_MAX) {

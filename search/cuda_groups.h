@@ -4,7 +4,8 @@
  * A group is one launch. Its root is a pointwise stage, which threads compute tile by tile. If the
  * root reads a reduction one to one, the reduction is computed in the registers of the same
  * threads; a contraction's operands may be staged in shared memory there. Pointwise stages that
- * would be computed at most twice an element are inlined into what reads them. Every other stage is
+ * would be computed at most twice an element, or that only move values, are inlined into what reads
+ * them. Every other stage is
  * a group of its own, which leaves its tensor in global memory.
  *
  * A group may have rows: then it can compute what it reads for a row of its root in the same
