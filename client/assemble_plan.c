@@ -147,13 +147,27 @@ static void touch(struct assembly *a, int number, int step)
     a->places[a->place_of[number]].last = step;
 }
 
+/* The step's name: that of its first node, and how many follow in it.   owns  by the plan */
+static const char *name_step(struct assembly *a, const struct wpk_graph_region_use *use)
+{
+    const char *first = a->graph->nodes[use->first].name;
+    size_t size = strlen(first) + 16;
+    char *name = use->group_size > 1 ? WPK_ARENA_NEW(&a->plan.arena, char, size) : NULL;
+
+    if (name == NULL) {
+        return first;
+    }
+    snprintf(name, size, "%s +%d", first, use->group_size - 1);
+    return name;
+}
+
 static wpk_err add_step(struct assembly *a, int node)
 {
     const struct wpk_graph_region_use *use = &a->regions->uses[node];
     struct wpk_model_plan_step *step = &a->plan.steps[a->plan.step_count];
 
     step->kernel = use->region;
-    step->node = a->graph->nodes[node].name;
+    step->node = name_step(a, use);
     step->arguments =
         WPK_ARENA_NEW(&a->plan.arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
     if (step->arguments == NULL) {

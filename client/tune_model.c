@@ -5,6 +5,7 @@
 #include "client/choice_file.h"
 #include "common/fs.h"
 #include "common/json.h"
+#include "graph/rewrite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +24,10 @@ void wpk_tune_model_fini(struct wpk_tune_model *model)
 static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_graph_region *region,
                           struct wpk_json_writer *w, struct wpk_diag *diag)
 {
-    const struct wpk_graph_node *node = &model->graph.nodes[region->node];
+    const struct wpk_graph_node *last = &model->graph.nodes[region->nodes[region->node_count - 1]];
     struct wpk_lowered lowered;
 
-    wpk_err err = wpk_graph_lower(&model->graph, region->node, &lowered, diag);
+    wpk_err err = wpk_graph_fuse(&model->graph, region->nodes, region->node_count, &lowered, diag);
     if (err == WPK_OK) {
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", region->name);
@@ -34,7 +35,7 @@ static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_g
         wpk_json_begin_object(w, "tensors");
         for (int i = 0; i <= lowered.operand_count; i++) {
             bool is_output = i == lowered.operand_count;
-            int value = is_output ? node->outputs[0] : lowered.operand[i];
+            int value = is_output ? last->outputs[0] : lowered.operand[i];
             struct wpk_buf type = {0};
             wpk_model_print_type(&model->graph.values[value], &type);
             wpk_json_put_text(w, is_output ? "Y" : lowered.program.tensors[i].name,
@@ -95,6 +96,9 @@ wpk_err wpk_tune_model_read(const char *path, const struct wpk_option_list *shap
     }
     err = wpk_model_file_read(path, shapes, &out->graph, diag);
     if (err == WPK_OK) {
+        err = wpk_graph_rewrite(&out->graph);
+    }
+    if (err == WPK_OK) {
         err = wpk_graph_regions_find(&out->graph, &out->regions, diag);
     }
     if (err == WPK_OK && (out->regions.count == 0 || out->regions.count > WPK_JOB_OPS_MAX)) {
@@ -125,7 +129,7 @@ static wpk_err fetch(const struct wpk_tune_model *model, int region, struct wpk_
                      const struct wpk_api_job *found, struct wpk_buf *out, struct wpk_diag *diag)
 {
     const struct wpk_graph_region *r = &model->regions.list[region];
-    const struct wpk_graph_node *node = &model->graph.nodes[r->node];
+    const struct wpk_graph_node *node = &model->graph.nodes[r->nodes[0]];
     const struct wpk_api_kernel *kernel = find_kernel(found, r->name);
     struct wpk_choice_answer answer = {.signature = ""};
     wpk_err err = WPK_ENOENT;

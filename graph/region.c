@@ -29,9 +29,141 @@ static bool keeps_elements(const struct wpk_operator *op)
             strcmp(op->text, "Y[..] = X[..]") == 0);
 }
 
+/* ---- groups */
+
+/* Nodes that are computed together. */
+struct group {
+    int nodes[WPK_FUSE_NODES_MAX]; /* [count] ascending; 0: none, or part of a later node's */
+    int count;
+    bool is_pointwise; /* all of them */
+};
+
+struct grouping {
+    const struct wpk_graph *graph;
+    struct group *groups; /* owned; [node_count] that of which a node is the last */
+    int *uses;            /* owned; [value_count] by nodes, and as an output of the model */
+};
+
+static wpk_err count_uses(struct grouping *g)
+{
+    const struct wpk_graph *graph = g->graph;
+
+    g->groups = calloc((size_t)graph->node_count + 1, sizeof(*g->groups));
+    g->uses = calloc((size_t)graph->value_count + 1, sizeof(*g->uses));
+    if (g->groups == NULL || g->uses == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int n = 0; n < graph->node_count; n++) {
+        for (int i = 0; i < graph->nodes[n].input_count; i++) {
+            if (graph->nodes[n].inputs[i] >= 0) {
+                g->uses[graph->nodes[n].inputs[i]]++;
+            }
+        }
+    }
+    for (int i = 0; i < graph->output_count; i++) {
+        g->uses[graph->outputs[i]]++;
+    }
+    return WPK_OK;
+}
+
+/* Only nodes of the group read the value, and each reads the element that it computes. */
+static bool stays_inside(const struct grouping *g, const struct group *group, int value)
+{
+    int uses = 0;
+
+    for (int i = 0; i < group->count; i++) {
+        const struct wpk_graph_node *node = &g->graph->nodes[group->nodes[i]];
+        bool reads = false;
+        for (int k = 0; k < node->input_count; k++) {
+            reads = reads || node->inputs[k] == value;
+            uses += node->inputs[k] == value;
+        }
+        if (reads && !wpk_graph_reads_own_element(g->graph, group->nodes[i], value)) {
+            return false;
+        }
+    }
+    return uses == g->uses[value];
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Join two groups if they make one program, and at most one of them has more than pointwise
+ * nodes. */
+static bool join(const struct grouping *g, const struct group *earlier, const struct group *group,
+                 struct group *out)
+{
+    struct wpk_lowered lowered;
+
+    if (earlier->count + group->count > WPK_FUSE_NODES_MAX ||
+        (!earlier->is_pointwise && !group->is_pointwise)) {
+        return false;
+    }
+    *out = *group;
+    memcpy(out->nodes + out->count, earlier->nodes, (size_t)earlier->count * sizeof(int));
+    out->count += earlier->count;
+    out->is_pointwise = earlier->is_pointwise && group->is_pointwise;
+    qsort(out->nodes, (size_t)out->count, sizeof(int), ascending);
+    bool fits = wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK;
+    wpk_lowered_fini(&lowered);
+    return fits;
+}
+
+/* The latest node before `limit` whose output a node of the group reads; -1: none. */
+static int latest_writer(const struct grouping *g, const struct group *group, int limit)
+{
+    int latest = -1;
+
+    for (int i = 0; i < group->count; i++) {
+        const struct wpk_graph_node *node = &g->graph->nodes[group->nodes[i]];
+        for (int k = 0; k < node->input_count; k++) {
+            int writer = node->inputs[k] >= 0 ? g->graph->values[node->inputs[k]].writer : -1;
+            latest = writer < limit && writer > latest ? writer : latest;
+        }
+    }
+    return latest;
+}
+
+/* Take the groups into this node's that it can be computed with, the latest first: a sum of two
+ * products goes to the later one. */
+static void grow(struct grouping *g, int node)
+{
+    struct group *group = &g->groups[node];
+    struct group joint;
+    int writer = latest_writer(g, group, node);
+
+    while (writer >= 0) {
+        struct group *earlier = &g->groups[writer];
+        int value = g->graph->nodes[writer].outputs[0];
+        bool joined =
+            earlier->count > 0 && stays_inside(g, group, value) && join(g, earlier, group, &joint);
+        if (joined) {
+            *group = joint;
+            earlier->count = 0;
+        }
+        /* After a join, all uses of a value that was passed over may be inside. */
+        writer = latest_writer(g, group, joined ? node : writer);
+    }
+}
+
+/* ---- regions */
+
+/* The node after which a group is named: the first that is not pointwise, else the first. */
+static const char *main_op(const struct wpk_graph *graph, const struct group *group)
+{
+    for (int i = 0; i < group->count; i++) {
+        if (!wpk_graph_is_pointwise(graph, group->nodes[i])) {
+            return graph->nodes[group->nodes[i]].op;
+        }
+    }
+    return graph->nodes[group->nodes[0]].op;
+}
+
 /* The region of this fingerprint: one that is known, or a new one. */
-static int find_region(const struct wpk_graph *graph, struct wpk_graph_regions *regions, int node,
-                       const struct wpk_fingerprint *fingerprint)
+static int find_region(const struct wpk_graph *graph, struct wpk_graph_regions *regions,
+                       const struct group *group, const struct wpk_fingerprint *fingerprint)
 {
     for (int i = 0; i < regions->count; i++) {
         if (strcmp(regions->list[i].fingerprint.exact, fingerprint->exact) == 0) {
@@ -40,8 +172,10 @@ static int find_region(const struct wpk_graph *graph, struct wpk_graph_regions *
         }
     }
     struct wpk_graph_region *region = &regions->list[regions->count];
-    *region = (struct wpk_graph_region){.fingerprint = *fingerprint, .node = node, .count = 1};
-    snprintf(region->name, sizeof(region->name), "%.40s%d", graph->nodes[node].op,
+    *region = (struct wpk_graph_region){
+        .fingerprint = *fingerprint, .node_count = group->count, .count = 1};
+    memcpy(region->nodes, group->nodes, sizeof(region->nodes));
+    snprintf(region->name, sizeof(region->name), "%.40s%d", main_op(graph, group),
              regions->count + 1);
     return regions->count++;
 }
@@ -68,30 +202,47 @@ static wpk_err bind(const struct wpk_graph *graph, int node, const struct wpk_lo
     return WPK_OK;
 }
 
-static wpk_err add_node(const struct wpk_graph *graph, int node, struct wpk_binding *binding,
-                        struct wpk_graph_regions *regions, struct wpk_diag *diag)
+static void start_group(struct grouping *g, int node, struct wpk_graph_region_use *use)
 {
-    const struct wpk_graph_node *n = &graph->nodes[node];
+    const struct wpk_graph_node *n = &g->graph->nodes[node];
+
+    *use = (struct wpk_graph_region_use){.region = -1, .alias = -1};
+    if (g->graph->values[n->outputs[0]].data != NULL) {
+        return;
+    }
+    if (keeps_elements(wpk_operator_find(n->op, n->domain))) {
+        use->alias = n->inputs[0];
+        return;
+    }
+    g->groups[node] = (struct group){
+        .nodes = {node}, .count = 1, .is_pointwise = wpk_graph_is_pointwise(g->graph, node)};
+    if (g->groups[node].is_pointwise) {
+        grow(g, node);
+    }
+}
+
+static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding *binding,
+                         struct wpk_graph_regions *regions, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *n = &g->graph->nodes[node];
+    const struct group *group = &g->groups[node];
     struct wpk_graph_region_use *use = &regions->uses[node];
     struct wpk_lowered lowered;
     struct wpk_program canonical = {0};
     struct wpk_fingerprint fingerprint;
 
-    *use = (struct wpk_graph_region_use){.region = -1, .alias = -1};
-    if (graph->values[n->outputs[0]].data != NULL) {
+    if (group->count == 0) {
         return WPK_OK;
     }
-    if (keeps_elements(wpk_operator_find(n->op, n->domain))) {
-        use->alias = n->inputs[0];
-        return WPK_OK;
-    }
-    wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
+    wpk_err err = wpk_graph_fuse(g->graph, group->nodes, group->count, &lowered, diag);
     if (err == WPK_OK) {
         err = wpk_program_identity(&lowered.program, &canonical, binding, &fingerprint);
     }
     if (err == WPK_OK) {
-        use->region = find_region(graph, regions, node, &fingerprint);
-        err = bind(graph, node, &lowered, binding, use);
+        use->region = find_region(g->graph, regions, group, &fingerprint);
+        use->first = group->nodes[0];
+        use->group_size = group->count;
+        err = bind(g->graph, node, &lowered, binding, use);
     } else if (diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
     }
@@ -104,6 +255,7 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
                                struct wpk_diag *diag)
 {
     struct wpk_binding *binding = calloc(1, sizeof(*binding)); /* large for a stack */
+    struct grouping g = {.graph = graph};
     wpk_err err = WPK_OK;
 
     *out = (struct wpk_graph_regions){.count = 0};
@@ -112,10 +264,18 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
     if (binding == NULL || out->list == NULL || out->uses == NULL) {
         err = WPK_ENOMEM;
     }
+    if (err == WPK_OK) {
+        err = count_uses(&g);
+    }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
-        err = add_node(graph, n, binding, out, diag);
+        start_group(&g, n, &out->uses[n]);
         out->use_count = n + 1;
     }
+    for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
+        err = add_group(&g, n, binding, out, diag);
+    }
+    free(g.groups);
+    free(g.uses);
     free(binding);
     return err;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The regions of a graph: what is tuned as one program, and computed by one call of its kernel. A
- * region is one node so far. Nodes whose programs have one fingerprint share their region. */
+/* The regions of a graph: what is tuned as one program, and computed by one call of its kernel.
+ *
+ * A region is a group of nodes: any one, and those around it that compute element by element. A
+ * value stays inside a region if only its nodes read it, each at the element that it computes.
+ * Groups whose programs have one fingerprint share their region. */
 #ifndef WPK_GRAPH_REGION_H
 #define WPK_GRAPH_REGION_H
 
+#include "graph/fuse.h"
 #include "graph/graph.h"
-#include "graph/lower.h"
 #include "op/fingerprint.h"
 
 #define WPK_REGION_NAME_MAX 64
@@ -13,11 +16,12 @@
 struct wpk_graph_region {
     char name[WPK_REGION_NAME_MAX]; /* unique: "Conv1" */
     struct wpk_fingerprint fingerprint;
-    int node;  /* the first that it is of */
-    int count; /* nodes */
+    int nodes[WPK_FUSE_NODES_MAX]; /* [node_count] of its first group, ascending */
+    int node_count;
+    int count; /* groups */
 };
 
-/* A tensor of a region's kernel, and the value that it is for a node. */
+/* A tensor of a region's kernel, and the value that it is for a group. */
 struct wpk_graph_region_argument {
     char name[WPK_NAME_MAX]; /* canonical */
     int value;
@@ -25,8 +29,10 @@ struct wpk_graph_region_argument {
 
 /* What a node of the graph becomes. */
 struct wpk_graph_region_use {
-    int region; /* -1: no step; its output is a constant, or `alias` */
-    int alias;  /* value whose elements, in their order, are its output; -1: none */
+    int region;     /* of the last node of a group; -1: no step */
+    int group_size; /* nodes that the step computes, this one last; 0: no step */
+    int first;      /* the first of them */
+    int alias;      /* value whose elements, in their order, are its output; -1: none */
     struct wpk_graph_region_argument *arguments; /* owned; [argument_count] */
     int argument_count;
 };
@@ -43,8 +49,7 @@ struct wpk_graph_regions {
  *   owns    caller calls wpk_graph_regions_fini, after failures too
  *   errors  those of wpk_graph_lower and wpk_program_canonical, `diag` with the node; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_graph_regions_find(const struct wpk_graph *graph,
-                                              struct wpk_graph_regions *out,
-                                              struct wpk_diag *diag);
+                                              struct wpk_graph_regions *out, struct wpk_diag *diag);
 void wpk_graph_regions_fini(struct wpk_graph_regions *regions);
 
 #endif

@@ -111,6 +111,12 @@ wpk_err wpk_derive_borders(struct wpk_program *program);
  *   errors  WPK_EUNSUPPORTED not an output */
 wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const int *order);
 
+/* ---- spelling */
+
+/* Put every pointwise intermediate that is read once, by a stage of the same axes at its own
+ * element, into the expression of that stage. */
+wpk_err wpk_derive_inline(struct wpk_program *program);
+
 /* ---- the form that scheduling needs */
 
 /* Cut the reduction of `stage` into `lanes` partial reductions along its reduction axis `axis`,

@@ -187,6 +187,19 @@ static bool is_zero(const struct wpk_node *n)
            (wpk_dtype_is_float(n->dtype) ? n->value == 0 : n->integer == 0);
 }
 
+/* Print an operand. A reduction would take all factors that follow it for its own. */
+static void print_factor(struct printer *p, const struct wpk_node *n, int side, int least)
+{
+    const struct wpk_node *operand = &p->program->nodes[n->arg[side]];
+    bool is_product =
+        n->op == WPK_BINARY_MUL || n->op == WPK_BINARY_DIV || n->op == WPK_BINARY_MOD;
+    bool wrap = is_product && operand->kind == WPK_NODE_LOAD && foldable(p, operand) != NULL;
+
+    wpk_buf_append_text(p->out, wrap ? "(" : "");
+    print_operand(p, n->arg[side], n->arg[1 - side], least);
+    wpk_buf_append_text(p->out, wrap ? ")" : "");
+}
+
 static void print_binary(struct printer *p, const struct wpk_node *n)
 {
     int own = 9;
@@ -216,9 +229,9 @@ static void print_binary(struct printer *p, const struct wpk_node *n)
         wpk_buf_printf(p->out, "-%lld", -(long long)right->integer);
         return;
     }
-    print_operand(p, n->arg[0], n->arg[1], own);
+    print_factor(p, n, 0, own);
     wpk_buf_printf(p->out, index ? "%s" : " %s ", binary_texts[n->op].text);
-    print_operand(p, n->arg[1], n->arg[0], own + 1);
+    print_factor(p, n, 1, own + 1);
 }
 
 static void print_node(struct printer *p, int node, int least)

@@ -23,6 +23,9 @@
 
 static const char product[] = "input X f32[512,1152]\nconstant W f32[1152]\noutput Y f32[512]\n"
                               "Y[i] = sum(k:1152) X[i,k] * W[k]\n";
+static const char scaled_product[] = "input X f32[512,1152]\nconstant W f32[1152]\n"
+                                     "intermediate T f32[512]\noutput Y f32[512]\n"
+                                     "T[i] = sum(k:1152) X[i,k] * W[k]\nY[i] = 0.7 * T[i]\n";
 
 static struct wpk_program parse(const char *text)
 {
@@ -106,10 +109,10 @@ static float sum_of_f16(const float *x, const float *w)
 }
 
 /* The errors of a summation on one input set. */
-static struct wpk_verify_errors judge(enum wpk_input_kind kind, bool positive, summation sum,
-                                      double times)
+static struct wpk_verify_errors judge_scaled(enum wpk_input_kind kind, bool positive, summation sum,
+                                             double times, float scale)
 {
-    struct wpk_program op = parse(product);
+    struct wpk_program op = parse(scale == 1 ? product : scaled_product);
     struct wpk_answers answers = {0};
     struct wpk_inputs inputs = {0};
     assert_int_equal(
@@ -134,7 +137,7 @@ static struct wpk_verify_errors judge(enum wpk_input_kind kind, bool positive, s
     static float y[ROWS];
     const float *x = inputs.dense[0];
     for (int i = 0; i < ROWS; i++) {
-        y[i] = sum(x + i * TERMS, inputs.dense[1]);
+        y[i] = sum(x + i * TERMS, inputs.dense[1]) * scale;
     }
     struct wpk_verify_errors errors = {0};
     const struct wpk_verify_rule rule = {.exact = wpk_verify_is_exact(&op), .times = times};
@@ -145,6 +148,34 @@ static struct wpk_verify_errors judge(enum wpk_input_kind kind, bool positive, s
     wpk_answers_fini(&answers);
     wpk_program_fini(&op);
     return errors;
+}
+
+static struct wpk_verify_errors judge(enum wpk_input_kind kind, bool positive, summation sum,
+                                      double times)
+{
+    return judge_scaled(kind, positive, sum, times, 1);
+}
+
+/* Rounded as an algorithm with transforms rounds. */
+static float sum_with_an_offset(const float *x, const float *w)
+{
+    float sum = 3e5F / 7;
+    for (int k = 0; k < TERMS; k++) {
+        sum += x[k] * w[k];
+    }
+    return sum - 3e5F / 7;
+}
+
+/* Direct evaluation's sums of integers are exact: what follows them is no yardstick. */
+static void test_integers_give_no_ratio(void **state)
+{
+    (void)state;
+    struct wpk_verify_errors errors =
+        judge_scaled(WPK_INPUT_INTEGERS, false, sum_with_an_offset, 1, 0.7F);
+    assert_true(errors.max > 0);
+    assert_true(errors.accuracy.times_direct == 0);
+    assert_true(judge_scaled(WPK_INPUT_REALS, false, sum_in_lanes, 1, 0.7F).accuracy.times_direct >
+                0);
 }
 
 static void test_honest_sums_pass_with_margin(void **state)
@@ -449,6 +480,7 @@ static void test_large_integers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_integers_give_no_ratio),
         cmocka_unit_test(test_what_is_exact_is_matched_bit_for_bit),
         cmocka_unit_test(test_large_integers),
         cmocka_unit_test(test_honest_sums_pass_with_margin),

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rewrites a graph to one that computes the same with less work. */
+#ifndef WPK_GRAPH_REWRITE_H
+#define WPK_GRAPH_REWRITE_H
+
+#include "graph/graph.h"
+
+/* Fold each BatchNormalization of constants that alone reads a convolution of constants into the
+ * convolution's weights and bias. The rest of the graph stays. Ids of nodes change.
+ *
+ *   shape   a graph whose shapes were inferred without problems
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_graph_rewrite(struct wpk_graph *graph);
+
+#endif
