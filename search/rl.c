@@ -14,6 +14,7 @@
 #include "search/mask.h"
 #include "search/model.h"
 #include "search/move.h"
+#include "search/prior.h"
 #include "search/rl_network.h"
 #include "search/strategies.h"
 
@@ -95,7 +96,7 @@ static wpk_err make(const struct wpk_course *course, void **state)
     if (rl == NULL) {
         return WPK_ENOMEM;
     }
-    rl->model = wpk_cost_model_new();
+    rl->model = wpk_cost_model_new(course->prior == NULL ? NULL : &course->prior->trees);
     rl->input = calloc((size_t)EPISODES * VALUES_MAX, sizeof(*rl->input));
     if (rl->model == NULL || rl->input == NULL) {
         rl_free(rl);
@@ -106,6 +107,10 @@ static wpk_err make(const struct wpk_course *course, void **state)
     }
     wpk_rng_fork(&rng, &rl->rng);
     wpk_network_init(&rl->policy, INPUTS, HIDDEN, &rl->rng);
+    if (course->prior != NULL && course->prior->policy.inputs == INPUTS &&
+        course->prior->policy.hidden == HIDDEN) {
+        rl->policy = course->prior->policy;
+    }
     wpk_network_init(&rl->value, STATE, STATE_HIDDEN, &rl->rng);
     *state = rl;
     return WPK_OK;
@@ -490,6 +495,11 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
     return found ? WPK_OK : WPK_EEXHAUSTED;
 }
 
+static const struct wpk_network *policy(const void *state)
+{
+    return &((const struct rl *)state)->policy;
+}
+
 /* ---- snapshots */
 
 static void save(const void *state, struct wpk_buf *out)
@@ -523,11 +533,13 @@ const struct wpk_strategy_class wpk_strategy_rl = {
     .option_count = sizeof(options) / sizeof(options[0]),
     .ahead = 8,
     .keeps = true,
+    .takes_prior = true,
     .first = first,
     .make = make,
     .free = rl_free,
     .propose = propose,
     .learn = learn,
+    .policy = policy,
     .save = save,
     .load = load,
 };

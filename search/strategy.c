@@ -85,6 +85,11 @@ const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy
     return class->options;
 }
 
+bool wpk_strategy_takes_prior(const struct wpk_strategy_class *class)
+{
+    return class->takes_prior;
+}
+
 /* ---- options */
 
 /* The number of the option, or -1.   shape  name: "rl.learning_rate", of `length` characters */
@@ -196,6 +201,7 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
     }
     strategy->class = class;
     strategy->course.space = space;
+    strategy->course.prior = setup->prior;
     strategy->course.best = -1;
     strategy->course.origin = HUGE_VAL;
     wpk_rng_seed(&strategy->course.rng, setup->seed);
@@ -283,6 +289,11 @@ static void apply(struct wpk_strategy *strategy, const struct wpk_candidate *can
 uint64_t wpk_strategy_asked(const struct wpk_strategy *strategy)
 {
     return strategy->course.asked;
+}
+
+const struct wpk_network *wpk_strategy_policy(const struct wpk_strategy *strategy)
+{
+    return strategy->class->policy == NULL ? NULL : strategy->class->policy(strategy->state);
 }
 
 void wpk_strategy_tell(struct wpk_strategy *strategy, const struct wpk_tell *tell)
