@@ -17,6 +17,7 @@
 #define TAUGHT 200
 #define LANDSCAPES 3
 #define SEEDS 2
+#define ASKS 40
 
 static struct wpk_space space;
 static struct wpk_course_trial trials[LANDSCAPES][TAUGHT];
@@ -151,19 +152,38 @@ static void helps_and_does_no_harm(void **state)
     assert_true(lost < 1.1);
 }
 
+/* The policy changes the draws, although variants have as many operations as real ones. */
 static void rl_begins_with_its_policy(void **state)
 {
     static struct wpk_prior prior;
-    struct wpk_strategy *strategy = NULL;
-    const struct wpk_strategy_setup setup = {.seed = 5, .prior = &prior};
+    struct wpk_strategy *strategy = NULL, *cold = NULL;
+    const struct wpk_strategy_setup setup = {.seed = 5, .prior = &prior}, none = {.seed = 5};
+    struct wpk_candidate asked[ASKS], other[ASKS];
+    int filled = 0, same = 0;
     (void)state;
     draw(1, 0);
     lessons[0].count = lessons[1].count = 40;
+    for (int v = 0; v < space.variant_count; v++) {
+        space.variants[v].operations = 1e8;
+    }
     assert_int_equal(wpk_prior_teach(lessons, 2, &prior), WPK_OK);
     assert_int_equal(wpk_strategy_make(wpk_strategy_find("rl"), &space, &setup, &strategy), WPK_OK);
     assert_memory_equal(wpk_strategy_policy(strategy)->weight, prior.policy.weight,
                         sizeof(prior.policy.weight));
+    assert_int_equal(wpk_strategy_make(wpk_strategy_find("rl"), &space, &none, &cold), WPK_OK);
+    for (int told = 0, count = 0; count < ASKS; count += filled) {
+        assert_int_equal(wpk_strategy_ask(strategy, ASKS - count, asked + count, &filled), WPK_OK);
+        assert_int_equal(wpk_strategy_ask(cold, ASKS - count, other + count, &filled), WPK_OK);
+        for (; told < count + filled; told++) {
+            wpk_strategy_tell(strategy, &(struct wpk_tell){.ok = false});
+            wpk_strategy_tell(cold, &(struct wpk_tell){.ok = false});
+            same += wpk_candidate_equal(&asked[told], &other[told]);
+        }
+    }
+    print_message("%d of %d asks are the same\n", same, ASKS);
+    assert_true(same < ASKS);
     wpk_strategy_free(strategy);
+    wpk_strategy_free(cold);
     assert_true(wpk_strategy_takes_prior(wpk_strategy_find("rl")));
     assert_false(wpk_strategy_takes_prior(wpk_strategy_find("ga")));
 }

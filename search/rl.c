@@ -132,6 +132,12 @@ static double log2_of(int64_t value)
     return value > 0 && value < WPK_GENE_ALL ? wpk_real_log((double)value) * 1.4426950408889634 : 0;
 }
 
+/* Operations of a variant, so that the network's units do not saturate: about 1. */
+static float see_operations(const struct wpk_variant *variant)
+{
+    return (float)(wpk_real_log(1 + variant->operations) / 20);
+}
+
 static uint32_t hash_of(const char *text)
 {
     uint32_t hash = 2166136261u;
@@ -171,7 +177,7 @@ static void see_state(const struct view *view, int count, float *out)
     out[6] = (float)(1.0 / count);
     out[7] = (float)(view->space->size_log2 / 100);
     if (view->variant != NULL) {
-        out[8] = (float)view->variant->operations;
+        out[8] = see_operations(view->variant);
         out[9] = (float)(view->variant->last >= 0);
         out[10] = (float)view->variant->staged;
         out[11] = 1;
@@ -206,7 +212,7 @@ static void see_variant(const struct view *view, int v, float *out)
     const struct wpk_variant *variant = &view->space->variants[v];
     uint32_t hash = hash_of(variant->algorithm);
     memset(out, 0, INPUTS * sizeof(*out));
-    out[16] = (float)variant->operations;
+    out[16] = see_operations(variant);
     out[17] = variant->last >= 0;
     out[18] =
         view->space->variant_count > 1 ? (float)v / (float)(view->space->variant_count - 1) : 0;
@@ -527,7 +533,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_rl = {
     .name = "rl",
-    .version = "rl-2",
+    .version = "rl-3",
     .summary = "reinforcement learning: a policy decides gene by gene; for many similar operators",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
