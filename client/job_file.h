@@ -14,6 +14,7 @@ struct wpk_job_overrides {
     int64_t threads;
     const char *strategy;
     const char *until;
+    const char *prior; /* a file */
     struct wpk_option_u64 seed;
     const char *layouts;
     const char *accuracy;        /* as schema/accuracy.h writes it */
@@ -77,6 +78,7 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                       &(o).strategy),                                                              \
         WPK_ARGS_LIST("set", "OPTION=NUMBER", "an option of it, e.g. ga.crossover=0.4",            \
                       &(o).options),                                                               \
+        WPK_ARGS_TEXT("prior", "FILE", "begin from what wpkctl learn found", &(o).prior),          \
         WPK_ARGS_U64("seed", "N", "of the search", &(o).seed),                                     \
         WPK_ARGS_INT("threads", "N", "of the kernels", &(o).threads, 1, WPK_JOB_THREADS_MAX),      \
         WPK_ARGS_TEXT("layouts", "fixed|any", "for every operator", &(o).layouts),                 \

@@ -306,12 +306,21 @@ static void decode_options(struct wpk_json_reader *reader, struct wpk_job *job)
 static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
 {
     wpk_json_enter(reader, "search");
-    WPK_JSON_ALLOW(reader, "strategy", "options", "seed", "pin");
+    WPK_JSON_ALLOW(reader, "strategy", "options", "prior", "prior_text", "seed", "pin");
     if (wpk_json_has(reader, "strategy")) {
         get_word(reader, "strategy", job->strategy, sizeof(job->strategy));
     }
     if (wpk_json_has(reader, "options")) {
         decode_options(reader, job);
+    }
+    if (wpk_json_has(reader, "prior")) {
+        wpk_json_get_label(reader, "prior", job->prior, sizeof(job->prior));
+    }
+    if (wpk_json_has(reader, "prior_text")) {
+        job->prior_text = strdup(wpk_json_get_text(reader, "prior_text", WPK_JOB_PRIOR_MAX));
+        if (job->prior_text == NULL) {
+            wpk_json_fail(reader, NULL, WPK_ENOMEM, NULL);
+        }
     }
     if (wpk_json_has(reader, "seed")) {
         job->seed = wpk_json_get_u64(reader, "seed");
@@ -457,6 +466,11 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
         wpk_json_put_real(writer, name, strtod(value, NULL));
     }
     wpk_json_end(writer);
+    if (job->prior_text != NULL) {
+        wpk_json_put_text(writer, "prior_text", job->prior_text);
+    } else if (job->prior[0] != '\0') {
+        wpk_json_put_text(writer, "prior", job->prior);
+    }
     wpk_json_put_u64(writer, "seed", job->seed);
     wpk_json_begin_object(writer, "pin");
     for (int i = 0; i < job->pin_count; i++) {

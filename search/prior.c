@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/prior.h"
 
+#include "search/strategy.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +58,29 @@ static void get_policy(struct wpk_snapshot_reader *reader, struct wpk_network *p
     policy->hidden = (int)wpk_snapshot_number(reader, WPK_NETWORK_HIDDEN_MAX);
     wpk_network_load(policy, reader);
     memset(policy->speed, 0, sizeof(policy->speed));
+}
+
+wpk_err wpk_prior_check(const char *strategy, const char *text, struct wpk_diag *diag)
+{
+    char known[64] = "";
+    struct wpk_prior *prior = NULL;
+    if (text == NULL) {
+        return WPK_OK;
+    }
+    for (int i = 0; wpk_strategy_at(i) != NULL; i++) {
+        size_t used = strlen(known);
+        if (wpk_strategy_takes_prior(wpk_strategy_at(i))) {
+            snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "",
+                     wpk_strategy_name(wpk_strategy_at(i)));
+        }
+    }
+    if (!wpk_strategy_takes_prior(wpk_strategy_find(strategy))) {
+        wpk_diag_set(diag, "strategy %s takes no prior; those that do: %s", strategy, known);
+        return WPK_EINVAL;
+    }
+    wpk_err err = wpk_prior_decode(text, &prior, diag);
+    free(prior);
+    return err;
 }
 
 wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_diag *diag)

@@ -20,6 +20,11 @@ struct wpk_prior {
 /* Append the text.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_prior_encode(const struct wpk_prior *prior, struct wpk_buf *out);
+/* Check that the strategy with this name begins from priors, and that `text` is one; NULL: none.
+ *   errors  WPK_EINVAL the strategy takes none, with those that do in `diag`; those of
+ *           wpk_prior_decode */
+WPK_MUST_CHECK wpk_err wpk_prior_check(const char *strategy, const char *text,
+                                       struct wpk_diag *diag);
 /*   owns    caller calls free
  *   errors  WPK_EMISMATCH of another version; WPK_EPARSE no prior, or a damaged one; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The export file, which moves history between installations: lines of JSON objects in this order.
  *
- *     {"wpk_export":2,"program":"0.1.0","created":"..."}
+ *     {"wpk_export":3,"program":"0.1.0","created":"..."}
  *     {"artifact":{"sha256":"...","size":"41232"}}    `size` bytes and a newline follow
  *     {"problem":{...}}                               of the lines up to the next problem
  *     {"trial":{...,"measurements":[...]}}
@@ -22,7 +22,7 @@
 
 #include "common/json.h"
 
-#define WPK_DB_FILE_VERSION 2
+#define WPK_DB_FILE_VERSION 3
 #define WPK_DB_KEY_MAX ((size_t)4096)     /* bytes of one field of a key */
 #define WPK_DB_TEXT_MAX ((size_t)4 << 20) /* of an operator, a candidate or a document */
 #define WPK_DB_LINE_MAX ((size_t)8 << 20) /* bytes: schedules are long */
@@ -75,6 +75,7 @@
 #define WPK_DB_SEARCH_LIST(X)                                                                      \
     X(strategy, t, WPK_DB_KEY_MAX)                                                                 \
     X(options, t, WPK_DB_KEY_MAX)                                                                  \
+    X(prior, t, WPK_DB_KEY_MAX)                                                                    \
     X(pins, t, WPK_DB_KEY_MAX)                                                                     \
     X(seed, t, WPK_DB_KEY_MAX)                                                                     \
     X(providers, t, WPK_DB_KEY_MAX)                                                                \

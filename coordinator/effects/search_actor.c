@@ -3,6 +3,7 @@
 
 #include "op/notation.h"
 #include "op/program.h"
+#include "search/prior.h"
 #include "search/prune.h"
 #include "search/strategy.h"
 
@@ -22,6 +23,7 @@ struct wpk_search_actor {
     struct wpk_strategy *strategy;
     uint64_t seed;
     char options[WPK_JOB_OPTIONS_MAX];
+    struct wpk_prior *prior;      /* owned; NULL: none */
     struct wpk_accuracy accuracy; /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
@@ -215,7 +217,8 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
         asked > log->first + log->count || asked < log->first) {
         return WPK_EMISMATCH;
     }
-    const struct wpk_strategy_setup setup = {.seed = actor->seed, .options = actor->options};
+    const struct wpk_strategy_setup setup = {
+        .seed = actor->seed, .options = actor->options, .prior = actor->prior};
     wpk_err err =
         wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
     actor->asked_count = asked;
@@ -228,7 +231,8 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
 /* A strategy that was never asked, after so many asks of the search. */
 static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
 {
-    const struct wpk_strategy_setup setup = {.seed = actor->seed, .options = actor->options};
+    const struct wpk_strategy_setup setup = {
+        .seed = actor->seed, .options = actor->options, .prior = actor->prior};
     actor->asked_count = asked;
     return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
 }
@@ -262,6 +266,19 @@ static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_lo
     return err;
 }
 
+/* A search never goes on with another prior, or without one. */
+static wpk_err read_prior(struct wpk_search_actor *actor, const struct wpk_search_spec *search,
+                          const struct wpk_history_log *log, struct wpk_diag *diag)
+{
+    if (log->prior.size == 0) {
+        wpk_diag_set(diag, "the prior %s is gone; submit the job again with its file",
+                     search->key.prior);
+        return WPK_ENOENT;
+    }
+    wpk_err err = wpk_prior_decode(wpk_buf_text(&log->prior), &actor->prior, diag);
+    return err == WPK_EMISMATCH ? WPK_EUNSUPPORTED : err; /* no other log helps */
+}
+
 wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
                              const struct wpk_history_log *log, uint32_t told_count,
                              struct wpk_search_actor **out, struct wpk_diag *diag)
@@ -285,6 +302,9 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
     if (err == WPK_OK) {
         err = pin(actor, search->key.pins, diag);
     }
+    if (err == WPK_OK && search->key.prior[0] != '\0') {
+        err = read_prior(actor, search, log, diag);
+    }
     if (err == WPK_OK) {
         wpk_space_prune(&actor->space, actor->accuracy);
     }
@@ -306,6 +326,7 @@ void wpk_search_actor_free(struct wpk_search_actor *actor)
         return;
     }
     drop_strategy(actor);
+    free(actor->prior);
     wpk_space_fini(&actor->space);
     free(actor);
 }

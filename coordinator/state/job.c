@@ -68,6 +68,7 @@ void wpk_job_entry_free(struct wpk_job_entry *job)
         free_past(job->ops[i].past);
     }
     free(job->ops);
+    free(job->prior_text);
     free(job);
 }
 
@@ -375,7 +376,7 @@ static bool is_same_job(const struct wpk_job_entry *a, const struct wpk_job_entr
                 strcmp(a->until, b->until) == 0 && a->label_count == 0 && b->label_count == 0 &&
                 strcmp(a->device, b->device) == 0 && strcmp(a->kind, b->kind) == 0 &&
                 strcmp(a->name, b->name) == 0 && strcmp(a->strategy, b->strategy) == 0 &&
-                strcmp(a->options, b->options) == 0;
+                strcmp(a->options, b->options) == 0 && strcmp(a->prior, b->prior) == 0;
     for (uint32_t i = 0; same && i < a->op_count; i++) {
         same = is_same_op(&a->ops[i], &b->ops[i]);
     }

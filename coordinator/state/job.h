@@ -64,6 +64,8 @@ struct wpk_job_entry {
     uint32_t label_count;
     char strategy[32];
     char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, as in schema/job.h */
+    char prior[WPK_ID_MAX]; /* SHA-256; "": none */
+    char *prior_text; /* owned; of a job that was submitted to this process; NULL: none */
     uint64_t seed;
     uint32_t candidates; /* budget of each operator */
     uint64_t time_ns;    /* budget of each operator */

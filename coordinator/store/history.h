@@ -150,6 +150,7 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
 struct wpk_history_log {
     struct wpk_buf snapshot; /* empty: no snapshot, and `first` is 0 */
     char version[64];        /* of the snapshot's text */
+    struct wpk_buf prior;    /* text of the search's prior; empty: none, or it is gone */
     uint32_t first;
     uint32_t ok_count; /* of the asks before `first`, like the next two */
     uint32_t failed_count;

@@ -40,15 +40,22 @@ void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *jo
     wpk_store_run(store,
                   "INSERT INTO job (number, id, name, owner, priority, state, reason,"
                   " document, created_at, started_at, finished_at, kind, device, threads, labels,"
-                  " strategy, options, seed, candidates, time_ns, until, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "itttitittittttiiti", (int64_t)job->number, job->id, job->name, job->owner,
+                  " strategy, options, prior, seed, candidates, time_ns, until, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "itttitittitttttiiti", (int64_t)job->number, job->id, job->name, job->owner,
                   (int64_t)job->priority, wpk_job_state_name(job->state),
                   (int64_t)job->created_wall_ns, job->kind, job->device, (int64_t)job->threads,
-                  wpk_buf_text(&labels), job->strategy, job->options, seed,
+                  wpk_buf_text(&labels), job->strategy, job->options, job->prior, seed,
                   (int64_t)job->candidates, (int64_t)job->time_ns, job->until,
                   wpk_store_epoch(store));
     wpk_buf_fini(&labels);
+    if (job->prior_text != NULL) {
+        wpk_store_run(store,
+                      "INSERT OR IGNORE INTO prior (sha256, text, created_at, epoch)"
+                      " VALUES (?, ?, ?, ?)",
+                      "ttii", job->prior, job->prior_text, (int64_t)wpk_store_wall_ns(store),
+                      wpk_store_epoch(store));
+    }
     for (uint32_t i = 0; i < job->op_count; i++) {
         put_op(store, job->number, i, &job->ops[i]);
     }
@@ -156,6 +163,7 @@ static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t numb
     snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 14));
     snprintf(job->options, sizeof job->options, "%s", wpk_rows_text(rows, 15));
     snprintf(job->until, sizeof job->until, "%s", wpk_rows_text(rows, 16));
+    snprintf(job->prior, sizeof job->prior, "%s", wpk_rows_text(rows, 17));
     return job;
 }
 
@@ -200,7 +208,7 @@ struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t num
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT id, name, owner, priority, created_at, started_at, state = 'paused', kind,"
-        " threads, labels, strategy, seed, candidates, time_ns, device, options, until"
+        " threads, labels, strategy, seed, candidates, time_ns, device, options, until, prior"
         " FROM job WHERE number = ?",
         "i", (int64_t)number);
     if (wpk_rows_next(rows)) {

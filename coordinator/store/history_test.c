@@ -498,9 +498,9 @@ static void jobs_are_listed(void **state)
             f->store,
             "INSERT INTO job (number, id, name, owner, priority, state, reason,"
             " document, created_at, started_at, finished_at, kind, device, threads, labels,"
-            " strategy, options, seed, candidates, time_ns, until, epoch)"
+            " strategy, options, prior, seed, candidates, time_ns, until, epoch)"
             " VALUES (?, ?, '', '', 0, ?, '', '', 1, 0, 0, 'cpu', '', 1, '', 'ga',"
-            " '', '1', 5, 1, '', 1)",
+            " '', '', '1', 5, 1, '', 1)",
             "itt", number, id, number % 3 == 0 ? "running" : "done");
     }
     assert_int_equal(list_jobs(f, INT64_MAX, "", 4, &last), 7654);
@@ -522,9 +522,9 @@ static void all_trials_are_listed(void **state)
     wpk_store_run(f->store,
                   "INSERT INTO job (number, id, name, owner, priority, state, reason,"
                   " document, created_at, started_at, finished_at, kind, device, threads, labels,"
-                  " strategy, options, seed, candidates, time_ns, until, epoch)"
+                  " strategy, options, prior, seed, candidates, time_ns, until, epoch)"
                   " VALUES (1, 'j1', 'a', 'o', 0, 'running', '', '', 1, 1, 0, 'cpu', '', 1,"
-                  " '', 'ga', '', '1', 5, 1, '', 1)",
+                  " '', 'ga', '', '', '1', 5, 1, '', 1)",
                   "");
     wpk_store_run(
         f->store,

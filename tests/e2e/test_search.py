@@ -81,6 +81,51 @@ def test_why_and_plot(box):
         check(code == 4 and "nobody" in err, "no such operator", code, err)
 
 
+def operator(m, n, k):
+    return {"name": "p%d" % m, "op": "Y[i,j] = sum(k:%d) A[i,k] * B[k,j]" % k,
+            "tensors": {"A": "f32[%d,%d]" % (m, k), "B": "f32[%d,%d]" % (k, n), "Y": "f32[%d,%d]" % (m, n)}}
+
+
+def test_a_prior_of_the_history(box):
+    """What a history teaches is written after a test on operators left out; a search that begins from it is
+    another one, which a restart can go on with."""
+    need(*PROGRAMS, "wpk-builder")
+    job = box.write("one.json", small_job())
+    box.ctl("tune", job, "--data", box.data, "--json")
+    code, _, err = box.run("wpkctl", "learn", "--data", box.data)
+    check(code == 4 and "two operators" in err, "an operator alone teaches nothing", code, err)
+    job = box.write("job.json", small_job(ops=[operator(40, 48, 64), operator(24, 96, 32)], search={"strategy": "auto"},
+                                          budget={"candidates": 40, "seconds": 120}))
+    box.ctl("tune", job, "--data", box.data, "--json")
+    prior = box.path("prior")
+    said = json.loads(box.ctl("learn", "--data", box.data, "-o", prior, "--force", "--json"))
+    check(said["operators"] == 2 and said["trials"] > 60 and 0 < said["ranked_right"] <= 1, "what it says", said)
+    if said["ranked_right"] <= said["ranked_right_without"]:
+        code, _, err = box.run("wpkctl", "learn", "--data", box.data, "-o", box.path("none"))
+        check(code != 0 and "no better than none" in err and not os.path.exists(box.path("none")), "refused", err)
+    other = box.write("other.json", small_job(ops=[operator(32, 64, 48)], search={"strategy": "auto", "prior": "prior"},
+                                              budget={"candidates": 12, "seconds": 120}))
+    box.ctl("tune", other, "--data", box.data, "--json")
+    box.ctl("tune", other, "--data", box.data, "--json", "--strategy", "rl", "--prior", prior)
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        searches = db.execute("SELECT strategy, prior FROM search ORDER BY id").fetchall()
+        stored = db.execute("SELECT sha256, text FROM prior").fetchall()
+    check(searches[3:] == [("auto", said["sha256"]), ("rl", said["sha256"])] and searches[0][1] == "", "keys", searches)
+    with open(prior, encoding="utf-8") as file:
+        check(stored == [(said["sha256"], file.read())], "the prior itself")
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        db.execute("DELETE FROM prior")
+    with open(prior, "a", encoding="utf-8") as file:
+        file.write("x")
+    for words, says in ((("tune", other), ("other.json:1:", "search.prior", "damaged")),
+                        (("tune", job, "--prior", box.path("nowhere")), ("nowhere",)),
+                        (("tune", job, "--strategy", "ga", "--prior", box.write("v0", "wpk-prior-0 cpu-1 2")),
+                         ("takes no prior", "auto, rl")),
+                        (("tune", job, "--prior", box.path("v0")), ("wpk-prior-0 cpu-1", "learn it again"))):
+        code, _, err = box.run("wpkctl", *words, "--data", box.data)
+        check(code == 2 and all(word in err for word in says), "a message about %s" % (words,), code, err)
+
+
 def test_a_search_ends_when_it_is_good_enough(box):
     """One candidate reaches a millionth of the peak: the budget of 40 is not spent."""
     need(*PROGRAMS, "wpk-builder")
