@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 6. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 7. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -82,6 +82,19 @@ CREATE TABLE prior (
     text       TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     epoch      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Candidates with times that were measured elsewhere, by another tuner or on another device: a
+-- search that begins later measures the fastest ones, and learns the others (search/hints.h). They
+-- are no results: none is served.
+CREATE TABLE hint (
+    fingerprint TEXT NOT NULL,          -- of the operator, as in problem; the next one, too
+    layouts     TEXT NOT NULL,
+    candidate   TEXT NOT NULL,          -- genes as text
+    time_ns     REAL NOT NULL,
+    created_at  INTEGER NOT NULL,
+    epoch       INTEGER NOT NULL,
+    PRIMARY KEY (fingerprint, layouts, candidate)
 ) WITHOUT ROWID;
 
 -- One candidate of one provider, and what became of it: the row is there from the first ask on, the

@@ -39,12 +39,20 @@ struct wpk_tell {
     double relative; /* time / the anchor's time: less is better; no meaning unless ok */
 };
 
+/* A candidate that was timed elsewhere (hints.h). */
+struct wpk_hint {
+    struct wpk_candidate candidate; /* legal */
+    double time_ns;                 /* there; above 0 */
+};
+
 /* What a strategy is made with, beside its space. */
 struct wpk_strategy_setup {
     uint64_t seed;
     const char *options; /* "name=value;name=value", checked before; "" or NULL: all initial */
     const struct wpk_prior *prior; /* borrowed until the strategy is freed; NULL: none. Classes that
                                       take none ignore it */
+    const struct wpk_hint *hints;  /* [hint_count], fastest first; borrowed likewise */
+    int hint_count;
 };
 
 /* The class of that name; NULL when there is none. */

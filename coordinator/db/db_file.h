@@ -6,6 +6,7 @@
  *     {"problem":{...}}                               of the lines up to the next problem
  *     {"trial":{...,"measurements":[...]}}
  *     {"kernel":{"search":{...},...}}                 served kernels only
+ *     {"hint":{...}}                                  of operators, whatever their problems
  *     {"end":{"sha256":"..."}}                        of all bytes before this line
  *
  * Members have the names of the columns of schema.sql; 64-bit numbers are strings. Row numbers are
@@ -92,10 +93,17 @@
     X(manifest, t, WPK_DB_TEXT_MAX)                                                                \
     X(created_at, u, INT64_MAX)
 
+#define WPK_DB_HINT_LIST(X)                                                                        \
+    X(fingerprint, t, WPK_DB_KEY_MAX)                                                              \
+    X(layouts, t, WPK_DB_KEY_MAX)                                                                  \
+    X(candidate, t, WPK_DB_TEXT_MAX)                                                               \
+    X(time_ns, r, 0)
+
 /* The columns of these lists in SQL, each after a comma. */
 #define WPK_DB_COLUMN(name, type, limit) ", " #name
 #define WPK_DB_PROBLEM_COLUMNS WPK_DB_PROBLEM_LIST(WPK_DB_COLUMN)
 #define WPK_DB_TRIAL_COLUMNS WPK_DB_TRIAL_LIST(WPK_DB_COLUMN)
+#define WPK_DB_HINT_COLUMNS WPK_DB_HINT_LIST(WPK_DB_COLUMN)
 #define WPK_DB_MEASUREMENT_COLUMNS WPK_DB_MEASUREMENT_LIST(WPK_DB_COLUMN)
 
 #endif

@@ -6,6 +6,7 @@
 #include "search/prior.h"
 #include "search/prune.h"
 #include "search/strategy.h"
+#include "search/transfer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,9 @@ struct wpk_search_actor {
     struct wpk_strategy *strategy;
     uint64_t seed;
     char options[WPK_JOB_OPTIONS_MAX];
-    struct wpk_prior *prior;      /* owned; NULL: none */
+    struct wpk_prior *prior; /* owned; NULL: none */
+    struct wpk_hint *hints;  /* owned; [hint_count] */
+    int hint_count;
     struct wpk_accuracy accuracy; /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
@@ -217,8 +220,11 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
         asked > log->first + log->count || asked < log->first) {
         return WPK_EMISMATCH;
     }
-    const struct wpk_strategy_setup setup = {
-        .seed = actor->seed, .options = actor->options, .prior = actor->prior};
+    const struct wpk_strategy_setup setup = {.seed = actor->seed,
+                                             .options = actor->options,
+                                             .prior = actor->prior,
+                                             .hints = actor->hints,
+                                             .hint_count = actor->hint_count};
     wpk_err err =
         wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
     actor->asked_count = asked;
@@ -231,8 +237,11 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
 /* A strategy that was never asked, after so many asks of the search. */
 static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
 {
-    const struct wpk_strategy_setup setup = {
-        .seed = actor->seed, .options = actor->options, .prior = actor->prior};
+    const struct wpk_strategy_setup setup = {.seed = actor->seed,
+                                             .options = actor->options,
+                                             .prior = actor->prior,
+                                             .hints = actor->hints,
+                                             .hint_count = actor->hint_count};
     actor->asked_count = asked;
     return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
 }
@@ -279,6 +288,24 @@ static wpk_err read_prior(struct wpk_search_actor *actor, const struct wpk_searc
     return err == WPK_EMISMATCH ? WPK_EUNSUPPORTED : err; /* no other log helps */
 }
 
+/* Hints of other devices and pins may not be in this space. */
+static wpk_err read_hints(struct wpk_search_actor *actor, const struct wpk_history_log *log)
+{
+    if (log->hint_count == 0) {
+        return WPK_OK;
+    }
+    actor->hints = calloc(log->hint_count, sizeof(*actor->hints));
+    for (uint32_t i = 0; actor->hints != NULL && i < log->hint_count; i++) {
+        struct wpk_hint *hint = &actor->hints[actor->hint_count];
+        if (wpk_space_fits(&actor->space, log->hints[i].candidate, &hint->candidate, NULL) ==
+            WPK_OK) {
+            hint->time_ns = log->hints[i].time_ns;
+            actor->hint_count++;
+        }
+    }
+    return actor->hints == NULL ? WPK_ENOMEM : WPK_OK;
+}
+
 wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
                              const struct wpk_history_log *log, uint32_t told_count,
                              struct wpk_search_actor **out, struct wpk_diag *diag)
@@ -307,6 +334,7 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
     }
     if (err == WPK_OK) {
         wpk_space_prune(&actor->space, actor->accuracy);
+        err = read_hints(actor, log);
     }
     if (err == WPK_OK) {
         err = start(actor, log, told_count);
@@ -327,6 +355,7 @@ void wpk_search_actor_free(struct wpk_search_actor *actor)
     }
     drop_strategy(actor);
     free(actor->prior);
+    free(actor->hints);
     wpk_space_fini(&actor->space);
     free(actor);
 }

@@ -488,6 +488,28 @@ void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_
                   (int64_t)snapshot->known_count, best, (int64_t)snapshot->search_id);
 }
 
+/* Those that came later are of no search that had begun: its asks are the same after a restart. */
+static void read_hints(struct wpk_store *store, uint64_t search_id, struct wpk_history_log *out)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT h.candidate, h.time_ns FROM search s JOIN problem p ON p.id = s.problem_id"
+        " JOIN hint h ON h.fingerprint = p.fingerprint AND h.layouts = p.layouts"
+        " WHERE s.id = ? AND h.created_at < s.created_at ORDER BY h.time_ns, h.candidate LIMIT ?",
+        "ii", (int64_t)search_id, (int64_t)WPK_HISTORY_HINTS_MAX);
+    while (wpk_rows_next(rows)) {
+        if (out->hints == NULL) {
+            out->hints = calloc(WPK_HISTORY_HINTS_MAX, sizeof(*out->hints));
+            WPK_ASSERT(out->hints != NULL);
+        }
+        struct wpk_history_hint *hint = &out->hints[out->hint_count++];
+        hint->candidate = strdup(wpk_rows_text(rows, 0));
+        hint->time_ns = wpk_rows_real(rows, 1);
+        WPK_ASSERT(hint->candidate != NULL);
+    }
+    wpk_rows_close(rows);
+}
+
 void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
                           struct wpk_history_log *out)
 {
@@ -516,6 +538,7 @@ void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whol
         wpk_buf_append_text(&out->prior, wpk_rows_text(rows, 0));
     }
     wpk_rows_close(rows);
+    read_hints(store, search_id, out);
     out->best_count = read_best(store, search_id, best, out->best);
     wpk_history_asks(store, search_id, out->first, &out->asks, &out->count);
 }
@@ -524,6 +547,10 @@ void wpk_history_log_fini(struct wpk_history_log *log)
 {
     wpk_buf_fini(&log->snapshot);
     wpk_buf_fini(&log->prior);
+    for (uint32_t i = 0; i < log->hint_count; i++) {
+        free(log->hints[i].candidate);
+    }
+    free(log->hints);
     for (uint32_t i = 0; i < log->best_count; i++) {
         free(log->best[i].candidate);
     }

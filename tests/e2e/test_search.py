@@ -126,6 +126,43 @@ def test_a_prior_of_the_history(box):
         check(code == 2 and all(word in err for word in says), "a message about %s" % (words,), code, err)
 
 
+def test_trials_of_elsewhere_are_hints(box):
+    """What one history exports as T4 another one takes as hints: its search measures the fastest again, and serves
+    what it verified itself. What is of no candidate is refused with file, line and field."""
+    need(*PROGRAMS, "wpk-builder")
+    job = box.write("job.json", small_job(search={"strategy": "random"}, budget={"candidates": 30, "seconds": 120}))
+    box.ctl("tune", job, "--data", box.data, "--json")
+    exported = box.path("t4.json")
+    box.ctl("export", exported, "--format", "t4", "--job", "small", "--data", box.data)
+    with open(exported, encoding="utf-8") as file:
+        t4 = json.load(file)
+    timed = sorted((result["times"]["runtimes"][0], "".join(" %s=%s" % gene for gene in result["configuration"].items()))
+                   for result in t4["results"] if result["invalidity"] == "correct")
+    other = box.path("other")
+    said = json.loads(box.ctl("import", exported, "--format", "t4", "--job", job, "--data", other, "--json"))
+    check(said["new_hints"] == len(timed) and said["new_trials"] == said["newly_served"] == 0, "hints", said, len(timed))
+    said = json.loads(box.ctl("import", exported, "--format", "t4", "--job", job, "--data", other, "--json"))
+    check(said["new_hints"] == 0, "nothing is there twice", said)
+    box.ctl("tune", job, "--data", other, "--json", "--strategy", "anneal", "--seed", "7",
+            "--candidates", "26")
+    with sqlite3.connect(os.path.join(other, "history.db")) as db:
+        asked = [row[0][row[0].index(" "):] for row in db.execute(
+            "SELECT t.candidate FROM ask a JOIN trial t ON t.id = a.trial_id ORDER BY a.number")]
+        verified = [row[0] for row in db.execute("SELECT verified_by FROM kernel WHERE served = 1 AND provider <> 'onednn'")]
+    again = [one for one in asked if one in {text for _, text in timed}]
+    check(again == [text for _, text in timed][:8] or len(timed) < 8, "the fastest, in their order", again, timed)
+    check(all(verified), "verified here", verified)
+    gene = next(name for name in t4["results"][0]["configuration"] if "tile" in name)
+    for broken, says in (({"schema_version": "2.0.0", "results": []}, ("schema_version", "1.0.0")),
+                         ({"schema_version": "1.0.0", "results": [{"invalidity": "correct", "times": {"runtimes": [1]},
+                                                                   "configuration": {"block_size_x": 32}}]},
+                          ("bad.json:11:21", "results[0].configuration", "algorithm=")),
+                         (json.loads(json.dumps(t4).replace('"%s": "' % gene, '"%s": "77' % gene)), ("configuration", gene))):
+        bad = box.write("bad.json", json.dumps(broken, indent=1))
+        code, _, err = box.run("wpkctl", "import", bad, "--format", "t4", "--job", job, "--data", other)
+        check(code == 2 and "bad.json:" in err and all(word in err for word in says), "refused", code, err)
+
+
 def test_a_search_ends_when_it_is_good_enough(box):
     """One candidate reaches a millionth of the peak: the budget of 40 is not spent."""
     need(*PROGRAMS, "wpk-builder")
