@@ -271,19 +271,23 @@ static wpk_err override_ops(const struct wpk_job_overrides *overrides, struct wp
 wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct wpk_job *job,
                               struct wpk_diag *diag)
 {
+    wpk_err err = WPK_OK;
+    if (overrides->total > 0) {
+        job->total = overrides->total;
+        job->candidates = overrides->total;
+    }
     job->candidates = overrides->candidates > 0 ? overrides->candidates : job->candidates;
     job->seconds = overrides->seconds > 0 ? overrides->seconds : job->seconds;
     job->threads = overrides->threads > 0 ? (int)overrides->threads : job->threads;
     job->seed = overrides->seed.given ? overrides->seed.value : job->seed;
     if (overrides->strategy != NULL) {
-        wpk_err err = check_strategy(overrides->strategy, diag);
+        err = check_strategy(overrides->strategy, diag);
         if (err != WPK_OK) {
             return err;
         }
         snprintf(job->strategy, sizeof(job->strategy), "%s", overrides->strategy);
     }
-    wpk_err err =
-        overrides->until != NULL ? wpk_job_set_until(job, overrides->until, diag) : WPK_OK;
+    err = overrides->until != NULL ? wpk_job_set_until(job, overrides->until, diag) : WPK_OK;
     if (err == WPK_OK) {
         err = overrides->prior != NULL ? read_prior(overrides->prior, job, diag)
                                        : wpk_prior_check(job->strategy, job->prior_text, diag);

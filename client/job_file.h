@@ -10,6 +10,7 @@
 /* Options that override the file; a zero or NULL keeps the file's value. */
 struct wpk_job_overrides {
     int64_t candidates;
+    int64_t total;
     int64_t seconds;
     int64_t threads;
     const char *strategy;
@@ -70,6 +71,8 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
 #define WPK_JOB_OPTION_ROWS(o, g)                                                                  \
     WPK_ARGS_INT("candidates", "N", "budget of each operator", &(o).candidates, 1,                 \
                  WPK_JOB_CANDIDATES_MAX),                                                          \
+        WPK_ARGS_INT("total", "N", "candidates of all operators together, shared out",             \
+                     &(o).total, 1, WPK_JOB_CANDIDATES_MAX),                                       \
         WPK_ARGS_INT("seconds", "S", "of each operator, while it is worked on", &(o).seconds, 1,   \
                      WPK_JOB_SECONDS_MAX),                                                         \
         WPK_ARGS_TEXT("until", "END", "converged, speedup=1.2 or of_peak=0.9: stop earlier",       \

@@ -165,7 +165,7 @@ static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
     struct wpk_job_op *op = &job->ops[job->op_count];
 
     WPK_JSON_ALLOW(reader, "name", "op", "tensors", "constants", "layouts", "accuracy",
-                   "conditions");
+                   "conditions", "count");
     get_word(reader, "name", op->name, sizeof(op->name));
     for (int i = 0; i < job->op_count; i++) {
         if (strcmp(job->ops[i].name, op->name) == 0) {
@@ -174,6 +174,8 @@ static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
         }
     }
     wpk_job_op_read(reader, op);
+    op->count =
+        wpk_json_has(reader, "count") ? wpk_json_get_int(reader, "count", 1, WPK_JOB_COUNT_MAX) : 1;
     job->op_count++;
 }
 
@@ -354,7 +356,11 @@ static void decode_until(struct wpk_json_reader *reader, struct wpk_job *job)
 static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
 {
     wpk_json_enter(reader, "budget");
-    WPK_JSON_ALLOW(reader, "candidates", "seconds", "until");
+    WPK_JSON_ALLOW(reader, "candidates", "total", "seconds", "until");
+    if (wpk_json_has(reader, "total")) {
+        job->total = wpk_json_get_int(reader, "total", 1, WPK_JOB_CANDIDATES_MAX);
+        job->candidates = job->total;
+    }
     if (wpk_json_has(reader, "candidates")) {
         job->candidates = wpk_json_get_int(reader, "candidates", 1, WPK_JOB_CANDIDATES_MAX);
     }
@@ -480,6 +486,9 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
     wpk_json_end(writer);
     wpk_json_begin_object(writer, "budget");
     wpk_json_put_int(writer, "candidates", job->candidates);
+    if (job->total > 0) {
+        wpk_json_put_int(writer, "total", job->total);
+    }
     wpk_json_put_int(writer, "seconds", job->seconds);
     const char *number = strchr(job->until, '=');
     if (number != NULL) {
@@ -503,6 +512,7 @@ wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
     for (int i = 0; i < job->op_count; i++) {
         wpk_json_begin_object(writer, NULL);
         wpk_job_op_put(&job->ops[i], writer);
+        wpk_json_put_int(writer, "count", job->ops[i].count > 0 ? job->ops[i].count : 1);
         wpk_json_end(writer);
     }
     wpk_json_end(writer);

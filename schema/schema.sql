@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 7. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 8. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -233,6 +233,7 @@ CREATE TABLE job (
     prior       TEXT NOT NULL,          -- likewise
     seed        TEXT NOT NULL,          -- 64 bits in decimal
     candidates  INTEGER NOT NULL,       -- budget of each operator
+    total       INTEGER NOT NULL,       -- budget of all together, in candidates; 0: none
     time_ns     INTEGER NOT NULL,       -- likewise
     until       TEXT NOT NULL,          -- what ends it earlier: "speedup=1.2"; "": nothing
     epoch       INTEGER NOT NULL
@@ -250,6 +251,7 @@ CREATE TABLE job_op (
     from_history INTEGER NOT NULL,
     -- The file's content about it.
     name         TEXT NOT NULL,
+    count        INTEGER NOT NULL,      -- calls, by which a total budget is shared out
     layouts      TEXT NOT NULL,         -- as in problem, as all up to `flops`
     accuracy     TEXT NOT NULL,
     conditions   TEXT NOT NULL,

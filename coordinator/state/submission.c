@@ -116,6 +116,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         snprintf(op->layouts, sizeof op->layouts, "%s", wpk_layouts_name(asked->layouts));
         wpk_accuracy_name(asked->accuracy, op->accuracy);
         op->conditions = asked->conditions;
+        op->count = asked->count > 0 ? (uint32_t)asked->count : 1;
         memcpy(op->fingerprint, identity.fingerprint.exact, sizeof identity.fingerprint.exact);
         memcpy(op->family, identity.fingerprint.family, sizeof identity.fingerprint.family);
         op->flops = identity.flops;
@@ -203,6 +204,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
     entry->threads = job->threads;
     entry->seed = job->seed;
     entry->candidates = (uint32_t)job->candidates;
+    entry->total = (uint32_t)job->total;
     entry->time_ns = (uint64_t)job->seconds * UINT64_C(1000000000);
     entry->ops = calloc((size_t)job->op_count, sizeof *entry->ops);
     if (entry->ops == NULL) {

@@ -2,6 +2,7 @@
 #include "coordinator/store/document.h"
 
 #include "coordinator/state/outlier.h"
+#include "coordinator/state/share.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/history_job.h"
 #include "search/back_end.h"
@@ -137,7 +138,7 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coor
     put_blocked(w, coordinator, job, index);
     wpk_json_put_bool(w, "from_history", op->from_history);
     wpk_json_put_real(w, "space_size_log2", search != NULL ? search->size_log2 : 0);
-    put_candidates(w, op, job->candidates);
+    put_candidates(w, op, wpk_share_budget(op));
     if (search != NULL) {
         put_own_best(w, search);
         put_baseline(w, search);
@@ -197,6 +198,9 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
     wpk_json_put_int(w, "seconds_left", job->finished_wall_ns != 0 ? 0 : seconds_left(job, now_ns));
     wpk_json_begin_object(w, "budget");
     wpk_json_put_int(w, "candidates", job->candidates);
+    if (job->total > 0) {
+        wpk_json_put_int(w, "total", job->total);
+    }
     wpk_json_put_int(w, "seconds", (int64_t)(job->time_ns / NS_PER_S));
     wpk_json_end(w);
     wpk_json_begin_array(w, "ops");

@@ -163,6 +163,25 @@ def test_trials_of_elsewhere_are_hints(box):
         check(code == 2 and "bad.json:" in err and all(word in err for word in says), "refused", code, err)
 
 
+def test_a_total_budget_is_shared_out(box):
+    """The operator that is called more often gets more of it, and nothing is left over."""
+    need(*PROGRAMS, "wpk-builder")
+    often = dict(operator(32, 64, 48), count=1000)
+    job = box.write("job.json", small_job(ops=[operator(40, 64, 48), often], search={"strategy": "random"},
+                                          budget={"total": 40, "seconds": 120}))
+    box.ctl("tune", job, "--data", box.data, "--json")
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        asks = dict(db.execute("SELECT o.name, COUNT(*) FROM ask a JOIN job_op o ON o.search_id = a.search_id GROUP BY 1"))
+        document = json.loads(db.execute("SELECT document FROM job").fetchone()[0])
+    check(sum(asks.values()) == 40 and asks["p32"] > asks["p40"] >= 8, "more for the second", asks)
+    check(document["budget"]["total"] == 40, "it is shown", document["budget"])
+    wanted = {op["name"]: op["candidates"]["wanted"] for op in document["ops"]}
+    check(wanted == asks, "what each was allotted", wanted, asks)
+    code, _, err = box.run("wpkctl", "check", box.write("bad.json", '{"ops": [{"name": "s", "op": {"type": "softmax", "shape": '
+                                                        '[4, 8]}, "count": 0}],\n "budget": {"total": 0}}'))
+    check(code == 2 and "bad.json:2:" in err and "budget.total" in err, "file, line and field", code, err)
+
+
 def test_a_search_ends_when_it_is_good_enough(box):
     """One candidate reaches a millionth of the peak: the budget of 40 is not spent."""
     need(*PROGRAMS, "wpk-builder")
