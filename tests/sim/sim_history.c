@@ -163,12 +163,17 @@ void wpk_sim_check_asks(struct wpk_sim *sim)
     uint64_t seeds[512];
     int count = 0;
     /* A winner that was rejected, or a work item that was abandoned, changes what is told after a
-     * restart: such a search goes on well, but not the same. */
+     * restart: such a search goes on well, but not the same. Of a candidate that two searches had
+     * measured at once the first result is recorded, and each was told its own: a strategy that
+     * learns a model sees the rounded nanoseconds between them. */
     struct wpk_rows *rows =
         wpk_store_query(sim->store,
                         "SELECT id, strategy, seed FROM search s WHERE NOT EXISTS (SELECT 1 FROM"
                         " trial t WHERE t.problem_id = s.problem_id AND t.outcome IN"
-                        " ('wrong_result', 'abandoned'))",
+                        " ('wrong_result', 'abandoned')) AND (strategy NOT IN ('auto', 'bayes',"
+                        " 'rl') OR NOT EXISTS (SELECT 1 FROM ask a JOIN ask b ON b.trial_id ="
+                        " a.trial_id AND b.search_id <> a.search_id WHERE a.search_id = s.id AND"
+                        " a.known = 0 AND b.known = 0))",
                         "");
     while (wpk_rows_next(rows) && count < 512) {
         ids[count] = wpk_rows_int(rows, 0);
