@@ -14,6 +14,7 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/heat.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
@@ -330,6 +331,7 @@ void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search)
         }
         update_budget(search); /* a result may have been good enough, or more is allotted */
     }
+    wpk_heat_update(c, search);
     for (enum turn turn; (turn = turn_of(search, c->event->now_ns)) != STAY;) {
         take_turn(c, search, turn);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/share.h"
 
+#include "coordinator/state/heat.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/search.h"
@@ -74,11 +75,13 @@ static double expected_gain(const struct wpk_job_op_state *op)
     if (ended < op->allotted && op->allotted <= FIRST) {
         return HUGE_VAL;
     }
-    if (search->best_count == 0) {
+    uint64_t ns[3];
+    const struct wpk_best *leader = wpk_heat_leader(search, ns);
+    if (leader == NULL) {
         return 0;
     }
-    double found = (double)search->best[0].number + 1;
-    return calls * (double)search->best[0].trial.median_ns * fmin(found / ended, 1) / ended;
+    double found = (double)leader->number + 1;
+    return calls * (double)ns[0] * fmin(found / ended, 1) / ended;
 }
 
 void wpk_share_out(struct wpk_coordinator *c, struct wpk_job_entry *job)

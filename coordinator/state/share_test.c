@@ -15,6 +15,17 @@
 
 #define OPS 3
 
+/* End a final or a heat in the order that is expected. */
+static void time_all(struct wpk_fixture *s, int worker, uint64_t ns)
+{
+    struct wpk_result result = {.timing_count = s->workers[worker].held[0].contender_count};
+    for (uint32_t i = 0; i < result.timing_count; i++) {
+        result.timing[i] = (struct wpk_timing){
+            .median_ns = ns + i, .min_ns = ns, .mad_ns = 1, .sample_count = 1, .repeat_count = 1};
+    }
+    wpk_fixture_send(s, worker, &result);
+}
+
 /* Work everything off: candidate i of operator k takes `ns`[k] + i, so that the first is the best.
  *   shape   asks [OPS]: how many each search has asked for */
 static void work_off(struct wpk_fixture *s, int worker, const struct wpk_job_entry *job,
@@ -29,15 +40,14 @@ static void work_off(struct wpk_fixture *s, int worker, const struct wpk_job_ent
         if (self->held_count == 0 && wpk_fixture_poll(s, worker, 4) == 0) {
             return;
         }
-        if (self->held[0].id.kind == WPK_WORK_FINAL) {
-            wpk_fixture_final(s, worker);
-            continue;
+        uint32_t k = 0;
+        while (job->ops[k].search == NULL || job->ops[k].search->id != self->held[0].id.search) {
+            k++;
         }
-        for (uint32_t k = 0; k < OPS; k++) {
-            if (job->ops[k].search != NULL && job->ops[k].search->id == self->held[0].id.search) {
-                wpk_fixture_result(s, worker, WPK_OUTCOME_OK, ns[k] + self->held[0].id.index);
-                break;
-            }
+        if (self->held[0].id.kind == WPK_WORK_FINAL) {
+            time_all(s, worker, ns[k]);
+        } else {
+            wpk_fixture_result(s, worker, WPK_OUTCOME_OK, ns[k] + self->held[0].id.index);
         }
     }
     fail_msg("the work does not end");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/store/document.h"
 
+#include "coordinator/state/heat.h"
 #include "coordinator/state/outlier.h"
 #include "coordinator/state/share.h"
 #include "coordinator/store/document_kernel.h"
@@ -63,13 +64,15 @@ static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *sea
 {
     const struct wpk_final_entry *finalist = find_finalist(search, WPK_ENTRY_OWN);
     char provider[WPK_BACK_END_MAX];
+    uint64_t ns[3];
+    const struct wpk_best *leader = wpk_heat_leader(search, ns);
     if (finalist != NULL) {
         put_finalist(w, "best", finalist);
-    } else if (search->best_count == 0) {
+    } else if (leader == NULL) {
         wpk_json_put_null(w, "best");
     } else {
-        wpk_back_end_provider(search->key.providers, search->best[0].candidate, provider);
-        put_trial(w, "best", provider, search->best[0].candidate, &search->best[0].trial);
+        wpk_back_end_provider(search->key.providers, leader->candidate, provider);
+        put_brief(w, "best", provider, leader->candidate, ns);
     }
 }
 
