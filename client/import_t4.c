@@ -93,7 +93,6 @@ static wpk_err convert(const struct wpk_buf *text, const struct wpk_job *job, in
 {
     struct wpk_program program = {0}, canonical = {0};
     struct wpk_fingerprint fingerprint;
-    struct wpk_device device;
     struct wpk_space space = {0};
     struct wpk_space_options options = {.layouts = wpk_layouts_name(job->ops[op].layouts),
                                         .threads = job->threads,
@@ -101,8 +100,8 @@ static wpk_err convert(const struct wpk_buf *text, const struct wpk_job *job, in
     wpk_err err = wpk_job_op_program(job, op, &program, diag);
     err = err == WPK_OK ? wpk_fingerprint(&program, &fingerprint) : err;
     err = err == WPK_OK ? wpk_program_canonical(&program, &canonical, NULL) : err;
-    err = err == WPK_OK ? wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device) : err;
-    options.device = device;
+    err =
+        err == WPK_OK ? wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &options.device) : err;
     err = err == WPK_OK ? wpk_space_derive(&canonical, &options, &space, diag) : err;
     if (err == WPK_OK) {
         lines->fingerprint = fingerprint.exact;

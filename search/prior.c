@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VERSION_SHOWN 40 /* bytes of another version that a message quotes */
 #define VERSION WPK_PRIOR_VERSION " " WPK_SPACE_VERSION
 
 wpk_err wpk_prior_encode(const struct wpk_prior *prior, struct wpk_buf *out)
@@ -92,11 +93,12 @@ wpk_err wpk_prior_decode(const char *text, struct wpk_prior **out, struct wpk_di
         return WPK_EPARSE;
     }
     if (strncmp(text, VERSION " ", length + 1) != 0) {
+        size_t first = strcspn(text, " \n"), both = first;
+        both += text[first] == ' ' ? 1 + strcspn(text + first + 1, " \n") : 0;
         wpk_diag_set(diag,
                      "a prior of version \"%.*s\", but this program reads \"%s\" only: "
                      "learn it again",
-                     (int)strcspn(text + strcspn(text, " ") + 1, " ") + (int)strcspn(text, " ") + 1,
-                     text, VERSION);
+                     (int)(both < VERSION_SHOWN ? both : VERSION_SHOWN), text, VERSION);
         return WPK_EMISMATCH;
     }
     struct wpk_prior *prior = calloc(1, sizeof *prior);
