@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of wpkd at any moment, for each strategy: the same candidates are asked for as if nothing had happened.
+Those that take a prior begin from one, which each life finds in the history.
 Once lives go on from nothing; once the job is cancelled first, which saves the strategy, and submitted again. A
 worker by hand answers, so that a candidate takes the same time in every life. WPK_ASK_KILLS says how often (1 for
 the strategies auto and rl, unless it is set: then for all of them), WPK_SEED when."""
@@ -19,6 +20,10 @@ MESSAGES = 2 * CANDIDATES  # sent in a life without kills, at least
 SECONDS = 120
 OPERATOR = {"name": "product", "op": "Y[i,j] = sum(k:48) A[i,k] * B[k,j]",
             "tensors": {"A": "f32[35,48]", "B": "f32[48,96]", "Y": "f32[35,96]"}}
+
+
+with open(os.path.join(os.path.dirname(__file__), "../fuzz/corpus/prior/small"), encoding="utf-8") as prior:
+    PRIOR = prior.read()
 
 
 class Killed(Exception):
@@ -97,8 +102,11 @@ class Life:
                     self.do(peer, session, item)
 
     def submit(self, strategy):
+        search = {"strategy": strategy, "seed": 5}
+        if strategy in ("auto", "rl"):
+            search["prior_text"] = PRIOR
         status, job, _ = self.service.ask("POST", "/v1/jobs", small_job(
-            ops=[OPERATOR], search={"strategy": strategy, "seed": 5}, budget={"candidates": CANDIDATES, "seconds": 3600}))
+            ops=[OPERATOR], search=search, budget={"candidates": CANDIDATES, "seconds": 3600}))
         check(status == 201, "the job is taken", job)
         self.job = job["id"]
 
