@@ -27,10 +27,11 @@ static const char problems_sql[] =
                   " FROM c";
 
 static const char searches_sql[] =
-    "INSERT INTO search (id, problem_id, strategy, options, pins, seed, providers, space_version,"
-    " elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version, snapshot_told,"
+    "INSERT INTO search (id, problem_id, strategy, options, prior, pins, seed, providers,"
+    " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version, "
+    "snapshot_told,"
     " ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, stand_in_ratio,"
-    " created_at, epoch) " COUNTED "SELECT n, n, 'ga', '', '', '1', 'halide-cpu', 'cpu-1', "
+    " created_at, epoch) " COUNTED "SELECT n, n, 'ga', '', '', '', '1', 'halide-cpu', 'cpu-1', "
     "60000000000, 100, 0, NULL, '', '', 0, 0, 0,"
     " 0, '', 'standard', '', '', 0, 1, 1 FROM c";
 

@@ -19,4 +19,13 @@ double bench_stats_median(const double *sorted, int count);
 void bench_stats_interval(const double *sorted, int count, double confidence, double *low,
                           double *high);
 
+/* Wilcoxon's signed-rank test of pairs: the probability, on both sides, that a[i] - b[i] scatters
+ * about 0. Equal pairs do not count; ties share their ranks; the sum of ranks is taken as normal,
+ * which holds from some ten pairs on. 1 if all pairs are equal.
+ *
+ *   shape   a, b [count], count <= 1024; *above, *below: pairs in which a is above or below b
+ *   source  Wilcoxon, Individual comparisons by ranking methods, 1945
+ */
+double bench_stats_wilcoxon(const double *a, const double *b, int count, int *above, int *below);
+
 #endif

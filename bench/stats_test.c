@@ -41,11 +41,32 @@ static void test_interval_takes_the_sign_tests_ranks(void **state)
     }
 }
 
+/* Sums of ranks and their probabilities as scipy.stats.wilcoxon(method="approx",
+ * correction=True) gives them. */
+static void test_wilcoxon_of_pairs(void **state)
+{
+    (void)state;
+    static const double a[] = {125, 115, 130, 140, 140, 115, 140, 125, 140, 135};
+    static const double b[] = {110, 122, 125, 120, 140, 124, 123, 137, 135, 145};
+    int above = 0, below = 0;
+    double p = bench_stats_wilcoxon(a, b, 10, &above, &below);
+    assert_int_equal(above, 5);
+    assert_int_equal(below, 4);
+    assert_true(p > 0.6350 && p < 0.6360);
+    assert_true(bench_stats_wilcoxon(a, a, 10, &above, &below) == 1);
+    double shifted[10];
+    for (int i = 0; i < 10; i++) {
+        shifted[i] = b[i] - 50;
+    }
+    assert_true(bench_stats_wilcoxon(a, shifted, 10, &above, &below) < 0.01);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_median_of_odd_and_even),
         cmocka_unit_test(test_interval_takes_the_sign_tests_ranks),
+        cmocka_unit_test(test_wilcoxon_of_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,7 @@ struct wpk_invocation {
     X(trials, "JOB", "what a job tried, how each ended, and why what failed did")                  \
     X(why, "JOB|NAME", "why a candidate won: what was tried, what each gene is worth, how sure")   \
     X(plot, "JOB|NAME", "how a search converged, as an SVG")                                       \
+    X(learn, "", "a prior of this history: searches of other operators begin from it")             \
     X(genes, "FILE|NAME|FINGERPRINT", "what can be pinned for an operator, and to what")           \
     X(strategies, "", "how candidates can be chosen: each strategy, its options, when to use it")  \
     X(run, "NAME|FINGERPRINT|FILE",                                                                \

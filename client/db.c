@@ -2,6 +2,7 @@
 /* wpkctl db, export and import: work on a history as a whole. `wpkd --db` does the work, because
  * only wpkd knows the database. This file finds the history and the program, and executes it. */
 #include "client/command.h"
+#include "client/import_t4.h"
 #include "client/show.h"
 #include "client/t4.h"
 #include "common/fs.h"
@@ -147,21 +148,6 @@ enum wpk_exit wpk_command_db(struct wpk_invocation *call)
     return wpk_command_fail(err, &call->diag);
 }
 
-static enum wpk_exit file_main(struct wpk_invocation *call)
-{
-    struct db db = {.older_than = -1, .keep = -1};
-    const struct wpk_option options[] = {
-        DATA_ROWS(db),
-        WPK_ARGS_END,
-    };
-
-    if (!wpk_command_begin(call, options, 1, 1)) {
-        return call->status;
-    }
-    wpk_err err = run(call->context, &db, call->command->name, call->args.operands[0], &call->diag);
-    return wpk_command_fail(err, &call->diag);
-}
-
 /* One search in the format of other tuners. */
 static wpk_err export_t4(const struct wpk_command_context *context, const char *data_dir,
                          const char *job, const char *op, const char *path, struct wpk_diag *diag)
@@ -185,6 +171,22 @@ static wpk_err export_t4(const struct wpk_command_context *context, const char *
     return err;
 }
 
+static wpk_err check_format(const char *format, const char *job, const char *op,
+                            struct wpk_diag *diag)
+{
+    if (format != NULL && strcmp(format, "t4") != 0) {
+        wpk_diag_set(diag,
+                     "--format is \"%s\", but must be t4; without it a file is of a whole history",
+                     format);
+        return WPK_EINVAL;
+    }
+    if ((format != NULL) != (job != NULL) || (format == NULL && op != NULL)) {
+        wpk_diag_set(diag, "--format t4 and --job belong together, and --op to them");
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
 enum wpk_exit wpk_command_export(struct wpk_invocation *call)
 {
     struct db db = {.older_than = -1, .keep = -1};
@@ -202,19 +204,10 @@ enum wpk_exit wpk_command_export(struct wpk_invocation *call)
     if (!wpk_command_begin(call, options, 1, 1)) {
         return call->status;
     }
-    wpk_err err = WPK_OK;
-    if (format != NULL && strcmp(format, "t4") != 0) {
-        wpk_diag_set(&call->diag,
-                     "--format is \"%s\", but must be t4; without it a history is "
-                     "written whole",
-                     format);
-        err = WPK_EINVAL;
-    } else if ((format != NULL) != (job != NULL) || (format == NULL && op != NULL)) {
-        wpk_diag_set(&call->diag, "--format t4 and --job belong together, and --op to them");
-        err = WPK_EINVAL;
-    } else if (format != NULL) {
+    wpk_err err = check_format(format, job, op, &call->diag);
+    if (err == WPK_OK && format != NULL) {
         err = export_t4(call->context, db.data_dir, job, op, call->args.operands[0], &call->diag);
-    } else {
+    } else if (err == WPK_OK) {
         err = run(call->context, &db, "export", call->args.operands[0], &call->diag);
     }
     return wpk_command_end(call, err);
@@ -222,5 +215,27 @@ enum wpk_exit wpk_command_export(struct wpk_invocation *call)
 
 enum wpk_exit wpk_command_import(struct wpk_invocation *call)
 {
-    return file_main(call);
+    struct db db = {.older_than = -1, .keep = -1};
+    const char *format = NULL, *job = NULL, *op = NULL;
+    const struct wpk_option options[] = {
+        DATA_ROWS(db),
+        WPK_ARGS_TEXT("format", "t4", "trials of one operator, as T4 JSON 1.0.0, become hints",
+                      &format),
+        WPK_ARGS_TEXT("job", "FILE", "t4: the job file that has the operator", &job),
+        WPK_ARGS_TEXT("op", "NAME", "t4: an operator of a job that has several", &op),
+        WPK_ARGS_END,
+    };
+
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
+    }
+    wpk_err err = check_format(format, job, op, &call->diag);
+    if (err == WPK_OK && format != NULL) {
+        err = wpk_import_t4(call->args.operands[0], job, op, &call->diag);
+    }
+    if (err == WPK_OK) {
+        err = run(call->context, &db, "import",
+                  format != NULL ? "/dev/stdin" : call->args.operands[0], &call->diag);
+    }
+    return wpk_command_end(call, err);
 }

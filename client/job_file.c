@@ -4,6 +4,7 @@
 #include "common/fs.h"
 #include "common/suggest.h"
 #include "op/definition.h"
+#include "search/prior.h"
 #include "search/strategy.h"
 
 #include <stdio.h>
@@ -45,6 +46,43 @@ static wpk_err check_options(const struct wpk_job *job, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+/* Read the job's prior from its file: the strategy begins from it.
+ *   errors  those of wpk_fs_read and wpk_prior_check, with the file's name in `diag` */
+static wpk_err read_prior(const char *path, struct wpk_job *job, struct wpk_diag *diag)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_fs_read(path, WPK_JOB_PRIOR_MAX, &text, diag);
+    err = err == WPK_OK ? wpk_prior_check(job->strategy, wpk_buf_text(&text), diag) : err;
+    if (err == WPK_OK) {
+        free(job->prior_text);
+        job->prior_text = strdup(wpk_buf_text(&text));
+        err = job->prior_text == NULL ? WPK_ENOMEM : WPK_OK;
+    } else if (diag != NULL && diag->file[0] == '\0') {
+        struct wpk_diag why = *diag;
+        *diag = (struct wpk_diag){0};
+        wpk_diag_set(diag, "prior %s: %s", path, why.text);
+    }
+    wpk_buf_fini(&text);
+    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_EINVAL;
+}
+
+/* The prior that the job file names lies beside it. */
+static wpk_err read_named_prior(const char *job_path, struct wpk_job *job, struct wpk_diag *diag)
+{
+    char path[2 * WPK_JOB_PATH_MAX];
+    const char *slash = strrchr(job_path, '/');
+    int folder = slash == NULL || job->prior[0] == '/' ? 0 : (int)(slash + 1 - job_path);
+    if (job->prior[0] == '\0') {
+        return wpk_prior_check(job->strategy, job->prior_text, diag);
+    }
+    snprintf(path, sizeof(path), "%.*s%s", folder, job_path, job->prior);
+    wpk_err err = read_prior(path, job, diag);
+    if (err != WPK_OK) {
+        wpk_job_locate_search(job, "prior", NULL, diag);
+    }
+    return err;
+}
+
 static wpk_err check(const struct wpk_job *job, struct wpk_diag *diag)
 {
     bool first = diag != NULL && diag->text[0] == '\0';
@@ -75,6 +113,9 @@ wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag
     wpk_buf_fini(&text);
     if (err == WPK_OK) {
         err = check(&job, diag);
+    }
+    if (err == WPK_OK) {
+        err = read_named_prior(path, &job, diag);
     }
     if (err != WPK_OK) {
         if (diag != NULL) {
@@ -230,19 +271,27 @@ static wpk_err override_ops(const struct wpk_job_overrides *overrides, struct wp
 wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct wpk_job *job,
                               struct wpk_diag *diag)
 {
+    wpk_err err = WPK_OK;
+    if (overrides->total > 0) {
+        job->total = overrides->total;
+        job->candidates = overrides->total;
+    }
     job->candidates = overrides->candidates > 0 ? overrides->candidates : job->candidates;
     job->seconds = overrides->seconds > 0 ? overrides->seconds : job->seconds;
     job->threads = overrides->threads > 0 ? (int)overrides->threads : job->threads;
     job->seed = overrides->seed.given ? overrides->seed.value : job->seed;
     if (overrides->strategy != NULL) {
-        wpk_err err = check_strategy(overrides->strategy, diag);
+        err = check_strategy(overrides->strategy, diag);
         if (err != WPK_OK) {
             return err;
         }
         snprintf(job->strategy, sizeof(job->strategy), "%s", overrides->strategy);
     }
-    wpk_err err =
-        overrides->until != NULL ? wpk_job_set_until(job, overrides->until, diag) : WPK_OK;
+    err = overrides->until != NULL ? wpk_job_set_until(job, overrides->until, diag) : WPK_OK;
+    if (err == WPK_OK) {
+        err = overrides->prior != NULL ? read_prior(overrides->prior, job, diag)
+                                       : wpk_prior_check(job->strategy, job->prior_text, diag);
+    }
     if (err == WPK_OK) {
         err = override_ops(overrides, job, diag);
     }

@@ -10,10 +10,12 @@
 /* Options that override the file; a zero or NULL keeps the file's value. */
 struct wpk_job_overrides {
     int64_t candidates;
+    int64_t total;
     int64_t seconds;
     int64_t threads;
     const char *strategy;
     const char *until;
+    const char *prior; /* a file */
     struct wpk_option_u64 seed;
     const char *layouts;
     const char *accuracy;        /* as schema/accuracy.h writes it */
@@ -69,6 +71,8 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
 #define WPK_JOB_OPTION_ROWS(o, g)                                                                  \
     WPK_ARGS_INT("candidates", "N", "budget of each operator", &(o).candidates, 1,                 \
                  WPK_JOB_CANDIDATES_MAX),                                                          \
+        WPK_ARGS_INT("total", "N", "candidates of all operators together, shared out",             \
+                     &(o).total, 1, WPK_JOB_CANDIDATES_MAX),                                       \
         WPK_ARGS_INT("seconds", "S", "of each operator, while it is worked on", &(o).seconds, 1,   \
                      WPK_JOB_SECONDS_MAX),                                                         \
         WPK_ARGS_TEXT("until", "END", "converged, speedup=1.2 or of_peak=0.9: stop earlier",       \
@@ -77,6 +81,7 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                       &(o).strategy),                                                              \
         WPK_ARGS_LIST("set", "OPTION=NUMBER", "an option of it, e.g. ga.crossover=0.4",            \
                       &(o).options),                                                               \
+        WPK_ARGS_TEXT("prior", "FILE", "begin from what wpkctl learn found", &(o).prior),          \
         WPK_ARGS_U64("seed", "N", "of the search", &(o).seed),                                     \
         WPK_ARGS_INT("threads", "N", "of the kernels", &(o).threads, 1, WPK_JOB_THREADS_MAX),      \
         WPK_ARGS_TEXT("layouts", "fixed|any", "for every operator", &(o).layouts),                 \

@@ -2,9 +2,14 @@
 #include "client/t4.h"
 
 #include "common/json.h"
+#include "search/transfer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define VALUE_MAX ((size_t)1024) /* bytes of a gene's value, and of other texts */
+#define RUNTIMES_MAX 1024
 
 /* The format's word for an outcome. */
 static const char *invalidity(const struct wpk_listed_trial *trial)
@@ -84,5 +89,96 @@ wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out)
     wpk_json_end(w);
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);
+    return err;
+}
+
+/* ---- reading */
+
+static int compare_times(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Genes in the order of the file, as wpk_candidate_encode() writes them. A document does not say of
+ * which version of the space they are: those of another one do not fit. */
+static void read_configuration(struct wpk_json_reader *r, struct wpk_buf *out)
+{
+    wpk_buf_append_text(out, WPK_SPACE_VERSION);
+    wpk_json_enter(r, "configuration");
+    while (wpk_json_next(r)) {
+        wpk_buf_printf(out, " %s=", wpk_json_name(r));
+        if (wpk_json_kind_of(r, NULL) == WPK_JSON_NUMBER) {
+            wpk_buf_printf(
+                out, "%lld",
+                (long long)wpk_json_get_int(r, NULL, -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX));
+        } else {
+            wpk_buf_append_text(out, wpk_json_get_text(r, NULL, VALUE_MAX));
+        }
+    }
+    wpk_json_leave(r);
+}
+
+/* The median of the runtimes, in ns; 0: there is none. */
+static double read_time(struct wpk_json_reader *r)
+{
+    double times[RUNTIMES_MAX];
+    int count = 0;
+    wpk_json_enter(r, "times");
+    wpk_json_enter_array(r, "runtimes");
+    while (count < RUNTIMES_MAX && wpk_json_next(r)) {
+        times[count++] = wpk_json_get_real(r, NULL, 1e-9, 1e9);
+    }
+    wpk_json_leave(r);
+    wpk_json_leave(r);
+    qsort(times, (size_t)count, sizeof(times[0]), compare_times);
+    return count == 0 ? 0 : times[count / 2] * 1e6;
+}
+
+static wpk_err read_result(struct wpk_json_reader *r, const struct wpk_space *space,
+                           wpk_err (*take)(void *user, const char *candidate, double time_ns),
+                           void *user)
+{
+    struct wpk_buf candidate = {.size_max = WPK_CANDIDATE_TEXT_MAX};
+    struct wpk_diag why = {0};
+    bool correct = strcmp(wpk_json_get_text(r, "invalidity", VALUE_MAX), "correct") == 0;
+    double time_ns = correct ? read_time(r) : 0;
+    wpk_err err = WPK_OK;
+    if (time_ns > 0 && wpk_json_status(r) == WPK_OK) {
+        read_configuration(r, &candidate);
+        err = wpk_buf_status(&candidate);
+    }
+    if (err == WPK_OK && candidate.size > 0 && wpk_json_status(r) == WPK_OK) {
+        if (wpk_space_fits(space, wpk_buf_text(&candidate), NULL, &why) != WPK_OK) {
+            wpk_json_fail(r, "configuration", WPK_EINVAL, "no candidate of this operator: %s",
+                          why.text);
+        } else {
+            err = take(user, wpk_buf_text(&candidate), time_ns);
+        }
+    }
+    wpk_buf_fini(&candidate);
+    return err;
+}
+
+wpk_err wpk_t4_decode(const struct wpk_buf *text, const struct wpk_space *space,
+                      wpk_err (*take)(void *user, const char *candidate, double time_ns),
+                      void *user, struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(wpk_buf_text(text), text->size, WPK_T4_SIZE_MAX, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    const char *version = wpk_json_get_text(r, "schema_version", VALUE_MAX);
+    if (wpk_json_status(r) == WPK_OK && strcmp(version, "1.0.0") != 0) {
+        wpk_json_fail(r, "schema_version", WPK_EINVAL, "only T4 results of version 1.0.0 are read");
+    }
+    wpk_json_enter_array(r, "results");
+    while (err == WPK_OK && wpk_json_next(r)) {
+        err = read_result(r, space, take, user);
+    }
+    wpk_json_leave(r);
+    err = err == WPK_OK ? wpk_json_status(r) : err;
+    wpk_json_close(r);
     return err;
 }

@@ -4,6 +4,9 @@
 #define WPK_CLIENT_T4_H
 
 #include "client/trial_list.h"
+#include "search/space.h"
+
+#define WPK_T4_SIZE_MAX ((size_t)64 << 20) /* bytes of a document */
 
 /* Append the candidates of the list as a T4 document: a configuration has a member for each gene;
  * what was raced out has `timeout` as its invalidity, and the time so far.
@@ -11,5 +14,13 @@
  *           writes and reads
  *   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_t4_encode(const struct wpk_trial_list *list, struct wpk_buf *out);
+
+/* Call `take` with each configuration that was correct and has a time, as a candidate's text.
+ *   errors  WPK_EINVAL another version, or a configuration that is no legal candidate of the space;
+ *           WPK_EPARSE, WPK_ERANGE; with line, column and field in `diag`; those of `take` */
+WPK_MUST_CHECK wpk_err wpk_t4_decode(const struct wpk_buf *text, const struct wpk_space *space,
+                                     wpk_err (*take)(void *user, const char *candidate,
+                                                     double time_ns),
+                                     void *user, struct wpk_diag *diag);
 
 #endif

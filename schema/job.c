@@ -60,6 +60,7 @@ void wpk_job_fini(struct wpk_job *job)
     free(job->ops);
     free(job->labels);
     free(job->pins);
+    free(job->prior_text);
     free(job->source);
     *job = (struct wpk_job){0};
 }

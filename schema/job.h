@@ -20,6 +20,8 @@
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
 #define WPK_JOB_UNTIL_MAX 40
 #define WPK_JOB_OPTIONS_MAX 512 /* text of a strategy's options, with its NUL */
+#define WPK_JOB_PATH_MAX 1024   /* of the prior's file, with its NUL */
+#define WPK_JOB_PRIOR_MAX ((size_t)256 << 10) /* bytes of a prior's text */
 #define WPK_JOB_PINS_MAX 64
 #define WPK_JOB_NAME_MAX 64 /* of a job or an operator, with its NUL */
 #define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
@@ -28,6 +30,7 @@
 #define WPK_JOB_LABELS_MAX 16  /* labels that its workers must have */
 #define WPK_JOB_DEVICE_MAX 256 /* a device class, with its NUL */
 #define WPK_JOB_CANDIDATES_MAX 1000000
+#define WPK_JOB_COUNT_MAX 1000000
 #define WPK_JOB_SECONDS_MAX (7 * 24 * 3600)
 #define WPK_JOB_PRIORITY_MAX 100 /* and at least its negative */
 
@@ -56,6 +59,7 @@ struct wpk_job_op {
     enum wpk_layouts layouts;
     struct wpk_accuracy accuracy;   /* default: standard */
     enum wpk_conditions conditions; /* default: warm */
+    int64_t count; /* calls, by which a total budget is shared out; 0 stands for 1 */
 };
 
 struct wpk_json_reader;
@@ -84,10 +88,13 @@ struct wpk_job {
     int label_count;
     char strategy[32]; /* as written; known names: search/strategy.h */
     char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, sorted: "rl.learning_rate=0.001;..." */
+    char prior[WPK_JOB_PATH_MAX]; /* file of a prior, which the client reads; "": none */
+    char *prior_text;             /* owned; the prior itself; NULL: none */
     uint64_t seed;
     struct wpk_job_pin *pins; /* owned; [pin_count] */
     int pin_count;
-    int64_t candidates; /* budget of each operator */
+    int64_t candidates; /* budget of each operator; with a total, the most of it for one */
+    int64_t total;      /* budget of all operators together, in candidates; 0: none */
     int64_t seconds;    /* budget of each operator: time with work leased */
     char until[WPK_JOB_UNTIL_MAX]; /* what ends it earlier: "speedup=1.2", "of_peak=0.9" or
                                           "converged"; "": nothing */

@@ -165,7 +165,7 @@ static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
     struct wpk_job_op *op = &job->ops[job->op_count];
 
     WPK_JSON_ALLOW(reader, "name", "op", "tensors", "constants", "layouts", "accuracy",
-                   "conditions");
+                   "conditions", "count");
     get_word(reader, "name", op->name, sizeof(op->name));
     for (int i = 0; i < job->op_count; i++) {
         if (strcmp(job->ops[i].name, op->name) == 0) {
@@ -174,6 +174,8 @@ static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
         }
     }
     wpk_job_op_read(reader, op);
+    op->count =
+        wpk_json_has(reader, "count") ? wpk_json_get_int(reader, "count", 1, WPK_JOB_COUNT_MAX) : 1;
     job->op_count++;
 }
 
@@ -310,12 +312,21 @@ static void decode_options(struct wpk_json_reader *reader, struct wpk_job *job)
 static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
 {
     wpk_json_enter(reader, "search");
-    WPK_JSON_ALLOW(reader, "strategy", "options", "seed", "pin");
+    WPK_JSON_ALLOW(reader, "strategy", "options", "prior", "prior_text", "seed", "pin");
     if (wpk_json_has(reader, "strategy")) {
         get_word(reader, "strategy", job->strategy, sizeof(job->strategy));
     }
     if (wpk_json_has(reader, "options")) {
         decode_options(reader, job);
+    }
+    if (wpk_json_has(reader, "prior")) {
+        wpk_json_get_label(reader, "prior", job->prior, sizeof(job->prior));
+    }
+    if (wpk_json_has(reader, "prior_text")) {
+        job->prior_text = strdup(wpk_json_get_text(reader, "prior_text", WPK_JOB_PRIOR_MAX));
+        if (job->prior_text == NULL) {
+            wpk_json_fail(reader, NULL, WPK_ENOMEM, NULL);
+        }
     }
     if (wpk_json_has(reader, "seed")) {
         job->seed = wpk_json_get_u64(reader, "seed");
@@ -349,7 +360,11 @@ static void decode_until(struct wpk_json_reader *reader, struct wpk_job *job)
 static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
 {
     wpk_json_enter(reader, "budget");
-    WPK_JSON_ALLOW(reader, "candidates", "seconds", "until");
+    WPK_JSON_ALLOW(reader, "candidates", "total", "seconds", "until");
+    if (wpk_json_has(reader, "total")) {
+        job->total = wpk_json_get_int(reader, "total", 1, WPK_JOB_CANDIDATES_MAX);
+        job->candidates = job->total;
+    }
     if (wpk_json_has(reader, "candidates")) {
         job->candidates = wpk_json_get_int(reader, "candidates", 1, WPK_JOB_CANDIDATES_MAX);
     }
@@ -461,6 +476,11 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
         wpk_json_put_real(writer, name, strtod(value, NULL));
     }
     wpk_json_end(writer);
+    if (job->prior_text != NULL) {
+        wpk_json_put_text(writer, "prior_text", job->prior_text);
+    } else if (job->prior[0] != '\0') {
+        wpk_json_put_text(writer, "prior", job->prior);
+    }
     wpk_json_put_u64(writer, "seed", job->seed);
     wpk_json_begin_object(writer, "pin");
     for (int i = 0; i < job->pin_count; i++) {
@@ -470,6 +490,9 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
     wpk_json_end(writer);
     wpk_json_begin_object(writer, "budget");
     wpk_json_put_int(writer, "candidates", job->candidates);
+    if (job->total > 0) {
+        wpk_json_put_int(writer, "total", job->total);
+    }
     wpk_json_put_int(writer, "seconds", job->seconds);
     const char *number = strchr(job->until, '=');
     if (number != NULL) {
@@ -493,6 +516,7 @@ wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
     for (int i = 0; i < job->op_count; i++) {
         wpk_json_begin_object(writer, NULL);
         wpk_job_op_put(&job->ops[i], writer);
+        wpk_json_put_int(writer, "count", job->ops[i].count > 0 ? job->ops[i].count : 1);
         wpk_json_end(writer);
     }
     wpk_json_end(writer);

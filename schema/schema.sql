@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 4. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 8. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -45,6 +45,7 @@ CREATE TABLE search (
     problem_id    INTEGER NOT NULL REFERENCES problem,
     strategy      TEXT NOT NULL,        -- "ga"
     options       TEXT NOT NULL,        -- of the strategy, sorted: "ga.crossover=0.4;..."; "": none
+    prior         TEXT NOT NULL,        -- SHA-256 of the prior that it begins from; "": none
     pins          TEXT NOT NULL,        -- sorted: "gene=value;..."; "" for none
     seed          TEXT NOT NULL,        -- 64 bits in decimal
     providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn",
@@ -72,8 +73,29 @@ CREATE TABLE search (
                                         -- before the semicolon keep their artifacts
     created_at    INTEGER NOT NULL,
     epoch         INTEGER NOT NULL,
-    UNIQUE (problem_id, strategy, options, pins, seed, providers, space_version, accuracy)
+    UNIQUE (problem_id, strategy, options, prior, pins, seed, providers, space_version, accuracy)
 );
+
+-- What trials of other operators have taught (search/prior.h); searches and jobs name it.
+CREATE TABLE prior (
+    sha256     TEXT PRIMARY KEY,
+    text       TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    epoch      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Candidates with times that were measured elsewhere, by another tuner or on another device: a
+-- search that begins later measures the fastest ones, and learns the others (search/hints.h). They
+-- are no results: none is served.
+CREATE TABLE hint (
+    fingerprint TEXT NOT NULL,          -- of the operator, as in problem; the next one, too
+    layouts     TEXT NOT NULL,
+    candidate   TEXT NOT NULL,          -- genes as text
+    time_ns     REAL NOT NULL,
+    created_at  INTEGER NOT NULL,
+    epoch       INTEGER NOT NULL,
+    PRIMARY KEY (fingerprint, layouts, candidate)
+) WITHOUT ROWID;
 
 -- One candidate of one provider, and what became of it: the row is there from the first ask on, the
 -- outcome follows. The first result that settles it stays: a failure, or a whole time and an
@@ -208,8 +230,10 @@ CREATE TABLE job (
     labels      TEXT NOT NULL,          -- "name=value" of each, a line each
     strategy    TEXT NOT NULL,
     options     TEXT NOT NULL,          -- of the strategy, as in search
+    prior       TEXT NOT NULL,          -- likewise
     seed        TEXT NOT NULL,          -- 64 bits in decimal
     candidates  INTEGER NOT NULL,       -- budget of each operator
+    total       INTEGER NOT NULL,       -- budget of all together, in candidates; 0: none
     time_ns     INTEGER NOT NULL,       -- likewise
     until       TEXT NOT NULL,          -- what ends it earlier: "speedup=1.2"; "": nothing
     epoch       INTEGER NOT NULL
@@ -227,6 +251,7 @@ CREATE TABLE job_op (
     from_history INTEGER NOT NULL,
     -- The file's content about it.
     name         TEXT NOT NULL,
+    count        INTEGER NOT NULL,      -- calls, by which a total budget is shared out
     layouts      TEXT NOT NULL,         -- as in problem, as all up to `flops`
     accuracy     TEXT NOT NULL,
     conditions   TEXT NOT NULL,

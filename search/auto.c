@@ -18,6 +18,7 @@
 #include "common/real.h"
 #include "search/model.h"
 #include "search/move.h"
+#include "search/prior.h"
 #include "search/strategies.h"
 
 #include <math.h>
@@ -79,7 +80,7 @@ static wpk_err make(const struct wpk_course *course, void **state)
     if (a == NULL) {
         return WPK_ENOMEM;
     }
-    a->model = wpk_cost_model_new();
+    a->model = wpk_cost_model_new(course->prior == NULL ? NULL : &course->prior->trees);
     wpk_err err = a->model == NULL ? WPK_ENOMEM
                                    : wpk_space_construct(course->space, a->constructed, CONSTRUCTED,
                                                          &a->constructed_count);
@@ -366,6 +367,7 @@ const struct wpk_strategy_class wpk_strategy_auto = {
     .option_count = sizeof(options) / sizeof(options[0]),
     .ahead = 6,
     .keeps = true,
+    .takes_prior = true,
     .first = first,
     .make = make,
     .free = auto_free,

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cost model: gradient-boosted regression trees that predict the logarithm of a candidate's
- * time from its features, as what they add to the bound that the target's rules give. Sums are
- * taken in a fixed order: the same trials give the same model on every machine.
+/* The cost model: boosted trees that predict the logarithm of a candidate's time from its features,
+ * as what they add to the bound that the target's rules give, and to what a prior adds to it.
  *
- *   source  Friedman, Greedy function approximation: a gradient boosting machine, 2001; Chen et
- *           al., Learning to optimize tensor programs, NeurIPS 2018, for tensor programs */
+ * A prior counts for as long as it is right: each fit takes it if, with it, the bound explains the
+ * trials that there are better than alone, and drops it otherwise. Before the first fit it does not
+ * count: then a search with a prior that misleads is the same as one without.
+ *
+ *   source  Chen et al., Learning to optimize tensor programs, NeurIPS 2018 */
 #ifndef WPK_SEARCH_MODEL_H
 #define WPK_SEARCH_MODEL_H
 
 #include "search/strategies.h"
-
-#define WPK_MODEL_DEPTH 4
-#define WPK_MODEL_TREES 64
+#include "search/trees.h"
 
 struct wpk_cost_model;
 
-/*   owns    caller calls wpk_cost_model_free
+/* The trials of one operator, from which a prior is learnt. */
+struct wpk_lesson {
+    const struct wpk_space *space;
+    const struct wpk_course_trial *trial; /* [count] */
+    int count;
+};
+
+/*   owns    caller calls wpk_cost_model_free; `prior` is borrowed until then; NULL: none
  *   errors  NULL: no memory */
-struct wpk_cost_model *wpk_cost_model_new(void);
+struct wpk_cost_model *wpk_cost_model_new(const struct wpk_trees *prior);
 void wpk_cost_model_free(struct wpk_cost_model *model); /* accepts NULL */
 
 /* Fit the model to the trials of a course. Failed ones count as slower than all others. */
@@ -32,8 +39,14 @@ void wpk_cost_model_restore(struct wpk_cost_model *model, const struct wpk_cours
 double wpk_cost_model_predict(const struct wpk_cost_model *model, const double *features);
 /* The predicted log of a candidate's time; +inf where it has no features. */
 double wpk_cost_model_time(const struct wpk_cost_model *model, const struct wpk_space *space,
-                      const struct wpk_candidate *candidate);
+                           const struct wpk_candidate *candidate);
 /* The number of trials that it was fitted to; 0: none. */
 int wpk_cost_model_fitted(const struct wpk_cost_model *model);
+
+/* Fit the trees of a prior to the trials of several operators: to what each is slower than its
+ * bound, over the mean of its operator.
+ *   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_cost_model_teach(const struct wpk_lesson *lessons, int count,
+                                            struct wpk_trees *out);
 
 #endif

@@ -14,6 +14,7 @@
 #include "search/mask.h"
 #include "search/model.h"
 #include "search/move.h"
+#include "search/prior.h"
 #include "search/rl_network.h"
 #include "search/strategies.h"
 
@@ -95,7 +96,7 @@ static wpk_err make(const struct wpk_course *course, void **state)
     if (rl == NULL) {
         return WPK_ENOMEM;
     }
-    rl->model = wpk_cost_model_new();
+    rl->model = wpk_cost_model_new(course->prior == NULL ? NULL : &course->prior->trees);
     rl->input = calloc((size_t)EPISODES * VALUES_MAX, sizeof(*rl->input));
     if (rl->model == NULL || rl->input == NULL) {
         rl_free(rl);
@@ -106,6 +107,10 @@ static wpk_err make(const struct wpk_course *course, void **state)
     }
     wpk_rng_fork(&rng, &rl->rng);
     wpk_network_init(&rl->policy, INPUTS, HIDDEN, &rl->rng);
+    if (course->prior != NULL && course->prior->policy.inputs == INPUTS &&
+        course->prior->policy.hidden == HIDDEN) {
+        rl->policy = course->prior->policy;
+    }
     wpk_network_init(&rl->value, STATE, STATE_HIDDEN, &rl->rng);
     *state = rl;
     return WPK_OK;
@@ -125,6 +130,12 @@ struct view {
 static double log2_of(int64_t value)
 {
     return value > 0 && value < WPK_GENE_ALL ? wpk_real_log((double)value) * 1.4426950408889634 : 0;
+}
+
+/* Operations of a variant, so that the network's units do not saturate: about 1. */
+static float see_operations(const struct wpk_variant *variant)
+{
+    return (float)(wpk_real_log(1 + variant->operations) / 20);
 }
 
 static uint32_t hash_of(const char *text)
@@ -166,7 +177,7 @@ static void see_state(const struct view *view, int count, float *out)
     out[6] = (float)(1.0 / count);
     out[7] = (float)(view->space->size_log2 / 100);
     if (view->variant != NULL) {
-        out[8] = (float)view->variant->operations;
+        out[8] = see_operations(view->variant);
         out[9] = (float)(view->variant->last >= 0);
         out[10] = (float)view->variant->staged;
         out[11] = 1;
@@ -201,7 +212,7 @@ static void see_variant(const struct view *view, int v, float *out)
     const struct wpk_variant *variant = &view->space->variants[v];
     uint32_t hash = hash_of(variant->algorithm);
     memset(out, 0, INPUTS * sizeof(*out));
-    out[16] = (float)variant->operations;
+    out[16] = see_operations(variant);
     out[17] = variant->last >= 0;
     out[18] =
         view->space->variant_count > 1 ? (float)v / (float)(view->space->variant_count - 1) : 0;
@@ -490,6 +501,11 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
     return found ? WPK_OK : WPK_EEXHAUSTED;
 }
 
+static const struct wpk_network *policy(const void *state)
+{
+    return &((const struct rl *)state)->policy;
+}
+
 /* ---- snapshots */
 
 static void save(const void *state, struct wpk_buf *out)
@@ -517,17 +533,19 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_rl = {
     .name = "rl",
-    .version = "rl-2",
+    .version = "rl-3",
     .summary = "reinforcement learning: a policy decides gene by gene; for many similar operators",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .ahead = 8,
     .keeps = true,
+    .takes_prior = true,
     .first = first,
     .make = make,
     .free = rl_free,
     .propose = propose,
     .learn = learn,
+    .policy = policy,
     .save = save,
     .load = load,
 };

@@ -77,6 +77,16 @@ void wpk_network_step(struct wpk_network *network, double rate, double momentum,
     memset(pass->gradient, 0, sizeof(pass->gradient));
 }
 
+void wpk_network_scale(struct wpk_network *network, float factor)
+{
+    int width = network->inputs + 2;
+    for (int h = 0; h < network->hidden; h++) {
+        network->weight[h * width + width - 1] *= factor;
+    }
+    network->weight[network->hidden * width] *= factor;
+    memset(network->speed, 0, sizeof(network->speed));
+}
+
 static void put_floats(struct wpk_buf *out, const float *values, int count)
 {
     wpk_buf_append_byte(out, ' ');

@@ -39,6 +39,9 @@ void wpk_network_backward(const struct wpk_network *network, const float *x, dou
 void wpk_network_step(struct wpk_network *network, double rate, double momentum,
                       struct wpk_network_pass *pass);
 
+/* Multiply the result by a factor, whatever the input; forget the momentum. */
+void wpk_network_scale(struct wpk_network *network, float factor);
+
 void wpk_network_save(const struct wpk_network *network, struct wpk_buf *out);
 /*   shape   network: made by wpk_network_init() with the same sizes */
 void wpk_network_load(struct wpk_network *network, struct wpk_snapshot_reader *reader);

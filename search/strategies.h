@@ -12,6 +12,7 @@
  *     search/mask.h       which values of the next gene can still become a legal candidate
  *     search/move.h       mutations and crossover
  *     search/model.h      the cost model
+ *     search/prior.h      what other operators' trials have taught, if course->prior is not NULL
  *     search/seen.h       the candidates asked for so far
  *     search/snapshot.h   the text that `save` writes and `load` reads
  *     common/real.h       exponentials and logarithms that are the same everywhere
@@ -35,6 +36,7 @@ struct wpk_course_trial {
 /* What the asks of a strategy depend on, beside its own state. */
 struct wpk_course {
     const struct wpk_space *space;
+    const struct wpk_prior *prior;  /* NULL: none */
     double option[WPK_OPTIONS_MAX]; /* of the class, in its order */
     struct wpk_rng rng;
     struct wpk_seen seen;
@@ -56,6 +58,7 @@ struct wpk_strategy_class {
     int option_count;
     int ahead;  /* asks under way that an ask does not wait for */
     bool keeps; /* trials */
+    bool takes_prior;
     /* The number of the first asks that construction gives, and of these every `drawn`-th that is
      * drawn at random, 0: none; NULL: no such asks. */
     int (*first)(const struct wpk_course *course, int *drawn);
@@ -71,6 +74,8 @@ struct wpk_strategy_class {
     /* Learn from the trial that was kept last, or, if the class keeps none, from this one; NULL:
      * there is nothing to learn. */
     void (*learn)(void *state, struct wpk_course *course, const struct wpk_course_trial *trial);
+    /* The policy that it has learnt; NULL: it learns none. */
+    const struct wpk_network *(*policy)(const void *state);
     /* Append the state to a snapshot, and read it into one just made; NULL: there is none. What
      * follows from the trials need not be saved: `load` finds them in the course. */
     void (*save)(const void *state, struct wpk_buf *out);

@@ -3,6 +3,7 @@
 #include "search/strategy.h"
 
 #include "common/real.h"
+#include "search/hints.h"
 #include "search/strategies.h"
 
 #include <math.h>
@@ -25,6 +26,7 @@ enum { CLASSES = sizeof(classes) / sizeof(classes[0]) };
 struct outstanding {
     struct wpk_candidate candidate;
     struct wpk_tell tell;
+    int hint; /* its number; -1: none */
 };
 
 struct wpk_strategy {
@@ -35,6 +37,7 @@ struct wpk_strategy {
     int first_count; /* asks of construction, with those drawn between them */
     int drawn;       /* of these each `drawn`-th is drawn */
     int constructed_count, constructed_next;
+    struct wpk_hints hints;
     bool exhausted;
     uint64_t told;    /* asks told, in their order; never more than asked */
     uint64_t applied; /* of them, learnt from; never more than told */
@@ -83,6 +86,11 @@ const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy
 {
     *count = class->option_count;
     return class->options;
+}
+
+bool wpk_strategy_takes_prior(const struct wpk_strategy_class *class)
+{
+    return class->takes_prior;
 }
 
 /* ---- options */
@@ -196,6 +204,8 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
     }
     strategy->class = class;
     strategy->course.space = space;
+    strategy->course.prior = setup->prior;
+    strategy->hints = (struct wpk_hints){.hint = setup->hints, .count = setup->hint_count};
     strategy->course.best = -1;
     strategy->course.origin = HUGE_VAL;
     wpk_rng_seed(&strategy->course.rng, setup->seed);
@@ -285,6 +295,11 @@ uint64_t wpk_strategy_asked(const struct wpk_strategy *strategy)
     return strategy->course.asked;
 }
 
+const struct wpk_network *wpk_strategy_policy(const struct wpk_strategy *strategy)
+{
+    return strategy->class->policy == NULL ? NULL : strategy->class->policy(strategy->state);
+}
+
 void wpk_strategy_tell(struct wpk_strategy *strategy, const struct wpk_tell *tell)
 {
     WPK_ASSERT(strategy->told < strategy->course.asked);
@@ -322,11 +337,20 @@ static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate
     return false;
 }
 
-static wpk_err next_candidate(struct wpk_strategy *strategy, struct wpk_candidate *out)
+/*   shape   *hint: the number of the hint that it is; -1: it is none */
+static wpk_err next_candidate(struct wpk_strategy *strategy, struct wpk_candidate *out, int *hint)
 {
     struct wpk_course *course = &strategy->course;
     bool first = course->asked < (uint64_t)strategy->first_count;
+    *hint = -1;
     if (next_constructed(strategy, out)) {
+        return WPK_OK;
+    }
+    if (!first) {
+        *hint = wpk_hints_take(&strategy->hints, &course->seen, course->space);
+    }
+    if (*hint >= 0) {
+        *out = strategy->hints.hint[*hint].candidate;
         return WPK_OK;
     }
     wpk_err err = first || strategy->class->propose == NULL
@@ -337,13 +361,14 @@ static wpk_err next_candidate(struct wpk_strategy *strategy, struct wpk_candidat
 }
 
 /* A failed ask leaves no trace. */
-static wpk_err take_candidate(struct wpk_strategy *strategy, struct wpk_candidate *out)
+static wpk_err take_candidate(struct wpk_strategy *strategy, struct wpk_candidate *out, int *hint)
 {
     struct wpk_course *course = &strategy->course;
     const struct wpk_rng rng = course->rng;
     const struct wpk_seen seen = course->seen;
+    const struct wpk_hints hints = strategy->hints;
     const int constructed_next = strategy->constructed_next;
-    wpk_err err = next_candidate(strategy, out);
+    wpk_err err = next_candidate(strategy, out, hint);
     if (err == WPK_OK) {
         err = wpk_seen_put(&course->seen, course->space, out);
     }
@@ -351,6 +376,7 @@ static wpk_err take_candidate(struct wpk_strategy *strategy, struct wpk_candidat
         course->rng = rng;
         course->seen = seen;
         strategy->constructed_next = constructed_next;
+        strategy->hints = hints;
     }
     return err;
 }
@@ -359,7 +385,7 @@ static wpk_err take_candidate(struct wpk_strategy *strategy, struct wpk_candidat
 static uint64_t tells_needed(const struct wpk_strategy *strategy, uint64_t ask)
 {
     uint64_t ahead = (uint64_t)strategy->class->ahead;
-    bool first = ask < (uint64_t)strategy->first_count;
+    bool first = ask < (uint64_t)strategy->first_count || wpk_hints_wait(&strategy->hints);
     return first || ask < ahead ? 0 : ask - ahead;
 }
 
@@ -369,11 +395,29 @@ static bool has_room(const struct wpk_strategy *strategy)
     return strategy->course.asked - strategy->applied < OUTSTANDING_MAX - 1;
 }
 
+/* Once the hints that were asked for are told, the others are learnt. */
+static void learn_hints(struct wpk_strategy *strategy)
+{
+    double time;
+    int next = 0;
+    for (const struct wpk_hint *hint;
+         (hint = wpk_hints_learn(&strategy->hints, &next, &time)) != NULL;) {
+        const struct wpk_tell tell = {.ok = true, .relative = wpk_real_exp(time)};
+        wpk_strategy_learn(strategy, &hint->candidate, &tell);
+    }
+}
+
 static void apply_until(struct wpk_strategy *strategy, uint64_t number)
 {
     while (strategy->applied < number) {
         const struct outstanding *next = &strategy->pending[strategy->applied++ % OUTSTANDING_MAX];
         apply(strategy, &next->candidate, &next->tell);
+        if (next->hint >= 0) {
+            bool timed = next->tell.ok && next->tell.relative > 0;
+            wpk_hints_tell(&strategy->hints, next->hint,
+                           timed ? wpk_real_log(next->tell.relative) : HUGE_VAL);
+            learn_hints(strategy);
+        }
     }
 }
 
@@ -392,7 +436,8 @@ wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count, struct wpk_ca
         if (needed > strategy->told || !has_room(strategy)) {
             return WPK_OK;
         }
-        wpk_err err = take_candidate(strategy, &out[*filled]);
+        int hint;
+        wpk_err err = take_candidate(strategy, &out[*filled], &hint);
         if (err == WPK_EEXHAUSTED) {
             strategy->exhausted = true;
             continue;
@@ -400,7 +445,9 @@ wpk_err wpk_strategy_ask(struct wpk_strategy *strategy, int count, struct wpk_ca
         if (err != WPK_OK) {
             return *filled > 0 ? WPK_OK : err;
         }
-        strategy->pending[course->asked++ % OUTSTANDING_MAX].candidate = out[*filled];
+        struct outstanding *pending = &strategy->pending[course->asked++ % OUTSTANDING_MAX];
+        pending->candidate = out[*filled];
+        pending->hint = hint;
         (*filled)++;
     }
     return WPK_OK;
@@ -445,7 +492,9 @@ wpk_err wpk_strategy_save(const struct wpk_strategy *strategy, struct wpk_buf *o
         const struct outstanding *pending = &strategy->pending[ask % OUTSTANDING_MAX];
         const struct wpk_tell none = {.ok = false};
         put_trial(out, &pending->candidate, ask < strategy->told ? &pending->tell : &none);
+        wpk_snapshot_put_number(out, (uint64_t)(pending->hint + 1));
     }
+    wpk_hints_save(&strategy->hints, out);
     if (strategy->class->save != NULL) {
         strategy->class->save(strategy->state, out);
     }
@@ -487,7 +536,9 @@ static void load_pending(struct wpk_strategy *strategy, struct wpk_snapshot_read
         struct outstanding *pending = &strategy->pending[ask % OUTSTANDING_MAX];
         wpk_snapshot_candidate(reader, &pending->candidate);
         get_tell(reader, &pending->tell);
+        pending->hint = (int)wpk_snapshot_number(reader, (uint64_t)strategy->hints.count) - 1;
     }
+    wpk_hints_load(&strategy->hints, reader);
 }
 
 wpk_err wpk_strategy_load(const struct wpk_strategy_class *class, const struct wpk_space *space,

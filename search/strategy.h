@@ -19,6 +19,8 @@
 
 #define WPK_OPTIONS_MAX 12 /* of one strategy */
 
+struct wpk_network;
+struct wpk_prior;
 struct wpk_strategy;
 struct wpk_strategy_class;
 
@@ -37,10 +39,20 @@ struct wpk_tell {
     double relative; /* time / the anchor's time: less is better; no meaning unless ok */
 };
 
+/* A candidate that was timed elsewhere (hints.h). */
+struct wpk_hint {
+    struct wpk_candidate candidate; /* legal */
+    double time_ns;                 /* there; above 0 */
+};
+
 /* What a strategy is made with, beside its space. */
 struct wpk_strategy_setup {
     uint64_t seed;
     const char *options; /* "name=value;name=value", checked before; "" or NULL: all initial */
+    const struct wpk_prior *prior; /* borrowed until the strategy is freed; NULL: none. Classes that
+                                      take none ignore it */
+    const struct wpk_hint *hints;  /* [hint_count], fastest first; borrowed likewise */
+    int hint_count;
 };
 
 /* The class of that name; NULL when there is none. */
@@ -58,6 +70,9 @@ const char *wpk_strategy_summary(const struct wpk_strategy_class *kind);
 /* Its options; *count says how many. */
 const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy_class *kind,
                                                        int *count);
+
+/* Does the strategy begin from what other operators' trials have taught (prior.h)? */
+bool wpk_strategy_takes_prior(const struct wpk_strategy_class *kind);
 
 /* Check one option of a strategy.
  *   shape   name: "rl.learning_rate"; value: a number
@@ -89,6 +104,9 @@ uint64_t wpk_strategy_asked(const struct wpk_strategy *strategy);
 /* Take the result of a candidate of the history that this strategy never asked for. */
 void wpk_strategy_learn(struct wpk_strategy *strategy, const struct wpk_candidate *candidate,
                         const struct wpk_tell *tell);
+
+/* The policy that the strategy has learnt so far, borrowed from it; NULL: it has none. */
+const struct wpk_network *wpk_strategy_policy(const struct wpk_strategy *strategy);
 
 /* Append the whole state as one line: about 8 bytes for each candidate asked for, up to 100 KB for
  * the rest.

@@ -69,8 +69,8 @@ SETS = {
     "plain": {"plain": (None, set())},
 }
 
-# set: what its tests find in the environment: all mutants are built.
-SET_ENV = {"all": {"WPK_MUTANTS": "long"}}
+# set: what its tests find in the environment: all mutants are built; each strategy is killed 20 times.
+SET_ENV = {"all": {"WPK_MUTANTS": "long", "WPK_ASK_KILLS": "20"}}
 
 # What ASan keeps of freed memory counts as the daemons', where a test bounds it.
 TEST_ENV = {

@@ -165,6 +165,19 @@ static void put_problems(struct export *e)
     wpk_rows_close(rows);
 }
 
+static void put_hints(struct export *e)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(e->store, "SELECT 0" WPK_DB_HINT_COLUMNS " FROM hint ORDER BY 2, 3, 4", "");
+    while (e->err == WPK_OK && wpk_rows_next(rows)) {
+        int column = 1;
+        struct wpk_json_writer *w = begin_line("hint");
+        WPK_DB_HINT_LIST(PUT)
+        end_line(e, w);
+    }
+    wpk_rows_close(rows);
+}
+
 static void put_all(struct export *e)
 {
     char created[WPK_CLOCK_TEXT_SIZE];
@@ -178,6 +191,7 @@ static void put_all(struct export *e)
     put_line(e, w);
     put_artifacts(e);
     put_problems(e);
+    put_hints(e);
     struct wpk_crypto_hash whole = e->hash;
     wpk_crypto_hash_finish_hex(&whole, sha256);
     w = begin_line("end");

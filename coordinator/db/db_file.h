@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The export file, which moves history between installations: lines of JSON objects in this order.
  *
- *     {"wpk_export":2,"program":"0.1.0","created":"..."}
+ *     {"wpk_export":3,"program":"0.1.0","created":"..."}
  *     {"artifact":{"sha256":"...","size":"41232"}}    `size` bytes and a newline follow
  *     {"problem":{...}}                               of the lines up to the next problem
  *     {"trial":{...,"measurements":[...]}}
  *     {"kernel":{"search":{...},...}}                 served kernels only
+ *     {"hint":{...}}                                  of operators, whatever their problems
  *     {"end":{"sha256":"..."}}                        of all bytes before this line
  *
  * Members have the names of the columns of schema.sql; 64-bit numbers are strings. Row numbers are
@@ -22,7 +23,7 @@
 
 #include "common/json.h"
 
-#define WPK_DB_FILE_VERSION 2
+#define WPK_DB_FILE_VERSION 3
 #define WPK_DB_KEY_MAX ((size_t)4096)     /* bytes of one field of a key */
 #define WPK_DB_TEXT_MAX ((size_t)4 << 20) /* of an operator, a candidate or a document */
 #define WPK_DB_LINE_MAX ((size_t)8 << 20) /* bytes: schedules are long */
@@ -75,6 +76,7 @@
 #define WPK_DB_SEARCH_LIST(X)                                                                      \
     X(strategy, t, WPK_DB_KEY_MAX)                                                                 \
     X(options, t, WPK_DB_KEY_MAX)                                                                  \
+    X(prior, t, WPK_DB_KEY_MAX)                                                                    \
     X(pins, t, WPK_DB_KEY_MAX)                                                                     \
     X(seed, t, WPK_DB_KEY_MAX)                                                                     \
     X(providers, t, WPK_DB_KEY_MAX)                                                                \
@@ -91,10 +93,17 @@
     X(manifest, t, WPK_DB_TEXT_MAX)                                                                \
     X(created_at, u, INT64_MAX)
 
+#define WPK_DB_HINT_LIST(X)                                                                        \
+    X(fingerprint, t, WPK_DB_KEY_MAX)                                                              \
+    X(layouts, t, WPK_DB_KEY_MAX)                                                                  \
+    X(candidate, t, WPK_DB_TEXT_MAX)                                                               \
+    X(time_ns, r, 0)
+
 /* The columns of these lists in SQL, each after a comma. */
 #define WPK_DB_COLUMN(name, type, limit) ", " #name
 #define WPK_DB_PROBLEM_COLUMNS WPK_DB_PROBLEM_LIST(WPK_DB_COLUMN)
 #define WPK_DB_TRIAL_COLUMNS WPK_DB_TRIAL_LIST(WPK_DB_COLUMN)
+#define WPK_DB_HINT_COLUMNS WPK_DB_HINT_LIST(WPK_DB_COLUMN)
 #define WPK_DB_MEASUREMENT_COLUMNS WPK_DB_MEASUREMENT_LIST(WPK_DB_COLUMN)
 
 #endif

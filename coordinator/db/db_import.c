@@ -95,7 +95,8 @@ static void take_object(struct import *i, struct wpk_json_reader *r)
         void (*take)(struct wpk_db_merge *merge, struct wpk_json_reader *r);
     } kinds[] = {{"problem", wpk_db_merge_problem},
                  {"trial", wpk_db_merge_trial},
-                 {"kernel", wpk_db_merge_kernel}};
+                 {"kernel", wpk_db_merge_kernel},
+                 {"hint", wpk_db_merge_hint}};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         if (wpk_json_has(r, kinds[k].name)) {
             wpk_json_enter(r, kinds[k].name);
@@ -104,7 +105,7 @@ static void take_object(struct import *i, struct wpk_json_reader *r)
             return;
         }
     }
-    wpk_json_fail(r, NULL, WPK_EINVAL, "none of artifact, problem, trial, kernel and end");
+    wpk_json_fail(r, NULL, WPK_EINVAL, "none of artifact, problem, trial, kernel, hint and end");
 }
 
 static wpk_err take_line(struct import *i, const struct wpk_buf *line, struct wpk_diag *diag)
@@ -240,6 +241,7 @@ wpk_err wpk_db_import(const struct wpk_db_options *options, struct wpk_db_report
         wpk_db_say(report, "new_trials", i.merge.trials);
         wpk_db_say(report, "new_kernels", i.merge.kernels);
         wpk_db_say(report, "newly_served", i.merge.served);
+        wpk_db_say(report, "new_hints", i.merge.hints);
         wpk_db_say(report, "new_artifacts", i.merge.artifacts);
     }
     return err == WPK_ECORRUPT ? WPK_EINVAL : err;

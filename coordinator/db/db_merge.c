@@ -276,6 +276,25 @@ void wpk_db_merge_kernel(struct wpk_db_merge *m, struct wpk_json_reader *r)
     }
 }
 
+/* ---- hints */
+
+void wpk_db_merge_hint(struct wpk_db_merge *m, struct wpk_json_reader *r)
+{
+    struct {
+        WPK_DB_HINT_LIST(FIELD)
+    } row;
+    WPK_DB_HINT_LIST(READ)
+    if (wpk_json_status(r) == WPK_OK && !(row.time_ns > 0)) {
+        wpk_json_fail(r, "time_ns", WPK_ERANGE, "a time is above 0");
+    }
+    if (wpk_json_status(r) == WPK_OK) {
+        m->hints += wpk_store_run(
+            m->store, INSERT("OR IGNORE INTO hint", "created_at, epoch", "?, ?", WPK_DB_HINT_LIST),
+            "ii" WPK_DB_HINT_LIST(LETTER), (int64_t)wpk_store_wall_ns(m->store),
+            wpk_store_epoch(m->store) WPK_DB_HINT_LIST(VALUE));
+    }
+}
+
 /* ---- the temporary tables */
 
 static void execute(struct wpk_db_merge *m, const char *sql)

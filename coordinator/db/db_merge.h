@@ -20,19 +20,20 @@ struct wpk_db_merge {
     const struct wpk_sign *sign;                          /* the local key, for new signatures */
     int64_t problem;                                      /* id of the current one; 0: none yet */
     char fingerprint[65];                                 /* of the current problem */
-    int64_t artifacts, problems, trials, kernels, served; /* numbers of new ones */
+    int64_t artifacts, problems, trials, kernels, served, hints; /* numbers of new ones */
 };
 
 /* Make the temporary tables, which end with the store. Failures stick in the batch. */
 void wpk_db_merge_begin(struct wpk_db_merge *m);
 
-/* Read the current object of `r`; its faults are failures of `r`. Artifacts and problems are added
- * to the history at once, trials and kernels by wpk_db_merge_end(). */
+/* Read the current object of `r`; its faults are failures of `r`. Artifacts, problems and hints are
+ * added to the history at once, trials and kernels by wpk_db_merge_end(). */
 void wpk_db_merge_artifact(struct wpk_db_merge *m, const char *sha256, const struct wpk_buf *bytes,
                            struct wpk_json_reader *r);
 void wpk_db_merge_problem(struct wpk_db_merge *m, struct wpk_json_reader *r);
 void wpk_db_merge_trial(struct wpk_db_merge *m, struct wpk_json_reader *r);
 void wpk_db_merge_kernel(struct wpk_db_merge *m, struct wpk_json_reader *r);
+void wpk_db_merge_hint(struct wpk_db_merge *m, struct wpk_json_reader *r);
 
 /* Add the trials and kernels to the history. */
 void wpk_db_merge_end(struct wpk_db_merge *m);

@@ -70,7 +70,7 @@ INSERT INTO search SELECT * FROM new_search WHERE rowid IN (SELECT rowid FROM ne
     ON CONFLICT DO NOTHING;
 UPDATE new_kernel AS n SET search_id = (
     SELECT s.id FROM new_search w JOIN search s USING
-        (problem_id, strategy, options, pins, seed, providers, space_version, accuracy)
+        (problem_id, strategy, options, prior, pins, seed, providers, space_version, accuracy)
     WHERE w.rowid = n.rowid);
 INSERT INTO kernel SELECT * FROM new_kernel;
 

@@ -3,8 +3,10 @@
 
 #include "op/notation.h"
 #include "op/program.h"
+#include "search/prior.h"
 #include "search/prune.h"
 #include "search/strategy.h"
+#include "search/transfer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,9 @@ struct wpk_search_actor {
     struct wpk_strategy *strategy;
     uint64_t seed;
     char options[WPK_JOB_OPTIONS_MAX];
+    struct wpk_prior *prior; /* owned; NULL: none */
+    struct wpk_hint *hints;  /* owned; [hint_count] */
+    int hint_count;
     struct wpk_accuracy accuracy; /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
@@ -215,7 +220,11 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
         asked > log->first + log->count || asked < log->first) {
         return WPK_EMISMATCH;
     }
-    const struct wpk_strategy_setup setup = {.seed = actor->seed, .options = actor->options};
+    const struct wpk_strategy_setup setup = {.seed = actor->seed,
+                                             .options = actor->options,
+                                             .prior = actor->prior,
+                                             .hints = actor->hints,
+                                             .hint_count = actor->hint_count};
     wpk_err err =
         wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
     actor->asked_count = asked;
@@ -228,7 +237,11 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
 /* A strategy that was never asked, after so many asks of the search. */
 static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
 {
-    const struct wpk_strategy_setup setup = {.seed = actor->seed, .options = actor->options};
+    const struct wpk_strategy_setup setup = {.seed = actor->seed,
+                                             .options = actor->options,
+                                             .prior = actor->prior,
+                                             .hints = actor->hints,
+                                             .hint_count = actor->hint_count};
     actor->asked_count = asked;
     return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
 }
@@ -262,6 +275,37 @@ static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_lo
     return err;
 }
 
+/* A search never goes on with another prior, or without one. */
+static wpk_err read_prior(struct wpk_search_actor *actor, const struct wpk_search_spec *search,
+                          const struct wpk_history_log *log, struct wpk_diag *diag)
+{
+    if (log->prior.size == 0) {
+        wpk_diag_set(diag, "the prior %s is gone; submit the job again with its file",
+                     search->key.prior);
+        return WPK_ENOENT;
+    }
+    wpk_err err = wpk_prior_decode(wpk_buf_text(&log->prior), &actor->prior, diag);
+    return err == WPK_EMISMATCH ? WPK_EUNSUPPORTED : err; /* no other log helps */
+}
+
+/* Hints of other devices and pins may not be in this space. */
+static wpk_err read_hints(struct wpk_search_actor *actor, const struct wpk_history_log *log)
+{
+    if (log->hint_count == 0) {
+        return WPK_OK;
+    }
+    actor->hints = calloc(log->hint_count, sizeof(*actor->hints));
+    for (uint32_t i = 0; actor->hints != NULL && i < log->hint_count; i++) {
+        struct wpk_hint *hint = &actor->hints[actor->hint_count];
+        if (wpk_space_fits(&actor->space, log->hints[i].candidate, &hint->candidate, NULL) ==
+            WPK_OK) {
+            hint->time_ns = log->hints[i].time_ns;
+            actor->hint_count++;
+        }
+    }
+    return actor->hints == NULL ? WPK_ENOMEM : WPK_OK;
+}
+
 wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
                              const struct wpk_history_log *log, uint32_t told_count,
                              struct wpk_search_actor **out, struct wpk_diag *diag)
@@ -285,8 +329,12 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
     if (err == WPK_OK) {
         err = pin(actor, search->key.pins, diag);
     }
+    if (err == WPK_OK && search->key.prior[0] != '\0') {
+        err = read_prior(actor, search, log, diag);
+    }
     if (err == WPK_OK) {
         wpk_space_prune(&actor->space, actor->accuracy);
+        err = read_hints(actor, log);
     }
     if (err == WPK_OK) {
         err = start(actor, log, told_count);
@@ -306,6 +354,8 @@ void wpk_search_actor_free(struct wpk_search_actor *actor)
         return;
     }
     drop_strategy(actor);
+    free(actor->prior);
+    free(actor->hints);
     wpk_space_fini(&actor->space);
     free(actor);
 }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -34,8 +35,9 @@ char *__wrap_strdup(const char *text)
 }
 
 /* The actor of a convolution, which fast Winograd tiles compute less accurately than its sums. */
-static wpk_err make_actor(const char *accuracy, const struct wpk_history_log *log,
-                          struct wpk_search_actor **out)
+static wpk_err make_actor_with(const char *accuracy, const char *prior,
+                               const struct wpk_history_log *log, struct wpk_search_actor **out,
+                               struct wpk_diag *diag)
 {
     struct wpk_search_spec spec = {
         .key = {.layouts = "fixed",
@@ -56,9 +58,16 @@ static wpk_err make_actor(const char *accuracy, const struct wpk_history_log *lo
                    .vector_bytes = 32,
                    .vector_registers = 16},
     };
-    struct wpk_diag diag = {0};
     snprintf(spec.key.accuracy, sizeof spec.key.accuracy, "%s", accuracy);
-    return wpk_search_actor_new(&spec, log, 0, out, &diag);
+    snprintf(spec.key.prior, sizeof spec.key.prior, "%s", prior);
+    return wpk_search_actor_new(&spec, log, 0, out, diag);
+}
+
+static wpk_err make_actor(const char *accuracy, const struct wpk_history_log *log,
+                          struct wpk_search_actor **out)
+{
+    struct wpk_diag diag = {0};
+    return make_actor_with(accuracy, "", log, out, &diag);
 }
 
 static struct wpk_search_actor *new_actor(const char *accuracy)
@@ -81,6 +90,21 @@ static void an_accuracy_class_prunes_the_space(void **state)
 {
     (void)state;
     assert_true(size_log2_of("strict") < size_log2_of("fast"));
+}
+
+/* A search never goes on without its prior, or with another one. */
+static void a_prior_that_is_gone_or_old(void **state)
+{
+    (void)state;
+    struct wpk_history_log log = {0};
+    struct wpk_search_actor *actor = NULL;
+    struct wpk_diag gone = {0}, old = {0};
+    assert_int_equal(make_actor_with("standard", "abc123", &log, &actor, &gone), WPK_ENOENT);
+    assert_non_null(strstr(gone.text, "prior abc123 is gone"));
+    wpk_buf_append_text(&log.prior, "wpk-prior-0 cpu-1 0");
+    assert_int_equal(make_actor_with("standard", "abc123", &log, &actor, &old), WPK_EUNSUPPORTED);
+    assert_non_null(strstr(old.text, "learn it again"));
+    wpk_buf_fini(&log.prior);
 }
 
 /* A snapshot that does not fit is none: the next one has all tells. */
@@ -158,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_accuracy_class_prunes_the_space),
+        cmocka_unit_test(a_prior_that_is_gone_or_old),
         cmocka_unit_test(a_snapshot_that_does_not_fit),
         cmocka_unit_test(an_ask_that_fails_leaves_no_trace),
         cmocka_unit_test(a_replay_that_fails_is_repeated),

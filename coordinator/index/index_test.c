@@ -51,12 +51,12 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
         "ittt", id, fingerprint, device, id < 50 ? "halide=1" : "halide=2");
     wpk_store_run(
         f->store,
-        "INSERT INTO search (id, problem_id, strategy, options, pins, seed, providers,"
+        "INSERT INTO search (id, problem_id, strategy, options, prior, pins, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
         " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, "
         "stand_in_ratio,"
         " created_at,"
-        " epoch) VALUES (?, ?, 'ga', '', '', '1', 'own', 'v', 0, 0, 0, '', '', 0, 0, 0, 0, '',"
+        " epoch) VALUES (?, ?, 'ga', '', '', '', '1', 'own', 'v', 0, 0, 0, '', '', 0, 0, 0, 0, '',"
         " 'standard', '', '', 0, 1, 1)",
         "ii", id, id);
     wpk_store_run(f->store,

@@ -25,6 +25,8 @@ struct wpk_best {
     char *candidate; /* owned */
     struct wpk_trial_summary trial;
     uint64_t worker; /* name hash of the worker that measured it; 0: unknown */
+    uint64_t again_ns[3]; /* in the last heat: median, minimum, median absolute deviation */
+    double again_ratio;   /* to the anchor, by that; 0: it took part in none */
 };
 
 void wpk_asks_init(struct wpk_search *search);

@@ -193,6 +193,7 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
     uint32_t worked_max = c->worker_count / 4;
     worked_max = worked_max < WORKED_MIN ? WORKED_MIN : worked_max;
     worked_max = worked_max > WORKED_MAX ? WORKED_MAX : worked_max;
+    worked_max = job->total > 0 ? WORKED_MAX : worked_max; /* they compete for the budget */
     uint32_t live = 0;
     bool unbound = false;
     bool back = has_come_back(c, job);

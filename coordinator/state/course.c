@@ -14,10 +14,12 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/heat.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
+#include "coordinator/state/share.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/text.h"
 #include "coordinator/state/timer.h"
@@ -36,10 +38,10 @@ static void update_budget(struct wpk_search *search)
             continue;
         }
         /* what is good enough for a job asks for nothing more */
-        uint32_t wanted =
-            wpk_until_holds(search, op->job->until) && search->ask_count < op->job->candidates
-                ? search->ask_count
-                : op->job->candidates;
+        uint32_t budget = wpk_share_budget(op);
+        uint32_t wanted = wpk_until_holds(search, op->job->until) && search->ask_count < budget
+                              ? search->ask_count
+                              : budget;
         if (wanted > search->candidates) {
             search->candidates = wanted;
         }
@@ -50,9 +52,11 @@ static void update_budget(struct wpk_search *search)
 }
 
 /* Does its last result come of all that the job's budget has? */
-static bool is_enough(const struct wpk_search *search, const struct wpk_job_entry *job)
+static bool is_enough(const struct wpk_search *search, const struct wpk_job_op_state *op)
 {
-    return search->ended_asks >= job->candidates || search->elapsed_ns >= job->time_ns ||
+    const struct wpk_job_entry *job = op->job;
+    return (search->ended_asks >= wpk_share_budget(op) && wpk_share_is_whole(op)) ||
+           search->elapsed_ns >= job->time_ns ||
            (search->exhausted && search->ended_asks == search->ask_count) ||
            (search->ended_asks > 0 && wpk_until_holds(search, job->until));
 }
@@ -75,7 +79,7 @@ static void set_phase(struct wpk_coordinator *c, struct wpk_search *search,
         if (wpk_phase_ended(op->phase)) {
             continue;
         }
-        bool joined_late = concluded && !is_enough(search, op->job);
+        bool joined_late = concluded && !is_enough(search, op);
         unsatisfied = unsatisfied || joined_late;
         /* What serves though none of ours works is the vendor's. */
         op->kernel_id = wpk_phase_ended(shown) && !joined_late ? search->kernel_id : 0;
@@ -118,7 +122,7 @@ static void answer_again(struct wpk_coordinator *c, struct wpk_search *search)
 static void join(struct wpk_coordinator *c, struct wpk_search *search, struct wpk_job_op_state *op)
 {
     char reason[WPK_REASON_MAX];
-    bool covered = search->kernel_id != 0 && is_enough(search, op->job);
+    bool covered = search->kernel_id != 0 && is_enough(search, op);
     if (search->phase == WPK_SEARCH_PHASE_PLAIN && !covered) {
         answer_again(c, search); /* the others do not wait for what this one wants */
     }
@@ -174,16 +178,21 @@ static bool is_over(const struct wpk_search *search, uint64_t now_ns)
     if (wpk_search_time_over(search, now_ns)) {
         return true;
     }
+    for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+        if (!wpk_phase_ended(op->phase) && !wpk_share_is_whole(op)) {
+            return false;
+        }
+    }
     bool all_ended = search->ok_count + search->failed_count == search->ask_count;
     return all_ended && (search->ask_count >= search->candidates || search->exhausted);
 }
 
-/* Does a job end a search before its budget is spent? */
+/* May a job end the search before its budget is spent, or give it more? */
 static bool has_condition(const struct wpk_search *search)
 {
     bool any = false;
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
-        any = any || op->job->until[0] != '\0';
+        any = any || op->job->until[0] != '\0' || op->job->total > 0;
     }
     return any;
 }
@@ -317,8 +326,12 @@ void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search)
         update_budget(search);
     }
     if (search->phase == WPK_SEARCH_PHASE_SEARCHING && has_condition(search)) {
-        update_budget(search); /* a result may have been good enough */
+        for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+            wpk_share_out(c, op->job);
+        }
+        update_budget(search); /* a result may have been good enough, or more is allotted */
     }
+    wpk_heat_update(c, search);
     for (enum turn turn; (turn = turn_of(search, c->event->now_ns)) != STAY;) {
         take_turn(c, search, turn);
     }

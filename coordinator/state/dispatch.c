@@ -14,6 +14,7 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/heat.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/phase.h"
@@ -138,7 +139,7 @@ static void add_final(struct wpk_coordinator *c, struct batch *batch, const stru
     const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_FINAL, search->final_number};
     struct wpk_work *work = add_work(c, batch, claim, id);
-    work->round_count = WPK_FINAL_ROUNDS;
+    work->round_count = search->heat ? WPK_HEAT_ROUNDS : WPK_FINAL_ROUNDS;
     for (uint32_t i = 0; i < search->entry_count; i++) {
         work->contenders[i].provider = search->entries[i].provider;
         work->contenders[i].artifact_sha256 = search->entries[i].artifact_sha256;
@@ -237,7 +238,7 @@ static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
                        const struct wpk_claim *claim)
 {
     struct wpk_search *search = claim->search;
-    if (search->phase == WPK_SEARCH_PHASE_FINALS) {
+    if (search->phase == WPK_SEARCH_PHASE_FINALS || wpk_heat_is_open(search)) {
         add_final(c, batch, claim);
         return;
     }

@@ -110,22 +110,33 @@ static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
     return number & INT32_MAX; /* what a message takes */
 }
 
+void wpk_final_number(struct wpk_search *search)
+{
+    search->final_number = number_of(search->entries, search->entry_count);
+}
+
+void wpk_final_add_best(struct wpk_coordinator *c, struct wpk_search *search, uint32_t i)
+{
+    const struct wpk_best *best = &search->best[i];
+    struct wpk_final_entry *entry =
+        add_entry(search, WPK_ENTRY_OWN, wpk_search_key_provider(c, search, best->candidate),
+                  best->candidate);
+    entry->number = best->number;
+    set_trial(entry, &best->trial);
+    entry->worker = best->worker;
+    memcpy(entry->artifact_sha256, best->trial.artifact_sha256, sizeof entry->artifact_sha256);
+}
+
 void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
 {
     wpk_final_fini(search);
+    search->heat = false;
     search->measured = true;
     bool served_is_among_them = search->served_artifact[0] == '\0';
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
-        const struct wpk_best *best = &search->best[i];
-        struct wpk_final_entry *entry =
-            add_entry(search, WPK_ENTRY_OWN, wpk_search_key_provider(c, search, best->candidate),
-                      best->candidate);
-        entry->number = best->number;
-        set_trial(entry, &best->trial);
-        entry->worker = best->worker;
-        memcpy(entry->artifact_sha256, best->trial.artifact_sha256, sizeof entry->artifact_sha256);
-        served_is_among_them =
-            served_is_among_them || strcmp(entry->artifact_sha256, search->served_artifact) == 0;
+        wpk_final_add_best(c, search, i);
+        served_is_among_them = served_is_among_them || strcmp(search->entries[i].artifact_sha256,
+                                                              search->served_artifact) == 0;
     }
     for (uint32_t i = 0; i < search->vendor_count && search->entry_count < WPK_CONTENDERS_MAX - 1;
          i++) {
@@ -144,7 +155,7 @@ void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
             add_entry(search, WPK_ENTRY_SERVED, search->served_provider, "");
         memcpy(entry->artifact_sha256, search->served_artifact, sizeof entry->artifact_sha256);
     }
-    search->final_number = number_of(search->entries, search->entry_count);
+    wpk_final_number(search);
 }
 
 bool wpk_final_has_successor(const struct wpk_search *search)
@@ -239,7 +250,7 @@ static void put_times(struct wpk_coordinator *c, const struct wpk_search *search
 void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_timing *times, const struct wpk_worker *worker)
 {
-    WPK_ASSERT(search->phase == WPK_SEARCH_PHASE_FINALS);
+    WPK_ASSERT(search->phase == WPK_SEARCH_PHASE_FINALS || search->heat);
     search->final.standing = WPK_STANDING_ENDED;
     for (uint32_t i = 0; times != NULL && i < search->entry_count; i++) {
         struct wpk_final_entry *entry = &search->entries[i];
@@ -250,7 +261,7 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
         entry->timing = times[i];
         entry->timed = times[i].sample_count > 0;
         entry->worker = entry->timed && worker != NULL ? worker->name_hash : entry->worker;
-        if (entry->timed && entry->kind != WPK_ENTRY_SERVED) {
+        if (entry->timed && entry->kind != WPK_ENTRY_SERVED && !search->heat) {
             put_times(c, search, entry, NULL, worker);
         }
     }

@@ -42,6 +42,10 @@ struct wpk_final_entry {
 void wpk_final_fini(struct wpk_search *search);
 /* Collect the entries of the next final. With fewer than two no final is to be held. */
 void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search);
+/* Add entry number `i` of the best candidates. */
+void wpk_final_add_best(struct wpk_coordinator *c, struct wpk_search *search, uint32_t i);
+/* Set the number of the final from its entries. */
+void wpk_final_number(struct wpk_search *search);
 /* True if one of the best candidates was not in the last final, because of rejections since. */
 bool wpk_final_has_successor(const struct wpk_search *search);
 /* True if the entry is a candidate that is not verified. */
@@ -53,7 +57,7 @@ bool wpk_final_is_outdated(const struct wpk_search *search);
  * there is another one. */
 void wpk_final_try(struct wpk_coordinator *c, struct wpk_search *search,
                    struct wpk_final_entry *own);
-/* End the final with times [entry_count]; NULL: it did not take place. */
+/* End the final, or the heat, with times [entry_count]; NULL: it did not take place. */
 void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_timing *times, const struct wpk_worker *worker);
 /* End the verification with this record. `worker`: NULL if it was abandoned. */

@@ -15,6 +15,7 @@
 #include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/search.h"
+#include "coordinator/state/share.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker_class.h"
@@ -68,6 +69,7 @@ void wpk_job_entry_free(struct wpk_job_entry *job)
         free_past(job->ops[i].past);
     }
     free(job->ops);
+    free(job->prior_text);
     free(job);
 }
 
@@ -77,6 +79,7 @@ static void insert(struct wpk_coordinator *c, struct wpk_job_entry *job, struct 
     for (uint32_t i = 0; i < job->op_count; i++) {
         job->ops[i].job = job;
     }
+    wpk_share_begin(job);
     c->jobs[c->job_count++] = job;
     wpk_table_put_text(&c->jobs_by_id, job->id, job);
     wpk_table_put(&c->jobs_by_number, job->number, job);
@@ -364,18 +367,20 @@ static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op
 {
     return strcmp(a->fingerprint, b->fingerprint) == 0 && strcmp(a->name, b->name) == 0 &&
            strcmp(a->layouts, b->layouts) == 0 && strcmp(a->accuracy, b->accuracy) == 0 &&
-           a->conditions == b->conditions && are_same_pins(a->pins, b->pins);
+           a->conditions == b->conditions && a->count == b->count &&
+           are_same_pins(a->pins, b->pins);
 }
 
 /* Do they search the same for the same device, as long? Their owners and seeds may differ. */
 static bool is_same_job(const struct wpk_job_entry *a, const struct wpk_job_entry *b)
 {
     bool same = a->op_count == b->op_count && a->threads == b->threads &&
-                a->candidates == b->candidates && a->time_ns == b->time_ns &&
-                strcmp(a->until, b->until) == 0 && a->label_count == 0 && b->label_count == 0 &&
-                strcmp(a->device, b->device) == 0 && strcmp(a->kind, b->kind) == 0 &&
-                strcmp(a->name, b->name) == 0 && strcmp(a->strategy, b->strategy) == 0 &&
-                strcmp(a->options, b->options) == 0;
+                a->candidates == b->candidates && a->total == b->total &&
+                a->time_ns == b->time_ns && strcmp(a->until, b->until) == 0 &&
+                a->label_count == 0 && b->label_count == 0 && strcmp(a->device, b->device) == 0 &&
+                strcmp(a->kind, b->kind) == 0 && strcmp(a->name, b->name) == 0 &&
+                strcmp(a->strategy, b->strategy) == 0 && strcmp(a->options, b->options) == 0 &&
+                strcmp(a->prior, b->prior) == 0;
     for (uint32_t i = 0; same && i < a->op_count; i++) {
         same = is_same_op(&a->ops[i], &b->ops[i]);
     }

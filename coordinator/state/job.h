@@ -36,6 +36,8 @@ struct wpk_job_op_state {
     char *binding; /* its tensors by the job's names: JSON; owned */
     char *pins;    /* by the canonical form's names, sorted; owned; NULL: none */
     double flops;
+    uint32_t count;    /* calls of it, by which a total budget is shared out */
+    uint32_t allotted; /* candidates, of a total budget: share.h */
     struct wpk_search *search; /* NULL until a device was found; borrowed */
     enum wpk_phase phase;
     char reason[WPK_REASON_MAX];
@@ -64,8 +66,11 @@ struct wpk_job_entry {
     uint32_t label_count;
     char strategy[32];
     char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, as in schema/job.h */
+    char prior[WPK_ID_MAX]; /* SHA-256; "": none */
+    char *prior_text; /* owned; of a job that was submitted to this process; NULL: none */
     uint64_t seed;
     uint32_t candidates; /* budget of each operator */
+    uint32_t total;      /* of all operators together; 0: each has its own */
     uint64_t time_ns;    /* budget of each operator */
     char until[WPK_JOB_UNTIL_MAX]; /* a condition that ends it earlier: schema/job.h */
     enum wpk_job_state state;

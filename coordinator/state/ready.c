@@ -4,6 +4,7 @@
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/event.h"
+#include "coordinator/state/heat.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
@@ -35,7 +36,8 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
     case WPK_SEARCH_PHASE_PLAIN:
         return wpk_plain_ready(search);
     case WPK_SEARCH_PHASE_SEARCHING: {
-        unsigned ready = wpk_plain_ready(search) | (has_open_vendor(search) ? run : 0);
+        unsigned ready = wpk_plain_ready(search) |
+                         (has_open_vendor(search) || wpk_heat_is_open(search) ? run : 0);
         bool promises = search->promised_count < search->asked_count;
         if (wpk_search_time_over(search, now_ns) || wpk_anchor_waits(search)) {
             return ready;
@@ -86,6 +88,7 @@ uint32_t wpk_ready_depth(const struct wpk_search *search)
     depth += is_searching(search) && wpk_plain_ready(search) != 0;
     depth +=
         search->phase == WPK_SEARCH_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
+    depth += wpk_heat_is_open(search);
     depth +=
         search->phase == WPK_SEARCH_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
     return depth;

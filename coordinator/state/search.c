@@ -353,7 +353,8 @@ struct wpk_work_item *wpk_search_work_item(struct wpk_search *search, wpk_work_i
     case WPK_WORK_VENDOR:
         return work.index < search->vendor_count ? &search->vendors[work.index] : NULL;
     case WPK_WORK_FINAL:
-        return search->phase == WPK_SEARCH_PHASE_FINALS && work.index == search->final_number
+        return (search->phase == WPK_SEARCH_PHASE_FINALS || search->heat) &&
+                       work.index == search->final_number
                    ? &search->final
                    : NULL;
     case WPK_WORK_VERIFY:

@@ -91,6 +91,8 @@ struct wpk_search {
 
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
     uint32_t entry_count;
+    bool heat;      /* the entries and `final` are of a heat: heat.h */
+    uint32_t heats; /* the next heat is due at WPK_HEAT_FIRST << heats results */
     struct wpk_work_item final;
     struct wpk_work_item verify;
     uint32_t verifying;                    /* index into entries */

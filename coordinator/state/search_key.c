@@ -34,6 +34,7 @@ void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_te
     key->threads = job->threads;
     snprintf(key->strategy, sizeof key->strategy, "%s", job->strategy);
     snprintf(key->options, sizeof key->options, "%s", job->options);
+    snprintf(key->prior, sizeof key->prior, "%s", job->prior);
     snprintf(key->pins, sizeof key->pins, "%s", op->pins != NULL ? op->pins : "");
     key->seed = job->seed;
     snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
@@ -43,8 +44,9 @@ void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_te
 
 void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX])
 {
-    const char *texts[] = {key->fingerprint,   key->layouts, key->device_class, key->environment,
-                           key->strategy,      key->options, key->pins,         key->providers,
+    const char *texts[] = {key->fingerprint,   key->layouts,  key->device_class,
+                           key->environment,   key->strategy, key->options,
+                           key->prior,         key->pins,     key->providers,
                            key->space_version, key->accuracy};
     struct wpk_crypto_hash hash;
     uint8_t digest[WPK_SHA256_SIZE];

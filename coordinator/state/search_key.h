@@ -20,6 +20,7 @@ struct wpk_search_key {
     int threads;
     char strategy[32];
     char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, as in schema/job.h */
+    char prior[WPK_ID_MAX]; /* SHA-256; "": none */
     char pins[WPK_PINS_TEXT_MAX]; /* as in struct wpk_job_op_state */
     uint64_t seed;
     char providers[WPK_KEY_TEXT_MAX]; /* names joined by ';', first a list of our back ends */

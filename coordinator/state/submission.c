@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/submission.h"
 
+#include "common/crypto.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/op_identity.h"
 #include "op/definition.h"
@@ -9,6 +10,7 @@
 #include "schema/job.h"
 #include "search/back_end.h"
 #include "search/pin.h"
+#include "search/prior.h"
 #include "search/strategy.h"
 
 #include <stdio.h>
@@ -114,6 +116,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         snprintf(op->layouts, sizeof op->layouts, "%s", wpk_layouts_name(asked->layouts));
         wpk_accuracy_name(asked->accuracy, op->accuracy);
         op->conditions = asked->conditions;
+        op->count = asked->count > 0 ? (uint32_t)asked->count : 1;
         memcpy(op->fingerprint, identity.fingerprint.exact, sizeof identity.fingerprint.exact);
         memcpy(op->family, identity.fingerprint.family, sizeof identity.fingerprint.family);
         op->flops = identity.flops;
@@ -147,6 +150,30 @@ static wpk_err check_options(const struct wpk_job *job, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+/* Take the job's prior, if it has one that its strategy can begin from. */
+static wpk_err fill_prior(const struct wpk_job *job, struct wpk_job_entry *entry,
+                          struct wpk_diag *diag)
+{
+    wpk_err err = wpk_prior_check(job->strategy, job->prior_text, diag);
+    if (err == WPK_OK && job->prior_text == NULL && job->prior[0] != '\0') {
+        wpk_diag_set(diag, "only wpkctl reads files; send the content as prior_text");
+        err = WPK_EINVAL;
+    }
+    if (err != WPK_OK) {
+        if (diag != NULL) {
+            wpk_job_locate_search(job, job->prior_text != NULL ? "prior_text" : "prior", NULL,
+                                  diag);
+        }
+        return err;
+    }
+    if (job->prior_text != NULL) {
+        entry->prior_text = strdup(job->prior_text);
+        wpk_crypto_sha256_hex(job->prior_text, strlen(job->prior_text), entry->prior);
+        err = entry->prior_text == NULL ? WPK_ENOMEM : WPK_OK;
+    }
+    return err;
+}
+
 static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, struct wpk_diag *diag)
 {
     if (wpk_strategy_find(job->strategy) == NULL) {
@@ -158,6 +185,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
         return WPK_ENOENT;
     }
     wpk_err checked = check_options(job, diag);
+    checked = checked == WPK_OK ? fill_prior(job, entry, diag) : checked;
     if (checked != WPK_OK) {
         return checked;
     }
@@ -176,6 +204,7 @@ static wpk_err fill(const struct wpk_job *job, struct wpk_job_entry *entry, stru
     entry->threads = job->threads;
     entry->seed = job->seed;
     entry->candidates = (uint32_t)job->candidates;
+    entry->total = (uint32_t)job->total;
     entry->time_ns = (uint64_t)job->seconds * UINT64_C(1000000000);
     entry->ops = calloc((size_t)job->op_count, sizeof *entry->ops);
     if (entry->ops == NULL) {

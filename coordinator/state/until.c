@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/until.h"
 
+#include "coordinator/state/heat.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/work_item.h"
 
@@ -26,10 +27,12 @@ bool wpk_until_holds(const struct wpk_search *search, const char *until)
     uint32_t ended = search->ok_count + search->failed_count;
     const char *number = strchr(until, '=');
     double wanted = number == NULL ? 0 : strtod(number + 1, NULL);
-    if (until[0] == '\0' || search->best_count == 0 || search->best[0].trial.median_ns == 0) {
+    uint64_t leader_ns[3];
+    const struct wpk_best *leader = wpk_heat_leader(search, leader_ns);
+    if (until[0] == '\0' || leader == NULL || leader_ns[0] == 0) {
         return false;
     }
-    double ns = (double)search->best[0].trial.median_ns;
+    double ns = (double)leader_ns[0];
     if (strncmp(until, "speedup=", 8) == 0) {
         return vendor_ns(search) >= wanted * ns;
     }
@@ -37,5 +40,5 @@ bool wpk_until_holds(const struct wpk_search *search, const char *until)
         double peak = search->device.peak_flops_per_s * search->key.threads;
         return peak > 0 && search->flops / (ns * 1e-9) >= wanted * peak;
     }
-    return ended >= CONVERGED_LEAST && search->best[0].number < ended / 2;
+    return ended >= CONVERGED_LEAST && leader->number < ended / 2;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/store/document.h"
 
+#include "coordinator/state/heat.h"
 #include "coordinator/state/outlier.h"
+#include "coordinator/state/share.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/history_job.h"
 #include "search/back_end.h"
@@ -62,13 +64,15 @@ static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *sea
 {
     const struct wpk_final_entry *finalist = find_finalist(search, WPK_ENTRY_OWN);
     char provider[WPK_BACK_END_MAX];
+    uint64_t ns[3];
+    const struct wpk_best *leader = wpk_heat_leader(search, ns);
     if (finalist != NULL) {
         put_finalist(w, "best", finalist);
-    } else if (search->best_count == 0) {
+    } else if (leader == NULL) {
         wpk_json_put_null(w, "best");
     } else {
-        wpk_back_end_provider(search->key.providers, search->best[0].candidate, provider);
-        put_trial(w, "best", provider, search->best[0].candidate, &search->best[0].trial);
+        wpk_back_end_provider(search->key.providers, leader->candidate, provider);
+        put_brief(w, "best", provider, leader->candidate, ns);
     }
 }
 
@@ -137,7 +141,7 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coor
     put_blocked(w, coordinator, job, index);
     wpk_json_put_bool(w, "from_history", op->from_history);
     wpk_json_put_real(w, "space_size_log2", search != NULL ? search->size_log2 : 0);
-    put_candidates(w, op, job->candidates);
+    put_candidates(w, op, wpk_share_budget(op));
     if (search != NULL) {
         put_own_best(w, search);
         put_baseline(w, search);
@@ -197,6 +201,9 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
     wpk_json_put_int(w, "seconds_left", job->finished_wall_ns != 0 ? 0 : seconds_left(job, now_ns));
     wpk_json_begin_object(w, "budget");
     wpk_json_put_int(w, "candidates", job->candidates);
+    if (job->total > 0) {
+        wpk_json_put_int(w, "total", job->total);
+    }
     wpk_json_put_int(w, "seconds", (int64_t)(job->time_ns / NS_PER_S));
     wpk_json_end(w);
     wpk_json_begin_array(w, "ops");

@@ -147,9 +147,20 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
 
 /* What a restart reads for a search's strategy: its snapshot, and the asks from the first one that
  * the snapshot had not been told. */
+#define WPK_HISTORY_HINTS_MAX 256 /* of a search */
+
+/* A candidate that was timed elsewhere before the search began. */
+struct wpk_history_hint {
+    char *candidate; /* owned; text */
+    double time_ns;
+};
+
 struct wpk_history_log {
     struct wpk_buf snapshot; /* empty: no snapshot, and `first` is 0 */
     char version[64];        /* of the snapshot's text */
+    struct wpk_history_hint *hints; /* [hint_count], fastest first */
+    uint32_t hint_count;
+    struct wpk_buf prior;    /* text of the search's prior; empty: none, or it is gone */
     uint32_t first;
     uint32_t ok_count; /* of the asks before `first`, like the next two */
     uint32_t failed_count;

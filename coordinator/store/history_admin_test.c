@@ -51,11 +51,11 @@ static int set_up(void **state)
         "");
     wpk_store_run(
         f->store,
-        "INSERT INTO search (id, problem_id, strategy, options, pins, seed, providers,"
+        "INSERT INTO search (id, problem_id, strategy, options, prior, pins, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
         " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor,"
         " stand_in, stand_in_ratio,"
-        " created_at, epoch) VALUES (1, 1, '', '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0,"
+        " created_at, epoch) VALUES (1, 1, '', '', '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0,"
         " 0, '', 'standard', '', '', 0, 1, 1)",
         "");
     put_kernel(f, 1, 400, 10, 0);

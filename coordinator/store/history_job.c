@@ -20,15 +20,16 @@ static void print_labels(const struct wpk_job_entry *job, struct wpk_buf *out)
 static void put_op(struct wpk_store *store, uint64_t number, uint32_t position,
                    const struct wpk_job_op_state *op)
 {
-    wpk_store_run(store,
-                  "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
-                  " from_history, name, layouts, accuracy, conditions, fingerprint, family, op,"
-                  " flops, pins, binding, epoch)"
-                  " VALUES (?, ?, NULL, NULL, ?, '', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "iittttttttrtti", (int64_t)number, (int64_t)position, wpk_phase_name(op->phase),
-                  op->name, op->layouts, op->accuracy, wpk_conditions_name(op->conditions),
-                  op->fingerprint, op->family, op->op, op->flops, op->pins != NULL ? op->pins : "",
-                  op->binding != NULL ? op->binding : "", wpk_store_epoch(store));
+    wpk_store_run(
+        store,
+        "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
+        " from_history, name, count, layouts, accuracy, conditions, fingerprint, family, op,"
+        " flops, pins, binding, epoch)"
+        " VALUES (?, ?, NULL, NULL, ?, '', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "iittittttttrtti", (int64_t)number, (int64_t)position, wpk_phase_name(op->phase), op->name,
+        (int64_t)op->count, op->layouts, op->accuracy, wpk_conditions_name(op->conditions),
+        op->fingerprint, op->family, op->op, op->flops, op->pins != NULL ? op->pins : "",
+        op->binding != NULL ? op->binding : "", wpk_store_epoch(store));
 }
 
 void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job)
@@ -37,18 +38,25 @@ void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *jo
     struct wpk_buf labels = {0};
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)job->seed);
     print_labels(job, &labels);
-    wpk_store_run(store,
-                  "INSERT INTO job (number, id, name, owner, priority, state, reason,"
-                  " document, created_at, started_at, finished_at, kind, device, threads, labels,"
-                  " strategy, options, seed, candidates, time_ns, until, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "itttitittittttiiti", (int64_t)job->number, job->id, job->name, job->owner,
-                  (int64_t)job->priority, wpk_job_state_name(job->state),
-                  (int64_t)job->created_wall_ns, job->kind, job->device, (int64_t)job->threads,
-                  wpk_buf_text(&labels), job->strategy, job->options, seed,
-                  (int64_t)job->candidates, (int64_t)job->time_ns, job->until,
-                  wpk_store_epoch(store));
+    wpk_store_run(
+        store,
+        "INSERT INTO job (number, id, name, owner, priority, state, reason,"
+        " document, created_at, started_at, finished_at, kind, device, threads, labels,"
+        " strategy, options, prior, seed, candidates, total, time_ns, until, epoch)"
+        " VALUES (?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "itttitittitttttiiiti", (int64_t)job->number, job->id, job->name, job->owner,
+        (int64_t)job->priority, wpk_job_state_name(job->state), (int64_t)job->created_wall_ns,
+        job->kind, job->device, (int64_t)job->threads, wpk_buf_text(&labels), job->strategy,
+        job->options, job->prior, seed, (int64_t)job->candidates, (int64_t)job->total,
+        (int64_t)job->time_ns, job->until, wpk_store_epoch(store));
     wpk_buf_fini(&labels);
+    if (job->prior_text != NULL) {
+        wpk_store_run(store,
+                      "INSERT OR IGNORE INTO prior (sha256, text, created_at, epoch)"
+                      " VALUES (?, ?, ?, ?)",
+                      "ttii", job->prior, job->prior_text, (int64_t)wpk_store_wall_ns(store),
+                      wpk_store_epoch(store));
+    }
     for (uint32_t i = 0; i < job->op_count; i++) {
         put_op(store, job->number, i, &job->ops[i]);
     }
@@ -156,6 +164,8 @@ static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t numb
     snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 14));
     snprintf(job->options, sizeof job->options, "%s", wpk_rows_text(rows, 15));
     snprintf(job->until, sizeof job->until, "%s", wpk_rows_text(rows, 16));
+    snprintf(job->prior, sizeof job->prior, "%s", wpk_rows_text(rows, 17));
+    job->total = (uint32_t)wpk_rows_int(rows, 18);
     return job;
 }
 
@@ -173,6 +183,7 @@ static void read_op(const struct wpk_rows *rows, struct wpk_job_op_state *op)
     op->flops = wpk_rows_real(rows, 7);
     op->pins = copy_or_null(wpk_rows_text(rows, 8));
     op->binding = copy_or_null(wpk_rows_text(rows, 9));
+    op->count = (uint32_t)wpk_rows_int(rows, 10);
 }
 
 static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
@@ -180,7 +191,7 @@ static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT name, layouts, accuracy, conditions, fingerprint, family, op, flops, pins,"
-        " binding FROM job_op WHERE job_number = ? ORDER BY position",
+        " binding, count FROM job_op WHERE job_number = ? ORDER BY position",
         "i", (int64_t)job->number);
     job->ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->ops);
     WPK_ASSERT(job->ops != NULL);
@@ -200,7 +211,8 @@ struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t num
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT id, name, owner, priority, created_at, started_at, state = 'paused', kind,"
-        " threads, labels, strategy, seed, candidates, time_ns, device, options, until"
+        " threads, labels, strategy, seed, candidates, time_ns, device, options, until, prior, "
+        "total"
         " FROM job WHERE number = ?",
         "i", (int64_t)number);
     if (wpk_rows_next(rows)) {

@@ -79,10 +79,10 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         " s.snapshot_told, s.ok_count, s.failed_count, s.known_count, s.best, s.anchor, s.stand_in,"
         " s.stand_in_ratio FROM search s LEFT JOIN kernel k ON k.id = s.kernel_id WHERE "
         "s.problem_id = ?"
-        " AND s.strategy = ? AND s.options = ? AND s.pins = ? AND s.seed = ? AND s.providers = ?"
-        " AND s.space_version = ? AND s.accuracy = ?",
-        "ittttttt", (int64_t)out->problem_id, key->strategy, key->options, key->pins, seed,
-        key->providers, key->space_version, key->accuracy);
+        " AND s.strategy = ? AND s.options = ? AND s.prior = ? AND s.pins = ? AND"
+        " s.seed = ? AND s.providers = ? AND s.space_version = ? AND s.accuracy = ?",
+        "itttttttt", (int64_t)out->problem_id, key->strategy, key->options, key->prior, key->pins,
+        seed, key->providers, key->space_version, key->accuracy);
     bool found = wpk_rows_next(rows);
     if (found) {
         out->search_id = (uint64_t)wpk_rows_int(rows, 0);
@@ -141,15 +141,15 @@ static void make_search(struct wpk_store *store, const struct wpk_search_key *ke
 {
     wpk_store_run(
         store,
-        "INSERT INTO search (problem_id, strategy, options, pins, seed, providers,"
+        "INSERT INTO search (problem_id, strategy, options, prior, pins, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
         " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
         " accuracy, anchor, stand_in, stand_in_ratio, created_at, epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?9, ?9, ?,"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?10, ?10, ?,"
         " ?, ?)",
-        "ittttttttrii", (int64_t)out->problem_id, key->strategy, key->options, key->pins, seed,
-        key->providers, key->space_version, key->accuracy, out->anchor.sha256, out->anchor.ratio,
-        (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
+        "itttttttttrii", (int64_t)out->problem_id, key->strategy, key->options, key->prior,
+        key->pins, seed, key->providers, key->space_version, key->accuracy, out->anchor.sha256,
+        out->anchor.ratio, (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     out->search_id = (uint64_t)wpk_store_inserted(store);
 }
 
@@ -488,6 +488,28 @@ void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_
                   (int64_t)snapshot->known_count, best, (int64_t)snapshot->search_id);
 }
 
+/* Those that came later are of no search that had begun: its asks are the same after a restart. */
+static void read_hints(struct wpk_store *store, uint64_t search_id, struct wpk_history_log *out)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT h.candidate, h.time_ns FROM search s JOIN problem p ON p.id = s.problem_id"
+        " JOIN hint h ON h.fingerprint = p.fingerprint AND h.layouts = p.layouts"
+        " WHERE s.id = ? AND h.created_at < s.created_at ORDER BY h.time_ns, h.candidate LIMIT ?",
+        "ii", (int64_t)search_id, (int64_t)WPK_HISTORY_HINTS_MAX);
+    while (wpk_rows_next(rows)) {
+        if (out->hints == NULL) {
+            out->hints = calloc(WPK_HISTORY_HINTS_MAX, sizeof(*out->hints));
+            WPK_ASSERT(out->hints != NULL);
+        }
+        struct wpk_history_hint *hint = &out->hints[out->hint_count++];
+        hint->candidate = strdup(wpk_rows_text(rows, 0));
+        hint->time_ns = wpk_rows_real(rows, 1);
+        WPK_ASSERT(hint->candidate != NULL);
+    }
+    wpk_rows_close(rows);
+}
+
 void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
                           struct wpk_history_log *out)
 {
@@ -508,6 +530,15 @@ void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whol
         snprintf(best, sizeof best, "%s", wpk_rows_text(rows, 6));
     }
     wpk_rows_close(rows);
+    rows = wpk_store_query(store,
+                           "SELECT p.text FROM search s JOIN prior p ON p.sha256 = s.prior"
+                           " WHERE s.id = ?",
+                           "i", (int64_t)search_id);
+    if (wpk_rows_next(rows)) {
+        wpk_buf_append_text(&out->prior, wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+    read_hints(store, search_id, out);
     out->best_count = read_best(store, search_id, best, out->best);
     wpk_history_asks(store, search_id, out->first, &out->asks, &out->count);
 }
@@ -515,6 +546,11 @@ void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whol
 void wpk_history_log_fini(struct wpk_history_log *log)
 {
     wpk_buf_fini(&log->snapshot);
+    wpk_buf_fini(&log->prior);
+    for (uint32_t i = 0; i < log->hint_count; i++) {
+        free(log->hints[i].candidate);
+    }
+    free(log->hints);
     for (uint32_t i = 0; i < log->best_count; i++) {
         free(log->best[i].candidate);
     }

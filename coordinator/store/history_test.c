@@ -498,9 +498,9 @@ static void jobs_are_listed(void **state)
             f->store,
             "INSERT INTO job (number, id, name, owner, priority, state, reason,"
             " document, created_at, started_at, finished_at, kind, device, threads, labels,"
-            " strategy, options, seed, candidates, time_ns, until, epoch)"
+            " strategy, options, prior, seed, candidates, total, time_ns, until, epoch)"
             " VALUES (?, ?, '', '', 0, ?, '', '', 1, 0, 0, 'cpu', '', 1, '', 'ga',"
-            " '', '1', 5, 1, '', 1)",
+            " '', '', '1', 5, 0, 1, '', 1)",
             "itt", number, id, number % 3 == 0 ? "running" : "done");
     }
     assert_int_equal(list_jobs(f, INT64_MAX, "", 4, &last), 7654);
@@ -522,17 +522,18 @@ static void all_trials_are_listed(void **state)
     wpk_store_run(f->store,
                   "INSERT INTO job (number, id, name, owner, priority, state, reason,"
                   " document, created_at, started_at, finished_at, kind, device, threads, labels,"
-                  " strategy, options, seed, candidates, time_ns, until, epoch)"
+                  " strategy, options, prior, seed, candidates, total, time_ns, until, epoch)"
                   " VALUES (1, 'j1', 'a', 'o', 0, 'running', '', '', 1, 1, 0, 'cpu', '', 1,"
-                  " '', 'ga', '', '1', 5, 1, '', 1)",
+                  " '', 'ga', '', '', '1', 5, 0, 1, '', 1)",
                   "");
-    wpk_store_run(
-        f->store,
-        "INSERT INTO job_op (job_number, position, search_id, phase, reason, from_history, name,"
-        " layouts, accuracy, conditions, fingerprint, family, op, flops, pins, binding,"
-        " epoch) VALUES (1, 0, ?, 'searching', '', 0, 'a', 'fixed', 'standard', 'warm', 'f', 'f',"
-        " 'o', 1, '', '', 1)",
-        "i", (int64_t)f->search.id);
+    wpk_store_run(f->store,
+                  "INSERT INTO job_op (job_number, position, search_id, phase, reason, "
+                  "from_history, name, count,"
+                  " layouts, accuracy, conditions, fingerprint, family, op, flops, pins, binding,"
+                  " epoch) VALUES (1, 0, ?, 'searching', '', 0, 'a', 1, 'fixed', 'standard', "
+                  "'warm', 'f', 'f',"
+                  " 'o', 1, '', '', 1)",
+                  "i", (int64_t)f->search.id);
     put(f, WPK_WORK_VENDOR, timed(700, false, ""));
     put_of(f, WPK_WORK_PLAIN, 1, (struct wpk_record){.outcome = WPK_OUTCOME_WRONG_RESULT});
     put_of(f, WPK_WORK_PLAIN, 2, timed(900, false, HASH));

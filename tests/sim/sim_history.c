@@ -163,13 +163,22 @@ void wpk_sim_check_asks(struct wpk_sim *sim)
     uint64_t seeds[512];
     int count = 0;
     /* A winner that was rejected, or a work item that was abandoned, changes what is told after a
-     * restart: such a search goes on well, but not the same. */
-    struct wpk_rows *rows =
-        wpk_store_query(sim->store,
-                        "SELECT id, strategy, seed FROM search s WHERE NOT EXISTS (SELECT 1 FROM"
-                        " trial t WHERE t.problem_id = s.problem_id AND t.outcome IN"
-                        " ('wrong_result', 'abandoned'))",
-                        "");
+     * restart: such a search goes on well, but not the same. Of a candidate that two searches had
+     * measured at once the first result is recorded, and each was told its own: a strategy that
+     * learns a model sees the rounded nanoseconds between them. A stand-in that was timed alone,
+     * because nothing else was left, has a ratio that another worker's speed is in. */
+    struct wpk_rows *rows = wpk_store_query(
+        sim->store,
+        "SELECT id, strategy, seed FROM search s WHERE NOT EXISTS (SELECT 1 FROM"
+        " trial t WHERE t.problem_id = s.problem_id AND t.outcome IN"
+        " ('wrong_result', 'abandoned')) AND (strategy NOT IN ('auto', 'bayes',"
+        " 'rl') OR NOT EXISTS (SELECT 1 FROM ask a JOIN ask b ON b.trial_id ="
+        " a.trial_id AND b.search_id <> a.search_id WHERE a.search_id = s.id AND"
+        " a.known = 0 AND b.known = 0)) AND NOT EXISTS (SELECT 1 FROM ask a JOIN trial t"
+        " ON t.id = a.trial_id JOIN measurement m ON m.trial_id = t.id WHERE"
+        " a.search_id = s.id AND m.anchor_ns = m.median_ns AND m.anchor <> '' AND"
+        " m.anchor <> t.artifact_sha256)",
+        "");
     while (wpk_rows_next(rows) && count < 512) {
         ids[count] = wpk_rows_int(rows, 0);
         snprintf(strategies[count], sizeof strategies[count], "%s", wpk_rows_text(rows, 1));
