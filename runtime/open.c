@@ -155,7 +155,7 @@ wpk_err wpk_open(const char *path, const struct wpk_open_options *options, struc
         return WPK_ENOMEM;
     }
     wpk_err err = read_choice(path, options->public_key, choice, diag);
-    if (err == WPK_OK && options->self_test && choice->test.count == 0) {
+    if (err == WPK_OK && options->self_test && !wpk_choice_has_test(choice)) {
         wpk_diag_set(diag, "%s has no self-test", path);
         err = WPK_EUNSUPPORTED;
     }

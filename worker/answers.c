@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define MAGIC                                                                                      \
-    UINT64_C(0x39736e61706b7730) /* changes with the format and with how inputs are drawn */
+    UINT64_C(0x39736e61706b7731) /* changes with the format and with how inputs are drawn */
 #define BORDER 2                 /* coordinates from each end that count as border */
 #define BORDER_EVERY 8           /* of so many points one lies near a border */
 /* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */

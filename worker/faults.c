@@ -123,26 +123,61 @@ static bool can_have(const struct wpk_program *op, int stage, enum wpk_fault fau
     return has;
 }
 
-wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers)
+/* Add the faults that the answers of one output show to `seen`. */
+static wpk_err look_at(const struct wpk_program *op, const struct wpk_answers *answers,
+                       uint8_t *seen)
 {
-    uint8_t seen[WPK_STAGES_MAX] = {0};
     wpk_err err = WPK_OK;
+    if (answers->count == 0) {
+        return WPK_OK;
+    }
     struct probe *probe = calloc(1, sizeof(*probe));
     if (probe == NULL) {
         return WPK_ENOMEM;
     }
-    if (answers->count > 0) {
-        err = open_probe(probe, op, answers);
-    }
-    for (int s = 0; s < op->stage_count && err == WPK_OK && answers->count > 0; s++) {
+    err = open_probe(probe, op, answers);
+    for (int s = 0; s < op->stage_count && err == WPK_OK; s++) {
         for (int f = 0; f < WPK_FAULT_COUNT && err == WPK_OK; f++) {
             bool shown = false;
-            err = look_for(probe, s, (enum wpk_fault)f, &shown);
-            seen[s] |= (uint8_t)(shown << f);
+            if ((seen[s] >> f & 1) == 0) {
+                err = look_for(probe, s, (enum wpk_fault)f, &shown);
+                seen[s] |= (uint8_t)(shown << f);
+            }
         }
     }
     wpk_inputs_fini(&probe->inputs);
     free(probe);
+    return err;
+}
+
+/* An output that has no answers on such a set shows no fault. */
+static wpk_err look_at_view(const struct wpk_program *op, int output,
+                            const struct wpk_answers *first, uint8_t *seen)
+{
+    struct wpk_program view = {0};
+    struct wpk_answers answers = {0};
+    wpk_err err = wpk_program_view(op, output, &view);
+    if (err == WPK_OK) {
+        err = wpk_answers_make(&view, &first->inputs, POINTS_MAX, &answers, NULL);
+    }
+    if (err == WPK_OK) {
+        err = look_at(&view, &answers, seen);
+    }
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&view);
+    return err == WPK_EUNSUPPORTED ? WPK_OK : err;
+}
+
+wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers)
+{
+    uint8_t seen[WPK_STAGES_MAX] = {0};
+    wpk_err err = look_at(op, answers, seen);
+    for (int t = 0; t < op->tensor_count && err == WPK_OK; t++) {
+        const struct wpk_tensor *tensor = &op->tensors[t];
+        if (tensor->role == WPK_ROLE_OUTPUT && tensor != output_of(op)) {
+            err = look_at_view(op, t, answers, seen);
+        }
+    }
     if (err == WPK_OK) {
         wpk_answers_note(answers, seen);
     }

@@ -305,8 +305,8 @@ static void write_choice(const struct wpk_program *program, const struct wpk_cho
         }
     }
     choice.chain[0] = *entry;
-    assert_int_equal(wpk_selftest_make(program, 7, &choice.test, NULL), WPK_OK);
-    assert_true(choice.test.count > 1);
+    assert_int_equal(wpk_selftest_make(program, 7, &choice.outputs, &choice.test, NULL), WPK_OK);
+    assert_true(wpk_choice_has_test(&choice));
     assert_int_equal(wpk_choice_encode(&choice, &text), WPK_OK);
     assert_int_equal(wpk_fs_write(path, text.data, text.size, 0644, NULL), WPK_OK);
     wpk_buf_fini(&text);

@@ -197,7 +197,8 @@ static wpk_err verify_fresh(struct attempt *a, const struct wpk_program *view,
     return err;
 }
 
-/* Every output but the first, on inputs that are drawn for it. */
+/* Verify every output but the first, on inputs that are drawn for it: of the kinds that the first
+ * one is verified on. */
 static wpk_err verify_more_outputs(struct attempt *a)
 {
     const struct wpk_program *program = a->op->program;
@@ -210,8 +211,10 @@ static wpk_err verify_more_outputs(struct attempt *a)
             continue;
         }
         err = wpk_program_view(program, t, &view);
-        for (int k = 0; k < WPK_INPUT_JOINING && err == WPK_OK; k++) {
-            err = verify_fresh(a, &view, (enum wpk_input_kind)k);
+        for (int k = 0; k < WPK_INPUT_KINDS && err == WPK_OK; k++) {
+            if (k < WPK_INPUT_JOINING || a->op->answers[k].count > 0) {
+                err = verify_fresh(a, &view, (enum wpk_input_kind)k);
+            }
         }
         wpk_program_fini(&view);
     }

@@ -410,7 +410,7 @@ static bool make_test(struct wpk_call *call, struct choosing *c)
         return false;
     }
     uint64_t seed = wpk_served_key(c->choice.fingerprint);
-    if (wpk_selftest_make(&c->program, seed, &c->choice.test, NULL) != WPK_OK) {
+    if (wpk_selftest_make(&c->program, seed, &c->choice.outputs, &c->choice.test, NULL) != WPK_OK) {
         c->choice.test = (struct wpk_choice_test){.seed = seed}; /* no points: no test */
     }
     if (front != NULL) {
