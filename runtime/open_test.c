@@ -62,6 +62,8 @@ static struct wpk_choice_entry *add_file(struct scene *scene, enum wpk_choice_ki
     struct wpk_choice_entry *entry = &scene->choice.chain[scene->choice.chain_count++];
 
     entry->kind = kind;
+    snprintf(scene->choice.plain_missing, WPK_CHOICE_REASON_MAX, "%s",
+             kind == WPK_CHOICE_PLAIN ? "" : "none was built");
     snprintf(entry->file, sizeof(entry->file), "%s", name);
     hash_file(scene, name, entry->sha256);
     return entry;
@@ -263,6 +265,7 @@ static void another_operators_kernel_is_passed_over(void **state)
     memset(scene->choice.fingerprint, 'c', WPK_CHOICE_HASH_MAX - 1);
     assert_int_equal(open_choice(scene, &kernel, &diag), WPK_EEXHAUSTED);
     assert_non_null(strstr(diag.text, "another operator"));
+    assert_non_null(strstr(diag.text, ", and it has no plain kernel, because none was built:"));
 }
 
 static void unknown_tensors_are_passed_over(void **state)

@@ -137,6 +137,7 @@ wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out)
     put_list(w, "outputs", &choice->outputs);
     wpk_json_end(w);
     put_test(w, choice);
+    wpk_json_put_text(w, "plain_missing", choice->plain_missing);
     wpk_json_begin_array(w, "chain");
     for (int i = 0; i < choice->chain_count && err == WPK_OK; i++) {
         wpk_json_begin_object(w, NULL);
@@ -359,10 +360,24 @@ static void get_chain(struct wpk_json_reader *r, struct wpk_choice *choice)
     }
 }
 
+static void check_plain(struct wpk_json_reader *r, const struct wpk_choice *choice)
+{
+    bool there = false;
+
+    for (int i = 0; i < choice->chain_count; i++) {
+        there = there || choice->chain[i].kind == WPK_CHOICE_PLAIN;
+    }
+    if (there != (choice->plain_missing[0] == '\0')) {
+        wpk_json_fail(r, "plain_missing", WPK_EINVAL,
+                      there ? "the chain has a plain kernel, which is said to be missing"
+                            : "the chain has no plain kernel, and no reason is given");
+    }
+}
+
 static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
     WPK_JSON_ALLOW(r, "version", "operator", "fingerprint", "accuracy", "conditions", "layouts",
-                   "threads", "binding", "self_test", "chain");
+                   "threads", "binding", "self_test", "plain_missing", "chain");
     const char *op = wpk_json_get_text(r, "operator", WPK_CHOICE_OP_MAX);
     if (wpk_json_status(r) == WPK_OK) {
         choice->op = strdup(op);
@@ -384,7 +399,9 @@ static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
     choice->threads = (int)wpk_json_get_int(r, "threads", 1, THREADS_MAX);
     wpk_choice_get_binding(r, choice);
     get_test(r, choice);
+    wpk_json_get_copy(r, "plain_missing", choice->plain_missing, sizeof(choice->plain_missing));
     get_chain(r, choice);
+    check_plain(r, choice);
 }
 
 wpk_err wpk_choice_decode(const char *text, size_t size, struct wpk_choice *out,

@@ -2,11 +2,12 @@
 /* A choice: what a client gets for an operator. It lists the implementations, best first, and what
  * the client's tensors are called in them. It lies beside the files it names, as NAME.so.choice.
  *
- *     {"version":2,"operator":"input X ...","fingerprint":"<SHA-256>","accuracy":"standard",
+ *     {"version":3,"operator":"input X ...","fingerprint":"<SHA-256>","accuracy":"standard",
  *      "conditions":"warm","layouts":"fixed","threads":1,
  *      "binding":{"inputs":[["X","t0"]],"constants":[["W","t1"]],"outputs":[["Y","t2"]]},
  *      "self_test":{"seed":"7","positive":false,
  *                   "outputs":[{"points":[0,17],"values":[1.5,-2],"tolerance":1e-5}]},
+ *      "plain_missing":"",
  *      "chain":[{"kind":"kernel","file":"c6.so","sha256":"<SHA-256 of the file>"},
  *               {"kind":"vendor","provider":"onednn","version":"3.2.0","recipe":{...}},
  *               {"kind":"plain","file":"c6.plain.so","sha256":"..."}]}
@@ -20,7 +21,7 @@
 #include "schema/recipe.h"
 #include "schema/record.h"
 
-#define WPK_CHOICE_VERSION 2
+#define WPK_CHOICE_VERSION 3
 #define WPK_CHOICE_SUFFIX ".choice"
 #define WPK_CHOICE_SIZE_MAX ((size_t)1 << 20) /* bytes of JSON */
 #define WPK_CHOICE_OP_MAX ((size_t)256 << 10) /* bytes of the operator's text */
@@ -29,6 +30,7 @@
 #define WPK_CHOICE_POINTS_MAX 64 /* of one output */
 #define WPK_CHOICE_FILE_MAX 256  /* with its NUL */
 #define WPK_CHOICE_TEXT_MAX 32
+#define WPK_CHOICE_REASON_MAX 160
 #define WPK_CHOICE_HASH_MAX 65
 
 /* suffix, text */
@@ -76,7 +78,8 @@ struct wpk_choice_test {
     struct wpk_choice_expected output[WPK_CHOICE_TENSORS_MAX]; /* as in wpk_choice.outputs */
 };
 
-/* `= {0}` is valid to fini, not to encode. Names and canonical names are unique. */
+/* `= {0}` is valid to fini, not to encode. Names and canonical names are unique. The chain has a
+ * plain kernel, or plain_missing says why there is none. */
 struct wpk_choice {
     char *op; /* owned; whole form, with the client's names */
     char fingerprint[WPK_CHOICE_HASH_MAX];
@@ -86,6 +89,7 @@ struct wpk_choice {
     int threads;                       /* >= 1 */
     struct wpk_choice_list inputs, constants, outputs;
     struct wpk_choice_test test;
+    char plain_missing[WPK_CHOICE_REASON_MAX];           /* "": there is a plain kernel */
     struct wpk_choice_entry chain[WPK_CHOICE_CHAIN_MAX]; /* best first */
     int chain_count;
 };

@@ -10,12 +10,13 @@
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 static const char text_of_choice[] =
-    "{\"version\":2,\"operator\":\"input X f32[8]; output Y[i] = X[i]\","
+    "{\"version\":3,\"operator\":\"input X f32[8]; output Y[i] = X[i]\","
     "\"fingerprint\":\"" HASH "\",\"accuracy\":\"standard\",\"conditions\":\"warm\","
     "\"layouts\":\"fixed\",\"threads\":2,\"binding\":{\"inputs\":[[\"X\",\"t0\"]],"
     "\"constants\":[],\"outputs\":[[\"Y\",\"t1\"]]},"
     "\"self_test\":{\"seed\":\"18446744073709551615\",\"positive\":false,"
-    "\"outputs\":[{\"points\":[0,7],\"values\":[0.5,-2],\"tolerance\":1e-05}]},\"chain\":[{"
+    "\"outputs\":[{\"points\":[0,7],\"values\":[0.5,-2],\"tolerance\":1e-05}]},"
+    "\"plain_missing\":\"\",\"chain\":[{"
     "\"kind\":\"kernel\","
     "\"file\":\"c6.so\",\"sha256\":\"" HASH "\"},{\"kind\":\"vendor\",\"provider\":\"onednn\","
     "\"version\":\"3.2.0\",\"recipe\":{\"version\":1,\"primitive\":\"eltwise\","
@@ -61,7 +62,7 @@ static const struct {
     {"\"warm\"", "\"tepid\"", WPK_EINVAL, "tepid"},
     {"\"accuracy\":\"standard\",", "", WPK_EINVAL, "accuracy"},
     {"\"standard\"", "\"precise\"", WPK_EINVAL, "accuracy"},
-    {"\"version\":2", "\"version\":1", WPK_EMISMATCH, "version 1, not 2; wpkctl get"},
+    {"\"version\":3", "\"version\":2", WPK_EMISMATCH, "version 2, not 3; wpkctl get"},
     {"\"threads\":2", "\"threads\":0", WPK_ERANGE, "threads"},
     {"\"threads\":2", "\"threads\":2,\"library\":\"/x.so\"", WPK_EINVAL, "library"},
     {"\"provider\":", "\"library\":\"/x.so\",\"provider\":", WPK_EINVAL, "library"},
@@ -78,6 +79,9 @@ static const struct {
     {"[\"Y\",\"t1\"]", "[\"Y\",\"t1\"],[\"Z\",\"t2\"]", WPK_EINVAL, "tests of 1 outputs"},
     {"[0,7]", "[0,-7]", WPK_ERANGE, "points"},
     {"\"plain\"", "\"simple\"", WPK_EINVAL, "kind"},
+    {"\"plain_missing\":\"\",", "", WPK_EINVAL, "plain_missing"},
+    {"\"plain_missing\":\"\"", "\"plain_missing\":\"lost\"", WPK_EINVAL, "said to be missing"},
+    {"\"kind\":\"plain\"", "\"kind\":\"kernel\"", WPK_EINVAL, "no reason is given"},
     {"\"extents\":[8]", "\"extents\":[9]", WPK_ERANGE, "leaves"},
     {"\"kind\":\"vendor\"", "\"kind\":\"kernel\"", WPK_EINVAL, "provider"},
 };

@@ -288,6 +288,7 @@ static void write_choice(const struct wpk_program *program, const struct wpk_cho
                                 .accuracy = WPK_ACCURACY_STANDARD,
                                 .layouts = "any",
                                 .threads = 1,
+                                .plain_missing = "none was built",
                                 .chain_count = 1};
     struct wpk_buf text = {0};
 

@@ -125,6 +125,18 @@ def open_choice(path, **options):
     return err, kind, reason
 
 
+def test_a_lost_plain_kernel(box):
+    """Its absence, and the reason, stand in the choice, and get says them."""
+    TUNED.place(box)
+    choice, _, err = get(box)
+    check(choice["plain_missing"] == "" and "no plain kernel" not in err, "there is one", choice, err)
+    lost = choice["chain"][-1]["sha256"]
+    os.unlink(os.path.join(box.data, "artifacts", lost[:2], lost + ".so"))
+    choice, _, err = get(box)
+    check("plain" not in kinds(choice) and "missing or damaged" in choice["plain_missing"], "the choice says so", choice)
+    check("no plain kernel" in err and choice["plain_missing"] in err, "get says so", err)
+
+
 def test_revoked_down_to_the_plain_kernel(box):
     """Ours, then the vendor's, then the plain kernel: get leaves something that runs, to the end."""
     TUNED.place(box)
