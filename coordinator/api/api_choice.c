@@ -272,8 +272,7 @@ static wpk_err write_operator(struct choosing *c, struct wpk_diag *diag)
 /* All are in the class that the kernel was searched in. */
 static bool is_accurate(const struct choosing *c, double times_direct)
 {
-    return c->choice.accuracy.times_direct >= c->facts.accuracy.times_direct ||
-           wpk_accuracy_admits(c->choice.accuracy, times_direct);
+    return wpk_accuracy_serves(c->choice.accuracy, c->facts.accuracy, times_direct);
 }
 
 static void add_own(struct choosing *c)

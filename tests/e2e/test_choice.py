@@ -189,9 +189,14 @@ def test_class_that_is_asked_for(box):
             "--candidates", "2")
     by_name = get(box)[0]
     service = Service(box)
-    kernel = service.ask("GET", "/v1/kernels")[1]["kernels"][0]["id"]
+    listed = service.ask("GET", "/v1/kernels")[1]["kernels"][0]
+    kernel = listed["id"]
     said = {}
     for asked in ("fast", "standard"):
+        match = service.ask("POST", "/v1/kernels:lookup",
+                            {"fingerprint": listed["fingerprint"], "accuracy": asked})[1]
+        check(match["match"] in ("exact", "vendor") and match["kernel_id"] == kernel and match["accuracy"] == "fast",
+              "the lookup finds what fits", asked, match)
         status, answer, _ = service.ask("POST", "/v1/kernels/%s:choice" % kernel, {"file": "x.so", "accuracy": asked})
         check(status == 200, "there is a choice", answer)
         choice = json.loads(answer["choice"])
