@@ -125,6 +125,19 @@ def open_choice(path, **options):
     return err, kind, reason
 
 
+def test_a_broken_choice(box):
+    """File, line, column and field of what is wrong are named."""
+    TUNED.place(box)
+    with open(get(box)[1] + ".choice", encoding="utf-8") as file:
+        whole = file.read()
+    for text, says in ((whole[:200], "1:201: "), (whole.replace('"threads":1', '\n"threads":"one"'), "2:11: threads: "),
+                       (whole.replace('"version":3', '"version":1'), "1:12: version: "), ("", "1:1: "),
+                       (whole.replace('"layouts":', '\n\n"layout":'), "3:1: layout: ")):
+        path = box.write("broken.so.choice", text)
+        code, out, err = box.run("wpkctl", "run", path, "--random")
+        check(code != 0 and out == "" and path + ":" + says in err, says, code, err)
+
+
 def test_a_lost_plain_kernel(box):
     """Its absence, and the reason, stand in the choice, and get says them."""
     TUNED.place(box)
