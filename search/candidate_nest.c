@@ -182,6 +182,10 @@ static void add_root(struct draft *draft, int g)
         entry->place = place_in(draft, d->at_group, d->level);
     }
     wpk_nest_find_region(draft->nest);
+    for (int a = 0; a < root->rank && entry->place.entry < 0; a++) {
+        /* tiles begin at multiples, though readers may need fewer elements */
+        entry->align[a] = entry->grain[a] % group->align[a] != 0 ? group->align[a] : 0;
+    }
     put_tile(draft, g, &list);
     int first = list.count;
     for (int i = d->order_count - 1; i >= 0; i--) {

@@ -213,6 +213,12 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
     "intermediate T f32[5,84]\noutput Y f32[5,84]\n"                                               \
     "D[c,y,x] = X[c,y,x] - X[c,y+2,x+2]\n"                                                         \
     "T[k,q] = sum.f32(c:3) D[c,q/12,q%12] * W[c,k]\nY[k,q] = max(T[k,q], 0)\nend\n"
+/* What is read of T begins at 1: no tile of 3 begins at a multiple of 3 unless T is aligned. */
+#define LATE                                                                                       \
+    "layout X f32[7] 0\nlayout Y f32[12] 0\nprogram\ninput X f32[7]\nintermediate U f32[7]\n"      \
+    "intermediate T f32[13]\noutput Y f32[12]\nU[l] = X[l] * 2\nT[j] = U[j/3] + 1\n"               \
+    "Y[i] = T[i+1] * 2\nend\n"
+#define LATE_NEST "serial j step 3 guard\nunroll j.1\nstage U in T j\nextent l 1\nserial l\n"
 #define OF_PIXELS "init\nunroll k\nlanes q\nupdate\nserial c\nunroll k\nlanes q\nstage D in Y "
 #define ROWS "serial c\nserial y\nserial x step 4 guard\nlanes x.1\n"
 #define GUARDED "stage Y root\nserial i step 8 guard\nlanes i.1\n"
@@ -260,6 +266,7 @@ static const struct by_hand {
            "stage T in Y q.1\nextent k 1 q 8\n" OF_PIXELS "q\n" ROWS},
     {FLAT, "stage Y root\nserial q step 12 exact\nserial k\nlanes q.1\n"
            "stage T in Y k\nextent k 1 q 12\n" OF_PIXELS "q\nstored x y c\n" ROWS},
+    {LATE, "stage Y root\nserial i\nstage T root\nalign j 3\n" LATE_NEST},
     /* tiles of an update */
     {PRODUCT, "stage Y root\nserial i\nserial j\nstage T root\ninit\nserial i\nserial j\nupdate\n"
               "serial i\nserial j step 16 exact\nserial k\nunroll j.1 step 8 exact\nlanes j.2\n"
@@ -319,6 +326,19 @@ static void test_nests_by_hand(void **state)
 {
     (void)state;
     check_by_hand(by_hand, BY_HAND, NUMBERS);
+}
+
+static void test_unaligned_tiles_are_refused(void **state)
+{
+    (void)state;
+    static const char text[] =
+        HEAD "halide-cpu\n" LATE "stage Y root\nserial i\nstage T root\n" LATE_NEST;
+    struct wpk_schedule schedule;
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_schedule_parse(text, &schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_codegen_check(&schedule, &diag), WPK_EINVAL);
+    assert_non_null(strstr(diag.text, "stage U: iterations need parts of different sizes"));
+    wpk_schedule_fini(&schedule);
 }
 
 /* Numbers beside those halfway between two of a narrow type, nearer than f32 can tell. */
@@ -434,9 +454,9 @@ static void test_edited_nests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nests_by_hand),    cmocka_unit_test(test_casts_round_once),
-        cmocka_unit_test(test_exp_of_its_range), cmocka_unit_test(test_exp_of_masks),
-        cmocka_unit_test(test_edited_nests),
+        cmocka_unit_test(test_nests_by_hand),    cmocka_unit_test(test_unaligned_tiles_are_refused),
+        cmocka_unit_test(test_casts_round_once), cmocka_unit_test(test_exp_of_its_range),
+        cmocka_unit_test(test_exp_of_masks),     cmocka_unit_test(test_edited_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
