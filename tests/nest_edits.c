@@ -219,6 +219,11 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
     "intermediate T f32[13]\noutput Y f32[12]\nU[l] = X[l] * 2\nT[j] = U[j/3] + 1\n"               \
     "Y[i] = T[i+1] * 2\nend\n"
 #define LATE_NEST "serial j step 3 guard\nunroll j.1\nstage U in T j\nextent l 1\nserial l\n"
+/* A remainder that is always 0, of which Halide knows that it is below 5. */
+#define REMAINDER                                                                                  \
+    "layout X f32[2] 0\nlayout T f32[2] 0\nlayout Y f32[8] 0\nprogram\ninput X f32[2]\n"           \
+    "intermediate C f32[2]\nintermediate S f32[8]\noutput T f32[2]\noutput Y f32[8]\n"             \
+    "T[i] = X[i] * 2\nC[i] = T[i] + 1\nS[k] = sum.f32(r:1) C[(r+1)/2%5] * 3\nY[k] = S[k]\nend\n"
 #define OF_PIXELS "init\nunroll k\nlanes q\nupdate\nserial c\nunroll k\nlanes q\nstage D in Y "
 #define ROWS "serial c\nserial y\nserial x step 4 guard\nlanes x.1\n"
 #define GUARDED "stage Y root\nserial i step 8 guard\nlanes i.1\n"
@@ -267,6 +272,8 @@ static const struct by_hand {
     {FLAT, "stage Y root\nserial q step 12 exact\nserial k\nlanes q.1\n"
            "stage T in Y k\nextent k 1 q 12\n" OF_PIXELS "q\nstored x y c\n" ROWS},
     {LATE, "stage Y root\nserial i\nstage T root\nalign j 3\n" LATE_NEST},
+    {REMAINDER, "stage Y root\nserial k\nstage S in Y k\nextent k 1\ninit\nserial k\nupdate\n"
+                "serial r\nserial k\nstage C root\nserial i\nstage T root\nserial i\n"},
     /* tiles of an update */
     {PRODUCT, "stage Y root\nserial i\nserial j\nstage T root\ninit\nserial i\nserial j\nupdate\n"
               "serial i\nserial j step 16 exact\nserial k\nunroll j.1 step 8 exact\nlanes j.2\n"
