@@ -5,6 +5,7 @@
  * is then merely out of range. */
 #include "op/node.h"
 
+#define SHARE_POINTS_MAX 4096
 #define INDEX_LIMIT ((int64_t)1 << 61)
 
 static int64_t clamp(__int128 value)
@@ -258,6 +259,30 @@ bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stag
         }
     }
     return false;
+}
+
+double wpk_index_share(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                       int64_t low, int64_t high)
+{
+    struct wpk_affine affine;
+    int64_t points = 1, inside = 0;
+    if (!wpk_index_affine(program, node, &affine)) {
+        return 1;
+    }
+    for (int a = 0; a < stage->axis_count && points <= SHARE_POINTS_MAX; a++) {
+        points *= affine.coefficient[a] != 0 ? stage->axes[a].extent : 1;
+    }
+    for (int64_t p = 0; p < points && points <= SHARE_POINTS_MAX; p++) {
+        int64_t at = affine.constant, rest = p;
+        for (int a = 0; a < stage->axis_count; a++) {
+            if (affine.coefficient[a] != 0) {
+                at += affine.coefficient[a] * (rest % stage->axes[a].extent);
+                rest /= stage->axes[a].extent;
+            }
+        }
+        inside += at >= low && at < high;
+    }
+    return points <= SHARE_POINTS_MAX ? (double)inside / (double)points : 1;
 }
 
 /* ---- alignment */

@@ -270,6 +270,10 @@ int64_t wpk_axis_tile_alignment(const struct wpk_program *program, const struct 
 int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int axis);
 /* True if a load of the stage can leave its tensor; padding counts as inside. */
 bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load);
+/* The share of the points of its axes for which an index is in [low, high); 1 where that is not
+ * known, because the index is not affine or has too many points. */
+double wpk_index_share(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                       int64_t low, int64_t high);
 
 /* Check all invariants.
  *   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC `full` is set; WPK_ENOMEM */

@@ -83,6 +83,32 @@ void wpk_reuse_mark_literal(const struct wpk_program *program, const struct wpk_
     mark_border_axes(program, stage, literal);
 }
 
+double wpk_reuse_inside(const struct wpk_program *program, const struct wpk_stage *stage,
+                        const bool *literal)
+{
+    double share = 1;
+    int loads[WPK_LOADS_MAX];
+    int count =
+        is_product(program, stage) ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+        bool zero = reads_zero_outside(program, load);
+        for (int d = 0; d < tensor->rank && zero; d++) {
+            bool used[WPK_AXES_MAX] = {false}, unrolled = true;
+            (void)wpk_reuse_mark_index(program, load->index[d], used);
+            for (int a = 0; a < stage->axis_count; a++) {
+                unrolled = unrolled && (!used[a] || literal[a]);
+            }
+            share *= unrolled
+                         ? wpk_index_share(program, stage, load->index[d], -tensor->pad_before[d],
+                                           tensor->extent[d] + tensor->pad_after[d])
+                         : 1;
+        }
+    }
+    return share;
+}
+
 int wpk_reuse_mark_index(const struct wpk_program *program, int node, bool *used)
 {
     const struct wpk_node *n = &program->nodes[node];
