@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_nest.h"
 
+#include "op/nest_inside.h"
 #include "op/nest_output.h"
 #include "search/candidate_copy.h"
 #include "search/space_kind.h"
@@ -323,6 +324,7 @@ static void add_update(struct draft *draft, int g, int m, struct wpk_nest_entry 
     append(&list, &serial);
     append(&list, &rolled);
     add_loops(draft->nest, &entry->update, &list);
+    wpk_nest_mark_inside(draft->nest);
 }
 
 /* Accumulators whose lanes are apart in memory never become registers: the lanes are innermost. */
