@@ -64,7 +64,7 @@ static void expect_same(const char *text, const double *input, double tolerance)
     wpk_infinite_find(&program, &infinite);
     assert_int_equal(wpk_infinite_drop(&program, &infinite, &wanted), WPK_OK);
     expand(&program, no_sums, &expanded);
-    int64_t count = wpk_tensor_elements(&program.tensors[wpk_check_output(&program)]);
+    int64_t count = wpk_tensor_elements(&program.tensors[wpk_program_output(&program)]);
     assert_true(count <= VALUES_MAX);
     run(&wanted, input, value);
     run(&expanded, input, other);

@@ -261,6 +261,13 @@ bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stag
     return false;
 }
 
+bool wpk_load_is_zero_outside(const struct wpk_program *program, const struct wpk_node *load)
+{
+    const struct wpk_node *outside = load->outside < 0 ? NULL : node_at(program, load->outside);
+    return outside != NULL && outside->kind == WPK_NODE_LITERAL && outside->value == 0 &&
+           outside->integer == 0;
+}
+
 double wpk_index_share(const struct wpk_program *program, const struct wpk_stage *stage, int node,
                        int64_t low, int64_t high)
 {

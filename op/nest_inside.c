@@ -13,12 +13,6 @@ static const struct wpk_node *strip_casts(const struct wpk_program *program, int
     return &program->nodes[id];
 }
 
-static bool is_zero(const struct wpk_program *program, int outside)
-{
-    return outside >= 0 && program->nodes[outside].kind == WPK_NODE_LITERAL &&
-           program->nodes[outside].value == 0 && program->nodes[outside].integer == 0;
-}
-
 /* Set the bounds of what is not a border of zeros along a dimension of the load. False: there is
  * no border, or its values are not known. */
 static bool find_bounds(const struct wpk_program *program, const struct wpk_node *load, int dim,
@@ -26,7 +20,7 @@ static bool find_bounds(const struct wpk_program *program, const struct wpk_node
 {
     const struct wpk_tensor *tensor = &program->tensors[load->tensor];
     int writer = wpk_program_writer(program, load->tensor);
-    if (load->outside >= 0 && !is_zero(program, load->outside)) {
+    if (load->outside >= 0 && !wpk_load_is_zero_outside(program, load)) {
         return false;
     }
     if (writer < 0) {
@@ -38,7 +32,7 @@ static bool find_bounds(const struct wpk_program *program, const struct wpk_node
     const struct wpk_stage *stage = &program->stages[writer];
     const struct wpk_node *from = &program->nodes[stage->expr];
     if (stage->reduction != WPK_REDUCE_NONE || from->kind != WPK_NODE_LOAD ||
-        !is_zero(program, from->outside)) {
+        !wpk_load_is_zero_outside(program, from)) {
         return false;
     }
     for (int d = 0; d < program->tensors[from->tensor].rank; d++) {

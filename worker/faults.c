@@ -24,22 +24,11 @@ struct probe {
     int64_t points[POINTS_MAX * WPK_RANK_MAX];
 };
 
-static const struct wpk_tensor *output_of(const struct wpk_program *op)
-{
-    for (int t = 0; t < op->tensor_count; t++) {
-        if (op->tensors[t].role == WPK_ROLE_OUTPUT) {
-            return &op->tensors[t];
-        }
-    }
-    WPK_ASSERT(false); /* a program has an output */
-    return NULL;
-}
-
 /* The first and the last of the answers, and others between them. */
 static void choose_points(struct probe *probe)
 {
     const struct wpk_answers *answers = probe->answers;
-    const struct wpk_tensor *output = output_of(probe->op);
+    const struct wpk_tensor *output = &probe->op->tensors[wpk_program_output(probe->op)];
     struct wpk_rng rng;
     wpk_rng_seed(&rng, answers->inputs.seed);
     probe->count = answers->count < POINTS_MAX ? answers->count : POINTS_MAX;
@@ -173,8 +162,7 @@ wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answer
     uint8_t seen[WPK_STAGES_MAX] = {0};
     wpk_err err = look_at(op, answers, seen);
     for (int t = 0; t < op->tensor_count && err == WPK_OK; t++) {
-        const struct wpk_tensor *tensor = &op->tensors[t];
-        if (tensor->role == WPK_ROLE_OUTPUT && tensor != output_of(op)) {
+        if (op->tensors[t].role == WPK_ROLE_OUTPUT && t != wpk_program_output(op)) {
             err = look_at_view(op, t, answers, seen);
         }
     }

@@ -202,12 +202,10 @@ static wpk_err verify_fresh(struct attempt *a, const struct wpk_program *view,
 static wpk_err verify_more_outputs(struct attempt *a)
 {
     const struct wpk_program *program = a->op->program;
-    bool first = true;
     wpk_err err = WPK_OK;
-    for (int t = 0; t < program->tensor_count && err == WPK_OK; t++) {
+    for (int t = wpk_program_output(program) + 1; t < program->tensor_count && err == WPK_OK; t++) {
         struct wpk_program view = {0};
-        if (program->tensors[t].role != WPK_ROLE_OUTPUT || first) {
-            first = first && program->tensors[t].role != WPK_ROLE_OUTPUT;
+        if (program->tensors[t].role != WPK_ROLE_OUTPUT) {
             continue;
         }
         err = wpk_program_view(program, t, &view);
