@@ -274,7 +274,7 @@ bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stag
 /* True if a load has the value 0 outside of its tensor. */
 bool wpk_load_is_zero_outside(const struct wpk_program *program, const struct wpk_node *load);
 /* The share of the points of its axes for which an index is in [low, high); 1 where that is not
- * known, because the index is not affine or has too many points. */
+ * known: the index is not affine, or is large. */
 double wpk_index_share(const struct wpk_program *program, const struct wpk_stage *stage, int node,
                        int64_t low, int64_t high);
 
