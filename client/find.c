@@ -115,14 +115,12 @@ static bool is_wanted(const struct wpk_api_kernel *kernel, const struct wpk_find
            (wanted->conditions == NULL || strcmp(wanted->conditions, kernel->conditions) == 0);
 }
 
-/* Is the error within the class? It is within the kernel's own one, and all that are wider. */
 static bool fits(const struct wpk_api_kernel *kernel, struct wpk_accuracy class)
 {
     struct wpk_accuracy own;
 
-    return (wpk_accuracy_parse(kernel->accuracy, &own, NULL) == WPK_OK &&
-            own.times_direct <= class.times_direct) ||
-           wpk_accuracy_admits(class, kernel->times_direct);
+    return wpk_accuracy_parse(kernel->accuracy, &own, NULL) == WPK_OK &&
+           wpk_accuracy_serves(class, own, kernel->times_direct);
 }
 
 static bool is_pinned(const struct wpk_api_kernel *kernel, struct wpk_accuracy class)

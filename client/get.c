@@ -227,19 +227,16 @@ static wpk_err write_object(struct wpk_session *session, const struct wpk_api_ke
 static void tell_plain(const struct wpk_choice_answer *answer)
 {
     struct wpk_choice *choice = calloc(1, sizeof(*choice)); /* large */
-    bool plain = false;
 
     if (choice == NULL || wpk_choice_decode(wpk_buf_text(&answer->choice), answer->choice.size,
                                             choice, NULL) != WPK_OK) {
         free(choice);
         return;
     }
-    for (int i = 0; i < choice->chain_count; i++) {
-        plain = plain || choice->chain[i].kind == WPK_CHOICE_PLAIN;
-    }
-    if (!plain) {
-        fprintf(stderr, "the choice has no plain kernel: it runs on devices of this class alone; "
-                        "wpkctl trials JOB says why\n");
+    if (choice->plain_missing[0] != '\0') {
+        fprintf(stderr,
+                "the choice has no plain kernel: it runs on devices of this class alone; %s\n",
+                choice->plain_missing);
     }
     wpk_choice_fini(choice);
     free(choice);

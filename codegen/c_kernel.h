@@ -92,10 +92,10 @@ struct wpk_c_kernel {
     bool *used;                   /* owned; [node_count]: by the stage being printed */
     struct wpk_buf functions;     /* the tasks of parallel loops */
     int serial_count;
-    struct wpk_position printing; /* of the stage that is printed */
+    struct wpk_position printing;   /* of the stage that is printed */
     struct wpk_cuda_launch *launch; /* that is printed (cuda_kernel.h); NULL: a function of c */
-    const char *refusal;          /* what cannot be printed; NULL: nothing so far */
-    struct wpk_position refused;  /* of the stage in which that is */
+    const char *refusal;            /* what cannot be printed; NULL: nothing so far */
+    struct wpk_position refused;    /* of the stage in which that is */
 };
 
 /* ---- c_nest.c */
@@ -186,5 +186,12 @@ void wpk_c_storage_put_name(struct wpk_c_kernel *k, int tensor, int storage);
 
 /* Note the first reason why the kernel cannot be printed. */
 void wpk_c_refuse(struct wpk_c_kernel *k, const char *why);
+
+#define WPK_C_LOOPS_MAX 64
+
+/* List the loops of a definition: first one for each axis that has none in the nest.
+ *   shape   loop [WPK_C_LOOPS_MAX]; *added of the loops are not the nest's; returns how many */
+int wpk_c_list_loops(const struct wpk_c_kernel *k, int entry, bool update,
+                     struct wpk_nest_loop *loop, int *added);
 
 #endif

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOPS_MAX 64
 #define SHORT_MAX 8 /* statements of a loop that is written out */
 
 /* What is left of an axis: `most` elements, unless `variable` is a number of elements. */
@@ -33,13 +32,13 @@ struct definition {
     int entry;
     bool update;
     const struct wpk_stage *stage;
-    struct wpk_nest_loop loop[LOOPS_MAX]; /* those of axes without loops come first */
+    struct wpk_nest_loop loop[WPK_C_LOOPS_MAX]; /* those of axes without loops come first */
     int count;
-    int added;             /* loops before the nest's own */
-    int lanes;             /* the loop that becomes vectors, -1: none */
-    int native;            /* lanes of a machine's vector */
-    int given[LOOPS_MAX];  /* the variable of a loop whose iteration a task is given; -1 */
-    bool hosts[LOOPS_MAX]; /* entries are computed inside it */
+    int added;                   /* loops before the nest's own */
+    int lanes;                   /* the loop that becomes vectors, -1: none */
+    int native;                  /* lanes of a machine's vector */
+    int given[WPK_C_LOOPS_MAX];  /* the variable of a loop whose iteration a task is given; -1 */
+    bool hosts[WPK_C_LOOPS_MAX]; /* entries are computed inside it */
 };
 
 static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
@@ -427,7 +426,7 @@ static void give_iterations(struct wpk_c_kernel *k, struct definition *d, const 
 static void print_parallel(struct wpk_c_kernel *k, struct definition *d, int i,
                            const struct space *space)
 {
-    int loops[LOOPS_MAX];
+    int loops[WPK_C_LOOPS_MAX];
     int64_t jobs = 1;
     int count = find_parallel(d, i, space, &jobs, loops);
     if (k->function > 0 || count == 0 || jobs < 2 || jobs > INT32_MAX) {
@@ -490,26 +489,11 @@ static int widest(const struct wpk_c_kernel *k, const struct wpk_stage *stage)
 
 static void begin_definition(struct wpk_c_kernel *k, int e, bool update, struct definition *d)
 {
-    const struct wpk_nest_entry *entry = &k->nest->entry[e];
-    const struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
-    const struct wpk_stage *stage = &k->program->stages[entry->stage];
+    const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
     *d = (struct definition){.entry = e, .update = update, .stage = stage, .lanes = -1};
-    for (int a = 0; a < (update ? stage->axis_count : stage->rank); a++) {
-        bool found = false;
-        for (int i = 0; i < loops->count; i++) {
-            found = found || wpk_nest_at(k->nest, loops, i)->axis == a;
-        }
-        if (!found) {
-            d->loop[d->count++] = (struct wpk_nest_loop){.axis = a, .step = 1};
-        }
-    }
-    d->added = d->count;
-    for (int i = 0; i < loops->count && d->count < LOOPS_MAX; i++) {
-        d->loop[d->count] = *wpk_nest_at(k->nest, loops, i);
-        d->lanes = d->loop[d->count].binding == WPK_BIND_LANES ? d->count : d->lanes;
-        d->count++;
-    }
+    d->count = wpk_c_list_loops(k, e, update, d->loop, &d->added);
     for (int i = 0; i < d->count; i++) {
+        d->lanes = d->loop[i].binding == WPK_BIND_LANES ? i : d->lanes;
         d->given[i] = -1;
         for (int p = e + 1; p < k->nest->entry_count; p++) {
             d->hosts[i] = d->hosts[i] || is_placed(&k->nest->entry[p], d, i);

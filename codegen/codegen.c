@@ -19,7 +19,7 @@ static int find_uncut(const struct wpk_nest *nest, const struct wpk_nest_entry *
     for (int i = 0; i < loops->count; i++) {
         const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
         bool varies = loop->axis < wpk_nest_stage(nest, entry)->rank &&
-                      (entry->align[loop->axis] > 1 ||
+                      ((entry->place.entry >= 0 && entry->align[loop->axis] > 1) ||
                        (!entry->bounded && entry->least[loop->axis] != entry->extent[loop->axis]));
         if (varies && !wpk_nest_is_rolled(loop) && (cut >> loop->axis & 1) == 0) {
             return i;

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOPS_MAX 64
 #define GUARDS_MAX 8
 
 /* Only points before the end of the axis are computed. */
@@ -38,14 +37,14 @@ struct definition {
     int entry;
     bool update;
     const struct wpk_stage *stage;
-    struct wpk_nest_loop loop[LOOPS_MAX]; /* those of axes without loops come first */
+    struct wpk_nest_loop loop[WPK_C_LOOPS_MAX]; /* those of axes without loops come first */
     int count;
-    int added;                 /* loops before the nest's own */
-    int64_t most[LOOPS_MAX];   /* iterations of a loop over blocks or threads */
-    int64_t inside[LOOPS_MAX]; /* of such loops further in, their product */
-    int64_t threads;           /* all of its loops over threads */
-    bool single;               /* one thread writes for all */
-    bool hosts[LOOPS_MAX];     /* entries are computed inside it */
+    int added;                       /* loops before the nest's own */
+    int64_t most[WPK_C_LOOPS_MAX];   /* iterations of a loop over blocks or threads */
+    int64_t inside[WPK_C_LOOPS_MAX]; /* of such loops further in, their product */
+    int64_t threads;                 /* all of its loops over threads */
+    bool single;                     /* one thread writes for all */
+    bool hosts[WPK_C_LOOPS_MAX];     /* entries are computed inside it */
 };
 
 static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
@@ -355,23 +354,9 @@ static void count_parallel(struct definition *d, const int64_t *size, int64_t *b
 
 static void begin_definition(struct wpk_c_kernel *k, int e, bool update, struct definition *d)
 {
-    const struct wpk_nest_entry *entry = &k->nest->entry[e];
-    const struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
-    const struct wpk_stage *stage = &k->program->stages[entry->stage];
+    const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
     *d = (struct definition){.entry = e, .update = update, .stage = stage};
-    for (int a = 0; a < (update ? stage->axis_count : stage->rank); a++) {
-        bool found = false;
-        for (int i = 0; i < loops->count; i++) {
-            found = found || wpk_nest_at(k->nest, loops, i)->axis == a;
-        }
-        if (!found) {
-            d->loop[d->count++] = (struct wpk_nest_loop){.axis = a, .step = 1};
-        }
-    }
-    d->added = d->count;
-    for (int i = 0; i < loops->count && d->count < LOOPS_MAX; i++) {
-        d->loop[d->count++] = *wpk_nest_at(k->nest, loops, i);
-    }
+    d->count = wpk_c_list_loops(k, e, update, d->loop, &d->added);
     for (int i = 0; i < d->count; i++) {
         for (int p = e + 1; p < k->nest->entry_count; p++) {
             d->hosts[i] = d->hosts[i] || is_placed(&k->nest->entry[p], d, i);

@@ -339,7 +339,7 @@ static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_ent
         return refuse(&entry->at, diag, "adds up nothing in several threads: leave atomic out");
     }
     for (int a = 0; a < stage->rank; a++) {
-        if (entry->align[a] > 1) {
+        if (entry->align[a] > 1 && entry->place.entry >= 0) {
             return refuse(&entry->at, diag, "computes nothing to fill multiples: leave align out");
         }
     }

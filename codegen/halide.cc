@@ -10,6 +10,7 @@
 
 #include "codegen/halide_directive.h"
 #include "codegen/halide_expression.hh"
+#include "op/nest_inside.h"
 #include "op/nest_reach.h"
 #include "schema/convert.h"
 
@@ -60,6 +61,8 @@ class Builder {
     void declare_tensors();
     void find_parts();
     void define_stage(const wpk_stage &stage, const std::string &name);
+    void skip_borders(const wpk_stage &stage, const std::vector<Expr> &axes,
+                      Halide::RDom &domain) const;
     Expr expression_of(const wpk_stage &stage, const std::vector<Expr> &axes) const;
     void bound_output(const wpk_tensor &tensor, Func &func);
     void define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
@@ -126,6 +129,26 @@ Expr Builder::expression_of(const wpk_stage &stage, const std::vector<Expr> &axe
     return wpk::Expressions(program_, tensors_, stage, axes, limited).value();
 }
 
+// Halide bounds the domain's loops by its predicate.
+void Builder::skip_borders(const wpk_stage &stage, const std::vector<Expr> &axes,
+                           Halide::RDom &domain) const {
+    wpk_nest_border border[WPK_NEST_BORDERS_MAX];
+    int entry = nest_.entry_count - 1 - static_cast<int>(&stage - program_.stages);
+    int count = wpk_nest_borders(&program_, &nest_, entry, true, border);
+    for (int b = 0; b < count; b++) {
+        wpk_affine affine = {};
+        WPK_ASSERT(wpk_index_affine(&program_, border[b].index, &affine));
+        Expr index = static_cast<int>(affine.constant);
+        for (int a = 0; a < stage.axis_count; a++) {
+            if (affine.coefficient[a] != 0) {
+                index += static_cast<int>(affine.coefficient[a]) * axes[static_cast<size_t>(a)];
+            }
+        }
+        domain.where(index >= static_cast<int>(border[b].low) &&
+                     index < static_cast<int>(border[b].high));
+    }
+}
+
 void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
                                std::vector<Expr> &axes) {
     std::vector<Halide::Range> ranges;
@@ -138,6 +161,7 @@ void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::ve
         axes[static_cast<size_t>(i)] = r;
         out.reduction.emplace(stage.axes[i].name, r);
     }
+    skip_borders(stage, axes, domain);
     Expr identity = wpk::identity_of(program_, stage);
     Expr value = expression_of(stage, axes);
     for (auto &loop : out.reduction) { // Halide has no loop over what no term depends on

@@ -118,6 +118,10 @@ static void take_entry(const struct lowering *l, int e, int stage, struct wpk_ne
             taken->place = nest->entry[reader].place;
         }
     }
+    for (int a = 0; entry->kind == WPK_NEST_STAGE && a < wpk_nest_stage(l->nest, entry)->rank;
+         a++) {
+        taken->align[axis_of(l->nest, entry, a)] = entry->align[a];
+    }
     wpk_nest_find_region(nest);
     take_loops(l->nest, entry, false, nest);
     take_loops(l->nest, entry, true, nest);

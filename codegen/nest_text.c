@@ -27,7 +27,7 @@ static void print_loops(const struct wpk_nest *nest, const struct wpk_nest_entry
         if (loop->step > 1 || loop->tail != WPK_TAIL_EXACT) {
             wpk_buf_printf(out, " step %lld %s", (long long)loop->step, wpk_tail_name(loop->tail));
         }
-        wpk_buf_append_text(out, loop->whole ? " whole\n" : "\n");
+        wpk_buf_printf(out, "%s%s\n", loop->whole ? " whole" : "", loop->inside ? " inside" : "");
     }
 }
 
@@ -419,9 +419,11 @@ static wpk_err parse_step(struct parser *p, struct wpk_nest_loop *loop)
     }
     loop->whole = wpk_text_is(r, word, "whole");
     word += loop->whole;
+    loop->inside = wpk_text_is(r, word, "inside");
+    word += loop->inside;
     return word == r->word_count ? WPK_OK
                                  : wpk_text_fail(r, word,
-                                                 "expected step N TAIL, whole, or the "
+                                                 "expected step N TAIL, whole, inside, or the "
                                                  "end of the line");
 }
 
@@ -441,10 +443,11 @@ static wpk_err parse_loop(struct parser *p, int binding)
     loop.at = (struct wpk_position){r->line, wpk_text_column(r, 0)};
     loop.axis = parse_axis(p, update ? p->stage->axis_count : p->stage->rank);
     if (loop.axis < 0) {
-        return wpk_text_fail(r, 1,
-                             "expected BINDING LOOP [step N TAIL] [whole], LOOP an axis of "
-                             "%s%s",
-                             name_of(p->nest, p->entry), update ? "" : " that it does not reduce");
+        return wpk_text_fail(
+            r, 1,
+            "expected BINDING LOOP [step N TAIL] [whole] [inside], LOOP an axis of "
+            "%s%s",
+            name_of(p->nest, p->entry), update ? "" : " that it does not reduce");
     }
     wpk_err err = parse_step(p, &loop);
     if (err != WPK_OK) {

@@ -242,11 +242,58 @@ static void test_readable_strict_halide(void **state)
     expect_halide(softmax, expected, sizeof(expected) / sizeof(expected[0]));
 }
 
+/* How many of the first candidates of a 3x3 window leave terms of its border out. */
+static int count_inside(const char *extent)
+{
+    struct wpk_program program;
+    struct wpk_space space;
+    struct wpk_candidate made[CONSTRUCTED];
+    struct wpk_space_options options = {.layouts = "any", .threads = 1};
+    struct wpk_buf text = {0};
+    int count = 0, inside = 0;
+    options.device.isa = WPK_ISA_AVX512;
+    options.device.vector_bytes = 64;
+    options.device.vector_registers = 32;
+    wpk_buf_printf(&text,
+                   "input X f32[1,24,%s,%s]\nconstant W f32[96,24,3,3]\noutput Y f32[1,96,%s,%s]\n"
+                   "Y[n,k,y,x] = sum(c:24,r:3,s:3) X[n,c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n",
+                   extent, extent, extent, extent);
+    assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    assert_int_equal(wpk_space_construct(&space, made, CONSTRUCTED, &count), WPK_OK);
+    for (int i = 0; i < count; i++) {
+        struct wpk_schedule schedule;
+        struct wpk_buf halide = {0};
+        wpk_buf_reset(&text);
+        assert_int_equal(wpk_lower(&space, &made[i], &schedule, NULL), WPK_OK);
+        assert_int_equal(wpk_schedule_print(&schedule, &text), WPK_OK);
+        assert_int_equal(wpk_schedule_print_halide(&schedule, &halide), WPK_OK);
+        bool word = strstr(wpk_buf_text(&text), " inside\n") != NULL;
+        assert_int_equal(strstr(wpk_buf_text(&halide), "_domain.where(") != NULL, word);
+        inside += word;
+        wpk_buf_fini(&halide);
+        wpk_schedule_fini(&schedule);
+    }
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+    wpk_buf_fini(&text);
+    return inside;
+}
+
+/* Of 7 rows the border is a tenth of the terms, of 56 rows a hundredth. */
+static void test_borders_are_left_out(void **state)
+{
+    (void)state;
+    assert_in_range(count_inside("7"), 4, CONSTRUCTED);
+    assert_int_equal(count_inside("56"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_candidate_lowers),
         cmocka_unit_test(test_readable_halide),
+        cmocka_unit_test(test_borders_are_left_out),
         cmocka_unit_test(test_readable_strict_halide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -401,7 +401,11 @@ wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char
                         struct wpk_buf *out, struct wpk_diag *diag)
 {
     WPK_ASSERT(out != NULL);
-    if (given != NULL && given[0] != '\0') {
+    if (given != NULL && given[0] == '\0') {
+        wpk_diag_set(diag, "--data: '' is no directory; name one, or leave the option out");
+        return WPK_EINVAL;
+    }
+    if (given != NULL) {
         wpk_buf_append_text(out, given);
     } else if (xdg_data_home != NULL && xdg_data_home[0] == '/') {
         wpk_buf_printf(out, "%s/woodpecker", xdg_data_home);

@@ -51,9 +51,10 @@ WPK_MUST_CHECK wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *di
 
 /* Append the directory of a user's history: `given`, else $XDG_DATA_HOME/woodpecker, else
  * $HOME/.local/share/woodpecker. The three come from main, which alone reads the environment;
- * NULL or "" means not set. Relative XDG_DATA_HOME is ignored, as its specification asks.
+ * NULL means not set, and so does "" in the environment. Relative XDG_DATA_HOME is ignored, as its
+ * specification asks.
  *
- *   errors  WPK_EINVAL  none of the three is set
+ *   errors  WPK_EINVAL  none of the three is set, or `given` is ""
  */
 WPK_MUST_CHECK wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home,
                                        const char *home, struct wpk_buf *out,

@@ -316,9 +316,10 @@ static void test_data_dir(void **state)
 
     expect_data_dir("here", "/xdg", "/home/u", "here");
     expect_data_dir(NULL, "/xdg", "/home/u", "/xdg/woodpecker");
-    expect_data_dir("", "relative", "/home/u", "/home/u/.local/share/woodpecker");
+    expect_data_dir(NULL, "relative", "/home/u", "/home/u/.local/share/woodpecker");
     expect_data_dir(NULL, "", "/home/u", "/home/u/.local/share/woodpecker");
     assert_int_equal(wpk_fs_data_dir(NULL, NULL, "", &buf, NULL), WPK_EINVAL);
+    assert_int_equal(wpk_fs_data_dir("", "/x", "/h", &buf, NULL), WPK_EINVAL);
 }
 
 static void test_program_dir(void **state)

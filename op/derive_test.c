@@ -61,7 +61,7 @@ typedef wpk_err (*derive)(struct derivation *d);
 
 static wpk_err derive_permute(struct derivation *d)
 {
-    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
+    int rank = d->program->tensors[wpk_program_output(d->program)].rank;
     draw_order(d->rng, rank, d->order);
     d->permuted = true;
     return wpk_derive_permute(d->program, d->order, rank);
@@ -74,7 +74,7 @@ static wpk_err derive_halo(struct derivation *d)
 
 static wpk_err derive_bare_halo(struct derivation *d)
 {
-    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
+    int rank = d->program->tensors[wpk_program_output(d->program)].rank;
     int last = rank - 1 - (int)wpk_rng_below(d->rng, 2);
     int bare[WPK_TENSORS_MAX];
     for (int t = 0; t < d->program->tensor_count; t++) {
@@ -92,9 +92,10 @@ static wpk_err derive_borders(struct derivation *d)
 
 static wpk_err derive_stages(struct derivation *d, int bare)
 {
-    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
+    int rank = d->program->tensors[wpk_program_output(d->program)].rank;
     char output[WPK_NAME_MAX];
-    snprintf(output, sizeof(output), "%s", d->program->tensors[wpk_check_output(d->program)].name);
+    snprintf(output, sizeof(output), "%s",
+             d->program->tensors[wpk_program_output(d->program)].name);
     draw_order(d->rng, rank, d->order);
     wpk_err err = wpk_derive_permute(d->program, d->order, rank);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]) && err == WPK_OK; i++) {
@@ -118,7 +119,7 @@ static wpk_err derive_staged(struct derivation *d)
 
 static wpk_err derive_bare_staged(struct derivation *d)
 {
-    return derive_stages(d, d->program->tensors[wpk_check_output(d->program)].rank - 1);
+    return derive_stages(d, d->program->tensors[wpk_program_output(d->program)].rank - 1);
 }
 
 /* Some contraction of the program, or -1. */
@@ -142,7 +143,7 @@ static wpk_err derive_winograd(struct derivation *d)
 /* As the variants of a space do it: another order, Winograd, then copies at the boundary. */
 static wpk_err derive_winograd_staged(struct derivation *d)
 {
-    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
+    int rank = d->program->tensors[wpk_program_output(d->program)].rank;
     draw_order(d->rng, rank, d->order);
     d->permuted = true;
     wpk_err err = wpk_derive_permute(d->program, d->order, rank);

@@ -106,11 +106,37 @@ static int expand_unary(struct expansion *x, int id)
                : wpk_expand_function(x->to, op, a);
 }
 
+/* A quotient or remainder of an index that stays within one multiple of the divisor, without the
+ * division: Halide knows of a remainder only that it is below the divisor, and computes or reads
+ * elements that nobody needs. ABSENT: it is none. */
+static int expand_quotient(struct expansion *x, enum wpk_binary op, int a, int b)
+{
+    int64_t low, high;
+    bool divides = op == WPK_BINARY_DIV || op == WPK_BINARY_MOD;
+    if (!divides || a < 0 || b < 0 || x->to->nodes[a].dtype != WPK_I64 ||
+        x->to->nodes[b].kind != WPK_NODE_LITERAL || x->to->nodes[b].integer < 1) {
+        return ABSENT;
+    }
+    int64_t divisor = x->to->nodes[b].integer;
+    wpk_index_range(x->to, x->stage, a, &low, &high);
+    int64_t multiple = (low - ((low % divisor) + divisor) % divisor) / divisor;
+    if (high >= (multiple + 1) * divisor) {
+        return ABSENT;
+    }
+    return op == WPK_BINARY_DIV
+               ? wpk_node_int(x->to, multiple)
+               : wpk_node_binary(x->to, WPK_BINARY_SUB, a, wpk_node_int(x->to, multiple * divisor));
+}
+
 static int expand_binary(struct expansion *x, int id)
 {
     const struct wpk_node node = x->from->nodes[id];
     enum wpk_binary op = (enum wpk_binary)node.op;
     int a = expand(x, node.arg[0]), b = expand(x, node.arg[1]);
+    int quotient = expand_quotient(x, op, a, b);
+    if (quotient != ABSENT) {
+        return quotient;
+    }
     return x->infinite.strict[id] ? wpk_expand_strict(x->to, op, a, b)
                                   : wpk_node_binary(x->to, op, a, b);
 }

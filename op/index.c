@@ -5,6 +5,10 @@
  * is then merely out of range. */
 #include "op/node.h"
 
+#include <stdlib.h>
+
+#define SHARE_ROWS_MAX 256
+#define SHARE_STEP_MAX ((int64_t)1 << 20)
 #define INDEX_LIMIT ((int64_t)1 << 61)
 
 static int64_t clamp(__int128 value)
@@ -258,6 +262,57 @@ bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stag
         }
     }
     return false;
+}
+
+bool wpk_load_is_zero_outside(const struct wpk_program *program, const struct wpk_node *load)
+{
+    const struct wpk_node *outside = load->outside < 0 ? NULL : node_at(program, load->outside);
+    return outside != NULL && outside->kind == WPK_NODE_LITERAL && outside->value == 0 &&
+           outside->integer == 0;
+}
+
+/* How many of `extent` indices at, at + step, ... are in [low, high). */
+static int64_t count_steps(int64_t at, int64_t step, int64_t extent, int64_t low, int64_t high)
+{
+    at += step < 0 ? step * (extent - 1) : 0;
+    step = llabs(step);
+    int64_t first = -floor_div(at - low, step), end = -floor_div(at - high, step);
+    first = first < 0 ? 0 : first;
+    end = end > extent ? extent : end;
+    return end > first ? end - first : 0;
+}
+
+double wpk_index_share(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                       int64_t low, int64_t high)
+{
+    struct wpk_affine affine;
+    int axis[WPK_AXES_MAX] = {0}, count = 0;
+    int64_t rows = 1, inside = 0;
+    if (!wpk_index_affine(program, node, &affine) || llabs(affine.constant) > SHARE_STEP_MAX) {
+        return 1;
+    }
+    for (int a = 0; a < stage->axis_count && rows <= SHARE_ROWS_MAX; a++) {
+        if (llabs(affine.coefficient[a]) > SHARE_STEP_MAX) {
+            return 1;
+        }
+        if (affine.coefficient[a] != 0) {
+            rows *= count > 0 ? stage->axes[a].extent : 1;
+            axis[count++] = a;
+        }
+    }
+    if (count == 0 || rows > SHARE_ROWS_MAX) {
+        return 1;
+    }
+    for (int64_t row = 0; row < rows; row++) { /* along the first of the axes */
+        int64_t at = affine.constant, rest = row;
+        for (int i = 1; i < count; i++) {
+            at += affine.coefficient[axis[i]] * (rest % stage->axes[axis[i]].extent);
+            rest /= stage->axes[axis[i]].extent;
+        }
+        inside +=
+            count_steps(at, affine.coefficient[axis[0]], stage->axes[axis[0]].extent, low, high);
+    }
+    return (double)inside / (double)(rows * stage->axes[axis[0]].extent);
 }
 
 /* ---- alignment */

@@ -145,7 +145,7 @@ static uint64_t mix_loops(uint64_t hash, const struct wpk_nest *nest,
     for (int i = 0; i < loops->count; i++) {
         const struct wpk_nest_loop *loop = wpk_nest_at(nest, loops, i);
         uint64_t word = (uint64_t)loop->axis << 16 | (uint64_t)loop->binding << 8 |
-                        (uint64_t)loop->tail << 1 | loop->whole;
+                        (uint64_t)loop->inside << 7 | (uint64_t)loop->tail << 1 | loop->whole;
         hash = mix(mix(hash, word), (uint64_t)loop->step);
     }
     return hash;

@@ -277,6 +277,10 @@ static wpk_err check_binding(const struct subject *s, int i)
     if (spreads && reduction) {
         return refuse(s, i, "the iterations of a reduction do not run in parallel: write serial");
     }
+    if (loop->inside && (!reduction || loop->binding != WPK_BIND_SERIAL || loop->step != 1 ||
+                         lanes != s->stage->axes[loop->axis].extent)) {
+        return refuse(s, i, "inside is for a serial loop over all terms of an axis");
+    }
     return WPK_OK;
 }
 

@@ -206,6 +206,13 @@ static int64_t grain_of(const struct wpk_nest *nest, const struct wpk_nest_entry
                : wpk_gcd(wpk_gcd(step, wpk_nest_at(nest, loops, tile)->step), reader->extent[axis]);
 }
 
+/* What divides where the entry begins; 0: it begins at 0. */
+static int64_t begin_grain(const struct wpk_nest_entry *entry, int axis)
+{
+    int64_t align = entry->align[axis] > 1 ? entry->align[axis] : 1;
+    return entry->grain[axis] % align == 0 ? entry->grain[axis] : align;
+}
+
 /* The box that `reader` covers in one iteration of the entry's place: whole tiles, even past the
  * end of an axis, for an entry that is computed for whole tiles. Where the reader itself begins is
  * not known unless it is computed before everything. */
@@ -225,7 +232,7 @@ static void cover(const struct wpk_nest *nest, const struct wpk_nest_entry *read
         }
         bool moves = box->extent[a] < stage->axes[a].extent;
         int64_t grain = grain_of(nest, reader, loops, place->loop, a, step);
-        grain = a < stage->rank ? wpk_gcd(grain, reader->grain[a]) : grain;
+        grain = a < stage->rank ? wpk_gcd(grain, begin_grain(reader, a)) : grain;
         box->motion[a] =
             (struct motion){moves ? mix((uint64_t)a + 1, 0) : 0, moves ? grain : 0, true};
     }
@@ -334,6 +341,67 @@ static void find_part(const struct wpk_nest *nest, struct wpk_nest_entry *part)
     part->extent[total->blocked] = total->block;
 }
 
+static bool has_select(const struct wpk_program *program)
+{
+    bool has = false;
+    for (int i = 0; i < program->node_count; i++) {
+        has = has || program->nodes[i].kind == WPK_NODE_SELECT;
+    }
+    return has;
+}
+
+/* Where the elements of a tensor begin that are read. */
+struct begin {
+    int64_t axis[WPK_RANK_MAX]; /* INT64_MAX: none is read */
+};
+
+static void read_begins(const struct wpk_program *program, const struct wpk_stage *stage,
+                        struct begin *begins)
+{
+    const struct begin *own = &begins[stage->output];
+    int64_t low[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int a = 0; a < stage->axis_count; a++) {
+        low[a] = a < stage->rank && own->axis[a] < stage->axes[a].extent ? own->axis[a] : 0;
+        extent[a] = stage->axes[a].extent - low[a];
+    }
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        struct begin *begin = &begins[load->tensor];
+        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+            int64_t first, last;
+            wpk_index_range_in(program, load->index[d], low, extent, &first, &last);
+            first = first < 0 ? 0 : first;
+            begin->axis[d] = first < begin->axis[d] ? first : begin->axis[d];
+        }
+    }
+}
+
+/* An entry before everything begins where what is read of it begins, and an output at 0. A select
+ * may need fewer elements: then the begin of an intermediate is not known. */
+static void find_begin(const struct wpk_program *program, const struct wpk_stage *stage,
+                       int64_t *grain)
+{
+    struct begin begins[WPK_TENSORS_MAX];
+    int s = program->stage_count;
+    if (program->tensors[stage->output].role == WPK_ROLE_OUTPUT) {
+        return;
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        bool output = program->tensors[t].role == WPK_ROLE_OUTPUT;
+        for (int d = 0; d < program->tensors[t].rank; d++) {
+            begins[t].axis[d] = output ? 0 : INT64_MAX;
+        }
+    }
+    while (&program->stages[--s] != stage) {
+        read_begins(program, &program->stages[s], begins);
+    }
+    for (int a = 0; a < stage->rank; a++) {
+        grain[a] = has_select(program) ? 1 : begins[stage->output].axis[a];
+    }
+}
+
 /* The members of a group have one place and come one after the other: their boxes are kept. */
 void wpk_nest_find_region(struct wpk_nest *nest)
 {
@@ -348,6 +416,7 @@ void wpk_nest_find_region(struct wpk_nest *nest)
     }
     memcpy(entry->least, entry->extent, sizeof(entry->least));
     if (entry->place.entry < 0 && !entry->bounded) {
+        find_begin(nest->program, stage, entry->grain);
         return;
     }
     if (entry->bounded) {

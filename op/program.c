@@ -215,6 +215,16 @@ int wpk_program_writer(const struct wpk_program *program, int tensor)
     return -1;
 }
 
+int wpk_program_output(const struct wpk_program *program)
+{
+    int t = 0;
+    while (program->tensors[t].role != WPK_ROLE_OUTPUT) {
+        t++;
+        WPK_ASSERT(t < program->tensor_count);
+    }
+    return t;
+}
+
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor)
 {
     int64_t count = 1;

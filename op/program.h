@@ -218,7 +218,8 @@ wpk_err wpk_program_full_error(const struct wpk_program *program);
 
 int wpk_program_find_tensor(const struct wpk_program *program, const char *name); /* -1: none */
 int wpk_program_writer(const struct wpk_program *program, int tensor);            /* stage or -1 */
-int64_t wpk_tensor_elements(const struct wpk_tensor *tensor);                     /* unpadded */
+int wpk_program_output(const struct wpk_program *program);    /* the first; every program has one */
+int64_t wpk_tensor_elements(const struct wpk_tensor *tensor); /* unpadded */
 
 /* Call `visit` on `node` and all nodes below, children first, a shared node once for each use. */
 typedef void (*wpk_node_visit)(const struct wpk_program *program, int node, void *user);
@@ -270,6 +271,12 @@ int64_t wpk_axis_tile_alignment(const struct wpk_program *program, const struct 
 int64_t wpk_program_alignment(const struct wpk_program *program, int stage, int axis);
 /* True if a load of the stage can leave its tensor; padding counts as inside. */
 bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load);
+/* True if a load has the value 0 outside of its tensor. */
+bool wpk_load_is_zero_outside(const struct wpk_program *program, const struct wpk_node *load);
+/* The share of the points of its axes for which an index is in [low, high); 1 where that is not
+ * known: the index is not affine, or is large. */
+double wpk_index_share(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                       int64_t low, int64_t high);
 
 /* Check all invariants.
  *   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC `full` is set; WPK_ENOMEM */

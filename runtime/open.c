@@ -117,7 +117,9 @@ static wpk_err walk_chain(struct walk *walk, struct wpk_kernel **out, struct wpk
         *out = kernel;
         return WPK_OK;
     }
-    wpk_diag_set(diag, "nothing that %s names can be run here:\n%s", walk->path,
+    const char *missing = walk->choice->plain_missing;
+    wpk_diag_set(diag, "nothing that %s names can be run here%s%s:\n%s", walk->path,
+                 missing[0] != '\0' ? ", and it has no plain kernel, because " : "", missing,
                  wpk_buf_text(&walk->reasons));
     return WPK_EEXHAUSTED;
 }
@@ -155,7 +157,7 @@ wpk_err wpk_open(const char *path, const struct wpk_open_options *options, struc
         return WPK_ENOMEM;
     }
     wpk_err err = read_choice(path, options->public_key, choice, diag);
-    if (err == WPK_OK && options->self_test && choice->test.count == 0) {
+    if (err == WPK_OK && options->self_test && !wpk_choice_has_test(choice)) {
         wpk_diag_set(diag, "%s has no self-test", path);
         err = WPK_EUNSUPPORTED;
     }

@@ -62,6 +62,8 @@ static struct wpk_choice_entry *add_file(struct scene *scene, enum wpk_choice_ki
     struct wpk_choice_entry *entry = &scene->choice.chain[scene->choice.chain_count++];
 
     entry->kind = kind;
+    snprintf(scene->choice.plain_missing, WPK_CHOICE_REASON_MAX, "%s",
+             kind == WPK_CHOICE_PLAIN ? "" : "none was built");
     snprintf(entry->file, sizeof(entry->file), "%s", name);
     hash_file(scene, name, entry->sha256);
     return entry;
@@ -77,6 +79,7 @@ static void bind(struct wpk_choice_list *list, const char *name, const char *can
 
 static void fill_test(struct wpk_choice_test *test)
 {
+    struct wpk_choice_expected *expected = &test->output[0];
     static const int64_t points[POINTS] = {0, 17, 40, COUNT - 1};
     float x[COUNT];
     float w[COLUMNS];
@@ -86,13 +89,13 @@ static void fill_test(struct wpk_choice_test *test)
     wpk_draw_tensor(SEED, "W", WPK_F32, false, COLUMNS, w);
     wpk_draw_tensor(SEED, "S", WPK_F32, false, COLUMNS, s);
     test->seed = SEED;
-    test->tolerance = 1e-5;
+    expected->tolerance = 1e-5;
     for (int i = 0; i < POINTS; i++) {
         int64_t column = points[i] % COLUMNS;
-        test->point[i] = points[i];
-        test->value[i] = (double)x[points[i]] * 2 * (double)w[column] + (double)s[column];
+        expected->point[i] = points[i];
+        expected->value[i] = (double)x[points[i]] * 2 * (double)w[column] + (double)s[column];
     }
-    test->count = POINTS;
+    expected->count = POINTS;
 }
 
 /* The asker calls W "scale" and S "shift", and names the shift first. */
@@ -262,6 +265,7 @@ static void another_operators_kernel_is_passed_over(void **state)
     memset(scene->choice.fingerprint, 'c', WPK_CHOICE_HASH_MAX - 1);
     assert_int_equal(open_choice(scene, &kernel, &diag), WPK_EEXHAUSTED);
     assert_non_null(strstr(diag.text, "another operator"));
+    assert_non_null(strstr(diag.text, ", and it has no plain kernel, because none was built:"));
 }
 
 static void unknown_tensors_are_passed_over(void **state)
@@ -283,13 +287,47 @@ static void a_wrong_result_is_passed_over(void **state)
     struct wpk_kernel *kernel = NULL;
     struct wpk_diag diag = {0};
 
-    scene->choice.test.value[2] += 1;
+    scene->choice.test.output[0].value[2] += 1;
     assert_int_equal(open_choice(scene, &kernel, &diag), WPK_EEXHAUSTED);
     assert_non_null(strstr(diag.text, "self-test: 'result'"));
-    scene->choice.test.point[2] = COUNT;
+    scene->choice.test.output[0].point[2] = COUNT;
     assert_int_equal(open_choice(scene, &kernel, &diag), WPK_EEXHAUSTED);
-    scene->choice.test.count = 0;
+    scene->choice.test.output[0].count = 0;
     assert_int_equal(open_choice(scene, &kernel, &diag), WPK_EUNSUPPORTED);
+}
+
+/* The kernel writes its first output and leaves the second one as it is. */
+static void a_wrong_second_output_is_passed_over(void **state)
+{
+    struct scene *scene = *state;
+    struct wpk_kernel_fixture fixture;
+    struct wpk_manifest manifest;
+    struct wpk_kernel *kernel = NULL;
+    struct wpk_buf file = {0};
+    struct wpk_diag diag = {0};
+    float x[COLUMNS];
+
+    wpk_kernel_fixture_manifest_bare(&manifest);
+    manifest.outputs[manifest.output_count] = manifest.outputs[0];
+    snprintf(manifest.outputs[manifest.output_count++].name, WPK_NAME_MAX, "Z");
+    snprintf(manifest.main[manifest.main_count++], WPK_NAME_MAX, "Z");
+    wpk_kernel_fixture_init(&fixture, &manifest, true);
+    assert_int_equal(wpk_fs_read(fixture.path, WPK_KERNEL_SIZE_MAX, &file, NULL), WPK_OK);
+    assert_int_equal(wpk_fs_write(scene->fixture.path, file.data, file.size, 0644, NULL), WPK_OK);
+    hash_file(scene, "kernel.so", scene->choice.chain[0].sha256);
+    scene->choice.constants.count = 0;
+    bind(&scene->choice.outputs, "second", "Z");
+    wpk_draw_tensor(SEED, "X", WPK_F32, false, COLUMNS, x);
+    for (int i = 0; i < 2; i++) {
+        scene->choice.test.output[i] =
+            (struct wpk_choice_expected){.value = {(double)x[0]}, .count = 1, .tolerance = 1e-5};
+    }
+    assert_int_equal(open_choice(scene, &kernel, &diag), WPK_EEXHAUSTED);
+    assert_non_null(strstr(diag.text, "self-test: 'second' is 0 at 0"));
+    scene->choice.test.output[1].count = 0;
+    assert_int_equal(open_choice(scene, &kernel, &diag), WPK_EUNSUPPORTED);
+    wpk_buf_fini(&file);
+    wpk_kernel_fixture_fini(&fixture);
 }
 
 static void a_device_that_lacks_something_gets_the_plain_one(void **state)
@@ -389,6 +427,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_operators_kernel_is_passed_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unknown_tensors_are_passed_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wrong_result_is_passed_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_wrong_second_output_is_passed_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_device_that_lacks_something_gets_the_plain_one, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(unsigned_and_changed_choices_are_refused, set_up,

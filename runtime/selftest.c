@@ -85,30 +85,30 @@ static wpk_err compute(struct wpk_kernel *kernel, const struct test *test, struc
     return err;
 }
 
-static wpk_err compare(const struct wpk_kernel *kernel, const struct test *test,
-                       struct wpk_diag *diag)
+static wpk_err compare_output(const struct wpk_kernel *kernel, const struct test *test, size_t o,
+                              struct wpk_diag *diag)
 {
-    const struct wpk_choice_test *expected = &test->choice->test;
-    const struct wpk_tensor_type *type = &kernel->outputs.argument[0].type;
+    const struct wpk_choice_expected *expected = &test->choice->test.output[o];
+    const struct wpk_tensor_type *type = &kernel->outputs.argument[o].type;
     size_t element = wpk_dtype_size(type->dtype);
-    char *dense = wpk_memory_take(kernel->outputs.logical_size[0]);
+    char *dense = wpk_memory_take(kernel->outputs.logical_size[o]);
     wpk_err err = WPK_OK;
 
     if (dense == NULL) {
         return WPK_ENOMEM;
     }
-    wpk_tensor_unpack(type, test->outputs[0].data, dense);
+    wpk_tensor_unpack(type, test->outputs[o].data, dense);
     for (int i = 0; i < expected->count && err == WPK_OK; i++) {
         double value = 0;
         if (expected->point[i] >= wpk_tensor_type_elements(type)) {
-            wpk_diag_set(diag, "the self-test names a point outside '%s'", kernel->outputs.name[0]);
+            wpk_diag_set(diag, "the self-test names a point outside '%s'", kernel->outputs.name[o]);
             err = WPK_ECORRUPT;
             break;
         }
         wpk_convert_widen(type->dtype, dense + (size_t)expected->point[i] * element, 1, &value);
         if (!(fabs(value - expected->value[i]) <= expected->tolerance)) {
             wpk_diag_set(diag, "self-test: '%s' is %.9g at %lld, not %.9g within %.3g",
-                         kernel->outputs.name[0], value, (long long)expected->point[i],
+                         kernel->outputs.name[o], value, (long long)expected->point[i],
                          expected->value[i], expected->tolerance);
             err = WPK_ECORRUPT;
         }
@@ -126,8 +126,8 @@ wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct wpk_choice *ch
     if (err == WPK_OK) {
         err = compute(kernel, &test, diag);
     }
-    if (err == WPK_OK) {
-        err = compare(kernel, &test, diag);
+    for (size_t o = 0; o < kernel->outputs.count && err == WPK_OK; o++) {
+        err = compare_output(kernel, &test, o, diag);
     }
     for (size_t i = 0; i < WPK_ABI_ARGUMENTS_MAX; i++) {
         wpk_memory_give(test.constants[i].data);

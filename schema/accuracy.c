@@ -99,6 +99,11 @@ bool wpk_accuracy_admits_fresh(struct wpk_accuracy accuracy, double times_direct
     return times_direct >= 0 && times_direct <= accuracy.times_direct * (1 + noise);
 }
 
+bool wpk_accuracy_serves(struct wpk_accuracy wanted, struct wpk_accuracy found, double times_direct)
+{
+    return found.times_direct <= wanted.times_direct || wpk_accuracy_admits(wanted, times_direct);
+}
+
 /* ---- JSON */
 
 static struct wpk_accuracy get_name(struct wpk_json_reader *reader, const char *key)

@@ -42,5 +42,10 @@ void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key,
  * room for the noise of WPK_ACCURACY_POINTS_MIN points. A negative multiple was not measured. */
 bool wpk_accuracy_admits(struct wpk_accuracy accuracy, double times_direct);
 bool wpk_accuracy_admits_fresh(struct wpk_accuracy accuracy, double times_direct);
+/* True if an implementation that a search of class `found` verified, with an error of
+ * `times_direct` on recorded inputs, is served for `wanted`: in its own class and in all that are
+ * wider, where it may be close to the limit, and wherever its error is admitted. */
+bool wpk_accuracy_serves(struct wpk_accuracy wanted, struct wpk_accuracy found,
+                         double times_direct);
 
 #endif

@@ -157,6 +157,10 @@ static void test_admits(void **state)
     assert_true(wpk_accuracy_admits_fresh(standard, 4.18));
     assert_false(wpk_accuracy_admits_fresh(standard, 4.2));
     assert_false(wpk_accuracy_admits_fresh(standard, -1));
+    assert_true(wpk_accuracy_serves(standard, WPK_ACCURACY_STRICT, -1));
+    assert_true(wpk_accuracy_serves(standard, standard, 3.9));
+    assert_true(wpk_accuracy_serves(standard, (struct wpk_accuracy){16}, 1));
+    assert_false(wpk_accuracy_serves(standard, (struct wpk_accuracy){16}, 3.9));
 }
 
 int main(void)

@@ -38,6 +38,16 @@ void wpk_choice_fini(struct wpk_choice *choice)
     *choice = (struct wpk_choice){0};
 }
 
+bool wpk_choice_has_test(const struct wpk_choice *choice)
+{
+    bool has = choice->outputs.count > 0;
+
+    for (int i = 0; i < choice->outputs.count; i++) {
+        has = has && choice->test.output[i].count > 0;
+    }
+    return has;
+}
+
 /* ---- out */
 
 static void put_list(struct wpk_json_writer *w, const char *key, const struct wpk_choice_list *list)
@@ -52,18 +62,29 @@ static void put_list(struct wpk_json_writer *w, const char *key, const struct wp
     wpk_json_end(w);
 }
 
-static void put_test(struct wpk_json_writer *w, const struct wpk_choice_test *test)
+static void put_expected(struct wpk_json_writer *w, const struct wpk_choice_expected *expected)
 {
-    wpk_json_begin_object(w, "self_test");
-    wpk_json_put_u64(w, "seed", test->seed);
-    wpk_json_put_bool(w, "positive", test->positive);
-    wpk_json_put_ints(w, "points", test->point, (size_t)test->count);
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_ints(w, "points", expected->point, (size_t)expected->count);
     wpk_json_begin_array(w, "values");
-    for (int i = 0; i < test->count; i++) {
-        wpk_json_put_real(w, NULL, test->value[i]);
+    for (int i = 0; i < expected->count; i++) {
+        wpk_json_put_real(w, NULL, expected->value[i]);
     }
     wpk_json_end(w);
-    wpk_json_put_real(w, "tolerance", test->tolerance);
+    wpk_json_put_real(w, "tolerance", expected->tolerance);
+    wpk_json_end(w);
+}
+
+static void put_test(struct wpk_json_writer *w, const struct wpk_choice *choice)
+{
+    wpk_json_begin_object(w, "self_test");
+    wpk_json_put_u64(w, "seed", choice->test.seed);
+    wpk_json_put_bool(w, "positive", choice->test.positive);
+    wpk_json_begin_array(w, "outputs");
+    for (int i = 0; i < choice->outputs.count; i++) {
+        put_expected(w, &choice->test.output[i]);
+    }
+    wpk_json_end(w);
     wpk_json_end(w);
 }
 
@@ -115,7 +136,8 @@ wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out)
     put_list(w, "constants", &choice->constants);
     put_list(w, "outputs", &choice->outputs);
     wpk_json_end(w);
-    put_test(w, &choice->test);
+    put_test(w, choice);
+    wpk_json_put_text(w, "plain_missing", choice->plain_missing);
     wpk_json_begin_array(w, "chain");
     for (int i = 0; i < choice->chain_count && err == WPK_OK; i++) {
         wpk_json_begin_object(w, NULL);
@@ -210,29 +232,48 @@ void wpk_choice_get_binding(struct wpk_json_reader *r, struct wpk_choice *choice
     wpk_json_leave(r);
 }
 
-static void get_test(struct wpk_json_reader *r, struct wpk_choice_test *test)
+static void get_expected(struct wpk_json_reader *r, struct wpk_choice_expected *expected)
 {
     int values = 0;
 
-    wpk_json_enter(r, "self_test");
-    WPK_JSON_ALLOW(r, "seed", "positive", "points", "values", "tolerance");
-    test->seed = wpk_json_get_u64(r, "seed");
-    test->positive = wpk_json_get_bool(r, "positive");
-    test->count = (int)wpk_json_get_ints(r, "points", 0, WPK_ELEMENTS_MAX - 1, test->point,
-                                         WPK_CHOICE_POINTS_MAX);
+    WPK_JSON_ALLOW(r, "points", "values", "tolerance");
+    expected->count = (int)wpk_json_get_ints(r, "points", 0, WPK_ELEMENTS_MAX - 1, expected->point,
+                                             WPK_CHOICE_POINTS_MAX);
     wpk_json_enter_array(r, "values");
     while (wpk_json_next(r)) {
         double value = wpk_json_get_real(r, NULL, -1e300, 1e300);
-        if (values < test->count) {
-            test->value[values] = value;
+        if (values < expected->count) {
+            expected->value[values] = value;
         }
         values++;
     }
     wpk_json_leave(r);
-    if (values != test->count) {
-        wpk_json_fail(r, "values", WPK_EINVAL, "%d values for %d points", values, test->count);
+    if (values != expected->count) {
+        wpk_json_fail(r, "values", WPK_EINVAL, "%d values for %d points", values, expected->count);
     }
-    test->tolerance = wpk_json_get_real(r, "tolerance", 0, 1e300);
+    expected->tolerance = wpk_json_get_real(r, "tolerance", 0, 1e300);
+}
+
+static void get_test(struct wpk_json_reader *r, struct wpk_choice *choice)
+{
+    int outputs = 0;
+
+    wpk_json_enter(r, "self_test");
+    WPK_JSON_ALLOW(r, "seed", "positive", "outputs");
+    choice->test.seed = wpk_json_get_u64(r, "seed");
+    choice->test.positive = wpk_json_get_bool(r, "positive");
+    wpk_json_enter_array(r, "outputs");
+    while (wpk_json_next(r)) {
+        if (outputs < choice->outputs.count) {
+            get_expected(r, &choice->test.output[outputs]);
+        }
+        outputs++;
+    }
+    wpk_json_leave(r);
+    if (outputs != choice->outputs.count) {
+        wpk_json_fail(r, "outputs", WPK_EINVAL, "tests of %d outputs, where the binding has %d",
+                      outputs, choice->outputs.count);
+    }
     wpk_json_leave(r);
 }
 
@@ -319,10 +360,24 @@ static void get_chain(struct wpk_json_reader *r, struct wpk_choice *choice)
     }
 }
 
+static void check_plain(struct wpk_json_reader *r, const struct wpk_choice *choice)
+{
+    bool there = false;
+
+    for (int i = 0; i < choice->chain_count; i++) {
+        there = there || choice->chain[i].kind == WPK_CHOICE_PLAIN;
+    }
+    if (there != (choice->plain_missing[0] == '\0')) {
+        wpk_json_fail(r, "plain_missing", WPK_EINVAL,
+                      there ? "the chain has a plain kernel, which is said to be missing"
+                            : "the chain has no plain kernel, and no reason is given");
+    }
+}
+
 static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
     WPK_JSON_ALLOW(r, "version", "operator", "fingerprint", "accuracy", "conditions", "layouts",
-                   "threads", "binding", "self_test", "chain");
+                   "threads", "binding", "self_test", "plain_missing", "chain");
     const char *op = wpk_json_get_text(r, "operator", WPK_CHOICE_OP_MAX);
     if (wpk_json_status(r) == WPK_OK) {
         choice->op = strdup(op);
@@ -343,8 +398,10 @@ static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
     wpk_json_get_label(r, "layouts", choice->layouts, sizeof(choice->layouts));
     choice->threads = (int)wpk_json_get_int(r, "threads", 1, THREADS_MAX);
     wpk_choice_get_binding(r, choice);
-    get_test(r, &choice->test);
+    get_test(r, choice);
+    wpk_json_get_copy(r, "plain_missing", choice->plain_missing, sizeof(choice->plain_missing));
     get_chain(r, choice);
+    check_plain(r, choice);
 }
 
 wpk_err wpk_choice_decode(const char *text, size_t size, struct wpk_choice *out,
@@ -361,7 +418,9 @@ wpk_err wpk_choice_decode(const char *text, size_t size, struct wpk_choice *out,
     if (choice == NULL) {
         wpk_json_fail(r, NULL, WPK_ENOMEM, "out of memory");
     } else if (wpk_json_status(r) == WPK_OK && version != WPK_CHOICE_VERSION) {
-        wpk_json_fail(r, "version", WPK_EMISMATCH, "the choice has version %lld, not %d",
+        wpk_json_fail(r, "version", WPK_EMISMATCH,
+                      "the choice has version %lld, not %d; "
+                      "wpkctl get writes it anew",
                       (long long)version, WPK_CHOICE_VERSION);
     }
     if (wpk_json_status(r) == WPK_OK) {

@@ -2,11 +2,12 @@
 /* A choice: what a client gets for an operator. It lists the implementations, best first, and what
  * the client's tensors are called in them. It lies beside the files it names, as NAME.so.choice.
  *
- *     {"version":1,"operator":"input X ...","fingerprint":"<SHA-256>","accuracy":"standard",
+ *     {"version":3,"operator":"input X ...","fingerprint":"<SHA-256>","accuracy":"standard",
  *      "conditions":"warm","layouts":"fixed","threads":1,
  *      "binding":{"inputs":[["X","t0"]],"constants":[["W","t1"]],"outputs":[["Y","t2"]]},
- *      "self_test":{"seed":"7","positive":false,"points":[0,17],"values":[1.5,-2],
- *                   "tolerance":1e-5},
+ *      "self_test":{"seed":"7","positive":false,
+ *                   "outputs":[{"points":[0,17],"values":[1.5,-2],"tolerance":1e-5}]},
+ *      "plain_missing":"",
  *      "chain":[{"kind":"kernel","file":"c6.so","sha256":"<SHA-256 of the file>"},
  *               {"kind":"vendor","provider":"onednn","version":"3.2.0","recipe":{...}},
  *               {"kind":"plain","file":"c6.plain.so","sha256":"..."}]}
@@ -20,15 +21,16 @@
 #include "schema/recipe.h"
 #include "schema/record.h"
 
-#define WPK_CHOICE_VERSION 1
+#define WPK_CHOICE_VERSION 3
 #define WPK_CHOICE_SUFFIX ".choice"
 #define WPK_CHOICE_SIZE_MAX ((size_t)1 << 20) /* bytes of JSON */
 #define WPK_CHOICE_OP_MAX ((size_t)256 << 10) /* bytes of the operator's text */
 #define WPK_CHOICE_CHAIN_MAX 8
 #define WPK_CHOICE_TENSORS_MAX 40
-#define WPK_CHOICE_POINTS_MAX 256
-#define WPK_CHOICE_FILE_MAX 256 /* with its NUL */
+#define WPK_CHOICE_POINTS_MAX 64 /* of one output */
+#define WPK_CHOICE_FILE_MAX 256  /* with its NUL */
 #define WPK_CHOICE_TEXT_MAX 32
+#define WPK_CHOICE_REASON_MAX 160
 #define WPK_CHOICE_HASH_MAX 65
 
 /* suffix, text */
@@ -60,18 +62,24 @@ struct wpk_choice_list {
     int count;
 };
 
-/* A self-test. Inputs and constants come from the seed (schema/draw.h); at the points, the first
- * output must be within the tolerance of the values. Without points there is no test. */
-struct wpk_choice_test {
-    uint64_t seed;
-    bool positive;                        /* true: the operator is undefined on other values */
+/* The values that a self-test expects of one output. */
+struct wpk_choice_expected {
     int64_t point[WPK_CHOICE_POINTS_MAX]; /* row-major index into the output */
     double value[WPK_CHOICE_POINTS_MAX];
-    int count;
+    int count;        /* 0: the output cannot be tested */
     double tolerance; /* absolute */
 };
 
-/* `= {0}` is valid to fini, not to encode. Names and canonical names are unique. */
+/* A self-test. Inputs and constants come from the seed (schema/draw.h); at its points, each output
+ * must be within its tolerance of the values. */
+struct wpk_choice_test {
+    uint64_t seed;
+    bool positive; /* true: the operator is undefined on other values */
+    struct wpk_choice_expected output[WPK_CHOICE_TENSORS_MAX]; /* as in wpk_choice.outputs */
+};
+
+/* `= {0}` is valid to fini, not to encode. Names and canonical names are unique. The chain has a
+ * plain kernel, or plain_missing says why there is none. */
 struct wpk_choice {
     char *op; /* owned; whole form, with the client's names */
     char fingerprint[WPK_CHOICE_HASH_MAX];
@@ -81,11 +89,15 @@ struct wpk_choice {
     int threads;                       /* >= 1 */
     struct wpk_choice_list inputs, constants, outputs;
     struct wpk_choice_test test;
+    char plain_missing[WPK_CHOICE_REASON_MAX];           /* "": there is a plain kernel */
     struct wpk_choice_entry chain[WPK_CHOICE_CHAIN_MAX]; /* best first */
     int chain_count;
 };
 
 void wpk_choice_fini(struct wpk_choice *choice);
+
+/* True if the self-test has points in every output. */
+bool wpk_choice_has_test(const struct wpk_choice *choice);
 
 /* Read the member "binding" of the current object: the client's names and the canonical ones. A
  * tensor that no output depends on has no canonical name, and is left out. Failures are the

@@ -10,12 +10,14 @@
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 static const char text_of_choice[] =
-    "{\"version\":1,\"operator\":\"input X f32[8]; output Y[i] = X[i]\","
+    "{\"version\":3,\"operator\":\"input X f32[8]; output Y[i] = X[i]\","
     "\"fingerprint\":\"" HASH "\",\"accuracy\":\"standard\",\"conditions\":\"warm\","
     "\"layouts\":\"fixed\",\"threads\":2,\"binding\":{\"inputs\":[[\"X\",\"t0\"]],"
     "\"constants\":[],\"outputs\":[[\"Y\",\"t1\"]]},"
-    "\"self_test\":{\"seed\":\"18446744073709551615\",\"positive\":false,\"points\":[0,7],"
-    "\"values\":[0.5,-2],\"tolerance\":1e-05},\"chain\":[{\"kind\":\"kernel\","
+    "\"self_test\":{\"seed\":\"18446744073709551615\",\"positive\":false,"
+    "\"outputs\":[{\"points\":[0,7],\"values\":[0.5,-2],\"tolerance\":1e-05}]},"
+    "\"plain_missing\":\"\",\"chain\":[{"
+    "\"kind\":\"kernel\","
     "\"file\":\"c6.so\",\"sha256\":\"" HASH "\"},{\"kind\":\"vendor\",\"provider\":\"onednn\","
     "\"version\":\"3.2.0\",\"recipe\":{\"version\":1,\"primitive\":\"eltwise\","
     "\"inputs\":[{\"name\":\"t0\",\"type\":\"f32[8]\",\"layout\":\"0\"}],\"constants\":[],"
@@ -42,8 +44,9 @@ static void reads_what_it_wrote(void **state)
     assert_true(choice.accuracy.times_direct == 4.0);
     assert_int_equal(choice.threads, 2);
     assert_true(choice.test.seed == UINT64_MAX);
-    assert_int_equal(choice.test.count, 2);
-    assert_true(choice.test.value[1] == -2);
+    assert_int_equal(choice.test.output[0].count, 2);
+    assert_true(choice.test.output[0].value[1] == -2);
+    assert_true(wpk_choice_has_test(&choice));
     assert_int_equal(wpk_choice_encode(&choice, &text), WPK_OK);
     assert_string_equal(wpk_buf_text(&text), text_of_choice);
     wpk_buf_fini(&text);
@@ -59,7 +62,7 @@ static const struct {
     {"\"warm\"", "\"tepid\"", WPK_EINVAL, "tepid"},
     {"\"accuracy\":\"standard\",", "", WPK_EINVAL, "accuracy"},
     {"\"standard\"", "\"precise\"", WPK_EINVAL, "accuracy"},
-    {"\"version\":1", "\"version\":2", WPK_EMISMATCH, "version 2"},
+    {"\"version\":3", "\"version\":2", WPK_EMISMATCH, "version 2, not 3; wpkctl get"},
     {"\"threads\":2", "\"threads\":0", WPK_ERANGE, "threads"},
     {"\"threads\":2", "\"threads\":2,\"library\":\"/x.so\"", WPK_EINVAL, "library"},
     {"\"provider\":", "\"library\":\"/x.so\",\"provider\":", WPK_EINVAL, "library"},
@@ -73,8 +76,12 @@ static const struct {
     {"[\"Y\",\"t1\"]", "[\"Y\"]", WPK_EINVAL, "pair"},
     {"[[\"Y\",\"t1\"]]", "[]", WPK_EINVAL, "output"},
     {"[0.5,-2]", "[0.5]", WPK_EINVAL, "1 values for 2 points"},
+    {"[\"Y\",\"t1\"]", "[\"Y\",\"t1\"],[\"Z\",\"t2\"]", WPK_EINVAL, "tests of 1 outputs"},
     {"[0,7]", "[0,-7]", WPK_ERANGE, "points"},
     {"\"plain\"", "\"simple\"", WPK_EINVAL, "kind"},
+    {"\"plain_missing\":\"\",", "", WPK_EINVAL, "plain_missing"},
+    {"\"plain_missing\":\"\"", "\"plain_missing\":\"lost\"", WPK_EINVAL, "said to be missing"},
+    {"\"kind\":\"plain\"", "\"kind\":\"kernel\"", WPK_EINVAL, "no reason is given"},
     {"\"extents\":[8]", "\"extents\":[9]", WPK_ERANGE, "leaves"},
     {"\"kind\":\"vendor\"", "\"kind\":\"kernel\"", WPK_EINVAL, "provider"},
 };

@@ -2,6 +2,7 @@
 #include "search/access.h"
 
 #include "op/cost.h"
+#include "search/reuse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,9 @@ static bool describe_stage(const struct wpk_program *program, struct wpk_accesse
     facts->flops = cost.flops;
     facts->operations = cost.flops / cost.iterations;
     wpk_node_walk(program, stage->expr, false, add_instructions, &facts->instructions);
+    bool literal[WPK_AXES_MAX];
+    wpk_reuse_mark_literal(program, stage, literal);
+    facts->density = wpk_reuse_inside(program, stage, literal);
     const struct wpk_node *top = &program->nodes[stage->expr];
     facts->multiply_add = stage->reduction == WPK_REDUCE_SUM && top->kind == WPK_NODE_BINARY &&
                           top->op == WPK_BINARY_MUL;

@@ -35,7 +35,7 @@ struct wpk_stage_access {
     double instructions; /* of one evaluation: functions are as many as their expansions have, and
                                a product that is added is one */
     bool multiply_add;   /* a sum of products */
-    double density;      /* share of the literals that are not 0: the others' terms fold away */
+    double density; /* share of the terms that no literal and no border makes 0: those fold away */
 };
 
 /* = {0} is empty. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_nest.h"
 
+#include "op/nest_inside.h"
 #include "op/nest_output.h"
 #include "search/candidate_copy.h"
 #include "search/space_kind.h"
@@ -182,6 +183,10 @@ static void add_root(struct draft *draft, int g)
         entry->place = place_in(draft, d->at_group, d->level);
     }
     wpk_nest_find_region(draft->nest);
+    for (int a = 0; a < root->rank && entry->place.entry < 0; a++) {
+        /* tiles begin at multiples, though readers may need fewer elements */
+        entry->align[a] = entry->grain[a] % group->align[a] != 0 ? group->align[a] : 0;
+    }
     put_tile(draft, g, &list);
     int first = list.count;
     for (int i = d->order_count - 1; i >= 0; i--) {
@@ -319,6 +324,7 @@ static void add_update(struct draft *draft, int g, int m, struct wpk_nest_entry 
     append(&list, &serial);
     append(&list, &rolled);
     add_loops(draft->nest, &entry->update, &list);
+    wpk_nest_mark_inside(draft->nest);
 }
 
 /* Accumulators whose lanes are apart in memory never become registers: the lanes are innermost. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/feature.h"
 
+#include "op/nest_inside.h"
 #include "search/feature_traffic.h"
 #include "search/feature_tree.h"
 
@@ -23,7 +24,8 @@ static void count_expression(struct count *w, int e, const struct wpk_feature_sh
                              double values, struct wpk_body *body)
 {
     const struct wpk_stage_access *facts = wpk_feature_facts(w->tree, e);
-    body->arithmetic += values * facts->instructions * facts->density;
+    double inside = wpk_nest_inside_share(w->tree->nest, e);
+    body->arithmetic += values * facts->instructions * facts->density * inside;
     for (int i = facts->first; i < facts->first + facts->count; i++) {
         const struct wpk_access *access = &w->tree->accesses->access[i];
         if (!wpk_feature_is_held(w->tree, access->tensor)) {

@@ -322,6 +322,19 @@ static void test_a_transform(void **state)
     tear_down(s);
 }
 
+/* ---- a window without a border, whose unrolled axes fold the products by zeros */
+
+static void test_terms_of_a_border(void **state)
+{
+    (void)state;
+    struct subject *s = set_up("input X f32[5,64]\ninput W f32[5,64]\nintermediate T f32[5]\n"
+                               "output Y f32[5]\nT[y] = sum.f32(c:64,r:5) X[y+r-2,c | 0] * W[r,c]\n"
+                               "Y[y] = T[y]\n");
+    assert_same(s->accesses.stage[0].density, (3 + 4 + 5 + 4 + 3) / 25.0);
+    assert_same(s->accesses.stage[1].density, 1);
+    tear_down(s);
+}
+
 /* ---- random nests */
 
 struct subjects {
@@ -478,7 +491,8 @@ int main(void)
         cmocka_unit_test(test_a_product),     cmocka_unit_test(test_a_product_in_blocks),
         cmocka_unit_test(test_a_copy),        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_a_convolution), cmocka_unit_test(test_a_window),
-        cmocka_unit_test(test_a_transform),   cmocka_unit_test(test_random_nests),
+        cmocka_unit_test(test_a_transform),   cmocka_unit_test(test_terms_of_a_border),
+        cmocka_unit_test(test_random_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

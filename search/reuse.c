@@ -18,12 +18,6 @@ static bool is_product(const struct wpk_program *program, const struct wpk_stage
            program->nodes[node].op == WPK_BINARY_MUL;
 }
 
-static bool reads_zero_outside(const struct wpk_program *program, const struct wpk_node *load)
-{
-    const struct wpk_node *outside = load->outside < 0 ? NULL : &program->nodes[load->outside];
-    return outside != NULL && outside->value == 0 && outside->integer == 0;
-}
-
 /* A contraction that reads 0 outside of a bare dimension: with the axes of that index unrolled,
  * the multiplications by those zeros fold away. Such axes count as literal ones, unless there are
  * too many points to unroll. */
@@ -37,7 +31,7 @@ static void mark_border_axes(const struct wpk_program *program, const struct wpk
         is_product(program, stage) ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
-        bool zero = reads_zero_outside(program, load);
+        bool zero = wpk_load_is_zero_outside(program, load);
         for (int d = 0; d < program->tensors[load->tensor].rank && zero; d++) {
             const struct wpk_tensor *tensor = &program->tensors[load->tensor];
             int64_t low = 0, high = 0;
@@ -81,6 +75,32 @@ void wpk_reuse_mark_literal(const struct wpk_program *program, const struct wpk_
         }
     }
     mark_border_axes(program, stage, literal);
+}
+
+double wpk_reuse_inside(const struct wpk_program *program, const struct wpk_stage *stage,
+                        const bool *literal)
+{
+    double share = 1;
+    int loads[WPK_LOADS_MAX];
+    int count =
+        is_product(program, stage) ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+        bool zero = wpk_load_is_zero_outside(program, load);
+        for (int d = 0; d < tensor->rank && zero; d++) {
+            bool used[WPK_AXES_MAX] = {false}, unrolled = true;
+            (void)wpk_reuse_mark_index(program, load->index[d], used);
+            for (int a = 0; a < stage->axis_count; a++) {
+                unrolled = unrolled && (!used[a] || literal[a]);
+            }
+            share *= unrolled
+                         ? wpk_index_share(program, stage, load->index[d], -tensor->pad_before[d],
+                                           tensor->extent[d] + tensor->pad_after[d])
+                         : 1;
+        }
+    }
+    return share;
 }
 
 int wpk_reuse_mark_index(const struct wpk_program *program, int node, bool *used)

@@ -12,6 +12,12 @@
 void wpk_reuse_mark_literal(const struct wpk_program *program, const struct wpk_stage *stage,
                             bool *literal);
 
+/* The share of a stage's terms that are left when its literal axes are unrolled: those that read
+ * nothing outside of an operand.
+ *   shape   literal [axis_count], as above */
+double wpk_reuse_inside(const struct wpk_program *program, const struct wpk_stage *stage,
+                        const bool *literal);
+
 /* Mark the axes that an index depends on; return how many were not marked before.
  *   shape   used [WPK_AXES_MAX] */
 int wpk_reuse_mark_index(const struct wpk_program *program, int node, bool *used);

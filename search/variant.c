@@ -19,16 +19,6 @@
 
 /* ---- orders of axes */
 
-static int find_role(const struct wpk_program *program, enum wpk_role role)
-{
-    for (int t = 0; t < program->tensor_count; t++) {
-        if (program->tensors[t].role == role) {
-            return t;
-        }
-    }
-    return -1;
-}
-
 static void order_with_last(int rank, int last, int *order)
 {
     int n = 0;
@@ -231,7 +221,7 @@ static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_var
 static wpk_err transform(const struct wpk_space *space, const struct wpk_variant *variant,
                          struct wpk_program *program, struct owners *owners)
 {
-    int rank = program->tensors[find_role(program, WPK_ROLE_OUTPUT)].rank;
+    int rank = program->tensors[wpk_program_output(program)].rank;
     int order[WPK_RANK_MAX];
     struct bare bare;
     wpk_err err = wpk_program_tidy(program); /* no stage that the output does not need */
@@ -432,7 +422,7 @@ wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk
     out->rank = logical->rank;
     memcpy(out->extent, logical->extent, sizeof(out->extent));
     out->layout = wpk_layout_row_major(logical->rank);
-    int output = find_role(original, WPK_ROLE_OUTPUT);
+    int output = wpk_program_output(original);
     int last = variant->staged ? -1 : variant->last;
     if (last >= 0 && logical->rank == original->tensors[output].rank &&
         logical->role != WPK_ROLE_CONSTANT) {

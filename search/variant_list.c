@@ -16,16 +16,6 @@
 #define STAGE_BYTES ((size_t)8 << 10)
 #define BOUND_TIMES 2.0 /* combinations that are expected to take longer than that are not listed */
 
-static int find_output(const struct wpk_program *program)
-{
-    int t = 0;
-    while (program->tensors[t].role != WPK_ROLE_OUTPUT) {
-        t++;
-        WPK_ASSERT(t < program->tensor_count);
-    }
-    return t;
-}
-
 /* ---- orders of axes */
 
 /* Is dimension p of every input of the output's rank indexed by one axis alone, nowhere through a
@@ -321,7 +311,7 @@ static int count_bearable(const struct wpk_space *space)
 wpk_err wpk_variants_list(struct wpk_space *space, bool written)
 {
     const struct wpk_program *program = &space->program;
-    const struct wpk_tensor *output = &program->tensors[find_output(program)];
+    const struct wpk_tensor *output = &program->tensors[wpk_program_output(program)];
     int order[WPK_RANK_MAX + 1], count = 0;
     bool window = has_window(program);
     bool reorder = !written && (window || wpk_contraction_find(program) >= 0);

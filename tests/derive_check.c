@@ -17,17 +17,6 @@
 
 #define LL(x) ((long long)(x))
 
-int wpk_check_output(const struct wpk_program *program)
-{
-    for (int t = 0; t < program->tensor_count; t++) {
-        if (program->tensors[t].role == WPK_ROLE_OUTPUT) {
-            return t;
-        }
-    }
-    fail_msg("no output");
-    return -1;
-}
-
 /* to[i] = from[j] where j[order[d]] = i[d]; `extent` is of `to`. */
 static void rearrange(const double *from, int rank, const int64_t *extent, const int *order,
                       double *to)
@@ -81,7 +70,7 @@ static void bind(const struct wpk_program *original, const struct wpk_program *d
         assert_int_equal(wpk_tensor_elements(&derived->tensors[there]), count);
         second->tensor[there] = values[t];
         if (order != NULL && tensor->role == WPK_ROLE_INPUT &&
-            tensor->rank == original->tensors[wpk_check_output(original)].rank) {
+            tensor->rank == original->tensors[wpk_program_output(original)].rank) {
             moved[t] = malloc((size_t)count * sizeof(double));
             assert_non_null(moved[t]);
             rearrange(values[t], tensor->rank, derived->tensors[there].extent, order, moved[t]);
@@ -105,8 +94,8 @@ static void check(const struct wpk_program *original, const struct wpk_program *
     struct wpk_reference_args first = {{0}}, second = {{0}};
     double *values[WPK_TENSORS_MAX] = {0}, *moved[WPK_TENSORS_MAX] = {0};
     struct wpk_diag diag = {0};
-    const struct wpk_tensor *out = &original->tensors[wpk_check_output(original)];
-    const struct wpk_tensor *derived_out = &derived->tensors[wpk_check_output(derived)];
+    const struct wpk_tensor *out = &original->tensors[wpk_program_output(original)];
+    const struct wpk_tensor *derived_out = &derived->tensors[wpk_program_output(derived)];
     int64_t count = wpk_tensor_elements(out);
     assert_string_equal(out->name, derived_out->name);
     assert_int_equal(wpk_tensor_elements(derived_out), count);

@@ -7,9 +7,6 @@
 #include "common/rng.h"
 #include "op/program.h"
 
-/* The index of the program's output tensor. */
-int wpk_check_output(const struct wpk_program *program);
-
 /* Check that both programs compute the same on random values, within what sums in another order
  * may differ by.
  *

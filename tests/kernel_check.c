@@ -276,6 +276,17 @@ static double terms_of(const struct wpk_program *program)
     return most;
 }
 
+/* The least normal number of the output's type, or of a narrower one that is computed before. */
+static double least_of(const struct wpk_program *program, const struct wpk_tensor *output)
+{
+    double least = output->dtype == WPK_F64 ? 0x1p-1022 : 0x1p-126;
+    for (int t = 0; t < program->tensor_count; t++) {
+        bool half = program->tensors[t].dtype == WPK_F16 && wpk_program_writer(program, t) >= 0;
+        least = half ? 0x1p-14 : least;
+    }
+    return least;
+}
+
 static void expect_close(const struct wpk_kernels *batch, int i, char values,
                          const struct argument *output, const double *value,
                          const double *magnitude)
@@ -285,7 +296,7 @@ static void expect_close(const struct wpk_kernels *batch, int i, char values,
     const struct wpk_tensor *t = &program->tensors[output->tensor];
     int64_t count = wpk_tensor_elements(t);
     double unit = unit_of(program), root = 2 * sqrt(terms_of(program));
-    double least = t->dtype == WPK_F16 ? 0x1p-14 : t->dtype == WPK_F64 ? 0x1p-1022 : 0x1p-126;
+    double least = least_of(program, t);
     double most = largest_of(program);
     double *got = malloc((size_t)count * sizeof(*got));
     assert_non_null(got);

@@ -213,6 +213,31 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
     "intermediate T f32[5,84]\noutput Y f32[5,84]\n"                                               \
     "D[c,y,x] = X[c,y,x] - X[c,y+2,x+2]\n"                                                         \
     "T[k,q] = sum.f32(c:3) D[c,q/12,q%12] * W[c,k]\nY[k,q] = max(T[k,q], 0)\nend\n"
+/* What is read of T begins at 1: no tile of 3 begins at a multiple of 3 unless T is aligned. */
+#define LATE                                                                                       \
+    "layout X f32[7] 0\nlayout Y f32[12] 0\nprogram\ninput X f32[7]\nintermediate U f32[7]\n"      \
+    "intermediate T f32[13]\noutput Y f32[12]\nU[l] = X[l] * 2\nT[j] = U[j/3] + 1\n"               \
+    "Y[i] = T[i+1] * 2\nend\n"
+#define LATE_NEST "serial j step 3 guard\nunroll j.1\nstage U in T j\nextent l 1\nserial l\n"
+/* A remainder that is always 0, of which Halide knows that it is below 5. */
+#define REMAINDER                                                                                  \
+    "layout X f32[2] 0\nlayout T f32[2] 0\nlayout Y f32[8] 0\nprogram\ninput X f32[2]\n"           \
+    "intermediate C f32[2]\nintermediate S f32[8]\noutput T f32[2]\noutput Y f32[8]\n"             \
+    "T[i] = X[i] * 2\nC[i] = T[i] + 1\nS[k] = sum.f32(r:1) C[(r+1)/2%5] * 3\nY[k] = S[k]\nend\n"
+/* A window over a copy with a border, and one over padding, dilated. */
+#define BORDERED                                                                                   \
+    "layout X f32[3,7] 0,1\nlayout W f32[3,5] 0,1\nlayout Y f32[8,7] 0,1\nprogram\n"               \
+    "input X f32[3,7]\ninput W f32[3,5]\nintermediate B f32[3,11]\nintermediate T f32[8,7]\n"      \
+    "output Y f32[8,7]\nB[c,x] = X[c,x-2 | 0]\n"                                                   \
+    "T[k,x] = sum.f32(c:3,s:5) B[c,x+s] * W[c,s]\nY[k,x] = T[k,x] + k\nend\n"
+#define DILATED                                                                                    \
+    "layout X f32[3,9] 0,1 pad 0:0,4:4\nlayout W f32[3,3] 0,1\nlayout Y f32[8,9] 0,1\nprogram\n"   \
+    "input X f32[3,9] pad 0:0,4:4\ninput W f32[3,3]\nintermediate T f32[8,9]\n"                    \
+    "output Y f32[8,9]\nT[k,x] = sum.f32(c:3,s:3) X[c,x+4*s-4] * W[c,s]\n"                         \
+    "Y[k,x] = T[k,x] + k\nend\n"
+#define INSIDE(places)                                                                             \
+    "stage Y root\nserial x\nserial k step 8 exact\nlanes k.1\nstage T in Y x\nextent k 8 x 1\n"   \
+    "init\nlanes k\nupdate\nserial s inside\nserial c\nlanes k\n" places
 #define OF_PIXELS "init\nunroll k\nlanes q\nupdate\nserial c\nunroll k\nlanes q\nstage D in Y "
 #define ROWS "serial c\nserial y\nserial x step 4 guard\nlanes x.1\n"
 #define GUARDED "stage Y root\nserial i step 8 guard\nlanes i.1\n"
@@ -260,6 +285,16 @@ static const struct by_hand {
            "stage T in Y q.1\nextent k 1 q 8\n" OF_PIXELS "q\n" ROWS},
     {FLAT, "stage Y root\nserial q step 12 exact\nserial k\nlanes q.1\n"
            "stage T in Y k\nextent k 1 q 12\n" OF_PIXELS "q\nstored x y c\n" ROWS},
+    {LATE, "stage Y root\nserial i\nstage T root\nalign j 3\n" LATE_NEST},
+    {REMAINDER, "stage Y root\nserial k\nstage S in Y k\nextent k 1\ninit\nserial k\nupdate\n"
+                "serial r\nserial k\nstage C root\nserial i\nstage T root\nserial i\n"},
+    {BORDERED, INSIDE("stage B root\nserial c\nserial x\n")},
+    {BORDERED, INSIDE("stage B in T c\nextent c 1 x 1\nserial c\n")},
+    {DILATED, INSIDE("")},
+    /* more than one element: nothing is left out */
+    {DILATED, "stage Y root\nserial x step 3 exact\nserial k step 8 exact\nunroll x.1\nlanes k.1\n"
+              "stage T in Y x\nextent k 8 x 3\ninit\nunroll x\nlanes k\nupdate\n"
+              "serial s inside\nserial c\nunroll x\nlanes k\n"},
     /* tiles of an update */
     {PRODUCT, "stage Y root\nserial i\nserial j\nstage T root\ninit\nserial i\nserial j\nupdate\n"
               "serial i\nserial j step 16 exact\nserial k\nunroll j.1 step 8 exact\nlanes j.2\n"
@@ -319,6 +354,26 @@ static void test_nests_by_hand(void **state)
 {
     (void)state;
     check_by_hand(by_hand, BY_HAND, NUMBERS);
+}
+
+static void expect_refused(const char *text, const char *says)
+{
+    struct wpk_schedule schedule;
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_schedule_parse(text, &schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_codegen_check(&schedule, &diag), WPK_EINVAL);
+    assert_non_null(strstr(diag.text, says));
+    wpk_schedule_fini(&schedule);
+}
+
+static void test_wrong_nests_are_refused(void **state)
+{
+    (void)state;
+    expect_refused(HEAD "halide-cpu\n" LATE "stage Y root\nserial i\nstage T root\n" LATE_NEST,
+                   "stage U: iterations need parts of different sizes");
+    expect_refused(HEAD "halide-cpu\n" DILATED "stage Y root\nserial x\nserial k\nstage T in Y k\n"
+                        "extent k 1 x 1\ninit\nupdate\nserial c\nunroll s inside\n",
+                   "inside is for a serial loop");
 }
 
 /* Numbers beside those halfway between two of a narrow type, nearer than f32 can tell. */
@@ -434,9 +489,9 @@ static void test_edited_nests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nests_by_hand),    cmocka_unit_test(test_casts_round_once),
-        cmocka_unit_test(test_exp_of_its_range), cmocka_unit_test(test_exp_of_masks),
-        cmocka_unit_test(test_edited_nests),
+        cmocka_unit_test(test_nests_by_hand),    cmocka_unit_test(test_wrong_nests_are_refused),
+        cmocka_unit_test(test_casts_round_once), cmocka_unit_test(test_exp_of_its_range),
+        cmocka_unit_test(test_exp_of_masks),     cmocka_unit_test(test_edited_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,16 @@ void wpk_given_parse_good(const struct wpk_given *given, struct wpk_program *out
     }
 }
 
+void wpk_given_parse_constants(const struct wpk_given *given, struct wpk_program *out)
+{
+    wpk_given_parse_good(given, out);
+    for (int t = 0; t < out->tensor_count; t++) {
+        struct wpk_tensor *tensor = &out->tensors[t];
+        bool constant = tensor->role == WPK_ROLE_INPUT && strchr("WB", tensor->name[0]) != NULL;
+        tensor->role = constant ? WPK_ROLE_CONSTANT : tensor->role;
+    }
+}
+
 char *wpk_print_again(const struct wpk_program *program)
 {
     struct wpk_buf once = {0}, twice = {0};

@@ -15,8 +15,10 @@ struct wpk_given {
 wpk_err wpk_given_parse(const struct wpk_given *given, struct wpk_program *out,
                         struct wpk_diag *diag);
 
-/* The next two functions fail the running cmocka test on an error. */
+/* The next three functions fail the running cmocka test on an error. */
 void wpk_given_parse_good(const struct wpk_given *given, struct wpk_program *out);
+/* The same, with constants: the inputs whose names begin with W or B. */
+void wpk_given_parse_constants(const struct wpk_given *given, struct wpk_program *out);
 /* The whole form of `program`, which must read back as itself.   owns  caller frees */
 char *wpk_print_again(const struct wpk_program *program);
 

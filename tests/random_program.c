@@ -288,7 +288,7 @@ static int random_select(struct generator *g, int depth)
     static const enum wpk_binary compare[] = {WPK_BINARY_LT, WPK_BINARY_LE, WPK_BINARY_EQ,
                                               WPK_BINARY_NE};
     /* a condition on an axis is exact, whatever the values */
-    bool on_axis = g->options.smooth && g->draft.axis_count > 0;
+    bool on_axis = g->draft.axis_count > 0 && (g->options.smooth || chance(g, 0.5));
     if (g->options.smooth && !on_axis) {
         return random_expr(g, depth - 1);
     }
@@ -305,6 +305,20 @@ static int random_select(struct generator *g, int depth)
     int yes = random_expr(g, depth - 1);
     int no = random_expr(g, depth - 1);
     return wpk_node_select(g->program, condition, yes, no);
+}
+
+/* A mask of the whole expression by its axes: of a sum's terms, of what a maximum is taken of, or
+ * of a reduction that the stage reads. */
+static int mask(struct generator *g, int expr)
+{
+    if (g->draft.axis_count == 0) {
+        return expr;
+    }
+    int axis = wpk_node_axis(g->program, pick_axis(g, 0));
+    int bound = random_bound(g);
+    int condition = binary(g, chance(g, 0.5) ? WPK_BINARY_LE : WPK_BINARY_LT, axis, bound);
+    int masked = wpk_node_real(g->program, WPK_F32, chance(g, 0.7) ? 0 : -8);
+    return wpk_node_select(g->program, condition, expr, masked);
 }
 
 static int random_binary(struct generator *g, int depth)
@@ -392,6 +406,7 @@ static void add_stage(struct generator *g, int number, bool last)
                    g->draft.rank > 0 && chance(g, 0.9);
     int expr = product ? random_product(g) : random_expr(g, (int)between(g, 0, 3));
     expr = last ? use_all(g, expr) : expr;
+    expr = chance(g, 0.2) ? mask(g, expr) : expr;
     snprintf(name, sizeof name, last ? "Y" : "T%d", number);
     bool given_out = last || (g->options.outputs && chance(g, 0.4));
     int output = wpk_program_add_tensor(g->program, name,

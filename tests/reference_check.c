@@ -43,15 +43,6 @@ double *wpk_check_values(struct wpk_rng *rng, const struct wpk_tensor *tensor)
     return values;
 }
 
-static int output_of(const struct wpk_program *program)
-{
-    int t = 0;
-    while (program->tensors[t].role != WPK_ROLE_OUTPUT) {
-        t++;
-    }
-    return t;
-}
-
 static void assert_close(const char *what, int64_t at, double got, double expected,
                          double tolerance)
 {
@@ -64,7 +55,7 @@ static void assert_close(const char *what, int64_t at, double got, double expect
 void wpk_check_points(const struct wpk_program *program, const struct wpk_reference_args *args,
                       const double *value, const double *magnitude)
 {
-    const struct wpk_tensor *out = &program->tensors[output_of(program)];
+    const struct wpk_tensor *out = &program->tensors[wpk_program_output(program)];
     int64_t elements = wpk_tensor_elements(out);
     int64_t step = elements / 50 + 1;
     for (int64_t i = 0; i < elements; i += step) {
@@ -87,7 +78,7 @@ static void check_whole(const struct wpk_program *program, const struct wpk_refe
                         const double *value, const double *magnitude)
 {
     struct wpk_diag diag = {0};
-    int64_t elements = wpk_tensor_elements(&program->tensors[output_of(program)]);
+    int64_t elements = wpk_tensor_elements(&program->tensors[wpk_program_output(program)]);
     double *got = malloc((size_t)elements * 3 * sizeof *got);
     assert_non_null(got);
     double *got_magnitude = got + elements;
@@ -121,7 +112,7 @@ void wpk_check_reference(const struct wpk_program *program, uint64_t seed)
     }
     struct wpk_simple_values expected;
     wpk_simple_run(program, args.tensor, &expected);
-    int out = output_of(program);
+    int out = wpk_program_output(program);
     check_whole(program, &args, expected.value[out], expected.magnitude[out]);
     wpk_check_points(program, &args, expected.value[out], expected.magnitude[out]);
     wpk_simple_values_fini(&expected);

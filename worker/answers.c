@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define MAGIC                                                                                      \
-    UINT64_C(0x39736e61706b7730) /* changes with the format and with how inputs are drawn */
+    UINT64_C(0x39736e61706b7731) /* changes with the format and with how inputs are drawn */
 #define BORDER 2                 /* coordinates from each end that count as border */
 #define BORDER_EVERY 8           /* of so many points one lies near a border */
 /* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */
@@ -65,16 +65,6 @@ static size_t block_size(bool whole, int rank, int64_t count, int draws)
 {
     size_t each = 2 * sizeof(double) * (size_t)draws + (whole ? 0 : (size_t)rank * sizeof(int64_t));
     return sizeof(struct file_head) + (size_t)count * each;
-}
-
-static int find_output(const struct wpk_program *program)
-{
-    for (int i = 0; i < program->tensor_count; i++) {
-        if (program->tensors[i].role == WPK_ROLE_OUTPUT) {
-            return i;
-        }
-    }
-    return -1;
 }
 
 /* The first points are the two corners, then each dimension's first and last index with the rest
@@ -167,7 +157,7 @@ static wpk_err make_args(const struct wpk_program *program, const struct wpk_ans
 static void mark_overflows(const struct wpk_program *program, int64_t count, const double *value,
                            double *magnitude)
 {
-    double largest = wpk_accuracy_largest(program->tensors[find_output(program)].dtype);
+    double largest = wpk_accuracy_largest(program->tensors[wpk_program_output(program)].dtype);
     for (int64_t i = 0; i < count; i++) {
         bool beyond = isfinite(value[i]) && fabs(value[i]) > largest;
         magnitude[i] = beyond ? fmax(magnitude[i], WPK_REFERENCE_STEP) : magnitude[i];
@@ -225,7 +215,7 @@ static bool all_defined(const struct wpk_program *program, const struct wpk_answ
     struct wpk_infinite infinite;
     wpk_infinite_find(program, &infinite);
     bool masked = answers->inputs.kind == WPK_INPUT_MASKED;
-    bool writes = infinite.tensor[find_output(program)];
+    bool writes = infinite.tensor[wpk_program_output(program)];
     int64_t count = answers->draws * answers->count;
     int64_t nan_count = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -468,7 +458,7 @@ static wpk_err choose(const struct wpk_program *program, const struct wpk_tensor
 wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_input_options *inputs,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag)
 {
-    int tensor = find_output(program);
+    int tensor = wpk_program_output(program);
     WPK_ASSERT(tensor >= 0);
     const struct wpk_tensor *output = &program->tensors[tensor];
     struct wpk_answers answers = {.inputs = *inputs, .rank = output->rank, .draws = 1};

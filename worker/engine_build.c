@@ -220,21 +220,7 @@ static void bury_builder(struct wpk_engine *engine, wpk_err err)
 
 void wpk_engine_hear_builder(struct wpk_engine *engine)
 {
-    struct wpk_buf text = {0};
-    if (engine->builder.process.pid == 0) {
-        return;
-    }
-    wpk_err err;
-    do {
-        err = wpk_channel_receive(&engine->builder.process.channel, &text);
-        if (err == WPK_OK) {
-            err = hear(engine, &text);
-        }
-    } while (err == WPK_OK);
-    wpk_buf_fini(&text);
-    if (err != WPK_ENOENT) {
-        bury_builder(engine, err);
-    }
+    wpk_engine_hear_program(engine, &engine->builder, hear, bury_builder);
 }
 
 uint64_t wpk_engine_watch_builder(struct wpk_engine *engine, uint64_t now_ns)

@@ -290,21 +290,7 @@ static void bury_runner(struct wpk_engine *engine, wpk_err err)
 
 void wpk_engine_hear_runner(struct wpk_engine *engine)
 {
-    struct wpk_buf text = {0};
-    if (engine->runner.process.pid == 0) {
-        return;
-    }
-    wpk_err err;
-    do {
-        err = wpk_channel_receive(&engine->runner.process.channel, &text);
-        if (err == WPK_OK) {
-            err = hear(engine, &text);
-        }
-    } while (err == WPK_OK);
-    wpk_buf_fini(&text);
-    if (err != WPK_ENOENT) {
-        bury_runner(engine, err);
-    }
+    wpk_engine_hear_program(engine, &engine->runner, hear, bury_runner);
 }
 
 void wpk_engine_expect_runner(struct wpk_engine *engine, uint64_t timeout_ms)

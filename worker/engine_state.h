@@ -143,6 +143,10 @@ wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_pr
                                  const char *name, char *const *argv, struct wpk_diag *diag);
 /* Kill a program; returns how it ended, as wpk_process_kill does. */
 int wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program);
+/* Give `hear` each message of a program that runs. `bury` is told the failure of its channel. */
+void wpk_engine_hear_program(struct wpk_engine *engine, struct wpk_engine_program *program,
+                             wpk_err (*hear)(struct wpk_engine *engine, const struct wpk_buf *text),
+                             void (*bury)(struct wpk_engine *engine, wpk_err err));
 /* Log that `program` died during a trial. */
 void wpk_engine_log_interrupted(const struct wpk_trial_state *trial, const char *program);
 

@@ -76,6 +76,24 @@ wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_pr
     return WPK_OK;
 }
 
+void wpk_engine_hear_program(struct wpk_engine *engine, struct wpk_engine_program *program,
+                             wpk_err (*hear)(struct wpk_engine *engine, const struct wpk_buf *text),
+                             void (*bury)(struct wpk_engine *engine, wpk_err err))
+{
+    struct wpk_buf text = {0};
+    wpk_err err = program->process.pid != 0 ? WPK_OK : WPK_ENOENT;
+    while (err == WPK_OK) {
+        err = wpk_channel_receive(&program->process.channel, &text);
+        if (err == WPK_OK) {
+            err = hear(engine, &text);
+        }
+    }
+    wpk_buf_fini(&text);
+    if (err != WPK_ENOENT) {
+        bury(engine, err);
+    }
+}
+
 int wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program)
 {
     if (program->process.channel.fd >= 0) {

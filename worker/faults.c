@@ -24,22 +24,11 @@ struct probe {
     int64_t points[POINTS_MAX * WPK_RANK_MAX];
 };
 
-static const struct wpk_tensor *output_of(const struct wpk_program *op)
-{
-    for (int t = 0; t < op->tensor_count; t++) {
-        if (op->tensors[t].role == WPK_ROLE_OUTPUT) {
-            return &op->tensors[t];
-        }
-    }
-    WPK_ASSERT(false); /* a program has an output */
-    return NULL;
-}
-
 /* The first and the last of the answers, and others between them. */
 static void choose_points(struct probe *probe)
 {
     const struct wpk_answers *answers = probe->answers;
-    const struct wpk_tensor *output = output_of(probe->op);
+    const struct wpk_tensor *output = &probe->op->tensors[wpk_program_output(probe->op)];
     struct wpk_rng rng;
     wpk_rng_seed(&rng, answers->inputs.seed);
     probe->count = answers->count < POINTS_MAX ? answers->count : POINTS_MAX;
@@ -123,26 +112,60 @@ static bool can_have(const struct wpk_program *op, int stage, enum wpk_fault fau
     return has;
 }
 
-wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers)
+/* Add the faults that the answers of one output show to `seen`. */
+static wpk_err look_at(const struct wpk_program *op, const struct wpk_answers *answers,
+                       uint8_t *seen)
 {
-    uint8_t seen[WPK_STAGES_MAX] = {0};
     wpk_err err = WPK_OK;
+    if (answers->count == 0) {
+        return WPK_OK;
+    }
     struct probe *probe = calloc(1, sizeof(*probe));
     if (probe == NULL) {
         return WPK_ENOMEM;
     }
-    if (answers->count > 0) {
-        err = open_probe(probe, op, answers);
-    }
-    for (int s = 0; s < op->stage_count && err == WPK_OK && answers->count > 0; s++) {
+    err = open_probe(probe, op, answers);
+    for (int s = 0; s < op->stage_count && err == WPK_OK; s++) {
         for (int f = 0; f < WPK_FAULT_COUNT && err == WPK_OK; f++) {
             bool shown = false;
-            err = look_for(probe, s, (enum wpk_fault)f, &shown);
-            seen[s] |= (uint8_t)(shown << f);
+            if ((seen[s] >> f & 1) == 0) {
+                err = look_for(probe, s, (enum wpk_fault)f, &shown);
+                seen[s] |= (uint8_t)(shown << f);
+            }
         }
     }
     wpk_inputs_fini(&probe->inputs);
     free(probe);
+    return err;
+}
+
+/* An output that has no answers on such a set shows no fault. */
+static wpk_err look_at_view(const struct wpk_program *op, int output,
+                            const struct wpk_answers *first, uint8_t *seen)
+{
+    struct wpk_program view = {0};
+    struct wpk_answers answers = {0};
+    wpk_err err = wpk_program_view(op, output, &view);
+    if (err == WPK_OK) {
+        err = wpk_answers_make(&view, &first->inputs, POINTS_MAX, &answers, NULL);
+    }
+    if (err == WPK_OK) {
+        err = look_at(&view, &answers, seen);
+    }
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&view);
+    return err == WPK_EUNSUPPORTED ? WPK_OK : err;
+}
+
+wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers)
+{
+    uint8_t seen[WPK_STAGES_MAX] = {0};
+    wpk_err err = look_at(op, answers, seen);
+    for (int t = 0; t < op->tensor_count && err == WPK_OK; t++) {
+        if (op->tensors[t].role == WPK_ROLE_OUTPUT && t != wpk_program_output(op)) {
+            err = look_at_view(op, t, answers, seen);
+        }
+    }
     if (err == WPK_OK) {
         wpk_answers_note(answers, seen);
     }

@@ -12,7 +12,9 @@
 #define WPK_FAULTS_CLEAR 4.0
 #define WPK_FAULTS_TEXT_MAX 2048
 
-/* Fill answers->seen. A fault that takes too long to evaluate counts as unseen.
+/* Fill answers->seen: the faults that some output shows on such a set. The answers are those of the
+ * first output; the others' are computed here at some points. A fault that takes too long to
+ * evaluate counts as unseen.
  *   errors  WPK_ENOMEM */
 wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers);
 

@@ -107,6 +107,17 @@ static void test_neighbours_along_each_axis(void **state)
     assert_string_equal(unseen, "");
 }
 
+/* A fault of a stage that only the second output reads shows in the second output. */
+static void test_each_output_is_looked_at(void **state)
+{
+    (void)state;
+    static const char two[] = "input X f32[12,20]\noutput T f32[12,20]\noutput Y f32[12]\n"
+                              "T[i,k] = X[i,k] * 2\nY[i] = sum(k:20) T[i,k]\n";
+    char unseen[WPK_FAULTS_TEXT_MAX];
+    find_unseen(two, WPK_INPUT_WIDE, unseen);
+    assert_string_equal(unseen, "");
+}
+
 /* They are not drawn where the others show all. */
 static void test_sets_that_need_not_join(void **state)
 {
@@ -166,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_other_operators),
         cmocka_unit_test(test_sets_join),
         cmocka_unit_test(test_neighbours_along_each_axis),
+        cmocka_unit_test(test_each_output_is_looked_at),
         cmocka_unit_test(test_sets_that_need_not_join),
         cmocka_unit_test(test_what_cannot_be_seen),
         cmocka_unit_test(test_faults_are_programs),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "op/notation.h"
+#include "tests/notation_check.h"
 #include "worker/onednn_match.h"
 
 #include <setjmp.h>
@@ -9,39 +9,11 @@
 
 #include <cmocka.h>
 
-#define TENSORS_MAX 6
-
-struct given {
-    const char *text;
-    const char *tensors[TENSORS_MAX]; /* "name type", the output's too */
-};
-
-static void parse(const struct given *given, struct wpk_program *program)
-{
-    struct wpk_declaration declarations[TENSORS_MAX] = {0};
-    char names[TENSORS_MAX][WPK_NAME_MAX];
-    struct wpk_diag diag = {0};
-    int count = 0;
-
-    for (; count < TENSORS_MAX && given->tensors[count] != NULL; count++) {
-        const char *blank = strchr(given->tensors[count], ' ');
-        size_t length = (size_t)(blank - given->tensors[count]);
-        memcpy(names[count], given->tensors[count], length);
-        names[count][length] = '\0';
-        assert_int_equal(wpk_notation_parse_type(blank + 1, &declarations[count], &diag), WPK_OK);
-        declarations[count].name = names[count];
-        declarations[count].constant = names[count][0] == 'W' || names[count][0] == 'B';
-    }
-    if (wpk_notation_parse(given->text, declarations, count, program, &diag) != WPK_OK) {
-        fail_msg("%s: %s", given->text, diag.text);
-    }
-}
-
-static wpk_err match(const struct given *given, struct wpk_recipe *op)
+static wpk_err match(const struct wpk_given *given, struct wpk_recipe *op)
 {
     static struct wpk_program program;
 
-    parse(given, &program);
+    wpk_given_parse_constants(given, &program);
     wpk_err err = wpk_onednn_match(&program, op);
     wpk_program_fini(&program);
     return err;
@@ -49,7 +21,7 @@ static wpk_err match(const struct given *given, struct wpk_recipe *op)
 
 static void convolution_with_bias_and_relu(void **state)
 {
-    const struct given given = {
+    const struct wpk_given given = {
         "Y[n,k,y,x] = relu(sum(c,r,s) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s] + B[k])",
         {"X f32[1,64,56,56]", "W f32[128,64,3,3]", "B f32[128]", "Y f32[1,128,28,28]"}};
     struct wpk_recipe op;
@@ -73,8 +45,8 @@ static void convolution_with_bias_and_relu(void **state)
 static void convolution_in_another_order(void **state)
 {
     /* channels last, weights [r,s,c,k], factors exchanged, dilated */
-    const struct given given = {"Y[n,y,x,k] = sum(c,r,s) W[r,s,c,k] * X[n,y+2*r-2,x+2*s-2,c]",
-                                {"X f32[2,10,11,8]", "W f32[3,3,8,16]", "Y f32[2,10,11,16]"}};
+    const struct wpk_given given = {"Y[n,y,x,k] = sum(c,r,s) W[r,s,c,k] * X[n,y+2*r-2,x+2*s-2,c]",
+                                    {"X f32[2,10,11,8]", "W f32[3,3,8,16]", "Y f32[2,10,11,16]"}};
     struct wpk_recipe op;
 
     (void)state;
@@ -93,15 +65,17 @@ static void convolution_in_another_order(void **state)
 
 static void convolution_1x1_and_in_groups(void **state)
 {
-    const struct given pointwise = {"Y[n,k,y,x] = sum(c) X[n,c,2*y,2*x] * W[k,c]",
-                                    {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,28,28]"}};
-    const struct given plain = {"Y[n,k,y,x] = sum(c) X[n,c,y,x] * W[k,c]",
-                                {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,56,56]"}};
-    const struct given groups = {"Y[n,k,y,x] = sum(c,r,s) X[n,k/4*8+c,y+r-1,x+s-1] * W[k,c,r,s]",
-                                 {"X f32[1,32,9,9]", "W f32[16,8,3,3]", "Y f32[1,16,9,9]"}};
-    const struct given depthwise = {"Y[n,c,y,x] = sum(r,s) X[n,c,y+r-1,x+s-1] * W[c,r,s]",
-                                    {"X f32[1,32,9,9]", "W f32[32,3,3]", "Y f32[1,32,9,9]"}};
-    const struct given wrong_groups = {
+    const struct wpk_given pointwise = {
+        "Y[n,k,y,x] = sum(c) X[n,c,2*y,2*x] * W[k,c]",
+        {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,28,28]"}};
+    const struct wpk_given plain = {"Y[n,k,y,x] = sum(c) X[n,c,y,x] * W[k,c]",
+                                    {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,56,56]"}};
+    const struct wpk_given groups = {
+        "Y[n,k,y,x] = sum(c,r,s) X[n,k/4*8+c,y+r-1,x+s-1] * W[k,c,r,s]",
+        {"X f32[1,32,9,9]", "W f32[16,8,3,3]", "Y f32[1,16,9,9]"}};
+    const struct wpk_given depthwise = {"Y[n,c,y,x] = sum(r,s) X[n,c,y+r-1,x+s-1] * W[c,r,s]",
+                                        {"X f32[1,32,9,9]", "W f32[32,3,3]", "Y f32[1,32,9,9]"}};
+    const struct wpk_given wrong_groups = {
         "Y[n,k,y,x] = sum(c,r,s) X[n,k/2*8+c,y+r-1,x+s-1] * W[k,c,r,s]",
         {"X f32[1,64,9,9]", "W f32[8,8,3,3]", "Y f32[1,8,9,9]"}};
     struct wpk_recipe op;
@@ -129,10 +103,10 @@ static void convolution_1x1_and_in_groups(void **state)
 
 static void matrix_products(void **state)
 {
-    const struct given gemm = {"Y[i,j] = max(sum(k) X[i,k] * W[j,k] + B[j], 0)",
-                               {"X f32[8,16]", "W f32[24,16]", "B f32[24]", "Y f32[8,24]"}};
-    const struct given batch = {"Y[b,i,j] = sum(k) X[b,i,k] * Z[b,k,j]",
-                                {"X f32[12,128,64]", "Z f32[12,64,128]", "Y f32[12,128,128]"}};
+    const struct wpk_given gemm = {"Y[i,j] = max(sum(k) X[i,k] * W[j,k] + B[j], 0)",
+                                   {"X f32[8,16]", "W f32[24,16]", "B f32[24]", "Y f32[8,24]"}};
+    const struct wpk_given batch = {"Y[b,i,j] = sum(k) X[b,i,k] * Z[b,k,j]",
+                                    {"X f32[12,128,64]", "Z f32[12,64,128]", "Y f32[12,128,128]"}};
     struct wpk_recipe op;
 
     (void)state;
@@ -152,10 +126,11 @@ static void matrix_products(void **state)
 
 static void softmax_and_layernorm(void **state)
 {
-    const struct given softmax = {"S[i,j] = exp(X[i,j] - M[i]) / D[i] where M[i] = max(j) X[i,j]; "
-                                  "D[i] = sum(j) exp(X[i,j] - M[i])",
-                                  {"X f32[32,100]", "S f32[32,100]"}};
-    const struct given layernorm = {
+    const struct wpk_given softmax = {
+        "S[i,j] = exp(X[i,j] - M[i]) / D[i] where M[i] = max(j) X[i,j]; "
+        "D[i] = sum(j) exp(X[i,j] - M[i])",
+        {"X f32[32,100]", "S f32[32,100]"}};
+    const struct wpk_given layernorm = {
         "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i] + 0.00001) * G[j] + H[j] where "
         "M[i] = (sum(j) X[i,j]) / 100; V[i] = (sum(j) (X[i,j]-M[i])*(X[i,j]-M[i])) / 100",
         {"X f32[32,100]", "G f32[100]", "H f32[100]", "Y f32[32,100]"}};
@@ -175,12 +150,12 @@ static void softmax_and_layernorm(void **state)
 
 static void pooling(void **state)
 {
-    const struct given max = {"P[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]",
-                              {"X f32[1,64,56,56]", "P f32[1,64,28,28]"}};
-    const struct given average = {"P[n,c,y,x] = (sum(r:2,s:2) X[n,c,2*y+r,2*x+s]) / 4",
+    const struct wpk_given max = {"P[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]",
                                   {"X f32[1,64,56,56]", "P f32[1,64,28,28]"}};
-    const struct given max_with_zeros = {"P[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1]",
-                                         {"X f32[1,64,56,56]", "P f32[1,64,28,28]"}};
+    const struct wpk_given average = {"P[n,c,y,x] = (sum(r:2,s:2) X[n,c,2*y+r,2*x+s]) / 4",
+                                      {"X f32[1,64,56,56]", "P f32[1,64,28,28]"}};
+    const struct wpk_given max_with_zeros = {"P[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1]",
+                                             {"X f32[1,64,56,56]", "P f32[1,64,28,28]"}};
     struct wpk_recipe op;
 
     (void)state;
@@ -196,13 +171,13 @@ static void pooling(void **state)
 
 static void pointwise(void **state)
 {
-    const struct given relu = {"Y[i,j] = max(X[i,j], 0)", {"X f32[8,8]", "Y f32[8,8]"}};
-    const struct given chain = {"Y[i,j] = tanh(2 * X[i,j])", {"X f32[8,8]", "Y f32[8,8]"}};
-    const struct given sum = {"Y[i,j] = X[i,j] + Z[i,j]",
-                              {"X f32[8,8]", "Z f32[8,8]", "Y f32[8,8]"}};
-    const struct given transposed = {"Y[i,j] = X[j,i]", {"X f32[8,8]", "Y f32[8,8]"}};
-    const struct given strange = {"Y[i,j] = sum(k) X[i,k] * Z[k,j] * Z[k,j]",
+    const struct wpk_given relu = {"Y[i,j] = max(X[i,j], 0)", {"X f32[8,8]", "Y f32[8,8]"}};
+    const struct wpk_given chain = {"Y[i,j] = tanh(2 * X[i,j])", {"X f32[8,8]", "Y f32[8,8]"}};
+    const struct wpk_given sum = {"Y[i,j] = X[i,j] + Z[i,j]",
                                   {"X f32[8,8]", "Z f32[8,8]", "Y f32[8,8]"}};
+    const struct wpk_given transposed = {"Y[i,j] = X[j,i]", {"X f32[8,8]", "Y f32[8,8]"}};
+    const struct wpk_given strange = {"Y[i,j] = sum(k) X[i,k] * Z[k,j] * Z[k,j]",
+                                      {"X f32[8,8]", "Z f32[8,8]", "Y f32[8,8]"}};
     struct wpk_recipe op;
 
     (void)state;

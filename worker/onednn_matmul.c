@@ -75,7 +75,7 @@ static bool multiply(const struct wpk_program *program, const struct wpk_stage *
     op->kind = WPK_RECIPE_MATMUL;
     wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_SRC], a->tensor);
     wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_WEIGHTS], b->tensor);
-    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_onednn_output(program));
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_program_output(program));
     fill_factor(program, &axes, in_a, axes.m, axes.k, &op->operand[WPK_RECIPE_SRC]);
     fill_factor(program, &axes, in_b, axes.k, axes.n, &op->operand[WPK_RECIPE_WEIGHTS]);
     fill_factor(program, &axes, in_dst, axes.m, axes.n, &op->operand[WPK_RECIPE_DST]);

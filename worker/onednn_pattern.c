@@ -66,16 +66,6 @@ const struct wpk_stage *wpk_onednn_follow(const struct wpk_program *program,
     return &program->stages[wpk_program_writer(program, node->tensor)];
 }
 
-int wpk_onednn_output(const struct wpk_program *program)
-{
-    for (int t = 0; t < program->tensor_count; t++) {
-        if (program->tensors[t].role == WPK_ROLE_OUTPUT) {
-            return t;
-        }
-    }
-    return -1;
-}
-
 /* ---- loads */
 
 bool wpk_onednn_plain_dims(const struct wpk_program *program, const struct wpk_stage *stage,

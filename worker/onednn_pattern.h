@@ -35,8 +35,6 @@ bool wpk_onednn_plain_dims(const struct wpk_program *program, const struct wpk_s
 /* True if the stage sums the product of two loads of inputs or constants, *a and *b. */
 bool wpk_onednn_factors(const struct wpk_program *program, const struct wpk_stage *stage,
                         const struct wpk_node **a, const struct wpk_node **b);
-/* The program's output tensor. */
-int wpk_onednn_output(const struct wpk_program *program);
 
 /* ---- operands */
 

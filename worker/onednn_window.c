@@ -355,7 +355,7 @@ static bool convolve(const struct wpk_program *program, const struct wpk_stage *
     op->kind = WPK_RECIPE_CONVOLUTION;
     wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_SRC], x->tensor);
     wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_WEIGHTS], w->tensor);
-    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_onednn_output(program));
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_program_output(program));
     wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], batch == NULL ? -1 : batch->dim);
     wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], conv.uses.channel_dim);
     wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST],
@@ -393,7 +393,7 @@ bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wp
     }
     op->kind = is_max ? WPK_RECIPE_POOL_MAX : WPK_RECIPE_POOL_AVERAGE;
     wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_SRC], load->tensor);
-    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_onednn_output(program));
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_program_output(program));
     for (int i = uses.free_count; i < 2; i++) {
         wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], -1);
         wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST], -1);

@@ -197,21 +197,22 @@ static wpk_err verify_fresh(struct attempt *a, const struct wpk_program *view,
     return err;
 }
 
-/* Every output but the first, on inputs that are drawn for it. */
+/* Verify every output but the first, on inputs that are drawn for it: of the kinds that the first
+ * one is verified on. */
 static wpk_err verify_more_outputs(struct attempt *a)
 {
     const struct wpk_program *program = a->op->program;
-    bool first = true;
     wpk_err err = WPK_OK;
-    for (int t = 0; t < program->tensor_count && err == WPK_OK; t++) {
+    for (int t = wpk_program_output(program) + 1; t < program->tensor_count && err == WPK_OK; t++) {
         struct wpk_program view = {0};
-        if (program->tensors[t].role != WPK_ROLE_OUTPUT || first) {
-            first = first && program->tensors[t].role != WPK_ROLE_OUTPUT;
+        if (program->tensors[t].role != WPK_ROLE_OUTPUT) {
             continue;
         }
         err = wpk_program_view(program, t, &view);
-        for (int k = 0; k < WPK_INPUT_JOINING && err == WPK_OK; k++) {
-            err = verify_fresh(a, &view, (enum wpk_input_kind)k);
+        for (int k = 0; k < WPK_INPUT_KINDS && err == WPK_OK; k++) {
+            if (k < WPK_INPUT_JOINING || a->op->answers[k].count > 0) {
+                err = verify_fresh(a, &view, (enum wpk_input_kind)k);
+            }
         }
         wpk_program_fini(&view);
     }

@@ -7,16 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static int find_output(const struct wpk_program *program)
-{
-    int found = 0;
-    while (program->tensors[found].role != WPK_ROLE_OUTPUT) {
-        found++;
-        WPK_ASSERT(found < program->tensor_count);
-    }
-    return found;
-}
-
 static wpk_err set_all(struct wpk_subject *subject, enum wpk_role role,
                        const struct wpk_inputs *inputs, struct wpk_diag *diag)
 {
@@ -49,7 +39,8 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         return WPK_EUNSUPPORTED;
     }
     const struct wpk_program *view = options->view != NULL ? options->view : program;
-    *subject = (struct wpk_subject){.program = program, .view = view, .output = find_output(view)};
+    *subject =
+        (struct wpk_subject){.program = program, .view = view, .output = wpk_program_output(view)};
     wpk_guard_init(&subject->guard, options->placement);
     const struct wpk_tensor *output = &program->tensors[subject->output];
     subject->result = malloc((size_t)wpk_tensor_elements(output) * wpk_dtype_size(output->dtype));

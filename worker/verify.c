@@ -16,13 +16,7 @@
 
 static const struct wpk_tensor *output_of(const struct wpk_program *op)
 {
-    for (int i = 0; i < op->tensor_count; i++) {
-        if (op->tensors[i].role == WPK_ROLE_OUTPUT) {
-            return &op->tensors[i];
-        }
-    }
-    WPK_ASSERT(false); /* a program has an output */
-    return NULL;
+    return &op->tensors[wpk_program_output(op)];
 }
 
 /* ---- exactness */

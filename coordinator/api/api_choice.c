@@ -33,6 +33,7 @@ struct choosing {
     bool vendor_wins;
     bool classed; /* choice.accuracy was asked for */
     bool revoked;
+    bool plain_lost; /* its file is gone or damaged */
 };
 
 static void fini(struct choosing *c)
@@ -271,8 +272,7 @@ static wpk_err write_operator(struct choosing *c, struct wpk_diag *diag)
 /* All are in the class that the kernel was searched in. */
 static bool is_accurate(const struct choosing *c, double times_direct)
 {
-    return c->choice.accuracy.times_direct >= c->facts.accuracy.times_direct ||
-           wpk_accuracy_admits(c->choice.accuracy, times_direct);
+    return wpk_accuracy_serves(c->choice.accuracy, c->facts.accuracy, times_direct);
 }
 
 static void add_own(struct choosing *c)
@@ -285,12 +285,28 @@ static void add_own(struct choosing *c)
     }
 }
 
+/* NULL: there is one. */
+static const char *plain_missing(const struct choosing *c)
+{
+    if (c->plain_lost) {
+        return "its file is missing or damaged in the service's artifacts; tune the operator again";
+    }
+    if (c->facts.plain_sha256[0] == '\0') {
+        return "none was built, or it was revoked; wpkctl trials JOB says why";
+    }
+    return is_accurate(c, c->facts.plain_times_direct)
+               ? NULL
+               : "its error is outside the accuracy class that was asked for";
+}
+
 /* "c6.so": "c6.plain.so". */
 static wpk_err add_plain(struct choosing *c, struct wpk_diag *diag)
 {
     static const char end[] = ".so";
     size_t size = strlen(c->file);
-    if (c->facts.plain_sha256[0] == '\0' || !is_accurate(c, c->facts.plain_times_direct)) {
+    const char *missing = plain_missing(c);
+    if (missing != NULL) {
+        snprintf(c->choice.plain_missing, sizeof c->choice.plain_missing, "%s", missing);
         return WPK_OK;
     }
     if (size > strlen(end) && strcmp(c->file + size - strlen(end), end) == 0) {
@@ -391,7 +407,9 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
         c->artifact[0] = '\0';
     }
     keep_whole(call, c->artifact);
+    c->plain_lost = c->facts.plain_sha256[0] != '\0';
     keep_whole(call, c->facts.plain_sha256);
+    c->plain_lost = c->plain_lost && c->facts.plain_sha256[0] == '\0';
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 500, err, &diag);
         return false;
@@ -410,7 +428,7 @@ static bool make_test(struct wpk_call *call, struct choosing *c)
         return false;
     }
     uint64_t seed = wpk_served_key(c->choice.fingerprint);
-    if (wpk_selftest_make(&c->program, seed, &c->choice.test, NULL) != WPK_OK) {
+    if (wpk_selftest_make(&c->program, seed, &c->choice.outputs, &c->choice.test, NULL) != WPK_OK) {
         c->choice.test = (struct wpk_choice_test){.seed = seed}; /* no points: no test */
     }
     if (front != NULL) {

@@ -99,12 +99,9 @@ static bool same_key(const struct wpk_served *served, const struct wpk_lookup *l
            strcmp(served->device, lookup->device) == 0;
 }
 
-/* Is its error within the class that is asked for? It is within its own class, and so within all
- * that are wider; what was verified on fresh inputs may be close to its limit. */
 static bool fits(const struct wpk_served *served, const struct wpk_lookup *lookup)
 {
-    return served->accuracy.times_direct <= lookup->accuracy.times_direct ||
-           wpk_accuracy_admits(lookup->accuracy, served->times_direct);
+    return wpk_accuracy_serves(lookup->accuracy, served->accuracy, served->times_direct);
 }
 
 /* Is `a` a better answer than `b`, of the same problem? What is pinned is pinned for its class. */

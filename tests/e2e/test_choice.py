@@ -62,7 +62,7 @@ def test_choice(box):
     check(choice["chain"][-1] == {"kind": "plain", "file": "x.plain.so", "sha256": sha256(box.path("x.plain.so"))},
           "the plain kernel is the last", choice["chain"])
     check(("vendor" in kinds(choice)) == bool(kernel["baseline"]), "the vendor's recipe is there", choice["chain"], kernel["baseline"])
-    check(choice["self_test"]["points"], "it tests itself", choice["self_test"])
+    check(choice["self_test"]["outputs"][0]["points"], "it tests itself", choice["self_test"])
     vendor_wins = kernel["provider"] != "halide-cpu"
     check((kinds(choice)[0] == "vendor") <= vendor_wins, "the best comes first", kinds(choice), kernel["provider"])
     if vendor_wins:
@@ -125,6 +125,31 @@ def open_choice(path, **options):
     return err, kind, reason
 
 
+def test_a_broken_choice(box):
+    """File, line, column and field of what is wrong are named."""
+    TUNED.place(box)
+    with open(get(box)[1] + ".choice", encoding="utf-8") as file:
+        whole = file.read()
+    for text, says in ((whole[:200], "1:201: "), (whole.replace('"threads":1', '\n"threads":"one"'), "2:11: threads: "),
+                       (whole.replace('"version":3', '"version":1'), "1:12: version: "), ("", "1:1: "),
+                       (whole.replace('"layouts":', '\n\n"layout":'), "3:1: layout: ")):
+        path = box.write("broken.so.choice", text)
+        code, out, err = box.run("wpkctl", "run", path, "--random")
+        check(code != 0 and out == "" and path + ":" + says in err, says, code, err)
+
+
+def test_a_lost_plain_kernel(box):
+    """Its absence, and the reason, stand in the choice, and get says them."""
+    TUNED.place(box)
+    choice, _, err = get(box)
+    check(choice["plain_missing"] == "" and "no plain kernel" not in err, "there is one", choice, err)
+    lost = choice["chain"][-1]["sha256"]
+    os.unlink(os.path.join(box.data, "artifacts", lost[:2], lost + ".so"))
+    choice, _, err = get(box)
+    check("plain" not in kinds(choice) and "missing or damaged" in choice["plain_missing"], "the choice says so", choice)
+    check("no plain kernel" in err and choice["plain_missing"] in err, "get says so", err)
+
+
 def test_revoked_down_to_the_plain_kernel(box):
     """Ours, then the vendor's, then the plain kernel: get leaves something that runs, to the end."""
     TUNED.place(box)
@@ -177,9 +202,14 @@ def test_class_that_is_asked_for(box):
             "--candidates", "2")
     by_name = get(box)[0]
     service = Service(box)
-    kernel = service.ask("GET", "/v1/kernels")[1]["kernels"][0]["id"]
+    listed = service.ask("GET", "/v1/kernels")[1]["kernels"][0]
+    kernel = listed["id"]
     said = {}
     for asked in ("fast", "standard"):
+        match = service.ask("POST", "/v1/kernels:lookup",
+                            {"fingerprint": listed["fingerprint"], "accuracy": asked})[1]
+        check(match["match"] in ("exact", "vendor") and match["kernel_id"] == kernel and match["accuracy"] == "fast",
+              "the lookup finds what fits", asked, match)
         status, answer, _ = service.ask("POST", "/v1/kernels/%s:choice" % kernel, {"file": "x.so", "accuracy": asked})
         check(status == 200, "there is a choice", answer)
         choice = json.loads(answer["choice"])

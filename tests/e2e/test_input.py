@@ -62,6 +62,18 @@ def test_check_rejects(box):
             check(word in err, "%s: '%s' is named" % (name, word), err)
 
 
+def test_pins_are_checked(box):
+    """Genes belong to a device's space, so that wpkctl names them where they stand, and wpkd cannot."""
+    for pin, says in (({"algorithmus": "direct"}, "3:18: search.pin.algorithmus: there is no gene"),
+                      ({"algorithm": "directt"}, "3:16: search.pin.algorithm: gene 'algorithm' has no value 'directt'")):
+        text = json.dumps(small_job(search={}))
+        check('"search": {}' in text, "the job has a search", text)
+        path = box.write("pin.json", text.replace('"search": {}', '\n"search": {"pin":\n ' + json.dumps(pin) + "}"))
+        for command in (["check"], ["tune", "--data", box.data]):
+            code, _, err = box.run("wpkctl", *command, path)
+            check(code == 2 and path + ":" + says in err, says, command, code, err)
+
+
 def hostile_files(box):
     """(path, a word that has to be said)"""
     huge = box.path("huge.json")
@@ -106,6 +118,17 @@ def test_tune_rejects(box):
     check(box.run("wpkctl", "nonsense")[0] == 2, "unknown command")
     check(box.run("wpkctl", "status", "j0123456789abcdef", "--server", "unix:/nowhere")[0] == 3,
           "nobody there")
+
+
+def test_no_directory(box):
+    """An empty --data, as of a variable that is not set, is not the default history."""
+    need("wpkd", "wpk-worker")
+    job = box.write("job.json", small_job())
+    for words in (["wpkctl", "tune", job], ["wpkctl", "kernels"], ["wpkctl", "get", "small"],
+                  ["wpkctl", "db", "check"], ["wpkd"]):
+        for empty in (["--data", ""], ["--data="]):
+            code, _, err = box.run(*words, *empty, seconds=20)
+            check(code == 2 and "--data: '' is no directory" in err, "refused: %s" % words, code, err)
 
 
 def test_wpkd_rejects(box):
