@@ -4,12 +4,14 @@
 #include "client/assemble_plan.h"
 
 #include "graph/placement.h"
+#include "op/cost.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DATA_SIZE_MAX ((size_t)1 << 40)
+#define STEP_NAME_MAX 1000 /* bytes, after which nodes are only counted */
 
 /* A plan under way. */
 struct assembly {
@@ -147,18 +149,23 @@ static void touch(struct assembly *a, int number, int step)
     a->places[a->place_of[number]].last = step;
 }
 
-/* The step's name: that of its first node, and how many follow in it.   owns  by the plan */
+/* The names of the step's nodes, "conv1 + relu2".   owns  by the plan; NULL: no memory */
 static const char *name_step(struct assembly *a, const struct wpk_graph_region_use *use)
 {
-    const char *first = a->graph->nodes[use->first].name;
-    size_t size = strlen(first) + 16;
-    char *name = use->group_size > 1 ? WPK_ARENA_NEW(&a->plan.arena, char, size) : NULL;
+    struct wpk_buf names = {0};
 
-    if (name == NULL) {
-        return first;
+    for (int i = 0; i < use->node_count; i++) {
+        wpk_buf_printf(&names, "%s%s", i > 0 ? " + " : "", a->graph->nodes[use->nodes[i]].name);
+        if (names.size > STEP_NAME_MAX && i + 1 < use->node_count) {
+            wpk_buf_printf(&names, " + %d more", use->node_count - i - 1);
+            break;
+        }
     }
-    snprintf(name, size, "%s +%d", first, use->group_size - 1);
-    return name;
+    const char *text = wpk_buf_status(&names) == WPK_OK
+                           ? wpk_arena_copy_text(&a->plan.arena, wpk_buf_text(&names))
+                           : NULL;
+    wpk_buf_fini(&names);
+    return text;
 }
 
 static wpk_err add_step(struct assembly *a, int node)
@@ -170,7 +177,7 @@ static wpk_err add_step(struct assembly *a, int node)
     step->node = name_step(a, use);
     step->arguments =
         WPK_ARENA_NEW(&a->plan.arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
-    if (step->arguments == NULL) {
+    if (step->arguments == NULL || step->node == NULL) {
         return WPK_ENOMEM;
     }
     for (int i = 0; i < use->argument_count; i++) {
@@ -223,18 +230,53 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
                : WPK_ENOMEM;
 }
 
-static wpk_err assemble(struct assembly *a, const struct wpk_buf *kernels)
+/* What the kernel's program has to do, whatever computes it. */
+static wpk_err add_cost(const struct assembly *a, int region, struct wpk_model_plan_kernel *out,
+                        struct wpk_diag *diag)
+{
+    const struct wpk_graph_region *r = &a->regions->list[region];
+    struct wpk_lowered lowered;
+    struct wpk_cost cost;
+
+    wpk_err err = wpk_graph_fuse(a->graph, r->nodes, r->node_count, &lowered, diag);
+    if (err == WPK_OK) {
+        wpk_cost(&lowered.program, &cost);
+        out->flops = cost.flops;
+        out->bytes = cost.bytes_min;
+    }
+    wpk_lowered_fini(&lowered);
+    return err;
+}
+
+static wpk_err add_kernel(struct assembly *a, int region, const struct wpk_assemble_kernel *kernel,
+                          struct wpk_diag *diag)
+{
+    struct wpk_model_plan_kernel *out = &a->plan.kernels[a->plan.kernel_count++];
+
+    *out = (struct wpk_model_plan_kernel){
+        .offset = add_data(a, kernel->object.data, kernel->object.size),
+        .size = (int64_t)kernel->object.size,
+        .time_ns = (int64_t)kernel->time_ns,
+        .vendor_ns = (int64_t)kernel->vendor_ns,
+    };
+    snprintf(out->name, sizeof(out->name), "%s", a->regions->list[region].name);
+    snprintf(out->vendor, sizeof(out->vendor), "%s", kernel->vendor);
+    return add_cost(a, region, out, diag);
+}
+
+static wpk_err assemble(struct assembly *a, const struct wpk_assemble_kernel *kernels,
+                        struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
-    for (int r = 0; r < a->regions->count; r++) {
-        a->plan.kernels[r].offset = add_data(a, kernels[r].data, kernels[r].size);
-        a->plan.kernels[r].size = (int64_t)kernels[r].size;
+    for (int r = 0; err == WPK_OK && r < a->regions->count; r++) {
+        err = add_kernel(a, r, &kernels[r], diag);
     }
-    a->plan.kernel_count = a->regions->count;
     find_roots(a);
     add_inputs(a);
-    err = add_outputs(a);
+    if (err == WPK_OK) {
+        err = add_outputs(a);
+    }
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
         if (a->regions->uses[n].region >= 0) {
             err = add_step(a, n);
@@ -244,8 +286,8 @@ static wpk_err assemble(struct assembly *a, const struct wpk_buf *kernels)
 }
 
 wpk_err wpk_assemble_plan(const struct wpk_graph *graph, const struct wpk_graph_regions *regions,
-                          const struct wpk_buf *kernels, int threads, const char *device,
-                          struct wpk_buf *out, struct wpk_diag *diag)
+                          const struct wpk_assemble_kernel *kernels, int threads,
+                          const char *device, struct wpk_buf *out, struct wpk_diag *diag)
 {
     struct assembly a = {.graph = graph, .regions = regions, .data = {.size_max = DATA_SIZE_MAX}};
 
@@ -253,7 +295,7 @@ wpk_err wpk_assemble_plan(const struct wpk_graph *graph, const struct wpk_graph_
     snprintf(a.plan.device, sizeof(a.plan.device), "%s", device);
     wpk_err err = allocate(&a, diag);
     if (err == WPK_OK) {
-        err = assemble(&a, kernels);
+        err = assemble(&a, kernels, diag);
     }
     if (err == WPK_OK) {
         err = wpk_buf_status(&a.data);

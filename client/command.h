@@ -54,7 +54,7 @@ struct wpk_invocation {
 #define WPK_COMMAND_LIST(X)                                                                        \
     X(tune, "FILE", "tune a job file here and now; needs no service")                              \
     X(check, "FILE", "validate a job file or an ONNX model and show its operators")                \
-    X(build, "SCHEDULE", "build, verify and time a schedule edited by hand")                     \
+    X(build, "SCHEDULE", "build, verify and time a schedule edited by hand")                       \
     X(submit, "FILE", "hand a job file, or --op, to a running wpkd and print the job's id")        \
     X(status, "JOB", "how far a job is, or what it found")                                         \
     X(watch, "JOB", "follow a job until it ends; Ctrl-C stops only the watching")                  \
@@ -69,6 +69,7 @@ struct wpk_invocation {
     X(strategies, "", "how candidates can be chosen: each strategy, its options, when to use it")  \
     X(run, "NAME|FINGERPRINT|FILE",                                                                \
       "run what is served, or an ONNX model, on NumPy files, and compare with the reference")      \
+    X(profile, "MODEL.wpk", "where the time of a model's plan goes, step by step")                 \
     X(complete, "jobs|kernels|workers|names",                                                      \
       "what shells complete from; asks a wpkd that runs, and starts none")                         \
     X(lookup, "FILE|FINGERPRINT",                                                                  \

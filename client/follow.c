@@ -45,6 +45,12 @@ bool wpk_follow_interrupted(void)
     return interrupted != 0;
 }
 
+void wpk_follow_go_on(void)
+{
+    interrupted = 0;
+    wpk_follow_catch_signals();
+}
+
 static bool op_ended(const struct wpk_api_op *op)
 {
     return strcmp(op->phase, "done") == 0 || strcmp(op->phase, "failed") == 0 ||

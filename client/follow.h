@@ -17,6 +17,8 @@ struct wpk_follow_options {
 void wpk_follow_catch_signals(void);
 /* True after such a signal. */
 bool wpk_follow_interrupted(void);
+/* Forget it, and remember the next one. */
+void wpk_follow_go_on(void);
 
 /* Follow the job and tend a private service meanwhile. If wpkd cannot be reached any more, ask it
  * again for the time of client/patience.h; a private one is started again.

@@ -317,7 +317,8 @@ static struct wpk_tensor_data *new_data(const struct tensor *list, int count)
     return out;
 }
 
-static wpk_err run_plan(const struct wpk_model *model, const struct tensors *tensors)
+static wpk_err use_plan(const struct wpk_model *model, const struct tensors *tensors,
+                        wpk_run_model_use use, void *user, struct wpk_diag *diag)
 {
     struct wpk_model_context *context = NULL;
     struct wpk_tensor_data *inputs = new_data(tensors->input, tensors->input_count);
@@ -326,8 +327,15 @@ static wpk_err run_plan(const struct wpk_model *model, const struct tensors *ten
     wpk_err err = inputs != NULL && outputs != NULL ? wpk_model_context_new(model, NULL, &context)
                                                     : WPK_ENOMEM;
     if (err == WPK_OK) {
-        err = wpk_model_run(context, inputs, (size_t)tensors->input_count, outputs,
-                            (size_t)tensors->output_count);
+        const struct wpk_run_model_call call = {
+            .model = model,
+            .context = context,
+            .inputs = inputs,
+            .input_count = (size_t)tensors->input_count,
+            .outputs = outputs,
+            .output_count = (size_t)tensors->output_count,
+        };
+        err = use(&call, user, diag);
     }
     wpk_model_context_free(context);
     free(inputs);
@@ -335,8 +343,9 @@ static wpk_err run_plan(const struct wpk_model *model, const struct tensors *ten
     return err;
 }
 
-wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
-                           struct wpk_diag *diag)
+/* Open the plan, call `use`, and with `write` write the outputs. */
+static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
+                         wpk_run_model_use use, void *user, bool write, struct wpk_diag *diag)
 {
     struct wpk_model *model = NULL;
     struct tensors tensors = {.input_count = 0};
@@ -352,12 +361,32 @@ wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options
         err = read_inputs(options, &tensors, diag);
     }
     if (err == WPK_OK) {
-        err = run_plan(model, &tensors);
+        err = use_plan(model, &tensors, use, user, diag);
     }
-    if (err == WPK_OK) {
+    if (err == WPK_OK && write) {
         err = finish(&tensors, options->json, diag);
     }
     fini(&tensors);
     wpk_model_close(model);
     return err;
+}
+
+wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
+                           wpk_run_model_use use, void *user, struct wpk_diag *diag)
+{
+    return with_plan(path, options, use, user, false, diag);
+}
+
+static wpk_err run_once(const struct wpk_run_model_call *call, void *user, struct wpk_diag *diag)
+{
+    (void)user;
+    (void)diag;
+    return wpk_model_run(call->context, call->inputs, call->input_count, call->outputs,
+                         call->output_count);
+}
+
+wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
+                           struct wpk_diag *diag)
+{
+    return with_plan(path, options, run_once, NULL, true, diag);
 }

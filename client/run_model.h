@@ -4,6 +4,7 @@
 #define WPK_CLIENT_RUN_MODEL_H
 
 #include "client/args.h"
+#include "runtime/wpk.h"
 
 struct wpk_run_model {
     struct wpk_option_list shapes;
@@ -19,6 +20,23 @@ struct wpk_run_model {
 WPK_MUST_CHECK wpk_err wpk_run_model_interpret(const char *path,
                                                const struct wpk_run_model *options,
                                                struct wpk_diag *diag);
+
+/* What a plan is opened for: called once with all tensors, in the order of the model. */
+struct wpk_run_model_call {
+    const struct wpk_model *model;
+    struct wpk_model_context *context;
+    const struct wpk_tensor_data *inputs;
+    size_t input_count;
+    const struct wpk_tensor_data *outputs;
+    size_t output_count;
+};
+typedef wpk_err (*wpk_run_model_use)(const struct wpk_run_model_call *call, void *user,
+                                     struct wpk_diag *diag);
+
+/* Open a plan through libwpk, as any host does, read or draw its inputs, and call `use`.
+ *   errors  those of wpk_model_open, wpk_model_context_new and `use`; as above */
+WPK_MUST_CHECK wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
+                                          wpk_run_model_use use, void *user, struct wpk_diag *diag);
 
 /* Run a plan through libwpk, as any host does, and write its outputs.
  *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above */

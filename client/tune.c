@@ -186,6 +186,38 @@ static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, stru
     return err;
 }
 
+/* Submit the job and follow it until it ends or is interrupted. */
+static wpk_err submit_and_follow(struct tune *tune, struct wpk_arena *arena,
+                                 struct wpk_http_reply *reply, struct wpk_api_job *job,
+                                 struct wpk_diag *diag)
+{
+    char id[64] = "";
+
+    wpk_err err = submit(tune, arena, id, sizeof(id), diag);
+    if (err == WPK_OK) {
+        const struct wpk_follow_options follow = {
+            .id = id,
+            .cancel = true,
+            .quiet = tune->quiet,
+            .own_worker = wpk_private_is_owner(tune->session.private_service)};
+        err = wpk_follow(&tune->session, &follow, arena, reply, job, diag);
+    }
+    return err;
+}
+
+/* A plan needs a kernel of every operator. After Ctrl-C, those that have none get one candidate;
+ * what the others have is in the history. */
+static wpk_err complete(struct tune *tune, struct wpk_arena *arena, struct wpk_http_reply *reply,
+                        struct wpk_api_job *job, struct wpk_diag *diag)
+{
+    print_notice("interrupted; every operator without a kernel gets one candidate for the plan "
+                 "(Ctrl-C again: no plan)",
+                 tune);
+    wpk_follow_go_on();
+    tune->job.candidates = 1;
+    return submit_and_follow(tune, arena, reply, job, diag);
+}
+
 /* Everything between the job and the report. */
 static enum wpk_exit run(const struct wpk_command_context *context, struct tune *tune)
 {
@@ -193,7 +225,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     struct wpk_http_reply reply = {0};
     struct wpk_api_job job = {0};
     struct wpk_diag diag = {0};
-    char id[64] = "";
+    bool interrupted = false;
     const struct wpk_session_options options = {.data_dir = tune->data_dir,
                                                 .need = WPK_SESSION_WORKER,
                                                 .gpu = tune->gpu,
@@ -210,15 +242,11 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
         }
     }
     if (err == WPK_OK) {
-        err = submit(tune, &arena, id, sizeof(id), &diag);
+        err = submit_and_follow(tune, &arena, &reply, &job, &diag);
     }
-    if (err == WPK_OK) {
-        const struct wpk_follow_options follow = {
-            .id = id,
-            .cancel = true,
-            .quiet = tune->quiet,
-            .own_worker = wpk_private_is_owner(tune->session.private_service)};
-        err = wpk_follow(&tune->session, &follow, &arena, &reply, &job, &diag);
+    interrupted = wpk_follow_interrupted();
+    if (err == WPK_OK && interrupted && tune->is_model) {
+        err = complete(tune, &arena, &reply, &job, &diag);
     }
     if (err == WPK_OK && job.state != NULL) {
         err = report(tune, &job, &arena);
@@ -228,7 +256,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     }
     if (err != WPK_OK) {
         status = wpk_command_fail(err, &diag);
-    } else if (wpk_follow_interrupted()) {
+    } else if (interrupted) {
         fputs("wpkctl: interrupted; what was measured is kept, and the next run goes on from it\n",
               stderr);
     } else if (strcmp(job.state, "done") != 0) {
@@ -238,7 +266,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     wpk_session_close(&tune->session);
     wpk_http_reply_fini(&reply);
     wpk_arena_fini(&arena);
-    return wpk_follow_interrupted() ? WPK_EXIT_INTERRUPTED : status;
+    return interrupted ? WPK_EXIT_INTERRUPTED : status;
 }
 
 /* Of a model, -o is the plan's file. */

@@ -126,7 +126,8 @@ static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *found,
 
 /* The best object that libwpk can load: a generated kernel, else the plain one. */
 static wpk_err fetch(const struct wpk_tune_model *model, int region, struct wpk_session *session,
-                     const struct wpk_api_job *found, struct wpk_buf *out, struct wpk_diag *diag)
+                     const struct wpk_api_job *found, struct wpk_assemble_kernel *out,
+                     struct wpk_diag *diag)
 {
     const struct wpk_graph_region *r = &model->regions.list[region];
     const struct wpk_graph_node *node = &model->graph.nodes[r->nodes[0]];
@@ -143,7 +144,12 @@ static wpk_err fetch(const struct wpk_tune_model *model, int region, struct wpk_
         err = WPK_ENOENT;
     }
     if (err == WPK_OK) {
-        err = wpk_choice_file_download(session, answer.object[0].sha256, out, diag);
+        const struct wpk_api_contender *ours =
+            kernel->own.provider != NULL ? &kernel->own : &kernel->served;
+        out->time_ns = ours->time.median_ns;
+        out->vendor = kernel->baseline.provider != NULL ? kernel->baseline.provider : "";
+        out->vendor_ns = kernel->baseline.time.median_ns;
+        err = wpk_choice_file_download(session, answer.object[0].sha256, &out->object, diag);
     }
     wpk_choice_answer_fini(&answer);
     return err;
@@ -153,12 +159,13 @@ wpk_err wpk_tune_model_write(const struct wpk_tune_model *model, struct wpk_sess
                              const struct wpk_api_job *found, int threads, const char *path,
                              struct wpk_diag *diag)
 {
-    struct wpk_buf *kernels = calloc((size_t)model->regions.count, sizeof(*kernels));
+    struct wpk_assemble_kernel *kernels = calloc((size_t)model->regions.count, sizeof(*kernels));
     struct wpk_buf bytes = {.size_max = PLAN_SIZE_MAX};
     wpk_err err = kernels != NULL ? WPK_OK : WPK_ENOMEM;
 
     for (int r = 0; err == WPK_OK && r < model->regions.count; r++) {
-        kernels[r].size_max = WPK_HTTP_REPLY_MAX;
+        kernels[r] =
+            (struct wpk_assemble_kernel){.object.size_max = WPK_HTTP_REPLY_MAX, .vendor = ""};
         err = fetch(model, r, session, found, &kernels[r], diag);
     }
     if (err == WPK_OK) {
@@ -170,7 +177,7 @@ wpk_err wpk_tune_model_write(const struct wpk_tune_model *model, struct wpk_sess
         err = wpk_fs_write(path, bytes.data, bytes.size, 0644, diag);
     }
     for (int r = 0; kernels != NULL && r < model->regions.count; r++) {
-        wpk_buf_fini(&kernels[r]);
+        wpk_buf_fini(&kernels[r].object);
     }
     free(kernels);
     wpk_buf_fini(&bytes);

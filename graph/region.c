@@ -14,6 +14,7 @@ void wpk_graph_regions_fini(struct wpk_graph_regions *regions)
     }
     for (int i = 0; i < regions->use_count; i++) {
         free(regions->uses[i].arguments);
+        free(regions->uses[i].nodes);
     }
     free(regions->list);
     free(regions->uses);
@@ -221,6 +222,17 @@ static void start_group(struct grouping *g, int node, struct wpk_graph_region_us
     }
 }
 
+static wpk_err copy_nodes(const struct group *group, struct wpk_graph_region_use *use)
+{
+    use->nodes = malloc((size_t)group->count * sizeof(*use->nodes));
+    if (use->nodes == NULL) {
+        return WPK_ENOMEM;
+    }
+    memcpy(use->nodes, group->nodes, (size_t)group->count * sizeof(*use->nodes));
+    use->node_count = group->count;
+    return WPK_OK;
+}
+
 static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding *binding,
                          struct wpk_graph_regions *regions, struct wpk_diag *diag)
 {
@@ -240,10 +252,12 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
     }
     if (err == WPK_OK) {
         use->region = find_region(g->graph, regions, group, &fingerprint);
-        use->first = group->nodes[0];
-        use->group_size = group->count;
+        err = copy_nodes(group, use);
+    }
+    if (err == WPK_OK) {
         err = bind(g->graph, node, &lowered, binding, use);
-    } else if (diag != NULL && diag->field[0] == '\0') {
+    }
+    if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
     }
     wpk_program_fini(&canonical);

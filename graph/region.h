@@ -30,8 +30,8 @@ struct wpk_graph_region_argument {
 /* What a node of the graph becomes. */
 struct wpk_graph_region_use {
     int region;     /* of the last node of a group; -1: no step */
-    int group_size; /* nodes that the step computes, this one last; 0: no step */
-    int first;      /* the first of them */
+    int *nodes;     /* owned; [node_count] that the step computes, this one last */
+    int node_count; /* 0: no step */
     int alias;      /* value whose elements, in their order, are its output; -1: none */
     struct wpk_graph_region_argument *arguments; /* owned; [argument_count] */
     int argument_count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a model's plan. Opening loads a kernel for each step and prepares its constants; a context
  * holds everything that a run writes, so that a run allocates nothing. */
+#include "common/clock.h"
 #include "common/fs.h"
 #include "runtime/kernel.h"
 #include "schema/model_plan.h"
@@ -227,6 +228,22 @@ size_t wpk_model_step_count(const struct wpk_model *model)
     return (size_t)model->plan.step_count;
 }
 
+struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index)
+{
+    WPK_ASSERT(index < wpk_model_step_count(model));
+    const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    const struct wpk_model_plan_kernel *kernel = &model->plan.kernels[step->kernel];
+    return (struct wpk_model_step){
+        .node = step->node,
+        .kernel = kernel->name,
+        .flops = kernel->flops,
+        .bytes = kernel->bytes,
+        .tuned_ns = (uint64_t)kernel->time_ns,
+        .vendor = kernel->vendor,
+        .vendor_ns = (uint64_t)kernel->vendor_ns,
+    };
+}
+
 const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t index)
 {
     WPK_ASSERT(index < wpk_model_input_count(model));
@@ -295,18 +312,23 @@ static void *address(const struct wpk_model_context *context, int index)
     }
 }
 
-static wpk_err run_steps(struct wpk_model_context *context)
+/* `step_ns`: NULL, or filled with the time of each step. */
+static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
 {
     const struct wpk_model_plan *plan = &context->model->plan;
     wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
         struct step_data *step = &context->steps[i];
+        uint64_t began_ns = step_ns != NULL ? wpk_clock_now_ns(wpk_clock_system()) : 0;
         for (size_t a = 0; a < step->input_count + step->output_count; a++) {
             step->data[a].data = address(context, step->value[a]);
         }
         err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
                              step->input_count, step->data + step->input_count, step->output_count);
+        if (step_ns != NULL) {
+            step_ns[i] = wpk_clock_now_ns(wpk_clock_system()) - began_ns;
+        }
     }
     for (int i = 0; err == WPK_OK && i < plan->output_count; i++) {
         const struct wpk_model_plan_value *value = &plan->values[plan->outputs[i].value];
@@ -333,7 +355,7 @@ static wpk_err warm_up(struct wpk_model_context *context)
         err = context->outputs[i] == NULL ? WPK_ENOMEM : err;
     }
     if (err == WPK_OK) {
-        err = run_steps(context);
+        err = run_steps(context, NULL);
     }
     for (int i = 0; i < model->plan.input_count; i++) {
         free(context->inputs[i]);
@@ -423,9 +445,9 @@ static wpk_err take(const struct wpk_argument *arguments, size_t argument_count,
     return WPK_OK;
 }
 
-wpk_err wpk_model_run(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
-                      size_t input_count, const struct wpk_tensor_data *outputs,
-                      size_t output_count)
+wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                          size_t input_count, const struct wpk_tensor_data *outputs,
+                          size_t output_count, uint64_t *step_ns)
 {
     const struct wpk_model *model = context->model;
 
@@ -435,5 +457,12 @@ wpk_err wpk_model_run(struct wpk_model_context *context, const struct wpk_tensor
         err = take(model->outputs, wpk_model_output_count(model), outputs, output_count,
                    context->outputs);
     }
-    return err == WPK_OK ? run_steps(context) : err;
+    return err == WPK_OK ? run_steps(context, step_ns) : err;
+}
+
+wpk_err wpk_model_run(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                      size_t input_count, const struct wpk_tensor_data *outputs,
+                      size_t output_count)
+{
+    return wpk_model_profile(context, inputs, input_count, outputs, output_count, NULL);
 }

@@ -100,7 +100,8 @@ static void read_kernel(struct scene *scene)
     assert_int_equal(wpk_fs_read(scene->fixture.path, DATA_SIZE, &file, NULL), WPK_OK);
     assert_true(file.size < DATA_SIZE - 1024);
     memcpy(scene->data, file.data, file.size);
-    scene->kernels[0] = (struct wpk_model_plan_kernel){0, (int64_t)file.size};
+    scene->kernels[0] = (struct wpk_model_plan_kernel){
+        .size = (int64_t)file.size, .name = "Scale1", .flops = 12, .time_ns = 7, .vendor = "peer"};
     wpk_buf_fini(&file);
 }
 
@@ -217,6 +218,19 @@ static void test_run(void **state)
         float wanted = first * 2 * (-1.0F + 0.125F * j) + s;
         assert_true(y[i] == wanted); /* small multiples of powers of two are exact */
     }
+    const struct wpk_model_step step = wpk_model_step(model, 1);
+    assert_string_equal(step.node, "second");
+    assert_string_equal(step.kernel, "Scale1");
+    assert_string_equal(step.vendor, "peer");
+    assert_true(step.flops == 12 && step.tuned_ns == 7 && step.vendor_ns == 0);
+    uint64_t step_ns[3] = {0, 0, 123};
+    const struct wpk_tensor_data input = {"x", x, sizeof(x)};
+    const struct wpk_tensor_data outputs[] = {{"same", same, sizeof(same)},
+                                              {"y", again, sizeof(again)}};
+    memset(again, 0, sizeof(again));
+    assert_int_equal(wpk_model_profile(contexts[0], &input, 1, outputs, 2, step_ns), WPK_OK);
+    assert_memory_equal(y, again, sizeof(y));
+    assert_true(step_ns[0] > 0 && step_ns[1] > 0 && step_ns[2] == 123);
     for (int c = 0; c < 2; c++) {
         wpk_model_context_free(contexts[c]);
     }

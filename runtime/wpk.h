@@ -201,6 +201,20 @@ WPK_API size_t wpk_model_step_count(const struct wpk_model *model);
 WPK_API const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t index);
 WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t index);
 
+/* One step of the plan, for people. Times are those of one call when the kernel was tuned. */
+struct wpk_model_step {
+    const char *node;   /* the nodes of the model that it computes */
+    const char *kernel; /* several steps may have one kernel */
+    double flops;       /* operations that the equations need */
+    double bytes;       /* every input and output once */
+    uint64_t tuned_ns;  /* 0: not timed */
+    const char *vendor; /* the fastest library that was timed beside it; "": none */
+    uint64_t vendor_ns;
+};
+
+/* Step `index`, below the count. Texts live as long as the model. */
+WPK_API struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index);
+
 /* Make what one run at a time needs: memory, scratch and threads. The model runs once, on zeros.
  *
  *   shape   options: NULL for none
@@ -221,6 +235,15 @@ WPK_API void wpk_model_context_free(struct wpk_model_context *context);
 WPK_API wpk_err wpk_model_run(struct wpk_model_context *context,
                               const struct wpk_tensor_data *inputs, size_t input_count,
                               const struct wpk_tensor_data *outputs, size_t output_count);
+
+/* Do the same and time each step: two readings of the monotonic clock a step.
+ *
+ *   shape   step_ns [step count]
+ *   unit    ns; errors as wpk_model_run */
+WPK_API wpk_err wpk_model_profile(struct wpk_model_context *context,
+                                  const struct wpk_tensor_data *inputs, size_t input_count,
+                                  const struct wpk_tensor_data *outputs, size_t output_count,
+                                  uint64_t *step_ns);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 
 #define MAGIC "WPKPLAN\n"
 #define NODE_MAX ((size_t)4096) /* bytes of a name */
+#define WORK_MAX 1e18           /* operations or bytes of one call */
 
 struct header {
     char magic[8];
@@ -107,6 +108,12 @@ static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf
         wpk_json_begin_object(w, NULL);
         wpk_json_put_int(w, "offset", plan->kernels[i].offset);
         wpk_json_put_int(w, "size", plan->kernels[i].size);
+        wpk_json_put_text(w, "name", plan->kernels[i].name);
+        wpk_json_put_real(w, "flops", plan->kernels[i].flops);
+        wpk_json_put_real(w, "bytes", plan->kernels[i].bytes);
+        wpk_json_put_int(w, "time_ns", plan->kernels[i].time_ns);
+        wpk_json_put_text(w, "vendor", plan->kernels[i].vendor);
+        wpk_json_put_int(w, "vendor_ns", plan->kernels[i].vendor_ns);
         wpk_json_end(w);
     }
     wpk_json_end(w);
@@ -217,6 +224,12 @@ static void read_kernel(struct wpk_json_reader *r, const struct wpk_model_plan *
 
     out->offset = wpk_json_get_int(r, "offset", 0, room);
     out->size = wpk_json_get_int(r, "size", 1, room);
+    wpk_json_get_copy(r, "name", out->name, sizeof(out->name));
+    out->flops = wpk_json_get_real(r, "flops", 0, WORK_MAX);
+    out->bytes = wpk_json_get_real(r, "bytes", 0, WORK_MAX);
+    out->time_ns = wpk_json_get_int(r, "time_ns", 0, INT64_MAX);
+    wpk_json_get_copy(r, "vendor", out->vendor, sizeof(out->vendor));
+    out->vendor_ns = wpk_json_get_int(r, "vendor_ns", 0, INT64_MAX);
     if (wpk_json_status(r) == WPK_OK && out->offset > room - out->size) {
         wpk_json_fail(r, "size", WPK_ERANGE, "the kernel lies outside of the data");
     }

@@ -15,7 +15,7 @@
 #include "common/buf.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 1
+#define WPK_MODEL_PLAN_VERSION 2
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of everything in the data and in the arena */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
@@ -23,6 +23,7 @@
 #define WPK_MODEL_PLAN_VALUES_MAX 262144
 #define WPK_MODEL_PLAN_ENDS_MAX 1024 /* inputs, and outputs */
 #define WPK_MODEL_PLAN_ARGUMENTS_MAX 64
+#define WPK_MODEL_PLAN_KERNEL_NAME_MAX 64
 #define WPK_MODEL_PLAN_DEVICE_MAX 256 /* a device class, with its NUL */
 #define WPK_MODEL_PLAN_ARENA_MAX ((int64_t)1 << 44)
 
@@ -46,9 +47,16 @@ struct wpk_model_plan_end {
     int value;
 };
 
+/* Times are those of one call alone, when it was tuned; 0: not timed. */
 struct wpk_model_plan_kernel {
-    int64_t offset; /* bytes in the data */
-    int64_t size;   /* bytes */
+    int64_t offset;                            /* bytes in the data */
+    int64_t size;                              /* bytes */
+    char name[WPK_MODEL_PLAN_KERNEL_NAME_MAX]; /* of its region: "Conv3" */
+    double flops;                              /* as in op/cost.h */
+    double bytes;                              /* the same: bytes_min */
+    int64_t time_ns;
+    char vendor[WPK_MODEL_PLAN_KERNEL_NAME_MAX]; /* the fastest library's; "": none was timed */
+    int64_t vendor_ns;
 };
 
 struct wpk_model_plan_argument {
@@ -58,7 +66,7 @@ struct wpk_model_plan_argument {
 
 struct wpk_model_plan_step {
     int kernel;
-    const char *node; /* of the model, for messages */
+    const char *node; /* the nodes of the model, for people */
     struct wpk_model_plan_argument *arguments;
     int argument_count;
 };

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model from its file to verified outputs: wpkctl tune, the plan, and libwpk that runs it."""
+import json
 import os
+import signal
 import subprocess
 
-from lib import Skip, check, main
+from lib import check, main, wait_for
 from test_model import compare, make_model, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
@@ -53,6 +55,49 @@ def test_plan_computes_the_model(box):
             file.write(whole[:at])
         status, said, err = box.run("wpkctl", "run", bad, "--random")
         check(status == 1 and "bad.wpk: " in err, "cut at %d" % at, status, err)
+
+
+def test_profile(box):
+    folder, plan = tuned(box)
+    trace = os.path.join(folder, "trace.json")
+    status, out, err = box.run("wpkctl", "profile", plan, "-o", trace)
+    check(status == 0 and "ms a run" in out, "the table", out, err)
+    status, out, err = box.run("wpkctl", "profile", plan, "--json")
+    said = json.loads(out)
+    check(status == 0 and all(step["time_ns"] > 0 for step in said["steps"]), "every step has a time", said)
+    check(any(" + " in step["nodes"] for step in said["steps"]), "a step of several nodes", said)
+    whole = said["run_ns"] / said["sum_ns"]
+    check(0.3 < whole < 3, "the steps are the run", said)
+    with open(trace, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    check([e["name"] for e in events] == [step["nodes"] for step in said["steps"]], "the trace", events)
+    status, out, err = box.run("wpkctl", "profile", older(plan))
+    check(status == 1 and "a plan of version 1" in err, "an older plan", status, err)
+
+
+def older(plan):
+    """A copy of the plan that says version 1."""
+    with open(plan, "rb") as file:
+        whole = bytearray(file.read())
+    whole[8] = 1
+    with open(plan + ".old.wpk", "wb") as file:
+        file.write(whole)
+    return plan + ".old.wpk"
+
+
+def test_interrupted(box):
+    """Ctrl-C leaves a plan: what was found until then, and one candidate where there was nothing."""
+    folder = make_model(box, "tiny")
+    path, plan = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk")
+    tune = box.start("wpkctl", "tune", path, "-o", plan, "--candidates", "1000", "--seconds", "600",
+                     "--data", box.path("history"))
+    wait_for("progress", lambda: tune.note() is None and " tried" in tune.text(tune.err))
+    tune.popen.send_signal(signal.SIGINT)
+    code, out, err = tune.wait(60)
+    check(code == 130 and "interrupted" in err and os.path.exists(plan), "a plan", code, out, err)
+    x, y, out = (os.path.join(folder, n + ".npy") for n in ("x", "y", "out"))
+    status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
+    check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
 
 
 def test_refused_before_anything_starts(box):
