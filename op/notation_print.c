@@ -191,8 +191,7 @@ static bool is_zero(const struct wpk_node *n)
 static void print_factor(struct printer *p, const struct wpk_node *n, int side, int least)
 {
     const struct wpk_node *operand = &p->program->nodes[n->arg[side]];
-    bool is_product =
-        n->op == WPK_BINARY_MUL || n->op == WPK_BINARY_DIV || n->op == WPK_BINARY_MOD;
+    bool is_product = n->op == WPK_BINARY_MUL || n->op == WPK_BINARY_DIV || n->op == WPK_BINARY_MOD;
     bool wrap = is_product && operand->kind == WPK_NODE_LOAD && foldable(p, operand) != NULL;
 
     wpk_buf_append_text(p->out, wrap ? "(" : "");
