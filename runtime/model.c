@@ -228,6 +228,11 @@ size_t wpk_model_step_count(const struct wpk_model *model)
     return (size_t)model->plan.step_count;
 }
 
+size_t wpk_model_threads(const struct wpk_model *model)
+{
+    return (size_t)model->plan.threads;
+}
+
 struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index)
 {
     WPK_ASSERT(index < wpk_model_step_count(model));

@@ -197,6 +197,8 @@ WPK_API size_t wpk_model_input_count(const struct wpk_model *model);
 WPK_API size_t wpk_model_output_count(const struct wpk_model *model);
 /* Calls of kernels in one run. */
 WPK_API size_t wpk_model_step_count(const struct wpk_model *model);
+/* Threads that its kernels were made for. */
+WPK_API size_t wpk_model_threads(const struct wpk_model *model);
 /* One input or output; `index` is below the count. The result lives as long as the model. */
 WPK_API const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t index);
 WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t index);

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from lib import check, main, wait_for
-from test_model import compare, make_model, refused
+from test_model import PYTHON, compare, make_model, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
 TOLERANCE = 1e-5  # of the largest output
@@ -73,6 +73,25 @@ def test_profile(box):
     check([e["name"] for e in events] == [step["nodes"] for step in said["steps"]], "the trace", events)
     status, out, err = box.run("wpkctl", "profile", older(plan))
     check(status == 1 and "a plan of version 1" in err, "an older plan", status, err)
+
+
+def test_bench(box):
+    folder, plan = tuned(box)
+    onnx = os.path.join(folder, "tiny.onnx")
+    status, out, err = box.run("wpkctl", "bench", plan, "--onnx", onnx, "--python", PYTHON, "--json")
+    check(status == 0, "beside ONNX Runtime", out, err)
+    said = json.loads(out)
+    ours, theirs = said["engines"]
+    check(ours["median_ns"] > 0 and theirs["ratio"] > 0, "both are timed", said)
+    check(theirs["difference"] <= TOLERANCE, "they agree", said)
+    status, out, err = box.run("wpkctl", "bench", plan)
+    check(status == 0 and "rounds" in out, "alone", out, err)
+    check("needs --onnx" in refused(box, "bench", plan, "--against", "openvino"), "without the model")
+    check("is none of" in refused(box, "bench", plan, "--onnx", onnx, "--against", "x"), "another engine")
+    status, out, err = box.run("wpkctl", "bench", plan, "--onnx", plan, "--python", PYTHON)
+    check(status == 2 and "onnxruntime: " in err, "no model", status, err)
+    status, out, err = box.run("wpkctl", "bench", plan, "--onnx", onnx, "--python", "/nonexistent")
+    check("--python names another" in err, "no Python", status, err)
 
 
 def older(plan):

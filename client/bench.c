@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl bench: times a model's plan, and other engines beside it: in turns, with as many threads,
+ * on the same inputs. Each round gives one ratio; their median counts. */
+#include "client/bench_peer.h"
+#include "client/command.h"
+#include "client/npy.h"
+#include "client/run_model.h"
+#include "common/clock.h"
+#include "common/fs.h"
+#include "common/json.h"
+#include "schema/convert.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS 21
+#define ROUND_S 0.1
+#define RUNS_MAX 100000 /* of one round */
+#define PEERS_MAX 8
+#define FILE_SIZE_MAX ((size_t)64 << 30)
+
+struct entrant {
+    struct wpk_bench_peer peer; /* of ours: pid 0 */
+    double ns[ROUNDS];
+    double difference; /* of the largest output */
+};
+
+struct bench {
+    struct wpk_run_model options;
+    const char *onnx_path;
+    const char *against; /* "onnxruntime,openvino"; NULL: none */
+    const char *python;
+    bool json;
+    char folder[64];                       /* of the inputs and outputs; "" none */
+    struct entrant entrant[PEERS_MAX + 1]; /* ours first */
+    int entrant_count;
+    int threads;
+};
+
+struct spread {
+    double median;
+    double mad; /* median absolute deviation */
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static struct spread spread_of(const double *values, int count)
+{
+    double sorted[ROUNDS];
+    struct spread out = {0};
+
+    memcpy(sorted, values, (size_t)count * sizeof(*sorted));
+    qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+    out.median = sorted[count / 2];
+    for (int i = 0; i < count; i++) {
+        sorted[i] = fabs(values[i] - out.median);
+    }
+    qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+    out.mad = sorted[count / 2];
+    return out;
+}
+
+/* The ratio of a peer's time and ours, each round with itself. */
+static struct spread ratio_of(const struct bench *bench, int peer)
+{
+    double ratios[ROUNDS];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        ratios[i] = bench->entrant[peer].ns[i] / bench->entrant[0].ns[i];
+    }
+    return spread_of(ratios, ROUNDS);
+}
+
+/* ---- inputs and outputs */
+
+static void path_of(const struct bench *bench, const char *stem, size_t index, char *out,
+                    size_t size)
+{
+    snprintf(out, size, "%s/%s%zu.npy", bench->folder, stem, index);
+}
+
+static wpk_err write_inputs(const struct bench *bench, const struct wpk_run_model_call *call,
+                            struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (size_t i = 0; err == WPK_OK && i < call->input_count; i++) {
+        struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+        char path[96];
+        wpk_npy_encode(&wpk_model_input(call->model, i)->type, call->inputs[i].data, &bytes);
+        path_of(bench, "in", i, path, sizeof(path));
+        err = wpk_buf_status(&bytes);
+        if (err == WPK_OK) {
+            err = wpk_fs_write(path, bytes.data, bytes.size, 0600, diag);
+        }
+        wpk_buf_fini(&bytes);
+    }
+    return err;
+}
+
+/* The largest difference of one output, as a part of the peer's largest value. */
+static wpk_err compare_output(const struct bench *bench, const struct wpk_run_model_call *call,
+                              size_t index, double *worst, struct wpk_diag *diag)
+{
+    const struct wpk_tensor_type *type = &wpk_model_output(call->model, index)->type;
+    int64_t count = wpk_tensor_type_elements(type);
+    double *ours = calloc((size_t)count + 1, sizeof(double));
+    double *theirs = calloc((size_t)count + 1, sizeof(double));
+    struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+    struct wpk_npy npy;
+    double largest = 0;
+    double difference = 0;
+    char path[96];
+
+    path_of(bench, "out", index, path, sizeof(path));
+    wpk_err err = ours != NULL && theirs != NULL ? WPK_OK : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        err = wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_npy_check(&npy, type, diag);
+    }
+    if (err == WPK_OK) {
+        wpk_convert_widen(type->dtype, call->outputs[index].data, count, ours);
+        wpk_convert_widen(type->dtype, npy.data, count, theirs);
+        for (int64_t i = 0; i < count; i++) {
+            largest = fmax(largest, fabs(theirs[i]));
+            difference = fmax(difference, ours[i] == theirs[i] ? 0 : fabs(ours[i] - theirs[i]));
+        }
+        *worst = fmax(*worst, largest > 0 ? difference / largest : difference);
+    }
+    wpk_buf_fini(&bytes);
+    free(ours);
+    free(theirs);
+    return err;
+}
+
+static wpk_err start_peers(struct bench *bench, const struct wpk_run_model_call *call,
+                           struct wpk_diag *diag)
+{
+    wpk_err err = write_inputs(bench, call, diag);
+
+    if (err == WPK_OK) {
+        err = wpk_model_run(call->context, call->inputs, call->input_count, call->outputs,
+                            call->output_count);
+    }
+    for (const char *at = bench->against; err == WPK_OK && at[0] != '\0';) {
+        struct entrant *entrant = &bench->entrant[bench->entrant_count];
+        char name[32];
+        int size = (int)strcspn(at, ",");
+        if (bench->entrant_count++ == PEERS_MAX) {
+            wpk_diag_set(diag, "--against: more than %d engines", PEERS_MAX);
+            return WPK_EINVAL;
+        }
+        snprintf(name, sizeof(name), "%.*s", size, at);
+        at += size + (at[size] == ',');
+        err = wpk_bench_peer_start(&entrant->peer, bench->python, name, bench->onnx_path,
+                                   bench->folder, bench->threads, ROUND_S, diag);
+        for (size_t o = 0; err == WPK_OK && o < call->output_count; o++) {
+            err = compare_output(bench, call, o, &entrant->difference, diag);
+        }
+    }
+    return err;
+}
+
+/* ---- timing */
+
+static wpk_err time_ours(const struct wpk_run_model_call *call, double *ns)
+{
+    static double samples[RUNS_MAX];
+    const struct wpk_clock *clock = wpk_clock_system();
+    uint64_t end_ns = 0;
+    int count = 0;
+
+    /* After one run that is not counted: another engine was in the caches. */
+    wpk_err err = wpk_model_run(call->context, call->inputs, call->input_count, call->outputs,
+                                call->output_count);
+    end_ns = wpk_clock_now_ns(clock) + (uint64_t)(ROUND_S * WPK_NS_PER_S);
+    while (err == WPK_OK && count < RUNS_MAX && (count == 0 || wpk_clock_now_ns(clock) < end_ns)) {
+        uint64_t began_ns = wpk_clock_now_ns(clock);
+        err = wpk_model_run(call->context, call->inputs, call->input_count, call->outputs,
+                            call->output_count);
+        samples[count++] = (double)(wpk_clock_now_ns(clock) - began_ns);
+    }
+    qsort(samples, (size_t)count, sizeof(*samples), compare_doubles);
+    *ns = samples[count / 2];
+    return err;
+}
+
+static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *call,
+                        struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (int round = 0; err == WPK_OK && round < ROUNDS; round++) {
+        for (int i = 0; err == WPK_OK && i < bench->entrant_count; i++) {
+            /* Every other round in the other order. */
+            int e = round % 2 == 0 ? i : bench->entrant_count - 1 - i;
+            uint64_t ns = 0;
+            if (e == 0) {
+                err = time_ours(call, &bench->entrant[0].ns[round]);
+            } else {
+                err = wpk_bench_peer_time(&bench->entrant[e].peer, &ns, diag);
+                bench->entrant[e].ns[round] = (double)ns;
+            }
+        }
+    }
+    return err;
+}
+
+/* ---- results */
+
+static void print_table(const struct bench *bench, const struct wpk_model *model)
+{
+    struct spread ours = spread_of(bench->entrant[0].ns, ROUNDS);
+
+    printf("%-22s %10s %8s  %14s  %s\n", "engine", "ms", "MAD", "time / wpk", "difference");
+    printf("%-22s %10.3f %8.3f\n", "wpk", ours.median / 1e6, ours.mad / 1e6);
+    for (int e = 1; e < bench->entrant_count; e++) {
+        const struct entrant *entrant = &bench->entrant[e];
+        struct spread theirs = spread_of(entrant->ns, ROUNDS);
+        struct spread ratio = ratio_of(bench, e);
+        char name[112];
+        snprintf(name, sizeof(name), "%s %s", entrant->peer.name, entrant->peer.version);
+        printf("%-22s %10.3f %8.3f  %7.2f ± %.2f  %.1e of the largest output\n", name,
+               theirs.median / 1e6, theirs.mad / 1e6, ratio.median, ratio.mad, entrant->difference);
+    }
+    printf("%zu steps, %d thread%s, %d rounds of %g s\n", wpk_model_step_count(model),
+           bench->threads, bench->threads == 1 ? "" : "s", ROUNDS, ROUND_S);
+}
+
+static wpk_err print_json(const struct bench *bench, const struct wpk_model *model)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_buf text = {0};
+
+    wpk_json_put_int(w, "steps", (int64_t)wpk_model_step_count(model));
+    wpk_json_put_int(w, "threads", bench->threads);
+    wpk_json_put_int(w, "rounds", ROUNDS);
+    wpk_json_begin_array(w, "engines");
+    for (int e = 0; e < bench->entrant_count; e++) {
+        const struct entrant *entrant = &bench->entrant[e];
+        struct spread time = spread_of(entrant->ns, ROUNDS);
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", e == 0 ? "wpk" : entrant->peer.name);
+        wpk_json_put_text(w, "version", e == 0 ? WPK_VERSION : entrant->peer.version);
+        wpk_json_put_int(w, "median_ns", (int64_t)time.median);
+        wpk_json_put_int(w, "mad_ns", (int64_t)time.mad);
+        if (e > 0) {
+            struct spread ratio = ratio_of(bench, e);
+            wpk_json_put_real(w, "ratio", ratio.median);
+            wpk_json_put_real(w, "ratio_mad", ratio.mad);
+            wpk_json_put_real(w, "difference", entrant->difference);
+        }
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_err err = wpk_json_print(w, true, &text);
+    wpk_json_writer_free(w);
+    puts(wpk_buf_text(&text));
+    wpk_buf_fini(&text);
+    return err;
+}
+
+/* Stay on the last of our CPUs; the other engines inherit that. */
+static void pin(void)
+{
+    cpu_set_t all;
+    cpu_set_t one;
+
+    if (sched_getaffinity(0, sizeof(all), &all) != 0) {
+        return;
+    }
+    for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--) {
+        if (CPU_ISSET((size_t)cpu, &all)) {
+            CPU_ZERO(&one);
+            CPU_SET((size_t)cpu, &one);
+            (void)!sched_setaffinity(0, sizeof(one), &one);
+            return;
+        }
+    }
+}
+
+static wpk_err use(const struct wpk_run_model_call *call, void *user, struct wpk_diag *diag)
+{
+    struct bench *bench = user;
+    wpk_err err = WPK_OK;
+
+    bench->threads = (int)wpk_model_threads(call->model);
+    bench->entrant_count = 1;
+    if (bench->threads == 1) {
+        pin();
+    }
+    if (bench->against != NULL) {
+        err = start_peers(bench, call, diag);
+    }
+    if (err == WPK_OK) {
+        err = time_all(bench, call, diag);
+    }
+    if (err == WPK_OK && bench->json) {
+        err = print_json(bench, call->model);
+    } else if (err == WPK_OK) {
+        print_table(bench, call->model);
+    }
+    for (int e = 1; e < bench->entrant_count; e++) {
+        wpk_bench_peer_stop(&bench->entrant[e].peer);
+    }
+    return err;
+}
+
+/* With --onnx and no --against: ONNX Runtime. */
+static wpk_err arrange(const struct wpk_invocation *call, struct bench *bench,
+                       struct wpk_diag *diag)
+{
+    const char *tmp = call->context->tmp_dir;
+
+    if (bench->against != NULL && bench->onnx_path == NULL) {
+        wpk_diag_set(diag, "--against needs --onnx FILE, the model that the others run");
+        return WPK_EINVAL;
+    }
+    if (bench->onnx_path == NULL) {
+        return WPK_OK;
+    }
+    bench->against = bench->against != NULL ? bench->against : "onnxruntime";
+    snprintf(bench->folder, sizeof(bench->folder), "%.40s/wpk-bench-XXXXXX",
+             tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    if (mkdtemp(bench->folder) == NULL) {
+        wpk_diag_set(diag, "cannot make a folder %s", bench->folder);
+        bench->folder[0] = '\0';
+        return WPK_ESYSTEM;
+    }
+    return WPK_OK;
+}
+
+enum wpk_exit wpk_command_bench(struct wpk_invocation *call)
+{
+    static struct bench bench;
+    const struct wpk_option options[] = {
+        WPK_ARGS_TEXT("onnx", "MODEL.onnx", "the model itself, which other engines run",
+                      &bench.onnx_path),
+        WPK_ARGS_TEXT("against", "ENGINE,...", "of " WPK_BENCH_PEERS "; with --onnx, onnxruntime",
+                      &bench.against),
+        WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
+                      "an input; drawn where none is given (repeatable)", &bench.options.inputs),
+        WPK_ARGS_TEXT("python", "PROGRAM", "the Python that has the engines; default python3",
+                      &bench.python),
+        WPK_ARGS_FLAG("json", "as JSON", &bench.json),
+        WPK_ARGS_END,
+    };
+
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
+    }
+    bench.options.draw = true;
+    bench.python = bench.python != NULL ? bench.python : "python3";
+    wpk_err err = arrange(call, &bench, &call->diag);
+    if (err == WPK_OK) {
+        err = wpk_run_model_with(call->args.operands[0], &bench.options, use, &bench, &call->diag);
+    }
+    if (bench.folder[0] != '\0') {
+        (void)!wpk_fs_remove_tree(bench.folder, NULL);
+    }
+    return wpk_command_end(call, err);
+}
