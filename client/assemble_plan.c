@@ -190,6 +190,27 @@ static wpk_err add_step(struct assembly *a, int node)
     return WPK_OK;
 }
 
+static void add_note(struct assembly *a, const char *node, const char *why)
+{
+    a->plan.notes[a->plan.note_count++] = (struct wpk_model_plan_note){node, why};
+}
+
+/* Say of every node that is no step why it is none. */
+static void add_notes(struct assembly *a)
+{
+    for (int i = 0; i < a->graph->note_count; i++) {
+        add_note(a, a->graph->notes[i].node, a->graph->notes[i].why);
+    }
+    for (int n = 0; n < a->graph->node_count; n++) {
+        const struct wpk_graph_node *node = &a->graph->nodes[n];
+        if (a->graph->values[node->outputs[0]].data != NULL) {
+            add_note(a, node->name, "follows from constants and shapes");
+        } else if (a->regions->uses[n].alias >= 0) {
+            add_note(a, node->name, "its output is its input's memory");
+        }
+    }
+}
+
 static wpk_err place_values(struct assembly *a)
 {
     wpk_err err = wpk_placement_solve(a->places, a->place_count, &a->plan.arena_size);
@@ -222,10 +243,12 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
     a->plan.inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->input_count);
     a->plan.outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->output_count);
     a->plan.kernels = WPK_ARENA_NEW(arena, struct wpk_model_plan_kernel, (size_t)a->regions->count);
+    a->plan.notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note,
+                                  (size_t)(graph->node_count + graph->note_count));
     a->plan.steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
     return a->root != NULL && a->number != NULL && a->places != NULL && a->place_of != NULL &&
                    a->plan.values != NULL && a->plan.inputs != NULL && a->plan.outputs != NULL &&
-                   a->plan.kernels != NULL && a->plan.steps != NULL
+                   a->plan.kernels != NULL && a->plan.steps != NULL && a->plan.notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
@@ -282,6 +305,7 @@ static wpk_err assemble(struct assembly *a, const struct wpk_assemble_kernel *ke
             err = add_step(a, n);
         }
     }
+    add_notes(a);
     return err == WPK_OK ? place_values(a) : err;
 }
 

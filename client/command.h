@@ -70,6 +70,7 @@ struct wpk_invocation {
     X(run, "NAME|FINGERPRINT|FILE",                                                                \
       "run what is served, or an ONNX model, on NumPy files, and compare with the reference")      \
     X(profile, "MODEL.wpk", "where the time of a model's plan goes, step by step")                 \
+    X(show, "MODEL.wpk", "draw a model's plan as an SVG: what became of each node, and why")       \
     X(bench, "MODEL.wpk", "time a model's plan, and other engines beside it")                      \
     X(complete, "jobs|kernels|workers|names",                                                      \
       "what shells complete from; asks a wpkd that runs, and starts none")                         \

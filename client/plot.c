@@ -5,6 +5,7 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "client/output.h"
+#include "client/svg.h"
 #include "client/trial_list.h"
 #include "common/fs.h"
 
@@ -108,20 +109,6 @@ static void survey(struct plot *plot)
 
 /* ---- marks */
 
-static void put_text(struct wpk_buf *out, double x, double y, const char *anchor, const char *text)
-{
-    wpk_buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    for (const char *at = text; *at != '\0'; at++) {
-        const char *escaped = *at == '<' ? "&lt;" : *at == '&' ? "&amp;" : NULL;
-        if (escaped != NULL) {
-            wpk_buf_append_text(out, escaped);
-        } else {
-            wpk_buf_append_byte(out, *at);
-        }
-    }
-    wpk_buf_append_text(out, "</text>\n");
-}
-
 static void put_mark(struct wpk_buf *out, int kind, double x, double y)
 {
     static const char *const paths[] = {
@@ -144,23 +131,17 @@ static void put_mark(struct wpk_buf *out, int kind, double x, double y)
 
 static void put_style(struct wpk_buf *out)
 {
-    wpk_buf_printf(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-        "height=\"%d\" font-family=\"sans-serif\" font-size=\"13\">\n<style>\n"
-        ".ground{fill:#fff}text{fill:#222}.axis,.grid,.best,.vendor{stroke:#222;fill:none}\n"
-        ".grid{stroke:#ccc}.best{stroke-width:2}.vendor{stroke-dasharray:6 4}\n"
-        "path[class^=m]{fill:none}\n"
-        "@media(prefers-color-scheme:dark){.ground{fill:#181818}text{fill:#ddd}\n"
-        ".axis,.best,.vendor{stroke:#ddd}.grid{stroke:#444}}\n",
-        WIDTH, HEIGHT, WIDTH, HEIGHT);
     static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                           "#e69f00", "#56b4e9", "#b0a000", "#888888"};
+    struct wpk_buf marks = {0};
+
+    wpk_buf_append_text(&marks, "path[class^=m]{fill:none}\n");
     for (int i = 0; i < ALGORITHMS; i++) {
-        wpk_buf_printf(out, "path.m%d{stroke:%s}", i, colours[i % 8]);
+        wpk_buf_printf(&marks, "path.m%d{stroke:%s}", i, colours[i % 8]);
     }
-    wpk_buf_printf(out, "\n</style>\n<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", WIDTH,
-                   HEIGHT);
+    wpk_buf_append_byte(&marks, '\n');
+    wpk_svg_begin(out, WIDTH, HEIGHT, wpk_buf_text(&marks));
+    wpk_buf_fini(&marks);
 }
 
 static void put_axes(const struct plot *plot, struct wpk_buf *out)
@@ -173,17 +154,17 @@ static void put_axes(const struct plot *plot, struct wpk_buf *out)
         wpk_buf_printf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y_of(plot, us),
                        WIDTH - RIGHT);
         snprintf(text, sizeof(text), "%.4g", us);
-        put_text(out, LEFT - 8, y_of(plot, us) + 4, "end", text);
+        wpk_svg_text(out, LEFT - 8, y_of(plot, us) + 4, "end", "", text);
         snprintf(text, sizeof(text), "%.0f", ask);
-        put_text(out, x_of(plot, ask), HEIGHT - BOTTOM + 20, "middle", text);
+        wpk_svg_text(out, x_of(plot, ask), HEIGHT - BOTTOM + 20, "middle", "", text);
     }
     wpk_buf_printf(out, "<path class=\"axis\" d=\"M%d %dV%dH%d\"/>\n", LEFT, TOP, HEIGHT - BOTTOM,
                    WIDTH - RIGHT);
-    put_text(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - BOTTOM + 42, "middle",
-             "candidates asked for");
-    put_text(out, LEFT, TOP - 12, "middle", "time, µs");
+    wpk_svg_text(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - BOTTOM + 42, "middle", "",
+                 "candidates asked for");
+    wpk_svg_text(out, LEFT, TOP - 12, "middle", "", "time, µs");
     snprintf(text, sizeof(text), "%s of job %s", plot->list->op, plot->list->job);
-    put_text(out, (LEFT + WIDTH - RIGHT) / 2.0, TOP - 28, "middle", text);
+    wpk_svg_text(out, (LEFT + WIDTH - RIGHT) / 2.0, TOP - 28, "middle", "", text);
 }
 
 static void put_trials(struct plot *plot, struct wpk_buf *out)
@@ -212,7 +193,7 @@ static void put_trials(struct plot *plot, struct wpk_buf *out)
     if (plot->vendor_us > 0) {
         wpk_buf_printf(out, "<path class=\"vendor\" d=\"M%d %.1fH%d\"/>\n", LEFT,
                        y_of(plot, plot->vendor_us), WIDTH - RIGHT);
-        put_text(out, WIDTH - RIGHT - 4, y_of(plot, plot->vendor_us) - 5, "end", "vendor");
+        wpk_svg_text(out, WIDTH - RIGHT - 4, y_of(plot, plot->vendor_us) - 5, "end", "", "vendor");
     }
 }
 
@@ -220,19 +201,19 @@ static void put_legend(const struct plot *plot, struct wpk_buf *out)
 {
     double x = WIDTH - RIGHT + 24, y = TOP;
     wpk_buf_printf(out, "<path class=\"best\" d=\"M%.1f %.1fh16\"/>\n", x - 8, y - 4);
-    put_text(out, x + 14, y, "start", "best so far");
+    wpk_svg_text(out, x + 14, y, "start", "", "best so far");
     for (int i = 0; i < plot->algorithms; i++) {
         y += 20;
         put_mark(out, i, x, y - 4);
-        put_text(out, x + 14, y, "start", plot->algorithm[i]);
+        wpk_svg_text(out, x + 14, y, "start", "", plot->algorithm[i]);
     }
     y += 32;
-    put_text(out, x - 8, y, "start", "outcomes");
+    wpk_svg_text(out, x - 8, y, "start", "", "outcomes");
     for (int i = 0; i < plot->outcomes; i++) {
         char text[64];
         y += 18;
         snprintf(text, sizeof(text), "%d %s", plot->outcome_count[i], plot->outcome[i]);
-        put_text(out, x, y, "start", text);
+        wpk_svg_text(out, x, y, "start", "", text);
     }
 }
 

@@ -206,10 +206,10 @@ static void test_no_kernel(void **state)
 static void test_encode(void **state)
 {
     static const char *const root[] = {"kernels", "seconds", NULL};
-    static const char *const members[] = {"name",         "fingerprint", "binding",    "provider",
-                                          "algorithm",    "time_ns",     "baseline",   "speedup",
-                                          "candidates",   "accuracy",    "conditions", "verified",
-                                          "from_history", "artifact",    "schedule",   NULL};
+    static const char *const members[] = {
+        "name",         "fingerprint", "binding",    "provider", "algorithm",  "time_ns",
+        "baseline",     "speedup",     "candidates", "accuracy", "conditions", "verified",
+        "from_history", "artifact",    "schedule",   "timed",    NULL};
     struct wpk_api_kernel kernel = make_kernel();
     struct wpk_api_job job = make_job(&kernel);
     struct wpk_buf out = {0};

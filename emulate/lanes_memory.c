@@ -31,7 +31,7 @@ static uint64_t count_wavefronts(const struct wpk_warp *warp, const struct acces
         uint32_t word[BANKS][WPK_WARP_LANES]; /* distinct ones of each bank */
         uint8_t depth[BANKS] = {0};
         uint8_t most = 0;
-        for (int lane = first; lane < first + lanes; lane++) {
+        for (int lane = first; lane < first + lanes && lane < WPK_WARP_LANES; lane++) {
             for (uint32_t b = 0; b < size && (warp->active >> lane & 1) != 0; b += 4) {
                 uint32_t at = (uint32_t)(access->address[lane] + b) / 4, bank = at % BANKS;
                 uint8_t i = 0;

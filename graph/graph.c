@@ -19,6 +19,7 @@ void wpk_graph_fini(struct wpk_graph *graph)
     }
     free(graph->values);
     free(graph->nodes);
+    free(graph->notes);
     free(graph->inputs);
     free(graph->outputs);
     free(graph->slots);
@@ -105,6 +106,16 @@ wpk_err wpk_graph_add_value(struct wpk_graph *graph, const char *name, int *out)
         insert(graph, *out);
     }
     return WPK_OK;
+}
+
+wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node, const char *why)
+{
+    wpk_err err = grow((void **)&graph->notes, &graph->note_capacity, graph->note_count,
+                       sizeof(*graph->notes), WPK_GRAPH_NODES_MAX);
+    if (err == WPK_OK) {
+        graph->notes[graph->note_count++] = (struct wpk_graph_note){node, why};
+    }
+    return err;
 }
 
 wpk_err wpk_graph_add_node(struct wpk_graph *graph, const struct wpk_graph_node *node)

@@ -28,12 +28,12 @@ struct wpk_graph_value {
     bool is_typed;  /* dtype is known, and of those that can be computed */
     bool is_shaped; /* rank and extents are known */
     int rank;
-    int64_t extent[WPK_RANK_MAX];        /* [rank], >= 1; constants may have 0 */
-    const char *free_dim[WPK_RANK_MAX];  /* inputs: the name of an extent that is not fixed, "" for
+    int64_t extent[WPK_RANK_MAX];       /* [rank], >= 1; constants may have 0 */
+    const char *free_dim[WPK_RANK_MAX]; /* inputs: the name of an extent that is not fixed, "" for
                                             an unnamed one; NULL: fixed */
-    const void *data;                    /* constants: row-major, any alignment; borrowed */
-    size_t size;                         /* bytes of `data` */
-    int writer;                          /* node that computes it; -1: none */
+    const void *data;                   /* constants: row-major, any alignment; borrowed */
+    size_t size;                        /* bytes of `data` */
+    int writer;                         /* node that computes it; -1: none */
     bool is_input;
     bool is_output;
     bool is_read; /* by a node */
@@ -73,6 +73,12 @@ struct wpk_graph_node {
     int attribute_count;
 };
 
+/* A node that the graph lost, and why. */
+struct wpk_graph_note {
+    const char *node;
+    const char *why; /* "folded into conv1" */
+};
+
 struct wpk_graph_map {
     void *bytes;
     size_t size;
@@ -80,7 +86,7 @@ struct wpk_graph_map {
 
 /* = {0} is the empty graph. */
 struct wpk_graph {
-    struct wpk_arena arena; /* names, attributes, lists of nodes, copied constants */
+    struct wpk_arena arena;         /* names, attributes, lists of nodes, copied constants */
     struct wpk_graph_value *values; /* owned */
     int value_count;
     int value_capacity;
@@ -93,6 +99,9 @@ struct wpk_graph {
     int output_count;
     int *slots; /* hash table of names, owned: a value's index + 1, or 0; power of two */
     int slot_count;
+    struct wpk_graph_note *notes; /* [note_count], owned */
+    int note_count;
+    int note_capacity;
     int64_t opset; /* of ONNX's own operators */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
     int map_count;
@@ -106,6 +115,11 @@ void wpk_graph_fini(struct wpk_graph *graph);
 WPK_MUST_CHECK wpk_err wpk_graph_add_value(struct wpk_graph *graph, const char *name, int *out);
 WPK_MUST_CHECK wpk_err wpk_graph_add_node(struct wpk_graph *graph,
                                           const struct wpk_graph_node *node);
+
+/* Append a note.   shape  texts in the graph's arena, or static
+ *   errors  WPK_ENOSPC, WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node,
+                                          const char *why);
 
 /* The value of this name; -1: none. */
 int wpk_graph_find(const struct wpk_graph *graph, const char *name);

@@ -124,6 +124,16 @@ static wpk_err fold_norm(struct wpk_graph *graph, int conv, int norm)
     return err;
 }
 
+static wpk_err note_fold(struct wpk_graph *graph, int conv, int norm)
+{
+    struct wpk_buf why = {0};
+
+    wpk_buf_printf(&why, "folded into the weights of %s", graph->nodes[conv].name);
+    const char *text = wpk_arena_copy_text(&graph->arena, wpk_buf_text(&why));
+    wpk_buf_fini(&why);
+    return text != NULL ? wpk_graph_add_note(graph, graph->nodes[norm].name, text) : WPK_ENOMEM;
+}
+
 /* Take out the nodes that are marked. */
 static void remove_nodes(struct wpk_graph *graph, const bool *removed)
 {
@@ -154,6 +164,7 @@ wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
         int conv = find_conv(graph, &graph->nodes[n]);
         if (conv >= 0) {
             err = fold_norm(graph, conv, n);
+            err = err == WPK_OK ? note_fold(graph, conv, n) : err;
             removed[n] = err == WPK_OK;
         }
     }

@@ -90,6 +90,18 @@ static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan *pl
     wpk_json_end(w);
 }
 
+static void put_notes(struct wpk_json_writer *w, const struct wpk_model_plan *plan)
+{
+    wpk_json_begin_array(w, "notes");
+    for (int i = 0; i < plan->note_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "node", plan->notes[i].node);
+        wpk_json_put_text(w, "why", plan->notes[i].why);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
 static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf *out)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
@@ -118,6 +130,7 @@ static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf
     }
     wpk_json_end(w);
     put_steps(w, plan);
+    put_notes(w, plan);
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);
     return err;
@@ -262,6 +275,8 @@ static wpk_err allocate(struct wpk_json_reader *r, struct wpk_model_plan *plan)
     plan->output_count = count_items(r, "outputs", WPK_MODEL_PLAN_ENDS_MAX);
     plan->kernel_count = count_items(r, "kernels", WPK_MODEL_PLAN_STEPS_MAX);
     plan->step_count = count_items(r, "steps", WPK_MODEL_PLAN_STEPS_MAX);
+    plan->note_count = count_items(r, "notes", WPK_MODEL_PLAN_STEPS_MAX);
+    plan->notes = WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_note, (size_t)plan->note_count);
     plan->values =
         WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_value, (size_t)plan->value_count);
     plan->inputs =
@@ -272,7 +287,7 @@ static wpk_err allocate(struct wpk_json_reader *r, struct wpk_model_plan *plan)
         WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_kernel, (size_t)plan->kernel_count);
     plan->steps = WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_step, (size_t)plan->step_count);
     return plan->values != NULL && plan->inputs != NULL && plan->outputs != NULL &&
-                   plan->kernels != NULL && plan->steps != NULL
+                   plan->kernels != NULL && plan->steps != NULL && plan->notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
@@ -308,6 +323,13 @@ static void read_lists(struct wpk_json_reader *r, struct wpk_model_plan *plan)
     wpk_json_enter_array(r, "steps");
     while (wpk_json_next(r)) {
         read_step(r, plan, &plan->steps[i++]);
+    }
+    wpk_json_leave(r);
+    i = 0;
+    wpk_json_enter_array(r, "notes");
+    while (wpk_json_next(r)) {
+        plan->notes[i].node = get_text(r, plan, "node");
+        plan->notes[i++].why = get_text(r, plan, "why");
     }
     wpk_json_leave(r);
 }

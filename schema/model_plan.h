@@ -15,7 +15,7 @@
 #include "common/buf.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 2
+#define WPK_MODEL_PLAN_VERSION 3
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of everything in the data and in the arena */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
@@ -71,6 +71,12 @@ struct wpk_model_plan_step {
     int argument_count;
 };
 
+/* A node of the model that is no step, and why: for people. */
+struct wpk_model_plan_note {
+    const char *node;
+    const char *why;
+};
+
 /* = {0} is an empty plan. Texts and arrays lie in `arena`, or are borrowed by who encodes. */
 struct wpk_model_plan {
     struct wpk_arena arena;
@@ -87,6 +93,8 @@ struct wpk_model_plan {
     int kernel_count;
     struct wpk_model_plan_step *steps;
     int step_count;
+    struct wpk_model_plan_note *notes;
+    int note_count;
     const char *data; /* [data_size]; borrowed */
     size_t data_size;
 };

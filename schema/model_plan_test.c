@@ -27,6 +27,7 @@ struct sample {
     struct wpk_model_plan_end inputs[1];
     struct wpk_model_plan_end outputs[1];
     struct wpk_model_plan_kernel kernels[1];
+    struct wpk_model_plan_note notes[1];
     struct wpk_model_plan_step steps[2];
     struct wpk_model_plan_argument arguments[2][3];
     char data[128];
@@ -49,6 +50,7 @@ static void fill(struct sample *s)
                      .vendor = "peer",
                      .vendor_ns = 6}},
         .arguments = {{{"t0", 0}, {"t1", 1}, {"t2", 2}}, {{"t0", 2}, {"t1", 1}, {"t2", 3}}},
+        .notes = {{"batch2", "folded"}},
         .data = "kernel",
     };
     for (int i = 0; i < 2; i++) {
@@ -65,6 +67,8 @@ static void fill(struct sample *s)
                                       .output_count = 1,
                                       .kernels = s->kernels,
                                       .kernel_count = 1,
+                                      .notes = s->notes,
+                                      .note_count = 1,
                                       .steps = s->steps,
                                       .step_count = 2,
                                       .data = s->data,

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import xml.etree.ElementTree
 
 from lib import check, main, wait_for
 from test_model import PYTHON, compare, make_model, refused
@@ -92,6 +93,21 @@ def test_bench(box):
     check(status == 2 and "onnxruntime: " in err, "no model", status, err)
     status, out, err = box.run("wpkctl", "bench", plan, "--onnx", onnx, "--python", "/nonexistent")
     check("--python names another" in err, "no Python", status, err)
+
+
+def test_show(box):
+    folder, plan = tuned(box)
+    drawing = os.path.join(folder, "plan.svg")
+    status, out, err = box.run("wpkctl", "show", plan, "-o", drawing)
+    check(status == 0, "drawn", out, err)
+    texts = [e.text for e in xml.etree.ElementTree.parse(drawing).iter("{http://www.w3.org/2000/svg}text")]
+    check("x" in texts and "y" in texts, "the ends", texts)
+    check(any(" + " in text for text in texts), "a step of several nodes", texts)
+    check("its output is its input's memory" in texts, "what is no step", texts)
+    check("-o says" in refused(box, "show", plan), "no file")
+    check("absent.wpk" in refused(box, "show", "absent.wpk", "-o", drawing), "no plan")
+    status, out, err = box.run("wpkctl", "show", older(plan), "-o", drawing)
+    check(status == 1 and "a plan of version 1" in err, "an older plan", status, err)
 
 
 def older(plan):

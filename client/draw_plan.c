@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl show: a model's plan as an SVG. Each step has a row with the nodes that it computes; a
+ * line goes to each step that reads what it writes. Below, the nodes that are no step, and why. */
+#include "client/command.h"
+#include "client/svg.h"
+#include "common/fs.h"
+#include "schema/model_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_SIZE_MAX ((size_t)1 << 40)
+#define NAME_MAX_SHOWN 84 /* characters of a row's nodes */
+
+enum {
+    WIDTH = 1180,
+    LEFT = 150, /* room for the lines that pass rows by */
+    BOX = 700,
+    ROW = 30,
+    BOX_HEIGHT = 22,
+    TOP = 60,
+    LANE = 9 /* between such lines */
+};
+
+struct drawing {
+    const struct wpk_model_plan *plan;
+    int *writer; /* owned; [value_count] step that writes a value; -1: none */
+    struct wpk_buf out;
+};
+
+static double row_y(int row)
+{
+    return TOP + row * (double)ROW;
+}
+
+/* Row 0 has the inputs, row i + 1 has step i, and the last one the outputs. */
+static void put_row(struct drawing *d, int row, const char *left, const char *text,
+                    const char *right)
+{
+    char shown[NAME_MAX_SHOWN + 8];
+    size_t size = strlen(text);
+
+    wpk_buf_printf(
+        &d->out, "<rect class=\"box\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n",
+        LEFT, row_y(row), BOX, BOX_HEIGHT);
+    if (size > NAME_MAX_SHOWN) {
+        size = NAME_MAX_SHOWN;
+        while (((unsigned char)text[size] & 0xC0) == 0x80) {
+            size--; /* no part of a character */
+        }
+    }
+    snprintf(shown, sizeof(shown), "%.*s%s", (int)size, text, text[size] != '\0' ? "…" : "");
+    wpk_svg_text(&d->out, LEFT - 6, row_y(row) + 16, "end", "faint", left);
+    wpk_svg_text(&d->out, LEFT + 8, row_y(row) + 16, "start", "", shown);
+    wpk_svg_text(&d->out, LEFT + BOX + 10, row_y(row) + 16, "start", "faint", right);
+}
+
+/* A line from a row to a later one: straight to the next one, else around those between. */
+static void put_line(struct drawing *d, int from, int to)
+{
+    double x = LEFT + 20;
+    double y = row_y(from) + BOX_HEIGHT;
+
+    if (to == from + 1) {
+        wpk_buf_printf(&d->out, "<path class=\"axis\" d=\"M%.1f %.1fV%.1f\"/>\n", x, y, row_y(to));
+        return;
+    }
+    int lane = (to - from - 2) % 9;
+    double bend = LEFT - 40 - lane * (double)LANE;
+    wpk_buf_printf(&d->out, "<path class=\"axis\" d=\"M%d %.1fH%.1fV%.1fH%d\"/>\n", LEFT,
+                   row_y(from) + BOX_HEIGHT - 5.0, bend, row_y(to) + 5.0, LEFT);
+}
+
+/* The row that a step reads a value from; -1: it is a constant. */
+static int source_row(const struct drawing *d, int value)
+{
+    switch (d->plan->values[value].place) {
+    case WPK_MODEL_PLAN_INPUT:
+        return 0;
+    case WPK_MODEL_PLAN_DATA:
+        return -1;
+    default:
+        return d->writer[value] + 1;
+    }
+}
+
+static bool is_end(const struct drawing *d, const struct wpk_model_plan_value *value, int of)
+{
+    const struct wpk_model_plan_value *other = &d->plan->values[of];
+
+    return other->place == value->place && other->offset == value->offset;
+}
+
+static void put_step(struct drawing *d, int step)
+{
+    const struct wpk_model_plan_step *s = &d->plan->steps[step];
+    const struct wpk_model_plan_kernel *kernel = &d->plan->kernels[s->kernel];
+    char left[24];
+    char right[160];
+    int used = snprintf(right, sizeof(right), "%s", kernel->name);
+
+    if (kernel->time_ns > 0) {
+        used += snprintf(right + used, sizeof(right) - (size_t)used, ", %.1f µs",
+                         (double)kernel->time_ns / 1e3);
+    }
+    if (kernel->vendor_ns > 0) {
+        snprintf(right + used, sizeof(right) - (size_t)used, " (%.40s %.1f)", kernel->vendor,
+                 (double)kernel->vendor_ns / 1e3);
+    }
+    snprintf(left, sizeof(left), "%d", step);
+    put_row(d, step + 1, left, s->node, right);
+    for (int a = 0; a < s->argument_count; a++) {
+        int value = s->arguments[a].value;
+        int row = source_row(d, value);
+        bool drawn = false;
+        for (int b = 0; b < a; b++) {
+            drawn = drawn || source_row(d, s->arguments[b].value) == row;
+        }
+        if (row >= 0 && row <= step && !drawn) {
+            put_line(d, row, step + 1);
+        }
+    }
+}
+
+static void put_ends(struct drawing *d, int row, const struct wpk_model_plan_end *ends, int count,
+                     const char *kind)
+{
+    struct wpk_buf text = {0};
+
+    for (int i = 0; i < count; i++) {
+        wpk_buf_printf(&text, "%s%s", i > 0 ? ", " : "", ends[i].name);
+    }
+    put_row(d, row, kind, wpk_buf_text(&text), "");
+    wpk_buf_fini(&text);
+}
+
+/* A line from whoever writes each output. */
+static void put_output_lines(struct drawing *d)
+{
+    int last = d->plan->step_count + 1;
+
+    for (int o = 0; o < d->plan->output_count; o++) {
+        const struct wpk_model_plan_value *value = &d->plan->values[d->plan->outputs[o].value];
+        for (int v = 0; v < d->plan->value_count; v++) {
+            if (d->writer[v] >= 0 && is_end(d, value, v)) {
+                put_line(d, d->writer[v] + 1, last);
+                break;
+            }
+        }
+    }
+}
+
+/* The first step that touches a value writes it: inputs and constants apart, nothing is read before
+ * it is written. */
+static void find_writers(struct drawing *d)
+{
+    for (int v = 0; v < d->plan->value_count; v++) {
+        d->writer[v] = -1;
+    }
+    for (int s = 0; s < d->plan->step_count; s++) {
+        for (int a = 0; a < d->plan->steps[s].argument_count; a++) {
+            int v = d->plan->steps[s].arguments[a].value;
+            enum wpk_model_plan_place place = d->plan->values[v].place;
+            bool is_written = place == WPK_MODEL_PLAN_ARENA || place == WPK_MODEL_PLAN_OUTPUT;
+            d->writer[v] = d->writer[v] < 0 && is_written ? s : d->writer[v];
+        }
+    }
+}
+
+static void put_notes(struct drawing *d)
+{
+    double y = row_y(d->plan->step_count + 2) + 30;
+
+    if (d->plan->note_count > 0) {
+        wpk_svg_text(&d->out, LEFT, y, "start", "", "No step computes:");
+    }
+    for (int i = 0; i < d->plan->note_count; i++) {
+        y += 20;
+        wpk_svg_text(&d->out, LEFT + 8, y, "start", "", d->plan->notes[i].node);
+        wpk_svg_text(&d->out, LEFT + 250, y, "start", "faint", d->plan->notes[i].why);
+    }
+}
+
+static wpk_err draw(struct drawing *d)
+{
+    const struct wpk_model_plan *plan = d->plan;
+    int height = (int)row_y(plan->step_count + 2) + 60 + 20 * plan->note_count;
+    char title[WPK_MODEL_PLAN_DEVICE_MAX + 96];
+
+    d->writer = calloc((size_t)plan->value_count + 1, sizeof(*d->writer));
+    if (d->writer == NULL) {
+        return WPK_ENOMEM;
+    }
+    find_writers(d);
+    wpk_svg_begin(&d->out, WIDTH, height, "");
+    snprintf(title, sizeof(title), "%d steps, %.1f MB between them, for %d thread%s of %s",
+             plan->step_count, (double)plan->arena_size / 1e6, plan->threads,
+             plan->threads == 1 ? "" : "s", plan->device);
+    wpk_svg_text(&d->out, 20, 30, "start", "", title);
+    put_ends(d, 0, plan->inputs, plan->input_count, "in");
+    for (int s = 0; s < plan->step_count; s++) {
+        put_step(d, s);
+    }
+    put_ends(d, plan->step_count + 1, plan->outputs, plan->output_count, "out");
+    put_output_lines(d);
+    put_notes(d);
+    wpk_buf_append_text(&d->out, "</svg>\n");
+    free(d->writer);
+    return wpk_buf_status(&d->out);
+}
+
+static wpk_err show(const char *path, const char *out_path, struct wpk_diag *diag)
+{
+    struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+    struct wpk_model_plan plan = {.threads = 0};
+    struct drawing d = {.plan = &plan};
+
+    wpk_err err = wpk_fs_read(path, FILE_SIZE_MAX - 1, &bytes, diag);
+    err = err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
+    if (err == WPK_OK) {
+        err = wpk_model_plan_decode(wpk_buf_text(&bytes), bytes.size, &plan, diag);
+        if (err != WPK_OK && diag->file[0] == '\0') {
+            snprintf(diag->file, sizeof(diag->file), "%s", path);
+        }
+    }
+    if (err == WPK_OK) {
+        err = draw(&d);
+    }
+    if (err == WPK_OK) {
+        err = wpk_fs_write(out_path, d.out.data, d.out.size, 0666, diag);
+        err = err == WPK_ENOENT ? WPK_EINVAL : err;
+    }
+    wpk_buf_fini(&d.out);
+    wpk_model_plan_fini(&plan);
+    wpk_buf_fini(&bytes);
+    return err;
+}
+
+enum wpk_exit wpk_command_show(struct wpk_invocation *call)
+{
+    const char *path = NULL;
+    const struct wpk_option options[] = {
+        WPK_ARGS_ROW("output", 'o', "FILE", "where the SVG goes", TEXT, &path, 0, 0),
+        WPK_ARGS_END,
+    };
+    wpk_err err = WPK_EINVAL;
+
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
+    }
+    if (path == NULL) {
+        wpk_diag_set(&call->diag, "-o says where the SVG goes");
+    } else {
+        err = show(call->args.operands[0], path, &call->diag);
+    }
+    return wpk_command_end(call, err);
+}
