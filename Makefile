@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup setup-gpu demo demo-gpu check test test-all soak bench bench-search bench-tune format clean
+.PHONY: all help setup setup-gpu demo demo-gpu check test test-all soak bench bench-models bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -59,6 +59,10 @@ soak: all ## what the tests do, for an hour: a hundred kills, random programs, a
 bench: all ## compare with ONNX Runtime, OpenVINO, oneDNN, ncnn, MNN (minutes)
 	@$(SETUP) bench
 	@bench/run.sh compare
+
+bench-models: all ## tune whole models and time them beside ONNX Runtime and OpenVINO (an hour)
+	@$(SETUP) bench
+	@.deps/bench-venv/bin/python bench/models.py $(MODELS)
 
 bench-search: all ## replay every strategy on the tables of bench/search/ (minutes)
 	@ninja -C build --quiet bench/bench-search

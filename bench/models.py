@@ -1,129 +1,147 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write what is derived from the bench's operators.
+"""Whole models beside other engines: writes each, tunes it, and times its plan (`make bench-models`).
 
-    models.py ops.json DIRECTORY
+    bench/models.py [NAME...]     default: all; see MODELS
 
-One ONNX model an operator, read by ONNX Runtime and OpenVINO alike: input X (and X1, X2, X3), output Y,
-constants inside, with the numbers that bench/op.c makes. And the job files that `make bench-tune` tunes:
-any-1.json, fixed-2.json and so on, named by layouts and threads.
+Graphs are as exporters write them, batch norm and biases apart, with seeded random weights (He), f32,
+batch 1. Read from the environment: CANDIDATES (12) a region, THREADS (1), AGAINST
+(onnxruntime,openvino), and DATA (bench/data/models), the folder of models, plans and history. A model
+that is there, and what the history knows, is not made again.
 """
-
 import json
+import os
 import pathlib
+import subprocess
 import sys
 
-import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
 
-INPUT_NAMES = ["X", "X1", "X2", "X3"]
-OPSET = 17  # the first with LayerNormalization
-
-
-def numbers(operand, shape):
-    """The values of bench_op_fill(): keep the two alike; the check of results tells if not."""
-    index = np.arange(np.prod(shape), dtype=np.uint32)
-    bits = index * np.uint32(0x9E3779B1) + np.uint32((operand + 1) * 0x85EBCA77 & 0xFFFFFFFF)
-    bits = (bits ^ (bits >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
-    bits ^= bits >> np.uint32(12)
-    values = (bits >> np.uint32(16)).astype(np.float32) / np.float32(65536) - np.float32(0.5)
-    return values.reshape(shape)
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from models import Model, resnet18  # noqa: E402
 
 
-def conv(op):
-    channels = op["input"][1]
-    depthwise = op["type"] == "depthwise_conv2d"
-    groups = channels if depthwise else op.get("groups", 1)
-    filters = channels if depthwise else op["filters"]
-    kernel, stride = op["kernel"], op.get("stride", [1, 1])
-    padding = op.get("padding", [0, 0, 0, 0])
-    constants = {"W": numbers(1, [filters, channels // groups] + kernel)}
-    inputs = ["X", "W"]
-    if op.get("bias"):
-        constants["B"] = numbers(2, [filters])
-        inputs.append("B")
-    relu = op.get("activation") == "relu"
-    nodes = [helper.make_node("Conv", inputs, ["C" if relu else "Y"], kernel_shape=kernel,
-                              strides=stride, pads=padding, group=groups)]
-    if relu:
-        nodes.append(helper.make_node("Relu", ["C"], ["Y"]))
-    out = [(op["input"][2 + i] + padding[i] + padding[2 + i] - kernel[i]) // stride[i] + 1
-           for i in range(2)]
-    return nodes, constants, op["input"], [1, filters] + out
+def conv_norm(m, x, channels, filters, kernel, stride=1, pad=0, group=1, relu=True):
+    x = m.batch_norm(m.conv(x, channels, filters, kernel, stride, pad, group), filters)
+    return m.add("Relu", x) if relu else x
 
 
-def matmul(op):
-    nodes = [helper.make_node("MatMul", ["X", "W"], ["Y"])]
-    return nodes, {"W": numbers(1, op["b"])}, op["a"], [op["a"][0], op["b"][1]]
+def classify(m, x, channels):
+    x = m.add("Flatten", m.add("GlobalAveragePool", x), axis=1)
+    m.add("Gemm", x, m.normal(1000, channels, scale=0.05), m.normal(1000, scale=0.05), transB=1)
 
 
-def softmax(op):
-    return [helper.make_node("Softmax", ["X"], ["Y"], axis=-1)], {}, op["shape"], op["shape"]
+def resnet50():
+    m = Model()
+    x = m.add("MaxPool", conv_norm(m, "x", 3, 64, 7, 2, 3), kernel_shape=[3, 3], strides=[2, 2],
+              pads=[1, 1, 1, 1])
+    channels = 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            stride = 2 if width != 64 and block == 0 else 1
+            y = conv_norm(m, x, channels, width, 1)
+            y = conv_norm(m, y, width, width, 3, stride, 1)
+            y = conv_norm(m, y, width, 4 * width, 1, relu=False)
+            if block == 0:
+                x = conv_norm(m, x, channels, 4 * width, 1, stride, relu=False)
+            x = m.add("Relu", m.add("Mul", m.add("Add", y, x), m.constant(np.float32(0.7))))
+            channels = 4 * width
+    classify(m, x, channels)
+    return m.finish({"x": [1, 3, 224, 224]}, [1, 1000])
 
 
-def layernorm(op):
-    columns = op["shape"][-1:]
-    nodes = [helper.make_node("LayerNormalization", ["X", "W", "B"], ["Y"], axis=-1,
-                              epsilon=op["eps"])]
-    return nodes, {"W": numbers(1, columns), "B": numbers(2, columns)}, op["shape"], op["shape"]
+def mobilenet1():
+    m = Model()
+    x, channels = conv_norm(m, "x", 3, 32, 3, 2, 1), 32
+    for filters, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1),
+                            (512, 1), (512, 1), (512, 1), (1024, 2), (1024, 1)):
+        x = conv_norm(m, x, channels, channels, 3, stride, 1, group=channels)
+        x, channels = conv_norm(m, x, channels, filters, 1), filters
+    classify(m, x, channels)
+    return m.finish({"x": [1, 3, 224, 224]}, [1, 1000])
 
 
-def attention(op):
-    heads, rows, columns = op["shape"]
-    scale = np.array(1 / np.sqrt(columns), np.float32)
-    nodes = [helper.make_node("Transpose", ["X1"], ["T"], perm=[0, 2, 1]),
-             helper.make_node("MatMul", ["X", "T"], ["P"]),
-             helper.make_node("Mul", ["P", "scale"], ["S"]),
-             helper.make_node("Add", ["S", "X2"], ["A"]),
-             helper.make_node("Softmax", ["A"], ["E"], axis=-1),
-             helper.make_node("MatMul", ["E", "X3"], ["Y"])]
-    return nodes, {"scale": scale}, [op["shape"], op["shape"], [rows, rows], op["shape"]], op["shape"]
+def squeezenet():
+    """SqueezeNet 1.1."""
+    m = Model()
+
+    def pool(x):
+        return m.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+
+    def fire(x, channels, squeeze, expand):
+        x = m.add("Relu", m.conv(x, channels, squeeze, 1, bias=True))
+        left = m.add("Relu", m.conv(x, squeeze, expand, 1, bias=True))
+        right = m.add("Relu", m.conv(x, squeeze, expand, 3, 1, 1, bias=True))
+        return m.add("Concat", left, right, axis=1)
+
+    x = pool(m.add("Relu", m.conv("x", 3, 64, 3, 2, bias=True)))
+    x = pool(fire(fire(x, 64, 16, 64), 128, 16, 64))
+    x = pool(fire(fire(x, 128, 32, 128), 256, 32, 128))
+    x = fire(fire(x, 256, 48, 192), 384, 48, 192)
+    x = fire(fire(x, 384, 64, 256), 512, 64, 256)
+    x = m.add("Relu", m.conv(x, 512, 1000, 1, bias=True))
+    m.add("Flatten", m.add("GlobalAveragePool", x), axis=1)
+    return m.finish({"x": [1, 3, 224, 224]}, [1, 1000])
 
 
-def relu(op):
-    return [helper.make_node("Relu", ["X"], ["Y"])], {}, op["shape"], op["shape"]
+def bert(layers=12, tokens=128, width=768, heads=12):
+    """BERT-base's encoder, of the sum of its embeddings on; GELU by Erf."""
+    m = Model()
+    shape = m.constant(np.array([0, 0, heads, width // heads], np.int64))
+    flat = m.constant(np.array([0, 0, width], np.int64))
+
+    def linear(x, inputs, outputs):
+        x = m.add("MatMul", x, m.normal(inputs, outputs, scale=inputs ** -0.5))
+        return m.add("Add", x, m.normal(outputs, scale=0.02))
+
+    def normalize(x):
+        return m.add("LayerNormalization", x, m.uniform(0.8, 1.2, width), m.normal(width, scale=0.1),
+                     axis=-1)
+
+    x = normalize("x")
+    for _ in range(layers):
+        q, k, v = (m.add("Reshape", linear(x, width, width), shape) for _ in range(3))
+        q, v = (m.add("Transpose", t, perm=[0, 2, 1, 3]) for t in (q, v))
+        scores = m.add("MatMul", q, m.add("Transpose", k, perm=[0, 2, 3, 1]))
+        scores = m.add("Div", scores, m.constant(np.float32((width // heads) ** 0.5)))
+        y = m.add("MatMul", m.add("Softmax", scores, axis=-1), v)
+        y = m.add("Reshape", m.add("Transpose", y, perm=[0, 2, 1, 3]), flat)
+        x = normalize(m.add("Add", linear(y, width, width), x))
+        y = linear(x, width, 4 * width)
+        gate = m.add("Erf", m.add("Div", y, m.constant(np.float32(2 ** 0.5))))
+        y = m.add("Mul", m.add("Mul", y, m.add("Add", gate, m.constant(np.float32(1)))),
+                  m.constant(np.float32(0.5)))
+        x = normalize(m.add("Add", linear(y, 4 * width, width), x))
+    return m.finish({"x": [1, tokens, width]}, [1, tokens, width])
 
 
-MAKERS = {"conv2d": conv, "depthwise_conv2d": conv, "matmul": matmul, "softmax": softmax,
-          "layernorm": layernorm, "attention": attention, "relu": relu}
-
-# bench/ops.c adds the same: next to no work, so its time is the cost of a call.
-EMPTY_CALL = {"name": "empty-call", "op": {"type": "relu", "shape": [16]}}
-
-
-def write_model(entry, directory):
-    nodes, constants, x, y = MAKERS[entry["op"]["type"]](entry["op"])
-    inputs = zip(INPUT_NAMES, x if isinstance(x[0], list) else [x])
-    graph = helper.make_graph(
-        nodes, entry["name"],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs],
-        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, y)],
-        [numpy_helper.from_array(values, name) for name, values in constants.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
-    model.ir_version = 9
-    onnx.checker.check_model(model)
-    onnx.save(model, directory / (entry["name"] + ".onnx"))
-
-
-def write_job(ops, layouts, threads, directory):
-    job = {"name": "bench-%s-%d" % (layouts, threads),
-           "ops": [dict(entry, layouts=layouts) for entry in ops],
-           "target": {"kind": "cpu", "threads": threads}}
-    with open(directory / ("%s-%d.json" % (layouts, threads)), "w", encoding="utf-8") as file:
-        json.dump(job, file, indent=1)
+MODELS = {"resnet18": lambda: resnet18(224), "squeezenet": squeezenet, "mobilenet1": mobilenet1,
+          "resnet50": resnet50, "bert": bert}
 
 
 def main():
-    directory = pathlib.Path(sys.argv[2])
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        ops = json.load(file)["ops"]
-    for entry in ops + [EMPTY_CALL]:
-        write_model(entry, directory)
-    for layouts in ("any", "fixed"):
-        for threads in (1, 2):
-            write_job(ops, layouts, threads, directory)
+    data = pathlib.Path(os.environ.get("DATA", ROOT / "bench/data/models"))
+    wpkctl = str(ROOT / "build/bin/wpkctl")
+    threads = os.environ.get("THREADS", "1")
+    data.mkdir(parents=True, exist_ok=True)
+    print("%-12s %5s %10s  %s" % ("model", "steps", "ms", "time of others / ours; largest difference"))
+    for name in sys.argv[1:] or MODELS:
+        path, plan = data / (name + ".onnx"), data / ("%s-%s.wpk" % (name, threads))
+        if not path.exists():
+            onnx.save(MODELS[name](), path)
+        subprocess.run([wpkctl, "tune", path, "-o", plan, "--threads", threads, "--candidates",
+                        os.environ.get("CANDIDATES", "12"), "--data", data / "history", "-q", "--json"],
+                       check=True, stdout=subprocess.DEVNULL)
+        told = subprocess.run([wpkctl, "bench", plan, "--onnx", path, "--python", sys.executable, "--json",
+                               "--against", os.environ.get("AGAINST", "onnxruntime,openvino")],
+                              check=True, stdout=subprocess.PIPE)
+        said = json.loads(told.stdout)
+        others = ["%s %.2f ± %.2f; %.1e" % (e["name"], e["ratio"], e["ratio_mad"], e["difference"])
+                  for e in said["engines"][1:]]
+        print("%-12s %5d %10.3f  %s" % (name, said["steps"], said["engines"][0]["median_ns"] / 1e6,
+                                        ", ".join(others)), flush=True)
 
 
 if __name__ == "__main__":

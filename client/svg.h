@@ -9,7 +9,7 @@
  * axis, grid, best (a bold line), vendor (dashed), faint (text), box.
  *   shape   style: more rules, or "" */
 void wpk_svg_begin(struct wpk_buf *out, int width, int height, const char *style);
-/* Append a text; an empty one is none.   shape  anchor: start, middle or end; kind: a class, or "" */
+/* Append a text; an empty one is none.   shape  anchor: start, middle, end; kind: class or "" */
 void wpk_svg_text(struct wpk_buf *out, double x, double y, const char *anchor, const char *kind,
                   const char *text);
 

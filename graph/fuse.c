@@ -143,6 +143,35 @@ static wpk_err compose(struct fusion *f, const int *nodes, int count,
     return err == WPK_OK ? wpk_notation_print(f->to, &out->text) : err;
 }
 
+/* Read the text as whoever is given it does: an axis of an intermediate may have an extent that
+ * equations do not tell. */
+static wpk_err read_back(const struct fusion *f, int last, struct wpk_lowered *out,
+                         struct wpk_diag *diag)
+{
+    struct wpk_declaration declarations[WPK_FUSE_OPERANDS_MAX + 1];
+    char names[WPK_FUSE_OPERANDS_MAX][16];
+
+    for (int i = 0; i <= out->operand_count; i++) {
+        bool is_output = i == out->operand_count;
+        const struct wpk_graph_value *value =
+            &f->graph->values[is_output ? f->graph->nodes[last].outputs[0] : out->operand[i]];
+        declarations[i] = (struct wpk_declaration){
+            .name = "Y",
+            .dtype = value->dtype,
+            .rank = value->rank,
+            .constant = value->data != NULL,
+        };
+        memcpy(declarations[i].extent, value->extent, sizeof(declarations[i].extent));
+        if (!is_output) {
+            snprintf(names[i], sizeof(names[i]), "X%.0d", i);
+            declarations[i].name = names[i];
+        }
+    }
+    wpk_program_fini(&out->program);
+    return wpk_notation_parse(wpk_buf_text(&out->text), declarations, out->operand_count + 1,
+                              &out->program, diag);
+}
+
 wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int count,
                        struct wpk_lowered *out, struct wpk_diag *diag)
 {
@@ -167,6 +196,7 @@ wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int coun
         f->graph = graph;
         f->to = &out->program;
         err = compose(f, nodes, count, parts, out);
+        err = err == WPK_OK ? read_back(f, nodes[count - 1], out, diag) : err;
     }
     for (int i = 0; parts != NULL && i < count; i++) {
         wpk_lowered_fini(&parts[i]);
@@ -212,4 +242,53 @@ bool wpk_graph_reads_own_element(const struct wpk_graph *graph, int node, int va
     }
     wpk_lowered_fini(&lowered);
     return own;
+}
+
+bool wpk_graph_reads_inside(const struct wpk_graph *graph, int node, int value)
+{
+    struct wpk_lowered lowered;
+    const struct wpk_program *p = &lowered.program;
+
+    bool inside =
+        wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && wpk_program_loads_fit(p);
+    for (int s = 0; inside && s < p->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &p->nodes[loads[i]];
+            bool is_of =
+                load->tensor < lowered.operand_count && lowered.operand[load->tensor] == value;
+            inside = inside && !(is_of && load->outside >= 0);
+        }
+    }
+    wpk_lowered_fini(&lowered);
+    return inside;
+}
+
+bool wpk_graph_is_movement(const struct wpk_graph *graph, int node, bool is_order)
+{
+    struct wpk_lowered lowered;
+    const struct wpk_program *p = &lowered.program;
+    bool used[WPK_AXES_MAX] = {false};
+
+    bool moves = wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && p->stage_count == 1 &&
+                 p->stages[0].reduction == WPK_REDUCE_NONE &&
+                 p->nodes[p->stages[0].expr].kind == WPK_NODE_LOAD;
+    const struct wpk_node *load = moves ? &p->nodes[p->stages[0].expr] : NULL;
+    moves = moves && load->outside < 0;
+    for (int d = 0; moves && d < p->tensors[load->tensor].rank; d++) {
+        struct wpk_affine affine;
+        int axis = wpk_index_axis(p, load->index[d]);
+        moves = wpk_index_affine(p, load->index[d], &affine);
+        if (moves && is_order) {
+            moves = axis >= 0 && !used[axis] &&
+                    p->stages[0].axes[axis].extent == p->tensors[load->tensor].extent[d];
+            used[axis >= 0 ? axis : 0] = true;
+        }
+    }
+    if (moves && is_order) {
+        moves = p->tensors[load->tensor].rank == p->stages[0].rank;
+    }
+    wpk_lowered_fini(&lowered);
+    return moves;
 }

@@ -37,6 +37,7 @@ struct group {
     int nodes[WPK_FUSE_NODES_MAX]; /* [count] ascending; 0: none, or part of a later node's */
     int count;
     bool is_pointwise; /* all of them */
+    bool is_movement;  /* all of them only move elements */
 };
 
 struct grouping {
@@ -67,8 +68,20 @@ static wpk_err count_uses(struct grouping *g)
     return WPK_OK;
 }
 
-/* Only nodes of the group read the value, and each reads the element that it computes. */
-static bool stays_inside(const struct grouping *g, const struct group *group, int value)
+/* How a node of a group may read a value of an earlier group that is to become part of it. What
+ * computes is not to be computed in each step of a reduction. */
+static bool may_read(const struct grouping *g, const struct group *earlier,
+                     const struct group *group, int node, int value)
+{
+    return wpk_graph_reads_own_element(g->graph, node, value) ||
+           (group->is_pointwise && wpk_graph_is_movement(g->graph, node, true)) ||
+           (earlier->is_movement && wpk_graph_reads_inside(g->graph, node, value));
+}
+
+/* Only nodes of the group read the value, and each at the element that it computes, or all
+ * elements in another order; what was only moved may be read anywhere. */
+static bool stays_inside(const struct grouping *g, const struct group *earlier,
+                         const struct group *group, int value)
 {
     int uses = 0;
 
@@ -79,7 +92,7 @@ static bool stays_inside(const struct grouping *g, const struct group *group, in
             reads = reads || node->inputs[k] == value;
             uses += node->inputs[k] == value;
         }
-        if (reads && !wpk_graph_reads_own_element(g->graph, group->nodes[i], value)) {
+        if (reads && !may_read(g, earlier, group, group->nodes[i], value)) {
             return false;
         }
     }
@@ -106,6 +119,7 @@ static bool join(const struct grouping *g, const struct group *earlier, const st
     memcpy(out->nodes + out->count, earlier->nodes, (size_t)earlier->count * sizeof(int));
     out->count += earlier->count;
     out->is_pointwise = earlier->is_pointwise && group->is_pointwise;
+    out->is_movement = earlier->is_movement && group->is_movement;
     qsort(out->nodes, (size_t)out->count, sizeof(int), ascending);
     bool fits = wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK;
     wpk_lowered_fini(&lowered);
@@ -138,8 +152,8 @@ static void grow(struct grouping *g, int node)
     while (writer >= 0) {
         struct group *earlier = &g->groups[writer];
         int value = g->graph->nodes[writer].outputs[0];
-        bool joined =
-            earlier->count > 0 && stays_inside(g, group, value) && join(g, earlier, group, &joint);
+        bool joined = earlier->count > 0 && stays_inside(g, earlier, group, value) &&
+                      join(g, earlier, group, &joint);
         if (joined) {
             *group = joint;
             earlier->count = 0;
@@ -216,10 +230,12 @@ static void start_group(struct grouping *g, int node, struct wpk_graph_region_us
         return;
     }
     g->groups[node] = (struct group){
-        .nodes = {node}, .count = 1, .is_pointwise = wpk_graph_is_pointwise(g->graph, node)};
-    if (g->groups[node].is_pointwise) {
-        grow(g, node);
-    }
+        .nodes = {node},
+        .count = 1,
+        .is_pointwise = wpk_graph_is_pointwise(g->graph, node),
+        .is_movement = wpk_graph_is_movement(g->graph, node, false),
+    };
+    grow(g, node);
 }
 
 static wpk_err copy_nodes(const struct group *group, struct wpk_graph_region_use *use)

@@ -47,7 +47,7 @@ static const struct sample samples[] = {
      "Y" AXES " = X2" AXES " + " SUM "\n"},
     /* two readers, both inside, one of which is found last; the value stays a stage */
     {{{"Conv", "x,w", "t", CONV}, {"Sigmoid", "t", "u", ""}, {"Mul", "t,u", "y", ""}},
-     "Y" AXES " = V" AXES " * sigmoid(V" AXES ") where V" AXES " = " SUM "\n"},
+     "Y" AXES " = V" AXES " * sigmoid(V" AXES ") where V[d0,d1,d2:6,d3:6] = " SUM "\n"},
     /* a reader outside, as an output is one, and one that reads another element */
     {{{"Relu", "x", "t", ""}, {"Conv", "t,w", "u", CONV}, {"Add", "t,u", "y", ""}},
      "Y" AXES " = relu(X" AXES ")\n"
@@ -60,6 +60,27 @@ static const struct sample samples[] = {
     /* pointwise nodes alone */
     {{{"Relu", "x", "t", ""}, {"Add", "t,z", "u", ""}, {"Sigmoid", "u", "y", ""}},
      "Y" AXES " = sigmoid(relu(X" AXES ") + X1" AXES ")\n"},
+    /* what only moves elements is read where they come from, by several readers too */
+    {{{"Transpose", "x", "t", "perm:I=0,1,3,2"}, {"Conv", "t,w", "y", ""}},
+     "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,c,d3+r1,d2+r0] * X1[d1,c,r0,r1]\n"},
+    {{{"Transpose", "x", "t", "perm:I=0,1,3,2"}, {"Softmax", "t", "y", "axis:i=3"}},
+     "Y" AXES " = E" AXES " / (sum(r3:6) E[d0,d1,d2,r3]) where "
+     "E" AXES " = exp(X[d0,d1,d3,d2] - max(r3:6) X[d0,d1,r3,d2])\n"},
+    /* but not where a border is read */
+    {{{"Transpose", "x", "t", "perm:I=0,1,3,2"}, {"Conv", "t,w", "y", CONV}},
+     "Y" AXES " = X[d0,d1,d3,d2]\n"
+     "Y" AXES " = " SUM "\n"},
+    /* a product writes its elements as they are stored after it */
+    {{{"Conv", "x,w", "t", CONV},
+      {"Add", "t,b", "u", ""},
+      {"Transpose", "u", "v1", "perm:I=0,2,3,1"},
+      {"Relu", "v1", "y", ""}},
+     "Y" AXES " = relu(sum(c:4,r0:3,r1:3) X[d0,c,d1+r0-1,d2+r1-1] * X1[d3,c,r0,r1] + "
+     "X2[d3,0,0])\n"},
+    /* what computes is not put into a reduction */
+    {{{"Relu", "x", "t", ""}, {"Transpose", "t", "u", "perm:I=0,1,3,2"}, {"Conv", "u,w", "y", ""}},
+     "Y" AXES " = relu(X[d0,d1,d3,d2])\n"
+     "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,c,d2+r0,d3+r1] * X1[d1,c,r0,r1]\n"},
     /* batch norm is gone before */
     {{{"Conv", "x,w", "t", CONV},
       {"BatchNormalization", "t,v,v,v,v", "u", ""},

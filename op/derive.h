@@ -114,7 +114,9 @@ wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const i
 /* ---- spelling */
 
 /* Put every pointwise intermediate that is read once, by a stage of the same axes at its own
- * element, into the expression of that stage. */
+ * element, into the expression of that stage. Leave out intermediates that only move elements:
+ * their readers read the elements where they come from, and a stage whose elements another one
+ * only stores in another order stores them so itself. */
 wpk_err wpk_derive_inline(struct wpk_program *program);
 
 /* ---- the form that scheduling needs */

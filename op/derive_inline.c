@@ -2,6 +2,8 @@
 #include "op/derive.h"
 #include "op/rewrite.h"
 
+#include <string.h>
+
 /* A stage that is being put into the one that reads it. */
 struct inlining {
     int tensor;
@@ -52,6 +54,181 @@ static int replace(struct wpk_program *program, const struct wpk_node *load, con
                                             : wpk_rewrite_keep(program, load, index);
 }
 
+/* ---- stages that only move elements */
+
+static bool is_movement(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    const struct wpk_node *load = &program->nodes[stage->expr];
+
+    return stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD && load->outside < 0;
+}
+
+struct moving {
+    int tensor;
+    int expr; /* the load that the movement is */
+};
+
+static int move(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                void *user)
+{
+    const struct moving *moving = user;
+    int map[WPK_AXES_MAX] = {0};
+
+    if (load->tensor != moving->tensor) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        map[d] = index[d];
+    }
+    return wpk_rewrite_expr(program, moving->expr, map, NULL, NULL);
+}
+
+/* True if no load of the tensor may leave it. */
+static bool stays_within(const struct wpk_program *program, int tensor)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            if (program->nodes[loads[i]].tensor == tensor &&
+                program->nodes[loads[i]].outside >= 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Let every reader of a stage that only moves elements read those elsewhere. */
+static bool move_one(struct wpk_program *program, wpk_err *err)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        if (program->tensors[stage->output].role != WPK_ROLE_INTERMEDIATE ||
+            !is_movement(program, stage) || !stays_within(program, stage->output)) {
+            continue;
+        }
+        struct moving moving = {.tensor = stage->output, .expr = stage->expr};
+        *err = wpk_rewrite_all(program, s, move, &moving);
+        if (*err == WPK_OK) {
+            *err = wpk_program_tidy(program);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- the order in which elements are stored */
+
+/* The place of each dimension of what is loaded among the axes of the stage, if the load reads all
+ * elements, each once, over the stage's axes in some order. */
+static bool find_order(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_node *load, int *place)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    bool used[WPK_AXES_MAX] = {false};
+
+    if (load->outside >= 0 || tensor->rank != stage->rank) {
+        return false;
+    }
+    for (int d = 0; d < stage->rank; d++) {
+        place[d] = wpk_index_axis(program, load->index[d]);
+        if (place[d] < 0 || place[d] >= stage->rank || used[place[d]] ||
+            stage->axes[place[d]].extent != tensor->extent[d]) {
+            return false;
+        }
+        used[place[d]] = true;
+    }
+    return true;
+}
+
+static int read_own(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                    void *user)
+{
+    const struct inlining *inlining = user;
+    int own[WPK_RANK_MAX] = {0};
+
+    if (load->tensor != inlining->tensor) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        own[d] = wpk_node_axis(program, d);
+    }
+    return wpk_node_load(program, load->tensor, own, -1);
+}
+
+/* Let the stage that writes the tensor store dimension d at place[d], and its reader read it so. */
+static wpk_err reorder(struct wpk_program *program, int tensor, int reader, const int *place)
+{
+    struct wpk_stage *stage = &program->stages[wpk_program_writer(program, tensor)];
+    const struct wpk_stage old = *stage;
+    const struct wpk_tensor was = program->tensors[tensor];
+    struct inlining inlining = {.tensor = tensor};
+    int map[WPK_AXES_MAX] = {0};
+
+    for (int a = 0; a < old.axis_count; a++) {
+        int to = a < old.rank ? place[a] : a;
+        map[a] = wpk_node_axis(program, to);
+        stage->axes[to] = old.axes[a];
+    }
+    for (int d = 0; d < was.rank; d++) {
+        program->tensors[tensor].extent[place[d]] = was.extent[d];
+    }
+    stage->expr = wpk_rewrite_expr(program, old.expr, map, NULL, NULL);
+    program->stages[reader].expr =
+        wpk_rewrite_expr(program, program->stages[reader].expr, NULL, read_own, &inlining);
+    return stage->expr >= 0 && program->stages[reader].expr >= 0 ? WPK_OK
+                                                                 : wpk_program_full_error(program);
+}
+
+/* Name the output axes as the other stage does, where no reduction axis has such a name. */
+static void take_names(struct wpk_stage *stage, const struct wpk_stage *other)
+{
+    for (int a = 0; a < stage->rank; a++) {
+        for (int r = stage->rank; r < stage->axis_count; r++) {
+            if (strcmp(other->axes[a].name, stage->axes[r].name) == 0) {
+                return;
+            }
+        }
+    }
+    memcpy(stage->axes, other->axes, (size_t)stage->rank * sizeof(*stage->axes));
+}
+
+/* Store one intermediate, which one stage reads once, in the order of that stage. An intermediate
+ * that is then only copied is left out. */
+static bool reorder_one(struct wpk_program *program, wpk_err *err)
+{
+    for (int t = 0; t < program->tensor_count; t++) {
+        int place[WPK_AXES_MAX];
+        int load = -1;
+        int reader =
+            program->tensors[t].role == WPK_ROLE_INTERMEDIATE ? only_reader(program, t, &load) : -1;
+        bool is_copied = reader >= 0 && program->stages[reader].expr == load &&
+                         program->stages[reader].reduction == WPK_REDUCE_NONE;
+        bool in_order = true;
+        if (reader < 0 ||
+            !find_order(program, &program->stages[reader], &program->nodes[load], place)) {
+            continue;
+        }
+        for (int d = 0; d < program->tensors[t].rank; d++) {
+            in_order = in_order && place[d] == d;
+        }
+        if (!in_order) {
+            *err = reorder(program, t, reader, place);
+            return true;
+        }
+        if (is_copied) {
+            struct wpk_stage joint = program->stages[wpk_program_writer(program, t)];
+            joint.output = program->stages[reader].output;
+            take_names(&joint, &program->stages[reader]);
+            program->stages[reader] = joint;
+            *err = wpk_program_tidy(program);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Put one stage into its reader. False: there is none that can be. */
 static bool inline_one(struct wpk_program *program, wpk_err *err)
 {
@@ -80,7 +257,8 @@ wpk_err wpk_derive_inline(struct wpk_program *program)
 {
     wpk_err err = wpk_program_loads_fit(program) ? WPK_OK : WPK_ENOSPC;
 
-    while (err == WPK_OK && inline_one(program, &err)) {
+    while (err == WPK_OK &&
+           (move_one(program, &err) || reorder_one(program, &err) || inline_one(program, &err))) {
     }
     return err;
 }

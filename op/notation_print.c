@@ -312,8 +312,30 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
     wpk_buf_append_text(p->out, wrap ? ")" : "");
 }
 
+/* Some load of the stage, or of a reduction that is printed inside it, indexes a dimension by the
+ * axis alone: who reads the text learns the extent there. */
+static bool tells_extent(const struct printer *p, const struct wpk_stage *stage, int axis)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(p->program, stage, loads, WPK_LOADS_MAX);
+
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &p->program->nodes[loads[i]];
+        const struct wpk_stage *folded = foldable(p, load);
+        for (int d = 0; d < p->program->tensors[load->tensor].rank; d++) {
+            if (wpk_index_axis(p->program, load->index[d]) == axis &&
+                (folded == NULL || tells_extent(p, folded, d))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void print_stage(struct printer *p, const struct wpk_stage *stage)
 {
+    bool declared = p->program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
+
     wpk_buf_append_text(p->out, p->program->tensors[stage->output].name);
     for (int a = 0; a < stage->axis_count; a++) {
         p->axis[a] = stage->axes[a].name;
@@ -321,6 +343,9 @@ static void print_stage(struct printer *p, const struct wpk_stage *stage)
     wpk_buf_append_byte(p->out, '[');
     for (int a = 0; a < stage->rank; a++) {
         wpk_buf_printf(p->out, "%s%s", a == 0 ? "" : ",", stage->axes[a].name);
+        if (p->fold && !declared && !tells_extent(p, stage, a)) {
+            wpk_buf_printf(p->out, ":%lld", (long long)stage->axes[a].extent);
+        }
     }
     wpk_buf_append_text(p->out, "] = ");
     print_stage_value(p, stage);
