@@ -3,6 +3,7 @@
 
 #include "client/assemble_plan.h"
 #include "client/choice_file.h"
+#include "common/caches.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "graph/rewrite.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAST_CACHE 3 /* its level */
 #define PLAN_SIZE_MAX ((size_t)1 << 40)
 
 void wpk_tune_model_fini(struct wpk_tune_model *model)
@@ -21,9 +23,22 @@ void wpk_tune_model_fini(struct wpk_tune_model *model)
 
 /* ---- the job */
 
-static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_graph_region *region,
-                          struct wpk_json_writer *w, struct wpk_diag *diag)
+/* A model whose constants do not stay in the last cache from one run to the next. */
+static bool evicts_constants(const struct wpk_graph *graph)
 {
+    int64_t cache = wpk_caches_size(0, LAST_CACHE);
+    int64_t bytes = 0;
+
+    for (int v = 0; v < graph->value_count; v++) {
+        bytes += graph->values[v].data != NULL ? (int64_t)graph->values[v].size : 0;
+    }
+    return cache > 0 && bytes > cache;
+}
+
+static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_graph_region *region,
+                          bool is_cold, struct wpk_json_writer *w, struct wpk_diag *diag)
+{
+    bool has_constants = false;
     const struct wpk_graph_node *last = &model->graph.nodes[region->nodes[region->node_count - 1]];
     struct wpk_lowered lowered;
 
@@ -47,9 +62,13 @@ static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_g
         for (int i = 0; i < lowered.operand_count; i++) {
             if (model->graph.values[lowered.operand[i]].data != NULL) {
                 wpk_json_put_text(w, NULL, lowered.program.tensors[i].name);
+                has_constants = true;
             }
         }
         wpk_json_end(w);
+        if (is_cold && has_constants) {
+            wpk_json_put_text(w, "conditions", wpk_conditions_name(WPK_CONDITIONS_COLD_CONSTANTS));
+        }
         wpk_json_end(w);
     }
     wpk_lowered_fini(&lowered);
@@ -61,12 +80,13 @@ static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
+    bool is_cold = evicts_constants(&model->graph);
     wpk_err err = WPK_OK;
 
     wpk_json_put_text(w, "name", "model");
     wpk_json_begin_array(w, "ops");
     for (int r = 0; err == WPK_OK && r < model->regions.count; r++) {
-        err = put_region(model, &model->regions.list[r], w, diag);
+        err = put_region(model, &model->regions.list[r], is_cold, w, diag);
     }
     wpk_json_end(w);
     wpk_json_begin_object(w, "budget");
