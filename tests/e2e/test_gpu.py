@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import tempfile
 
-from lib import BIN, Service, Skip, check, check_tune_json, descendants, main, need, small_job, wait_for
+from lib import BIN, CONVOLUTION, Service, Skip, check, check_tune_json, descendants, main, need, small_job, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 DRIVER_CALLS = ("cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
@@ -65,6 +65,20 @@ def test_tune_get_and_run(box):
     check(".target sm_90" in box.ctl("get", "mm", "--data", box.data, "--ptx", "-o", "-"), "and PTX")
     again = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check(all(k["from_history"] for k in again), "history answers the second time", again)
+
+
+def test_winograd(box):
+    """Winograd's matrices are literals of the program: constants in the kernel. The constants are prepared in f64."""
+    need_compiler(box)
+    job = box.write("job.json", job_of([CONVOLUTION], 3))
+    pinned = ("--pin", "algorithm=winograd(4)")
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", *pinned))["kernels"][0]
+    check(tuned["candidates"] == {"measured": 3, "failed": 0}, "all candidates are right", tuned)
+    path = box.path("small.so")
+    box.ctl("get", "small", "--data", box.data, "-o", path)
+    check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
+    code = box.ctl("get", "small", "--data", box.data, "--cuda", "-o", "-")
+    check(code.count("__global__") == 3, "there are three launches: to the points, products, and back", code[:3000])
 
 
 def lookup(service, device):
