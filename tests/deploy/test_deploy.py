@@ -313,7 +313,7 @@ def test_bash_completes(box):
     check(complete("wpkctl", "workers", "d") == ["drain"], "what a command can do to something")
     check(complete("wpkctl", "tune", "--seed", "") == [], "a number is nobody's business")
     check(complete("wpkctl", "tune", "--data", "depl") == ["deploy"], "a directory")
-    check(complete("wpkctl", "tune", "examples/demo") == ["examples/demo.json"], "a file")
+    check(complete("wpkctl", "tune", "examples/demo.") == ["examples/demo.json"], "a file")
 
 
 def test_zsh_completes(box):
