@@ -199,6 +199,9 @@ wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel, struct wpk_run_tensors *t
     if (err == WPK_OK) {
         err = wpk_kernel_run(kernel, context, data, (size_t)tensors->input_count, data + given,
                              (size_t)tensors->output_count);
+        if (err != WPK_OK && wpk_context_trouble(context)[0] != '\0') {
+            wpk_diag_set(diag, "%s", wpk_context_trouble(context));
+        }
         wpk_context_free(context);
     }
     for (int i = given; err == WPK_OK && i < given + tensors->output_count; i++) {

@@ -180,6 +180,9 @@ void wpk_c_storage_write(struct wpk_c_kernel *k, int tensor, const struct wpk_fo
                          int width, const struct wpk_c_value *value);
 /* Print the declaration of a storage as a pointer, and its name. */
 void wpk_c_storage_put_pointer(struct wpk_c_kernel *k, const struct wpk_c_storage *storage);
+/* Write a literal's values as a table: "QUALIFIERS TYPE NAME[] = {...};". */
+void wpk_c_storage_put_literal(struct wpk_c_kernel *k, int tensor, const char *qualifiers,
+                               struct wpk_buf *out);
 void wpk_c_storage_put_name(struct wpk_c_kernel *k, int tensor, int storage);
 
 /* ---- everywhere */

@@ -48,23 +48,6 @@ static void put_arguments(struct wpk_c_kernel *k, bool call)
     }
 }
 
-static void put_literal(struct wpk_c_kernel *k, int t, struct wpk_buf *out)
-{
-    const struct wpk_tensor *tensor = &k->program->tensors[t];
-    enum wpk_c_type type = wpk_c_memory_type(tensor->dtype);
-    struct wpk_buf *text = k->text.out;
-    k->text.out = out;
-    wpk_c_put(&k->text, "static const %s ", wpk_c_type_name(type));
-    wpk_c_storage_put_name(k, t, k->storage_of[t]);
-    wpk_c_put(&k->text, "[] = {");
-    for (int64_t i = 0; i < wpk_tensor_elements(tensor); i++) {
-        wpk_c_put(&k->text, "%s", i == 0 ? "" : i % 8 == 0 ? ",\n  " : ", ");
-        wpk_c_put_number(&k->text, type, tensor->values[i]);
-    }
-    wpk_c_put(&k->text, "};\n");
-    k->text.out = text;
-}
-
 /* ---- the whole */
 
 static const char abi_text[] =
@@ -135,7 +118,7 @@ static void assemble(struct wpk_c_kernel *k, const struct wpk_buf *body, struct 
     wpk_buf_append_text(out, abi_text);
     for (int t = 0; t < k->program->tensor_count; t++) {
         if (k->program->tensors[t].role == WPK_ROLE_LITERAL) {
-            put_literal(k, t, out);
+            wpk_c_storage_put_literal(k, t, "static const", out);
         }
     }
     k->text.out = out;

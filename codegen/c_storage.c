@@ -213,6 +213,24 @@ void wpk_c_storage_put_pointer(struct wpk_c_kernel *k, const struct wpk_c_storag
     wpk_c_storage_put_name(k, s->tensor, k->storage_of[s->tensor]);
 }
 
+void wpk_c_storage_put_literal(struct wpk_c_kernel *k, int tensor, const char *qualifiers,
+                               struct wpk_buf *out)
+{
+    const struct wpk_tensor *t = &k->program->tensors[tensor];
+    enum wpk_c_type type = wpk_c_memory_type(t->dtype);
+    struct wpk_buf *text = k->text.out;
+    k->text.out = out;
+    wpk_c_put(&k->text, "%s %s ", qualifiers, wpk_c_type_name(type));
+    wpk_c_storage_put_name(k, tensor, k->storage_of[tensor]);
+    wpk_c_put(&k->text, "[] = {");
+    for (int64_t i = 0; i < wpk_tensor_elements(t); i++) {
+        wpk_c_put(&k->text, "%s", i == 0 ? "" : i % 8 == 0 ? ",\n  " : ", ");
+        wpk_c_put_number(&k->text, type, t->values[i]);
+    }
+    wpk_c_put(&k->text, "};\n");
+    k->text.out = text;
+}
+
 /* ---- one access */
 
 /* What is accessed: coordinates in the storage, and their sum in the order of memory. */

@@ -19,9 +19,9 @@ void wpk_cuda_warm(void)
 }
 
 /* Memory of an intermediate tensor that one launch leaves to the next. */
-static struct wpk_launch_scratch scratch_of(const struct wpk_tensor *tensor)
+static struct wpk_launch_scratch scratch_of(const struct wpk_tensor *tensor, enum wpk_dtype dtype)
 {
-    int64_t element = (int64_t)wpk_dtype_size(tensor->dtype);
+    int64_t element = (int64_t)wpk_dtype_size(dtype);
     struct wpk_launch_scratch scratch = {.bytes = element};
     int64_t stride = element;
     for (int d = tensor->rank - 1; d >= 0; d--) {
@@ -47,7 +47,7 @@ static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_c
         if (out->scratch_count == WPK_LAUNCH_SCRATCH_MAX) {
             return WPK_ENOSPC;
         }
-        out->scratch[out->scratch_count++] = scratch_of(tensor);
+        out->scratch[out->scratch_count++] = scratch_of(tensor, printed->dtype[i]);
     }
     return out->argument_count > WPK_LAUNCH_ARGUMENTS_MAX ? WPK_ENOSPC : WPK_OK;
 }

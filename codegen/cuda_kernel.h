@@ -16,7 +16,7 @@
 
 #include "codegen/c_kernel.h"
 
-#define WPK_CUDA_THREADS_MAX 1024             /* of a block: every architecture */
+#define WPK_CUDA_THREADS_MAX 1024               /* of a block: every architecture */
 #define WPK_CUDA_SHARED_MAX ((int64_t)48 << 10) /* bytes that need no attribute of the function */
 #define WPK_CUDA_PARTS_MAX 64
 #define WPK_CUDA_SHARES_MAX 32

@@ -207,7 +207,8 @@ static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
 
 /* ---- blocks and threads */
 
-/* The last block moves inwards. */
+/* The last block moves inwards. A loop with one iteration has no variable: its factor would hide
+ * that an index is a multiple of something. */
 static void print_block_loop(struct wpk_c_kernel *k, struct definition *d, int i,
                              const struct space *space)
 {
@@ -215,7 +216,12 @@ static void print_block_loop(struct wpk_c_kernel *k, struct definition *d, int i
     struct space inner = *space;
     int64_t span = space->span[loop->axis], step = loop->step < span ? loop->step : span;
     int64_t rest = span - step, unit = wpk_gcd(step, rest);
-    int v = new_variable(k, d->stage->axes[loop->axis].name, unit == 0 ? 0 : rest / unit);
+    inner.span[loop->axis] = step;
+    if (d->most[i] == 1) {
+        print_iteration(k, d, i, &inner);
+        return;
+    }
+    int v = new_variable(k, d->stage->axes[loop->axis].name, rest / unit);
     wpk_c_indent(&k->text);
     wpk_c_put(&k->text, "const i32 %s = ", name_of(k, v));
     if (rest % step != 0) {
@@ -230,7 +236,6 @@ static void print_block_loop(struct wpk_c_kernel *k, struct definition *d, int i
                   d->most[i]);
         advance(k, &inner.at[loop->axis], v, step);
     }
-    inner.span[loop->axis] = step;
     print_iteration(k, d, i, &inner);
 }
 

@@ -44,6 +44,7 @@ static void find_arguments(const struct wpk_c_kernel *k, struct wpk_cuda_plan *p
     for (int kind = 0; kind <= 2; kind++) {
         for (int t = 0; t < k->program->tensor_count; t++) {
             if (kind_of(k, t) == kind) {
+                plan->dtype[plan->argument_count] = k->program->tensors[t].dtype;
                 plan->argument[plan->argument_count++] = t;
             }
         }
@@ -54,17 +55,28 @@ static void check_tensors(struct wpk_c_kernel *k)
 {
     for (int t = 0; t < k->program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &k->program->tensors[t];
-        bool known =
-            tensor->dtype == WPK_F32 || tensor->dtype == WPK_I32 || tensor->dtype == WPK_BOOL;
+        bool known = tensor->dtype == WPK_F32 || tensor->dtype == WPK_F64 ||
+                     tensor->dtype == WPK_I32 || tensor->dtype == WPK_BOOL;
         int64_t elements = 1;
         for (int d = 0; d < tensor->rank; d++) {
             elements *= tensor->extent[d] + tensor->pad_before[d] + tensor->pad_after[d];
         }
         if (!known) {
-            wpk_c_refuse(k, "only tensors of f32, i32 and bool are computed with so far");
+            wpk_c_refuse(k, "only tensors of f32, f64, i32 and bool are computed with so far");
         }
         if (elements > THREAD_INDEX_MAX) {
             wpk_c_refuse(k, "a tensor has more elements than an index of 32 bits counts");
+        }
+    }
+}
+
+/* Literals are tables of the module. Most loads of them do not read those: a load whose indices are
+ * numbers is a number. */
+static void put_literals(struct wpk_c_kernel *k, struct wpk_buf *out)
+{
+    for (int t = 0; t < k->program->tensor_count; t++) {
+        if (k->program->tensors[t].role == WPK_ROLE_LITERAL) {
+            wpk_c_storage_put_literal(k, t, "static __constant__ const", out);
         }
     }
 }
@@ -193,6 +205,11 @@ static void print_pass(struct printer *p)
     for (int i = 0; i < p->plan->argument_count; i++) {
         wpk_c_storage_argument(k, p->plan->argument[i]);
     }
+    for (int t = 0; t < k->program->tensor_count; t++) {
+        if (k->program->tensors[t].role == WPK_ROLE_LITERAL) {
+            wpk_c_storage_argument(k, t);
+        }
+    }
     for (int e = k->nest->entry_count - 1; e >= 0 && k->refusal == NULL; e--) {
         if (is_at_root(&k->nest->entry[e])) {
             print_root(p, e);
@@ -248,6 +265,7 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, struct wpk_cuda_plan *plan, 
         err = WPK_EUNSUPPORTED;
     } else {
         wpk_cuda_put_prologue(k, out);
+        put_literals(k, out);
         wpk_buf_append(out, p->module.data, p->module.size);
         err = wpk_buf_status(&p->module);
         err = err == WPK_OK ? wpk_buf_status(out) : err;

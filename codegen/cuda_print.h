@@ -16,6 +16,8 @@ struct wpk_cuda_plan {
     int step_count;
     int argument[WPK_TENSORS_MAX]; /* tensors of the schedule's main program: what is read, what is
                                       written, and intermediate tensors between launches */
+    enum wpk_dtype
+        dtype[WPK_TENSORS_MAX]; /* in memory: an intermediate sum has its accumulator's */
     int argument_count;
 };
 

@@ -20,7 +20,7 @@
     X(cuDeviceGetName, (char *name, int size, int device))                                         \
     X(cuDeviceGetAttribute, (int *value, int attribute, int device))                               \
     X(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                       \
-    X(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                            \
+    X(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                           \
     X(cuDevicePrimaryCtxRetain, (void **context, int device))                                      \
     X(cuDevicePrimaryCtxRelease_v2, (int device))                                                  \
     X(cuCtxPushCurrent_v2, (void *context))                                                        \
@@ -33,10 +33,9 @@
     X(cuMemFree_v2, (uint64_t address))                                                            \
     X(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t size, void *stream))            \
     X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t size, void *stream))                  \
-    X(cuLaunchKernel,                                                                              \
-      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
-       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, \
-       void **extra))                                                                              \
+    X(cuLaunchKernel, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,          \
+                       unsigned block_x, unsigned block_y, unsigned block_z,                       \
+                       unsigned shared_bytes, void *stream, void **parameters, void **extra))      \
     X(cuStreamCreate, (void **stream, unsigned flags))                                             \
     X(cuStreamDestroy_v2, (void *stream))                                                          \
     X(cuStreamSynchronize, (void *stream))                                                         \
@@ -63,7 +62,8 @@
     X(LAUNCH_OUT_OF_RESOURCES, 701)                                                                \
     X(LAUNCH_TIMEOUT, 702)                                                                         \
     X(MISALIGNED_ADDRESS, 716)                                                                     \
-    X(LAUNCH_FAILED, 719)
+    X(LAUNCH_FAILED, 719)                                                                          \
+    X(UNKNOWN, 999)
 
 #define WPK_CUDA_RESULT_ENUM(name, number) WPK_CUDA_##name = number,
 enum wpk_cuda_result { WPK_CUDA_RESULT_LIST(WPK_CUDA_RESULT_ENUM) };

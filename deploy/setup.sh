@@ -5,7 +5,7 @@
 #     deploy/setup.sh          what building and tuning need
 #     deploy/setup.sh test     and what `make test` needs on top
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
-#     deploy/setup.sh gpu      NVRTC alone, pinned by hash, into .deps/nvrtc
+#     deploy/setup.sh gpu      NVRTC and cuda.h alone, pinned by hash, into .deps/nvrtc
 #
 # Two things are done, each only when something is missing: Debian packages are installed (as root
 # or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/. For
@@ -134,24 +134,30 @@ unpack_wheels() {
 
 unpack_nvrtc() {
     find_python
-    begin "fetching NVRTC (90 MB)"
+    begin "fetching NVRTC and cuda.h (94 MB)"
     staging=$(mktemp -d "$deps/staging.XXXXXX")
     trap 'rm -rf "$staging"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     if ! $python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
-        --only-binary :all: --platform manylinux_2_12_x86_64 --dest "$staging" -r "$1" \
-        >"$staging/log" 2>&1; then
+        --only-binary :all: --platform manylinux_2_12_x86_64 --platform manylinux_2_17_x86_64 \
+        --dest "$staging" -r "$1" >"$staging/log" 2>&1; then
         finished
         tail -n 15 "$staging/log" >&2
-        fail "pip could not fetch the wheel of deploy/requirements-gpu.txt (see above); is there a network?"
+        fail "pip could not fetch the wheels of deploy/requirements-gpu.txt (see above); is there a network?"
     fi
-    $python -m zipfile -e "$staging"/*.whl "$staging/tree"
+    for wheel in "$staging"/*.whl; do
+        $python -m zipfile -e "$wheel" "$staging/tree"
+    done
     finished
-    mkdir "$staging/nvrtc" "$staging/nvrtc/lib"
+    mkdir "$staging/nvrtc" "$staging/nvrtc/lib" "$staging/nvrtc/include"
     mv "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc.so.12 \
         "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9 "$staging/nvrtc/lib/"
-    mv "$staging"/tree/*.dist-info/licenses "$staging/nvrtc/"
+    mv "$staging"/tree/nvidia/cuda_runtime/include/cuda.h "$staging/nvrtc/include/"
+    for info in "$staging"/tree/*.dist-info; do
+        mkdir -p "$staging/nvrtc/licenses/$(basename "$info" .dist-info)"
+        mv "$info"/licenses/* "$staging/nvrtc/licenses/$(basename "$info" .dist-info)/"
+    done
     cp "$1" "$staging/nvrtc/stamp"
     rm -rf "$deps/nvrtc"
     mv "$staging/nvrtc" "$deps/"

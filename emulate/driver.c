@@ -9,6 +9,7 @@
 #include "common/cuda_calls.h"
 #include "emulate/launch.h"
 #include "emulate/model.h"
+#include "emulate/orders.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@
 #define SHARED_STATIC_MAX ((uint32_t)48 << 10)
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256
+#define ORDERS_VARIABLE "WPK_EMULATED_ORDERS"      /* see emulate/orders.h */
+#define COUNT_VARIABLE "WPK_EMULATED_ORDERS_COUNT" /* a path: processes count calls together */
 
 #define DECLARE(name, parameters) __attribute__((visibility("default"))) int name parameters;
 WPK_CUDA_CALL_LIST(DECLARE)
@@ -49,9 +52,31 @@ static struct {
     double now_ms;
     enum wpk_cuda_result stuck; /* of a fault */
     char fault[FAULT_TEXT_MAX];
-    int context; /* its address is the context's handle */
+    struct wpk_orders orders; /* failures that a test has ordered */
+    int context;              /* its address is the context's handle */
     int stream;
 } gpu;
+
+/* The error with which a call of the driver's function `name` fails on order, or 0. An error that
+ * ends a context sticks. */
+static int ordered(const char *name)
+{
+    int result = wpk_orders_call(&gpu.orders, name);
+    if (result >= WPK_CUDA_ILLEGAL_ADDRESS && result <= WPK_CUDA_LAUNCH_FAILED &&
+        result != WPK_CUDA_LAUNCH_OUT_OF_RESOURCES) {
+        gpu.stuck = (enum wpk_cuda_result)result;
+    }
+    return result;
+}
+
+/* Each function begins with it. */
+#define OBEY_ORDERS()                                                                              \
+    do {                                                                                           \
+        int failure = ordered(__func__);                                                           \
+        if (failure != WPK_CUDA_SUCCESS) {                                                         \
+            return failure;                                                                        \
+        }                                                                                          \
+    } while (0)
 
 static int ready(void)
 {
@@ -65,6 +90,15 @@ int cuInit(unsigned flags)
     if (flags != 0) {
         return WPK_CUDA_INVALID_VALUE;
     }
+    if (!gpu.started &&
+        wpk_orders_parse(getenv(ORDERS_VARIABLE), getenv(COUNT_VARIABLE), &gpu.orders) != WPK_OK) {
+        fprintf(stderr, "%s cannot be read\n", ORDERS_VARIABLE);
+        return WPK_CUDA_INVALID_VALUE;
+    }
+    if (wpk_orders_is_gone(&gpu.orders)) {
+        return WPK_CUDA_NO_DEVICE;
+    }
+    OBEY_ORDERS();
     if (!gpu.started && wpk_device_memory_init(&gpu.memory, MEMORY_BYTES) != WPK_OK) {
         return WPK_CUDA_OUT_OF_MEMORY;
     }
@@ -74,6 +108,7 @@ int cuInit(unsigned flags)
 
 int cuDriverGetVersion(int *version)
 {
+    OBEY_ORDERS();
     *version = VERSION;
     return WPK_CUDA_SUCCESS;
 }
@@ -104,24 +139,28 @@ int cuGetErrorString(int result, const char **text)
 
 int cuDeviceGetCount(int *count)
 {
+    OBEY_ORDERS();
     *count = 1;
     return gpu.started ? WPK_CUDA_SUCCESS : WPK_CUDA_NOT_INITIALIZED;
 }
 
 int cuDeviceGet(int *device, int ordinal)
 {
+    OBEY_ORDERS();
     *device = 0;
     return ordinal == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDeviceGetName(char *name, int size, int device)
 {
+    OBEY_ORDERS();
     snprintf(name, (size_t)size, "%s", DEVICE_NAME);
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
+    OBEY_ORDERS();
     if (device != 0) {
         return WPK_CUDA_INVALID_DEVICE;
     }
@@ -142,12 +181,14 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
 {
+    OBEY_ORDERS();
     memset(uuid, 0, 16);
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
+    OBEY_ORDERS();
     *bytes = MEMORY_BYTES;
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
@@ -156,12 +197,14 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
+    OBEY_ORDERS();
     *context = &gpu.context;
     return device == 0 ? ready() : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
+    OBEY_ORDERS();
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
@@ -170,12 +213,14 @@ static _Thread_local int current;
 
 int cuCtxPushCurrent_v2(void *context)
 {
+    OBEY_ORDERS();
     current += context == &gpu.context;
     return context == &gpu.context ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_CONTEXT;
 }
 
 int cuCtxPopCurrent_v2(void **context)
 {
+    OBEY_ORDERS();
     if (current == 0) {
         return WPK_CUDA_INVALID_CONTEXT;
     }
@@ -202,6 +247,7 @@ static int number_behind(const char *text, const char *word)
 
 int cuModuleLoadData(void **module, const void *image)
 {
+    OBEY_ORDERS();
     const char *text = image;
     struct wpk_diag diag = {0};
     int result = entered();
@@ -227,6 +273,7 @@ int cuModuleLoadData(void **module, const void *image)
 
 int cuModuleUnload(void *module)
 {
+    OBEY_ORDERS();
     struct module *made = module;
     struct function **at = &gpu.functions;
     while (*at != NULL) {
@@ -245,6 +292,7 @@ int cuModuleUnload(void *module)
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
+    OBEY_ORDERS();
     const struct module *made = module;
     const struct wpk_ptx_entry *entry = wpk_ptx_find(&made->ptx, name);
     if (entry == NULL) {
@@ -263,6 +311,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 /* Registers are given out by the real driver's compiler: not known. */
 int cuFuncGetAttribute(int *value, int attribute, void *function)
 {
+    OBEY_ORDERS();
     const struct function *found = function;
     *value = attribute == WPK_CUDA_FUNCTION_LOCAL_BYTES ? (int)found->entry->local_size : 0;
     return WPK_CUDA_SUCCESS;
@@ -272,6 +321,7 @@ int cuFuncGetAttribute(int *value, int attribute, void *function)
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
+    OBEY_ORDERS();
     int result = entered();
     if (result != WPK_CUDA_SUCCESS) {
         return result;
@@ -284,6 +334,7 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
 
 int cuMemFree_v2(uint64_t address)
 {
+    OBEY_ORDERS();
     return wpk_device_memory_free(&gpu.memory, address) == WPK_OK ? WPK_CUDA_SUCCESS
                                                                   : WPK_CUDA_INVALID_VALUE;
 }
@@ -296,6 +347,7 @@ static bool is_inside(uint64_t address, size_t size)
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
+    OBEY_ORDERS();
     int result = entered();
     (void)stream;
     if (result == WPK_CUDA_SUCCESS && !is_inside(to, size)) {
@@ -309,6 +361,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *strea
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 {
+    OBEY_ORDERS();
     int result = entered();
     (void)stream;
     if (result == WPK_CUDA_SUCCESS && !is_inside(from, size)) {
@@ -360,6 +413,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    void *stream, void **parameters, void **extra)
 {
+    OBEY_ORDERS();
     const struct function *found = function;
     uint8_t values[PARAMETERS_MAX];
     struct wpk_launch_counts counts = {0};
@@ -401,6 +455,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
+    OBEY_ORDERS();
     (void)flags;
     *stream = &gpu.stream;
     return entered();
@@ -408,17 +463,20 @@ int cuStreamCreate(void **stream, unsigned flags)
 
 int cuStreamDestroy_v2(void *stream)
 {
+    OBEY_ORDERS();
     return stream == &gpu.stream ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_VALUE;
 }
 
 int cuStreamSynchronize(void *stream)
 {
+    OBEY_ORDERS();
     (void)stream;
     return entered();
 }
 
 int cuEventCreate(void **event, unsigned flags)
 {
+    OBEY_ORDERS();
     (void)flags;
     struct event *made = calloc(1, sizeof(*made));
     if (made == NULL) {
@@ -430,12 +488,14 @@ int cuEventCreate(void **event, unsigned flags)
 
 int cuEventDestroy_v2(void *event)
 {
+    OBEY_ORDERS();
     free(event);
     return WPK_CUDA_SUCCESS;
 }
 
 int cuEventRecord(void *event, void *stream)
 {
+    OBEY_ORDERS();
     struct event *made = event;
     (void)stream;
     made->ms = gpu.now_ms;
@@ -444,12 +504,14 @@ int cuEventRecord(void *event, void *stream)
 
 int cuEventSynchronize(void *event)
 {
+    OBEY_ORDERS();
     (void)event;
     return entered();
 }
 
 int cuEventElapsedTime(float *ms, void *start, void *end)
 {
+    OBEY_ORDERS();
     const struct event *from = start, *to = end;
     *ms = (float)(to->ms - from->ms);
     return entered();

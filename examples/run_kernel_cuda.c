@@ -108,9 +108,9 @@ int main(int argc, char **argv)
     }
     check(wpk_kernel_launch(kernel, context, stream, device[0], count[0], device[1], count[1]) !=
               WPK_OK,
-          "launch", "failed");
+          "launch", wpk_context_trouble(context));
     check(wpk_kernel_run(kernel, context, host[0], count[0], host[1], count[1]) != WPK_OK, "run",
-          "failed");
+          wpk_context_trouble(context));
     for (size_t i = 0; i < count[1]; i++) {
         float *values = new_pattern(host[1][i].size);
         check(to_host(values, (uint64_t)(uintptr_t)device[1][i].data, host[1][i].size, stream),

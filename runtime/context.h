@@ -31,15 +31,13 @@ WPK_MUST_CHECK wpk_err wpk_context_call_vendor(struct wpk_context *context,
 /* Run a GPU's kernel on tensors in host memory.
  *   shape   data [arguments of the main program]
  *   errors  those of wpk_gpu_call_run */
-WPK_MUST_CHECK wpk_err wpk_context_call_gpu(struct wpk_context *context,
-                                            struct wpk_gpu *gpu, void *const *data);
+WPK_MUST_CHECK wpk_err wpk_context_call_gpu(struct wpk_context *context, struct wpk_gpu *gpu,
+                                            void *const *data);
 /* Launch a GPU's kernel; see wpk_gpu_call_launch. */
 WPK_MUST_CHECK wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu,
                                           void *stream, const uint64_t *data);
 /* Measure `repeats` calls of the GPU's kernel that ran last; see wpk_gpu_call_time. */
 WPK_MUST_CHECK wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns);
-/* The driver's reason for the last failure of a GPU's kernel; "" if there was none. */
-const char *wpk_context_trouble(const struct wpk_context *context);
 
 /* Bound the scratch of each thread, for hosts and tests that need an allocation to fail.
  *   unit    size_max: bytes; 0: no bound */

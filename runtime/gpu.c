@@ -307,7 +307,7 @@ void wpk_gpu_settle(struct wpk_gpu *gpu, const struct wpk_gpu_argument *argument
     memcpy(gpu->argument, arguments, sizeof(*arguments) * (size_t)gpu->main.plan.argument_count);
 }
 
-wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out)
+wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out, struct wpk_diag *diag)
 {
     struct wpk_gpu_call *call = calloc(1, sizeof(*call));
     if (call == NULL) {
@@ -323,6 +323,7 @@ wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out)
         leave(gpu);
     }
     if (err != WPK_OK) {
+        *diag = call->trouble;
         wpk_gpu_call_free(call);
         return err;
     }

@@ -19,9 +19,9 @@ struct wpk_gpu_call;
 
 struct wpk_gpu_options {
     bool emulated;
-    int ordinal;                        /* of the device in the driver's order */
-    struct wpk_span image;              /* of the main program */
-    struct wpk_span prepare_image;      /* size 0: there is no prepare program */
+    int ordinal;                   /* of the device in the driver's order */
+    struct wpk_span image;         /* of the main program */
+    struct wpk_span prepare_image; /* size 0: there is no prepare program */
 };
 
 /* Load the images' modules.
@@ -30,7 +30,7 @@ struct wpk_gpu_options {
  *           another version; WPK_EUNSUPPORTED the driver refuses the code; WPK_ESYSTEM another
  *           error of the driver; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out,
-                                     struct wpk_diag *diag);
+                                    struct wpk_diag *diag);
 /* Count one more user, and one user less; the last release frees it. */
 struct wpk_gpu *wpk_gpu_share(struct wpk_gpu *gpu);
 void wpk_gpu_release(struct wpk_gpu *gpu);
@@ -43,12 +43,12 @@ int wpk_gpu_prepare_count(const struct wpk_gpu *gpu);
 /* Copy a tensor to device memory that lives as long as `gpu`.
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
 WPK_MUST_CHECK wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, size_t size,
-                                       uint64_t *address, struct wpk_diag *diag);
+                                      uint64_t *address, struct wpk_diag *diag);
 /* Run the prepare program once, and wait.
  *   shape   pointers [prepare_count]: device addresses of elements [0, 0, ...]
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
 WPK_MUST_CHECK wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers,
-                                        struct wpk_diag *diag);
+                                       struct wpk_diag *diag);
 
 /* One argument of a call of the main program. */
 struct wpk_gpu_argument {
@@ -64,7 +64,8 @@ void wpk_gpu_settle(struct wpk_gpu *gpu, const struct wpk_gpu_argument *argument
 /* Make a call with scratch memory.
  *   owns    caller calls wpk_gpu_call_free
  *   errors  WPK_ENOMEM, WPK_ESYSTEM */
-WPK_MUST_CHECK wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out);
+WPK_MUST_CHECK wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out,
+                                        struct wpk_diag *diag);
 void wpk_gpu_call_free(struct wpk_gpu_call *call);
 const struct wpk_gpu *wpk_gpu_call_of(const struct wpk_gpu_call *call);
 
@@ -77,7 +78,7 @@ WPK_MUST_CHECK wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *
  *   shape   data [argument_count]: addresses of whole tensors, padding included
  *   errors  WPK_EUNSUPPORTED, WPK_ESYSTEM: the driver refuses the launch */
 WPK_MUST_CHECK wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream,
-                                            const uint64_t *data);
+                                           const uint64_t *data);
 /* Measure on the device's own clock how long `repeats` calls take, on the data of the last run.
  *   unit    ns: of all together. Of an emulated device: its model of one call, times `repeats`
  *   errors  those of wpk_gpu_call_run */

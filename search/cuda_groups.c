@@ -4,6 +4,8 @@
 #include "op/contraction.h"
 #include "op/derive.h"
 #include "op/extract.h"
+#include "search/cuda_reading.h"
+#include "search/cuda_transforms.h"
 
 #include <string.h>
 
@@ -14,56 +16,10 @@
 #define ROW_PARTS_MAX 32       /* of each of those */
 #define PARTS_MAX 256          /* of a reduction: threads that share it */
 
-/* ---- loads */
-
-/* The load reads its tensor at the stage's own point. */
-static bool is_own_point(const struct wpk_program *program, const struct wpk_node *load)
+int64_t wpk_cuda_tiles_along(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                             int axis)
 {
-    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        if (wpk_index_axis(program, load->index[d]) != d) {
-            return false;
-        }
-    }
-    return load->outside < 0;
-}
-
-static bool is_at_axes(const struct wpk_program *program, const struct wpk_node *load)
-{
-    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        if (wpk_index_axis(program, load->index[d]) < 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* How a tensor is read. */
-struct reading {
-    int loads;
-    int stage;      /* of the last of them; -1: none */
-    bool own_point; /* all of them */
-    bool at_axes;   /* all of them */
-};
-
-static struct reading read_of(const struct wpk_program *program, int tensor)
-{
-    struct reading found = {.stage = -1, .own_point = true, .at_axes = true};
-    for (int s = 0; s < program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
-        for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-            const struct wpk_node *load = &program->nodes[loads[l]];
-            if (load->tensor == tensor) {
-                bool own = is_own_point(program, load) &&
-                           program->stages[s].rank == program->tensors[tensor].rank;
-                found.loads++;
-                found.stage = s;
-                found.own_point = found.own_point && own;
-                found.at_axes = found.at_axes && is_at_axes(program, load);
-            }
-        }
-    }
-    return found;
+    return (root->axes[axis].extent + group->tile[axis] - 1) / group->tile[axis];
 }
 
 double wpk_cuda_group_points(const struct wpk_stage *stage)
@@ -84,7 +40,7 @@ static int find_reader(const struct wpk_program *program, int s)
     if (program->tensors[stage->output].role == WPK_ROLE_OUTPUT) {
         return -1;
     }
-    struct reading reading = read_of(program, stage->output);
+    struct wpk_cuda_reading reading = wpk_cuda_read(program, stage->output);
     bool alone = reading.loads == 1 && reading.own_point;
     return alone && program->stages[reading.stage].reduction == WPK_REDUCE_NONE ? reading.stage
                                                                                 : -1;
@@ -96,7 +52,8 @@ static int find_sum(const struct wpk_program *program, int root)
     int found = -1;
     double most = 0;
     for (int s = 0; s < root; s++) {
-        bool reduces = program->stages[s].reduction != WPK_REDUCE_NONE;
+        bool reduces = program->stages[s].reduction != WPK_REDUCE_NONE &&
+                       wpk_cuda_transform_root(program, s) < 0;
         double points = wpk_cuda_group_points(&program->stages[s]);
         if (reduces && points > most && find_reader(program, s) == root) {
             found = s;
@@ -107,14 +64,16 @@ static int find_sum(const struct wpk_program *program, int root)
 }
 
 /* Give each reduction a reader; one that has one is followed by a copy if that computes on with
- * another reduction. */
+ * another reduction. The last stage comes first: whether a transform has a root depends on the
+ * stages behind it. */
 static wpk_err add_readers(struct wpk_program *program)
 {
     bool prepare[WPK_STAGES_MAX];
     wpk_err err = WPK_OK;
-    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+    for (int s = program->stage_count - 1; s >= 0 && err == WPK_OK; s--) {
         wpk_program_mark_prepare(program, prepare);
-        if (program->stages[s].reduction == WPK_REDUCE_NONE || prepare[s]) {
+        if (program->stages[s].reduction == WPK_REDUCE_NONE || prepare[s] ||
+            wpk_cuda_transform_root(program, s) >= 0) {
             continue;
         }
         int reader = find_reader(program, s);
@@ -170,10 +129,11 @@ static wpk_err cut_reductions(struct wpk_program *program)
 static bool is_copy(const struct wpk_program *program, int tensor)
 {
     int writer = wpk_program_writer(program, tensor);
-    struct reading reading = read_of(program, tensor);
+    struct wpk_cuda_reading reading = wpk_cuda_read(program, tensor);
     return program->tensors[tensor].role == WPK_ROLE_INTERMEDIATE && writer >= 0 &&
            program->stages[writer].reduction == WPK_REDUCE_NONE && find_sum(program, writer) < 0 &&
-           reading.loads == 1 && reading.at_axes;
+           wpk_cuda_transform_of(program, writer, NULL) < 0 && reading.loads == 1 &&
+           reading.at_axes;
 }
 
 /* The next load of a contraction that is of no copy, -1: none. */
@@ -201,7 +161,7 @@ static wpk_err copy_operands(struct wpk_program *program)
         wpk_program_mark_prepare(program, prepare);
         int operand = wpk_contraction_is(program, s) && !prepare[s] && program->stages[s].rank > 0
                           ? find_operand(program, s)
-                          : -1;
+                          : wpk_cuda_transform_operand(program, s);
         if (operand >= 0) {
             err = wpk_derive_gather(program, s, operand);
             s = err == WPK_OK ? -1 : s; /* stages have moved */
@@ -227,10 +187,10 @@ static bool is_operand(const struct wpk_program *program, int s, const struct wp
     if (group->sum < 0 || !wpk_contraction_is(program, group->sum) ||
         stage->reduction != WPK_REDUCE_NONE ||
         program->tensors[stage->output].role != WPK_ROLE_INTERMEDIATE ||
-        find_sum(program, s) >= 0) {
+        find_sum(program, s) >= 0 || wpk_cuda_transform_of(program, s, NULL) >= 0) {
         return false;
     }
-    struct reading reading = read_of(program, stage->output);
+    struct wpk_cuda_reading reading = wpk_cuda_read(program, stage->output);
     return reading.loads == 1 && reading.at_axes && reading.stage == group->sum;
 }
 
@@ -286,15 +246,39 @@ static void choose_axes(const struct wpk_program *program, bool strict,
     }
 }
 
+/* Threads run along the last axis that has several tiles, and along the one that has most. */
+static void choose_tiled_axes(const struct wpk_program *program, struct wpk_cuda_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    int64_t most = 1;
+    int transform = wpk_cuda_transform_of(program, group->root, group->tile);
+    WPK_ASSERT(transform >= 0);
+    group->i = group->j = group->k = -1;
+    for (int a = root->rank - 1; a >= 0; a--) {
+        int64_t tiles = wpk_cuda_tiles_along(root, group, a);
+        if (group->j < 0 && tiles > 1) {
+            group->j = a;
+        } else if (tiles > most) {
+            group->i = a;
+            most = tiles;
+        }
+    }
+}
+
 /* The stage says where its readers find a value, and computes none. */
 static bool moves_only(const struct wpk_program *program, const struct wpk_stage *stage)
 {
     return stage->reduction == WPK_REDUCE_NONE && program->nodes[stage->expr].kind == WPK_NODE_LOAD;
 }
 
-static bool has_type(enum wpk_dtype dtype)
+/* Constants are prepared in f64, once. */
+static bool has_type(const struct wpk_program *program, int tensor, const bool *prepare)
 {
-    return dtype == WPK_F32 || dtype == WPK_I32 || dtype == WPK_BOOL;
+    enum wpk_dtype dtype = program->tensors[tensor].dtype;
+    int writer = wpk_program_writer(program, tensor);
+    bool once = program->tensors[tensor].role == WPK_ROLE_LITERAL ||
+                (program->tensors[tensor].role == WPK_ROLE_INTERMEDIATE && prepare[writer]);
+    return dtype == WPK_F32 || dtype == WPK_I32 || dtype == WPK_BOOL || (dtype == WPK_F64 && once);
 }
 
 /* The group whose operand the stage may be, or -1. */
@@ -307,6 +291,19 @@ static int find_taker(const struct wpk_program *program, int s, const struct wpk
         }
     }
     return -1;
+}
+
+/* A stage of a chain of transforms belongs to the group of the chain's root. */
+static bool find_in_chain(const struct wpk_program *program, int s, struct wpk_cuda_groups *out)
+{
+    bool copies = wpk_cuda_is_transform_copy(program, s);
+    int reader = copies ? wpk_cuda_read(program, program->stages[s].output).stage : s;
+    int root = wpk_cuda_transform_root(program, reader);
+    bool moves = !copies && program->stages[s].reduction == WPK_REDUCE_NONE;
+    if (root >= 0) {
+        out->group_of[s] = moves ? WPK_CUDA_INLINED : out->group_of[root];
+    }
+    return root >= 0;
 }
 
 static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda_groups *out)
@@ -323,10 +320,14 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
             out->group_of[s] = WPK_CUDA_PREPARED;
             continue;
         }
+        if (find_in_chain(program, s, out)) {
+            continue;
+        }
         if (stage->reduction != WPK_REDUCE_NONE) {
             out->group_of[s] = out->group_of[find_reader(program, s)];
             continue;
         }
+        int transform = wpk_cuda_transform_of(program, s, NULL);
         int sum = find_sum(program, s), taker = find_taker(program, s, out);
         double times = times_read(program, s, computed);
         if (taker >= 0) {
@@ -334,7 +335,7 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
             group->copy[group->copy_count++] = s;
             out->group_of[s] = taker;
             computed[s] = times;
-        } else if (role == WPK_ROLE_INTERMEDIATE && sum < 0 &&
+        } else if (role == WPK_ROLE_INTERMEDIATE && sum < 0 && transform < 0 &&
                    (times <= INLINE_TIMES * points || moves_only(program, stage))) {
             out->group_of[s] = WPK_CUDA_INLINED;
             computed[s] = times;
@@ -342,7 +343,8 @@ static wpk_err find_backwards(const struct wpk_program *program, struct wpk_cuda
             return WPK_ENOSPC;
         } else {
             out->group_of[s] = out->count;
-            out->group[out->count++] = (struct wpk_cuda_group){.root = s, .sum = sum};
+            out->group[out->count++] =
+                (struct wpk_cuda_group){.root = s, .sum = sum, .transforms = transform >= 0};
         }
     }
     return WPK_OK;
@@ -401,7 +403,7 @@ static bool may_be_in_row(const struct wpk_program *program, const struct wpk_cu
     const struct wpk_cuda_group *group = &all->group[g];
     const struct wpk_stage *root = &program->stages[group->root];
     const struct wpk_stage *of = &program->stages[reader->root];
-    bool same = root->rank >= row_axes && group->copy_count == 0;
+    bool same = root->rank >= row_axes && group->copy_count == 0 && !group->transforms;
     for (int a = 0; a < row_axes && same; a++) {
         same = root->axes[a].extent == of->axes[a].extent;
     }
@@ -414,7 +416,7 @@ static void find_rows(const struct wpk_program *program, struct wpk_cuda_groups 
     struct wpk_cuda_group *group = &all->group[g];
     int found = 0;
     for (int axes = program->stages[group->root].rank - 1; axes > 0 && found == 0; axes--) {
-        for (int other = g - 1; other >= 0 && group->sum < 0; other--) {
+        for (int other = g - 1; other >= 0 && group->sum < 0 && !group->transforms; other--) {
             group->in_row[other] = may_be_in_row(program, all, other, group, axes);
             found += group->in_row[other];
         }
@@ -425,9 +427,11 @@ static void find_rows(const struct wpk_program *program, struct wpk_cuda_groups 
 wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
                              struct wpk_cuda_groups *out)
 {
+    bool prepare[WPK_STAGES_MAX];
+    wpk_program_mark_prepare(program, prepare);
     memset(out, 0, sizeof(*out));
     for (int t = 0; t < program->tensor_count; t++) {
-        if (!has_type(program->tensors[t].dtype) || program->tensors[t].role == WPK_ROLE_LITERAL) {
+        if (!has_type(program, t, prepare)) {
             return WPK_EUNSUPPORTED;
         }
     }
@@ -437,7 +441,11 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
     }
     turn_around(program, out);
     for (int g = 0; g < out->count; g++) {
-        choose_axes(program, strict, &out->group[g]);
+        if (out->group[g].transforms) {
+            choose_tiled_axes(program, &out->group[g]);
+        } else {
+            choose_axes(program, strict, &out->group[g]);
+        }
         find_rows(program, out, g);
     }
     return WPK_OK;

@@ -6,7 +6,8 @@
  * threads; a contraction's operands may be staged in shared memory there. Pointwise stages that
  * would be computed at most twice an element, or that only move values, are inlined into what reads
  * them. Every other stage is
- * a group of its own, which leaves its tensor in global memory.
+ * a group of its own, which leaves its tensor in global memory. Transforms are computed by the
+ * threads of the stage that reads the last of them.
  *
  * A group may have rows: then it can compute what it reads for a row of its root in the same
  * launch, in shared memory, if nothing else reads that. All of softmax is one launch so.
@@ -32,6 +33,8 @@ struct wpk_cuda_group {
     int copy_count;
     /* Axes of the root before this one number its rows; the others are inside a row. 0: none */
     int row_axes;
+    bool transforms;            /* the root ends a chain of transforms (cuda_transforms.h) */
+    int64_t tile[WPK_AXES_MAX]; /* then: elements of each axis of the root that a thread has */
     bool in_row[WPK_CUDA_GROUPS_MAX]; /* the group can be computed in a row's block */
 };
 
@@ -55,5 +58,9 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
 /* The number of times that the stage's expression is computed without its readers' loops: its
  * points times the terms of its reduction. */
 double wpk_cuda_group_points(const struct wpk_stage *stage);
+
+/* The number of tiles along an axis of a root that ends transforms. */
+int64_t wpk_cuda_tiles_along(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                             int axis);
 
 #endif

@@ -260,6 +260,102 @@ static bool add_of_rows(struct build *b, int g, int stage)
     return true;
 }
 
+/* ---- transforms */
+
+/* Name the loops over blocks and those over threads: the last ones are x, those before them y, all
+ * others z. */
+static void name_loops(struct wpk_nest *nest, const struct wpk_nest_loops *loops, int first_thread)
+{
+    int count = loops->count;
+    for (int i = 0; i < count; i++) {
+        int left = (i < first_thread ? first_thread : count) - 1 - i;
+        bool block = i < first_thread;
+        nest->loop[loops->first + i].binding =
+            left == 0   ? (block ? WPK_BIND_BLOCK_X : WPK_BIND_THREAD_X)
+            : left == 1 ? (block ? WPK_BIND_BLOCK_Y : WPK_BIND_THREAD_Y)
+                        : (block ? WPK_BIND_BLOCK_Z : WPK_BIND_THREAD_Z);
+    }
+}
+
+/* Tiles of axes that are along neither i nor j are blocks of their own, unless the last one is not
+ * whole: then the axis is one block, whose threads have its tiles. */
+static void add_tile_blocks(struct build *b, int g, struct wpk_nest_loops *loops,
+                            const struct wpk_stage *root)
+{
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const int order[] = {group->i, group->j};
+    for (int a = 0; a < root->rank; a++) {
+        bool along = a == group->i || a == group->j;
+        if (!along && root->axes[a].extent > group->tile[a] &&
+            root->axes[a].extent % group->tile[a] == 0) {
+            add(b->nest, loops, a, WPK_BIND_BLOCK_Z, group->tile[a], WPK_TAIL_EXACT);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (order[i] >= 0) {
+            int64_t extent = root->axes[order[i]].extent, step = b->tiles[g].block[i];
+            add(b->nest, loops, order[i], WPK_BIND_BLOCK_X, step,
+                tail_of(extent, step, WPK_TAIL_SHIFT));
+        }
+    }
+    if (loops->count == 0) {
+        add(b->nest, loops, 0, WPK_BIND_BLOCK_X, root->axes[0].extent, WPK_TAIL_EXACT);
+    }
+}
+
+/* The root of transforms. Blocks and threads deal out tiles; a thread has all of a tile. */
+static void add_tiled_root(struct build *b, int g)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->root);
+    const struct wpk_stage *root = wpk_nest_stage(nest, entry);
+    const int order[] = {group->i, group->j};
+    entry->place = (struct wpk_nest_place){.entry = -1, .loop = -1};
+    wpk_nest_find_region(nest);
+    add_tile_blocks(b, g, &entry->pure, root);
+    int blocks = entry->pure.count;
+    for (int a = 0; a < root->rank; a++) {
+        if (a != group->i && a != group->j && root->axes[a].extent % group->tile[a] != 0) {
+            add(nest, &entry->pure, a, WPK_BIND_THREAD_Z, group->tile[a], WPK_TAIL_GUARD);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (order[i] >= 0) {
+            int64_t tile = group->tile[order[i]];
+            add(nest, &entry->pure, order[i], WPK_BIND_THREAD_X, tile,
+                tail_of(root->axes[order[i]].extent, tile, WPK_TAIL_GUARD));
+        }
+    }
+    name_loops(nest, &entry->pure, blocks);
+    b->block_loop[g] = entry->pure.count - 1;
+    for (int a = 0; a < root->rank; a++) {
+        if (group->tile[a] > 1) {
+            add(nest, &entry->pure, a, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
+        }
+    }
+}
+
+/* A transform, or what it copies, in the registers of a thread: all loops are unrolled. */
+static void add_transform(struct build *b, int g, int s)
+{
+    struct wpk_nest *nest = b->nest;
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
+    const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+    entry->place = (struct wpk_nest_place){.entry = b->entry_of[b->groups->group[g].root],
+                                           .loop = b->block_loop[g]};
+    entry->scope = WPK_SCOPE_REGISTER;
+    wpk_nest_find_region(nest);
+    for (int update = 0; update <= (stage->reduction != WPK_REDUCE_NONE); update++) {
+        struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
+        for (int a = 0; a < (update ? stage->axis_count : stage->rank); a++) {
+            if (a >= stage->rank || entry->extent[a] > 1) {
+                add(nest, loops, a, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
+            }
+        }
+    }
+}
+
 /* The stage's number among the operands of its group, or -1. */
 static int find_copy(const struct wpk_cuda_group *group, int stage)
 {
@@ -290,6 +386,10 @@ wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate 
         }
         if (group == NULL) {
             wpk_nest_add(out, WPK_NEST_STAGE, s)->inlined = true;
+        } else if (group->transforms && group->root == s) {
+            add_tiled_root(&b, g);
+        } else if (group->transforms) {
+            add_transform(&b, g, s);
         } else if (add_of_rows(&b, g, s)) {
             continue;
         } else if (group->root == s) {

@@ -4,6 +4,7 @@
 #include "common/cuda_machine.h"
 #include "op/derive.h"
 #include "search/cuda_nest.h"
+#include "search/cuda_transforms.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/variant.h"
@@ -16,7 +17,8 @@
 #define EXPOSED 0.2      /* of what is not the slowest: it overlaps, but not all of it */
 #define FEW_REGISTERS 40 /* of a thread, beside its tile and operands */
 #define REGISTERS_MAX 255
-#define ROWS_MAX 8 /* of a block */
+#define ROWS_MAX 8    /* of a block */
+#define TILES_MAX 128 /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, and of those that do not. */
 struct sizes {
@@ -35,7 +37,7 @@ static wpk_err collapse(struct wpk_program *program)
     wpk_err err = WPK_OK;
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         struct wpk_program attempt = {0};
-        if (program->stages[s].reduction == WPK_REDUCE_NONE) {
+        if (program->stages[s].reduction == WPK_REDUCE_NONE || wpk_cuda_is_transform(program, s)) {
             continue;
         }
         err = wpk_program_copy(program, &attempt);
@@ -77,6 +79,22 @@ static void add_sizes(struct wpk_gene_list *list, const char *of, const char *na
     }
 }
 
+/* The tiles of a block along an axis of transforms, in elements. An axis whose last tile is not
+ * whole stays whole: a block that moved inwards would have no whole tiles. */
+static void add_tile_counts(struct wpk_gene_list *list, const char *of,
+                            const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                            int axis, int64_t least, int64_t most)
+{
+    const char *name = axis < 0 ? "none" : root->axes[axis].name;
+    int gene = wpk_gene_list_add(list, true, "%s.block.%s", of, name);
+    int64_t tile = axis < 0 ? 1 : group->tile[axis];
+    int64_t tiles = axis < 0 ? 1 : wpk_cuda_tiles_along(root, group, axis);
+    least = axis >= 0 && root->axes[axis].extent % tile != 0 ? tiles : least;
+    for (int64_t count = least; count <= most || count == least; count *= 2) {
+        wpk_gene_list_number(list, gene, (count < tiles ? count : tiles) * tile);
+    }
+}
+
 static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
                       struct wpk_gene_list *list)
 {
@@ -86,6 +104,11 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
     static const struct wpk_axis none = {.name = "none", .extent = 1};
     const struct wpk_axis *axis[] = {group->i < 0 ? &none : &root->axes[group->i],
                                      group->j < 0 ? &none : &root->axes[group->j]};
+    if (group->transforms) {
+        add_tile_counts(list, of, root, group, group->i, 1, TILES_MAX / 4);
+        add_tile_counts(list, of, root, group, group->j, THREADS_LEAST, TILES_MAX);
+        return;
+    }
     for (int a = 0; a < 2; a++) {
         add_sizes(list, of, "block", axis[a], sizes->block[a][0], sizes->block[a][1]);
     }
@@ -222,6 +245,28 @@ static int64_t row_bytes(const struct wpk_variant *variant, const struct wpk_cud
     return bytes;
 }
 
+/* A thread has a tile of what it transforms, and of the result. */
+static int64_t tile_registers(const struct wpk_stage *root, const struct wpk_cuda_group *group)
+{
+    int64_t elements = 1;
+    for (int a = 0; a < root->rank; a++) {
+        elements *= group->tile[a];
+    }
+    return 2 * elements + FEW_REGISTERS;
+}
+
+static bool legal_transform(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
+                            const char **why)
+{
+    bool all = group->j < 0 || t->block[1] >= root->axes[group->j].extent;
+    if (t->threads > machine->block_threads_max || (t->threads < THREADS_LEAST && !all)) {
+        return no(why, "too many threads in a block, or less than a warp");
+    }
+    return tile_registers(root, group) * t->threads <= machine->registers_max ||
+           no(why, "the tiles do not fit the registers");
+}
+
 static bool legal(const struct wpk_space *space, const struct wpk_candidate *candidate, int number,
                   const char **why)
 {
@@ -232,6 +277,9 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     read_machine(space, &machine);
     wpk_cuda_tiles_read(variant, candidate, number, &t);
     bool least = t.thread[0] * t.thread[1] == 1;
+    if (group->transforms) {
+        return legal_transform(&variant->program.stages[group->root], group, &t, &machine, why);
+    }
     if (t.rows > 0) {
         return row_bytes(variant, group, &t) <= machine.block_shared_max ||
                no(why, "what the rows read does not fit the shared memory");
@@ -308,6 +356,25 @@ static double row_bound(const struct wpk_variant *variant, const struct wpk_cuda
     return (waves * cycles - (groups - 1) * m->launch) / m->hertz;
 }
 
+/* Transforms read and write each element about once; the rest is latency. */
+static double transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                              const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+{
+    double tiles = 1, elements = 1;
+    for (int a = 0; a < root->rank; a++) {
+        tiles *= (double)wpk_cuda_tiles_along(root, group, a);
+        elements *= (double)group->tile[a];
+    }
+    double threads = (double)t->threads, blocks = ceiling(tiles, threads);
+    double together =
+        fmax(1, floor((double)m->registers_max / ((double)tile_registers(root, group) * threads)));
+    double waves = ceiling(blocks, m->sm_count * together);
+    double warps = THREADS_LEAST * ceiling(threads, THREADS_LEAST);
+    double bytes =
+        fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * 2 * (double)sizeof(float);
+    return (waves * (bytes / m->l2_bytes + 2 * m->latency) + m->launch) / m->hertz;
+}
+
 /* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
  * for all blocks of a multiprocessor together, or one block's latencies.
  *   source  a roofline with latencies; ours, and not compared with times */
@@ -323,6 +390,9 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
     wpk_cuda_tiles_read(variant, candidate, number, &t);
     if (t.rows > 0) {
         return row_bound(variant, group, &t, &m);
+    }
+    if (group->transforms) {
+        return transform_bound(&program->stages[group->root], group, &t, &m);
     }
     double blocks = blocks_of(program, group, &t), terms = terms_of(program, group);
     double together = resident(&m, &t, shared_bytes(program, group, &t));
@@ -348,7 +418,7 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-2",
+    .version = "cuda-3",
     .back_end = "cuda",
     .derive = derive,
     .part_count = part_count,

@@ -35,6 +35,10 @@ struct wpk_cuda_tiles {
     int64_t threads;
 };
 
+/* Threads beside those along i and j: of a root that ends transforms, those along other axes, whose
+ * last tile is not whole. A block of threads has all of these axes. */
+int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group);
+
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int group, struct wpk_cuda_tiles *out);

@@ -24,6 +24,8 @@ const char wpk_arguments_usage[] =
     "  --build-only       build for other machines, and time nothing\n"
     "  --run-only         time what others have built; needs no compiler\n"
     "  --slots N          programs built at a time; default: as many as cores\n"
+    "  --run-timeout S    seconds for which a candidate may be verified and timed; default 30, on\n"
+    "                     an emulated GPU 120; long operators get up to three times as many\n"
     "  --label NAME=VALUE what jobs may select this worker by; up to 16 times\n"
     "  --token-file FILE  the token that wpkd wants over tcp; else the credential `token`\n"
     "  --ca FILE          certificates trusted for tls+tcp, in PEM; default: the system's\n"
@@ -52,6 +54,7 @@ enum {
     BUILD_ONLY,
     RUN_ONLY,
     SLOTS,
+    RUN_TIMEOUT,
     LABEL,
     TOKEN_FILE,
     CA,
@@ -77,6 +80,7 @@ static const struct option options[] = {
     {"build-only", no_argument, NULL, BUILD_ONLY},
     {"run-only", no_argument, NULL, RUN_ONLY},
     {"slots", required_argument, NULL, SLOTS},
+    {"run-timeout", required_argument, NULL, RUN_TIMEOUT},
     {"label", required_argument, NULL, LABEL},
     {"token-file", required_argument, NULL, TOKEN_FILE},
     {"ca", required_argument, NULL, CA},
@@ -137,6 +141,14 @@ static bool set_slots(struct wpk_arguments *a, const char *text)
     return *text != '\0' && *end == '\0' && count >= 1 && count <= WPK_SLOTS_MAX;
 }
 
+static bool set_run_timeout(struct wpk_arguments *a, const char *text)
+{
+    char *end = NULL;
+    long seconds = strtol(text, &end, 10);
+    a->run_timeout_s = (int)seconds;
+    return *text != '\0' && *end == '\0' && seconds >= 1 && seconds <= WPK_RUN_TIMEOUT_S_MAX;
+}
+
 static bool set_flag(struct wpk_arguments *a, int option)
 {
     bool *flags[] = {[CPU - CPU] = &a->cpu,
@@ -163,6 +175,8 @@ static bool apply(struct wpk_arguments *a, int option, const char *value)
         return set_text(&a->url, value, 1024);
     case SLOTS:
         return set_slots(a, value);
+    case RUN_TIMEOUT:
+        return set_run_timeout(a, value);
     case LABEL:
         return set_label(a, value);
     case TOKEN_FILE:

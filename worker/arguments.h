@@ -8,6 +8,8 @@
 #include "common/log.h"
 #include "schema/message.h"
 
+#define WPK_RUN_TIMEOUT_S_MAX 3600
+
 extern const char wpk_arguments_usage[];
 
 /* Texts are in `arena`, or are borrowed from the command line. */
@@ -23,7 +25,8 @@ struct wpk_arguments {
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
     uint32_t label_count;
     enum wpk_isa isa_max;
-    int slot_count; /* 0: as many as cores */
+    int slot_count;           /* 0: as many as cores */
+    int run_timeout_s;        /* 0: the engine's default */
     const char *gpu;          /* which one, or "emulated"; NULL: not given */
     const char *architecture; /* of GPUs to build for, "sm_90"; NULL: not given */
     bool cpu;

@@ -37,9 +37,11 @@ static void a_whole_line(void **state)
     struct wpk_arguments a;
     struct wpk_diag diag = {0};
     assert_int_equal(PARSE(&a, &diag, BASE, "--run-only", "--slots", "3", "--label", "zone=b",
-                           "--label", "rack=7", "--label", "zone=c=d", "--isa-max", "avx2"),
+                           "--label", "rack=7", "--label", "zone=c=d", "--isa-max", "avx2",
+                           "--run-timeout", "7"),
                      WPK_OK);
     assert_true(a.cpu && a.run_only && !a.build_only);
+    assert_int_equal(a.run_timeout_s, 7);
     assert_string_equal(a.url, "ipc:///x");
     assert_int_equal(a.slot_count, 3);
     assert_int_equal(a.label_count, 2);
@@ -60,6 +62,10 @@ static void what_is_refused(void **state)
                   "nothing to be done");
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "--slots", "0"), &diag, "0: not a value");
+    diag = (struct wpk_diag){0};
+    check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "0"), &diag, "0: not a value");
+    diag = (struct wpk_diag){0};
+    check_refused(PARSE(&a, &diag, BASE, "--run-timeout", "3601"), &diag, "3601: not a value");
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "--label", "Zone=b"), &diag, "Zone=b: not a value");
     diag = (struct wpk_diag){0};

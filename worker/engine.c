@@ -84,7 +84,7 @@ static struct wpk_engine_options complete(const struct wpk_engine_options *optio
     full.memory_bytes_max =
         options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
     full.run_memory_bytes_max = full.memory_bytes_max;
-    if (wpk_device_is_emulated(&options->device)) {
+    if (wpk_device_is_emulated(&options->device) && options->run_timeout_ms == 0) {
         full.run_timeout_ms *= EMULATED_TIMES;
     }
     if (wpk_device_is_cuda(&options->device)) {

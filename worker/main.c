@@ -93,6 +93,7 @@ static wpk_err open_engine(const struct wpk_arguments *a,
                                         .program_dir = program_dir,
                                         .work_dir = session->work_dir,
                                         .builder_count = a->slot_count,
+                                        .run_timeout_ms = (uint64_t)a->run_timeout_s * 1000,
                                         .builds_not = a->run_only,
                                         .runs_not = a->build_only,
                                         .trace_path = a->trace};

@@ -7,10 +7,16 @@ import re
 import signal
 import sqlite3
 import subprocess
+import tempfile
 
-from lib import Service, Skip, check, check_tune_json, descendants, main, need, small_job, wait_for
+from lib import BIN, CONVOLUTION, Service, Skip, check, check_tune_json, descendants, main, need, small_job, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
+DRIVER_CALLS = ("cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
+                "cuDeviceGetUuid_v2", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxPushCurrent_v2",
+                "cuCtxPopCurrent_v2", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuMemAlloc_v2",
+                "cuMemFree_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel", "cuStreamCreate",
+                "cuStreamDestroy_v2", "cuStreamSynchronize", "cuEventCreate", "cuEventDestroy_v2")
 EXAMPLE = os.environ.get("WPK_RUN_KERNEL", "") + "_cuda"
 EMULATED = ("--gpu", "emulated")
 CLASS = "cuda/emulated/sm_90/132"
@@ -59,6 +65,20 @@ def test_tune_get_and_run(box):
     check(".target sm_90" in box.ctl("get", "mm", "--data", box.data, "--ptx", "-o", "-"), "and PTX")
     again = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check(all(k["from_history"] for k in again), "history answers the second time", again)
+
+
+def test_winograd(box):
+    """Winograd's matrices are literals of the program: constants in the kernel. The constants are prepared in f64."""
+    need_compiler(box)
+    job = box.write("job.json", job_of([CONVOLUTION], 3))
+    pinned = ("--pin", "algorithm=winograd(4)")
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", *pinned))["kernels"][0]
+    check(tuned["candidates"] == {"measured": 3, "failed": 0}, "all candidates are right", tuned)
+    path = box.path("small.so")
+    box.ctl("get", "small", "--data", box.data, "-o", path)
+    check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
+    code = box.ctl("get", "small", "--data", box.data, "--cuda", "-o", "-")
+    check(code.count("__global__") == 3, "there are three launches: to the points, products, and back", code[:3000])
 
 
 def lookup(service, device):
@@ -135,6 +155,87 @@ def test_kills(box):
     wait_for("it is done", lambda: state_of(service, job)["state"] == "done", 120)
     check(recorded(box) == wanted, "the same trials are recorded", recorded(box), wanted)
     service.stop()
+
+
+def order(box, orders, shared=True):
+    """Make the emulated driver fail; `shared`: all processes of the box count calls together."""
+    box.env["WPK_EMULATED_ORDERS"] = orders
+    box.env.pop("WPK_EMULATED_ORDERS_COUNT", None)
+    if shared:
+        box.env["WPK_EMULATED_ORDERS_COUNT"] = os.path.join(tempfile.mkdtemp(dir=box.dir), "count")
+
+
+# order: (outcome of one candidate, words of its log)
+FAILURES = {
+    "cuInit:4=100": ("unsupported", "no GPU"),
+    "cuModuleLoadData:3=218": ("unsupported", "loading the kernel: INVALID_PTX"),
+    "cuMemAlloc_v2:9=2": ("out_of_memory", "OUT_OF_MEMORY"),
+    "cuMemcpyHtoDAsync_v2:9=1": ("run_crash", "copying"),
+    "cuLaunchKernel:9=719": ("run_crash", "LAUNCH_FAILED (CUDA error 719)"),
+    "cuLaunchKernel:9=701": ("unsupported", "LAUNCH_OUT_OF_RESOURCES"),
+    "cuLaunchKernel:9=lost": ("run_crash", "UNKNOWN (CUDA error 999)"),
+    "cuStreamSynchronize:9=700": ("run_crash", "ILLEGAL_ADDRESS"),
+    "cuStreamSynchronize:9=lost": ("run_crash", "UNKNOWN (CUDA error 999)"),
+}
+
+
+def test_failures_on_order(box):
+    """A call of the driver fails: one candidate has the outcome, and the others are as without."""
+    need_compiler(box)
+    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("wpk-evaluate is not built")
+    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
+                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    for orders, (outcome, words) in FAILURES.items():
+        order(box, orders)
+        code, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "3")
+        records = [json.loads(line)["record"] for line in out.splitlines()]
+        check(code == 1 and len(records) == 3, "all candidates have records", orders, code, err)
+        failed = [r for r in records if r["outcome"] != "ok"]
+        check(len(failed) == 1 and failed[0]["outcome"] == outcome, "one has failed", orders, failed)
+        check(words in failed[0].get("log", ""), "and says why", orders, failed)
+
+
+def test_a_worker_survives_failures(box):
+    """Launches fail, hang and lose the device: outcomes of their candidates, and the job is done with the others."""
+    need_compiler(box)
+    service = Service(box)
+    order(box, "cuLaunchKernel:30=719;cuStreamSynchronize:60=hang;cuMemcpyHtoDAsync_v2:150=lost")
+    worker = service.add_worker("--name", "g", "--run-timeout", "4", device=EMULATED)
+    job = service.ask("POST", "/v1/jobs", job_of([PRODUCT], 12))[1]["id"]
+    wait_for("it is done", lambda: state_of(service, job)["state"] in ("done", "failed"), 120)
+    check(state_of(service, job)["state"] == "done", "the job is done", state_of(service, job))
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as history:
+        outcomes = [row[0] for row in history.execute("SELECT outcome FROM trial WHERE outcome != ''")]
+    failed = sorted(outcome for outcome in outcomes if outcome != "ok")
+    check(failed == ["run_crash", "run_crash", "run_timeout"], "three have failed", outcomes, worker.text(worker.err))
+    check(worker.popen.poll() is None, "the worker is the same")
+    check(lookup(service, CLASS)["match"] == "exact", "and the best is served")
+    service.stop()
+
+
+SWEEP_MAX = 40
+
+
+def test_libwpk_fails_clearly(box):
+    """Each call of the driver fails once, and loses the device once: libwpk returns an error with words, or takes the
+    plain kernel, and crashes nowhere."""
+    need_compiler(box)
+    box.ctl("tune", box.write("job.json", job_of([PRODUCT], 3)), *EMULATED, "--data", box.data, "-q")
+    path = box.path("mm.so")
+    box.ctl("get", "mm", "--data", box.data, "-o", path)
+    reached = set()
+    for call in DRIVER_CALLS:
+        for number in range(1, SWEEP_MAX):
+            order(box, "%s:%d=%s" % (call, number, "lost" if number % 2 else "719"))
+            code, out, err = box.run("wpkctl", "run", path, "--random", "--check")
+            check(code in (0, 1, 3), "it ends by itself", call, number, code, out, err)
+            check(code == 0 or re.search(r"CUDA error (719|999)|no GPU", err), "and says why", call, number, err)
+            count = box.env["WPK_EMULATED_ORDERS_COUNT"] + ".0"
+            if not os.path.exists(count) or os.path.getsize(count) < number:
+                break
+            reached.add(call)
+    check(reached >= {"cuInit", "cuModuleLoadData", "cuMemAlloc_v2", "cuLaunchKernel"}, "calls were reached", reached)
 
 
 def test_bad_inputs(box):

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/cuda_check.h"
+
+#include "op/nest_check.h"
+#include "op/reference.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+void wpk_cuda_subject_parse(const char *head, const char *nest, struct wpk_schedule *out)
+{
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    wpk_buf_printf(&text, "%s%s", head, nest);
+    if (wpk_schedule_parse(wpk_buf_text(&text), out, &diag) != WPK_OK ||
+        wpk_nest_check(out->nest, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
+    }
+    wpk_buf_fini(&text);
+}
+
+void wpk_cuda_subject_print(struct wpk_cuda_subject *k)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_cuda_print(&k->schedule, "k", &k->text, &k->plan, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s", diag.line, diag.column, diag.text);
+    }
+    if (getenv("WPK_TEST_SHOW") != NULL) {
+        fprintf(stderr, "%s", wpk_buf_text(&k->text));
+    }
+}
+
+void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k)
+{
+    struct wpk_buf ptx = {0};
+    struct wpk_diag diag = {0};
+    const char *text = wpk_buf_text(&k->text);
+    if (wpk_cuda_nvrtc_compile(nvrtc, text, "sm_90", false, &ptx, &diag) != WPK_OK) {
+        fprintf(stderr, "%s", text);
+        fail_msg("%s", diag.text);
+    }
+    if (wpk_ptx_parse(wpk_buf_text(&ptx), &k->ptx, &diag) != WPK_OK) {
+        fail_msg("line %d of the PTX: %s", diag.line, diag.text);
+    }
+    wpk_buf_fini(&ptx);
+}
+
+static int64_t elements_of(const struct wpk_tensor *t)
+{
+    int64_t count = 1;
+    for (int d = 0; d < t->rank; d++) {
+        count *= t->pad_before[d] + t->extent[d] + t->pad_after[d];
+    }
+    return count;
+}
+
+/* The place of an element in padded memory. */
+static int64_t place_of(const struct wpk_tensor *t, int64_t element)
+{
+    int64_t at = 0, stride = 1;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        at += (element % t->extent[d] + t->pad_before[d]) * stride;
+        element /= t->extent[d];
+        stride *= t->pad_before[d] + t->extent[d] + t->pad_after[d];
+    }
+    return at;
+}
+
+static float *host(uint64_t address)
+{
+    return (float *)(uintptr_t)address; // NOLINT: a device address is a host's
+}
+
+void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng)
+{
+    assert_int_equal(wpk_device_memory_init(&k->memory, (uint64_t)1 << 30), WPK_OK);
+    for (int i = 0; i < k->plan.argument_count; i++) {
+        const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
+        bool read = t->role == WPK_ROLE_INPUT || t->role == WPK_ROLE_CONSTANT;
+        int64_t count = elements_of(t) - k->missing[i];
+        assert_int_equal(t->dtype, WPK_F32);
+        assert_int_equal(
+            wpk_device_memory_new(&k->memory, (uint64_t)count * sizeof(float), &k->address[i]),
+            WPK_OK);
+        for (int64_t e = 0; e < count; e++) {
+            host(k->address[i])[e] = read ? 0 : NAN;
+        }
+        if (!read) {
+            continue;
+        }
+        double *values = malloc((size_t)wpk_tensor_elements(t) * sizeof(*values));
+        assert_non_null(values);
+        k->values[k->plan.argument[i]] = values;
+        for (int64_t e = 0; e < wpk_tensor_elements(t); e++) {
+            values[e] = (double)wpk_rng_between(rng, -64, 64) / 16;
+            host(k->address[i])[place_of(t, e)] = (float)values[e];
+        }
+    }
+}
+
+wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k, struct wpk_kernel_fault_report *report)
+{
+    uint64_t origin[WPK_TENSORS_MAX] = {0};
+    wpk_err err = WPK_OK;
+    *report = (struct wpk_kernel_fault_report){0};
+    for (int i = 0; i < k->plan.argument_count; i++) {
+        const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
+        origin[i] = k->address[i] + (uint64_t)place_of(t, 0) * sizeof(float);
+    }
+    for (int i = 0; i < k->plan.step_count && err == WPK_OK; i++) {
+        const struct wpk_launch_step *step = &k->plan.step[i];
+        const struct wpk_launch one = {.ptx = &k->ptx,
+                                       .entry = wpk_ptx_find(&k->ptx, step->entry),
+                                       .grid = {(uint32_t)step->blocks, 1, 1},
+                                       .block = {(uint32_t)step->threads, 1, 1},
+                                       .parameters = origin,
+                                       .memory = &k->memory};
+        assert_non_null(one.entry);
+        err = wpk_launch_run(&one, &k->counts, report);
+        if (report->fault != WPK_KERNEL_FAULT_NONE) {
+            break;
+        }
+    }
+    return err;
+}
+
+/* The value to which an error is relative; 0: each element's own. With Winograd's numbers large
+ * products cancel: there it is the largest result. */
+static double scale_of(const struct wpk_program *program, const double *value, int64_t count)
+{
+    double largest = 0;
+    bool literal = false;
+    for (int t = 0; t < program->tensor_count; t++) {
+        literal = literal || program->tensors[t].role == WPK_ROLE_LITERAL;
+    }
+    for (int64_t e = 0; e < count && literal; e++) {
+        largest = fmax(largest, fabs(value[e]));
+    }
+    return largest;
+}
+
+#define LITERAL_TOLERANCE 1e-5
+
+bool wpk_cuda_subject_agrees(const struct wpk_cuda_subject *k, double tolerance,
+                             struct wpk_diag *diag)
+{
+    const struct wpk_program *program = &k->schedule.main;
+    struct wpk_reference_args args = {0};
+    bool agrees = true;
+    int output = 0;
+    while (program->tensors[k->plan.argument[output]].role != WPK_ROLE_OUTPUT) {
+        args.tensor[k->plan.argument[output]] = k->values[k->plan.argument[output]];
+        output++;
+    }
+    const struct wpk_tensor *t = &program->tensors[k->plan.argument[output]];
+    int64_t count = wpk_tensor_elements(t);
+    double *value = calloc((size_t)count, sizeof(*value));
+    assert_non_null(value);
+    assert_int_equal(wpk_reference_run(program, &args, value, NULL, diag), WPK_OK);
+    double scale = scale_of(program, value, count);
+    tolerance = scale > 0 ? fmax(tolerance, LITERAL_TOLERANCE) : tolerance;
+    for (int64_t e = 0; e < count && agrees; e++) {
+        double got = (double)host(k->address[output])[place_of(t, e)];
+        agrees = fabs(got - value[e]) <= tolerance * fmax(1, fmax(scale, fabs(value[e])));
+        if (!agrees) {
+            wpk_diag_set(diag, "element %lld of %s: %.9g, expected %.9g", (long long)e, t->name,
+                         got, value[e]);
+        }
+    }
+    free(value);
+    return agrees;
+}
+
+void wpk_cuda_subject_open(struct wpk_cuda_nvrtc *nvrtc)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_cuda_nvrtc_open(nvrtc, NULL, &diag) != WPK_OK) {
+        print_message("%s\n", diag.text);
+        skip();
+    }
+}
+
+void wpk_cuda_subject_fini(struct wpk_cuda_subject *k)
+{
+    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
+        free(k->values[t]);
+    }
+    wpk_device_memory_fini(&k->memory);
+    wpk_ptx_fini(&k->ptx);
+    wpk_schedule_fini(&k->schedule);
+    wpk_buf_fini(&k->text);
+    memset(k, 0, sizeof(*k));
+}

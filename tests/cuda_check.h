@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One kernel on the emulator: its schedule is printed as CUDA C, compiled, launched, and compared
+ * with the reference. Mistakes of the test itself end it. */
+#ifndef WPK_TESTS_CUDA_CHECK_H
+#define WPK_TESTS_CUDA_CHECK_H
+
+#include "codegen/cuda_nvrtc.h"
+#include "codegen/cuda_print.h"
+#include "common/rng.h"
+#include "emulate/launch.h"
+
+/* Filled from top to bottom; zero before. */
+struct wpk_cuda_subject {
+    struct wpk_schedule schedule;
+    struct wpk_buf text; /* CUDA C, which a test may change */
+    struct wpk_cuda_plan plan;
+    struct wpk_ptx ptx;
+    int64_t missing[WPK_TENSORS_MAX]; /* elements by which arguments are too small, for tests */
+    struct wpk_device_memory memory;
+    struct wpk_launch_counts counts;
+    uint64_t address[WPK_TENSORS_MAX]; /* of arguments, with their padding */
+    double *values[WPK_TENSORS_MAX];   /* owned; of inputs and constants, without padding */
+};
+
+/* Open the compiler, or skip the test. */
+void wpk_cuda_subject_open(struct wpk_cuda_nvrtc *nvrtc);
+
+void wpk_cuda_subject_parse(const char *head, const char *nest, struct wpk_schedule *out);
+/* Print the schedule into `text` and `plan`. */
+void wpk_cuda_subject_print(struct wpk_cuda_subject *k);
+/* Compile `text` into `ptx`. */
+void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k);
+/* Allocate all arguments; what is read gets numbers from -4 to 4 in sixteenths, in which sums are
+ * exact, all else NaN. */
+void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng);
+/* Run the plan, up to its first fault.
+ *   errors  those of wpk_launch_run */
+WPK_MUST_CHECK wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k,
+                                               struct wpk_kernel_fault_report *report);
+/* True if the first output is that of the reference, to a relative `tolerance`; else the first
+ * wrong element is in `diag`. Programs with literals have a tolerance of their own. */
+bool wpk_cuda_subject_agrees(const struct wpk_cuda_subject *k, double tolerance,
+                             struct wpk_diag *diag);
+/* Free all of it, and leave it zeroed. */
+void wpk_cuda_subject_fini(struct wpk_cuda_subject *k);
+
+#endif

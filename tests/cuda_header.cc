@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// common/cuda_calls.h beside NVIDIA's cuda.h, whose types C++ can take apart. tests/cuda_header.py
+// compiles it; there is nothing to run.
+//
+// Two types agree if a caller passes them alike: integers and enums of one size, handles and
+// pointers to no type, structs and arrays of bytes.
+#include "common/cuda_calls.h"
+
+#include <cuda.h>
+#include <type_traits>
+
+template <unsigned size> struct Integer {};
+template <class To> struct Pointer {};
+template <class... Parts> struct Call {};
+
+template <class T, class = void> struct IsComplete : std::false_type {};
+template <class T> struct IsComplete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
+
+// What a caller passes. A floating type or void stands for itself.
+template <class T> struct Passed {
+    template <class U, bool is_integer> struct Of {
+        using type = U;
+    };
+    template <class U> struct Of<U, true> {
+        using type = Integer<sizeof(U)>;
+    };
+    using type = typename Of<T, std::is_integral_v<T> || std::is_enum_v<T>>::type;
+};
+// A handle points to a struct without members here; any other struct is memory.
+template <class T> struct Passed<T *> {
+    using Plain = std::remove_cv_t<T>;
+    template <class U, bool is_struct> struct Of {
+        using type = Pointer<typename Passed<U>::type>;
+    };
+    template <class U> struct Of<U, true> {
+        using type = std::conditional_t<IsComplete<U>::value, Pointer<Integer<1>>, Pointer<void>>;
+    };
+    using type = typename Of<Plain, std::is_class_v<Plain>>::type;
+};
+template <class Result, class... Parameters> struct Passed<Result (*)(Parameters...)> {
+    using type = Call<typename Passed<Result>::type, typename Passed<Parameters>::type...>;
+};
+
+template <class Ours, class Theirs> constexpr bool agree()
+{
+    return std::is_same_v<typename Passed<Ours>::type, typename Passed<Theirs>::type>;
+}
+
+#define CALL_AGREES(name, parameters)                                                              \
+    static_assert(agree<int(*) parameters, decltype(&::name)>(), #name);
+WPK_CUDA_CALL_LIST(CALL_AGREES)
+
+#define CUDA_ERROR_SUCCESS CUDA_SUCCESS
+#define RESULT_AGREES(name, number) static_assert(CUDA_ERROR_##name == (number), #name);
+WPK_CUDA_RESULT_LIST(RESULT_AGREES)
+
+static_assert(WPK_CUDA_DEVICE_SM_COUNT == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "");
+static_assert(WPK_CUDA_DEVICE_CAPABILITY_MAJOR == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "");
+static_assert(WPK_CUDA_DEVICE_CAPABILITY_MINOR == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "");
+static_assert(WPK_CUDA_FUNCTION_LOCAL_BYTES == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, "");
+static_assert(WPK_CUDA_FUNCTION_REGISTERS == CU_FUNC_ATTRIBUTE_NUM_REGS, "");
+
+// What cuDeviceGetUuid_v2 fills, and a device address.
+static_assert(sizeof(CUuuid) == 16, "");
+static_assert(sizeof(CUdeviceptr) == sizeof(uint64_t), "");
+
+// Declarations that are wrong do not agree.
+static_assert(!agree<int (*)(uint64_t, int), decltype(&::cuMemAlloc_v2)>(), "");
+static_assert(!agree<int (*)(uint64_t *), decltype(&::cuMemAlloc_v2)>(), "");
+static_assert(!agree<int (*)(int *, size_t), decltype(&::cuMemAlloc_v2)>(), "");
+static_assert(!agree<int (*)(void *, void *), decltype(&::cuModuleLoadData)>(), "");
+static_assert(!agree<int (*)(double *, void *, void *), decltype(&::cuEventElapsedTime)>(), "");
+static_assert(!agree<long (*)(unsigned), decltype(&::cuInit)>(), "");

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""common/cuda_calls.h agrees with NVIDIA's cuda.h, and a declaration that is changed does not."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PLACES = (os.path.join(ROOT, ".deps/nvrtc/include"), "/usr/local/cuda/include")
+NAME = "declarations"
+
+# (what stands in common/cuda_calls.h, what stands there instead)
+WRONG = (("X(cuInit, (unsigned flags))", "X(cuInit, (size_t flags))"),
+         ("(uint64_t address))", "(int address))"),
+         ("void **parameters,", "void *parameters,"),
+         ("X(ILLEGAL_ADDRESS, 700)", "X(ILLEGAL_ADDRESS, 702)"),
+         ("WPK_CUDA_DEVICE_SM_COUNT = 16", "WPK_CUDA_DEVICE_SM_COUNT = 17"))
+
+
+def compiles(compiler, include, changed):
+    """The compiler's messages; changed: a folder whose common/cuda_calls.h counts."""
+    args = [compiler, "-std=c++17", "-fsyntax-only", "-I" + changed, "-isystem", include,
+            os.path.join(ROOT, "tests/cuda_header.cc")]
+    return subprocess.run(args, capture_output=True, text=True, check=False)
+
+
+def main():
+    print("[ RUN      ] " + NAME)
+    include = next((place for place in PLACES if os.path.exists(os.path.join(place, "cuda.h"))), None)
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if include is None or compiler is None:
+        reason = "no C++ compiler" if compiler is None else "there is no cuda.h: make setup-gpu brings it"
+        print("[  SKIPPED ] %s: %s\n[  SKIPPED ] 1 test(s), listed below:" % (NAME, reason))
+        return 77
+    failures = []
+    done = compiles(compiler, include, ROOT)
+    if done.returncode != 0:
+        failures.append(done.stderr)
+    with open(os.path.join(ROOT, "common/cuda_calls.h"), encoding="utf-8") as file:
+        text = file.read()
+    for right, wrong in WRONG:
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "common"))
+            with open(os.path.join(folder, "common/cuda_calls.h"), "w", encoding="utf-8") as file:
+                file.write(text.replace(right, wrong))
+            if right not in text:
+                failures.append("common/cuda_calls.h has no '%s'" % right)
+            elif compiles(compiler, include, folder).returncode == 0:
+                failures.append("'%s' passes for '%s'" % (wrong, right))
+    print("\n".join(failures))
+    print("[  FAILED  ] 1 test(s), listed below: " + NAME if failures else "[  PASSED  ] 1 test(s).")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels with one mistake each, of the kinds that a generator of GPU code makes: the emulator's
+ * checks or the comparison with the reference must see every one. A mistake is an edit of the
+ * printed CUDA C or of the plan of launches. */
+#include "codegen/lower.h"
+#include "op/notation.h"
+#include "search/variant.h"
+#include "tests/cuda_check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- the kernels */
+
+#define HEAD "wpk-schedule 2\ntarget cuda-sm_90 threads 1\nby c\n"
+
+/* Blocks of 32 x 16 that move inwards at both ends; steps of 8 terms, 5 in the last one. */
+#define PRODUCT                                                                                    \
+    HEAD "layout A f32[49,37] 0,1\nlayout B f32[37,70] 0,1\nlayout Y f32[49,70] 0,1\nprogram\n"    \
+         "input A f32[49,37]\ninput B f32[37,70]\nintermediate R f32[49,37]\n"                     \
+         "intermediate S f32[37,70]\nintermediate T f32[49,70]\noutput Y f32[49,70]\n"             \
+         "R[i,k] = A[i,k]\nS[k,j] = B[k,j]\nT[i,j] = sum.f32(k:37) R[i,k] * S[k,j]\n"              \
+         "Y[i,j] = max(T[i,j], 0)\nend\n"                                                          \
+         "stage Y root\nblock.y i step 32 shift\nblock.x j step 32 shift\n"                        \
+         "thread.y i.1 step 4 shift\nthread.x j.1 step 4 shift\nunroll i.2\nunroll j.2\n"          \
+         "stage T in Y j\nscope register\nextent i 32 j 32\ninit\nthread.y i step 4 exact\n"       \
+         "thread.x j step 4 exact\nunroll i.1\nunroll j.1\nupdate\nserial k step 8 guard\n"        \
+         "thread.y i step 4 exact\nthread.x j step 4 exact\nserial k.1\nunroll i.1\nunroll j.1\n"  \
+         "stage S in T k\nscope shared\nthread.y k\nthread.x j step 4 exact\nunroll j.1\n"         \
+         "stage R in T k\nscope shared\nthread.y i step 4 exact\nthread.x k\nunroll i.1\n"
+
+/* Softmax with a block a row, of which 10 and 14 threads work in turns; X has padding. */
+#define ROWS                                                                                       \
+    HEAD "layout X f32[5,40] 0,1 pad 0:0,1:2\nlayout Y f32[5,40] 1,0\nprogram\n"                   \
+         "input X f32[5,40] pad 0:0,1:2\nintermediate M f32[5]\nintermediate E f32[5,40]\n"        \
+         "intermediate S f32[5]\noutput Y f32[40,5]\nM[i] = max.f32(k:40) X[i,k]\n"                \
+         "E[i,j] = exp(X[i,j] - M[i])\nS[i] = sum.f32(k:40) E[i,k]\nY[j,i] = E[i,j] / S[i]\nend\n" \
+         "stage Y root\nblock.x i\nthread.x j step 3 guard\nunroll j.1\n"                          \
+         "stage S in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n"              \
+         "stage E in Y i\nscope shared\nthread.x j step 4 exact\nserial j.1\n"                     \
+         "stage M in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n"
+
+/* A product in four launches: one operand is copied, then sums begin, grow, and are stored. */
+#define LAUNCHES                                                                                   \
+    HEAD "layout A f32[9,24] 0,1\nlayout B f32[24,21] 0,1\nlayout Y f32[9,21] 0,1\nprogram\n"      \
+         "input A f32[9,24]\ninput B f32[24,21]\nintermediate S f32[24,21]\n"                      \
+         "intermediate T f32[9,21]\noutput Y f32[9,21]\nS[k,j] = B[k,j]\n"                         \
+         "T[i,j] = sum.f32(k:24) A[i,k] * S[k,j]\nY[i,j] = T[i,j] + 1\nend\n"                      \
+         "stage Y root\nblock.x i\nthread.x j step 4 guard\nunroll j.1\n"                          \
+         "stage T root\ninit\nblock.x i\nthread.x j\n"                                             \
+         "update\nblock.x i step 3 exact\nthread.x j\nserial k\nserial i.1\n"                      \
+         "stage S root\nscope global\nblock.y k step 8 exact\nblock.x j\nthread.x k.1\n"
+
+/* First candidates of the space, of the algorithm that is named. */
+#define CONVOLUTION                                                                                \
+    "input X f32[1,16,12,12]\nconstant W f32[16,16,3,3]\nintermediate T f32[1,16,12,12]\n"         \
+    "output Y f32[1,16,12,12]\n"                                                                   \
+    "T[n,k,y,x] = sum.f32(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"                         \
+    "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n"
+
+enum { OF_PRODUCT, OF_ROWS, OF_LAUNCHES, OF_IM2COL, OF_WINOGRAD, KERNELS };
+
+static const struct {
+    const char *text;
+    const char *algorithm; /* "": the text is a schedule */
+    double tolerance;
+} kernels[KERNELS] = {
+    [OF_PRODUCT] = {PRODUCT, "", 0},
+    [OF_ROWS] = {ROWS, "", 1e-5},
+    [OF_LAUNCHES] = {LAUNCHES, "", 0},
+    [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
+    [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
+};
+
+static void draw(const char *text, const char *algorithm, struct wpk_schedule *out)
+{
+    struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
+    struct wpk_program program;
+    struct wpk_space space;
+    struct wpk_candidate best;
+    struct wpk_diag diag = {0};
+    int count = 0;
+    assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
+    if (wpk_program_parse(text, &program, &diag) != WPK_OK ||
+        wpk_space_derive(&program, &options, &space, &diag) != WPK_OK ||
+        wpk_space_pin(&space, "algorithm", algorithm, &diag) != WPK_OK ||
+        wpk_space_construct(&space, &best, 1, &count) != WPK_OK ||
+        wpk_lower(&space, &best, out, &diag) != WPK_OK) {
+        fail_msg("%s: %s", algorithm, diag.text);
+    }
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+}
+
+static void print_kernel(int kernel, struct wpk_cuda_subject *k)
+{
+    if (kernels[kernel].algorithm[0] == '\0') {
+        wpk_cuda_subject_parse(kernels[kernel].text, "", &k->schedule);
+    } else {
+        draw(kernels[kernel].text, kernels[kernel].algorithm, &k->schedule);
+    }
+    wpk_cuda_subject_print(k);
+}
+
+/* ---- mistakes in the code */
+
+#define BARRIER "__syncthreads();"
+
+static const struct {
+    int kernel;
+    const char *mistake;
+    const char *right;
+    int number; /* of the occurrence, from 0 */
+    const char *wrong;
+} edits[] = {
+    {OF_PRODUCT, "no barrier before the copies of a step", BARRIER, 0, ""},
+    {OF_PRODUCT, "no barrier behind the copies of a step", BARRIER, 1, ""},
+    {OF_PRODUCT, "no barrier before the copies of the last step", BARRIER, 2, ""},
+    {OF_PRODUCT, "no barrier behind the copies of the last step", BARRIER, 3, ""},
+    {OF_PRODUCT, "one step of the reduction is missing", "n2_k < 4", 0, "n2_k < 3"},
+    {OF_PRODUCT, "one step of the reduction too many", "n2_k < 4", 0, "n2_k < 5"},
+    {OF_PRODUCT, "the last term of each step is missing", "n11_k < 8", 0, "n11_k < 7"},
+    {OF_PRODUCT, "the last term of the last step is missing", "n100_k < 5", 0, "n100_k < 4"},
+    {OF_PRODUCT, "one term of the last step too many", "n100_k < 5", 0, "n100_k < 6"},
+    {OF_PRODUCT, "the last step begins one term early", "thread3 + 32)", 0, "thread3 + 31)"},
+    {OF_PRODUCT, "wrong stride of an operand", "37 * n0_i", 0, "36 * n0_i"},
+    {OF_PRODUCT, "wrong stride between the rows of threads", "148 * thread0", 0, "111 * thread0"},
+    {OF_PRODUCT, "wrong stride of a step", "560 * n2_k", 1, "490 * n2_k"},
+    {OF_PRODUCT, "wrong stride of the result", "280 * thread0", 3, "276 * thread0"},
+    {OF_PRODUCT, "the last block does not move inwards",
+     "wpk_least(32 * ((i32)blockIdx.x / 3 % 2), 17)", 0, "32 * ((i32)blockIdx.x / 3 % 2)"},
+    {OF_PRODUCT, "the last block moves one too far inwards", ", 17);", 0, ", 16);"},
+    {OF_PRODUCT, "blocks are dealt out wrongly", "blockIdx.x / 3 % 2", 0, "blockIdx.x / 2 % 2"},
+    {OF_PRODUCT, "rows and columns of threads are the same", "threadIdx.x / 8 % 8", 0,
+     "threadIdx.x / 1 % 8"},
+    {OF_PRODUCT, "one thread of the copies is idle", "threadIdx.x < 40", 0, "threadIdx.x < 39"},
+    {OF_PRODUCT, "threads of the copies that should be idle work", "threadIdx.x < 40", 1,
+     "threadIdx.x < 64"},
+    {OF_PRODUCT, "shared memory is too small: two tensors overlap", "shared2[256]", 0,
+     "shared2[128]"},
+    {OF_PRODUCT, "two tensors have the same shared memory", "= shared3;", 0, "= shared2;"},
+    {OF_PRODUCT, "a sum begins at another value", "c3_5_T = 0x0p+0f;", 0, "c3_5_T = 0x1p-4f;"},
+    {OF_PRODUCT, "a sum has no first value", "c3_5_T = 0x0p+0f;", 0, "(void)c3_5_T;"},
+    {OF_PRODUCT, "an operand's tile is read transposed", "s4_R[(32 * thread0 + n11_k)]", 0,
+     "s4_R[(thread0 + 8 * n11_k)]"},
+    {OF_PRODUCT, "two elements have one place",
+     "s2_Y[(70 * n0_i + 2 * n1_j + 280 * thread0 + 4 * thread1 + 213)] =", 0,
+     "s2_Y[(70 * n0_i + 2 * n1_j + 280 * thread0 + 4 * thread1 + 212)] ="},
+    {OF_PRODUCT, "an element is not stored",
+     "s2_Y[(70 * n0_i + 2 * n1_j + 280 * thread0 + 4 * thread1 + 71)] =", 0, "(void)"},
+    {OF_PRODUCT, "another value in the pointwise stage", ", 0x0p+0f);", 0, ", -0x1p+20f);"},
+    {OF_ROWS, "no barrier between a row's maximum and its readers", BARRIER, 1, ""},
+    {OF_ROWS, "no barrier between a row's sum and its readers", BARRIER, 4, ""},
+    {OF_ROWS, "a barrier in a condition", "if (threadIdx.x < 10) {", 0,
+     "if (threadIdx.x < 10) { __syncthreads();"},
+    {OF_ROWS, "a row's last elements are missing", "threadIdx.x < 10", 0, "threadIdx.x < 9"},
+    {OF_ROWS, "each thread's last element is missing", "n5_j < 4", 0, "n5_j < 3"},
+    {OF_ROWS, "the last term is missing", "n10_k < 40", 0, "n10_k < 39"},
+    {OF_ROWS, "the tail's guard is off by one", "(3 * thread1 - 39) < 0", 0,
+     "(3 * thread1 - 40) < 0"},
+    {OF_ROWS, "the tail has no guard", "if ((3 * thread1 - 38) < 0)", 0, "if (1)"},
+    {OF_ROWS, "all threads write a first value", "if (threadIdx.x == 0)", 0, "if (1)"},
+    {OF_ROWS, "all threads add up", "if (threadIdx.x == 0)", 3, "if (1)"},
+    {OF_ROWS, "the padding of a tensor is left out of its stride", "43 * n0_i", 1, "40 * n0_i"},
+    {OF_ROWS, "a layout is read in another order", "s1_Y[(n0_i + 15 * thread1)]", 0,
+     "s1_Y[(40 * n0_i + 3 * thread1)]"},
+    {OF_IM2COL, "the first row of the border is read", ") >= 0", 0, ") >= -1"},
+    {OF_IM2COL, "a row inside the border is left out", ") >= 0", 0, ") >= 1"},
+    {OF_IM2COL, "a column behind the border is read", " <= 11", 1, " <= 12"},
+    {OF_IM2COL, "another value outside", " = 0x0p+0f;\n            if", 0,
+     " = 0x1p+0f;\n            if"},
+    {OF_WINOGRAD, "a number of the transform has the wrong sign", "(-0x1.52p+1f) *", 0,
+     "0x1.52p+1f *"},
+    {OF_WINOGRAD, "a number of the transform is another", "0x1.c2p-1f *", 0, "0x1.c3p-1f *"},
+};
+
+#define EDITS (sizeof(edits) / sizeof(edits[0]))
+
+static void edit(struct wpk_buf *text, size_t e)
+{
+    struct wpk_buf changed = {0};
+    const char *all = wpk_buf_text(text), *at = strstr(all, edits[e].right);
+    for (int i = 0; i < edits[e].number && at != NULL; i++) {
+        at = strstr(at + 1, edits[e].right);
+    }
+    if (at == NULL) {
+        fail_msg("%s: the code has no \"%s\"", edits[e].mistake, edits[e].right);
+        return;
+    }
+    wpk_buf_append(&changed, all, (size_t)(at - all));
+    wpk_buf_append_text(&changed, edits[e].wrong);
+    wpk_buf_append_text(&changed, at + strlen(edits[e].right));
+    wpk_buf_fini(text);
+    *text = changed;
+}
+
+/* ---- mistakes in the plan of launches */
+
+static void swap_steps(struct wpk_cuda_plan *plan, int a, int b)
+{
+    struct wpk_launch_step first = plan->step[a];
+    plan->step[a] = plan->step[b];
+    plan->step[b] = first;
+}
+
+static void drop_block(struct wpk_cuda_subject *k)
+{
+    k->plan.step[0].blocks--;
+}
+
+static void halve_threads(struct wpk_cuda_subject *k)
+{
+    k->plan.step[0].threads /= 2;
+}
+
+static void double_threads(struct wpk_cuda_subject *k)
+{
+    k->plan.step[0].threads *= 2;
+}
+
+static void swap_operands(struct wpk_cuda_subject *k)
+{
+    uint64_t first = k->address[0];
+    k->address[0] = k->address[1];
+    k->address[1] = first;
+}
+
+static void drop_last(struct wpk_cuda_subject *k)
+{
+    k->plan.step_count--;
+}
+
+static void drop_first(struct wpk_cuda_subject *k)
+{
+    swap_steps(&k->plan, 0, 1);
+    swap_steps(&k->plan, 1, 2);
+    swap_steps(&k->plan, 2, 3);
+    k->plan.step_count--;
+}
+
+static void read_early(struct wpk_cuda_subject *k)
+{
+    swap_steps(&k->plan, 0, 2);
+}
+
+static void begin_late(struct wpk_cuda_subject *k)
+{
+    swap_steps(&k->plan, 1, 2);
+}
+
+static void repeat(struct wpk_cuda_subject *k)
+{
+    k->plan.step[4] = k->plan.step[3];
+    k->plan.step[3] = k->plan.step[2];
+    k->plan.step_count++;
+}
+
+static void share_scratch(struct wpk_cuda_subject *k)
+{
+    k->address[k->plan.argument_count - 1] = k->address[k->plan.argument_count - 2];
+}
+
+static void shrink_scratch(struct wpk_cuda_subject *k)
+{
+    k->missing[k->plan.argument_count - 1] = 1;
+}
+
+static void shrink_output(struct wpk_cuda_subject *k)
+{
+    k->missing[2] = 1;
+}
+
+static const struct {
+    int kernel;
+    const char *mistake;
+    void (*before)(struct wpk_cuda_subject *k); /* memory is allocated; NULL: nothing */
+    void (*after)(struct wpk_cuda_subject *k);
+} plans[] = {
+    {OF_PRODUCT, "a block is missing", drop_block, NULL},
+    {OF_PRODUCT, "half of the threads are missing", halve_threads, NULL},
+    {OF_PRODUCT, "more threads than the kernel was compiled for", double_threads, NULL},
+    {OF_PRODUCT, "operands are exchanged", NULL, swap_operands},
+    {OF_PRODUCT, "the output is too small by an element", shrink_output, NULL},
+    {OF_LAUNCHES, "the last launch is missing", drop_last, NULL},
+    {OF_LAUNCHES, "the first launch is missing", drop_first, NULL},
+    {OF_LAUNCHES, "a launch reads what a later one writes", read_early, NULL},
+    {OF_LAUNCHES, "sums grow before they begin", begin_late, NULL},
+    {OF_LAUNCHES, "a launch that adds up runs twice", repeat, NULL},
+    {OF_LAUNCHES, "two scratch tensors have the same memory", NULL, share_scratch},
+    {OF_LAUNCHES, "scratch is too small by an element", shrink_scratch, NULL},
+    {OF_WINOGRAD, "a block of the first transform is missing", drop_block, NULL},
+    {OF_WINOGRAD, "the last transform is missing", drop_last, NULL},
+};
+
+#define PLANS (sizeof(plans) / sizeof(plans[0]))
+
+/* ---- tests */
+
+/* How the emulator or the comparison sees a mistake; "": neither does. The kernel is compiled. */
+static const char *run(struct wpk_cuda_subject *k, int kernel,
+                       void (*after)(struct wpk_cuda_subject *))
+{
+    static struct wpk_diag diag;
+    struct wpk_kernel_fault_report report;
+    struct wpk_rng rng;
+    diag = (struct wpk_diag){0};
+    wpk_rng_seed(&rng, 7);
+    wpk_cuda_subject_fill(k, &rng);
+    if (after != NULL) {
+        after(k);
+    }
+    wpk_err err = wpk_cuda_subject_launch(k, &report);
+    if (err != WPK_OK) {
+        return wpk_err_text(err);
+    }
+    if (report.fault != WPK_KERNEL_FAULT_NONE) {
+        return wpk_kernel_fault_text(report.fault);
+    }
+    return wpk_cuda_subject_agrees(k, kernels[kernel].tolerance, &diag) ? "" : diag.text;
+}
+
+static void expect_seen(const char *mistake, const char *seen, int *missed)
+{
+    print_message("%s: %s\n", mistake, seen[0] != '\0' ? seen : "MISSED");
+    *missed += seen[0] == '\0';
+}
+
+static void test_without_mistakes(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    wpk_cuda_subject_open(&nvrtc);
+    for (int i = 0; i < KERNELS; i++) {
+        print_kernel(i, &k);
+        wpk_cuda_subject_compile(&nvrtc, &k);
+        assert_string_equal(run(&k, i, NULL), "");
+        wpk_cuda_subject_fini(&k);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+static void test_code(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    int missed = 0;
+    wpk_cuda_subject_open(&nvrtc);
+    for (size_t e = 0; e < EDITS; e++) {
+        print_kernel(edits[e].kernel, &k);
+        edit(&k.text, e);
+        wpk_cuda_subject_compile(&nvrtc, &k);
+        expect_seen(edits[e].mistake, run(&k, edits[e].kernel, NULL), &missed);
+        wpk_cuda_subject_fini(&k);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+    assert_int_equal(missed, 0);
+}
+
+static void test_plans(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    int missed = 0;
+    wpk_cuda_subject_open(&nvrtc);
+    for (size_t p = 0; p < PLANS; p++) {
+        print_kernel(plans[p].kernel, &k);
+        wpk_cuda_subject_compile(&nvrtc, &k);
+        if (plans[p].before != NULL) {
+            plans[p].before(&k);
+        }
+        expect_seen(plans[p].mistake, run(&k, plans[p].kernel, plans[p].after), &missed);
+        wpk_cuda_subject_fini(&k);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+    assert_int_equal(missed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_mistakes),
+        cmocka_unit_test(test_code),
+        cmocka_unit_test(test_plans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
