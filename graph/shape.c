@@ -36,7 +36,7 @@ static wpk_err read_extents(const char *text, int64_t *extent, int *rank)
 wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wpk_diag *diag)
 {
     const char *equals = strrchr(text, '=');
-    struct wpk_graph_value *value = NULL;
+    int value = -1;
     int64_t extent[WPK_RANK_MAX];
     int rank = 0;
 
@@ -49,26 +49,35 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
     snprintf(name, sizeof(name), "%.*s", (int)size, text);
     struct wpk_suggest suggest = {.word = name};
     for (int i = 0; i < graph->input_count; i++) {
-        struct wpk_graph_value *input = &graph->values[graph->inputs[i]];
-        if (strlen(input->name) == size && strncmp(input->name, text, size) == 0) {
-            value = input;
+        const char *input = graph->values[graph->inputs[i]].name;
+        if (strlen(input) == size && strncmp(input, text, size) == 0) {
+            value = graph->inputs[i];
         }
-        wpk_suggest_offer(&suggest, input->name);
+        wpk_suggest_offer(&suggest, input);
     }
-    if (value == NULL) {
+    if (value < 0) {
         wpk_diag_set(diag, "--shape: the model has no input '%s'%s", name,
                      wpk_suggest_text(&suggest));
         return WPK_EINVAL;
     }
+    return wpk_graph_set_extents(graph, value, extent, rank, "--shape", diag);
+}
+
+wpk_err wpk_graph_set_extents(struct wpk_graph *graph, int input, const int64_t *extent, int rank,
+                              const char *option, struct wpk_diag *diag)
+{
+    struct wpk_graph_value *value = &graph->values[input];
+
     if (value->is_shaped && value->rank != rank) {
-        wpk_diag_set(diag, "--shape: input %s has %d extents, not %d", name, value->rank, rank);
+        wpk_diag_set(diag, "%s: input %s has %d extents, not %d", option, value->name, value->rank,
+                     rank);
         return WPK_EINVAL;
     }
     for (int d = 0; d < rank; d++) {
         bool is_fixed = value->is_shaped && value->free_dim[d] == NULL;
         if (is_fixed && value->extent[d] != extent[d]) {
-            wpk_diag_set(diag, "--shape: the model fixes extent %d of input %s at %lld", d, name,
-                         (long long)value->extent[d]);
+            wpk_diag_set(diag, "%s: the model fixes extent %d of input %s at %lld", option, d,
+                         value->name, (long long)value->extent[d]);
             return WPK_EINVAL;
         }
         value->extent[d] = extent[d];
@@ -76,6 +85,31 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
     }
     value->rank = rank;
     value->is_shaped = true;
+    return WPK_OK;
+}
+
+wpk_err wpk_graph_bind(struct wpk_graph *graph, int input, const void *data, size_t size)
+{
+    struct wpk_graph_value *value = &graph->values[input];
+    int count = 0;
+
+    WPK_ASSERT(value->is_shaped && value->is_typed);
+    WPK_ASSERT(size == (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype));
+    void *copy = wpk_arena_alloc(&graph->arena, size > 0 ? size : 1, 1);
+    if (copy == NULL) {
+        return WPK_ENOMEM;
+    }
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    value->data = copy;
+    value->size = size;
+    value->is_input = false;
+    for (int i = 0; i < graph->input_count; i++) {
+        graph->inputs[count] = graph->inputs[i];
+        count += graph->inputs[i] != input;
+    }
+    graph->input_count = count;
     return WPK_OK;
 }
 

@@ -156,6 +156,28 @@ def test_free_extents_are_given(box):
     check(status == 0 and "output   y f32[2,10]" in out, "the batch", out, err)
 
 
+def test_an_input_that_decides_on_shapes_is_bound(box):
+    folder = make_model(box, "tiny")
+    path = edit(folder, "tiny", "open",
+                "import numpy\nw = next(w for w in m.graph.initializer if w.data_type == 7)\n"
+                "numpy.save('shape.npy', numpy_helper.to_array(w))\n"
+                "numpy.save('wrong.npy', numpy_helper.to_array(w).astype('f4'))\n"
+                "m.graph.input.append(helper.make_tensor_value_info(w.name, 7, [2]))\n"
+                "w.name, m.graph.input[1].name = 'gone', 'a=b'\n"
+                "m.graph.node[-1].input[1] = 'a=b'")
+    bind = "a=b=" + os.path.join(folder, "shape.npy")
+    check("must be a constant" in refused(box, "check", path), "an open shape")
+    status, out, err = box.run("wpkctl", "check", path, "--bind", bind)
+    check(status == 0 and "a=b" not in out and "output   y f32[3,2]" in out, "it is bound", out, err)
+    out, (status, said, err) = interpret(box, folder, "open", "--bind", bind, "--input",
+                                         "x=" + os.path.join(folder, "x.npy"))
+    check(status == 0 and compare(out, os.path.join(folder, "y.npy")) <= TOLERANCE, "the same", err)
+    for binding, text in ((bind + "x", "shape.npyx"), ("b" + bind, "no open input 'ba'"),
+                          (bind.replace("shape", "wrong"), "expected <i8")):
+        check(text in refused(box, "check", path, "--bind", binding), text)
+    check("no open input" in refused(box, "check", path, "--bind", bind, "--bind", bind), "twice")
+
+
 def test_external_data(box):
     folder = make_model(box, "small")
     path = edit(folder, "small", "outside",
