@@ -28,12 +28,12 @@ struct wpk_graph_value {
     bool is_typed;  /* dtype is known, and of those that can be computed */
     bool is_shaped; /* rank and extents are known */
     int rank;
-    int64_t extent[WPK_RANK_MAX];        /* [rank], >= 1; constants may have 0 */
-    const char *free_dim[WPK_RANK_MAX];  /* inputs: the name of an extent that is not fixed, "" for
+    int64_t extent[WPK_RANK_MAX];       /* [rank], >= 1; constants may have 0 */
+    const char *free_dim[WPK_RANK_MAX]; /* inputs: the name of an extent that is not fixed, "" for
                                             an unnamed one; NULL: fixed */
-    const void *data;                    /* constants: row-major, any alignment; borrowed */
-    size_t size;                         /* bytes of `data` */
-    int writer;                          /* node that computes it; -1: none */
+    const void *data;                   /* constants: row-major, any alignment; borrowed */
+    size_t size;                        /* bytes of `data` */
+    int writer;                         /* node that computes it; -1: none */
     bool is_input;
     bool is_output;
     bool is_read; /* by a node */
@@ -68,7 +68,9 @@ struct wpk_graph_node {
     const int *inputs; /* [input_count] values; -1: left out */
     int input_count;
     const int *outputs; /* [output_count] values; -1: nobody asks for it */
-    int output_count;
+    int output_count;   /* 1, once wpk_graph_split_outputs has run */
+    int part;           /* which of ONNX's outputs `outputs[0]` is */
+    int part_count;     /* how many outputs ONNX's node has */
     const struct wpk_graph_attribute *attributes;
     int attribute_count;
 };
@@ -80,7 +82,7 @@ struct wpk_graph_map {
 
 /* = {0} is the empty graph. */
 struct wpk_graph {
-    struct wpk_arena arena; /* names, attributes, lists of nodes, copied constants */
+    struct wpk_arena arena;         /* names, attributes, lists of nodes, copied constants */
     struct wpk_graph_value *values; /* owned */
     int value_count;
     int value_capacity;

@@ -49,6 +49,7 @@ static wpk_err infer_pointwise(const struct wpk_inference *in)
 /* The shape of input 0, to which the inputs that scale and shift it must broadcast. */
 static wpk_err infer_same(const struct wpk_inference *in)
 {
+    bool reduced[WPK_RANK_MAX];
     bool is_channelwise = in->op->axes != WPK_AXES_FROM;
     wpk_err err = copy_shape(in);
 
@@ -77,6 +78,12 @@ static wpk_err infer_same(const struct wpk_inference *in)
         if (!fits) {
             wpk_diag_set(in->diag, "its input number %d does not fit input 0", i);
             err = WPK_EINVAL;
+        }
+    }
+    if (err == WPK_OK && in->node->part > 0 && in->op->axes == WPK_AXES_FROM) {
+        err = wpk_operator_reduced(in->graph, in->node, in->op, reduced, in->diag);
+        for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
+            in->out->extent[d] = reduced[d] ? 1 : in->out->extent[d];
         }
     }
     return err;
@@ -454,6 +461,17 @@ static wpk_err infer_constant_of_shape(const struct wpk_inference *in)
     return err;
 }
 
+/* Of Shape, a list of the axes from `start` to `end`; of Size, a number. */
+static wpk_err infer_shape_of(const struct wpk_inference *in)
+{
+    int first = 0;
+    int count = wpk_operator_shape_axes(in->node, in->x->rank, &first);
+
+    in->out->rank = strcmp(in->op->name, "Size") == 0 ? 0 : 1;
+    in->out->extent[0] = count;
+    return WPK_OK;
+}
+
 wpk_err wpk_infer_shape(const struct wpk_inference *in)
 {
     switch (in->op->kind) {
@@ -465,6 +483,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return infer_same(in);
     case WPK_KIND_CLIP:
     case WPK_KIND_CAST:
+    case WPK_KIND_LIKE:
         return copy_shape(in);
     case WPK_KIND_REDUCE:
         return infer_reduce(in);
@@ -504,9 +523,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_GATHER:
         return infer_gather(in);
     case WPK_KIND_SHAPE:
-        in->out->rank = 1;
-        in->out->extent[0] = in->x->rank;
-        return WPK_OK;
+        return infer_shape_of(in);
     }
     return WPK_EUNSUPPORTED;
 }

@@ -71,24 +71,30 @@ static wpk_err print_clip(struct wpk_printer *printer)
     return WPK_OK;
 }
 
-/* "X[..] + X1[..] + X2[..]", or "min(X[..], min(X1[..], X2[..]))". */
+/* "X[..] + X1[..] + X2[..]", "(X[..] + X1[..]) / 2", or "min(X[..], min(X1[..], X2[..]))". */
 static void print_variadic(struct wpk_printer *printer)
 {
-    bool is_call = isalpha((unsigned char)printer->op->text[0]) != 0;
+    bool is_mean = strcmp(printer->op->text, "mean") == 0;
+    const char *text = is_mean ? "+" : printer->op->text;
+    bool is_call = isalpha((unsigned char)text[0]) != 0;
     int last = printer->node->input_count - 1;
 
     wpk_printer_output(printer);
+    wpk_buf_append_text(printer->text, is_mean ? "(" : "");
     for (int i = 0; i <= last; i++) {
         if (is_call && i < last) {
-            wpk_buf_printf(printer->text, "%s(", printer->op->text);
+            wpk_buf_printf(printer->text, "%s(", text);
         }
         wpk_printer_broadcast(printer, i);
         if (i < last) {
-            wpk_buf_printf(printer->text, is_call ? ", " : " %s ", printer->op->text);
+            wpk_buf_printf(printer->text, is_call ? ", " : " %s ", text);
         }
     }
     for (int i = 0; is_call && i < last; i++) {
         wpk_buf_append_text(printer->text, ")");
+    }
+    if (is_mean) {
+        wpk_buf_printf(printer->text, ") / %d", last + 1);
     }
 }
 
@@ -97,6 +103,7 @@ static wpk_err print(struct wpk_printer *printer)
     switch (printer->op->kind) {
     case WPK_KIND_POINTWISE:
     case WPK_KIND_SAME:
+    case WPK_KIND_LIKE:
     case WPK_KIND_REDUCE:
     case WPK_KIND_CAST:
     case WPK_KIND_SELECT:

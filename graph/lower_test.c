@@ -132,6 +132,33 @@ static const struct sample samples[] = {
      "V[d0] = (sum(r1:3) (X[d0,r1] - M[d0]) * (X[d0,r1] - M[d0])) / 3",
      0},
     {"Relu", "f32[2] f32[2]", "", "!2 inputs", 0},
+    {"Div", "i64[2] i64[2]", "",
+     "i64[2] Y[d0] = select((X[d0] < 0) != (X1[d0] < 0), -(abs(X[d0]) / abs(X1[d0])), "
+     "abs(X[d0]) / abs(X1[d0]))",
+     0},
+    {"Mod", "i32[2] i32[2]", "fmod:i=0", "i32[2] Y[d0] = X[d0] % X1[d0]", 0},
+    {"Gelu", "f32[2]", "approximate:s=none", "f32[2] Y[d0] = gelu(X[d0])", 20},
+    {"IsInf", "f32[2]", "detect_negative:i=0", "bool[2] Y[d0] = X[d0] == inf", 0},
+    {"Mean", "f32[2] f32[2]", "", "f32[2] Y[d0] = (X[d0] + X1[d0]) / 2", 0},
+    {"CastLike", "f32[2] i64[1]", "", "i64[2] Y[d0] = i64(X[d0])", 0},
+    {"EyeLike", "f32[2,3]", "dtype:i=7 k:i=-1",
+     "i64[2,3] Y[d0,d1] = select(d1 - d0 == (-1), i64(1), i64(0))", 0},
+    {"Trilu", "f32[2,3,3] c=1:i64[1]", "upper:i=0",
+     "f32[2,3,3] Y[d0,d1,d2] = select(d2 - d1 <= 1, X[d0,d1,d2], 0)", 0},
+    {"Trilu", "f32[3,3] i64[1]", "", "!must be a constant number", 0},
+    {"CumSum", "f32[2,3] c=-1:i64[1]", "exclusive:i=1",
+     "f32[2,3] Y[d0,d1] = sum(r1:3) select((r1) < d1, X[d0,r1], 0)", 0},
+    {"ReduceLogSum", "f32[2,3]", "axes:I=1 keepdims:i=0", "f32[2] Y[d0] = log(sum(r1:3) X[d0,r1])",
+     0},
+    {"ReduceSum", "f32[2]", "noop_with_empty_axes:i=1", "f32[2] Y[d0] =  X[d0]", 0},
+    {"ArgMax", "f32[2,3]", "axis:i=1 keepdims:i=0",
+     "i64[2] Y[d0] = min(r1:3) select(X[d0,r1] >= M[d0], (r1), 3) where "
+     "M[d0] = max(r1:3) X[d0,r1]",
+     0},
+    {"Hardmax", "f32[2,3]", "",
+     "f32[2,3] Y[d0,d1] = select(A[d0] == d1, f32(1), f32(0)) where M[d0] = max(r1:3) X[d0,r1]; "
+     "A[d0] = min(r1:3) select(X[d0,r1] >= M[d0], (r1), 3)",
+     0},
     {"If", "bool[1]", "", "!the operator If is not supported", 0},
 };
 

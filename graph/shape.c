@@ -152,7 +152,8 @@ static wpk_err check_types(const struct wpk_inference *in)
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
             continue; /* the condition */
         }
-        if (is_data && input->dtype != first->dtype && strcmp(in->node->op, "Dropout") != 0) {
+        if (is_data && input->dtype != first->dtype && strcmp(in->node->op, "Dropout") != 0 &&
+            strcmp(in->node->op, "Pow") != 0) {
             wpk_diag_set(in->diag, "its inputs have the types %s and %s",
                          wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
             return WPK_EUNSUPPORTED;
@@ -163,10 +164,11 @@ static wpk_err check_types(const struct wpk_inference *in)
 
 static wpk_err infer_type(const struct wpk_inference *in)
 {
-    in->out->dtype = in->op->is_predicate             ? WPK_BOOL
-                     : in->op->kind == WPK_KIND_SHAPE ? WPK_I64
-                                                      : in->x->dtype;
-    if (in->op->kind == WPK_KIND_SELECT) {
+    bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
+    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_I64           ? WPK_I64
+                                                                  : in->x->dtype;
+    if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
         in->out->dtype = wpk_graph_input(in->graph, in->node, 1)->dtype;
     }
     if (in->op->kind == WPK_KIND_CONSTANT_OF_SHAPE) {
@@ -174,8 +176,10 @@ static wpk_err infer_type(const struct wpk_inference *in)
             wpk_graph_attribute(in->node, "value", WPK_ATTRIBUTE_TENSOR);
         in->out->dtype = value != NULL ? in->graph->values[value->tensor].dtype : WPK_F32;
     }
-    if (in->op->kind == WPK_KIND_CAST) {
-        int64_t to = wpk_graph_int(in->node, "to", 0);
+    const char *attribute = in->op->output == WPK_OUTPUT_DTYPE ? "dtype" : "to";
+    bool is_typed = wpk_graph_attribute(in->node, attribute, WPK_ATTRIBUTE_INT) != NULL;
+    if (in->op->kind == WPK_KIND_CAST || (in->op->output == WPK_OUTPUT_DTYPE && is_typed)) {
+        int64_t to = wpk_graph_int(in->node, attribute, 0);
         if (to < 0 || to > INT_MAX || wpk_graph_dtype((int)to, &in->out->dtype) != WPK_OK) {
             wpk_diag_set(in->diag, "the element type %s is not supported",
                          wpk_graph_element_type_name(to < 0 || to > INT_MAX ? -1 : (int)to));
@@ -217,14 +221,6 @@ static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *d
         return WPK_EUNSUPPORTED;
     }
     wpk_err err = wpk_operator_check(in.op, node, diag);
-    for (int i = 1; err == WPK_OK && i < node->output_count; i++) {
-        const struct wpk_graph_value *more =
-            node->outputs[i] >= 0 ? &graph->values[node->outputs[i]] : NULL;
-        if (more != NULL && (more->is_read || more->is_output)) {
-            wpk_diag_set(diag, "its output number %d is not supported", i);
-            err = WPK_EUNSUPPORTED;
-        }
-    }
     if (err != WPK_OK || !is_known(graph, node)) {
         return err;
     }

@@ -20,7 +20,7 @@ import tempfile
 import warnings
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 warnings.filterwarnings("ignore")
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402 (warns at import)
@@ -46,6 +46,10 @@ def is_ours(case):
     values = list(case.model.graph.input) + list(case.model.graph.output)
     return all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in TYPES
                for v in values)
+
+
+def array_of(data):
+    return numpy_helper.to_array(data) if isinstance(data, TensorProto) else np.asarray(data)
 
 
 def bound_names(model):
@@ -74,7 +78,7 @@ def run(wpkctl, case, folder):
     inputs, outputs = case.data_sets[0]
     with open(command[2], "wb") as file:
         file.write(case.model.SerializeToString())
-    for i, (value, array) in enumerate(zip(graph.input, inputs)):
+    for i, (value, array) in enumerate(zip(graph.input, map(array_of, inputs))):
         path = os.path.join(folder, "in%d.npy" % i)
         np.save(path, np.ascontiguousarray(array).reshape(np.shape(array)))
         command += ["--bind" if value.name in bound else "--input", value.name + "=" + path]
@@ -93,7 +97,7 @@ def run(wpkctl, case, folder):
     if done.returncode != 0:
         return "crashed", "exit code %d: %s" % (done.returncode, done.stderr[-300:])
     for value, path, expected in zip(graph.output, paths, outputs):
-        why = agree(case, np.load(path), np.asarray(expected))
+        why = agree(case, np.load(path), array_of(expected))
         if why:
             return "wrong", "%s: %s" % (value.name, why)
     return "passed", ""
