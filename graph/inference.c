@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/inference.h"
 
+#include "graph/op_index.h"
+#include "graph/op_loss.h"
 #include "graph/window.h"
 
 #include <string.h>
@@ -356,28 +358,6 @@ static wpk_err infer_slice(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_gather(const struct wpk_inference *in)
-{
-    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, 1);
-    int axis = 0;
-
-    wpk_err err =
-        wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
-    if (err == WPK_OK && in->x->rank - 1 + indices->rank > WPK_RANK_MAX) {
-        wpk_diag_set(in->diag, "more than %d dimensions", WPK_RANK_MAX);
-        err = WPK_EUNSUPPORTED;
-    }
-    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
-        if (d != axis) {
-            in->out->extent[in->out->rank++] = in->x->extent[d];
-            continue;
-        }
-        memcpy(in->out->extent + d, indices->extent, (size_t)indices->rank * sizeof(int64_t));
-        in->out->rank += indices->rank;
-    }
-    return err;
-}
-
 static wpk_err infer_expand(const struct wpk_inference *in)
 {
     struct wpk_graph_value shape = {.rank = 0};
@@ -521,7 +501,14 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_SLICE:
         return infer_slice(in);
     case WPK_KIND_GATHER:
-        return infer_gather(in);
+    case WPK_KIND_GATHER_ELEMENTS:
+    case WPK_KIND_GATHER_ND:
+    case WPK_KIND_SCATTER_ELEMENTS:
+    case WPK_KIND_SCATTER_ND:
+    case WPK_KIND_ONE_HOT:
+        return wpk_infer_indexed(in);
+    case WPK_KIND_LOSS:
+        return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:
         return infer_shape_of(in);
     }

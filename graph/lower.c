@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/lower.h"
 
+#include "graph/op_index.h"
+#include "graph/op_loss.h"
 #include "graph/print_move.h"
 #include "graph/print_text.h"
 #include "graph/print_window.h"
@@ -144,9 +146,17 @@ static wpk_err print(struct wpk_printer *printer)
         return WPK_OK;
     case WPK_KIND_CONV_TRANSPOSE:
         return wpk_print_conv_transpose(printer);
+    case WPK_KIND_GATHER:
+    case WPK_KIND_GATHER_ELEMENTS:
+    case WPK_KIND_GATHER_ND:
+    case WPK_KIND_SCATTER_ELEMENTS:
+    case WPK_KIND_SCATTER_ND:
+    case WPK_KIND_ONE_HOT:
+        return wpk_print_indexed(printer);
+    case WPK_KIND_LOSS:
+        return wpk_print_loss(printer);
     case WPK_KIND_CONSTANT_OF_SHAPE:
     case WPK_KIND_SHAPE:
-    case WPK_KIND_GATHER:
         wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");
         return WPK_EUNSUPPORTED;
     }

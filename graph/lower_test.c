@@ -125,7 +125,31 @@ static const struct sample samples[] = {
      0},
     {"Dropout", "f32[2]", "ratio:f=0.5", "f32[2] Y[d0] = X[d0]", 9},
     {"Dropout", "f32[2] f32[1] bool[1]", "", "!its training_mode", 0},
-    {"Gather", "f32[4] i64[1]", "", "!on constants alone", 0},
+    {"Gather", "f32[2,4] i32[3]", "axis:i=1",
+     "f32[2,3] Y[d0,d1] = sum(k:4) select(select(X1[d1] < 0, X1[d1] + 4, X1[d1]) == k, X[d0,k], 0)",
+     0},
+    {"Gather", "f32[5000] i64[1]", "", "!it gathers from 5000 elements", 0},
+    {"GatherElements", "f32[2,3] i64[1,2]", "axis:i=1",
+     "f32[1,2] Y[d0,d1] = sum(k:3) select(select(X1[d0,d1] < 0, X1[d0,d1] + 3, X1[d0,d1]) == k, "
+     "X[d0+0,k], 0)",
+     0},
+    {"GatherND", "f32[2,3] i64[4,1]", "",
+     "f32[4,3] Y[d0,d1] = sum(k0:2) select(select(X1[d0,0] < 0, X1[d0,0] + 2, X1[d0,0]) == k0, "
+     "X[k0,d1], 0)",
+     0},
+    {"ScatterND", "f32[4] i64[2,1] f32[2]", "reduction:s=add",
+     "f32[4] Y[d0] = X[d0] + (sum(r0:2) select(select(X1[r0,0] < 0, X1[r0,0] + 4, X1[r0,0]) == d0, "
+     "X2[r0], 0))",
+     18},
+    {"OneHot", "i64[2] c=3:i64[1] f32[2]", "",
+     "f32[2,3] Y[d0,d1] = select(select(X[d0] < 0, X[d0] + 3, X[d0]) == d1, X2[1], X2[0])", 0},
+    {"OneHot", "i64[2] i64[1] f32[2]", "", "!its depth must be a constant", 0},
+    {"Split", "f32[5]", "", "f32[5] Y[d0] = X[d0]", 0},
+    {"Split", "f32[5] c=6:i64[1]", "", "!more elements than its input", 0},
+    {"NegativeLogLikelihoodLoss", "f32[2,3] i64[2]", "reduction:s=sum ignore_index:i=1",
+     "f32[] Y[] = (sum(d0:2) L[d0]) where L[d0] = -(sum(c:3) select(X1[d0] == c && c != 1, "
+     "X[d0,c], 0))",
+     0},
     {"LayerNormalization", "f32[2,3] c:f32[3]", "",
      "f32[2,3] Y[d0,d1] = (X[d0,d1] - M[d0]) / sqrt(V[d0] + 1e-05) * X1[d1] where "
      "M[d0] = (sum(r1:3) X[d0,r1]) / 3; "

@@ -225,7 +225,18 @@ static const struct wpk_operator operators[] = {
     {"CastLike", 2, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_SECOND, "saturate:i",
      "Y[..] = {to}(X[..])", 0},
     {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0},
+    {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),
+    OTHER("GatherElements", 2, 2, WPK_KIND_GATHER_ELEMENTS, "axis:i"),
+    OTHER("GatherND", 2, 2, WPK_KIND_GATHER_ND, "batch_dims:i"),
+    OTHER("Scatter", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i"),
+    OTHER("ScatterElements", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i reduction:s"),
+    OTHER("ScatterND", 3, 3, WPK_KIND_SCATTER_ND, "reduction:s"),
+    {"OneHot", 3, 3, WPK_KIND_ONE_HOT, WPK_AXES_NONE, WPK_OUTPUT_AS_THIRD, "axis:i", NULL, 0},
+    OTHER("NegativeLogLikelihoodLoss", 2, 3, WPK_KIND_LOSS, "ignore_index:i reduction:s"),
+    {"SoftmaxCrossEntropyLoss", 2, 3, WPK_KIND_LOSS, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "ignore_index:i reduction:s", NULL, 2},
     OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
 };
 

@@ -61,7 +61,13 @@ enum wpk_operator_kind {
     WPK_KIND_CONSTANT_OF_SHAPE, /* folded where its input is a constant */
     WPK_KIND_CAST,              /* input 0, in the type of attribute `to` */
     WPK_KIND_SHAPE,             /* follows from shapes alone: folded, never lowered */
-    WPK_KIND_GATHER, /* folded, where its inputs are constants; not supported elsewhere */
+    WPK_KIND_GATHER,
+    WPK_KIND_GATHER_ELEMENTS,
+    WPK_KIND_GATHER_ND,
+    WPK_KIND_SCATTER_ELEMENTS,
+    WPK_KIND_SCATTER_ND,
+    WPK_KIND_ONE_HOT,
+    WPK_KIND_LOSS, /* none, or a scalar; part 1: input 0 */
 };
 
 /* Which axes of input 0 an operator reduces. */
@@ -81,6 +87,7 @@ enum wpk_operator_axes {
 enum wpk_operator_output {
     WPK_OUTPUT_AS_INPUT,  /* that of input 0, or as the kind says */
     WPK_OUTPUT_AS_SECOND, /* that of input 1 */
+    WPK_OUTPUT_AS_THIRD,  /* that of input 2 */
     WPK_OUTPUT_BOOL,
     WPK_OUTPUT_I64,
     WPK_OUTPUT_DTYPE, /* attribute dtype, or input 0's */
@@ -155,7 +162,8 @@ struct wpk_operator_slice {
     int64_t count[WPK_RANK_MAX];
 };
 
-/*   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason */
+/* Also of a Split: what its part takes.
+ *   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason */
 WPK_MUST_CHECK wpk_err wpk_operator_slice(const struct wpk_graph *graph,
                                           const struct wpk_graph_node *node,
                                           struct wpk_operator_slice *out, struct wpk_diag *diag);

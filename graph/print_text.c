@@ -53,7 +53,7 @@ static bool has_value(const struct filling *f, const char *name, const char *val
     const struct wpk_graph_attribute *number = wpk_graph_attribute(node, name, WPK_ATTRIBUTE_INT);
 
     if (strcmp(name, "part") == 0) {
-        return node->part == atoi(value);
+        return node->part == strtol(value, NULL, 10);
     }
     return number != NULL ? number->integer == strtoll(value, NULL, 10)
                           : strcmp(wpk_graph_text(node, name, ""), value) == 0;

@@ -171,6 +171,9 @@ static wpk_err infer_type(const struct wpk_inference *in)
     if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
         in->out->dtype = wpk_graph_input(in->graph, in->node, 1)->dtype;
     }
+    if (in->op->output == WPK_OUTPUT_AS_THIRD) {
+        in->out->dtype = wpk_graph_input(in->graph, in->node, 2)->dtype;
+    }
     if (in->op->kind == WPK_KIND_CONSTANT_OF_SHAPE) {
         const struct wpk_graph_attribute *value =
             wpk_graph_attribute(in->node, "value", WPK_ATTRIBUTE_TENSOR);
