@@ -3,6 +3,8 @@
 
 #include "graph/op_index.h"
 #include "graph/op_loss.h"
+#include "graph/op_place.h"
+#include "graph/op_resize.h"
 #include "graph/window.h"
 
 #include <string.h>
@@ -389,18 +391,6 @@ static wpk_err infer_pad(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_resize(const struct wpk_inference *in)
-{
-    int64_t factor[WPK_RANK_MAX];
-
-    wpk_err err = wpk_operator_factors(in->graph, in->node, factor, in->diag);
-    in->out->rank = in->x->rank;
-    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
-        in->out->extent[d] = in->x->extent[d] * factor[d];
-    }
-    return err;
-}
-
 static wpk_err infer_conv_transpose(const struct wpk_inference *in)
 {
     const struct wpk_graph_value *w = wpk_graph_input(in->graph, in->node, 1);
@@ -471,6 +461,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return infer_conv(in);
     case WPK_KIND_MAX_POOL:
     case WPK_KIND_AVERAGE_POOL:
+    case WPK_KIND_LP_POOL:
         return infer_window(in, NULL, in->x->rank > 1 ? in->x->extent[1] : 1);
     case WPK_KIND_MATMUL:
         return infer_matmul(in);
@@ -493,7 +484,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_PAD:
         return infer_pad(in);
     case WPK_KIND_RESIZE:
-        return infer_resize(in);
+        return wpk_infer_resize(in);
     case WPK_KIND_CONV_TRANSPOSE:
         return infer_conv_transpose(in);
     case WPK_KIND_CONSTANT_OF_SHAPE:
@@ -507,6 +498,11 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_SCATTER_ND:
     case WPK_KIND_ONE_HOT:
         return wpk_infer_indexed(in);
+    case WPK_KIND_DEPTH_TO_SPACE:
+    case WPK_KIND_SPACE_TO_DEPTH:
+    case WPK_KIND_TILE:
+    case WPK_KIND_CENTER:
+        return wpk_infer_place(in);
     case WPK_KIND_LOSS:
         return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:

@@ -3,6 +3,8 @@
 
 #include "graph/op_index.h"
 #include "graph/op_loss.h"
+#include "graph/op_place.h"
+#include "graph/op_resize.h"
 #include "graph/print_move.h"
 #include "graph/print_text.h"
 #include "graph/print_window.h"
@@ -117,6 +119,7 @@ static wpk_err print(struct wpk_printer *printer)
         return wpk_print_conv(printer);
     case WPK_KIND_MAX_POOL:
     case WPK_KIND_AVERAGE_POOL:
+    case WPK_KIND_LP_POOL:
         return wpk_print_pool(printer);
     case WPK_KIND_MATMUL:
         wpk_print_matmul(printer);
@@ -140,7 +143,14 @@ static wpk_err print(struct wpk_printer *printer)
         print_variadic(printer);
         return WPK_OK;
     case WPK_KIND_PAD:
-        return wpk_print_pad(printer);
+        return strcmp(wpk_graph_text(printer->node, "mode", "constant"), "constant") == 0
+                   ? wpk_print_pad(printer)
+                   : wpk_print_border(printer);
+    case WPK_KIND_DEPTH_TO_SPACE:
+    case WPK_KIND_SPACE_TO_DEPTH:
+    case WPK_KIND_TILE:
+    case WPK_KIND_CENTER:
+        return wpk_print_place(printer);
     case WPK_KIND_RESIZE:
         wpk_print_resize(printer);
         return WPK_OK;

@@ -215,7 +215,7 @@ static const struct wpk_operator operators[] = {
           "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I pads:I strides:I"),
     OTHER("Pad", 1, 4, WPK_KIND_PAD, "mode:s pads:I value:f"),
     OTHER("Resize", 1, 4, WPK_KIND_RESIZE,
-          "coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
+          "axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
           "extrapolation_value:f mode:s nearest_mode:s antialias:i keep_aspect_ratio_policy:s"),
     OTHER("ConstantOfShape", 1, 1, WPK_KIND_CONSTANT_OF_SHAPE, "value:t"),
     OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
@@ -225,6 +225,12 @@ static const struct wpk_operator operators[] = {
     {"CastLike", 2, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_SECOND, "saturate:i",
      "Y[..] = {to}(X[..])", 0},
     {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0},
+    OTHER("Upsample", 1, 2, WPK_KIND_RESIZE, "mode:s"),
+    OTHER("DepthToSpace", 1, 1, WPK_KIND_DEPTH_TO_SPACE, "blocksize:i mode:s"),
+    OTHER("SpaceToDepth", 1, 1, WPK_KIND_SPACE_TO_DEPTH, "blocksize:i mode:s"),
+    OTHER("Tile", 2, 2, WPK_KIND_TILE, ""),
+    OTHER("CenterCropPad", 2, 2, WPK_KIND_CENTER, "axes:I"),
+    OTHER("LpPool", 1, 1, WPK_KIND_LP_POOL, POOL_ATTRIBUTES "p:i"),
     {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
      "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),

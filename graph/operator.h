@@ -43,6 +43,7 @@ enum wpk_operator_kind {
     WPK_KIND_CONV,
     WPK_KIND_MAX_POOL,
     WPK_KIND_AVERAGE_POOL,
+    WPK_KIND_LP_POOL,
     WPK_KIND_MATMUL,
     WPK_KIND_GEMM,
     WPK_KIND_RESHAPE,
@@ -61,6 +62,10 @@ enum wpk_operator_kind {
     WPK_KIND_CONSTANT_OF_SHAPE, /* folded where its input is a constant */
     WPK_KIND_CAST,              /* input 0, in the type of attribute `to` */
     WPK_KIND_SHAPE,             /* follows from shapes alone: folded, never lowered */
+    WPK_KIND_DEPTH_TO_SPACE,
+    WPK_KIND_SPACE_TO_DEPTH,
+    WPK_KIND_TILE,
+    WPK_KIND_CENTER, /* input 0 with extents that input 1 is, in the middle */
     WPK_KIND_GATHER,
     WPK_KIND_GATHER_ELEMENTS,
     WPK_KIND_GATHER_ND,

@@ -5,6 +5,7 @@
 #include "graph/fold.h"
 #include "graph/inference.h"
 #include "graph/lower.h"
+#include "graph/op_resize.h"
 #include "graph/operator.h"
 
 #include <errno.h>
@@ -251,6 +252,9 @@ static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *d
         out.is_typed = true;
         out.is_shaped = true;
         graph->values[node->outputs[0]] = out;
+        err = in.op->kind == WPK_KIND_RESIZE ? wpk_resize_add_matrices(graph, index, diag) : WPK_OK;
+    }
+    if (err == WPK_OK) {
         err = wpk_graph_fold(graph, index, diag);
     }
     /* A folded node needs no program. */
