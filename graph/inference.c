@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/inference.h"
 
+#include "graph/op_attention.h"
 #include "graph/op_index.h"
 #include "graph/op_loss.h"
 #include "graph/op_place.h"
@@ -503,6 +504,8 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_TILE:
     case WPK_KIND_CENTER:
         return wpk_infer_place(in);
+    case WPK_KIND_ATTENTION:
+        return wpk_infer_attention(in);
     case WPK_KIND_LOSS:
         return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/lower.h"
 
+#include "graph/op_attention.h"
 #include "graph/op_index.h"
 #include "graph/op_loss.h"
 #include "graph/op_place.h"
@@ -163,6 +164,8 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_SCATTER_ND:
     case WPK_KIND_ONE_HOT:
         return wpk_print_indexed(printer);
+    case WPK_KIND_ATTENTION:
+        return wpk_print_attention(printer);
     case WPK_KIND_LOSS:
         return wpk_print_loss(printer);
     case WPK_KIND_CONSTANT_OF_SHAPE:

@@ -162,6 +162,15 @@ static const struct sample samples[] = {
     {"OneHot", "i64[2] i64[1] f32[2]", "", "!its depth must be a constant", 0},
     {"Split", "f32[5]", "", "f32[5] Y[d0] = X[d0]", 0},
     {"Split", "f32[5] c=6:i64[1]", "", "!more elements than its input", 0},
+    {"Attention", "f32[1,2,3,4] f32[1,1,5,4] f32[1,1,5,6] bool[3,5]", "is_causal:i=1",
+     "f32[1,2,3,6] Y[d0,d1,d2,d3] = sum(j:5) P[d0,d1,d2,j] * X2[d0,d1/2,j,d3]; "
+     "R[b:1,h:2,i:3,j:5] = 0.5 * (sum(e:4) X[b,h,i,e] * X1[b,h/2,j,e]); "
+     "S[b:1,h:2,i:3,j:5] = R[b,h,i,j]; "
+     "W[b:1,h:2,i:3,j:5] = select(j >= 0 && j <= i + 0 && X3[i,j], S[b,h,i,j], -inf); "
+     "M[b:1,h:2,i:3] = max(j:5) W[b,h,i,j]; Z[b:1,h:2,i:3] = sum(j:5) exp(W[b,h,i,j] - M[b,h,i]); "
+     "P[b:1,h:2,i:3,j:5] = select(M[b,h,i] == -inf, 0, exp(W[b,h,i,j] - M[b,h,i]) / Z[b,h,i])",
+     23},
+    {"Attention", "f32[1,2,3,4] f32[1,1,5,3] f32[1,1,5,6]", "", "!do not fit each other", 23},
     {"NegativeLogLikelihoodLoss", "f32[2,3] i64[2]", "reduction:s=sum ignore_index:i=1",
      "f32[] Y[] = (sum(d0:2) L[d0]) where L[d0] = -(sum(c:3) select(X1[d0] == c && c != 1, "
      "X[d0,c], 0))",

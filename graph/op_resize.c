@@ -306,7 +306,7 @@ wpk_err wpk_resize_add_matrices(struct wpk_graph *graph, int node, struct wpk_di
         if (is_same(&rule, &axes[d])) {
             continue;
         }
-        if (!is_mode || axes[d].input * axes[d].output > MATRIX_ELEMENTS_MAX) {
+        if (!is_mode || axes[d].input > MATRIX_ELEMENTS_MAX / axes[d].output) {
             err = WPK_EUNSUPPORTED;
         } else {
             err = add_matrix(graph, &rule, &axes[d], dtype, &inputs[d + 1]);

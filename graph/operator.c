@@ -231,6 +231,10 @@ static const struct wpk_operator operators[] = {
     OTHER("Tile", 2, 2, WPK_KIND_TILE, ""),
     OTHER("CenterCropPad", 2, 2, WPK_KIND_CENTER, "axes:I"),
     OTHER("LpPool", 1, 1, WPK_KIND_LP_POOL, POOL_ATTRIBUTES "p:i"),
+    {"Attention", 3, 7, WPK_KIND_ATTENTION, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i "
+     "right_window_size:i scale:f softcap:f softmax_precision:i",
+     NULL, 4},
     {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
      "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),

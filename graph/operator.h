@@ -72,6 +72,7 @@ enum wpk_operator_kind {
     WPK_KIND_SCATTER_ELEMENTS,
     WPK_KIND_SCATTER_ND,
     WPK_KIND_ONE_HOT,
+    WPK_KIND_ATTENTION,
     WPK_KIND_LOSS, /* none, or a scalar; part 1: input 0 */
 };
 

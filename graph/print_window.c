@@ -247,6 +247,10 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
         wpk_diag_set(printer->diag, "a maximum of integers with padding");
         err = WPK_EUNSUPPORTED;
     }
+    if (err == WPK_OK && wpk_graph_int(printer->node, "p", 2) < 1) {
+        wpk_diag_set(printer->diag, "its p is less than 1");
+        err = WPK_EINVAL;
+    }
     if (err != WPK_OK) {
         return err;
     }

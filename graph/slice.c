@@ -46,6 +46,7 @@ static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node 
         return err;
     }
     if ((listed != NULL && listed->count <= node->part) || parts <= node->part ||
+        parts > WPK_ELEMENTS_MAX ||
         (given != NULL && (given->data == NULL || wpk_dtype_is_float(given->dtype) ||
                            wpk_graph_elements(given) <= node->part))) {
         wpk_diag_set(diag, "its split must be a constant of an integer for each output");
