@@ -191,8 +191,7 @@ static bool is_zero(const struct wpk_node *n)
 static void print_factor(struct printer *p, const struct wpk_node *n, int side, int least)
 {
     const struct wpk_node *operand = &p->program->nodes[n->arg[side]];
-    bool is_product =
-        n->op == WPK_BINARY_MUL || n->op == WPK_BINARY_DIV || n->op == WPK_BINARY_MOD;
+    bool is_product = n->op == WPK_BINARY_MUL || n->op == WPK_BINARY_DIV || n->op == WPK_BINARY_MOD;
     bool wrap = is_product && operand->kind == WPK_NODE_LOAD && foldable(p, operand) != NULL;
 
     wpk_buf_append_text(p->out, wrap ? "(" : "");
@@ -313,8 +312,29 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
     wpk_buf_append_text(p->out, wrap ? ")" : "");
 }
 
+/* True if a load of the stage is indexed by the axis alone, so that its extent is inferred. */
+static bool is_inferred(const struct printer *p, const struct wpk_stage *stage, int axis)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(p->program, stage, loads, WPK_LOADS_MAX);
+
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &p->program->nodes[loads[i]];
+        const struct wpk_stage *folded = foldable(p, load);
+        for (int d = 0; d < p->program->tensors[load->tensor].rank; d++) {
+            if (wpk_index_axis(p->program, load->index[d]) == axis &&
+                (folded == NULL || is_inferred(p, folded, d))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void print_stage(struct printer *p, const struct wpk_stage *stage)
 {
+    bool is_declared = p->program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
+
     wpk_buf_append_text(p->out, p->program->tensors[stage->output].name);
     for (int a = 0; a < stage->axis_count; a++) {
         p->axis[a] = stage->axes[a].name;
@@ -322,6 +342,9 @@ static void print_stage(struct printer *p, const struct wpk_stage *stage)
     wpk_buf_append_byte(p->out, '[');
     for (int a = 0; a < stage->rank; a++) {
         wpk_buf_printf(p->out, "%s%s", a == 0 ? "" : ",", stage->axes[a].name);
+        if (p->fold && !is_declared && !is_inferred(p, stage, a)) {
+            wpk_buf_printf(p->out, ":%lld", (long long)stage->axes[a].extent);
+        }
     }
     wpk_buf_append_text(p->out, "] = ");
     print_stage_value(p, stage);
