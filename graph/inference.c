@@ -2,12 +2,15 @@
 #include "graph/inference.h"
 
 #include "graph/op_attention.h"
+#include "graph/op_einsum.h"
+#include "graph/op_group.h"
 #include "graph/op_index.h"
 #include "graph/op_loss.h"
 #include "graph/op_place.h"
 #include "graph/op_resize.h"
 #include "graph/window.h"
 
+#include <math.h>
 #include <string.h>
 
 static wpk_err copy_shape(const struct wpk_inference *in)
@@ -432,6 +435,24 @@ static wpk_err infer_constant_of_shape(const struct wpk_inference *in)
     return err;
 }
 
+static wpk_err infer_range(const struct wpk_inference *in)
+{
+    double number[3] = {0};
+
+    for (int i = 0; i < 3; i++) {
+        const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
+        if (input->rank != 0 || input->data == NULL || input->dtype != in->x->dtype) {
+            wpk_diag_set(in->diag, "its start, limit and delta must be constant numbers");
+            return WPK_EUNSUPPORTED;
+        }
+        number[i] = wpk_graph_element(input, 0);
+    }
+    double count = ceil((number[1] - number[0]) / number[2]);
+    in->out->rank = 1;
+    in->out->extent[0] = count >= 1 && count <= (double)WPK_ELEMENTS_MAX ? (int64_t)count : 0;
+    return WPK_OK;
+}
+
 /* Of Shape, a list of the axes from `start` to `end`; of Size, a number. */
 static wpk_err infer_shape_of(const struct wpk_inference *in)
 {
@@ -506,6 +527,12 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return wpk_infer_place(in);
     case WPK_KIND_ATTENTION:
         return wpk_infer_attention(in);
+    case WPK_KIND_EINSUM:
+        return wpk_infer_einsum(in);
+    case WPK_KIND_GROUP:
+        return wpk_infer_group(in);
+    case WPK_KIND_RANGE:
+        return infer_range(in);
     case WPK_KIND_LOSS:
         return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:

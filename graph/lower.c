@@ -2,6 +2,8 @@
 #include "graph/lower.h"
 
 #include "graph/op_attention.h"
+#include "graph/op_einsum.h"
+#include "graph/op_group.h"
 #include "graph/op_index.h"
 #include "graph/op_loss.h"
 #include "graph/op_place.h"
@@ -113,6 +115,7 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_CAST:
     case WPK_KIND_SELECT:
     case WPK_KIND_EXPAND:
+    case WPK_KIND_RANGE:
         return wpk_print_text(printer);
     case WPK_KIND_CLIP:
         return print_clip(printer);
@@ -166,6 +169,10 @@ static wpk_err print(struct wpk_printer *printer)
         return wpk_print_indexed(printer);
     case WPK_KIND_ATTENTION:
         return wpk_print_attention(printer);
+    case WPK_KIND_EINSUM:
+        return wpk_print_einsum(printer);
+    case WPK_KIND_GROUP:
+        return wpk_print_group(printer);
     case WPK_KIND_LOSS:
         return wpk_print_loss(printer);
     case WPK_KIND_CONSTANT_OF_SHAPE:

@@ -171,6 +171,20 @@ static const struct sample samples[] = {
      "P[b:1,h:2,i:3,j:5] = select(M[b,h,i] == -inf, 0, exp(W[b,h,i,j] - M[b,h,i]) / Z[b,h,i])",
      23},
     {"Attention", "f32[1,2,3,4] f32[1,1,5,3] f32[1,1,5,6]", "", "!do not fit each other", 23},
+    {"Einsum", "f32[2,3,4] f32[4,5]", "equation:s=...j,jk->...k",
+     "f32[2,3,5] Y[d0,d1,d2] = sum(s106:4) X[d0,d1,s106] * X1[s106,d2]", 0},
+    {"Einsum", "f32[3,3]", "equation:s=ii", "f32[] Y[] = sum(s105:3) X[s105,s105]", 0},
+    {"Einsum", "f32[2,3] f32[4,5]", "equation:s=ij,jk", "!does not fit its inputs", 0},
+    {"Einsum", "f32[2,3]", "equation:s=ij,jk", "!is not well formed", 0},
+    {"GroupNormalization", "f32[1,4,3] f32[4] f32[4]", "num_groups:i=2",
+     "f32[1,4,3] Y[d0,d1,d2] = (X[d0,d1,d2] - M[d0,d1/2]) / sqrt(V[d0,d1/2] + 1e-05) * X1[d1] + "
+     "X2[d1]; M[a:1,g:2] = (sum(c:2,r2:3) X[a,2*g+c,r2]) / 6; V[a:1,g:2] = (sum(c:2,r2:3) "
+     "(X[a,2*g+c,r2] - M[a,g]) * (X[a,2*g+c,r2] - M[a,g])) / 6",
+     21},
+    {"LRN", "f32[1,4,3]", "size:i=3",
+     "f32[1,4,3] Y[d0,d1,d2] = X[d0,d1,d2] / pow(1 + 0.0001 / 3 * (sum(r:3) X[d0,d1+r-1,d2] * "
+     "X[d0,d1+r-1,d2]), 0.75)",
+     0},
     {"NegativeLogLikelihoodLoss", "f32[2,3] i64[2]", "reduction:s=sum ignore_index:i=1",
      "f32[] Y[] = (sum(d0:2) L[d0]) where L[d0] = -(sum(c:3) select(X1[d0] == c && c != 1, "
      "X[d0,c], 0))",

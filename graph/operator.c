@@ -235,6 +235,11 @@ static const struct wpk_operator operators[] = {
      "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i "
      "right_window_size:i scale:f softcap:f softmax_precision:i",
      NULL, 4},
+    OTHER("Einsum", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_EINSUM, "equation:s"),
+    OTHER("GroupNormalization", 3, 3, WPK_KIND_GROUP, "epsilon:f num_groups:i stash_type:i"),
+    OTHER("LRN", 1, 1, WPK_KIND_GROUP, "alpha:f beta:f bias:f size:i"),
+    {"Range", 3, 3, WPK_KIND_RANGE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "stash_type:i",
+     "Y[d0] = X[] + {to}(d0) * X2[]", 0},
     {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
      "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),

@@ -135,8 +135,9 @@ static wpk_err check_types(const struct wpk_inference *in)
 {
     bool is_data = in->op->kind <= WPK_KIND_SAME || in->op->kind == WPK_KIND_CONV ||
                    in->op->kind == WPK_KIND_MATMUL || in->op->kind == WPK_KIND_GEMM ||
-                   in->op->kind == WPK_KIND_CONCAT || in->op->kind == WPK_KIND_VARIADIC ||
-                   in->op->kind == WPK_KIND_CONV_TRANSPOSE || in->op->kind == WPK_KIND_SELECT;
+                   in->op->kind == WPK_KIND_CONCAT || in->op->kind == WPK_KIND_EINSUM ||
+                   in->op->kind == WPK_KIND_VARIADIC || in->op->kind == WPK_KIND_CONV_TRANSPOSE ||
+                   in->op->kind == WPK_KIND_SELECT;
     const struct wpk_graph_value *first =
         in->op->kind == WPK_KIND_SELECT ? wpk_graph_input(in->graph, in->node, 1) : in->x;
 

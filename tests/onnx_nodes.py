@@ -118,7 +118,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--list", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     cases = collect_testcases(None)
     twins = [c for c in cases if "_expanded" in c.name]
     others = [c for c in cases if "_expanded" not in c.name and not is_ours(c)]
