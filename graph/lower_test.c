@@ -139,6 +139,10 @@ static const struct sample samples[] = {
      "f32[1,3,10] Y[d0,d1,d2] = sum(c:4,r0:2) select((d2+0-1*r0)%2 == 0, "
      "X[d0,c,(d2+0-1*r0)/2], 0) * X1[c,d1,r0] + X2[d1]",
      0},
+    {"ConvTranspose", "f32[1,1,3] c:f32[1,1,3]", "strides:I=2 auto_pad:s=SAME_UPPER",
+     "f32[1,1,6] Y[d0,d1,d2] = sum(c:1,r0:3) select((d2+0-1*r0)%2 == 0, X[d0,c,(d2+0-1*r0)/2], 0) "
+     "* X1[c,d1,r0]",
+     0},
     {"Dropout", "f32[2]", "ratio:f=0.5", "f32[2] Y[d0] = X[d0]", 9},
     {"Dropout", "f32[2] f32[1] bool[1]", "", "!its training_mode", 0},
     {"Gather", "f32[2,4] i32[3]", "axis:i=1",

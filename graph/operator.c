@@ -212,7 +212,8 @@ static const struct wpk_operator operators[] = {
     OTHER("Unsqueeze", 1, 2, WPK_KIND_UNSQUEEZE, "axes:I"),
     OTHER("Transpose", 1, 1, WPK_KIND_TRANSPOSE, "perm:I"),
     OTHER("ConvTranspose", 2, 3, WPK_KIND_CONV_TRANSPOSE,
-          "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I pads:I strides:I"),
+          "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I "
+          "output_shape:I pads:I strides:I"),
     OTHER("Pad", 1, 4, WPK_KIND_PAD, "mode:s pads:I value:f"),
     OTHER("Resize", 1, 4, WPK_KIND_RESIZE,
           "axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
