@@ -10,7 +10,7 @@ import re
 import struct
 import subprocess
 
-from lib import ROOT, Skip, check, main
+from lib import BIN, ROOT, Skip, check, main
 
 PYTHON = os.path.join(ROOT, ".deps/test-venv/bin/python3")
 TOLERANCE = 2e-6  # of the largest output; f32 against f64 over 20 convolutions leaves 5e-7
@@ -177,6 +177,17 @@ def test_an_input_that_decides_on_shapes_is_bound(box):
                           (bind.replace("shape", "wrong"), "expected <i8")):
         check(text in refused(box, "check", path, "--bind", binding), text)
     check("no open input" in refused(box, "check", path, "--bind", bind, "--bind", bind), "twice")
+
+
+def test_node_tests_of_onnx(box):
+    """Each 15th; `make test-onnx` runs all."""
+    if not os.path.exists(PYTHON):
+        raise Skip("no onnx: deploy/setup.sh test")
+    told = subprocess.run([PYTHON, os.path.join(ROOT, "tests/onnx_nodes.py"), os.path.join(BIN, "wpkctl"),
+                           "--every", "15"], capture_output=True, text=True, check=False)
+    passed = re.search(r"(\d+) passed, \d+ refused by name, 0 wrong, 0 crashed", told.stdout)
+    check(told.returncode == 0 and passed and int(passed.group(1)) >= 45, "they pass", told.stdout,
+          told.stderr[-500:])
 
 
 def test_external_data(box):
