@@ -8,6 +8,7 @@
 #include "graph/op_loss.h"
 #include "graph/op_place.h"
 #include "graph/op_resize.h"
+#include "graph/op_rotary.h"
 #include "graph/window.h"
 
 #include <math.h>
@@ -529,6 +530,8 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return wpk_infer_attention(in);
     case WPK_KIND_EINSUM:
         return wpk_infer_einsum(in);
+    case WPK_KIND_ROTARY:
+        return wpk_infer_rotary(in);
     case WPK_KIND_GROUP:
         return wpk_infer_group(in);
     case WPK_KIND_RANGE:

@@ -8,6 +8,7 @@
 #include "graph/op_loss.h"
 #include "graph/op_place.h"
 #include "graph/op_resize.h"
+#include "graph/op_rotary.h"
 #include "graph/print_move.h"
 #include "graph/print_text.h"
 #include "graph/print_window.h"
@@ -171,6 +172,8 @@ static wpk_err print(struct wpk_printer *printer)
         return wpk_print_attention(printer);
     case WPK_KIND_EINSUM:
         return wpk_print_einsum(printer);
+    case WPK_KIND_ROTARY:
+        return wpk_print_rotary(printer);
     case WPK_KIND_GROUP:
         return wpk_print_group(printer);
     case WPK_KIND_LOSS:

@@ -189,6 +189,11 @@ static const struct sample samples[] = {
      "f32[1,4,3] Y[d0,d1,d2] = X[d0,d1,d2] / pow(1 + 0.0001 / 3 * (sum(r:3) X[d0,d1+r-1,d2] * "
      "X[d0,d1+r-1,d2]), 0.75)",
      0},
+    {"RotaryEmbedding", "f32[1,1,2,4] f32[1,2,2] f32[1,2,2]", "",
+     "f32[1,1,2,4] Y[d0,d1,d2,d3] = select(d3%4 < 4, X[d0,d1,d2,d3] * X1[d0,d2,d3%4%2] + "
+     "select(d3%4 < 2, -X[d0,d1,d2,d3+2], X[d0,d1,d2,d3-2]) * X2[d0,d2,d3%4%2], X[d0,d1,d2,d3])",
+     23},
+    {"RotaryEmbedding", "f32[1,1,2,4] f32[1,2,3] f32[1,2,3]", "", "!do not fit its input", 23},
     {"NegativeLogLikelihoodLoss", "f32[2,3] i64[2]", "reduction:s=sum ignore_index:i=1",
      "f32[] Y[] = (sum(d0:2) L[d0]) where L[d0] = -(sum(c:3) select(X1[d0] == c && c != 1, "
      "X[d0,c], 0))",

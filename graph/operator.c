@@ -241,6 +241,8 @@ static const struct wpk_operator operators[] = {
     OTHER("LRN", 1, 1, WPK_KIND_GROUP, "alpha:f beta:f bias:f size:i"),
     {"Range", 3, 3, WPK_KIND_RANGE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "stash_type:i",
      "Y[d0] = X[] + {to}(d0) * X2[]", 0},
+    OTHER("RotaryEmbedding", 3, 4, WPK_KIND_ROTARY,
+          "interleaved:i num_heads:i rotary_embedding_dim:i"),
     {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
      "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),

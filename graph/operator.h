@@ -74,6 +74,7 @@ enum wpk_operator_kind {
     WPK_KIND_ONE_HOT,
     WPK_KIND_ATTENTION,
     WPK_KIND_EINSUM,
+    WPK_KIND_ROTARY, /* input 0 */
     WPK_KIND_GROUP, /* input 0 */
     WPK_KIND_RANGE, /* from input 0 to input 1 by input 2 */
     WPK_KIND_LOSS,  /* none, or a scalar; part 1: input 0 */
