@@ -47,7 +47,7 @@ static const struct sample samples[] = {
      "Y" AXES " = X2" AXES " + " SUM "\n"},
     /* two readers, both inside, one of which is found last; the value stays a stage */
     {{{"Conv", "x,w", "t", CONV}, {"Sigmoid", "t", "u", ""}, {"Mul", "t,u", "y", ""}},
-     "Y" AXES " = V" AXES " * sigmoid(V" AXES ") where V" AXES " = " SUM "\n"},
+     "Y" AXES " = V" AXES " * sigmoid(V" AXES ") where V[d0,d1,d2:6,d3:6] = " SUM "\n"},
     /* a reader outside, as an output is one, and one that reads another element */
     {{{"Relu", "x", "t", ""}, {"Conv", "t,w", "u", CONV}, {"Add", "t,u", "y", ""}},
      "Y" AXES " = relu(X" AXES ")\n"
