@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup setup-gpu demo demo-gpu check test test-all soak bench bench-models bench-search bench-tune format clean
+.PHONY: all help setup setup-gpu demo demo-gpu check test test-all test-onnx soak bench bench-models bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -49,6 +49,10 @@ test: all ## every test once: most under ASan, threads under TSan, tidy; clang c
 test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's thousand seeds
 	@$(SETUP) test
 	@tests/run.py all
+
+test-onnx: all ## ONNX's node tests, each interpreted: passed, refused, wrong (half a minute)
+	@$(SETUP) test
+	@.deps/test-venv/bin/python3 tests/onnx_nodes.py $(BIN)/wpkctl
 
 soak: all ## what the tests do, for an hour: a hundred kills, random programs, and the simulator's seeds from SEED on
 	@deploy/build.py build tests/sim/sim codegen/lower_test

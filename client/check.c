@@ -231,7 +231,7 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
         WPK_ARGS_FLAG("no-roofline", "do not measure this machine (half a second)", &no_peak),
         WPK_ARGS_FLAG("no-faults", "do not look for faults that verification would not see",
                       &check.no_faults),
-        WPK_MODEL_SHAPE_OPTION_ROW(model.shapes),
+        WPK_MODEL_FIXING_OPTION_ROWS(model.fixing),
         WPK_ARGS_FLAG("expand", "print the equations of a model's nodes", &model.expand),
         WPK_ARGS_FLAG("json", "as JSON", &check.json),
         WPK_ARGS_END,

@@ -191,7 +191,7 @@ wpk_err wpk_check_model(const char *path, const struct wpk_check_model *options,
     struct wpk_graph graph;
     struct survey survey = {.graph = &graph, .tally_count = 0};
 
-    wpk_err err = wpk_model_file_read(path, &options->shapes, &graph, diag);
+    wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, diag);
     for (int n = 0; err == WPK_OK && n < graph.node_count; n++) {
         err = look(&survey, n, options->expand, diag);
     }

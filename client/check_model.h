@@ -3,10 +3,10 @@
 #ifndef WPK_CLIENT_CHECK_MODEL_H
 #define WPK_CLIENT_CHECK_MODEL_H
 
-#include "client/args.h"
+#include "client/model_file.h"
 
 struct wpk_check_model {
-    struct wpk_option_list shapes;
+    struct wpk_model_fixing fixing;
     bool expand; /* print each node's equations, too */
     bool json;
 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/model_file.h"
 
+#include "client/npy.h"
+#include "common/fs.h"
+#include "common/suggest.h"
 #include "graph/onnx_read.h"
 #include "graph/shape.h"
 
@@ -8,6 +11,7 @@
 #include <string.h>
 
 #define SUFFIX ".onnx"
+#define BIND_SIZE_MAX ((size_t)16 << 30)
 
 bool wpk_model_file_is_onnx(const char *path)
 {
@@ -30,7 +34,77 @@ static int print_problems(const char *path, const char *problems)
     return count;
 }
 
-wpk_err wpk_model_file_read(const char *path, const struct wpk_option_list *shapes,
+/* The input that "INPUT=FILE.npy" names, and its file; a name may contain '='. */
+static wpk_err find_bound(const struct wpk_graph *graph, const char *pair, int *value,
+                          const char **path, struct wpk_diag *diag)
+{
+    struct wpk_suggest suggest = {.word = ""};
+    char word[WPK_SUGGEST_SIZE];
+
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(pair, "="), pair);
+    suggest.word = word;
+    for (int i = 0; i < graph->input_count; i++) {
+        const char *name = graph->values[graph->inputs[i]].name;
+        size_t size = strlen(name);
+        if (strncmp(pair, name, size) == 0 && pair[size] == '=' && pair[size + 1] != '\0') {
+            *value = graph->inputs[i];
+            *path = pair + size + 1;
+            return WPK_OK;
+        }
+        wpk_suggest_offer(&suggest, name);
+    }
+    wpk_diag_set(diag, "--bind takes INPUT=FILE.npy, and the model has no open input '%s'%s", word,
+                 wpk_suggest_text(&suggest));
+    return WPK_EINVAL;
+}
+
+static wpk_err bind_array(struct wpk_graph *graph, int value, const struct wpk_npy *npy,
+                          struct wpk_diag *diag)
+{
+    wpk_err err = wpk_graph_set_extents(graph, value, npy->extent, npy->rank, "--bind", diag);
+
+    if (err == WPK_OK && !graph->values[value].is_typed) {
+        wpk_diag_set(diag, "the element type %s is not supported",
+                     wpk_graph_element_type_name(graph->values[value].element_type));
+        err = WPK_EUNSUPPORTED;
+    }
+    if (err == WPK_OK) {
+        const struct wpk_tensor_type type = wpk_model_value_type(&graph->values[value]);
+        err = wpk_npy_check(npy, &type, diag);
+    }
+    return err == WPK_OK ? wpk_graph_bind(graph, value, npy->data, npy->size) : err;
+}
+
+/* Make an input the constant that a file has. */
+static wpk_err bind(struct wpk_graph *graph, const char *pair, struct wpk_diag *diag)
+{
+    struct wpk_buf bytes = {.size_max = BIND_SIZE_MAX};
+    struct wpk_npy npy;
+    const char *path = NULL;
+    int value = -1;
+
+    wpk_err err = find_bound(graph, pair, &value, &path, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = wpk_fs_read(path, BIND_SIZE_MAX - 1, &bytes, diag);
+    if (err == WPK_ENOENT || err == WPK_EACCES) {
+        err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
+    } else if (err == WPK_OK) {
+        err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
+        if (err == WPK_OK) {
+            err = bind_array(graph, value, &npy, diag);
+        }
+        if (err != WPK_OK && diag != NULL) {
+            snprintf(diag->file, sizeof(diag->file), "%s", path);
+            snprintf(diag->field, sizeof(diag->field), "%s", graph->values[value].name);
+        }
+    }
+    wpk_buf_fini(&bytes);
+    return err;
+}
+
+wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fixing,
                             struct wpk_graph *out, struct wpk_diag *diag)
 {
     struct wpk_buf problems = {0};
@@ -39,8 +113,11 @@ wpk_err wpk_model_file_read(const char *path, const struct wpk_option_list *shap
     if (err == WPK_ENOENT || err == WPK_EACCES) {
         err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
     }
-    for (int i = 0; err == WPK_OK && i < shapes->count; i++) {
-        err = wpk_graph_set_shape(out, shapes->items[i], diag);
+    for (int i = 0; err == WPK_OK && i < fixing->shapes.count; i++) {
+        err = wpk_graph_set_shape(out, fixing->shapes.items[i], diag);
+    }
+    for (int i = 0; err == WPK_OK && i < fixing->binds.count; i++) {
+        err = bind(out, fixing->binds.items[i], diag);
     }
     if (err == WPK_OK) {
         err = wpk_graph_infer(out, &problems);

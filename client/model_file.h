@@ -6,21 +6,30 @@
 #include "client/args.h"
 #include "graph/graph.h"
 
-/* Row of a command's options. `list` is a struct wpk_option_list. */
-#define WPK_MODEL_SHAPE_OPTION_ROW(list)                                                           \
+/* What the user fixes of a model's inputs. */
+struct wpk_model_fixing {
+    struct wpk_option_list shapes; /* "INPUT=EXTENT,..." */
+    struct wpk_option_list binds;  /* "INPUT=FILE.npy": the input becomes a constant */
+};
+
+/* Rows of a command's options. `fixing` is a struct wpk_model_fixing. */
+#define WPK_MODEL_FIXING_OPTION_ROWS(fixing)                                                       \
     WPK_ARGS_LIST("shape", "INPUT=EXTENT,...",                                                     \
                   "of a model's input that the file leaves open, e.g. x=1,3,224,224 (repeatable)", \
-                  &(list))
+                  &(fixing).shapes),                                                               \
+        WPK_ARGS_LIST("bind", "INPUT=FILE.npy",                                                    \
+                      "make a model's input a constant, e.g. one of axes (repeatable)",            \
+                      &(fixing).binds)
 
 /* True if the name ends in ".onnx". */
 bool wpk_model_file_is_onnx(const char *path);
 
-/* Read an ONNX file and infer its shapes. Everything that is not supported is printed to stderr, a
- * line each, with its node.
+/* Read an ONNX file, fix its inputs and infer its shapes. Everything that is not supported is
+ * printed to stderr, a line each, with its node.
  *   owns    caller calls wpk_graph_fini, after failures too
- *   errors  those of wpk_onnx_read, wpk_graph_set_shape and wpk_graph_infer; a file that is missing
- *           is WPK_EINVAL */
-WPK_MUST_CHECK wpk_err wpk_model_file_read(const char *path, const struct wpk_option_list *shapes,
+ *   errors  those of wpk_onnx_read, wpk_graph_set_shape, wpk_graph_bind and wpk_graph_infer; a
+ *           file that is missing is WPK_EINVAL */
+WPK_MUST_CHECK wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fixing,
                                            struct wpk_graph *out, struct wpk_diag *diag);
 
 /* The value's type, row-major. */

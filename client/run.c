@@ -424,7 +424,7 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
         WPK_ARGS_FLAG("random", "draw the inputs and constants that no file is given for",
                       &run.draw),
         WPK_ARGS_FLAG("interpret", "compute an ONNX model node by node in f64", &interpret),
-        WPK_MODEL_SHAPE_OPTION_ROW(model.shapes),
+        WPK_MODEL_FIXING_OPTION_ROWS(model.fixing),
         WPK_FIND_OPTION_ROWS(run.wanted),
         WPK_ARGS_FLAG("check", "compare with the reference interpreter", &run.check),
         WPK_ARGS_FLAG("json", "what came out, as JSON", &run.json),

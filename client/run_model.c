@@ -280,7 +280,7 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
     struct wpk_graph graph;
     struct tensors tensors = {.input_count = 0};
 
-    wpk_err err = wpk_model_file_read(path, &options->shapes, &graph, diag);
+    wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, diag);
     if (err == WPK_OK) {
         err = list_of_graph(&graph, &tensors);
     }

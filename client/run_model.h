@@ -3,11 +3,11 @@
 #ifndef WPK_CLIENT_RUN_MODEL_H
 #define WPK_CLIENT_RUN_MODEL_H
 
-#include "client/args.h"
+#include "client/model_file.h"
 #include "runtime/wpk.h"
 
 struct wpk_run_model {
-    struct wpk_option_list shapes;
+    struct wpk_model_fixing fixing;
     struct wpk_option_list inputs;  /* "NAME=FILE.npy" */
     struct wpk_option_list outputs; /* the same */
     bool draw;                      /* inputs that no file is given for, by their names */

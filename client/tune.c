@@ -27,7 +27,7 @@ struct tune {
     struct wpk_job job;
     struct wpk_session session;
     bool is_model; /* the file is an ONNX model: -o names the plan that is written */
-    struct wpk_option_list shapes;
+    struct wpk_model_fixing fixing;
     const char *plan_path;
     struct wpk_tune_model model;
 };
@@ -59,7 +59,7 @@ static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
 
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
-    wpk_err err = tune->is_model ? wpk_tune_model_read(tune->file, &tune->shapes, &tune->overrides,
+    wpk_err err = tune->is_model ? wpk_tune_model_read(tune->file, &tune->fixing, &tune->overrides,
                                                        &tune->model, &tune->job, diag)
                                  : wpk_job_file_take(tune->file, &tune->given, &tune->overrides,
                                                      &tune->job, diag);
@@ -296,7 +296,7 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
                       "for a GPU: its number or UUID; `emulated`: none is there, nothing is timed",
                       &tune.gpu),
         WPK_ARGS_TEXT("data", "DIR", "history; default ~/.local/share/woodpecker", &tune.data_dir),
-        WPK_MODEL_SHAPE_OPTION_ROW(tune.shapes),
+        WPK_MODEL_FIXING_OPTION_ROWS(tune.fixing),
         WPK_OUTPUT_OPTION_ROWS(tune.output),
         WPK_ARGS_ROW("quiet", 'q', NULL, "no progress", FLAG, &tune.quiet, 0, 0),
         WPK_ARGS_END,

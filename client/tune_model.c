@@ -104,7 +104,7 @@ static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
     return err;
 }
 
-wpk_err wpk_tune_model_read(const char *path, const struct wpk_option_list *shapes,
+wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fixing,
                             const struct wpk_job_overrides *overrides, struct wpk_tune_model *out,
                             struct wpk_job *job, struct wpk_diag *diag)
 {
@@ -114,7 +114,7 @@ wpk_err wpk_tune_model_read(const char *path, const struct wpk_option_list *shap
         wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
         return WPK_EINVAL;
     }
-    err = wpk_model_file_read(path, shapes, &out->graph, diag);
+    err = wpk_model_file_read(path, fixing, &out->graph, diag);
     if (err == WPK_OK) {
         err = wpk_graph_rewrite(&out->graph);
     }

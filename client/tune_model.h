@@ -22,7 +22,7 @@ struct wpk_tune_model {
  *   owns    caller calls wpk_tune_model_fini, after failures too, and wpk_job_fini
  *   errors  those of wpk_model_file_read, wpk_graph_regions_find and wpk_job_file_override;
  *           WPK_ERANGE more regions than a job has operators */
-WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path, const struct wpk_option_list *shapes,
+WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fixing,
                                            const struct wpk_job_overrides *overrides,
                                            struct wpk_tune_model *out, struct wpk_job *job,
                                            struct wpk_diag *diag);

@@ -25,9 +25,17 @@ static void *new_data(struct wpk_graph *graph, const struct wpk_graph_value *val
                            wpk_dtype_size(value->dtype));
 }
 
-static void fold_shape(const struct wpk_graph_value *x, int64_t *out)
+static void fold_shape(const struct wpk_graph_node *node, const struct wpk_operator *op,
+                       const struct wpk_graph_value *x, int64_t *out)
 {
-    memcpy(out, x->extent, (size_t)x->rank * sizeof(int64_t));
+    int first = 0;
+    int count = wpk_operator_shape_axes(node, x->rank, &first);
+
+    if (strcmp(op->name, "Size") == 0) {
+        *out = wpk_graph_elements(x);
+    } else {
+        memcpy(out, x->extent + first, (size_t)count * sizeof(int64_t));
+    }
 }
 
 /* out[a, i, b] = data[a, indices[i], b], where `axis` of data lies between a and b. */
@@ -131,7 +139,7 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
         return WPK_ENOMEM;
     }
     if (is_shape) {
-        fold_shape(wpk_graph_input(graph, n, 0), out);
+        fold_shape(n, op, wpk_graph_input(graph, n, 0), out);
     } else if (is_gather) {
         err = fold_gather(graph, n, out, diag);
     } else if (op->kind == WPK_KIND_CONSTANT_OF_SHAPE) {

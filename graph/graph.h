@@ -68,7 +68,9 @@ struct wpk_graph_node {
     const int *inputs; /* [input_count] values; -1: left out */
     int input_count;
     const int *outputs; /* [output_count] values; -1: nobody asks for it */
-    int output_count;
+    int output_count;   /* 1, once wpk_graph_split_outputs has run */
+    int part;           /* which of ONNX's outputs `outputs[0]` is */
+    int part_count;     /* how many outputs ONNX's node has */
     const struct wpk_graph_attribute *attributes;
     int attribute_count;
 };

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/inference.h"
 
+#include "graph/op_attention.h"
+#include "graph/op_einsum.h"
+#include "graph/op_group.h"
+#include "graph/op_index.h"
+#include "graph/op_loss.h"
+#include "graph/op_place.h"
+#include "graph/op_resize.h"
+#include "graph/op_rotary.h"
 #include "graph/window.h"
 
+#include <math.h>
 #include <string.h>
 
 static wpk_err copy_shape(const struct wpk_inference *in)
@@ -49,6 +58,7 @@ static wpk_err infer_pointwise(const struct wpk_inference *in)
 /* The shape of input 0, to which the inputs that scale and shift it must broadcast. */
 static wpk_err infer_same(const struct wpk_inference *in)
 {
+    bool reduced[WPK_RANK_MAX];
     bool is_channelwise = in->op->axes != WPK_AXES_FROM;
     wpk_err err = copy_shape(in);
 
@@ -77,6 +87,12 @@ static wpk_err infer_same(const struct wpk_inference *in)
         if (!fits) {
             wpk_diag_set(in->diag, "its input number %d does not fit input 0", i);
             err = WPK_EINVAL;
+        }
+    }
+    if (err == WPK_OK && in->node->part > 0 && in->op->axes == WPK_AXES_FROM) {
+        err = wpk_operator_reduced(in->graph, in->node, in->op, reduced, in->diag);
+        for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
+            in->out->extent[d] = reduced[d] ? 1 : in->out->extent[d];
         }
     }
     return err;
@@ -349,28 +365,6 @@ static wpk_err infer_slice(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_gather(const struct wpk_inference *in)
-{
-    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, 1);
-    int axis = 0;
-
-    wpk_err err =
-        wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
-    if (err == WPK_OK && in->x->rank - 1 + indices->rank > WPK_RANK_MAX) {
-        wpk_diag_set(in->diag, "more than %d dimensions", WPK_RANK_MAX);
-        err = WPK_EUNSUPPORTED;
-    }
-    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
-        if (d != axis) {
-            in->out->extent[in->out->rank++] = in->x->extent[d];
-            continue;
-        }
-        memcpy(in->out->extent + d, indices->extent, (size_t)indices->rank * sizeof(int64_t));
-        in->out->rank += indices->rank;
-    }
-    return err;
-}
-
 static wpk_err infer_expand(const struct wpk_inference *in)
 {
     struct wpk_graph_value shape = {.rank = 0};
@@ -398,18 +392,6 @@ static wpk_err infer_pad(const struct wpk_inference *in)
     in->out->rank = in->x->rank;
     for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
         in->out->extent[d] = in->x->extent[d] + before[d] + after[d];
-    }
-    return err;
-}
-
-static wpk_err infer_resize(const struct wpk_inference *in)
-{
-    int64_t factor[WPK_RANK_MAX];
-
-    wpk_err err = wpk_operator_factors(in->graph, in->node, factor, in->diag);
-    in->out->rank = in->x->rank;
-    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
-        in->out->extent[d] = in->x->extent[d] * factor[d];
     }
     return err;
 }
@@ -454,6 +436,35 @@ static wpk_err infer_constant_of_shape(const struct wpk_inference *in)
     return err;
 }
 
+static wpk_err infer_range(const struct wpk_inference *in)
+{
+    double number[3] = {0};
+
+    for (int i = 0; i < 3; i++) {
+        const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
+        if (input->rank != 0 || input->data == NULL || input->dtype != in->x->dtype) {
+            wpk_diag_set(in->diag, "its start, limit and delta must be constant numbers");
+            return WPK_EUNSUPPORTED;
+        }
+        number[i] = wpk_graph_element(input, 0);
+    }
+    double count = ceil((number[1] - number[0]) / number[2]);
+    in->out->rank = 1;
+    in->out->extent[0] = count >= 1 && count <= (double)WPK_ELEMENTS_MAX ? (int64_t)count : 0;
+    return WPK_OK;
+}
+
+/* Of Shape, a list of the axes from `start` to `end`; of Size, a number. */
+static wpk_err infer_shape_of(const struct wpk_inference *in)
+{
+    int first = 0;
+    int count = wpk_operator_shape_axes(in->node, in->x->rank, &first);
+
+    in->out->rank = strcmp(in->op->name, "Size") == 0 ? 0 : 1;
+    in->out->extent[0] = count;
+    return WPK_OK;
+}
+
 wpk_err wpk_infer_shape(const struct wpk_inference *in)
 {
     switch (in->op->kind) {
@@ -465,6 +476,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return infer_same(in);
     case WPK_KIND_CLIP:
     case WPK_KIND_CAST:
+    case WPK_KIND_LIKE:
         return copy_shape(in);
     case WPK_KIND_REDUCE:
         return infer_reduce(in);
@@ -472,6 +484,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return infer_conv(in);
     case WPK_KIND_MAX_POOL:
     case WPK_KIND_AVERAGE_POOL:
+    case WPK_KIND_LP_POOL:
         return infer_window(in, NULL, in->x->rank > 1 ? in->x->extent[1] : 1);
     case WPK_KIND_MATMUL:
         return infer_matmul(in);
@@ -494,7 +507,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_PAD:
         return infer_pad(in);
     case WPK_KIND_RESIZE:
-        return infer_resize(in);
+        return wpk_infer_resize(in);
     case WPK_KIND_CONV_TRANSPOSE:
         return infer_conv_transpose(in);
     case WPK_KIND_CONSTANT_OF_SHAPE:
@@ -502,11 +515,31 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_SLICE:
         return infer_slice(in);
     case WPK_KIND_GATHER:
-        return infer_gather(in);
+    case WPK_KIND_GATHER_ELEMENTS:
+    case WPK_KIND_GATHER_ND:
+    case WPK_KIND_SCATTER_ELEMENTS:
+    case WPK_KIND_SCATTER_ND:
+    case WPK_KIND_ONE_HOT:
+        return wpk_infer_indexed(in);
+    case WPK_KIND_DEPTH_TO_SPACE:
+    case WPK_KIND_SPACE_TO_DEPTH:
+    case WPK_KIND_TILE:
+    case WPK_KIND_CENTER:
+        return wpk_infer_place(in);
+    case WPK_KIND_ATTENTION:
+        return wpk_infer_attention(in);
+    case WPK_KIND_EINSUM:
+        return wpk_infer_einsum(in);
+    case WPK_KIND_ROTARY:
+        return wpk_infer_rotary(in);
+    case WPK_KIND_GROUP:
+        return wpk_infer_group(in);
+    case WPK_KIND_RANGE:
+        return infer_range(in);
+    case WPK_KIND_LOSS:
+        return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:
-        in->out->rank = 1;
-        in->out->extent[0] = in->x->rank;
-        return WPK_OK;
+        return infer_shape_of(in);
     }
     return WPK_EUNSUPPORTED;
 }

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/lower.h"
 
+#include "graph/op_attention.h"
+#include "graph/op_einsum.h"
+#include "graph/op_group.h"
+#include "graph/op_index.h"
+#include "graph/op_loss.h"
+#include "graph/op_place.h"
+#include "graph/op_resize.h"
+#include "graph/op_rotary.h"
 #include "graph/print_move.h"
 #include "graph/print_text.h"
 #include "graph/print_window.h"
@@ -71,24 +79,30 @@ static wpk_err print_clip(struct wpk_printer *printer)
     return WPK_OK;
 }
 
-/* "X[..] + X1[..] + X2[..]", or "min(X[..], min(X1[..], X2[..]))". */
+/* "X[..] + X1[..] + X2[..]", "(X[..] + X1[..]) / 2", or "min(X[..], min(X1[..], X2[..]))". */
 static void print_variadic(struct wpk_printer *printer)
 {
-    bool is_call = isalpha((unsigned char)printer->op->text[0]) != 0;
+    bool is_mean = strcmp(printer->op->text, "mean") == 0;
+    const char *text = is_mean ? "+" : printer->op->text;
+    bool is_call = isalpha((unsigned char)text[0]) != 0;
     int last = printer->node->input_count - 1;
 
     wpk_printer_output(printer);
+    wpk_buf_append_text(printer->text, is_mean ? "(" : "");
     for (int i = 0; i <= last; i++) {
         if (is_call && i < last) {
-            wpk_buf_printf(printer->text, "%s(", printer->op->text);
+            wpk_buf_printf(printer->text, "%s(", text);
         }
         wpk_printer_broadcast(printer, i);
         if (i < last) {
-            wpk_buf_printf(printer->text, is_call ? ", " : " %s ", printer->op->text);
+            wpk_buf_printf(printer->text, is_call ? ", " : " %s ", text);
         }
     }
     for (int i = 0; is_call && i < last; i++) {
         wpk_buf_append_text(printer->text, ")");
+    }
+    if (is_mean) {
+        wpk_buf_printf(printer->text, ") / %d", last + 1);
     }
 }
 
@@ -97,10 +111,12 @@ static wpk_err print(struct wpk_printer *printer)
     switch (printer->op->kind) {
     case WPK_KIND_POINTWISE:
     case WPK_KIND_SAME:
+    case WPK_KIND_LIKE:
     case WPK_KIND_REDUCE:
     case WPK_KIND_CAST:
     case WPK_KIND_SELECT:
     case WPK_KIND_EXPAND:
+    case WPK_KIND_RANGE:
         return wpk_print_text(printer);
     case WPK_KIND_CLIP:
         return print_clip(printer);
@@ -108,6 +124,7 @@ static wpk_err print(struct wpk_printer *printer)
         return wpk_print_conv(printer);
     case WPK_KIND_MAX_POOL:
     case WPK_KIND_AVERAGE_POOL:
+    case WPK_KIND_LP_POOL:
         return wpk_print_pool(printer);
     case WPK_KIND_MATMUL:
         wpk_print_matmul(printer);
@@ -131,15 +148,38 @@ static wpk_err print(struct wpk_printer *printer)
         print_variadic(printer);
         return WPK_OK;
     case WPK_KIND_PAD:
-        return wpk_print_pad(printer);
+        return strcmp(wpk_graph_text(printer->node, "mode", "constant"), "constant") == 0
+                   ? wpk_print_pad(printer)
+                   : wpk_print_border(printer);
+    case WPK_KIND_DEPTH_TO_SPACE:
+    case WPK_KIND_SPACE_TO_DEPTH:
+    case WPK_KIND_TILE:
+    case WPK_KIND_CENTER:
+        return wpk_print_place(printer);
     case WPK_KIND_RESIZE:
         wpk_print_resize(printer);
         return WPK_OK;
     case WPK_KIND_CONV_TRANSPOSE:
         return wpk_print_conv_transpose(printer);
+    case WPK_KIND_GATHER:
+    case WPK_KIND_GATHER_ELEMENTS:
+    case WPK_KIND_GATHER_ND:
+    case WPK_KIND_SCATTER_ELEMENTS:
+    case WPK_KIND_SCATTER_ND:
+    case WPK_KIND_ONE_HOT:
+        return wpk_print_indexed(printer);
+    case WPK_KIND_ATTENTION:
+        return wpk_print_attention(printer);
+    case WPK_KIND_EINSUM:
+        return wpk_print_einsum(printer);
+    case WPK_KIND_ROTARY:
+        return wpk_print_rotary(printer);
+    case WPK_KIND_GROUP:
+        return wpk_print_group(printer);
+    case WPK_KIND_LOSS:
+        return wpk_print_loss(printer);
     case WPK_KIND_CONSTANT_OF_SHAPE:
     case WPK_KIND_SHAPE:
-    case WPK_KIND_GATHER:
         wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");
         return WPK_EUNSUPPORTED;
     }

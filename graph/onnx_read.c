@@ -5,6 +5,7 @@
 
 #include "graph/onnx_attribute.h"
 #include "graph/onnx_tensor.h"
+#include "graph/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -397,6 +398,9 @@ static wpk_err read_graph(struct wpk_onnx_reader *reader, struct wpk_protobuf gr
     }
     if (err == WPK_OK && reader->graph->output_count == 0) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "the graph has no outputs");
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_split_outputs(reader->graph);
     }
     return err;
 }

@@ -6,33 +6,45 @@
 
 #define POINTWISE(name, inputs, attributes, text)                                                  \
     {                                                                                              \
-        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, false, attributes, text           \
+        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes,  \
+            text, 0                                                                                \
     }
 #define PREDICATE(name, inputs, text)                                                              \
     {                                                                                              \
-        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, true, "", text                    \
+        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_BOOL, "", text, 0      \
     }
 #define SAME(name, min, max, axes, attributes, text)                                               \
     {                                                                                              \
-        name, min, max, WPK_KIND_SAME, axes, false, attributes, text                               \
+        name, min, max, WPK_KIND_SAME, axes, WPK_OUTPUT_AS_INPUT, attributes, text, 0              \
     }
 #define REDUCE(name, text)                                                                         \
     {                                                                                              \
-        name, 1, 2, WPK_KIND_REDUCE, WPK_AXES_LISTED, false,                                       \
-            "axes:I keepdims:i noop_with_empty_axes:i", text                                       \
+        name, 1, 2, WPK_KIND_REDUCE, WPK_AXES_LISTED, WPK_OUTPUT_AS_INPUT,                         \
+            "axes:I keepdims:i noop_with_empty_axes:i", text, 0                                    \
+    }
+/* The first of the largest or smallest elements, or the last one. */
+#define EXTREME(name, function, compare)                                                           \
+    {                                                                                              \
+        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_FIRST, WPK_OUTPUT_I64,                               \
+            "axis:i keepdims:i select_last_index:i",                                               \
+            "Y[..] = {?select_last_index!=1:min}{?select_last_index=1:max}(@) "                    \
+            "select(X[@] " compare " M[-], {r}, {?select_last_index!=1:{#}}"                       \
+            "{?select_last_index=1:-1}) where M[-] = " function "(@) X[@]",                        \
+            0                                                                                      \
     }
 #define GLOBAL(name, text)                                                                         \
     {                                                                                              \
-        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_SPATIAL, false, "", text                             \
+        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_SPATIAL, WPK_OUTPUT_AS_INPUT, "", text, 0            \
     }
 #define OTHER(name, min, max, kind, attributes)                                                    \
     {                                                                                              \
-        name, min, max, kind, WPK_AXES_NONE, false, attributes, NULL                               \
+        name, min, max, kind, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes, NULL, 0              \
     }
 
 #define VARIADIC(name, text)                                                                       \
     {                                                                                              \
-        name, 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_VARIADIC, WPK_AXES_NONE, false, "", text        \
+        name, 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_VARIADIC, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,   \
+            "", text, 0                                                                            \
     }
 
 #define POOL_ATTRIBUTES "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I strides:I "
@@ -47,7 +59,21 @@ static const struct wpk_operator operators[] = {
               "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..]) - 1), X[..])"),
     POINTWISE("HardSigmoid", 1, "alpha:f beta:f",
               "Y[..] = max(0, min(1, {alpha=0.2} * X[..] + {beta=0.5}))"),
-    POINTWISE("Gelu", 1, "", "Y[..] = gelu(X[..])"),
+    POINTWISE("Gelu", 1, "approximate:s",
+              "Y[..] = {?approximate!=tanh:gelu(X[..])}{?approximate=tanh:0.5 * X[..] * (1 + "
+              "tanh(0.7978845608028654 * (X[..] + 0.044715 * X[..] * X[..] * X[..])))}"),
+    POINTWISE("Selu", 1, "alpha:f gamma:f",
+              "Y[..] = {gamma=1.05070102214813232} * select(X[..] < 0, "
+              "{alpha=1.67326319217681885} * (exp(X[..]) - 1), X[..])"),
+    POINTWISE("Celu", 1, "alpha:f",
+              "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..] / {alpha=1}) - 1), X[..])"),
+    POINTWISE("ThresholdedRelu", 1, "alpha:f", "Y[..] = select(X[..] > {alpha=1}, X[..], 0)"),
+    POINTWISE("Shrink", 1, "bias:f lambd:f",
+              "Y[..] = select(X[..] > {lambd=0.5}, X[..] - {bias=0}, "
+              "select(-X[..] > {lambd=0.5}, X[..] + {bias=0}, 0))"),
+    POINTWISE("Mish", 1, "", "Y[..] = X[..] * tanh(max(X[..], 0) + log(1 + exp(-abs(X[..]))))"),
+    POINTWISE("Softsign", 1, "", "Y[..] = X[..] / (1 + abs(X[..]))"),
+    POINTWISE("Sign", 1, "", "Y[..] = select(X[..] > 0, 1, select(X[..] < 0, -1, X[..] * 0))"),
     POINTWISE("Swish", 1, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1} * X[..])"),
     POINTWISE("HardSwish", 1, "", "Y[..] = hardswish(X[..])"),
     POINTWISE("Sigmoid", 1, "", "Y[..] = sigmoid(X[..])"),
@@ -65,17 +91,39 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Round", 1, "", "Y[..] = round(X[..])"),
     POINTWISE("Sin", 1, "", "Y[..] = sin(X[..])"),
     POINTWISE("Cos", 1, "", "Y[..] = cos(X[..])"),
+    POINTWISE("Tan", 1, "", "Y[..] = sin(X[..]) / cos(X[..])"),
+    POINTWISE("Sinh", 1, "", "Y[..] = (exp(X[..]) - exp(-X[..])) / 2"),
+    POINTWISE("Cosh", 1, "", "Y[..] = (exp(X[..]) + exp(-X[..])) / 2"),
+    POINTWISE("Asinh", 1, "",
+              "Y[..] = select(X[..] < 0, -log(sqrt(X[..] * X[..] + 1) - X[..]), "
+              "log(sqrt(X[..] * X[..] + 1) + X[..]))"),
+    POINTWISE("Acosh", 1, "", "Y[..] = log(X[..] + sqrt(X[..] * X[..] - 1))"),
+    POINTWISE("Atanh", 1, "", "Y[..] = 0.5 * log((1 + X[..]) / (1 - X[..]))"),
     POINTWISE("Add", 2, "", "Y[..] = X[..] + X1[..]"),
     POINTWISE("Sub", 2, "", "Y[..] = X[..] - X1[..]"),
     POINTWISE("Mul", 2, "", "Y[..] = X[..] * X1[..]"),
-    POINTWISE("Div", 2, "", "Y[..] = X[..] / X1[..]"),
-    POINTWISE("Pow", 2, "", "Y[..] = pow(X[..], X1[..])"),
+    /* the notation's / and % of integers floor */
+    POINTWISE("Div", 2, "",
+              "Y[..] = {?float:X[..] / X1[..]}{?integer:select((X[..] < 0) != (X1[..] < 0), "
+              "-(abs(X[..]) / abs(X1[..])), abs(X[..]) / abs(X1[..]))}"),
+    POINTWISE("Mod", 2, "fmod:i",
+              "Y[..] = {?float:select(abs(X1[..]) == inf, {?fmod=1:X[..]}{?fmod!=1:"
+              "select(X[..] * X1[..] < 0, X1[..], X[..])}, X[..] - X1[..] * "
+              "{?fmod=1:select(X[..] / X1[..] < 0, ceil(X[..] / X1[..]), floor(X[..] / X1[..]))}"
+              "{?fmod!=1:floor(X[..] / X1[..])})}"
+              "{?integer:{?fmod=1:select(X[..] < 0, -(-X[..] % abs(X1[..])), "
+              "X[..] % abs(X1[..]))}{?fmod!=1:X[..] % X1[..]}}"),
+    POINTWISE("Pow", 2, "",
+              "Y[..] = {?float:pow(X[..], {to}(X1[..]))}"
+              "{?integer:{to}(pow(f64(X[..]), f64(X1[..])))}"),
+    POINTWISE("SwiGLU", 2, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1} * X[..]) * X1[..]"),
     VARIADIC("Sum", "+"),
+    VARIADIC("Mean", "mean"),
     VARIADIC("Min", "min"),
     VARIADIC("Max", "max"),
-    {"Where", 3, 3, WPK_KIND_SELECT, WPK_AXES_NONE, false, "",
-     "Y[..] = select(X[..], X1[..], X2[..])"},
-    {"Expand", 2, 2, WPK_KIND_EXPAND, WPK_AXES_NONE, false, "", "Y[..] = X[..]"},
+    {"Where", 3, 3, WPK_KIND_SELECT, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "",
+     "Y[..] = select(X[..], X1[..], X2[..])", 0},
+    {"Expand", 2, 2, WPK_KIND_EXPAND, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "", "Y[..] = X[..]", 0},
     PREDICATE("Equal", 2, "Y[..] = X[..] == X1[..]"),
     PREDICATE("Less", 2, "Y[..] = X[..] < X1[..]"),
     PREDICATE("LessOrEqual", 2, "Y[..] = X[..] <= X1[..]"),
@@ -83,8 +131,20 @@ static const struct wpk_operator operators[] = {
     PREDICATE("GreaterOrEqual", 2, "Y[..] = X[..] >= X1[..]"),
     PREDICATE("And", 2, "Y[..] = X[..] && X1[..]"),
     PREDICATE("Or", 2, "Y[..] = X[..] || X1[..]"),
+    PREDICATE("Xor", 2, "Y[..] = X[..] != X1[..]"),
     PREDICATE("Not", 1, "Y[..] = !X[..]"),
-    {"Dropout", 1, 3, WPK_KIND_SAME, WPK_AXES_NONE, false, "ratio:f seed:i", "Y[..] = X[..]"},
+    {"IsInf", 1, 1, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_BOOL,
+     "detect_negative:i detect_positive:i",
+     "Y[..] = {?detect_negative!=0:{?detect_positive!=0:abs(X[..]) == inf}"
+     "{?detect_positive=0:X[..] == -inf}}{?detect_negative=0:{?detect_positive!=0:X[..] == inf}"
+     "{?detect_positive=0:X[..] < -inf}}",
+     0},
+    {"Dropout", 1, 3, WPK_KIND_SAME, WPK_AXES_NONE, WPK_OUTPUT_MASK, "ratio:f seed:i",
+     "Y[..] = {?part=0:X[..]}{?part=1:0 == 0}", 2},
+    {"EyeLike", 1, 1, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_DTYPE, "dtype:i k:i",
+     "Y[..] = select({column} - {row} == {k=0}, {to}(1), {to}(0))", 0},
+    {"Trilu", 1, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "upper:i",
+     "Y[..] = select({column} - {row} {?upper=0:<=}{?upper!=0:>=} {X1=0}, X[..], 0)", 0},
     OTHER("Clip", 1, 3, WPK_KIND_CLIP, "min:f max:f"),
 
     /* rows, and means over axes */
@@ -94,9 +154,29 @@ static const struct wpk_operator operators[] = {
     SAME("InstanceNormalization", 3, 3, WPK_AXES_SPATIAL, "epsilon:f",
          "Y[..] = (X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[d1] + X2[d1] where "
          "M[-] = (sum(@) X[@]) / {#}; V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
-    SAME("LayerNormalization", 2, 3, WPK_AXES_FROM, "axis:i epsilon:f stash_type:i",
-         "Y[..] = (X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[..]{?2: + X2[..]} where "
-         "M[-] = (sum(@) X[@]) / {#}; V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
+    {"LayerNormalization", 2, 3, WPK_KIND_SAME, WPK_AXES_FROM, WPK_OUTPUT_AS_INPUT,
+     "axis:i epsilon:f stash_type:i",
+     "Y[..] = {?part=0:(X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[..]{?2: + X2[..]}}"
+     "{?part=1:M[-]}{?part=2:1 / sqrt(V[-] + {epsilon=1e-5})} where "
+     "M[-] = (sum(@) X[@]) / {#}{?part!=1:; "
+     "V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}}",
+     3},
+    SAME("RMSNormalization", 2, 2, WPK_AXES_FROM, "axis:i epsilon:f stash_type:i",
+         "Y[..] = X[..] / sqrt(V[-] + {epsilon=1e-5}) * X1[..] where "
+         "V[-] = (sum(@) X[@] * X[@]) / {#}"),
+    SAME("MeanVarianceNormalization", 1, 1, WPK_AXES_MOMENTS, "axes:I",
+         "Y[..] = (X[..] - M[-]) / (sqrt(V[-]) + 1e-9) where M[-] = (sum(@) X[@]) / {#}; "
+         "V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
+    SAME("LpNormalization", 1, 1, WPK_AXES_LAST, "axis:i p:i",
+         "Y[..] = select(S[-] == 0, 0, X[..] / S[-]) where "
+         "S[-] = {?p=1:sum(@) abs(X[@])}{?p!=1:sqrt(sum(@) X[@] * X[@])}"),
+    SAME("Hardmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
+         "Y[..] = select(A[-] == {d}, {to}(1), {to}(0)) where M[-] = max(@) X[@]; "
+         "A[-] = min(@) select(X[@] >= M[-], {r}, {#})"),
+    {"CumSum", 2, 2, WPK_KIND_LIKE, WPK_AXES_INPUT, WPK_OUTPUT_AS_INPUT, "exclusive:i reverse:i",
+     "Y[..] = sum(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 0)", 0},
+    {"CumProd", 2, 2, WPK_KIND_LIKE, WPK_AXES_INPUT, WPK_OUTPUT_AS_INPUT, "exclusive:i reverse:i",
+     "Y[..] = prod(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 1)", 0},
     SAME("Softmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
          "Y[..] = E[..] / S[-] where M[-] = max(@) X[@]; E[..] = exp(X[..] - M[-]); "
          "S[-] = sum(@) E[@]"),
@@ -109,6 +189,12 @@ static const struct wpk_operator operators[] = {
     REDUCE("ReduceMin", "Y[..] = min(@) X[@]"),
     REDUCE("ReduceProd", "Y[..] = prod(@) X[@]"),
     REDUCE("ReduceL2", "Y[..] = sqrt(sum(@) X[@] * X[@])"),
+    REDUCE("ReduceL1", "Y[..] = sum(@) abs(X[@])"),
+    REDUCE("ReduceLogSum", "Y[..] = log(sum(@) X[@])"),
+    REDUCE("ReduceLogSumExp",
+           "Y[..] = M[-] + log(S[-]) where M[-] = max(@) X[@]; S[-] = sum(@) exp(X[@] - M[-])"),
+    EXTREME("ArgMax", "max", ">="),
+    EXTREME("ArgMin", "min", "<="),
     REDUCE("ReduceSumSquare", "Y[..] = sum(@) X[@] * X[@]"),
     GLOBAL("GlobalAveragePool", "Y[..] = (sum(@) X[@]) / {#}"),
     GLOBAL("GlobalMaxPool", "Y[..] = max(@) X[@]"),
@@ -126,16 +212,49 @@ static const struct wpk_operator operators[] = {
     OTHER("Unsqueeze", 1, 2, WPK_KIND_UNSQUEEZE, "axes:I"),
     OTHER("Transpose", 1, 1, WPK_KIND_TRANSPOSE, "perm:I"),
     OTHER("ConvTranspose", 2, 3, WPK_KIND_CONV_TRANSPOSE,
-          "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I pads:I strides:I"),
+          "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I "
+          "output_shape:I pads:I strides:I"),
     OTHER("Pad", 1, 4, WPK_KIND_PAD, "mode:s pads:I value:f"),
     OTHER("Resize", 1, 4, WPK_KIND_RESIZE,
-          "coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
+          "axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
           "extrapolation_value:f mode:s nearest_mode:s antialias:i keep_aspect_ratio_policy:s"),
     OTHER("ConstantOfShape", 1, 1, WPK_KIND_CONSTANT_OF_SHAPE, "value:t"),
     OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
-    {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, false, "to:i saturate:i", "Y[..] = {to}(X[..])"},
-    OTHER("Shape", 1, 1, WPK_KIND_SHAPE, ""),
+    {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "to:i saturate:i",
+     "Y[..] = {to}(X[..])", 0},
+    {"Shape", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "end:i start:i", NULL, 0},
+    {"CastLike", 2, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_SECOND, "saturate:i",
+     "Y[..] = {to}(X[..])", 0},
+    {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0},
+    OTHER("Upsample", 1, 2, WPK_KIND_RESIZE, "mode:s"),
+    OTHER("DepthToSpace", 1, 1, WPK_KIND_DEPTH_TO_SPACE, "blocksize:i mode:s"),
+    OTHER("SpaceToDepth", 1, 1, WPK_KIND_SPACE_TO_DEPTH, "blocksize:i mode:s"),
+    OTHER("Tile", 2, 2, WPK_KIND_TILE, ""),
+    OTHER("CenterCropPad", 2, 2, WPK_KIND_CENTER, "axes:I"),
+    OTHER("LpPool", 1, 1, WPK_KIND_LP_POOL, POOL_ATTRIBUTES "p:i"),
+    {"Attention", 3, 7, WPK_KIND_ATTENTION, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i "
+     "right_window_size:i scale:f softcap:f softmax_precision:i",
+     NULL, 4},
+    OTHER("Einsum", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_EINSUM, "equation:s"),
+    OTHER("GroupNormalization", 3, 3, WPK_KIND_GROUP, "epsilon:f num_groups:i stash_type:i"),
+    OTHER("LRN", 1, 1, WPK_KIND_GROUP, "alpha:f beta:f bias:f size:i"),
+    {"Range", 3, 3, WPK_KIND_RANGE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "stash_type:i",
+     "Y[d0] = X[] + {to}(d0) * X2[]", 0},
+    OTHER("RotaryEmbedding", 3, 4, WPK_KIND_ROTARY,
+          "interleaved:i num_heads:i rotary_embedding_dim:i"),
+    {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),
+    OTHER("GatherElements", 2, 2, WPK_KIND_GATHER_ELEMENTS, "axis:i"),
+    OTHER("GatherND", 2, 2, WPK_KIND_GATHER_ND, "batch_dims:i"),
+    OTHER("Scatter", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i"),
+    OTHER("ScatterElements", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i reduction:s"),
+    OTHER("ScatterND", 3, 3, WPK_KIND_SCATTER_ND, "reduction:s"),
+    {"OneHot", 3, 3, WPK_KIND_ONE_HOT, WPK_AXES_NONE, WPK_OUTPUT_AS_THIRD, "axis:i", NULL, 0},
+    OTHER("NegativeLogLikelihoodLoss", 2, 3, WPK_KIND_LOSS, "ignore_index:i reduction:s"),
+    {"SoftmaxCrossEntropyLoss", 2, 3, WPK_KIND_LOSS, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "ignore_index:i reduction:s", NULL, 2},
     OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
 };
 
@@ -204,6 +323,10 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
         wpk_diag_set(diag, "it has no output");
         return WPK_EPARSE;
     }
+    if (node->part > 0 && node->part >= op->parts) {
+        wpk_diag_set(diag, "its output number %d is not supported", node->part);
+        return WPK_EUNSUPPORTED;
+    }
     for (int i = 0; i < node->attribute_count; i++) {
         if (!lists_attribute(op->attributes, &node->attributes[i])) {
             wpk_diag_set(diag, "its attribute %s is not supported, or not of its type",
@@ -231,6 +354,20 @@ wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *dia
     }
     *out = (int)(axis < 0 ? axis + rank : axis);
     return WPK_OK;
+}
+
+static int clamp_axis(int64_t axis, int rank)
+{
+    axis += axis < 0 ? rank : 0;
+    return axis < 0 ? 0 : axis > rank ? rank : (int)axis;
+}
+
+int wpk_operator_shape_axes(const struct wpk_graph_node *node, int rank, int *first)
+{
+    int end = clamp_axis(wpk_graph_int(node, "end", rank), rank);
+
+    *first = clamp_axis(wpk_graph_int(node, "start", 0), rank);
+    return end > *first ? end - *first : 0;
 }
 
 wpk_err wpk_operator_order(const struct wpk_graph_node *node, int rank, int *out,
@@ -295,8 +432,7 @@ static wpk_err list_axes(const struct wpk_graph *graph, const struct wpk_graph_n
     wpk_err err = wpk_operator_integers(graph, node, "axes", 1, axes, &count, diag);
     if (err == WPK_ENOENT || (err == WPK_OK && count == 0)) {
         if (wpk_graph_int(node, "noop_with_empty_axes", 0) != 0) {
-            wpk_diag_set(diag, "it reduces no axes");
-            return WPK_EUNSUPPORTED;
+            return WPK_OK;
         }
         for (int d = 0; d < rank; d++) {
             out[d] = true;
@@ -312,16 +448,33 @@ static wpk_err list_axes(const struct wpk_graph *graph, const struct wpk_graph_n
     return err;
 }
 
+static int default_axis(enum wpk_operator_axes axes, bool is_flat)
+{
+    return axes == WPK_AXES_SOFTMAX && is_flat ? 1 : axes == WPK_AXES_FIRST ? 0 : -1;
+}
+
+static wpk_err read_axis(const struct wpk_graph *graph, const struct wpk_graph_node *node, int rank,
+                         int *out, struct wpk_diag *diag)
+{
+    int64_t list[WPK_RANK_MAX];
+    int count = 0;
+
+    wpk_err err = wpk_operator_integers(graph, node, "", 1, list, &count, diag);
+    return err == WPK_OK && count == 1 ? wpk_operator_axis(list[0], rank, out, diag)
+           : err == WPK_OK             ? WPK_EINVAL
+                                       : err;
+}
+
 wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_graph_node *node,
                              const struct wpk_operator *op, bool *out, struct wpk_diag *diag)
 {
     int rank = wpk_graph_input(graph, node, 0)->rank;
-    bool is_flat = op->axes == WPK_AXES_FROM || graph->opset < 13;
+    bool is_flat = op->axes == WPK_AXES_FROM || (op->axes == WPK_AXES_SOFTMAX && graph->opset < 13);
     int axis = 0;
     wpk_err err = WPK_OK;
 
     memset(out, 0, WPK_RANK_MAX * sizeof(bool));
-    if (op->axes == WPK_AXES_NONE) {
+    if (op->axes == WPK_AXES_NONE || (rank == 0 && op->axes == WPK_AXES_LISTED)) {
         return WPK_OK;
     }
     if (rank == 0) {
@@ -331,6 +484,18 @@ wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_gra
     switch (op->axes) {
     case WPK_AXES_LISTED:
         return list_axes(graph, node, rank, out, diag);
+    case WPK_AXES_MOMENTS:
+        for (int d = 0; d < rank; d++) {
+            out[d] = d != 1;
+        }
+        if (wpk_graph_attribute(node, "axes", WPK_ATTRIBUTE_INTS) == NULL) {
+            return WPK_OK;
+        }
+        memset(out, 0, WPK_RANK_MAX * sizeof(bool));
+        return list_axes(graph, node, rank, out, diag);
+    case WPK_AXES_INPUT:
+        err = read_axis(graph, node, rank, &axis, diag);
+        break;
     case WPK_AXES_SPATIAL:
         if (rank < 3) {
             wpk_diag_set(diag, "its input has %d axes; it needs at least 3", rank);
@@ -340,9 +505,8 @@ wpk_err wpk_operator_reduced(const struct wpk_graph *graph, const struct wpk_gra
         is_flat = true;
         break;
     default:
-        err = wpk_operator_axis(
-            wpk_graph_int(node, "axis", op->axes == WPK_AXES_SOFTMAX && is_flat ? 1 : -1), rank,
-            &axis, diag);
+        err = wpk_operator_axis(wpk_graph_int(node, "axis", default_axis(op->axes, is_flat)), rank,
+                                &axis, diag);
         break;
     }
     for (int d = axis; err == WPK_OK && d < (is_flat ? rank : axis + 1); d++) {

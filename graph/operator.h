@@ -11,9 +11,18 @@
  *   (@)            the reduction axes with their extents, as in sum(@)
  *   S[-]           the axes that are kept
  *   {#}            how many elements are reduced into one
+ *   {r}            the number of an element among those that are reduced into one
+ *   {d}            the output's axis that is the first reduced one
+ *   {row} {column} the output's last two axes
  *   {name=1}       a number: the node's attribute, or this default
+ *   {X1=0}         a number: input 1, which must be a constant, or this default
  *   {to}           the output's element type
  *   {?2: text}     the text, if the node has input number 2
+ *   {?name=1: text}, {?name!=tanh: text}
+ *                  the text, if the attribute, an integer or a text, is given with this value, or
+ *                  is not; `part` is the number of the output
+ *   {?float: text}, {?integer: text}
+ *                  the text, if the output is of a floating type, or is not
  *
  * Operators whose attributes decide on the structure of the equation have no text; lower.c
  * prints them by their kind. */
@@ -27,12 +36,14 @@
 /* What decides on the output's extents. */
 enum wpk_operator_kind {
     WPK_KIND_POINTWISE, /* all inputs, broadcast */
-    WPK_KIND_SAME,      /* input 0: normalizations */
+    WPK_KIND_SAME,      /* input 0: normalizations; output parts 1, 2: one for each row */
+    WPK_KIND_LIKE,      /* input 0; the others are parameters */
     WPK_KIND_REDUCE,    /* input 0 without the reduced axes, or with extents of 1 */
     WPK_KIND_CLIP,
     WPK_KIND_CONV,
     WPK_KIND_MAX_POOL,
     WPK_KIND_AVERAGE_POOL,
+    WPK_KIND_LP_POOL,
     WPK_KIND_MATMUL,
     WPK_KIND_GEMM,
     WPK_KIND_RESHAPE,
@@ -42,16 +53,31 @@ enum wpk_operator_kind {
     WPK_KIND_TRANSPOSE,
     WPK_KIND_CONCAT,
     WPK_KIND_SLICE,
-    WPK_KIND_SELECT,         /* all inputs, broadcast; the type is input 1's */
-    WPK_KIND_VARIADIC,       /* all inputs, broadcast; the text is an operator or a function */
-    WPK_KIND_EXPAND,         /* input 0, broadcast to the shape that input 1 is */
+    WPK_KIND_SELECT,   /* all inputs, broadcast; the type is input 1's */
+    WPK_KIND_VARIADIC, /* all inputs, broadcast; the text is an operator or a function */
+    WPK_KIND_EXPAND,   /* input 0, broadcast to the shape that input 1 is */
     WPK_KIND_PAD,
-    WPK_KIND_RESIZE,         /* by whole factors, the nearest element */
+    WPK_KIND_RESIZE, /* by whole factors, the nearest element */
     WPK_KIND_CONV_TRANSPOSE,
     WPK_KIND_CONSTANT_OF_SHAPE, /* folded where its input is a constant */
-    WPK_KIND_CAST,   /* input 0, in the type of attribute `to` */
-    WPK_KIND_SHAPE,  /* follows from shapes alone: folded, never lowered */
-    WPK_KIND_GATHER, /* folded, where its inputs are constants; not supported elsewhere */
+    WPK_KIND_CAST,              /* input 0, in the type of attribute `to` */
+    WPK_KIND_SHAPE,             /* follows from shapes alone: folded, never lowered */
+    WPK_KIND_DEPTH_TO_SPACE,
+    WPK_KIND_SPACE_TO_DEPTH,
+    WPK_KIND_TILE,
+    WPK_KIND_CENTER, /* input 0 with extents that input 1 is, in the middle */
+    WPK_KIND_GATHER,
+    WPK_KIND_GATHER_ELEMENTS,
+    WPK_KIND_GATHER_ND,
+    WPK_KIND_SCATTER_ELEMENTS,
+    WPK_KIND_SCATTER_ND,
+    WPK_KIND_ONE_HOT,
+    WPK_KIND_ATTENTION,
+    WPK_KIND_EINSUM,
+    WPK_KIND_ROTARY, /* input 0 */
+    WPK_KIND_GROUP, /* input 0 */
+    WPK_KIND_RANGE, /* from input 0 to input 1 by input 2 */
+    WPK_KIND_LOSS,  /* none, or a scalar; part 1: input 0 */
 };
 
 /* Which axes of input 0 an operator reduces. */
@@ -61,6 +87,21 @@ enum wpk_operator_axes {
     WPK_AXES_LISTED,  /* attribute axes, or input 1; all without either */
     WPK_AXES_FROM,    /* attribute axis and all that follow */
     WPK_AXES_SOFTMAX, /* attribute axis; before opset 13 all that follow, too */
+    WPK_AXES_FIRST,   /* attribute axis, or 0 */
+    WPK_AXES_LAST,    /* attribute axis, or the last */
+    WPK_AXES_INPUT,   /* input 1, a constant */
+    WPK_AXES_MOMENTS, /* attribute axes, or all but the channels */
+};
+
+/* The element type of an operator's output. */
+enum wpk_operator_output {
+    WPK_OUTPUT_AS_INPUT,  /* that of input 0, or as the kind says */
+    WPK_OUTPUT_AS_SECOND, /* that of input 1 */
+    WPK_OUTPUT_AS_THIRD,  /* that of input 2 */
+    WPK_OUTPUT_BOOL,
+    WPK_OUTPUT_I64,
+    WPK_OUTPUT_DTYPE, /* attribute dtype, or input 0's */
+    WPK_OUTPUT_MASK,  /* input 0's; of part 1: bool */
 };
 
 struct wpk_operator {
@@ -69,9 +110,10 @@ struct wpk_operator {
     int input_max;
     enum wpk_operator_kind kind;
     enum wpk_operator_axes axes;
-    bool is_predicate;      /* its output is bool */
+    enum wpk_operator_output output;
     const char *attributes; /* "axis:i axes:I epsilon:f auto_pad:s"; others are refused */
     const char *text;       /* NULL: by its kind */
+    int parts;              /* how many of its outputs can be asked for; 0: one */
 };
 
 /* The entry of an operator; NULL: it is not supported. */
@@ -92,6 +134,9 @@ WPK_MUST_CHECK wpk_err wpk_operator_reduced(const struct wpk_graph *graph,
 
 /* The axis `axis` of `rank`, counted from the end if negative.   errors  WPK_EINVAL */
 WPK_MUST_CHECK wpk_err wpk_operator_axis(int64_t axis, int rank, int *out, struct wpk_diag *diag);
+
+/* How many axes a Shape lists, of `rank`, and the first of them. */
+int wpk_operator_shape_axes(const struct wpk_graph_node *node, int rank, int *first);
 
 /* The order of axes of a Transpose: output axis d is input axis out[d].   errors  WPK_EINVAL */
 WPK_MUST_CHECK wpk_err wpk_operator_order(const struct wpk_graph_node *node, int rank, int *out,
@@ -127,7 +172,8 @@ struct wpk_operator_slice {
     int64_t count[WPK_RANK_MAX];
 };
 
-/*   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason */
+/* Also of a Split: what its part takes.
+ *   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason */
 WPK_MUST_CHECK wpk_err wpk_operator_slice(const struct wpk_graph *graph,
                                           const struct wpk_graph_node *node,
                                           struct wpk_operator_slice *out, struct wpk_diag *diag);

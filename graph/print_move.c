@@ -235,19 +235,3 @@ wpk_err wpk_print_pad(struct wpk_printer *printer)
     wpk_buf_append_text(printer->text, "]");
     return WPK_OK;
 }
-
-void wpk_print_resize(struct wpk_printer *printer)
-{
-    const struct wpk_graph_value *x = printer->input[0];
-
-    wpk_printer_output(printer);
-    wpk_printer_operand(printer, 0);
-    for (int d = 0; d < x->rank; d++) {
-        int64_t factor = printer->out->extent[d] / x->extent[d];
-        wpk_buf_printf(printer->text, "%sd%d", d > 0 ? "," : "[", d);
-        if (factor > 1) {
-            wpk_buf_printf(printer->text, "/%lld", (long long)factor);
-        }
-    }
-    wpk_buf_append_text(printer->text, "]");
-}

@@ -11,7 +11,6 @@ void wpk_print_reshape(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_transpose(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_concat(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_pad(struct wpk_printer *printer);
-void wpk_print_resize(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_slice(struct wpk_printer *printer);
 
 #endif

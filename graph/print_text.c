@@ -12,6 +12,7 @@ struct filling {
     struct wpk_printer *printer;
     bool reduced[WPK_RANK_MAX]; /* axes of input 0 */
     int name[WPK_RANK_MAX];     /* of each axis of input 0 that is kept: an output axis */
+    wpk_err err;                /* the first failure */
 };
 
 static void print_reduced(const struct filling *f, bool with_extents)
@@ -45,37 +46,139 @@ static void print_kept(const struct filling *f)
 
 static void fill_text(struct filling *f, const char *text, size_t size);
 
-/* "{#}", "{name=1}", "{?2: text}"; `size` is that between the braces. */
-static void fill_braces(struct filling *f, const char *text, size_t size)
+/* Whether the attribute is given as an integer or text that reads as `value`. */
+static bool has_value(const struct filling *f, const char *name, const char *value)
+{
+    const struct wpk_graph_node *node = f->printer->node;
+    const struct wpk_graph_attribute *number = wpk_graph_attribute(node, name, WPK_ATTRIBUTE_INT);
+
+    if (strcmp(name, "part") == 0) {
+        return node->part == strtol(value, NULL, 10);
+    }
+    return number != NULL ? number->integer == strtoll(value, NULL, 10)
+                          : strcmp(wpk_graph_text(node, name, ""), value) == 0;
+}
+
+/* "2", "float", "integer", "name=1", "name!=1". */
+static bool holds(const struct filling *f, const char *text, size_t size)
+{
+    char condition[48];
+    bool is_float = wpk_dtype_is_float(f->printer->out->dtype);
+
+    WPK_ASSERT(size < sizeof(condition));
+    snprintf(condition, sizeof(condition), "%.*s", (int)size, text);
+    if (isdigit((unsigned char)text[0])) {
+        return wpk_graph_input(f->printer->graph, f->printer->node, text[0] - '0') != NULL;
+    }
+    char *equals = strchr(condition, '=');
+    if (equals == NULL) {
+        return is_float == (strcmp(condition, "float") == 0);
+    }
+    bool is_negated = equals[-1] == '!';
+    equals[is_negated ? -1 : 0] = '\0';
+    return has_value(f, condition, equals + 1) != is_negated;
+}
+
+/* The number of an element among those that are reduced into one. */
+static void print_reduced_number(const struct filling *f)
 {
     const struct wpk_graph_value *x = f->printer->input[0];
-    char name[32];
+    int64_t stride = 1;
+    const char *plus = "";
 
-    if (text[0] == '#') {
-        int64_t count = 1;
+    wpk_buf_append_text(f->printer->text, "(");
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (f->reduced[d]) {
+            wpk_buf_printf(f->printer->text, stride > 1 ? "%sr%d*%lld" : "%sr%d", plus, d,
+                           (long long)stride);
+            stride *= x->extent[d];
+            plus = "+";
+        }
+    }
+    wpk_buf_append_text(f->printer->text, plus[0] != '\0' ? ")" : "0)");
+}
+
+static int first_reduced(const struct filling *f)
+{
+    int d = 0;
+
+    while (d + 1 < f->printer->input[0]->rank && !f->reduced[d]) {
+        d++;
+    }
+    return d;
+}
+
+/* "{r}", "{d}", "{row}", "{column}", "{#}", "{to}". */
+static bool fill_word(struct filling *f, const char *text, size_t size)
+{
+    const struct wpk_graph_value *x = f->printer->input[0];
+    struct wpk_buf *out = f->printer->text;
+    int64_t count = 1;
+
+    if (size == 1 && text[0] == '#') {
         for (int d = 0; d < x->rank; d++) {
             count *= f->reduced[d] ? x->extent[d] : 1;
         }
-        wpk_buf_printf(f->printer->text, "%lld", (long long)count);
+        wpk_buf_printf(out, "%lld", (long long)count);
+    } else if (size == 2 && memcmp(text, "to", 2) == 0) {
+        wpk_buf_append_text(out, wpk_dtype_name(f->printer->out->dtype));
+    } else if (size == 1 && text[0] == 'r') {
+        print_reduced_number(f);
+    } else if (size == 1 && text[0] == 'd') {
+        wpk_buf_printf(out, "d%d", first_reduced(f));
+    } else if (size == 3 && memcmp(text, "row", 3) == 0) {
+        wpk_buf_printf(out, "d%d", f->printer->out->rank - 2);
+    } else if (size == 6 && memcmp(text, "column", 6) == 0) {
+        wpk_buf_printf(out, "d%d", f->printer->out->rank - 1);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* "{X1=0}": the number that an input is. */
+static void fill_constant(struct filling *f, int input, const char *otherwise)
+{
+    const struct wpk_graph_value *value = f->printer->input[input];
+
+    if (value != NULL && (value->data == NULL || wpk_graph_elements(value) != 1)) {
+        wpk_diag_set(f->printer->diag, "its input number %d must be a constant number", input);
+        f->err = WPK_EUNSUPPORTED;
         return;
     }
-    if (strncmp(text, "to}", 3) == 0) {
-        wpk_buf_append_text(f->printer->text, wpk_dtype_name(f->printer->out->dtype));
+    wpk_printer_number(f->printer,
+                       value != NULL ? wpk_graph_element(value, 0) : strtod(otherwise, NULL));
+}
+
+/* What stands between braces. */
+static void fill_braces(struct filling *f, const char *text, size_t size)
+{
+    char name[32];
+
+    if (fill_word(f, text, size)) {
         return;
     }
     if (text[0] == '?') {
-        if (wpk_graph_input(f->printer->graph, f->printer->node, text[1] - '0') != NULL) {
-            fill_text(f, text + 3, size - 3);
+        size_t colon = strcspn(text, ":");
+        if (holds(f, text + 1, colon - 1)) {
+            fill_text(f, text + colon + 1, size - colon - 1);
         }
         return;
     }
     size_t equals = strcspn(text, "=");
     WPK_ASSERT(equals < size && equals < sizeof(name));
     snprintf(name, sizeof(name), "%.*s", (int)equals, text);
-    const struct wpk_graph_attribute *found =
+    if (name[0] == 'X') {
+        fill_constant(f, name[1] - '0', text + equals + 1);
+        return;
+    }
+    const struct wpk_graph_attribute *real =
         wpk_graph_attribute(f->printer->node, name, WPK_ATTRIBUTE_FLOAT);
-    wpk_printer_number(f->printer,
-                       found != NULL ? (double)found->real : strtod(text + equals + 1, NULL));
+    const struct wpk_graph_attribute *integer =
+        wpk_graph_attribute(f->printer->node, name, WPK_ATTRIBUTE_INT);
+    wpk_printer_number(f->printer, real != NULL      ? (double)real->real
+                                   : integer != NULL ? (double)integer->integer
+                                                     : strtod(text + equals + 1, NULL));
 }
 
 /* "X1[..]": the number of an input, where one stands; -1 for another name. */
@@ -92,6 +195,37 @@ static int read_operand(const char *text, size_t *size)
     }
     *size = (size_t)(end - text);
     return input;
+}
+
+/* Drop the name of a reduction over no axes: the element itself is left. */
+static void drop_reduction(struct wpk_buf *out)
+{
+    while (out->size > 0 && isalnum((unsigned char)out->data[out->size - 1])) {
+        out->data[--out->size] = '\0';
+    }
+}
+
+/* The size of what stands between the brace at text[0] and its closing one. */
+static size_t braces_size(const char *text)
+{
+    int depth = 1;
+    size_t at = 1;
+
+    for (; depth > 0; at++) {
+        WPK_ASSERT(text[at] != '\0');
+        depth += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
+    }
+    return at - 2;
+}
+
+static bool reduces(const struct filling *f)
+{
+    bool any = false;
+
+    for (int d = 0; d < f->printer->input[0]->rank; d++) {
+        any = any || f->reduced[d];
+    }
+    return any;
 }
 
 /* Fill one place, or copy one character. Returns how much of the text that was. */
@@ -113,6 +247,10 @@ static size_t fill_place(struct filling *f, const char *text)
         wpk_printer_axes(f->printer);
         return 4;
     }
+    if (strncmp(text, "(@)", 3) == 0 && !reduces(f)) {
+        drop_reduction(out);
+        return 3;
+    }
     if (strncmp(text, "[@]", 3) == 0 || strncmp(text, "(@)", 3) == 0 ||
         strncmp(text, "[-]", 3) == 0) {
         wpk_buf_append_byte(out, text[0]);
@@ -125,9 +263,9 @@ static size_t fill_place(struct filling *f, const char *text)
         return 3;
     }
     if (text[0] == '{') {
-        size = strcspn(text, "}");
-        fill_braces(f, text + 1, size - 1);
-        return size + 1;
+        size = braces_size(text);
+        fill_braces(f, text + 1, size);
+        return size + 2;
     }
     wpk_buf_append_byte(out, text[0]);
     return 1;
@@ -160,5 +298,5 @@ wpk_err wpk_print_text(struct wpk_printer *printer)
         axis += has_axis ? 1 : 0;
     }
     fill_text(&f, printer->op->text, strlen(printer->op->text));
-    return WPK_OK;
+    return f.err;
 }

@@ -237,7 +237,8 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
 
     wpk_err err = wpk_graph_window(printer->graph, printer->node, NULL, &w, printer->diag);
     for (int d = 0; err == WPK_OK && d < w.rank; d++) {
-        if (!is_max && w.dilation[d] > 1 && !is_whole(&w, d, false)) {
+        if (printer->op->kind == WPK_KIND_AVERAGE_POOL && w.dilation[d] > 1 &&
+            !is_whole(&w, d, false)) {
             wpk_diag_set(printer->diag, "an average of dilated windows with padding");
             err = WPK_EUNSUPPORTED;
         }
@@ -246,20 +247,34 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
         wpk_diag_set(printer->diag, "a maximum of integers with padding");
         err = WPK_EUNSUPPORTED;
     }
+    if (err == WPK_OK && wpk_graph_int(printer->node, "p", 2) < 1) {
+        wpk_diag_set(printer->diag, "its p is less than 1");
+        err = WPK_EINVAL;
+    }
     if (err != WPK_OK) {
         return err;
     }
     wpk_printer_output(printer);
     bool any = print_kernel_axes(&axes, &w, "");
     wpk_buf_append_text(text, "(");
+    bool is_lp = printer->op->kind == WPK_KIND_LP_POOL;
+    long long p = (long long)wpk_graph_int(printer->node, "p", 2);
+    if (is_lp) {
+        wpk_buf_append_text(text, "pow(");
+    }
     if (any) {
         wpk_buf_printf(text, "%s(%s) ", is_max ? "max" : "sum", wpk_buf_text(&axes));
     }
+    wpk_buf_append_text(text, is_lp ? "pow(abs(" : "");
     wpk_printer_operand(printer, 0);
     wpk_buf_append_text(text, "[d0,d1");
     print_positions(text, &w);
-    wpk_buf_append_text(text, is_max ? " | -inf])" : "])");
-    if (!is_max) {
+    if (is_lp) {
+        wpk_buf_printf(text, "]), %lld), 1.0 / %lld))", p, p);
+    } else {
+        wpk_buf_append_text(text, is_max ? " | -inf])" : "])");
+    }
+    if (!is_max && !is_lp) {
         print_average(printer, &w);
     }
     wpk_buf_fini(&axes);

@@ -41,8 +41,10 @@ wpk_err wpk_operator_pads(const struct wpk_graph *graph, const struct wpk_graph_
     int axis_count = rank;
     int axis;
 
-    if (strcmp(wpk_graph_text(node, "mode", "constant"), "constant") != 0) {
-        wpk_diag_set(diag, "its mode is not supported; constant is");
+    const char *mode = wpk_graph_text(node, "mode", "constant");
+    if (strcmp(mode, "constant") != 0 && strcmp(mode, "edge") != 0 &&
+        strcmp(mode, "reflect") != 0 && strcmp(mode, "wrap") != 0) {
+        wpk_diag_set(diag, "its mode %s is not supported", mode);
         return WPK_EUNSUPPORTED;
     }
     for (int d = 0; d < rank; d++) {
@@ -74,8 +76,11 @@ wpk_err wpk_operator_pads(const struct wpk_graph *graph, const struct wpk_graph_
 /* The nearest element of a whole factor is the same in all these modes. */
 static bool is_nearest(const struct wpk_graph_node *node)
 {
-    const char *where = wpk_graph_text(node, "coordinate_transformation_mode", "half_pixel");
-    const char *nearest = wpk_graph_text(node, "nearest_mode", "round_prefer_floor");
+    bool is_old = strcmp(node->op, "Upsample") == 0;
+    const char *where = wpk_graph_text(node, "coordinate_transformation_mode",
+                                       is_old ? "asymmetric" : "half_pixel");
+    const char *nearest =
+        wpk_graph_text(node, "nearest_mode", is_old ? "floor" : "round_prefer_floor");
 
     if (strcmp(wpk_graph_text(node, "mode", "nearest"), "nearest") != 0) {
         return false;
@@ -89,7 +94,8 @@ wpk_err wpk_operator_factors(const struct wpk_graph *graph, const struct wpk_gra
                              int64_t *out, struct wpk_diag *diag)
 {
     const struct wpk_graph_value *x = wpk_graph_input(graph, node, 0);
-    const struct wpk_graph_value *scales = wpk_graph_input(graph, node, graph->opset < 11 ? 1 : 2);
+    bool is_short = graph->opset < 11 || strcmp(node->op, "Upsample") == 0;
+    const struct wpk_graph_value *scales = wpk_graph_input(graph, node, is_short ? 1 : 2);
     const struct wpk_graph_value *sizes = wpk_graph_input(graph, node, 3);
     const struct wpk_graph_value *list = sizes != NULL ? sizes : scales;
 

@@ -5,6 +5,7 @@
 #include "graph/fold.h"
 #include "graph/inference.h"
 #include "graph/lower.h"
+#include "graph/op_resize.h"
 #include "graph/operator.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static wpk_err read_extents(const char *text, int64_t *extent, int *rank)
 wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wpk_diag *diag)
 {
     const char *equals = strrchr(text, '=');
-    struct wpk_graph_value *value = NULL;
+    int value = -1;
     int64_t extent[WPK_RANK_MAX];
     int rank = 0;
 
@@ -49,26 +50,35 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
     snprintf(name, sizeof(name), "%.*s", (int)size, text);
     struct wpk_suggest suggest = {.word = name};
     for (int i = 0; i < graph->input_count; i++) {
-        struct wpk_graph_value *input = &graph->values[graph->inputs[i]];
-        if (strlen(input->name) == size && strncmp(input->name, text, size) == 0) {
-            value = input;
+        const char *input = graph->values[graph->inputs[i]].name;
+        if (strlen(input) == size && strncmp(input, text, size) == 0) {
+            value = graph->inputs[i];
         }
-        wpk_suggest_offer(&suggest, input->name);
+        wpk_suggest_offer(&suggest, input);
     }
-    if (value == NULL) {
+    if (value < 0) {
         wpk_diag_set(diag, "--shape: the model has no input '%s'%s", name,
                      wpk_suggest_text(&suggest));
         return WPK_EINVAL;
     }
+    return wpk_graph_set_extents(graph, value, extent, rank, "--shape", diag);
+}
+
+wpk_err wpk_graph_set_extents(struct wpk_graph *graph, int input, const int64_t *extent, int rank,
+                              const char *option, struct wpk_diag *diag)
+{
+    struct wpk_graph_value *value = &graph->values[input];
+
     if (value->is_shaped && value->rank != rank) {
-        wpk_diag_set(diag, "--shape: input %s has %d extents, not %d", name, value->rank, rank);
+        wpk_diag_set(diag, "%s: input %s has %d extents, not %d", option, value->name, value->rank,
+                     rank);
         return WPK_EINVAL;
     }
     for (int d = 0; d < rank; d++) {
         bool is_fixed = value->is_shaped && value->free_dim[d] == NULL;
         if (is_fixed && value->extent[d] != extent[d]) {
-            wpk_diag_set(diag, "--shape: the model fixes extent %d of input %s at %lld", d, name,
-                         (long long)value->extent[d]);
+            wpk_diag_set(diag, "%s: the model fixes extent %d of input %s at %lld", option, d,
+                         value->name, (long long)value->extent[d]);
             return WPK_EINVAL;
         }
         value->extent[d] = extent[d];
@@ -76,6 +86,31 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
     }
     value->rank = rank;
     value->is_shaped = true;
+    return WPK_OK;
+}
+
+wpk_err wpk_graph_bind(struct wpk_graph *graph, int input, const void *data, size_t size)
+{
+    struct wpk_graph_value *value = &graph->values[input];
+    int count = 0;
+
+    WPK_ASSERT(value->is_shaped && value->is_typed);
+    WPK_ASSERT(size == (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype));
+    void *copy = wpk_arena_alloc(&graph->arena, size > 0 ? size : 1, 1);
+    if (copy == NULL) {
+        return WPK_ENOMEM;
+    }
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    value->data = copy;
+    value->size = size;
+    value->is_input = false;
+    for (int i = 0; i < graph->input_count; i++) {
+        graph->inputs[count] = graph->inputs[i];
+        count += graph->inputs[i] != input;
+    }
+    graph->input_count = count;
     return WPK_OK;
 }
 
@@ -100,8 +135,9 @@ static wpk_err check_types(const struct wpk_inference *in)
 {
     bool is_data = in->op->kind <= WPK_KIND_SAME || in->op->kind == WPK_KIND_CONV ||
                    in->op->kind == WPK_KIND_MATMUL || in->op->kind == WPK_KIND_GEMM ||
-                   in->op->kind == WPK_KIND_CONCAT || in->op->kind == WPK_KIND_VARIADIC ||
-                   in->op->kind == WPK_KIND_CONV_TRANSPOSE || in->op->kind == WPK_KIND_SELECT;
+                   in->op->kind == WPK_KIND_CONCAT || in->op->kind == WPK_KIND_EINSUM ||
+                   in->op->kind == WPK_KIND_VARIADIC || in->op->kind == WPK_KIND_CONV_TRANSPOSE ||
+                   in->op->kind == WPK_KIND_SELECT;
     const struct wpk_graph_value *first =
         in->op->kind == WPK_KIND_SELECT ? wpk_graph_input(in->graph, in->node, 1) : in->x;
 
@@ -118,7 +154,8 @@ static wpk_err check_types(const struct wpk_inference *in)
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
             continue; /* the condition */
         }
-        if (is_data && input->dtype != first->dtype && strcmp(in->node->op, "Dropout") != 0) {
+        if (is_data && input->dtype != first->dtype && strcmp(in->node->op, "Dropout") != 0 &&
+            strcmp(in->node->op, "Pow") != 0) {
             wpk_diag_set(in->diag, "its inputs have the types %s and %s",
                          wpk_dtype_name(first->dtype), wpk_dtype_name(input->dtype));
             return WPK_EUNSUPPORTED;
@@ -129,19 +166,25 @@ static wpk_err check_types(const struct wpk_inference *in)
 
 static wpk_err infer_type(const struct wpk_inference *in)
 {
-    in->out->dtype = in->op->is_predicate             ? WPK_BOOL
-                     : in->op->kind == WPK_KIND_SHAPE ? WPK_I64
-                                                      : in->x->dtype;
-    if (in->op->kind == WPK_KIND_SELECT) {
+    bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
+    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_I64           ? WPK_I64
+                                                                  : in->x->dtype;
+    if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
         in->out->dtype = wpk_graph_input(in->graph, in->node, 1)->dtype;
+    }
+    if (in->op->output == WPK_OUTPUT_AS_THIRD) {
+        in->out->dtype = wpk_graph_input(in->graph, in->node, 2)->dtype;
     }
     if (in->op->kind == WPK_KIND_CONSTANT_OF_SHAPE) {
         const struct wpk_graph_attribute *value =
             wpk_graph_attribute(in->node, "value", WPK_ATTRIBUTE_TENSOR);
         in->out->dtype = value != NULL ? in->graph->values[value->tensor].dtype : WPK_F32;
     }
-    if (in->op->kind == WPK_KIND_CAST) {
-        int64_t to = wpk_graph_int(in->node, "to", 0);
+    const char *attribute = in->op->output == WPK_OUTPUT_DTYPE ? "dtype" : "to";
+    bool is_typed = wpk_graph_attribute(in->node, attribute, WPK_ATTRIBUTE_INT) != NULL;
+    if (in->op->kind == WPK_KIND_CAST || (in->op->output == WPK_OUTPUT_DTYPE && is_typed)) {
+        int64_t to = wpk_graph_int(in->node, attribute, 0);
         if (to < 0 || to > INT_MAX || wpk_graph_dtype((int)to, &in->out->dtype) != WPK_OK) {
             wpk_diag_set(in->diag, "the element type %s is not supported",
                          wpk_graph_element_type_name(to < 0 || to > INT_MAX ? -1 : (int)to));
@@ -183,14 +226,6 @@ static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *d
         return WPK_EUNSUPPORTED;
     }
     wpk_err err = wpk_operator_check(in.op, node, diag);
-    for (int i = 1; err == WPK_OK && i < node->output_count; i++) {
-        const struct wpk_graph_value *more =
-            node->outputs[i] >= 0 ? &graph->values[node->outputs[i]] : NULL;
-        if (more != NULL && (more->is_read || more->is_output)) {
-            wpk_diag_set(diag, "its output number %d is not supported", i);
-            err = WPK_EUNSUPPORTED;
-        }
-    }
     if (err != WPK_OK || !is_known(graph, node)) {
         return err;
     }
@@ -218,6 +253,9 @@ static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *d
         out.is_typed = true;
         out.is_shaped = true;
         graph->values[node->outputs[0]] = out;
+        err = in.op->kind == WPK_KIND_RESIZE ? wpk_resize_add_matrices(graph, index, diag) : WPK_OK;
+    }
+    if (err == WPK_OK) {
         err = wpk_graph_fold(graph, index, diag);
     }
     /* A folded node needs no program. */

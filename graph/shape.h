@@ -10,6 +10,19 @@
 WPK_MUST_CHECK wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text,
                                            struct wpk_diag *diag);
 
+/* Fix the extents of value `input`, a model input. `option` is the option's name in `diag`.
+ *   shape   extent [rank], each >= 0
+ *   errors  WPK_EINVAL  another rank, or another extent than the file fixes */
+WPK_MUST_CHECK wpk_err wpk_graph_set_extents(struct wpk_graph *graph, int input,
+                                             const int64_t *extent, int rank, const char *option,
+                                             struct wpk_diag *diag);
+
+/* Make value `input`, a model input of known type and extents, a constant.
+ *   shape   data [size], the input's elements; copied
+ *   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_bind(struct wpk_graph *graph, int input, const void *data,
+                                      size_t size);
+
 /* Infer the types and extents of all values, fold what follows from constants and shapes, and check
  * that every other node has a program. All that stands in the way is appended to `problems`,
  * a line each: "node conv1 (Conv): ...". What follows from a problem is no problem of its own.

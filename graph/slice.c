@@ -28,6 +28,47 @@ static wpk_err slice_axis(int64_t start, int64_t end, int64_t step, int64_t exte
     return WPK_OK;
 }
 
+/* A list of extents, or equal ones, of which the last is smaller if they do not divide. */
+static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                     struct wpk_operator_slice *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_value *x = wpk_graph_input(graph, node, 0);
+    const struct wpk_graph_value *given = wpk_graph_input(graph, node, 1);
+    const struct wpk_graph_attribute *listed =
+        wpk_graph_attribute(node, "split", WPK_ATTRIBUTE_INTS);
+    int64_t parts = wpk_graph_int(node, "num_outputs", node->part_count);
+    int64_t begin = 0;
+    int64_t count = 0;
+    int axis = 0;
+
+    wpk_err err = wpk_operator_axis(wpk_graph_int(node, "axis", 0), x->rank, &axis, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if ((listed != NULL && listed->count <= node->part) || parts <= node->part ||
+        parts > WPK_ELEMENTS_MAX ||
+        (given != NULL && (given->data == NULL || wpk_dtype_is_float(given->dtype) ||
+                           wpk_graph_elements(given) <= node->part))) {
+        wpk_diag_set(diag, "its split must be a constant of an integer for each output");
+        return WPK_EUNSUPPORTED;
+    }
+    for (int i = 0; i <= node->part; i++) {
+        int64_t each = (x->extent[axis] + parts - 1) / parts;
+        begin += count;
+        count = listed != NULL                   ? listed->integers[i]
+                : given != NULL                  ? (int64_t)wpk_graph_element(given, i)
+                : begin + each > x->extent[axis] ? x->extent[axis] - begin
+                                                 : each;
+        if (count < 0 || count > x->extent[axis] - begin) {
+            wpk_diag_set(diag, "its outputs have more elements than its input");
+            return WPK_EINVAL;
+        }
+    }
+    out->start[axis] = begin;
+    out->count[axis] = count;
+    return WPK_OK;
+}
+
 wpk_err wpk_operator_slice(const struct wpk_graph *graph, const struct wpk_graph_node *node,
                            struct wpk_operator_slice *out, struct wpk_diag *diag)
 {
@@ -42,6 +83,9 @@ wpk_err wpk_operator_slice(const struct wpk_graph *graph, const struct wpk_graph
         out->start[d] = 0;
         out->step[d] = 1;
         out->count[d] = x->extent[d];
+    }
+    if (strcmp(node->op, "Split") == 0) {
+        return split(graph, node, out, diag);
     }
     for (int i = 0; err == WPK_OK && i < 4; i++) {
         err = wpk_operator_integers(graph, node, names[i], i + 1, list[i], &count[i], diag);

@@ -124,17 +124,20 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
                                     struct wpk_graph_window *out, struct wpk_diag *diag)
 {
     const struct wpk_graph_value *input = wpk_graph_input(graph, node, 0);
+    const char *auto_pad = wpk_graph_text(node, "auto_pad", "NOTSET");
+    bool is_same = strncmp(auto_pad, "SAME_", 5) == 0;
+    bool is_upper = strcmp(auto_pad, "SAME_UPPER") == 0;
     int64_t more[WPK_RANK_MAX];
+    int64_t wanted[WPK_RANK_MAX];
 
     *out = (struct wpk_graph_window){.rank = input->rank - 2};
-    if (strcmp(wpk_graph_text(node, "auto_pad", "NOTSET"), "NOTSET") != 0) {
-        wpk_diag_set(diag, "its auto_pad is not supported");
-        return WPK_EUNSUPPORTED;
-    }
     memcpy(out->input, input->extent + 2, (size_t)out->rank * sizeof(int64_t));
     wpk_err err = read_window(node, kernel, out, diag);
     if (err == WPK_OK) {
         err = read_list(node, "output_padding", out->rank, 0, 0, more, diag);
+    }
+    if (err == WPK_OK) {
+        err = read_list(node, "output_shape", out->rank, 0, 0, wanted, diag);
     }
     for (int d = 0; err == WPK_OK && d < out->rank; d++) {
         int64_t span = (out->kernel[d] - 1) * out->dilation[d] + 1;
@@ -142,8 +145,17 @@ wpk_err wpk_graph_window_transposed(const struct wpk_graph *graph,
             wpk_diag_set(diag, "an input of %lld elements", (long long)out->input[d]);
             return WPK_EINVAL;
         }
-        out->output[d] =
-            (out->input[d] - 1) * out->stride[d] + span + more[d] - out->before[d] - out->after[d];
+        int64_t whole = (out->input[d] - 1) * out->stride[d] + span + more[d];
+        if (wanted[d] > 0 || is_same) {
+            int64_t total = whole - (wanted[d] > 0 ? wanted[d] : out->input[d] * out->stride[d]);
+            total = total > 0 ? total : 0;
+            out->before[d] = is_upper ? total / 2 : total - total / 2;
+            out->after[d] = total - out->before[d];
+        }
+        out->output[d] = whole - out->before[d] - out->after[d];
+        if (wanted[d] > 0 && out->output[d] != wanted[d]) {
+            out->output[d] = wanted[d]; /* no input meets what lies behind */
+        }
         if (out->output[d] < 1) {
             wpk_diag_set(diag, "its padding leaves no output");
             return WPK_EINVAL;

@@ -162,6 +162,22 @@ static void test_reductions(void **state)
         "T[i,j] = (max(i, j))\nU[] = f32(1)\nY[i,j] = f32(T[i,j]) + U[]\n");
 }
 
+/* An axis that no load is indexed by alone keeps its extent in the user's form. */
+static void test_extents_are_kept(void **state)
+{
+    static const char text[] = "Y[i] = T[i,0] + T[i,1] where T[i:4,j:2] = X[i+1] + X[i+2*j]";
+    const struct wpk_given given = {text, {"X f32[8]", "Y f32[4]"}};
+    struct wpk_program program;
+    struct wpk_buf out = {0};
+
+    (void)state;
+    wpk_given_parse_good(&given, &program);
+    assert_int_equal(wpk_notation_print(&program, &out), WPK_OK);
+    assert_string_equal(wpk_buf_text(&out), text);
+    wpk_buf_fini(&out);
+    wpk_program_fini(&program);
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -238,9 +254,10 @@ static void test_whole_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expressions),     cmocka_unit_test(test_comparisons),
-        cmocka_unit_test(test_reductions),      cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_whole_form),
+        cmocka_unit_test(test_expressions), cmocka_unit_test(test_comparisons),
+        cmocka_unit_test(test_reductions),  cmocka_unit_test(test_extents_are_kept),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_random_programs),
+        cmocka_unit_test(test_whole_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

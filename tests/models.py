@@ -23,11 +23,15 @@ class Model:
         self.nodes, self.weights, self.count = [], [], 0
 
     def add(self, op, *inputs, **attributes):
+        return self.add_parts(op, 1, *inputs, **attributes)[0]
+
+    def add_parts(self, op, count, *inputs, **attributes):
+        """A node with several outputs, whose names are returned."""
         self.count += 1
-        output = f"v{self.count}"
-        self.nodes.append(helper.make_node(op, list(inputs), [output],
+        outputs = [f"v{self.count}" + (f"_{i}" if i > 0 else "") for i in range(count)]
+        self.nodes.append(helper.make_node(op, list(inputs), outputs,
                                            name=f"{op.lower()}{self.count}", **attributes))
-        return output
+        return outputs
 
     def constant(self, array, name=None):
         name = name or f"w{len(self.weights)}"
@@ -174,7 +178,23 @@ def decoder(side):
     return m.finish({"x": [1, 4, side, side]}, [2, 4, 3, 2])
 
 
-MODELS = {"decoder": (decoder, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+def parts(side):
+    """Nodes with several outputs, indices that are data, and a bilinear Resize."""
+    m = Model(opset=18)
+    integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
+    a, b, c = m.add_parts("Split", 3, "x", integers(2, 1, 3), axis=1)
+    d, e = m.add_parts("Split", 2, m.add("Concat", a, m.add("Mul", b, m.add("Sigmoid", b)), axis=1),
+                       axis=2, num_outputs=2)
+    x = m.add("Concat", d, m.add("Relu", e), axis=2)
+    best = m.add("ArgMax", x, axis=1, keepdims=0)
+    x = m.add("Add", x, m.add("GatherElements", c, m.add("Unsqueeze", best, integers(1)), axis=1))
+    x = m.add("Resize", x, "", "", integers(1, 3, 2 * side - 1, side), mode="linear")
+    x, mean = m.add_parts("LayerNormalization", 2, x, m.normal(side), axis=-1)
+    m.add("Sub", m.add("Mish", x), mean)
+    return m.finish({"x": [1, 6, side, side]}, [1, 3, 2 * side - 1, side])
+
+
+MODELS = {"decoder": (decoder, 5), "parts": (parts, 6), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

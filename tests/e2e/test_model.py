@@ -10,7 +10,7 @@ import re
 import struct
 import subprocess
 
-from lib import ROOT, Skip, check, main
+from lib import BIN, ROOT, Skip, check, main
 
 PYTHON = os.path.join(ROOT, ".deps/test-venv/bin/python3")
 TOLERANCE = 2e-6  # of the largest output; f32 against f64 over 20 convolutions leaves 5e-7
@@ -63,7 +63,8 @@ def refused(box, *words):
 
 def test_interpret_agrees_with_onnxruntime(box):
     """A small convolution net, a transformer's block with its computed shapes, and ResNet-18."""
-    for name, more in (("small", ()), ("small", ("46",)), ("attention", ()), ("decoder", ()), ("resnet18", ("64",))):
+    for name, more in (("small", ()), ("small", ("46",)), ("attention", ()), ("decoder", ()), ("parts", ()),
+                       ("resnet18", ("64",))):
         folder = make_model(box, name, *more)
         out, (status, said, err) = interpret(box, folder, name, "--input",
                                              "x=" + os.path.join(folder, "x.npy"))
@@ -154,6 +155,39 @@ def test_free_extents_are_given(box):
                 "d = m.graph.input[0].type.tensor_type.shape.dim\nd[0].dim_param = 'batch'")
     status, out, err = box.run("wpkctl", "check", path, "--shape", "x=2,3,33,33")
     check(status == 0 and "output   y f32[2,10]" in out, "the batch", out, err)
+
+
+def test_an_input_that_decides_on_shapes_is_bound(box):
+    folder = make_model(box, "tiny")
+    path = edit(folder, "tiny", "open",
+                "import numpy\nw = next(w for w in m.graph.initializer if w.data_type == 7)\n"
+                "numpy.save('shape.npy', numpy_helper.to_array(w))\n"
+                "numpy.save('wrong.npy', numpy_helper.to_array(w).astype('f4'))\n"
+                "m.graph.input.append(helper.make_tensor_value_info(w.name, 7, [2]))\n"
+                "w.name, m.graph.input[1].name = 'gone', 'a=b'\n"
+                "m.graph.node[-1].input[1] = 'a=b'")
+    bind = "a=b=" + os.path.join(folder, "shape.npy")
+    check("must be a constant" in refused(box, "check", path), "an open shape")
+    status, out, err = box.run("wpkctl", "check", path, "--bind", bind)
+    check(status == 0 and "a=b" not in out and "output   y f32[3,2]" in out, "it is bound", out, err)
+    out, (status, said, err) = interpret(box, folder, "open", "--bind", bind, "--input",
+                                         "x=" + os.path.join(folder, "x.npy"))
+    check(status == 0 and compare(out, os.path.join(folder, "y.npy")) <= TOLERANCE, "the same", err)
+    for binding, text in ((bind + "x", "shape.npyx"), ("b" + bind, "no open input 'ba'"),
+                          (bind.replace("shape", "wrong"), "expected <i8")):
+        check(text in refused(box, "check", path, "--bind", binding), text)
+    check("no open input" in refused(box, "check", path, "--bind", bind, "--bind", bind), "twice")
+
+
+def test_node_tests_of_onnx(box):
+    """Each 15th; `make test-onnx` runs all."""
+    if not os.path.exists(PYTHON):
+        raise Skip("no onnx: deploy/setup.sh test")
+    told = subprocess.run([PYTHON, os.path.join(ROOT, "tests/onnx_nodes.py"), os.path.join(BIN, "wpkctl"),
+                           "--every", "15"], capture_output=True, text=True, check=False)
+    passed = re.search(r"(\d+) passed, \d+ refused by name, 0 wrong, 0 crashed", told.stdout)
+    check(told.returncode == 0 and passed and int(passed.group(1)) >= 45, "they pass", told.stdout,
+          told.stderr[-500:])
 
 
 def test_external_data(box):

@@ -135,6 +135,17 @@ def test_interrupted(box):
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
 
 
+def test_plan_of_nodes_with_several_outputs(box):
+    folder = make_model(box, "parts")
+    x, y, out, path, plan = (os.path.join(folder, n) for n in
+                             ("x.npy", "y.npy", "out.npy", "parts.onnx", "parts.wpk"))
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--seconds", "60",
+                                "-q", "--data", box.path("history"), seconds=280)
+    check(status == 0, "the model is tuned", said, err)
+    status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
+    check(status == 0 and compare(out, y) <= TOLERANCE, "it computes what ONNX Runtime does", err)
+
+
 def test_refused_before_anything_starts(box):
     folder = make_model(box, "tiny")
     path = os.path.join(folder, "tiny.onnx")

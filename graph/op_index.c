@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/op_index.h"
+
+#include <string.h>
+
+#define REDUCTION_AXES_MAX 6 /* of the notation */
+
+enum { DATA, INDICES, UPDATES };     /* inputs of gathers and scatters */
+enum { HOT_INDICES, DEPTH, VALUES }; /* inputs of OneHot */
+
+/* ---- shapes */
+
+static wpk_err fail(struct wpk_diag *diag, const char *reason)
+{
+    wpk_diag_set(diag, "%s", reason);
+    return WPK_EINVAL;
+}
+
+static wpk_err infer_gather(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
+    int axis = 0;
+
+    wpk_err err =
+        wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
+    if (err == WPK_OK && in->x->rank - 1 + indices->rank > WPK_RANK_MAX) {
+        wpk_diag_set(in->diag, "more than %d dimensions", WPK_RANK_MAX);
+        err = WPK_EUNSUPPORTED;
+    }
+    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
+        if (d != axis) {
+            in->out->extent[in->out->rank++] = in->x->extent[d];
+            continue;
+        }
+        memcpy(in->out->extent + d, indices->extent, (size_t)indices->rank * sizeof(int64_t));
+        in->out->rank += indices->rank;
+    }
+    return err;
+}
+
+static wpk_err copy_shape(const struct wpk_inference *in, const struct wpk_graph_value *from)
+{
+    in->out->rank = from->rank;
+    memcpy(in->out->extent, from->extent, sizeof(in->out->extent));
+    return WPK_OK;
+}
+
+/* Indices of one axis, of the data's rank, and within its extents elsewhere. */
+static wpk_err check_elements(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
+    int axis = 0;
+
+    wpk_err err =
+        wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
+    for (int d = 0; err == WPK_OK && d < in->x->rank; d++) {
+        if (indices->rank != in->x->rank || (d != axis && indices->extent[d] > in->x->extent[d])) {
+            err = fail(in->diag, "its indices do not fit its data");
+        }
+    }
+    return err;
+}
+
+/* How many axes of the data an element of the indices of GatherND and ScatterND names, behind
+ * `batch` axes that both have. */
+static wpk_err count_named(const struct wpk_inference *in, int batch, int *out)
+{
+    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
+
+    if (batch < 0 || indices->rank <= batch || in->x->rank <= batch ||
+        indices->extent[indices->rank - 1] > in->x->rank - batch) {
+        return fail(in->diag, "its indices do not fit its data");
+    }
+    *out = (int)indices->extent[indices->rank - 1];
+    for (int d = 0; d < batch; d++) {
+        if (indices->extent[d] != in->x->extent[d]) {
+            return fail(in->diag, "its indices do not fit its data");
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err infer_gather_nd(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
+    int64_t batch = wpk_graph_int(in->node, "batch_dims", 0);
+    int named = 0;
+
+    wpk_err err = count_named(in, batch < WPK_RANK_MAX ? (int)batch : WPK_RANK_MAX, &named);
+    if (err != WPK_OK) {
+        return err;
+    }
+    int rest = in->x->rank - (int)batch - named;
+    if (indices->rank - 1 + rest > WPK_RANK_MAX) {
+        return fail(in->diag, "too many dimensions");
+    }
+    for (int d = 0; d < indices->rank - 1; d++) {
+        in->out->extent[in->out->rank++] = indices->extent[d];
+    }
+    for (int d = in->x->rank - rest; d < in->x->rank; d++) {
+        in->out->extent[in->out->rank++] = in->x->extent[d];
+    }
+    return WPK_OK;
+}
+
+static wpk_err infer_scatter(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
+    const struct wpk_graph_value *updates = wpk_graph_input(in->graph, in->node, UPDATES);
+    bool is_nd = in->op->kind == WPK_KIND_SCATTER_ND;
+    int named = 0;
+    int lead = indices->rank;
+
+    wpk_err err = is_nd ? count_named(in, 0, &named) : check_elements(in);
+    if (err == WPK_OK && updates->dtype != in->x->dtype) {
+        err = fail(in->diag, "its updates have another type than its data");
+    }
+    lead -= is_nd ? 1 : 0;
+    int rank = is_nd ? lead + in->x->rank - named : lead;
+    if (err == WPK_OK && updates->rank != rank) {
+        err = fail(in->diag, "its updates do not fit its indices");
+    }
+    for (int d = 0; err == WPK_OK && d < rank; d++) {
+        int64_t wanted = d < lead ? indices->extent[d] : in->x->extent[named + d - lead];
+        if (updates->extent[d] != wanted) {
+            err = fail(in->diag, "its updates do not fit its indices");
+        }
+    }
+    return err == WPK_OK ? copy_shape(in, in->x) : err;
+}
+
+static wpk_err read_depth(const struct wpk_graph_value *value, int64_t *out, struct wpk_diag *diag)
+{
+    if (value->data == NULL || wpk_graph_elements(value) != 1) {
+        wpk_diag_set(diag, "its depth must be a constant number");
+        return WPK_EUNSUPPORTED;
+    }
+    double depth = wpk_graph_element(value, 0);
+    if (!(depth >= 1 && depth <= (double)WPK_ELEMENTS_MAX)) {
+        return fail(diag, "its depth is no extent");
+    }
+    *out = (int64_t)depth;
+    return WPK_OK;
+}
+
+static wpk_err infer_one_hot(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *values = wpk_graph_input(in->graph, in->node, VALUES);
+    int64_t depth = 0;
+    int axis = 0;
+
+    wpk_err err = read_depth(wpk_graph_input(in->graph, in->node, DEPTH), &depth, in->diag);
+    if (err == WPK_OK) {
+        err = wpk_operator_axis(wpk_graph_int(in->node, "axis", -1), in->x->rank + 1, &axis,
+                                in->diag);
+    }
+    if (err == WPK_OK &&
+        (values->rank != 1 || values->extent[0] != 2 || in->x->rank >= WPK_RANK_MAX)) {
+        err = fail(in->diag, "its values are not two, or its rank is too large");
+    }
+    for (int d = 0; err == WPK_OK && d <= in->x->rank; d++) {
+        in->out->extent[d] = d == axis ? depth : in->x->extent[d < axis ? d : d - 1];
+    }
+    in->out->rank = in->x->rank + 1;
+    return err;
+}
+
+wpk_err wpk_infer_indexed(const struct wpk_inference *in)
+{
+    wpk_err err = WPK_OK;
+
+    switch (in->op->kind) {
+    case WPK_KIND_GATHER:
+        return infer_gather(in);
+    case WPK_KIND_GATHER_ELEMENTS:
+        err = check_elements(in);
+        return err == WPK_OK ? copy_shape(in, wpk_graph_input(in->graph, in->node, INDICES)) : err;
+    case WPK_KIND_GATHER_ND:
+        return infer_gather_nd(in);
+    case WPK_KIND_ONE_HOT:
+        return infer_one_hot(in);
+    default:
+        return infer_scatter(in);
+    }
+}
+
+/* ---- equations */
+
+/* An index, which counts from the end of `extent` elements if negative. `place` is "[d0,r1]". */
+static void print_wrapped(struct wpk_printer *printer, int input, const char *place, int64_t extent)
+{
+    struct wpk_buf *text = printer->text;
+
+    wpk_buf_append_text(text, "select(");
+    wpk_printer_operand(printer, input);
+    wpk_buf_printf(text, "%s < 0, ", place);
+    wpk_printer_operand(printer, input);
+    wpk_buf_printf(text, "%s + %lld, ", place, (long long)extent);
+    wpk_printer_operand(printer, input);
+    wpk_buf_printf(text, "%s)", place);
+}
+
+/* Append "d0"; "d0+0" where the axis has another extent than the tensor. */
+static void print_axis(struct wpk_buf *text, int axis, bool is_whole)
+{
+    wpk_buf_printf(text, "%sd%d%s", text->size > 1 ? "," : "", axis, is_whole ? "" : "+0");
+}
+
+static wpk_err check_extent(const struct wpk_printer *printer, int64_t extent)
+{
+    if (extent > WPK_INDEX_EXTENT_MAX) {
+        wpk_diag_set(printer->diag, "it gathers from %lld elements; %d are supported",
+                     (long long)extent, WPK_INDEX_EXTENT_MAX);
+        return WPK_EUNSUPPORTED;
+    }
+    return WPK_OK;
+}
+
+/* Gather and GatherElements: one axis is named. */
+static wpk_err print_gather(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *x = printer->input[DATA];
+    const struct wpk_graph_value *indices = printer->input[INDICES];
+    bool is_elements = printer->op->kind == WPK_KIND_GATHER_ELEMENTS;
+    struct wpk_buf place = {0};
+    struct wpk_buf load = {0};
+    int axis = 0;
+
+    wpk_err err =
+        wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), x->rank, &axis, printer->diag);
+    if (err == WPK_OK) {
+        err = check_extent(printer, x->extent[axis]);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_buf_append_text(&place, "[");
+    for (int d = 0; d < indices->rank; d++) {
+        print_axis(&place, is_elements ? d : axis + d, true);
+    }
+    wpk_buf_append_text(&load, "[");
+    for (int d = 0; d < x->rank; d++) {
+        int from = is_elements || d < axis ? d : d + indices->rank - 1;
+        if (d == axis) {
+            wpk_buf_append_text(&load, d > 0 ? ",k" : "k");
+        } else {
+            print_axis(&load, from, printer->out->extent[from] == x->extent[d]);
+        }
+    }
+    wpk_buf_append_text(&place, "]");
+    wpk_printer_output(printer);
+    wpk_buf_printf(printer->text, "sum(k:%lld) select(", (long long)x->extent[axis]);
+    print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
+    wpk_buf_append_text(printer->text, " == k, ");
+    wpk_printer_operand(printer, DATA);
+    wpk_buf_printf(printer->text, "%s], 0)", wpk_buf_text(&load));
+    wpk_buf_fini(&place);
+    wpk_buf_fini(&load);
+    return WPK_OK;
+}
+
+static wpk_err print_gather_nd(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *x = printer->input[DATA];
+    const struct wpk_graph_value *indices = printer->input[INDICES];
+    struct wpk_buf *text = printer->text;
+    int batch = (int)wpk_graph_int(printer->node, "batch_dims", 0);
+    int named = (int)indices->extent[indices->rank - 1];
+    int64_t elements = 1;
+    wpk_err err = WPK_OK;
+
+    for (int j = 0; j < named; j++) {
+        elements *= x->extent[batch + j];
+    }
+    err = named > REDUCTION_AXES_MAX ? WPK_EUNSUPPORTED : check_extent(printer, elements);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_printer_output(printer);
+    for (int j = 0; j < named; j++) {
+        wpk_buf_printf(text, "%sk%d:%lld", j > 0 ? "," : "sum(", j,
+                       (long long)x->extent[batch + j]);
+    }
+    wpk_buf_append_text(text, ") select(");
+    for (int j = 0; j < named; j++) {
+        struct wpk_buf place = {0};
+        wpk_buf_append_text(&place, "[");
+        for (int d = 0; d < indices->rank - 1; d++) {
+            print_axis(&place, d, true);
+        }
+        wpk_buf_printf(&place, indices->rank > 1 ? ",%d]" : "%d]", j);
+        wpk_buf_append_text(text, j > 0 ? " && " : "");
+        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[batch + j]);
+        wpk_buf_printf(text, " == k%d", j);
+        wpk_buf_fini(&place);
+    }
+    wpk_buf_append_text(text, ", ");
+    wpk_printer_operand(printer, DATA);
+    for (int d = 0; d < x->rank; d++) {
+        bool is_named = d >= batch && d < batch + named;
+        wpk_buf_printf(text, is_named ? "%sk%d" : "%sd%d", d > 0 ? "," : "[",
+                       is_named    ? d - batch
+                       : d < batch ? d
+                                   : indices->rank - 1 + d - batch - named);
+    }
+    wpk_buf_append_text(text, "], 0)");
+    return WPK_OK;
+}
+
+/* What an update must meet to reach the output's element, and where that update lies. */
+struct scatter {
+    struct wpk_buf axes;   /* "r0:2,r1:3" */
+    struct wpk_buf meets;  /* "X1[r0,0] == d0 && ..." */
+    struct wpk_buf update; /* "[r0,r1,d2]" */
+};
+
+static void match_elements(struct wpk_printer *printer, int axis, struct scatter *out)
+{
+    const struct wpk_graph_value *x = printer->input[DATA];
+    const struct wpk_graph_value *indices = printer->input[INDICES];
+    struct wpk_buf place = {0};
+    struct wpk_buf *text = printer->text;
+
+    wpk_buf_append_text(&place, "[");
+    for (int d = 0; d < x->rank; d++) {
+        if (d == axis) {
+            wpk_buf_printf(&place, d > 0 ? ",r%d" : "r%d", d);
+        } else {
+            print_axis(&place, d, indices->extent[d] == x->extent[d]);
+        }
+    }
+    wpk_buf_printf(&out->axes, "r%d:%lld", axis, (long long)indices->extent[axis]);
+    wpk_buf_printf(&out->update, "%s]", wpk_buf_text(&place));
+    /* Beyond the indices no element is met. */
+    wpk_buf_printf(&place, " | %lld]", (long long)x->extent[axis]);
+    printer->text = &out->meets;
+    print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
+    wpk_buf_printf(&out->meets, " == d%d", axis);
+    printer->text = text;
+    wpk_buf_fini(&place);
+}
+
+static void match_nd(struct wpk_printer *printer, struct scatter *out)
+{
+    const struct wpk_graph_value *x = printer->input[DATA];
+    const struct wpk_graph_value *indices = printer->input[INDICES];
+    int lead = indices->rank - 1;
+    int named = (int)indices->extent[lead];
+    struct wpk_buf *text = printer->text;
+
+    printer->text = &out->meets;
+    for (int j = 0; j < named; j++) {
+        struct wpk_buf place = {0};
+        for (int d = 0; d < lead; d++) {
+            wpk_buf_printf(&place, "%sr%d", d > 0 ? "," : "[", d);
+        }
+        wpk_buf_printf(&place, lead > 0 ? ",%d]" : "[%d]", j);
+        wpk_buf_append_text(&out->meets, j > 0 ? " && " : "");
+        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[j]);
+        wpk_buf_printf(&out->meets, " == d%d", j);
+        wpk_buf_fini(&place);
+    }
+    printer->text = text;
+    wpk_buf_append_text(&out->update, "[");
+    for (int d = 0; d < lead; d++) {
+        wpk_buf_printf(&out->axes, "%sr%d:%lld", d > 0 ? "," : "", d,
+                       (long long)indices->extent[d]);
+        wpk_buf_printf(&out->update, "%sr%d", d > 0 ? "," : "", d);
+    }
+    for (int d = named; d < x->rank; d++) {
+        print_axis(&out->update, d, true);
+    }
+    wpk_buf_append_text(&out->update, "]");
+}
+
+/* "sum(axes) select(meets, X2[update], 0)" */
+static void print_updates(struct wpk_printer *printer, const struct scatter *s,
+                          const char *function, const char *otherwise)
+{
+    wpk_buf_printf(printer->text, "%s(%s) select(%s, ", function, wpk_buf_text(&s->axes),
+                   wpk_buf_text(&s->meets));
+    wpk_printer_operand(printer, UPDATES);
+    wpk_buf_printf(printer->text, "%s, %s)", wpk_buf_text(&s->update), otherwise);
+}
+
+static wpk_err print_reduction(struct wpk_printer *printer, const struct scatter *s)
+{
+    const char *reduction = wpk_graph_text(printer->node, "reduction", "none");
+    bool is_max = strcmp(reduction, "max") == 0;
+    struct wpk_buf *text = printer->text;
+
+    wpk_printer_output(printer);
+    if (strcmp(reduction, "none") == 0) {
+        wpk_buf_append_text(text, "select((");
+        wpk_buf_printf(text, "sum(%s) select(%s, 1, 0)) > 0, ", wpk_buf_text(&s->axes),
+                       wpk_buf_text(&s->meets));
+        print_updates(printer, s, "sum", "0");
+        wpk_buf_append_text(text, ", ");
+        wpk_printer_broadcast(printer, DATA);
+        wpk_buf_append_text(text, ")");
+    } else if (strcmp(reduction, "add") == 0 || strcmp(reduction, "mul") == 0) {
+        bool is_sum = reduction[0] == 'a';
+        wpk_printer_broadcast(printer, DATA);
+        wpk_buf_append_text(text, is_sum ? " + (" : " * (");
+        print_updates(printer, s, is_sum ? "sum" : "prod", is_sum ? "0" : "1");
+        wpk_buf_append_text(text, ")");
+    } else if ((is_max || strcmp(reduction, "min") == 0) &&
+               wpk_dtype_is_float(printer->out->dtype)) {
+        wpk_buf_append_text(text, is_max ? "max(" : "min(");
+        wpk_printer_broadcast(printer, DATA);
+        wpk_buf_append_text(text, ", (");
+        print_updates(printer, s, is_max ? "max" : "min", is_max ? "-inf" : "inf");
+        wpk_buf_append_text(text, "))");
+    } else {
+        wpk_diag_set(printer->diag, "its reduction %s is not supported", reduction);
+        return WPK_EUNSUPPORTED;
+    }
+    return WPK_OK;
+}
+
+static wpk_err print_scatter(struct wpk_printer *printer)
+{
+    const struct wpk_graph_value *indices = printer->input[INDICES];
+    struct scatter s = {.axes = {0}};
+    bool is_nd = printer->op->kind == WPK_KIND_SCATTER_ND;
+    int axis = 0;
+    wpk_err err = WPK_OK;
+
+    if (is_nd && (indices->rank - 1 > REDUCTION_AXES_MAX || indices->rank < 2)) {
+        wpk_diag_set(printer->diag, "its indices have %d axes", indices->rank);
+        return WPK_EUNSUPPORTED;
+    }
+    if (is_nd) {
+        match_nd(printer, &s);
+    } else {
+        err = wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), printer->input[DATA]->rank,
+                                &axis, printer->diag);
+        if (err == WPK_OK) {
+            match_elements(printer, axis, &s);
+        }
+    }
+    if (err == WPK_OK) {
+        err = check_extent(printer, wpk_graph_elements(indices));
+    }
+    if (err == WPK_OK) {
+        err = print_reduction(printer, &s);
+    }
+    wpk_buf_fini(&s.axes);
+    wpk_buf_fini(&s.meets);
+    wpk_buf_fini(&s.update);
+    return err;
+}
+
+static wpk_err print_one_hot(struct wpk_printer *printer)
+{
+    struct wpk_buf place = {0};
+    int64_t depth = 0;
+    int axis = 0;
+    int rank = printer->out->rank;
+
+    wpk_err err = read_depth(printer->input[DEPTH], &depth, printer->diag);
+    if (err == WPK_OK) {
+        err =
+            wpk_operator_axis(wpk_graph_int(printer->node, "axis", -1), rank, &axis, printer->diag);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_buf_append_text(&place, "[");
+    for (int d = 0; d < rank; d++) {
+        if (d != axis) {
+            print_axis(&place, d, true);
+        }
+    }
+    wpk_buf_append_text(&place, "]");
+    wpk_printer_output(printer);
+    wpk_buf_append_text(printer->text, "select(");
+    print_wrapped(printer, HOT_INDICES, wpk_buf_text(&place), depth);
+    wpk_buf_printf(printer->text, " == d%d, ", axis);
+    wpk_printer_operand(printer, VALUES);
+    wpk_buf_append_text(printer->text, "[1], ");
+    wpk_printer_operand(printer, VALUES);
+    wpk_buf_append_text(printer->text, "[0])");
+    wpk_buf_fini(&place);
+    return WPK_OK;
+}
+
+wpk_err wpk_print_indexed(struct wpk_printer *printer)
+{
+    switch (printer->op->kind) {
+    case WPK_KIND_GATHER:
+    case WPK_KIND_GATHER_ELEMENTS:
+        return print_gather(printer);
+    case WPK_KIND_GATHER_ND:
+        return print_gather_nd(printer);
+    case WPK_KIND_ONE_HOT:
+        return print_one_hot(printer);
+    default:
+        return print_scatter(printer);
+    }
+}

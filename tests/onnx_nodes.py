@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the node tests of the package onnx through `wpkctl run --interpret`:
+
+    onnx_nodes.py WPKCTL [--every N] [--list] [NAME...]
+
+Needs the packages onnx and numpy. Counted apart and not run: twins whose node is expanded into the
+function that defines it, and cases with other types than f32, f64, i32, i64 and bool. A case passes
+if all its outputs agree within the case's own tolerances. Ends with 1 if an output is wrong, or if
+wpkctl ends otherwise than with 0 or a refusal. `--every N` runs each N-th case, `--list` prints
+each refusal, NAME selects the cases whose names contain it.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+warnings.filterwarnings("ignore")
+from onnx.backend.test.case.node import collect_testcases  # noqa: E402 (warns at import)
+
+TYPES = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64,
+         TensorProto.BOOL}
+REFUSED = 2  # exit code
+
+# Inputs that decide on shapes or on the equation's structure: they are given as constants (--bind).
+BOUND = {
+    "AffineGrid": [1], "BlackmanWindow": [0], "CenterCropPad": [1], "Clip": [1, 2],
+    "ConstantOfShape": [0], "CumProd": [1], "CumSum": [1], "Dropout": [1, 2], "Expand": [1],
+    "HammingWindow": [0], "HannWindow": [0], "OneHot": [1], "Pad": [1, 2, 3], "Range": [0, 1, 2],
+    "ReduceL1": [1], "ReduceL2": [1], "ReduceLogSum": [1], "ReduceLogSumExp": [1],
+    "ReduceMax": [1], "ReduceMean": [1], "ReduceMin": [1], "ReduceProd": [1], "ReduceSum": [1],
+    "ReduceSumSquare": [1], "Reshape": [1], "Resize": [1, 2, 3], "Slice": [1, 2, 3, 4],
+    "Split": [1], "Squeeze": [1], "Tile": [1], "TopK": [1], "Trilu": [1], "Unsqueeze": [1],
+    "Upsample": [1],
+}
+
+
+def is_ours(case):
+    values = list(case.model.graph.input) + list(case.model.graph.output)
+    return all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in TYPES
+               for v in values)
+
+
+def array_of(data):
+    return numpy_helper.to_array(data) if isinstance(data, TensorProto) else np.asarray(data)
+
+
+def bound_names(model):
+    names = set()
+    for node in model.graph.node:
+        names |= {node.input[i] for i in BOUND.get(node.op_type, ()) if i < len(node.input)}
+    return names
+
+
+def agree(case, found, expected):
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        return "%s%s is not %s%s" % (found.dtype, found.shape, expected.dtype, expected.shape)
+    if expected.dtype.kind in "ib":
+        return "" if np.array_equal(found, expected) else "%s is not %s" % (found, expected)
+    with np.errstate(all="ignore"):
+        if np.allclose(found, expected, rtol=case.rtol, atol=case.atol, equal_nan=True):
+            return ""
+    return "%s is not %s" % (found.ravel()[:6], expected.ravel()[:6])
+
+
+def run(wpkctl, case, folder):
+    """(what became of the case, why)"""
+    graph = case.model.graph
+    command = [wpkctl, "run", os.path.join(folder, "model.onnx"), "--interpret"]
+    bound = bound_names(case.model)
+    inputs, outputs = case.data_sets[0]
+    with open(command[2], "wb") as file:
+        file.write(case.model.SerializeToString())
+    for i, (value, array) in enumerate(zip(graph.input, map(array_of, inputs))):
+        path = os.path.join(folder, "in%d.npy" % i)
+        np.save(path, np.ascontiguousarray(array).reshape(np.shape(array)))
+        command += ["--bind" if value.name in bound else "--input", value.name + "=" + path]
+        extents = value.type.tensor_type.shape.dim
+        if value.name not in bound and any(not d.HasField("dim_value") for d in extents):
+            command += ["--shape", value.name + "=" + ",".join(map(str, np.shape(array)))]
+    paths = [os.path.join(folder, "out%d.npy" % i) for i in range(len(outputs))]
+    for value, path in zip(graph.output, paths):
+        command += ["--output", value.name + "=" + path]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "crashed", "no end within 60 s"
+    if done.returncode == REFUSED and done.stderr:
+        return "refused", re.sub(r"\S*/model\.onnx: ", "", done.stderr.splitlines()[0])
+    if done.returncode != 0:
+        return "crashed", "exit code %d: %s" % (done.returncode, done.stderr[-300:])
+    for value, path, expected in zip(graph.output, paths, outputs):
+        why = agree(case, np.load(path), array_of(expected))
+        if why:
+            return "wrong", "%s: %s" % (value.name, why)
+    return "passed", ""
+
+
+def run_case(wpkctl, case):
+    with tempfile.TemporaryDirectory() as folder:
+        return case, *run(wpkctl, case, folder)
+
+
+def operator(case):
+    return case.model.graph.node[-1].op_type
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("wpkctl")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_intermixed_args()
+    cases = collect_testcases(None)
+    twins = [c for c in cases if "_expanded" in c.name]
+    others = [c for c in cases if "_expanded" not in c.name and not is_ours(c)]
+    skipped = {id(c) for c in twins + others}
+    ours = [c for c in cases if id(c) not in skipped]
+    chosen = [c for c in ours if not options.names or any(n in c.name for n in options.names)]
+    chosen = chosen[::options.every]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda case: run_case(options.wpkctl, case), chosen))
+    counts = collections.Counter(kind for _, kind, _ in results)
+    refused = collections.Counter(operator(c) for c, kind, _ in results if kind == "refused")
+    for case, kind, why in results:
+        if kind in ("wrong", "crashed") or (options.list and kind == "refused"):
+            print("%s %s (%s): %s" % (kind, case.name, operator(case), why))
+    print("refused: " + ", ".join("%s %d" % pair for pair in refused.most_common()))
+    print("%d cases: %d passed, %d refused by name, %d wrong, %d crashed; not run: %d expanded "
+          "twins, %d of other types" % (
+              len(chosen), counts["passed"], counts["refused"], counts["wrong"],
+              counts["crashed"], len(twins), len(others)))
+    sys.exit(1 if counts["wrong"] or counts["crashed"] or not counts["passed"] else 0)
+
+
+if __name__ == "__main__":
+    main()
