@@ -56,7 +56,7 @@ static int element_type(enum wpk_dtype dtype)
 
 static struct wpk_declaration parse_type(const char *type)
 {
-    struct wpk_declaration out;
+    struct wpk_declaration out = {.name = NULL};
 
     WPK_ASSERT(wpk_notation_parse_type(type, &out, NULL) == WPK_OK);
     return out;

@@ -481,7 +481,7 @@ def test_graph():
 def self_test():
     failed = 0
     for path, text, expected in SAMPLES:
-        files = {"%s/meson.build" % f: "'a.c', 'a', 'a.cc', 'gone', 'main.c', 'loop.c'"
+        files = {"%s/meson.build" % f: "'a.c', 'a', 'a.cc', 'gone', 'main.c', 'loop.c', 'driver.c'"
                  for f in list(MAY_INCLUDE) + list(EVERYTHING)}
         files.update({path: text, "op/a.c": ""})
         found = list(check_text(path, SPDX + text, files))
