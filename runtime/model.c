@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "runtime/kernel.h"
+#include "runtime/memory.h"
 #include "schema/model_plan.h"
 
 #include <errno.h>
@@ -289,17 +290,6 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
     return WPK_OK;
 }
 
-static void *new_memory(size_t size)
-{
-    size_t whole = (size / WPK_MODEL_PLAN_ALIGNMENT + 1) * WPK_MODEL_PLAN_ALIGNMENT;
-    void *memory = aligned_alloc(WPK_MODEL_PLAN_ALIGNMENT, whole);
-
-    if (memory != NULL) {
-        memset(memory, 0, whole);
-    }
-    return memory;
-}
-
 /* Where a value lies in this run. */
 static void *address(const struct wpk_model_context *context, int index)
 {
@@ -352,21 +342,21 @@ static wpk_err warm_up(struct wpk_model_context *context)
     wpk_err err = WPK_OK;
 
     for (int i = 0; i < model->plan.input_count; i++) {
-        context->inputs[i] = new_memory(wpk_tensor_type_bytes(&model->inputs[i].type));
+        context->inputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&model->inputs[i].type));
         err = context->inputs[i] == NULL ? WPK_ENOMEM : err;
     }
     for (int i = 0; i < model->plan.output_count; i++) {
-        context->outputs[i] = new_memory(wpk_tensor_type_bytes(&model->outputs[i].type));
+        context->outputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&model->outputs[i].type));
         err = context->outputs[i] == NULL ? WPK_ENOMEM : err;
     }
     if (err == WPK_OK) {
         err = run_steps(context, NULL);
     }
     for (int i = 0; i < model->plan.input_count; i++) {
-        free(context->inputs[i]);
+        wpk_memory_give(context->inputs[i]);
     }
     for (int i = 0; i < model->plan.output_count; i++) {
-        free(context->outputs[i]);
+        wpk_memory_give(context->outputs[i]);
     }
     return err;
 }
@@ -382,7 +372,7 @@ wpk_err wpk_model_context_new(const struct wpk_model *model,
         return WPK_ENOMEM;
     }
     context->model = model;
-    context->arena = new_memory((size_t)model->plan.arena_size);
+    context->arena = wpk_memory_take((size_t)model->plan.arena_size);
     context->steps = calloc((size_t)model->plan.step_count + 1, sizeof(*context->steps));
     context->inputs = calloc((size_t)model->plan.input_count + 1, sizeof(void *));
     context->outputs = calloc((size_t)model->plan.output_count + 1, sizeof(void *));
@@ -422,7 +412,7 @@ void wpk_model_context_free(struct wpk_model_context *context)
     free(context->steps);
     free(context->inputs);
     free(context->outputs);
-    free(context->arena);
+    wpk_memory_give(context->arena);
     free(context);
 }
 
