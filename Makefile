@@ -66,6 +66,7 @@ bench: all ## compare with ONNX Runtime, OpenVINO, oneDNN, ncnn, MNN (minutes)
 
 bench-models: all ## tune whole models and time them beside ONNX Runtime and OpenVINO (an hour)
 	@$(SETUP) bench
+	@bench/setup.sh
 	@.deps/bench-venv/bin/python bench/models.py $(MODELS)
 
 bench-search: all ## replay every strategy on the tables of bench/search/ (minutes)
