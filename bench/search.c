@@ -39,7 +39,7 @@ static const char usage[] = "usage: bench-search list OP [--layouts any|fixed] [
                             "       bench-search replay TABLE STRATEGY [--trials N] [--seeds N] "
                             "[--set OPTION=NUMBER] [--prior FILE]\n";
 
-/* What the options say. */
+/* The options of the command line. */
 struct given {
     struct bench_search_table table; /* of `list` */
     int trials, seeds;

@@ -253,7 +253,7 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
                : WPK_ENOMEM;
 }
 
-/* What the kernel's program has to do, whatever computes it. */
+/* Fill in the operations and bytes of the kernel's program. */
 static wpk_err add_cost(const struct assembly *a, int region, struct wpk_model_plan_kernel *out,
                         struct wpk_diag *diag)
 {

@@ -6,7 +6,7 @@
 #include "client/args.h"
 #include "graph/graph.h"
 
-/* What the user fixes of a model's inputs. */
+/* Extents and values of a model's inputs that the user fixes. */
 struct wpk_model_fixing {
     struct wpk_option_list shapes; /* "INPUT=EXTENT,..." */
     struct wpk_option_list binds;  /* "INPUT=FILE.npy": the input becomes a constant */

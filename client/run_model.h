@@ -21,7 +21,7 @@ WPK_MUST_CHECK wpk_err wpk_run_model_interpret(const char *path,
                                                const struct wpk_run_model *options,
                                                struct wpk_diag *diag);
 
-/* What a plan is opened for: called once with all tensors, in the order of the model. */
+/* An open plan with all its tensors, in the order of the model; a function that uses it once. */
 struct wpk_run_model_call {
     const struct wpk_model *model;
     struct wpk_model_context *context;

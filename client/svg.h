@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the drawings of wpkctl share. */
+/* The style and the texts of SVGs that wpkctl draws. */
 #ifndef WPK_CLIENT_SVG_H
 #define WPK_CLIENT_SVG_H
 

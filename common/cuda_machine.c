@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of a multiprocessor are those of its capability in the CUDA C++ Programming Guide,
  * "Compute Capabilities"; rates are those of the H100 and H200, from NVIDIA's "H100 Tensor Core GPU
- * Architecture", shared out among the multiprocessors. Nothing here was timed. */
+ * Architecture", shared out among the multiprocessors. These numbers were not timed. */
 #include "common/cuda_machine.h"
 
 #include <stdbool.h>

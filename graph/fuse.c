@@ -2,6 +2,7 @@
 #include "graph/fuse.h"
 
 #include "op/derive.h"
+#include "op/extract.h"
 #include "op/notation.h"
 #include "op/rewrite.h"
 
@@ -54,31 +55,6 @@ static void add_operand(struct fusion *f, int value)
     }
 }
 
-static wpk_err copy_stage(struct fusion *f, const struct wpk_program *from,
-                          const struct wpk_stage *stage)
-{
-    const char *names[WPK_AXES_MAX] = {0};
-
-    for (int i = 0; i < stage->rank; i++) {
-        names[i] = stage->axes[i].name;
-    }
-    int id = wpk_program_add_stage(f->to, f->tensor_map[stage->output], names);
-    int expr = wpk_node_copy(f->to, from, stage->expr, f->tensor_map, NULL);
-    if (id < 0 || expr < 0) {
-        return WPK_ENOSPC;
-    }
-    struct wpk_stage *copy = &f->to->stages[id];
-    for (int i = stage->rank; i < stage->axis_count; i++) {
-        if (wpk_stage_add_reduction_axis(copy, stage->axes[i].name, stage->axes[i].extent) < 0) {
-            return WPK_ENOSPC;
-        }
-    }
-    copy->reduction = stage->reduction;
-    copy->accumulator = stage->accumulator;
-    copy->expr = expr;
-    return WPK_OK;
-}
-
 /* Append a node's stages. What it computes is the output of the last node, else an intermediate. */
 static wpk_err add_node(struct fusion *f, int node, const struct wpk_lowered *part, bool is_last)
 {
@@ -102,7 +78,7 @@ static wpk_err add_node(struct fusion *f, int node, const struct wpk_lowered *pa
         err = f->tensor_map[t] >= 0 ? err : WPK_ENOSPC;
     }
     for (int s = 0; err == WPK_OK && s < from->stage_count; s++) {
-        err = copy_stage(f, from, &from->stages[s]);
+        err = wpk_program_copy_stage(from, &from->stages[s], f->tensor_map, f->to);
     }
     return err;
 }

@@ -50,8 +50,8 @@ static enum wpk_role role_in_part(const struct wpk_program *program, const bool 
     return output[tensor] ? WPK_ROLE_OUTPUT : WPK_ROLE_INTERMEDIATE;
 }
 
-static wpk_err copy_stage(const struct wpk_program *program, const struct wpk_stage *stage,
-                          const int *tensor_map, struct wpk_program *out)
+wpk_err wpk_program_copy_stage(const struct wpk_program *program, const struct wpk_stage *stage,
+                               const int *tensor_map, struct wpk_program *out)
 {
     const char *names[WPK_AXES_MAX] = {0};
     for (int i = 0; i < stage->rank; i++) {
@@ -97,7 +97,7 @@ wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
     }
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         if (keep[s]) {
-            err = copy_stage(program, &program->stages[s], tensor_map, out);
+            err = wpk_program_copy_stage(program, &program->stages[s], tensor_map, out);
         }
     }
 done:

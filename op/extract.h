@@ -13,8 +13,14 @@
  *   owns    caller calls wpk_program_fini
  *   errors  WPK_ENOMEM; WPK_ENOSPC a limit is reached, e.g. WPK_LOADS_MAX
  */
-wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
-                            const bool *output, struct wpk_program *out);
+wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep, const bool *output,
+                            struct wpk_program *out);
+
+/* Append a copy of one stage of `program` to `out`.
+ *   shape   tensor_map [program->tensor_count] ids in `out`
+ *   errors  WPK_ENOSPC; wpk_program_full_error tells memory from limits */
+wpk_err wpk_program_copy_stage(const struct wpk_program *program, const struct wpk_stage *stage,
+                               const int *tensor_map, struct wpk_program *out);
 
 /* Split a program into `prepare`, the stages that depend on constants only, which run once when a
  * kernel is loaded, and `main_part`, the others. `prepare` may be empty. A copy of a tensor as it

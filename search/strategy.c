@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all strategies share: the table of classes, and the course of a search. */
+/* The table of strategy classes, and the course of a search, which all strategies share. */
 #include "search/strategy.h"
 
 #include "common/real.h"

@@ -25,7 +25,7 @@ uint32_t wpk_share_budget(const struct wpk_job_op_state *op)
     return op->job->total > 0 ? op->allotted : op->job->candidates;
 }
 
-/* What counts as used up by an operator: what it may use, and what it has. */
+/* The candidates that count as used up by an operator: the larger of its allotment and its asks. */
 static uint32_t used_by(const struct wpk_job_op_state *op)
 {
     uint32_t asked = op->search != NULL ? op->search->ask_count

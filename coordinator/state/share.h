@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a job's total budget (budget.total) is shared out among its operators: a few candidates to
  * each at first, then some at a time to the operator whose next candidates are expected to save the
- * most. What was allotted is not stored: after a start it is at least what the searches have asked
+ * most. Allotments are not stored: after a start each is at least what the search has asked
  * for. Up to 64 operators of such a job are
  * worked on at once. */
 #ifndef WPK_COORDINATOR_STATE_SHARE_H
