@@ -114,6 +114,15 @@ def descendants(root):
     return found
 
 
+def kill(pid):
+    """Kills `pid`; false where it has ended by itself since it was listed."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 class Process:
     """A program under test; remembers everything that ever ran below it."""
 
@@ -242,7 +251,7 @@ class Box:
         # After a failure only: a test that passes has seen that nothing is left.
         for process in self.processes:
             for pid in process.left():
-                os.kill(pid, signal.SIGKILL)
+                kill(pid)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

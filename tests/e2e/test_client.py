@@ -9,7 +9,7 @@ import signal
 import time
 
 import lib
-from lib import check, check_tune_json, main, small_job, wait_for
+from lib import check, check_tune_json, kill, main, small_job, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -91,8 +91,7 @@ def test_processes_die(box):
     for name in ("wpkd", "wpk-worker"):
         tune = start(box, "tune", job(box, "ours", 14), "--data", box.data)
         wait_for("progress", lambda: tune.note() is None and " tried" in tune.text(tune.err))
-        os.kill(wait_for(name, lambda: next((pid for pid in tune.left() if is_fake(pid, name)), None)),
-                signal.SIGKILL)
+        kill(wait_for(name, lambda: next((pid for pid in tune.left() if is_fake(pid, name)), None)))
         code, _, err = tune.wait(60)
         check(code == 0 and name + " ended; it is started again" in err, "restarted", code, err)
 

@@ -4,12 +4,11 @@ and run, and everything says that nothing was timed."""
 import json
 import os
 import re
-import signal
 import sqlite3
 import subprocess
 import tempfile
 
-from lib import BIN, CONVOLUTION, Service, Skip, check, check_tune_json, descendants, main, need, small_job, wait_for
+from lib import BIN, CONVOLUTION, Service, Skip, check, check_tune_json, descendants, kill, main, need, small_job, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 DRIVER_CALLS = ("cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
@@ -142,13 +141,13 @@ def test_kills(box):
     for number, name in enumerate(("wpk-runner", "wpk-builder", "wpk-worker", "wpkd")):
         wait_for("some trials are there", lambda n=number: state_of(service, job)["ops"][0]["candidates"]["measured"] > n, 60)
         if name == "wpkd":
-            os.kill(service.wpkd.popen.pid, signal.SIGKILL)
+            kill(service.wpkd.popen.pid)
             service.wpkd.popen.wait()
             service = Service(box)
             break
         pids = [pid for pid, (_, found) in descendants(worker.popen.pid).items() if found == name]
         for pid in pids[:1] if name != "wpk-worker" else [worker.popen.pid]:
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         if name == "wpk-worker":
             worker.popen.wait()
             worker = service.add_worker("--name", "g", device=EMULATED)

@@ -4,11 +4,10 @@ the same is recorded as if nothing had happened. WPK_KILLS says how often, WPK_S
 import json
 import os
 import random
-import signal
 import sqlite3
 import time
 
-from lib import (CONVOLUTION, Service, check, descendants, main, need, need_stalled_disk, small_job, stat_of,
+from lib import (CONVOLUTION, Service, check, descendants, kill, main, need, need_stalled_disk, small_job, stat_of,
                  wait_for)
 from wire import Peer, frame, hello, identify, poll, put_artifact, take_items
 
@@ -69,7 +68,8 @@ class Fleet:
         if pid is None:
             return False
         self.worker.note()
-        os.kill(pid, signal.SIGKILL)
+        if not kill(pid):
+            return False
         if process is None:
             return True
         process.popen.wait()

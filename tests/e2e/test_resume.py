@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever dies, the job goes on from what was recorded, and nothing is left running."""
-import contextlib
 import hashlib
 import json
 import os
@@ -10,7 +9,7 @@ import signal
 import sqlite3
 import time
 
-from lib import (CONVOLUTION, Failure, check, check_tune_json, descendants, main, need, small_job, stat_of,
+from lib import (CONVOLUTION, Failure, check, check_tune_json, descendants, kill, main, need, small_job, stat_of,
                  wait_for)
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
@@ -80,8 +79,7 @@ def strike(box, program):
         wait_for_progress(tune, 1)
         while tune.note() is None:
             for pid, (_, name) in descendants(tune.popen.pid).items():
-                if name == program and is_program(pid, name):
-                    os.kill(pid, signal.SIGKILL)
+                if name == program and is_program(pid, name) and kill(pid):
                     return tune, pid
     raise Failure("no job was struck")
 
@@ -128,8 +126,7 @@ def test_wpkd_dies_at_once(box):
     while len(struck) < DEATHS_MAX["wpkd"] and tune.note() is None:
         for pid, (_, name) in descendants(tune.popen.pid).items():
             if name == "wpkd" and pid not in struck:
-                with contextlib.suppress(ProcessLookupError):  # it has just ended
-                    os.kill(pid, signal.SIGKILL)
+                if kill(pid):
                     struck.add(pid)
     code, out, err = tune.wait(200)
     check(code == 0, "it is started again", err[-4000:], box.logs())
@@ -151,8 +148,7 @@ def test_killed_builds_leave_nothing(box):
     while len(struck) < 12 and tune.note() is None:
         time.sleep(draw.uniform(0.01, 0.1))
         for pid, (_, name) in descendants(tune.popen.pid).items():
-            if name == "wpk-builder" and not is_program(pid, name) and pid not in struck:
-                os.kill(pid, signal.SIGKILL)
+            if name == "wpk-builder" and not is_program(pid, name) and pid not in struck and kill(pid):
                 struck.add(pid)
     tune.wait(200)
     check(struck, "builds were killed")
@@ -190,8 +186,8 @@ def test_anything_dies_at_any_moment(box):
                        if is_program(pid, name) and killed.count(name) < DEATHS_MAX[name])
         if there:
             pid, name = draw.choice(there)
-            os.kill(pid, signal.SIGKILL)
-            killed.append(name)
+            if kill(pid):
+                killed.append(name)
     code, out, err = tune.wait(200)
     check(code == 0, "the job ends well after the deaths of %s" % killed, err[-4000:], box.logs())
     check_tune_json(out)

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 
-from lib import CONVOLUTION, Service, check, main, need, small_job, wait_for
+from lib import CONVOLUTION, Service, check, kill, main, need, small_job, wait_for
 
 OP = """input X f32[1,16,14,14]
 constant W f32[16,16,3,3]
@@ -121,7 +121,7 @@ def interrupt_runner(logs, worker):
         started, ended = logs.lines(event="run_started"), logs.lines(event="run_ended")
         if started and started[-1] not in struck and started[-1]["work"] not in [line["work"] for line in ended]:
             struck.append(started[-1])
-            os.kill(worker.find("wpk-runner"), signal.SIGKILL)
+            kill(worker.find("wpk-runner"))
         return [line["work"] for line in logs.lines(event="interrupted", by="wpk-runner")]
     return wait_for("the runner dies with a candidate", interrupted, 60)[0]
 
