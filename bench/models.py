@@ -63,6 +63,27 @@ def mobilenet1():
     return m.finish({"x": [1, 3, 224, 224]}, [1, 1000])
 
 
+def mobilenet2():
+    m = Model()
+
+    def conv6(x, *args, **more):
+        return m.add("Clip", conv_norm(m, x, *args, relu=False, **more), m.constant(np.float32(0)),
+                     m.constant(np.float32(6)))
+
+    x, channels = conv6("x", 3, 32, 3, 2, 1), 32
+    for widening, filters, blocks, first in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
+                                             (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+        for block in range(blocks):
+            width, stride = channels * widening, first if block == 0 else 1
+            y = conv6(x, channels, width, 1) if widening > 1 else x
+            y = conv6(y, width, width, 3, stride, 1, group=width)
+            y = conv_norm(m, y, width, filters, 1, relu=False)
+            x = m.add("Add", x, y) if stride == 1 and filters == channels else y
+            channels = filters
+    classify(m, conv6(x, channels, 1280, 1), 1280)
+    return m.finish({"x": [1, 3, 224, 224]}, [1, 1000])
+
+
 def squeezenet():
     """SqueezeNet 1.1."""
     m = Model()
@@ -117,7 +138,7 @@ def bert(layers=12, tokens=128, width=768, heads=12):
     return m.finish({"x": [1, tokens, width]}, [1, tokens, width])
 
 
-MODELS = {"resnet18": lambda: resnet18(224), "squeezenet": squeezenet, "mobilenet1": mobilenet1,
+MODELS = {"resnet18": lambda: resnet18(224), "squeezenet": squeezenet, "mobilenet1": mobilenet1, "mobilenet2": mobilenet2,
           "resnet50": resnet50, "bert": bert}
 
 

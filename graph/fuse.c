@@ -116,6 +116,9 @@ static wpk_err compose(struct fusion *f, const int *nodes, int count,
     if (err == WPK_OK) {
         err = wpk_derive_inline(f->to);
     }
+    if (err == WPK_OK) {
+        err = wpk_derive_spelling(f->to);
+    }
     return err == WPK_OK ? wpk_notation_print(f->to, &out->text) : err;
 }
 
@@ -156,9 +159,6 @@ wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int coun
     wpk_err err = WPK_OK;
 
     WPK_ASSERT(count >= 1 && count <= WPK_FUSE_NODES_MAX);
-    if (count == 1) {
-        return wpk_graph_lower(graph, nodes[0], out, diag);
-    }
     *out = (struct wpk_lowered){.operand_count = 0};
     parts = calloc((size_t)count, sizeof(*parts));
     f = calloc(1, sizeof(*f));

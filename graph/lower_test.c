@@ -53,8 +53,9 @@ static const struct sample samples[] = {
      "E[d0,d1] = exp(X[d0,d1] - M[d0]); S[d0] = sum(r1:3) E[d0,r1]",
      0},
     {"LogSoftmax", "f32[2,3,4]", "",
-     "f32[2,3,4] Y[d0,d1,d2] = X[d0,d1,d2] - M[d0] - log(S[d0]) where "
-     "M[d0] = max(r1:3,r2:4) X[d0,r1,r2]; S[d0] = sum(r1:3,r2:4) exp(X[d0,r1,r2] - M[d0])",
+     "f32[2,3,4] Y[d0,d1,d2] = X[d0,d1,d2] - M[d0] - L[d0] where "
+     "M[d0] = max(r1:3,r2:4) X[d0,r1,r2]; L[d0] = log(S[d0]); S[d0] = sum(r1:3,r2:4) "
+     "exp(X[d0,r1,r2] - M[d0])",
      11},
     {"ReduceMean", "f32[2,3,4]", "axes:I=1 keepdims:i=0",
      "f32[2,4] Y[d0,d1] = (sum(r1:3) X[d0,r1,d1]) / 3", 0},

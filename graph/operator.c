@@ -181,7 +181,7 @@ static const struct wpk_operator operators[] = {
          "Y[..] = E[..] / S[-] where M[-] = max(@) X[@]; E[..] = exp(X[..] - M[-]); "
          "S[-] = sum(@) E[@]"),
     SAME("LogSoftmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
-         "Y[..] = X[..] - M[-] - log(S[-]) where M[-] = max(@) X[@]; "
+         "Y[..] = X[..] - M[-] - L[-] where M[-] = max(@) X[@]; L[-] = log(S[-]); "
          "S[-] = sum(@) exp(X[@] - M[-])"),
     REDUCE("ReduceMean", "Y[..] = (sum(@) X[@]) / {#}"),
     REDUCE("ReduceSum", "Y[..] = sum(@) X[@]"),

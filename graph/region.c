@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/region.h"
 
-#include "op/notation.h"
+#include "op/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,25 +70,36 @@ static bool may_read(const struct grouping *g, const struct group *earlier,
            (earlier->is_movement && wpk_graph_reads_inside(g->graph, node, value));
 }
 
-/* Only nodes of the group read the value, and each at the element that it computes, or all
- * elements in another order; what was only moved may be read anywhere. */
-static bool stays_inside(const struct grouping *g, const struct group *earlier,
-                         const struct group *group, int value)
+/* Only nodes of the group read the value. */
+static bool is_only_read_in(const struct grouping *g, const struct group *group, int value)
 {
     int uses = 0;
 
     for (int i = 0; i < group->count; i++) {
         const struct wpk_graph_node *node = &g->graph->nodes[group->nodes[i]];
+        for (int k = 0; k < node->input_count; k++) {
+            uses += node->inputs[k] == value;
+        }
+    }
+    return uses == g->uses[value];
+}
+
+/* The group reads the value at the elements that it computes, or all elements in another order;
+ * what was only moved may be read anywhere. At most one of both has more than pointwise nodes. */
+static bool is_pointwise_join(const struct grouping *g, const struct group *earlier,
+                              const struct group *group, int value)
+{
+    for (int i = 0; i < group->count; i++) {
+        const struct wpk_graph_node *node = &g->graph->nodes[group->nodes[i]];
         bool reads = false;
         for (int k = 0; k < node->input_count; k++) {
             reads = reads || node->inputs[k] == value;
-            uses += node->inputs[k] == value;
         }
         if (reads && !may_read(g, earlier, group, group->nodes[i], value)) {
             return false;
         }
     }
-    return uses == g->uses[value];
+    return earlier->is_pointwise || group->is_pointwise;
 }
 
 static int ascending(const void *a, const void *b)
@@ -96,15 +107,13 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Join two groups if they make one program, and at most one of them has more than pointwise
- * nodes. */
+/* Join two groups if they make one program that computes nothing twice. */
 static bool join(const struct grouping *g, const struct group *earlier, const struct group *group,
-                 struct group *out)
+                 int value, struct group *out)
 {
     struct wpk_lowered lowered;
 
-    if (earlier->count + group->count > WPK_FUSE_NODES_MAX ||
-        (!earlier->is_pointwise && !group->is_pointwise)) {
+    if (earlier->count + group->count > WPK_FUSE_NODES_MAX) {
         return false;
     }
     *out = *group;
@@ -113,9 +122,11 @@ static bool join(const struct grouping *g, const struct group *earlier, const st
     out->is_pointwise = earlier->is_pointwise && group->is_pointwise;
     out->is_movement = earlier->is_movement && group->is_movement;
     qsort(out->nodes, (size_t)out->count, sizeof(int), ascending);
-    bool fits = wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK;
+    bool joined =
+        wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK &&
+        (is_pointwise_join(g, earlier, group, value) || wpk_program_is_of_rows(&lowered.program));
     wpk_lowered_fini(&lowered);
-    return fits;
+    return joined;
 }
 
 /* The latest node before `limit` whose output a node of the group reads; -1: none. */
@@ -144,8 +155,8 @@ static void grow(struct grouping *g, int node)
     while (writer >= 0) {
         struct group *earlier = &g->groups[writer];
         int value = g->graph->nodes[writer].outputs[0];
-        bool joined = earlier->count > 0 && stays_inside(g, earlier, group, value) &&
-                      join(g, earlier, group, &joint);
+        bool joined = earlier->count > 0 && is_only_read_in(g, group, value) &&
+                      join(g, earlier, group, value, &joint);
         if (joined) {
             *group = joint;
             earlier->count = 0;

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { NODES_MAX = 9 };
+enum { NODES_MAX = 10 };
 
 struct node {
     const char *op;
@@ -35,6 +35,7 @@ struct sample {
 };
 
 #define CONV "pads:I=1,1,1,1"
+#define PART "0.02777777798473835" /* f32(1 / 36) */
 #define AXES "[d0,d1,d2,d3]"
 #define SUM "sum(c:4,r0:3,r1:3) X[d0,c,d2+r0-1,d3+r1-1] * X1[d1,c,r0,r1]"
 
@@ -55,10 +56,9 @@ static const struct sample samples[] = {
      "Y" AXES " = relu(X" AXES ")\n"
      "Y" AXES " = X" AXES " + " SUM "\n"},
     {{{"GlobalAveragePool", "x", "t", ""}, {"Mul", "x,t", "y", ""}},
-     "Y" AXES " = (sum(r2:6,r3:6) X[d0,d1,r2,r3]) / 36\n"
-     "Y" AXES " = X" AXES " * X1[d0,d1,0,0]\n"},
+     "Y" AXES " = X" AXES " * ((sum(r2:6,r3:6) X[d0,d1,r2,r3]) * " PART ")\n"},
     {{{"GlobalAveragePool", "x", "t", ""}, {"Mul", "t,half", "y", ""}},
-     "Y" AXES " = (sum(r2:6,r3:6) X[d0,d1,r2,r3]) / 36 * 0.5\n"},
+     "Y" AXES " = (sum(r2:6,r3:6) X[d0,d1,r2,r3]) * 0.013888888992369175\n"},
     /* pointwise nodes alone */
     {{{"Relu", "x", "t", ""}, {"Add", "t,z", "u", ""}, {"Sigmoid", "u", "y", ""}},
      "Y" AXES " = sigmoid(relu(X" AXES ") + X1" AXES ")\n"},
@@ -136,13 +136,13 @@ static const struct sample samples[] = {
     {{{"Relu", "x", "t", ""}, {"Sigmoid", "z", "u", ""}, {"Concat", "t,u", "y", "axis:i=2"}},
      "Y" AXES " = relu(X" AXES ")\n"
      "Y" AXES " = sigmoid(X" AXES ")\n"
-     "Y" AXES " = select(d2 < 6, X[d0,d1,d2-0,d3], X1[d0,d1,d2-6,d3])\n"},
+     "Y" AXES " = select(d2 < 6, X[d0,d1,d2+0,d3], X1[d0,d1,d2-6,d3])\n"},
     {{{"Relu", "x", "t", ""}, {"Concat", "t,z", "y", "axis:i=1"}},
      "Y" AXES " = relu(X" AXES ")\n"
-     "Y" AXES " = select(d1 < 4, X[d0,d1-0,d2,d3], X1[d0,d1-4,d2,d3])\n"},
+     "Y" AXES " = select(d1 < 4, X[d0,d1+0,d2,d3], X1[d0,d1-4,d2,d3])\n"},
     {{{"Relu", "x", "t", ""}, {"Concat", "t,t", "y", "axis:i=1"}},
      "Y" AXES " = relu(X" AXES ")\n"
-     "Y" AXES " = select(d1 < 4, X[d0,d1-0,d2,d3], X1[d0,d1-4,d2,d3])\n"},
+     "Y" AXES " = select(d1 < 4, X[d0,d1+0,d2,d3], X[d0,d1-4,d2,d3])\n"},
 };
 
 static void read_graph(const struct node *nodes, size_t count, struct wpk_model_fixture *model,
@@ -164,6 +164,12 @@ static void read_graph(const struct node *nodes, size_t count, struct wpk_model_
     wpk_model_fixture_constant(model, "one", "i64[1]", "1");
     wpk_model_fixture_constant(model, "two", "i64[1]", "2");
     wpk_model_fixture_constant(model, "four", "i64[1]", "4");
+    wpk_model_fixture_constant(model, "g", "f32[6]", NULL);
+    wpk_model_fixture_constant(model, "b6", "f32[6]", "3,1,4,1,5,9");
+    wpk_model_fixture_constant(model, "epsilon", "f32[]", "0.001");
+    wpk_model_fixture_constant(model, "two_f", "f32[]", "2");
+    wpk_model_fixture_constant(model, "one_f", "f32[1]", "1");
+    wpk_model_fixture_constant(model, "root", "f32[]", "1.4142135");
     wpk_model_fixture_constant(model, "half", "f32[1]", "0.5");
     for (size_t i = 0; i < count && nodes[i].op != NULL; i++) {
         wpk_model_fixture_node(model, nodes[i].op, nodes[i].inputs, nodes[i].output,
@@ -205,6 +211,129 @@ static void test_regions(void **state)
         wpk_graph_regions_fini(&regions);
         wpk_graph_fini(&graph);
         wpk_model_fixture_fini(&model);
+    }
+}
+
+/* Two graphs that exporters make of one model have the same regions, and compute the same. */
+struct spelling {
+    struct node one[NODES_MAX];
+    struct node other[NODES_MAX];
+    int steps; /* of both */
+};
+
+static const struct spelling spellings[] = {
+    {{{"LayerNormalization", "x,g,b6", "y", "axis:i=-1 epsilon:f=0.001"}},
+     {{"ReduceMean", "x", "m1", "axes:I=-1"},
+      {"Sub", "x,m1", "d", ""},
+      {"Pow", "d,two_f", "p", ""},
+      {"ReduceMean", "p", "v1", "axes:I=-1"},
+      {"Add", "v1,epsilon", "v2", ""},
+      {"Sqrt", "v2", "r", ""},
+      {"Div", "d,r", "q", ""},
+      {"Mul", "q,g", "s", ""},
+      {"Add", "s,b6", "y", ""}},
+     1},
+    /* after a residual; the square by a product, factors in another order */
+    {{{"Add", "x,z", "t", ""}, {"LayerNormalization", "t,g,b6", "y", "axis:i=3 epsilon:f=0.001"}},
+     {{"Add", "z,x", "t", ""},
+      {"ReduceMean", "t", "m1", "axes:I=3"},
+      {"Sub", "t,m1", "d", ""},
+      {"Mul", "d,d", "p", ""},
+      {"ReduceMean", "p", "v1", "axes:I=3"},
+      {"Add", "epsilon,v1", "v2", ""},
+      {"Pow", "v2,half", "r", ""},
+      {"Div", "d,r", "q", ""},
+      {"Mul", "g,q", "s", ""},
+      {"Add", "b6,s", "y", ""}},
+     1},
+    {{{"RMSNormalization", "x,g", "y", "axis:i=-1 epsilon:f=0.001"}},
+     {{"Mul", "x,x", "p", ""},
+      {"ReduceMean", "p", "v1", "axes:I=-1"},
+      {"Add", "v1,epsilon", "v2", ""},
+      {"Sqrt", "v2", "r", ""},
+      {"Reciprocal", "r", "q", ""},
+      {"Mul", "x,q", "s", ""},
+      {"Mul", "s,g", "y", ""}},
+     1},
+    /* scale and mask before a softmax */
+    {{{"Mul", "x,half", "t", ""}, {"Add", "t,z", "u", ""}, {"Softmax", "u", "y", "axis:i=3"}},
+     {{"Div", "x,two_f", "t", ""},
+      {"Add", "z,t", "u", ""},
+      {"ReduceMax", "u", "m1", "axes:I=-1"},
+      {"Sub", "u,m1", "d", ""},
+      {"Exp", "d", "e", ""},
+      {"ReduceSum", "e", "s", "axes:I=-1"},
+      {"Div", "e,s", "y", ""}},
+     1},
+    {{{"LogSoftmax", "x", "y", "axis:i=1"}},
+     {{"ReduceMax", "x", "m1", "axes:I=1"},
+      {"Sub", "x,m1", "d", ""},
+      {"Exp", "d", "e", ""},
+      {"ReduceSum", "e", "s", "axes:I=1"},
+      {"Log", "s", "l", ""},
+      {"Sub", "d,l", "y", ""}},
+     1},
+    {{{"MatMul", "x,m", "t", ""}, {"Add", "t,b6", "u", ""}, {"Gelu", "u", "y", ""}},
+     {{"MatMul", "x,m", "t", ""},
+      {"Add", "b6,t", "u", ""},
+      {"Div", "u,root", "d", ""},
+      {"Erf", "d", "e", ""},
+      {"Add", "e,one_f", "h", ""},
+      {"Mul", "u,h", "p", ""},
+      {"Mul", "p,half", "y", ""}},
+     1},
+    {{{"Conv", "x,w", "t", CONV},
+      {"BatchNormalization", "t,v,v,v,v", "u", ""},
+      {"Relu", "u", "y", ""}},
+     {{"Conv", "x,w2,v", "t", CONV}, {"Relu", "t", "y", ""}},
+     1},
+};
+
+static double differ(const struct node *one, const struct node *other, int steps)
+{
+    enum { ELEMENTS = 4 * 6 * 6 };
+    static double x[ELEMENTS];
+    static double z[ELEMENTS];
+    static double got[2][ELEMENTS];
+    struct wpk_fingerprint fingerprints[2];
+    double largest = 0;
+
+    for (int i = 0; i < ELEMENTS; i++) {
+        x[i] = (i * 37 % 101) / 50.0 - 1;
+        z[i] = i % 7 == 0 ? -1e30 : 0.125 * (i % 5);
+    }
+    for (int k = 0; k < 2; k++) {
+        struct wpk_model_fixture model = {.fd = 0};
+        struct wpk_graph graph;
+        struct wpk_graph_regions regions;
+        const double *inputs[] = {x, z};
+        double *outputs[] = {got[k]};
+        read_graph(k == 0 ? one : other, NODES_MAX, &model, &graph);
+        assert_int_equal(wpk_graph_rewrite(&graph), WPK_OK);
+        assert_int_equal(wpk_graph_interpret(&graph, inputs, outputs, NULL), WPK_OK);
+        assert_int_equal(wpk_graph_regions_find(&graph, &regions, NULL), WPK_OK);
+        assert_int_equal(regions.count, steps);
+        fingerprints[k] = regions.list[0].fingerprint;
+        wpk_graph_regions_fini(&regions);
+        wpk_graph_fini(&graph);
+        wpk_model_fixture_fini(&model);
+    }
+    assert_string_equal(fingerprints[0].exact, fingerprints[1].exact);
+    for (int i = 0; i < ELEMENTS; i++) {
+        largest = fmax(largest, fabs(got[0][i] - got[1][i]) / (1 + fabs(got[0][i])));
+    }
+    return largest;
+}
+
+static void test_spellings(void **state)
+{
+    size_t count = sizeof(spellings) / sizeof(spellings[0]);
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        double difference = differ(spellings[i].one, spellings[i].other, spellings[i].steps);
+        /* The last has other weights. */
+        assert_true(i + 1 == count || difference < 1e-6);
     }
 }
 
@@ -282,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_rewrite),
+        cmocka_unit_test(test_spellings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

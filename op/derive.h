@@ -119,6 +119,10 @@ wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const i
  * only stores in another order stores them so itself. */
 wpk_err wpk_derive_inline(struct wpk_program *program);
 
+/* Rewrite what can be spelled in several ways to one of them (derive_spelling.c says which), up to
+ * the rounding of quotients. */
+wpk_err wpk_derive_spelling(struct wpk_program *program);
+
 /* ---- the form that scheduling needs */
 
 /* Cut the reduction of `stage` into `lanes` partial reductions along its reduction axis `axis`,

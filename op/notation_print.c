@@ -15,6 +15,7 @@ struct printer {
     struct wpk_buf *out;
     bool fold; /* the user's form */
     const char *axis[WPK_AXES_MAX];
+    int64_t extent[WPK_AXES_MAX]; /* of each axis */
 };
 
 static const char *unary_text(int op)
@@ -122,6 +123,19 @@ static void print_index(struct printer *p, int node)
 
 static void print_stage_value(struct printer *p, const struct wpk_stage *stage);
 
+/* A reduction axis of the stage has the name of one around it. */
+static bool reuses_name(const struct printer *p, const struct wpk_stage *stage)
+{
+    for (int r = stage->rank; r < stage->axis_count; r++) {
+        for (int a = 0; a < WPK_AXES_MAX; a++) {
+            if (p->axis[a] != NULL && strcmp(p->axis[a], stage->axes[r].name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* The reduction that this load may be replaced by in the user's form, or NULL. */
 static const struct wpk_stage *foldable(const struct printer *p, const struct wpk_node *load)
 {
@@ -145,7 +159,8 @@ static const struct wpk_stage *foldable(const struct printer *p, const struct wp
             return NULL;
         }
     }
-    return uses == 1 ? &p->program->stages[writer] : NULL;
+    return uses == 1 && !reuses_name(p, &p->program->stages[writer]) ? &p->program->stages[writer]
+                                                                     : NULL;
 }
 
 static void print_load(struct printer *p, const struct wpk_node *load)
@@ -156,9 +171,11 @@ static void print_load(struct printer *p, const struct wpk_node *load)
         struct printer inner = *p;
         for (int d = 0; d < folded->rank; d++) {
             inner.axis[d] = p->axis[wpk_index_axis(p->program, load->index[d])];
+            inner.extent[d] = folded->axes[d].extent;
         }
         for (int a = folded->rank; a < folded->axis_count; a++) {
             inner.axis[a] = folded->axes[a].name;
+            inner.extent[a] = folded->axes[a].extent;
         }
         print_stage_value(&inner, folded);
         return;
@@ -167,6 +184,11 @@ static void print_load(struct printer *p, const struct wpk_node *load)
     for (int d = 0; d < tensor->rank; d++) {
         wpk_buf_append_text(p->out, d == 0 ? "" : ",");
         print_index(p, load->index[d]);
+        /* An axis alone would take its extent from this tensor. */
+        int axis = wpk_index_axis(p->program, load->index[d]);
+        if (p->fold && axis >= 0 && p->extent[axis] != tensor->extent[d]) {
+            wpk_buf_append_text(p->out, "+0");
+        }
     }
     if (load->outside >= 0) {
         const struct wpk_node *outside = &p->program->nodes[load->outside];
@@ -337,8 +359,10 @@ static void print_stage(struct printer *p, const struct wpk_stage *stage)
     bool declared = p->program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
 
     wpk_buf_append_text(p->out, p->program->tensors[stage->output].name);
+    memset(p->axis, 0, sizeof(p->axis));
     for (int a = 0; a < stage->axis_count; a++) {
         p->axis[a] = stage->axes[a].name;
+        p->extent[a] = stage->axes[a].extent;
     }
     wpk_buf_append_byte(p->out, '[');
     for (int a = 0; a < stage->rank; a++) {
