@@ -106,6 +106,11 @@ wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const in
  * outside stays. */
 wpk_err wpk_derive_borders(struct wpk_program *program);
 
+/* Let the rows of copies with a border that outputs run along end at a multiple of `multiple`
+ * elements, where that adds at most a quarter: vectors at the same place of each row then have the
+ * same alignment. */
+wpk_err wpk_derive_whole_rows(struct wpk_program *program, int64_t multiple);
+
 /* Turn the output `tensor` into an intermediate, which a last stage copies to a row-major output of
  * the same name. Dimension d of the intermediate is dimension order[d] of the output.
  *   errors  WPK_EUNSUPPORTED not an output */
