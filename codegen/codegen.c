@@ -88,6 +88,12 @@ static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag 
                             "scope output needs the back end c: write by c, or scope heap");
             return false;
         }
+        if (entry->row_padding > 0 || entry->depth > 0) {
+            wpk_diag_set_at(diag, entry->at.line, entry->at.column,
+                            "the back end halide-cpu stores rows one after the other, and computes "
+                            "nothing ahead: leave padded and depth out");
+            return false;
+        }
     }
     const struct wpk_nest_loop *repeated = find_repeated(nest);
     if (repeated != NULL) {
