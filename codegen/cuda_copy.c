@@ -5,6 +5,7 @@
 #include "codegen/cuda_kernel.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static bool is_zero(const struct wpk_c_kernel *k, int node)
 {
@@ -99,6 +100,22 @@ static bool begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_for
     int64_t rest = 1;
     return wpk_cuda_is_even(k, tensor) && wpk_form_split(&k->forms, at, WPK_CUDA_VECTOR, &rest) &&
            rest == 0;
+}
+
+bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
+                           int lanes, struct wpk_form *at)
+{
+    struct wpk_form next[WPK_RANK_MAX], other;
+    int rank = k->program->tensors[tensor].rank;
+    bool together = k->program->tensors[tensor].dtype == WPK_F32 &&
+                    !wpk_cuda_is_private(k, tensor) && wpk_c_storage_place(k, tensor, index, at) &&
+                    begins_even(k, tensor, at);
+    memcpy(next, index, (size_t)rank * sizeof(*next));
+    for (int lane = 1; lane < WPK_CUDA_VECTOR && together; lane++) {
+        next[lanes].constant++;
+        together = wpk_c_storage_place(k, tensor, next, &other) && are_apart(k, at, &other, lane);
+    }
+    return together;
 }
 
 bool wpk_cuda_find_move(struct wpk_c_kernel *k, const struct wpk_stage *stage,

@@ -537,7 +537,40 @@ static bool are_guards_whole(struct wpk_c_kernel *k, const struct space *space, 
     return whole;
 }
 
-/* Neighbours of an axis, moved together if they can be. */
+/* Compute neighbours along an axis, and store them together; false: nothing is printed. */
+static bool print_together(struct wpk_c_kernel *k, const struct definition *d, int axis,
+                           const struct space *space)
+{
+    struct wpk_c_value value[WPK_CUDA_VECTOR];
+    struct wpk_c_point point = {.stage = d->stage};
+    struct wpk_form at;
+    memcpy(point.axis, space->at, sizeof(point.axis));
+    if (k->launch->async || d->single ||
+        !wpk_cuda_are_together(k, d->stage->output, point.axis, axis, &at)) {
+        return false;
+    }
+    put_guards(k, d, space);
+    open_block(k);
+    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+        wpk_c_point_begin(k, d->stage, 1, &point);
+        value[lane] = wpk_c_evaluate(k, &point, d->stage->expr);
+        point.axis[axis].constant++;
+    }
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "*(float4 *)&");
+    wpk_c_storage_put_element(k, d->stage->output, &at);
+    wpk_c_put(&k->text, " = make_float4(");
+    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+        wpk_c_put(&k->text, lane > 0 ? ", " : "");
+        wpk_c_put_value(&k->text, &value[lane], 1);
+    }
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    close_block(k);
+    return true;
+}
+
+/* Neighbours of an axis, moved or stored together if they can be. */
 static void print_lanes(struct wpk_c_kernel *k, const struct definition *d, int i,
                         const struct space *space)
 {
@@ -551,7 +584,7 @@ static void print_lanes(struct wpk_c_kernel *k, const struct definition *d, int 
     *inner = *space;
     inner->span[axis] = 1;
     if (lanes != WPK_CUDA_VECTOR || d->update || !are_guards_whole(k, space, axis, lanes) ||
-        !print_move(k, d, axis, inner)) {
+        (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {
         for (int64_t lane = 0; lane < lanes; lane++) {
             print_point(k, d, inner);
             inner->at[axis].constant++;

@@ -83,6 +83,11 @@ static void add_root(struct build *b, int g)
         }
     }
     add_points(nest, &entry->pure, group, t);
+    struct wpk_nest_loop *last = &nest->loop[entry->pure.first + entry->pure.count - 1];
+    if (group->j == root->rank - 1 && t->piece[1] == WPK_CUDA_VECTOR_ELEMENTS &&
+        last->axis == group->j) {
+        last->binding = WPK_BIND_LANES; /* stored together, if they can be */
+    }
 }
 
 static void add_tile(struct wpk_nest *nest, struct wpk_nest_loops *loops,

@@ -415,10 +415,6 @@ static void test_candidates(void **state)
                 fprintf(stderr, "program %zu, candidate %d\n", p, i);
             }
             run_kernel(&nvrtc, &k, &rng, programs[p].tolerance);
-            if (p == 0 && i == 0) { /* of an aligned product: hardly any conflicts of banks */
-                assert_true((double)k.counts.shared_wavefronts <=
-                            1.1 * (double)k.counts.shared_least);
-            }
             wpk_cuda_subject_fini(&k);
         }
         wpk_space_fini(&space);
@@ -448,6 +444,33 @@ static void test_first_guess(void **state)
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=16 Y.block.j=16"));
     wpk_space_fini(&space);
+}
+
+/* Of an aligned product the first kernel hardly has conflicts of banks, and what a warp accesses in
+ * memory lies together. */
+static void test_counts(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_space space;
+    struct wpk_candidate best;
+    struct wpk_rng rng;
+    int count = 0;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 4);
+    derive("input A f32[512,64]\ninput B f32[64,512]\noutput Y f32[512,512]\n"
+           "Y[i,j] = sum.f32(k:64) A[i,k] * B[k,j]\n",
+           &space);
+    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+    lower(&space, &best, &k.schedule);
+    run_kernel(&nvrtc, &k, &rng, 0);
+    assert_true((double)k.counts.shared_wavefronts <= 1.1 * (double)k.counts.shared_least);
+    assert_true((double)k.counts.global_sectors <= 1.1 * (double)k.counts.global_least);
+    assert_non_null(strstr(wpk_buf_text(&k.text), "*(float4 *)&s2_Y["));
+    wpk_cuda_subject_fini(&k);
+    wpk_space_fini(&space);
+    wpk_cuda_nvrtc_close(&nvrtc);
 }
 
 /* Winograd, which the model puts first, leaves a place to the implicit product. */
@@ -495,12 +518,12 @@ static void test_other_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),        cmocka_unit_test(test_tails),
-        cmocka_unit_test(test_launches),       cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_ahead_window),
-        cmocka_unit_test(test_barriers),       cmocka_unit_test(test_candidates),
-        cmocka_unit_test(test_algorithms),     cmocka_unit_test(test_first_guess),
-        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_product),     cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_launches),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_ahead),       cmocka_unit_test(test_ahead_window),
+        cmocka_unit_test(test_barriers),    cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_algorithms),  cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_first_guess), cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
