@@ -76,8 +76,8 @@ void wpk_cuda_put_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
  * to access elements of the same thread. */
 void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct wpk_form *at);
 
-/* True if WPK_CUDA_VECTOR elements of an f32 tensor in memory along `lanes`, from the one at `index`
- * on, lie together from a multiple of 16 bytes on; `at` is the first one's number.
+/* True if WPK_CUDA_VECTOR elements of an f32 tensor in memory along `lanes`, from the one at
+ * `index` on, lie together from a multiple of 16 bytes on; `at` is the first one's number.
  *   shape   index [rank] */
 bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
                            int lanes, struct wpk_form *at);
