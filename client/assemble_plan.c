@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each value of the graph that a step touches, or that is an output, becomes a value of the plan.
- * A value that has another's elements in their order (an alias) shares its memory. */
+ * A value that is a view of another lies in its memory. */
 #include "client/assemble_plan.h"
 
 #include "graph/placement.h"
@@ -19,10 +19,12 @@ struct assembly {
     const struct wpk_graph_regions *regions;
     struct wpk_model_plan plan;   /* its lists are owned by `plan.arena` */
     struct wpk_buf data;          /* kernels and constants */
-    int *root;                    /* [value_count] value whose memory a value has */
-    int *number;                  /* [value_count] of a root: its value in the plan; -1: none yet */
+    int *number;                  /* [value_count] its value in the plan; -1: none yet */
+    bool *has_parts;              /* [value_count] views are less than all of it */
     struct wpk_placement *places; /* [plan.value_count] of those in the arena */
     int *place_of;                /* [plan.value_count] index into places; -1: not in the arena */
+    int *base;                    /* [plan.value_count] value that it is part of; -1: none */
+    int64_t *shift;               /* [plan.value_count] bytes from there */
     int place_count;
 };
 
@@ -52,36 +54,50 @@ static struct wpk_tensor_type type_of(const struct wpk_graph_value *value)
     return type;
 }
 
-static void find_roots(struct assembly *a)
+static int find_root(const struct assembly *a, int value)
+{
+    int64_t offset;
+
+    return wpk_graph_views_root(&a->regions->views, value, &offset);
+}
+
+static void find_parts(struct assembly *a)
 {
     for (int v = 0; v < a->graph->value_count; v++) {
-        a->root[v] = v;
+        int root = find_root(a, v);
         a->number[v] = -1;
-    }
-    for (int n = 0; n < a->graph->node_count; n++) {
-        if (a->regions->uses[n].alias >= 0) {
-            a->root[a->graph->nodes[n].outputs[0]] = a->root[a->regions->uses[n].alias];
+        if (wpk_graph_elements(&a->graph->values[v]) !=
+            wpk_graph_elements(&a->graph->values[root])) {
+            a->has_parts[root] = true;
         }
     }
 }
 
-/* The plan's value of a root of the graph. */
-static int plan_value(struct assembly *a, int root)
+/* The plan's value of a value of the graph. */
+static int plan_value(struct assembly *a, int v)
 {
-    const struct wpk_graph_value *value = &a->graph->values[root];
+    const struct wpk_graph_value *value = &a->graph->values[v];
+    int64_t offset;
+    int root = wpk_graph_views_root(&a->regions->views, v, &offset);
+    int base = -1;
 
-    if (a->number[root] >= 0) {
-        return a->number[root];
+    if (a->number[v] >= 0) {
+        return a->number[v];
+    }
+    if (root != v) {
+        base = plan_value(a, root);
     }
     int number = a->plan.value_count++;
     struct wpk_model_plan_value *out = &a->plan.values[number];
     *out = (struct wpk_model_plan_value){.type = type_of(value), .place = WPK_MODEL_PLAN_ARENA};
-    if (value->data != NULL) {
+    if (root == v && value->data != NULL) {
         out->place = WPK_MODEL_PLAN_DATA;
         out->offset = add_data(a, value->data, value->size);
     }
-    a->number[root] = number;
+    a->number[v] = number;
     a->place_of[number] = -1;
+    a->base[number] = base;
+    a->shift[number] = offset * (int64_t)wpk_dtype_size(value->dtype);
     return number;
 }
 
@@ -106,36 +122,28 @@ static void add_inputs(struct assembly *a)
 }
 
 /* An output that a step computes is written where the caller wants it; one that is an input, a
- * constant, or another output's memory is copied at the end. An output's own extents may differ
- * from those of its root: it gets a value of its own. */
-static wpk_err add_outputs(struct assembly *a)
+ * constant, part of another value, or another output's memory is copied at the end. */
+static void add_outputs(struct assembly *a)
 {
     const struct wpk_graph *graph = a->graph;
 
     for (int i = 0; i < graph->output_count; i++) {
         int v = graph->outputs[i];
-        int root = a->root[v];
-        int number = plan_value(a, root);
-        if (a->plan.values[number].place == WPK_MODEL_PLAN_ARENA) {
+        int root = find_root(a, v);
+        a->plan.outputs[i].name = graph->values[v].name;
+        a->plan.outputs[i].value = plan_value(a, v);
+        if (a->plan.values[plan_value(a, root)].place == WPK_MODEL_PLAN_ARENA &&
+            !a->has_parts[root]) {
             set_place(a, root, WPK_MODEL_PLAN_OUTPUT, i);
         }
-        a->plan.outputs[i].name = graph->values[v].name;
-        if (root != v) {
-            struct wpk_model_plan_value *own = &a->plan.values[a->plan.value_count];
-            *own = a->plan.values[number];
-            own->type = type_of(&graph->values[v]);
-            a->place_of[a->plan.value_count] = -1;
-            number = a->plan.value_count++;
-        }
-        a->plan.outputs[i].value = number;
     }
     a->plan.output_count = graph->output_count;
-    return WPK_OK;
 }
 
 /* Note that step `step` touches the value. */
-static void touch(struct assembly *a, int number, int step)
+static void touch(struct assembly *a, int v, int step)
 {
+    int number = plan_value(a, find_root(a, v));
     const struct wpk_model_plan_value *value = &a->plan.values[number];
 
     if (value->place != WPK_MODEL_PLAN_ARENA) {
@@ -183,8 +191,8 @@ static wpk_err add_step(struct assembly *a, int node)
     for (int i = 0; i < use->argument_count; i++) {
         struct wpk_model_plan_argument *argument = &step->arguments[step->argument_count++];
         snprintf(argument->name, sizeof(argument->name), "%s", use->arguments[i].name);
-        argument->value = plan_value(a, a->root[use->arguments[i].value]);
-        touch(a, argument->value, a->plan.step_count);
+        argument->value = plan_value(a, use->arguments[i].value);
+        touch(a, use->arguments[i].value, a->plan.step_count);
     }
     a->plan.step_count++;
     return WPK_OK;
@@ -193,6 +201,17 @@ static wpk_err add_step(struct assembly *a, int node)
 static void add_note(struct assembly *a, const char *node, const char *why)
 {
     a->plan.notes[a->plan.note_count++] = (struct wpk_model_plan_note){node, why};
+}
+
+/* True if the node's output is part of an input. */
+static bool is_part(const struct assembly *a, const struct wpk_graph_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] >= 0 && a->regions->views.of[node->outputs[0]] == node->inputs[i]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Say of every node that is no step why it is none. */
@@ -205,8 +224,10 @@ static void add_notes(struct assembly *a)
         const struct wpk_graph_node *node = &a->graph->nodes[n];
         if (a->graph->values[node->outputs[0]].data != NULL) {
             add_note(a, node->name, "follows from constants and shapes");
-        } else if (a->regions->uses[n].alias >= 0) {
-            add_note(a, node->name, "its output is its input's memory");
+        } else if (a->regions->uses[n].is_view) {
+            add_note(a, node->name,
+                     is_part(a, node) ? "its output is its input's memory"
+                                      : "its inputs are parts of its output");
         }
     }
 }
@@ -216,8 +237,14 @@ static wpk_err place_values(struct assembly *a)
     wpk_err err = wpk_placement_solve(a->places, a->place_count, &a->plan.arena_size);
 
     for (int v = 0; err == WPK_OK && v < a->plan.value_count; v++) {
+        struct wpk_model_plan_value *value = &a->plan.values[v];
         if (a->place_of[v] >= 0) {
-            a->plan.values[v].offset = a->places[a->place_of[v]].offset;
+            value->offset = a->places[a->place_of[v]].offset;
+        }
+        if (a->base[v] >= 0) { /* a value that comes before */
+            const struct wpk_model_plan_value *base = &a->plan.values[a->base[v]];
+            value->place = base->place;
+            value->offset = base->offset + a->shift[v];
         }
     }
     return err;
@@ -226,7 +253,7 @@ static wpk_err place_values(struct assembly *a)
 static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
 {
     const struct wpk_graph *graph = a->graph;
-    size_t values = (size_t)(graph->value_count + graph->output_count);
+    size_t values = (size_t)graph->value_count;
     struct wpk_arena *arena = &a->plan.arena;
 
     if (graph->input_count > WPK_MODEL_PLAN_ENDS_MAX ||
@@ -235,7 +262,9 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
         return WPK_ERANGE;
     }
     wpk_arena_init(arena, (size_t)4 << 30);
-    a->root = WPK_ARENA_NEW(arena, int, (size_t)graph->value_count);
+    a->has_parts = WPK_ARENA_NEW(arena, bool, (size_t)graph->value_count);
+    a->base = WPK_ARENA_NEW(arena, int, values);
+    a->shift = WPK_ARENA_NEW(arena, int64_t, values);
     a->number = WPK_ARENA_NEW(arena, int, (size_t)graph->value_count);
     a->places = WPK_ARENA_NEW(arena, struct wpk_placement, values);
     a->place_of = WPK_ARENA_NEW(arena, int, values);
@@ -246,9 +275,10 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
     a->plan.notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note,
                                   (size_t)(graph->node_count + graph->note_count));
     a->plan.steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
-    return a->root != NULL && a->number != NULL && a->places != NULL && a->place_of != NULL &&
-                   a->plan.values != NULL && a->plan.inputs != NULL && a->plan.outputs != NULL &&
-                   a->plan.kernels != NULL && a->plan.steps != NULL && a->plan.notes != NULL
+    return a->has_parts != NULL && a->base != NULL && a->shift != NULL && a->number != NULL &&
+                   a->places != NULL && a->place_of != NULL && a->plan.values != NULL &&
+                   a->plan.inputs != NULL && a->plan.outputs != NULL && a->plan.kernels != NULL &&
+                   a->plan.steps != NULL && a->plan.notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
@@ -295,11 +325,9 @@ static wpk_err assemble(struct assembly *a, const struct wpk_assemble_kernel *ke
     for (int r = 0; err == WPK_OK && r < a->regions->count; r++) {
         err = add_kernel(a, r, &kernels[r], diag);
     }
-    find_roots(a);
+    find_parts(a);
     add_inputs(a);
-    if (err == WPK_OK) {
-        err = add_outputs(a);
-    }
+    add_outputs(a);
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
         if (a->regions->uses[n].region >= 0) {
             err = add_step(a, n);

@@ -5,6 +5,8 @@
 #include "client/model_file.h"
 #include "common/json.h"
 #include "graph/lower.h"
+#include "graph/region.h"
+#include "graph/rewrite.h"
 #include "op/cost.h"
 
 #include <stdio.h>
@@ -25,6 +27,9 @@ struct survey {
     struct tally tally[OPERATORS_MAX];
     int tally_count;
     struct tally all;
+    double constant_bytes;
+    struct wpk_graph_regions regions; /* of the rewritten graph */
+    int step_count;
     struct wpk_buf equations;       /* of --expand */
     struct wpk_json_writer *writer; /* NULL: print for people */
 };
@@ -99,6 +104,20 @@ static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_
     return err;
 }
 
+/* What `wpkctl tune` makes of the model. */
+static wpk_err find_steps(struct survey *survey, struct wpk_graph *graph, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_graph_rewrite(graph);
+
+    if (err == WPK_OK) {
+        err = wpk_graph_regions_find(graph, &survey->regions, diag);
+    }
+    for (int r = 0; r < survey->regions.count; r++) {
+        survey->step_count += survey->regions.list[r].count;
+    }
+    return err;
+}
+
 static double constant_bytes(const struct wpk_graph *graph)
 {
     double bytes = 0;
@@ -125,6 +144,23 @@ static void put_values(const struct survey *survey, const char *key, const int *
     wpk_json_end(survey->writer);
 }
 
+static void put_regions(const struct survey *survey)
+{
+    struct wpk_json_writer *w = survey->writer;
+
+    wpk_json_put_int(w, "steps", survey->step_count);
+    wpk_json_begin_array(w, "regions");
+    for (int r = 0; r < survey->regions.count; r++) {
+        const struct wpk_graph_region *region = &survey->regions.list[r];
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", region->name);
+        wpk_json_put_text(w, "fingerprint", region->fingerprint.exact);
+        wpk_json_put_int(w, "steps", region->count);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
 static wpk_err print_json(const struct survey *survey)
 {
     const struct wpk_graph *graph = survey->graph;
@@ -144,7 +180,8 @@ static wpk_err print_json(const struct survey *survey)
     wpk_json_end(w);
     wpk_json_put_int(w, "nodes", survey->all.count);
     wpk_json_put_real(w, "flops", survey->all.flops);
-    wpk_json_put_real(w, "constants_bytes", constant_bytes(graph));
+    wpk_json_put_real(w, "constants_bytes", survey->constant_bytes);
+    put_regions(survey);
     if (survey->equations.size > 0) {
         wpk_json_put_text(w, "equations", wpk_buf_text(&survey->equations));
     } else {
@@ -180,8 +217,9 @@ static void print(const struct survey *survey)
     }
     wpk_format_count(survey->all.flops, text);
     printf("%-8d %-24s %sFLOP", survey->all.count, "nodes", text);
-    wpk_format_count(constant_bytes(graph), text);
+    wpk_format_count(survey->constant_bytes, text);
     printf(", %sB of constants, opset %lld\n", text, (long long)graph->opset);
+    printf("%-8d %-24s %d different\n", survey->step_count, "steps", survey->regions.count);
     fputs(wpk_buf_text(&survey->equations), stdout);
 }
 
@@ -199,6 +237,10 @@ wpk_err wpk_check_model(const char *path, const struct wpk_check_model *options,
         err = wpk_buf_status(&survey.equations);
     }
     if (err == WPK_OK) {
+        survey.constant_bytes = constant_bytes(&graph);
+        err = find_steps(&survey, &graph, diag);
+    }
+    if (err == WPK_OK) {
         qsort(survey.tally, (size_t)survey.tally_count, sizeof(survey.tally[0]), compare);
         if (options->json) {
             survey.writer = wpk_json_writer_new_object();
@@ -211,6 +253,7 @@ wpk_err wpk_check_model(const char *path, const struct wpk_check_model *options,
         snprintf(diag->file, sizeof(diag->file), "%s", path);
     }
     wpk_buf_fini(&survey.equations);
+    wpk_graph_regions_fini(&survey.regions);
     wpk_graph_fini(&graph);
     return err;
 }

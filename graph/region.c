@@ -18,16 +18,8 @@ void wpk_graph_regions_fini(struct wpk_graph_regions *regions)
     }
     free(regions->list);
     free(regions->uses);
+    wpk_graph_views_fini(&regions->views);
     *regions = (struct wpk_graph_regions){.count = 0};
-}
-
-/* Operators whose output has the elements of input 0 in their order. */
-static bool keeps_elements(const struct wpk_operator *op)
-{
-    return op->kind == WPK_KIND_RESHAPE || op->kind == WPK_KIND_FLATTEN ||
-           op->kind == WPK_KIND_SQUEEZE || op->kind == WPK_KIND_UNSQUEEZE ||
-           (op->kind != WPK_KIND_EXPAND && op->text != NULL &&
-            strcmp(op->text, "Y[..] = X[..]") == 0);
 }
 
 /* ---- groups */
@@ -217,16 +209,25 @@ static wpk_err bind(const struct wpk_graph *graph, int node, const struct wpk_lo
     return WPK_OK;
 }
 
-static void start_group(struct grouping *g, int node, struct wpk_graph_region_use *use)
+/* True if the node's elements are moved before it, and it can read them from where they come. */
+static bool continues_movement(const struct grouping *g, int node)
 {
     const struct wpk_graph_node *n = &g->graph->nodes[node];
+    int writer = n->inputs[0] >= 0 ? g->graph->values[n->inputs[0]].writer : -1;
 
-    *use = (struct wpk_graph_region_use){.region = -1, .alias = -1};
-    if (g->graph->values[n->outputs[0]].data != NULL) {
+    return writer >= 0 && g->groups[writer].count > 0 && g->groups[writer].is_movement &&
+           g->uses[n->inputs[0]] == 1 && wpk_graph_is_movement(g->graph, node, false);
+}
+
+static void start_group(struct grouping *g, int node, struct wpk_graph_regions *regions)
+{
+    regions->uses[node] = (struct wpk_graph_region_use){.region = -1};
+    regions->use_count = node + 1;
+    if (g->graph->values[g->graph->nodes[node].outputs[0]].data != NULL) {
         return;
     }
-    if (keeps_elements(wpk_operator_find(n->op, n->domain))) {
-        use->alias = n->inputs[0];
+    if (!continues_movement(g, node) && wpk_graph_views_add(&regions->views, g->graph, node)) {
+        regions->uses[node].is_view = true;
         return;
     }
     g->groups[node] = (struct group){
@@ -295,11 +296,13 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
         err = WPK_ENOMEM;
     }
     if (err == WPK_OK) {
+        err = wpk_graph_views_init(&out->views, graph);
+    }
+    if (err == WPK_OK) {
         err = count_uses(&g);
     }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
-        start_group(&g, n, &out->uses[n]);
-        out->use_count = n + 1;
+        start_group(&g, n, out);
     }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         err = add_group(&g, n, binding, out, diag);

@@ -9,6 +9,7 @@
 
 #include "graph/fuse.h"
 #include "graph/graph.h"
+#include "graph/view.h"
 #include "op/fingerprint.h"
 
 #define WPK_REGION_NAME_MAX 64
@@ -32,7 +33,7 @@ struct wpk_graph_region_use {
     int region;     /* of the last node of a group; -1: no step */
     int *nodes;     /* owned; [node_count] that the step computes, this one last */
     int node_count; /* 0: no step */
-    int alias;      /* value whose elements, in their order, are its output; -1: none */
+    bool is_view;   /* no step: its output is part of an input, or its inputs of its output */
     struct wpk_graph_region_argument *arguments; /* owned; [argument_count] */
     int argument_count;
 };
@@ -43,6 +44,7 @@ struct wpk_graph_regions {
     int count;
     struct wpk_graph_region_use *uses; /* owned; [use_count], one for each node */
     int use_count;
+    struct wpk_graph_views views; /* values that no step writes, or not as memory of their own */
 };
 
 /* Find the regions of a graph whose shapes were inferred without problems.

@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+enum { NODES_MAX = 9 };
+
 struct node {
     const char *op;
     const char *inputs;
@@ -28,7 +30,7 @@ struct node {
 /* x f32[1,4,6,6] and z f32[1,4,6,6] are inputs; constants w f32[4,4,3,3], b f32[4,1,1], v f32[4],
  * half f32[1]. The output is y. The programs of all groups, in order, a line each. */
 struct sample {
-    struct node nodes[6];
+    struct node nodes[NODES_MAX];
     const char *expected;
 };
 
@@ -86,6 +88,61 @@ static const struct sample samples[] = {
       {"BatchNormalization", "t,v,v,v,v", "u", ""},
       {"Relu", "u", "y", ""}},
      "Y" AXES " = relu(" SUM " + X2[d1])\n"},
+    /* convolutions of one value are one; whole channels of its result are memory */
+    {{{"Conv", "x,w", "t", CONV},
+      {"Conv", "x,w2", "u", CONV},
+      {"Relu", "t", "v1", ""},
+      {"Relu", "u", "v2", ""},
+      {"Conv", "v1,w", "r", CONV},
+      {"Conv", "v2,w", "s", CONV},
+      {"Add", "r,s", "y", ""}},
+     "Y" AXES " = relu(" SUM ")\n"
+     "Y" AXES " = " SUM "\n"
+     "Y" AXES " = X2" AXES " + " SUM "\n"},
+    /* but not if one would be computed with what reads it */
+    {{{"Conv", "x,w", "t", CONV},
+      {"Conv", "x,w2", "u", CONV},
+      {"Relu", "t", "v1", ""},
+      {"Sigmoid", "u", "v2", ""},
+      {"Conv", "v1,w", "r", CONV},
+      {"Conv", "v2,w", "s", CONV},
+      {"Add", "r,s", "y", ""}},
+     "Y" AXES " = relu(" SUM ")\n"
+     "Y" AXES " = sigmoid(" SUM ")\n"
+     "Y" AXES " = " SUM "\n"
+     "Y" AXES " = X2" AXES " + " SUM "\n"},
+    /* columns of a product are read where they are, also in other shapes */
+    {{{"MatMul", "x,m", "t", ""},
+      {"MatMul", "x,m2", "u", ""},
+      {"Reshape", "t,shape", "v1", ""},
+      {"Reshape", "u,shape", "v2", ""},
+      {"Transpose", "v2", "v3", "perm:I=0,1,2,4,3"},
+      {"MatMul", "v1,v3", "y", ""}},
+     "Y" AXES " = sum(k:6) X[d0,d1,d2,k] * X1[k,d3]\n"
+     "Y[d0,d1,d2,d3,d4] = sum(k:3) X[0,d1,d2,3*d3+k] * X[0,d1,d2,3*d4+k+6]\n"},
+    /* a Concat of whole channels is memory, and so is a Slice of them, and what has their order */
+    {{{"Relu", "x", "t", ""},
+      {"Sigmoid", "z", "u", ""},
+      {"Concat", "t,u", "r", "axis:i=1"},
+      {"Conv", "r,w4", "s", CONV},
+      {"Slice", "r,two,four,one", "v1", ""},
+      {"Conv", "v1,w8", "v2", CONV},
+      {"Add", "s,v2", "y", ""}},
+     "Y" AXES " = relu(X" AXES ")\n"
+     "Y" AXES " = sigmoid(X" AXES ")\n"
+     "Y" AXES " = sum(c:8,r0:3,r1:3) X[d0,c,d2+r0-1,d3+r1-1] * X1[d1,c,r0,r1]\n"
+     "Y" AXES " = X2" AXES " + sum(c:2,r0:3,r1:3) X[d0,c,d2+r0-1,d3+r1-1] * X1[d1,c,r0,r1]\n"},
+    /* not of rows, of inputs, nor of a value twice */
+    {{{"Relu", "x", "t", ""}, {"Sigmoid", "z", "u", ""}, {"Concat", "t,u", "y", "axis:i=2"}},
+     "Y" AXES " = relu(X" AXES ")\n"
+     "Y" AXES " = sigmoid(X" AXES ")\n"
+     "Y" AXES " = select(d2 < 6, X[d0,d1,d2-0,d3], X1[d0,d1,d2-6,d3])\n"},
+    {{{"Relu", "x", "t", ""}, {"Concat", "t,z", "y", "axis:i=1"}},
+     "Y" AXES " = relu(X" AXES ")\n"
+     "Y" AXES " = select(d1 < 4, X[d0,d1-0,d2,d3], X1[d0,d1-4,d2,d3])\n"},
+    {{{"Relu", "x", "t", ""}, {"Concat", "t,t", "y", "axis:i=1"}},
+     "Y" AXES " = relu(X" AXES ")\n"
+     "Y" AXES " = select(d1 < 4, X[d0,d1-0,d2,d3], X1[d0,d1-4,d2,d3])\n"},
 };
 
 static void read_graph(const struct node *nodes, size_t count, struct wpk_model_fixture *model,
@@ -98,6 +155,15 @@ static void read_graph(const struct node *nodes, size_t count, struct wpk_model_
     wpk_model_fixture_constant(model, "w", "f32[4,4,3,3]", NULL);
     wpk_model_fixture_constant(model, "b", "f32[4,1,1]", NULL);
     wpk_model_fixture_constant(model, "v", "f32[4]", NULL);
+    wpk_model_fixture_constant(model, "w2", "f32[4,4,3,3]", "3,1,2");
+    wpk_model_fixture_constant(model, "w4", "f32[4,8,3,3]", NULL);
+    wpk_model_fixture_constant(model, "w8", "f32[4,2,3,3]", NULL);
+    wpk_model_fixture_constant(model, "m", "f32[6,6]", NULL);
+    wpk_model_fixture_constant(model, "m2", "f32[6,6]", "2,3,5,7");
+    wpk_model_fixture_constant(model, "shape", "i64[5]", "1,4,6,2,3");
+    wpk_model_fixture_constant(model, "one", "i64[1]", "1");
+    wpk_model_fixture_constant(model, "two", "i64[1]", "2");
+    wpk_model_fixture_constant(model, "four", "i64[1]", "4");
     wpk_model_fixture_constant(model, "half", "f32[1]", "0.5");
     for (size_t i = 0; i < count && nodes[i].op != NULL; i++) {
         wpk_model_fixture_node(model, nodes[i].op, nodes[i].inputs, nodes[i].output,
@@ -130,7 +196,7 @@ static void test_regions(void **state)
         struct wpk_graph graph;
         struct wpk_graph_regions regions;
         struct wpk_buf said = {0};
-        read_graph(samples[i].nodes, 6, &model, &graph);
+        read_graph(samples[i].nodes, NODES_MAX, &model, &graph);
         assert_int_equal(wpk_graph_rewrite(&graph), WPK_OK);
         assert_int_equal(wpk_graph_regions_find(&graph, &regions, NULL), WPK_OK);
         print_regions(&graph, &regions, &said);
@@ -142,7 +208,41 @@ static void test_regions(void **state)
     }
 }
 
-/* A graph computes the same after rewriting. */
+/* A graph computes the same after rewriting, and has so many nodes. */
+struct rewriting {
+    struct node nodes[NODES_MAX];
+    int node_count;
+};
+
+static const struct rewriting rewritings[] = {
+    /* the second one's result has two readers */
+    {{{"Conv", "x,w,v", "t", CONV},
+      {"BatchNormalization", "t,v,v,v,v", "u", "epsilon:f=0.5"},
+      {"Conv", "u,w", "p", CONV},
+      {"BatchNormalization", "p,v,v,v,v", "q", ""},
+      {"Add", "p,q", "y", ""}},
+     4},
+    /* weights that begin alike; biases; a node before the second product */
+    {{{"MatMul", "x,m", "t", ""},
+      {"Sigmoid", "x", "v2", ""},
+      {"MatMul", "x,m2", "u", ""},
+      {"Add", "t,m", "r", ""},
+      {"Add", "u,m2", "s", ""},
+      {"MatMul", "r,v2", "p", ""},
+      {"MatMul", "s,v2", "q", ""},
+      {"Sub", "p,q", "y", ""}},
+     8},
+    /* a constant that both share runs along */
+    {{{"Conv", "x,w,v", "t", CONV},
+      {"Conv", "x,w2,v", "u", CONV},
+      {"Add", "t,b", "v1", ""},
+      {"Add", "u,b", "v2", ""},
+      {"Conv", "v1,w", "p", CONV},
+      {"Conv", "v2,w", "q", CONV},
+      {"Sub", "p,q", "y", ""}},
+     7},
+};
+
 static void test_rewrite(void **state)
 {
     enum { ELEMENTS = 4 * 6 * 6 };
@@ -152,28 +252,29 @@ static void test_rewrite(void **state)
     const double *inputs[] = {x, x};
     double *wanted[] = {before};
     double *got[] = {after};
-    const struct node nodes[] = {
-        {"Conv", "x,w,v", "t", CONV}, {"BatchNormalization", "t,v,v,v,v", "u", "epsilon:f=0.5"},
-        {"Conv", "u,w", "p", CONV},   {"BatchNormalization", "p,v,v,v,v", "q", ""},
-        {"Add", "p,q", "y", ""},
-    };
-    struct wpk_model_fixture model = {.fd = 0};
-    struct wpk_graph graph;
 
     (void)state;
     for (int i = 0; i < ELEMENTS; i++) {
         x[i] = (i * 37 % 101) / 50.0 - 1;
     }
-    read_graph(nodes, 5, &model, &graph);
-    assert_int_equal(wpk_graph_interpret(&graph, inputs, wanted, NULL), WPK_OK);
-    assert_int_equal(wpk_graph_rewrite(&graph), WPK_OK);
-    assert_int_equal(graph.node_count, 4); /* the second one's result has two readers */
-    assert_int_equal(wpk_graph_interpret(&graph, inputs, got, NULL), WPK_OK);
-    for (int i = 0; i < ELEMENTS; i++) {
-        assert_true(fabs(before[i] - after[i]) <= 1e-5 * fabs(before[i]) + 1e-3);
+    for (size_t r = 0; r < sizeof(rewritings) / sizeof(rewritings[0]); r++) {
+        struct wpk_model_fixture model = {.fd = 0};
+        struct wpk_graph graph;
+        double largest = 0;
+        read_graph(rewritings[r].nodes, NODES_MAX, &model, &graph);
+        assert_int_equal(wpk_graph_interpret(&graph, inputs, wanted, NULL), WPK_OK);
+        assert_int_equal(wpk_graph_rewrite(&graph), WPK_OK);
+        assert_int_equal(graph.node_count, rewritings[r].node_count);
+        assert_int_equal(wpk_graph_interpret(&graph, inputs, got, NULL), WPK_OK);
+        for (int i = 0; i < ELEMENTS; i++) {
+            largest = fmax(largest, fabs(before[i]));
+        }
+        for (int i = 0; i < ELEMENTS; i++) {
+            assert_true(largest > 0 && fabs(before[i] - after[i]) <= 1e-6 * largest);
+        }
+        wpk_graph_fini(&graph);
+        wpk_model_fixture_fini(&model);
     }
-    wpk_graph_fini(&graph);
-    wpk_model_fixture_fini(&model);
 }
 
 int main(void)

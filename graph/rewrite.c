@@ -3,6 +3,7 @@
  *     (W * x + b - mean) * s + shift = (s W) * x + ((b - mean) s + shift) */
 #include "graph/rewrite.h"
 
+#include "graph/merge.h"
 #include "graph/operator.h"
 
 #include <math.h>
@@ -172,5 +173,5 @@ wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
         remove_nodes(graph, removed);
     }
     free(removed);
-    return err;
+    return err == WPK_OK ? wpk_graph_merge(graph) : err;
 }

@@ -6,7 +6,7 @@
 #include "graph/graph.h"
 
 /* Fold each BatchNormalization of constants that alone reads a convolution of constants into the
- * convolution's weights and bias. The rest of the graph stays. Ids of nodes change.
+ * convolution's weights and bias. Then merge nodes as merge.h says. Ids of nodes change.
  *
  *   shape   a graph whose shapes were inferred without problems
  *   errors  WPK_ENOMEM, WPK_ENOSPC */

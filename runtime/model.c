@@ -327,7 +327,7 @@ static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
     }
     for (int i = 0; err == WPK_OK && i < plan->output_count; i++) {
         const struct wpk_model_plan_value *value = &plan->values[plan->outputs[i].value];
-        if (value->place != WPK_MODEL_PLAN_OUTPUT) {
+        if (value->place != WPK_MODEL_PLAN_OUTPUT || value->offset != i) {
             memcpy(context->outputs[i], address(context, plan->outputs[i].value),
                    wpk_tensor_type_bytes(&value->type));
         }

@@ -206,7 +206,7 @@ static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *p
         out->place == WPK_MODEL_PLAN_DATA ? plan->data_size : (uint64_t)plan->arena_size;
     bool is_memory = out->place == WPK_MODEL_PLAN_ARENA || out->place == WPK_MODEL_PLAN_DATA;
     int ends = out->place == WPK_MODEL_PLAN_INPUT ? plan->input_count : plan->output_count;
-    if (is_memory ? out->offset % WPK_MODEL_PLAN_ALIGNMENT != 0 || size > room ||
+    if (is_memory ? out->offset % (int64_t)wpk_dtype_size(out->type.dtype) != 0 || size > room ||
                         (uint64_t)out->offset > room - size
                   : out->offset >= ends) {
         wpk_json_fail(r, "offset", WPK_ERANGE, "the value lies outside of its place");
@@ -224,8 +224,7 @@ static void read_end(struct wpk_json_reader *r, struct wpk_model_plan *plan, boo
         return;
     }
     const struct wpk_model_plan_value *value = &plan->values[out->value];
-    bool is_end = value->place == (is_input ? WPK_MODEL_PLAN_INPUT : WPK_MODEL_PLAN_OUTPUT);
-    if ((is_input && !is_end) || (is_end && value->offset != index)) {
+    if (is_input && (value->place != WPK_MODEL_PLAN_INPUT || value->offset != index)) {
         wpk_json_fail(r, "value", WPK_EINVAL, "the value lies elsewhere");
     }
 }

@@ -17,7 +17,7 @@
 
 #define WPK_MODEL_PLAN_VERSION 3
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
-#define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of everything in the data and in the arena */
+#define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
 #define WPK_MODEL_PLAN_STEPS_MAX 65536
 #define WPK_MODEL_PLAN_VALUES_MAX 262144
@@ -41,7 +41,7 @@ struct wpk_model_plan_value {
     int64_t offset; /* ARENA, DATA: bytes; INPUT, OUTPUT: index of the input or output */
 };
 
-/* An input or output. An output whose value is not of place OUTPUT is copied from it at the end. */
+/* An input or output. An output whose value lies elsewhere is copied from there at the end. */
 struct wpk_model_plan_end {
     const char *name;
     int value;

@@ -154,7 +154,7 @@ static void test_inconsistent(void **state)
     fill(&s);
     s.values[1].offset = 128;
     expect_refused(&s);
-    s.values[1].offset = 4;
+    s.values[1].offset = 2;
     expect_refused(&s);
     s.values[2].type = vector(17);
     expect_refused(&s);

@@ -194,7 +194,28 @@ def parts(side):
     return m.finish({"x": [1, 6, side, side]}, [1, 3, 2 * side - 1, side])
 
 
-MODELS = {"decoder": (decoder, 5), "parts": (parts, 6), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+def branches(side):
+    """What becomes one: convolutions and products of one value; values that are parts of others."""
+    m = Model(opset=18)
+    integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
+    x = m.add("Relu", "x")
+    paths = []
+    for filters, kernel in ((5, 3), (3, 1), (4, 5)):
+        y = m.add("Relu", m.conv(x, 6, filters, 1, bias=True))
+        paths.append(m.add("Relu", m.conv(y, filters, 4, kernel, pad=kernel // 2)))
+    x = m.add("Concat", *paths, axis=1)
+    tail = m.add("Slice", x, integers(7), integers(12), integers(1))
+    tail = m.conv(tail, 5, 12, 3, pad=1)
+    x = m.add("Transpose", m.add("Reshape", m.add("Add", x, tail), integers(1, 12, -1)), perm=[0, 2, 1])
+    q, k, v = (m.add("Add", m.add("MatMul", x, m.normal(12, 12, scale=0.3)), m.normal(12)) for _ in range(3))
+    q, k, v = (m.add("Transpose", m.add("Reshape", t, integers(0, 0, 3, 4)), perm=perm)
+               for t, perm in ((q, [0, 2, 1, 3]), (k, [0, 2, 3, 1]), (v, [0, 2, 1, 3])))
+    x = m.add("MatMul", m.add("Softmax", m.add("MatMul", q, k), axis=-1), v)
+    m.add("Reshape", m.add("Sigmoid", x), integers(3, -1))
+    return m.finish({"x": [1, 6, side, side]}, [3, 4 * side * side])
+
+
+MODELS = {"branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

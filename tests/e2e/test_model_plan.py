@@ -135,15 +135,25 @@ def test_interrupted(box):
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
 
 
-def test_plan_of_nodes_with_several_outputs(box):
-    folder = make_model(box, "parts")
-    x, y, out, path, plan = (os.path.join(folder, n) for n in
-                             ("x.npy", "y.npy", "out.npy", "parts.onnx", "parts.wpk"))
-    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--seconds", "60",
-                                "-q", "--data", box.path("history"), seconds=280)
-    check(status == 0, "the model is tuned", said, err)
-    status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
-    check(status == 0 and compare(out, y) <= TOLERANCE, "it computes what ONNX Runtime does", err)
+def test_plans_of_other_models(box):
+    for name in ("parts", "branches"):
+        folder = make_model(box, name)
+        x, y, out, path, plan = (os.path.join(folder, n) for n in
+                                 ("x.npy", "y.npy", "out.npy", name + ".onnx", name + ".wpk"))
+        status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--seconds", "60",
+                                    "-q", "--data", box.path("history"), seconds=280)
+        check(status == 0, "the model is tuned", said, err)
+        status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
+        check(status == 0 and compare(out, y) <= TOLERANCE, "it computes what ONNX Runtime does", err)
+    # Three convolutions and three products are one each; nothing is only moved.
+    told = json.loads(box.run("wpkctl", "check", path, "--json")[1])
+    check(told["steps"] == 10, "the steps", told["regions"])
+    drawing = os.path.join(folder, "plan.svg")
+    check(box.run("wpkctl", "show", plan, "-o", drawing)[0] == 0, "drawn")
+    with open(drawing, encoding="utf-8") as file:
+        drawn = file.read()
+    for text in ("its inputs are parts of its output", "its output is its input's memory", "computed as one: "):
+        check(text in drawn, text, drawn)
 
 
 def test_refused_before_anything_starts(box):

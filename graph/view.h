@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values whose elements lie in another value's memory: what a Reshape, or a Slice of whole rows,
+ * gives; and what a Concat of whole rows is made of. Nobody computes or moves them. */
+#ifndef WPK_GRAPH_VIEW_H
+#define WPK_GRAPH_VIEW_H
+
+#include "graph/graph.h"
+
+/* = {0} is empty. */
+struct wpk_graph_views {
+    int *of;         /* owned; [count] value whose memory a value is part of; -1: its own */
+    int64_t *offset; /* owned; [count] elements before it there */
+    int count;       /* values of the graph */
+};
+
+/* All values have memory of their own.   owns  caller calls wpk_graph_views_fini, always
+ *   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_views_init(struct wpk_graph_views *views,
+                                            const struct wpk_graph *graph);
+void wpk_graph_views_fini(struct wpk_graph_views *views);
+
+/* True if the node's output is now part of an input, or its inputs are parts of its output, so that
+ * the node has nothing to compute. Parts of the model's inputs and of constants are none. */
+bool wpk_graph_views_add(struct wpk_graph_views *views, const struct wpk_graph *graph, int node);
+
+/* The value in whose memory `value` lies, and how many elements before it. */
+int wpk_graph_views_root(const struct wpk_graph_views *views, int value, int64_t *offset);
+
+/* True if the node's output has the elements of input 0 in their order. */
+bool wpk_graph_keeps_elements(const struct wpk_graph_node *node);
+
+#endif
