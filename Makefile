@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup setup-gpu demo demo-gpu check test test-all test-onnx soak bench bench-models bench-search bench-tune format clean
+.PHONY: all help setup setup-gpu demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -63,6 +63,11 @@ soak: all ## what the tests do, for an hour: a hundred kills, random programs, a
 bench: all ## compare with ONNX Runtime, OpenVINO, oneDNN, ncnn, MNN (minutes)
 	@$(SETUP) bench
 	@bench/run.sh compare
+
+bench-gpu: all ## tune the bench's operators on a GPU and time them beside PyTorch; GPU=emulated rehearses; DIR (bench/results/gpu)
+	@$(SETUP) gpu
+	@bench/gpu/run.sh --gpu $(or $(GPU),0) $(if $(filter emulated,$(GPU)),--small --op-seconds 6 --candidates 2) \
+	    $(or $(DIR),bench/results/gpu)
 
 bench-models: all ## tune whole models and time them beside ONNX Runtime and OpenVINO (an hour)
 	@$(SETUP) bench

@@ -25,6 +25,7 @@
 
 #define WPK_C_LIVE_MAX 256
 #define WPK_C_STORAGES_MAX 4096
+#define WPK_C_OWN_MAX 32      /* elements along an axis that a thread has apart from one another */
 #define WPK_C_CELLS_MAX 512 /* variables that one storage may become */
 
 /* Where the elements of a tensor lie. Index i of dimension d is at (i - low[d]) * stride[d]. */
@@ -35,6 +36,7 @@ struct wpk_c_storage {
     struct wpk_form low[WPK_RANK_MAX];
     int64_t size[WPK_RANK_MAX];
     int64_t stride[WPK_RANK_MAX];
+    int64_t count; /* of elements, with their padding */
     bool global;  /* an argument or a literal: visible in every function */
     int function; /* that declares it, as a number */
     bool memory;  /* indexed by variables, or in several ways: an array */
@@ -45,7 +47,12 @@ struct wpk_c_storage {
     /* of a launch: threads divide the elements among them, and `size` is what one of them has */
     bool accessed, divided;
     struct wpk_form part[WPK_RANK_MAX]; /* what a thread's number contributes to an index */
-    int64_t own[WPK_RANK_MAX];          /* elements of a thread, of the first pass */
+    /* Of the first pass: what is left of a thread's indices. If they are numbers, and few, a thread
+     * has one element for each; else all up to the largest. */
+    int64_t own[WPK_RANK_MAX];
+    int own_count[WPK_RANK_MAX]; /* -1: they are not */
+    int32_t own_at[WPK_RANK_MAX][WPK_C_OWN_MAX]; /* ascending */
+    int64_t row_padding; /* elements behind each row of the innermost axis */
 };
 
 struct wpk_cuda_launch;
@@ -178,6 +185,11 @@ struct wpk_c_value wpk_c_storage_read(struct wpk_c_kernel *k, int tensor,
                                       const struct wpk_form *index, int width);
 void wpk_c_storage_write(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
                          int width, const struct wpk_c_value *value);
+/* The number of the element at these indices in the memory of the tensor, which is not in
+ * registers; and "TENSOR[NUMBER]". */
+bool wpk_c_storage_place(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
+                         struct wpk_form *number);
+void wpk_c_storage_put_element(struct wpk_c_kernel *k, int tensor, const struct wpk_form *number);
 /* Print the declaration of a storage as a pointer, and its name. */
 void wpk_c_storage_put_pointer(struct wpk_c_kernel *k, const struct wpk_c_storage *storage);
 /* Write a literal's values as a table: "QUALIFIERS TYPE NAME[] = {...};". */

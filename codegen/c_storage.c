@@ -12,15 +12,6 @@
 
 /* ---- storages */
 
-static int64_t elements(const struct wpk_c_storage *s)
-{
-    int64_t count = 1;
-    for (int d = 0; d < s->rank; d++) {
-        count *= s->size[d];
-    }
-    return count;
-}
-
 static struct wpk_c_storage *add(struct wpk_c_kernel *k, int tensor)
 {
     const struct wpk_tensor *t = &k->program->tensors[tensor];
@@ -43,8 +34,10 @@ static void set_strides(struct wpk_c_storage *s, const struct wpk_tensor *padded
     for (int i = s->rank - 1; i >= 0; i--) {
         int d = order == NULL ? i : order[i];
         s->stride[d] = stride;
-        stride *= s->size[d] + (padded == NULL ? 0 : padded->pad_before[d] + padded->pad_after[d]);
+        stride *= s->size[d] + (i == s->rank - 1 ? s->row_padding : 0) +
+                  (padded == NULL ? 0 : padded->pad_before[d] + padded->pad_after[d]);
     }
+    s->count = stride;
 }
 
 void wpk_c_storage_argument(struct wpk_c_kernel *k, int tensor)
@@ -104,10 +97,10 @@ static void declare_in_launch(struct wpk_c_kernel *k, const struct wpk_c_storage
               shared ? "*const " : "");
     wpk_c_storage_put_name(k, s->tensor, k->storage_of[s->tensor]);
     if (shared) {
-        wpk_cuda_share(k, s->tensor, elements(s));
-        wpk_c_put(&k->text, " = shared%d;\n", s->tensor);
+        wpk_c_put(&k->text, " = ");
+        wpk_cuda_put_share(k, s->tensor, s->count);
     } else {
-        wpk_c_put(&k->text, "[%" PRId64 "];\n", elements(s));
+        wpk_c_put(&k->text, "[%" PRId64 "];\n", s->count);
     }
 }
 
@@ -115,9 +108,10 @@ static void declare_in_launch(struct wpk_c_kernel *k, const struct wpk_c_storage
 static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
 {
     enum wpk_c_type type = wpk_c_memory_type(s->dtype);
-    int64_t bytes = elements(s) * wpk_c_type_bytes(type);
+    int64_t bytes = s->count * wpk_c_type_bytes(type);
     if (!s->memory) {
         declare_cells(k, s);
+        wpk_cuda_count_cells(k, cells(s));
         return;
     }
     if (k->launch != NULL) {
@@ -133,7 +127,7 @@ static void declare(struct wpk_c_kernel *k, struct wpk_c_storage *s)
     } else {
         wpk_c_put(&k->text, "%s ", wpk_c_type_name(type));
         wpk_c_storage_put_name(k, s->tensor, k->storage_of[s->tensor]);
-        wpk_c_put(&k->text, "[%" PRId64 "] __attribute__((aligned(64)));\n", elements(s));
+        wpk_c_put(&k->text, "[%" PRId64 "] __attribute__((aligned(64)));\n", s->count);
     }
 }
 
@@ -164,6 +158,7 @@ void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_bo
     }
     memcpy(s->low, box->low, sizeof(s->low));
     memcpy(s->size, box->size, sizeof(s->size));
+    s->row_padding = entry->row_padding;
     set_strides(s, NULL, entry->reordered ? entry->storage : NULL);
     if (k->surveying) {
         s->width = 1;
@@ -172,8 +167,12 @@ void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_bo
     }
     WPK_ASSERT(k->storage_count <= k->surveyed_count);
     const struct wpk_c_storage *seen = k->surveyed[k->storage_count - 1];
+    memcpy(s->own_count, seen->own_count, sizeof(s->own_count));
+    memcpy(s->own_at, seen->own_at, sizeof(s->own_at));
+    for (int d = 0; d < s->rank && seen->divided; d++) {
+        s->size[d] = seen->own_count[d] >= 0 ? seen->own_count[d] : seen->own[d];
+    }
     if (seen->divided) {
-        memcpy(s->size, seen->own, sizeof(s->size));
         set_strides(s, NULL, entry->reordered ? entry->storage : NULL);
     }
     s->dim = seen->dim;
@@ -331,6 +330,23 @@ static void put_element(struct wpk_c_kernel *k, const struct access *a,
     wpk_c_put(&k->text, "[");
     wpk_c_put_form(&k->text, offset);
     wpk_c_put(&k->text, "]");
+}
+
+bool wpk_c_storage_place(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
+                         struct wpk_form *number)
+{
+    struct access a;
+    if (!find(k, tensor, index, 1, false, &a) || !a.storage->memory) {
+        return false;
+    }
+    *number = a.offset;
+    return true;
+}
+
+void wpk_c_storage_put_element(struct wpk_c_kernel *k, int tensor, const struct wpk_form *number)
+{
+    const struct access a = {.storage = k->storage[k->storage_of[tensor]]};
+    put_element(k, &a, number);
 }
 
 /* ---- reading */

@@ -74,6 +74,20 @@ static const struct wpk_nest_loop *find_repeated(const struct wpk_nest *nest)
     return NULL;
 }
 
+static bool has_no_depth(const struct wpk_nest *nest, struct wpk_diag *diag)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        if (entry->row_padding > 0 || entry->depth > 0) {
+            wpk_diag_set_at(diag, entry->at.line, entry->at.column,
+                            "the back end halide-cpu stores rows one after the other, and computes "
+                            "nothing ahead: leave padded and depth out");
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Halide has a call for every word of a nest, but blocks and threads need a device to run on. */
 static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
@@ -97,7 +111,7 @@ static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag 
         return false;
     }
     if (strstr(schedule->target, "-opencl") != NULL) {
-        return true;
+        return has_no_depth(nest, diag);
     }
     for (int i = 0; i < nest->loop_count; i++) {
         const struct wpk_nest_loop *loop = &nest->loop[i];

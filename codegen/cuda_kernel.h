@@ -3,6 +3,7 @@
  *
  *     cuda_print.c    the whole: two passes, functions, the plan of launches
  *     cuda_nest.c     loops over blocks and threads, barriers, places
+ *     cuda_copy.c     copies of 16 bytes, and asynchronous ones
  *     cuda_launch.c   numbers of threads, shared memory, the elements that a thread has
  *     cuda_text.c     what stands before the kernels
  *     cuda_nvrtc.c    the compiler
@@ -20,6 +21,8 @@
 #define WPK_CUDA_SHARED_MAX ((int64_t)48 << 10) /* bytes that need no attribute of the function */
 #define WPK_CUDA_PARTS_MAX 64
 #define WPK_CUDA_SHARES_MAX 32
+#define WPK_CUDA_LIMITS_MAX 16
+#define WPK_CUDA_VECTOR 4 /* elements of 16 bytes */
 
 /* The variable "threadIdx.x / inside % count". Definitions that cut the number alike have the same
  * variable, so that their indices cancel. */
@@ -44,7 +47,15 @@ struct wpk_cuda_launch {
     int64_t surveyed;  /* the same, of the first pass */
     int repeats;       /* loops around that are not over blocks or threads */
     int threads_depth; /* loops over threads around */
-    bool wrote;        /* shared memory was written */
+    /* While what a loop computes ahead is printed, or read: how many buffers there are, and the
+     * number of the one. 0: there are none. */
+    int depth;
+    struct wpk_form buffer;
+    bool async;        /* copies are asynchronous */
+    bool ahead;        /* some were printed */
+    bool any_moves, any_ahead; /* moves, asynchronous ones: some were, in any launch */
+    int64_t cells;             /* variables that elements of tensors became */
+    bool wrote; /* shared memory was written */
     bool pending;      /* and no barrier followed */
 };
 
@@ -57,12 +68,43 @@ bool wpk_cuda_is_part(const struct wpk_c_kernel *k, int atom);
 bool wpk_cuda_is_shared(const struct wpk_c_kernel *k, int tensor);
 /* True if each thread has elements of its own of the tensor. */
 bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor);
-/* Make the launch have shared memory for so many elements of the tensor: "sharedTENSOR". */
-void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
+/* Make the launch have shared memory for so many elements of the tensor, and print where they are:
+ * "sharedTENSOR;", or the part of it that `launch->buffer` numbers. */
+void wpk_cuda_put_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
 /* Leave what the thread's number contributes out of an index of elements that threads have for
  * themselves. The first access, which writes, decides whether they divide the tensor; others have
  * to access elements of the same thread. */
 void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct wpk_form *at);
+
+/* True if WPK_CUDA_VECTOR elements of an f32 tensor in memory along `lanes`, from the one at
+ * `index` on, lie together from a multiple of 16 bytes on; `at` is the first one's number.
+ *   shape   index [rank] */
+bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
+                           int lanes, struct wpk_form *at);
+/* Note variables of a launch, if one is printed. */
+void wpk_cuda_count_cells(struct wpk_c_kernel *k, int64_t count);
+/* The tensor, an argument, begins at a multiple of 16 bytes if its memory does. */
+bool wpk_cuda_is_even(const struct wpk_c_kernel *k, int tensor);
+
+/* The move of elements from global to shared memory. */
+struct wpk_cuda_move {
+    int to, from; /* tensors */
+    struct wpk_form to_at, from_at;
+    int count;
+    /* Unless each is in [first, last], zeros are stored. */
+    struct wpk_cuda_limit {
+        struct wpk_form index;
+        int64_t first, last;
+    } limit[WPK_CUDA_LIMITS_MAX];
+    int limit_count;
+};
+
+/* Find the move of the element at `axis`, or of WPK_CUDA_VECTOR of them along `lanes` if that is no
+ * -1. False: the stage does more than to move f32, or they are no neighbours that begin at a
+ * multiple of 16 bytes. Print it: asynchronous in a loop that computes ahead. */
+bool wpk_cuda_find_move(struct wpk_c_kernel *k, const struct wpk_stage *stage,
+                        const struct wpk_form *axis, int lanes, struct wpk_cuda_move *out);
+void wpk_cuda_put_move(struct wpk_c_kernel *k, const struct wpk_cuda_move *move);
 
 /* Print the launch of one definition of an entry before everything. */
 void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,

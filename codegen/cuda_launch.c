@@ -2,6 +2,7 @@
 #include "codegen/cuda_kernel.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- numbers of threads */
 
@@ -61,7 +62,7 @@ bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor)
     return is_placed(k, tensor) && entry_of(k, tensor)->scope != WPK_SCOPE_SHARED;
 }
 
-void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
+static void share(struct wpk_c_kernel *k, int tensor, int64_t elements)
 {
     struct wpk_cuda_launch *launch = k->launch;
     int i = 0;
@@ -80,7 +81,31 @@ void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
     }
 }
 
+/* Each buffer begins at a multiple of 16 bytes. */
+void wpk_cuda_put_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
+{
+    const struct wpk_cuda_launch *launch = k->launch;
+    if (launch->depth == 0) {
+        share(k, tensor, elements);
+        wpk_c_put(&k->text, "shared%d;\n", tensor);
+        return;
+    }
+    elements = (elements + WPK_CUDA_VECTOR - 1) / WPK_CUDA_VECTOR * WPK_CUDA_VECTOR;
+    struct wpk_form at = wpk_form_scale(&launch->buffer, elements, 0);
+    share(k, tensor, elements * launch->depth);
+    wpk_c_put(&k->text, "shared%d + ", tensor);
+    wpk_c_put_form(&k->text, &at);
+    wpk_c_put(&k->text, ";\n");
+}
+
 /* ---- elements of threads */
+
+void wpk_cuda_count_cells(struct wpk_c_kernel *k, int64_t count)
+{
+    if (k->launch != NULL) {
+        k->launch->cells += count;
+    }
+}
 
 static struct wpk_form part_of(struct wpk_c_kernel *k, const struct wpk_form *at)
 {
@@ -98,6 +123,34 @@ static bool are_equal(struct wpk_c_kernel *k, const struct wpk_form *a, const st
 {
     struct wpk_form apart = wpk_form_add(&k->forms, a, b, -1);
     return wpk_form_is_number(&apart) && apart.constant == 0;
+}
+
+/* Note the number among those that are left of a thread's indices. */
+static void add_own(struct wpk_c_storage *s, int d, const struct wpk_form *at)
+{
+    int count = s->own_count[d], i = 0;
+    while (i < count && s->own_at[d][i] < at->constant) {
+        i++;
+    }
+    if (count < 0 || (i < count && s->own_at[d][i] == at->constant && at->term_count == 0)) {
+        return;
+    }
+    if (at->term_count > 0 || count == WPK_C_OWN_MAX || at->constant > INT32_MAX) {
+        s->own_count[d] = -1;
+        return;
+    }
+    memmove(&s->own_at[d][i + 1], &s->own_at[d][i], (size_t)(count - i) * sizeof(s->own_at[d][0]));
+    s->own_at[d][i] = (int32_t)at->constant;
+    s->own_count[d]++;
+}
+
+static struct wpk_form find_own(const struct wpk_c_storage *s, int d, const struct wpk_form *at)
+{
+    int i = 0;
+    while (i < s->own_count[d] && s->own_at[d][i] != at->constant) {
+        i++;
+    }
+    return s->own_count[d] < 0 ? *at : wpk_form_number(i);
 }
 
 void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct wpk_form *at)
@@ -119,5 +172,10 @@ void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct w
         at[d] = wpk_form_add(&k->forms, &at[d], &s->part[d], -1);
         wpk_form_range(&k->forms, &at[d], &low, &high);
         s->own[d] = high + 1 > s->own[d] ? high + 1 : s->own[d];
+        if (k->surveying) {
+            add_own(s, d, &at[d]);
+        } else {
+            at[d] = find_own(s, d, &at[d]);
+        }
     }
 }

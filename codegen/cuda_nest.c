@@ -57,6 +57,12 @@ static void put_barrier(struct wpk_c_kernel *k)
     k->launch->pending = false;
 }
 
+static void open_block(struct wpk_c_kernel *k)
+{
+    wpk_c_line(&k->text, "{");
+    k->text.depth++;
+}
+
 static void close_block(struct wpk_c_kernel *k)
 {
     k->text.depth--;
@@ -76,16 +82,17 @@ static bool is_shared(const struct wpk_c_kernel *k, int e)
     return wpk_cuda_is_shared(k, k->program->stages[k->nest->entry[e].stage].output);
 }
 
-static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
-                         const struct space *space)
+/* What the entries need that are computed inside loop i, at `space`; NULL and a refusal without
+ * memory.
+ *   owns    the caller frees it */
+static struct wpk_c_box *find_boxes(struct wpk_c_kernel *k, const struct definition *d, int i,
+                                    const struct space *space)
 {
     struct wpk_nest_place place = {.entry = d->entry, .update = d->update, .loop = i - d->added};
-    int count = k->nest->entry_count, first = k->storage_count;
-    struct wpk_c_box *box = calloc((size_t)count, sizeof(*box));
-    bool shares = false;
+    struct wpk_c_box *box = calloc((size_t)k->nest->entry_count, sizeof(*box));
     if (box == NULL) {
         wpk_c_refuse(k, "memory ran out");
-        return;
+        return NULL;
     }
     box[d->entry].present = true;
     for (int a = 0; a < d->stage->axis_count; a++) {
@@ -93,8 +100,19 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
         box[d->entry].size[a] = space->span[a];
     }
     wpk_c_find_boxes(k, &place, box);
-    wpk_c_line(&k->text, "{");
-    k->text.depth++;
+    return box;
+}
+
+static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
+                         const struct space *space)
+{
+    int count = k->nest->entry_count, first = k->storage_count;
+    struct wpk_c_box *box = find_boxes(k, d, i, space);
+    bool shares = false;
+    if (box == NULL) {
+        return;
+    }
+    open_block(k);
     for (int e = d->entry + 1; e < count; e++) {
         shares = shares || (is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
     }
@@ -205,6 +223,172 @@ static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
     free(inner);
 }
 
+/* ---- loops that compute ahead
+ *
+ * The loops from the outermost to the place of what has a depth D run as one, of N iterations:
+ *
+ *     copy 0, ..., D - 2
+ *     for n < N:  wait for copy n;  barrier;  copy n + D - 1, unless that is past the end;  compute
+ *
+ * Copy n goes to buffer n % D. The barrier is the only one: behind it all threads see copy n, and
+ * none reads copy n - 1 any more, whose buffer is that of copy n + D - 1. Each copy is a group of
+ * asynchronous ones, an empty one past the end: so it is always the newest D - 2 that are not
+ * waited for. */
+
+struct ahead {
+    int first, last; /* loops */
+    int depth;
+    int64_t iterations;
+};
+
+/* Does the loop begin such loops? */
+static bool find_ahead(const struct wpk_c_kernel *k, const struct definition *d, int i,
+                       struct ahead *out)
+{
+    *out = (struct ahead){.first = i, .iterations = 1};
+    for (int l = i; l < d->count && d->loop[l].binding == WPK_BIND_SERIAL && out->depth == 0; l++) {
+        out->last = l;
+        for (int p = d->entry + 1; p < k->nest->entry_count && d->hosts[l]; p++) {
+            out->depth = is_placed(&k->nest->entry[p], d, l) ? k->nest->entry[p].depth : out->depth;
+        }
+    }
+    return out->depth > 0;
+}
+
+/* Iteration `n` of them: where each axis begins. A quotient is a variable, so that indices have few
+ * terms. */
+static void step_ahead(struct wpk_c_kernel *k, const struct definition *d,
+                       const struct ahead *ahead, const struct wpk_form *n, struct space *space)
+{
+    int64_t inside = ahead->iterations;
+    for (int l = ahead->first; l <= ahead->last; l++) {
+        const struct wpk_nest_loop *loop = &d->loop[l];
+        int64_t count = space->span[loop->axis] / loop->step;
+        inside /= count;
+        struct wpk_form at = wpk_form_divide(&k->forms, n, inside);
+        at = wpk_form_modulo(&k->forms, &at, count);
+        if (ahead->first < ahead->last && !wpk_form_is_number(&at)) {
+            int v = new_variable(k, d->stage->axes[loop->axis].name, count - 1);
+            wpk_c_indent(&k->text);
+            wpk_c_put(&k->text, "const i32 %s = ", name_of(k, v));
+            wpk_c_put_form(&k->text, &at);
+            wpk_c_put(&k->text, ";\n");
+            at = wpk_form_atom(v, 1);
+        }
+        space->at[loop->axis] = wpk_form_add(&k->forms, &space->at[loop->axis], &at, loop->step);
+        space->span[loop->axis] = loop->step;
+    }
+}
+
+/* Begin what belongs to iteration `n`, in its buffer. */
+static struct wpk_c_box *begin_ahead(struct wpk_c_kernel *k, struct definition *d,
+                                     const struct ahead *ahead, const struct wpk_form *n,
+                                     struct space *space)
+{
+    open_block(k);
+    step_ahead(k, d, ahead, n, space);
+    k->launch->depth = ahead->depth;
+    k->launch->buffer = wpk_form_modulo(&k->forms, n, ahead->depth);
+    return find_boxes(k, d, ahead->last, space);
+}
+
+static void end_ahead(struct wpk_c_kernel *k, struct wpk_c_box *box, int first)
+{
+    wpk_c_storage_end(k, first);
+    close_block(k);
+    free(box);
+}
+
+static void print_ahead(struct wpk_c_kernel *k, struct definition *d, const struct ahead *ahead,
+                        const struct wpk_form *n, const struct space *space)
+{
+    struct space *inner = malloc(sizeof(*inner));
+    int first = k->storage_count;
+    if (inner == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    *inner = *space;
+    struct wpk_c_box *box = begin_ahead(k, d, ahead, n, inner);
+    k->launch->async = true;
+    for (int e = k->nest->entry_count - 1; box != NULL && e > d->entry && k->refusal == NULL; e--) {
+        if (is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
+            wpk_c_storage_add(k, k->program->stages[k->nest->entry[e].stage].output, &box[e]);
+            wpk_cuda_print_definition(k, e, false, &box[e]);
+        }
+    }
+    k->launch->async = false;
+    k->launch->depth = 0;
+    end_ahead(k, box, first);
+    free(inner);
+}
+
+static void print_current(struct wpk_c_kernel *k, struct definition *d, const struct ahead *ahead,
+                          const struct wpk_form *n, const struct space *space)
+{
+    struct space *inner = malloc(sizeof(*inner));
+    int first = k->storage_count;
+    if (inner == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    *inner = *space;
+    struct wpk_c_box *box = begin_ahead(k, d, ahead, n, inner);
+    for (int e = k->nest->entry_count - 1; box != NULL && e > d->entry; e--) {
+        if (is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
+            wpk_c_storage_add(k, k->program->stages[k->nest->entry[e].stage].output, &box[e]);
+        }
+    }
+    k->launch->depth = 0;
+    print_loops(k, d, ahead->last + 1, inner);
+    end_ahead(k, box, first);
+    free(inner);
+}
+
+#define COMMIT "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");"
+
+static int open_loop(struct wpk_c_kernel *k, const char *name, int64_t from, int64_t count)
+{
+    int v = new_variable(k, name, count - 1);
+    wpk_c_line(&k->text, "for (i32 %s = %" PRId64 "; %s < %" PRId64 "; %s++) {", name_of(k, v),
+               from, name_of(k, v), count, name_of(k, v));
+    k->text.depth++;
+    return v;
+}
+
+static void print_pipeline(struct wpk_c_kernel *k, struct definition *d, struct ahead *ahead,
+                           const struct space *space)
+{
+    int early = ahead->depth - 1;
+    for (int l = ahead->first; l <= ahead->last; l++) {
+        ahead->iterations *= space->span[d->loop[l].axis] / d->loop[l].step;
+    }
+    if (k->launch->repeats > 0 || k->launch->wrote) {
+        put_barrier(k);
+    }
+    struct wpk_form n = wpk_form_atom(open_loop(k, "early", 0, early), 1);
+    print_ahead(k, d, ahead, &n, space);
+    wpk_c_line(&k->text, COMMIT);
+    close_block(k);
+    int now = open_loop(k, "now", 0, ahead->iterations);
+    n = wpk_form_atom(now, 1);
+    wpk_c_line(&k->text, "asm volatile(\"cp.async.wait_group %d;\" ::: \"memory\");", early - 1);
+    put_barrier(k);
+    wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", name_of(k, now), ahead->iterations - early);
+    k->text.depth++;
+    int later = new_variable(k, "later", ahead->iterations - 1);
+    wpk_c_line(&k->text, "const i32 %s = %s + %d;", name_of(k, later), name_of(k, now), early);
+    struct wpk_form next = wpk_form_atom(later, 1);
+    print_ahead(k, d, ahead, &next, space);
+    close_block(k);
+    wpk_c_line(&k->text, COMMIT);
+    k->launch->repeats++;
+    print_current(k, d, ahead, &n, space);
+    k->launch->repeats--;
+    close_block(k);
+    k->launch->wrote = true;
+}
+
 /* ---- blocks and threads */
 
 /* The last block moves inwards. A loop with one iteration has no variable: its factor would hide
@@ -282,9 +466,9 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct definition *d, int 
 
 /* ---- points */
 
-/* Print the point, unless it is past an end. */
-static void print_point(struct wpk_c_kernel *k, const struct definition *d,
-                        const struct space *space)
+/* "if (it is not past an end)" */
+static void put_guards(struct wpk_c_kernel *k, const struct definition *d,
+                       const struct space *space)
 {
     int conditions = 0;
     for (int g = 0; g < space->guard_count; g++) {
@@ -310,7 +494,103 @@ static void print_point(struct wpk_c_kernel *k, const struct definition *d,
     if (d->single) {
         wpk_c_line(&k->text, "if (threadIdx.x == 0)");
     }
-    wpk_c_print_point(k, d->stage, d->update, space->at);
+}
+
+/* Print the move of one element, or of those along `lanes`; false: it is none. */
+static bool print_move(struct wpk_c_kernel *k, const struct definition *d, int lanes,
+                       const struct space *space)
+{
+    struct wpk_cuda_move *move = malloc(sizeof(*move));
+    bool found = move != NULL && wpk_cuda_find_move(k, d->stage, space->at, lanes, move);
+    if (found) {
+        put_guards(k, d, space);
+        wpk_cuda_put_move(k, move);
+    }
+    free(move);
+    return found;
+}
+
+static void print_point(struct wpk_c_kernel *k, const struct definition *d,
+                        const struct space *space)
+{
+    if (k->launch->async && !print_move(k, d, -1, space)) {
+        wpk_c_refuse(k, "only elements of f32 that are moved from global memory as they are, with "
+                        "zeros outside, are copied ahead");
+    } else if (!k->launch->async) {
+        put_guards(k, d, space);
+        wpk_c_print_point(k, d->stage, d->update, space->at);
+    }
+}
+
+/* Guards of an axis leave out all of its lanes, or none. */
+static bool are_guards_whole(struct wpk_c_kernel *k, const struct space *space, int axis,
+                             int64_t lanes)
+{
+    bool whole = true;
+    for (int g = 0; g < space->guard_count; g++) {
+        const struct guard *guard = &space->guard[g];
+        int64_t rest = 1;
+        struct wpk_form past = wpk_form_add(&k->forms, &space->at[axis], &guard->end, -1);
+        whole = whole && (guard->axis != axis ||
+                          (wpk_form_split(&k->forms, &past, lanes, &rest) && rest == 0));
+    }
+    return whole;
+}
+
+/* Compute neighbours along an axis, and store them together; false: nothing is printed. */
+static bool print_together(struct wpk_c_kernel *k, const struct definition *d, int axis,
+                           const struct space *space)
+{
+    struct wpk_c_value value[WPK_CUDA_VECTOR];
+    struct wpk_c_point point = {.stage = d->stage};
+    struct wpk_form at;
+    memcpy(point.axis, space->at, sizeof(point.axis));
+    if (k->launch->async || d->single ||
+        !wpk_cuda_are_together(k, d->stage->output, point.axis, axis, &at)) {
+        return false;
+    }
+    put_guards(k, d, space);
+    open_block(k);
+    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+        wpk_c_point_begin(k, d->stage, 1, &point);
+        value[lane] = wpk_c_evaluate(k, &point, d->stage->expr);
+        point.axis[axis].constant++;
+    }
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "*(float4 *)&");
+    wpk_c_storage_put_element(k, d->stage->output, &at);
+    wpk_c_put(&k->text, " = make_float4(");
+    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+        wpk_c_put(&k->text, lane > 0 ? ", " : "");
+        wpk_c_put_value(&k->text, &value[lane], 1);
+    }
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    close_block(k);
+    return true;
+}
+
+/* Neighbours of an axis, moved or stored together if they can be. */
+static void print_lanes(struct wpk_c_kernel *k, const struct definition *d, int i,
+                        const struct space *space)
+{
+    int axis = d->loop[i].axis;
+    int64_t lanes = space->span[axis];
+    struct space *inner = malloc(sizeof(*inner));
+    if (inner == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    *inner = *space;
+    inner->span[axis] = 1;
+    if (lanes != WPK_CUDA_VECTOR || d->update || !are_guards_whole(k, space, axis, lanes) ||
+        (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {
+        for (int64_t lane = 0; lane < lanes; lane++) {
+            print_point(k, d, inner);
+            inner->at[axis].constant++;
+        }
+    }
+    free(inner);
 }
 
 /* ---- definitions */
@@ -321,14 +601,19 @@ static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
     if (k->refusal != NULL) {
         return;
     }
+    struct ahead ahead;
     if (i == d->count) {
         print_point(k, d, space);
+    } else if (find_ahead(k, d, i, &ahead)) {
+        print_pipeline(k, d, &ahead, space);
     } else if (wpk_bind_is_block(d->loop[i].binding)) {
         print_block_loop(k, d, i, space);
     } else if (wpk_bind_is_thread(d->loop[i].binding)) {
         print_thread_loop(k, d, i, space);
     } else if (d->loop[i].binding == WPK_BIND_SERIAL) {
         print_serial(k, d, i, space);
+    } else if (d->loop[i].binding == WPK_BIND_LANES) {
+        print_lanes(k, d, i, space);
     } else {
         print_unrolled(k, d, i, space);
     }

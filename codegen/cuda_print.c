@@ -2,6 +2,7 @@
 #include "codegen/cuda_print.h"
 
 #include "codegen/cuda_kernel.h"
+#include "common/cuda_machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #define THREAD_INDEX_MAX ((int64_t)INT32_MAX)
+#define REGISTERS_BESIDE 64 /* of a thread, beside its tile: NVRTC 12.9 needs 62 for one of 8 x 8 */
 
 /* A kernel with what its launches become. */
 struct printer {
@@ -86,7 +88,10 @@ static void put_literals(struct wpk_c_kernel *k, struct wpk_buf *out)
 static void begin_launch(struct printer *p)
 {
     struct wpk_c_kernel *k = p->k;
-    p->launch = (struct wpk_cuda_launch){.blocks = 1, .threads = 1};
+    p->launch = (struct wpk_cuda_launch){.blocks = 1,
+                                         .threads = 1,
+                                         .any_moves = p->launch.any_moves,
+                                         .any_ahead = p->launch.any_ahead};
     p->launch.surveyed = k->surveying ? 0 : p->threads[p->plan->step_count];
     wpk_buf_reset(&p->body);
     k->text.out = &p->body;
@@ -117,6 +122,33 @@ static int64_t put_shares(struct printer *p)
     return bytes;
 }
 
+/* Arguments begin at a multiple of 16 bytes, but for their padding: neighbours are then loaded and
+ * stored together. */
+static void put_alignments(struct printer *p)
+{
+    struct wpk_c_kernel *k = p->k;
+    for (int i = 0; i < p->plan->argument_count; i++) {
+        int t = p->plan->argument[i];
+        if (k->program->tensors[t].dtype == WPK_F32 && wpk_cuda_is_even(k, t)) {
+            wpk_c_indent(&k->text);
+            wpk_c_put(&k->text, "__builtin_assume(((u64)");
+            wpk_c_storage_put_name(k, t, k->storage_of[t]);
+            wpk_c_put(&k->text, " & 15) == 0);\n");
+        }
+    }
+}
+
+/* Blocks that a multiprocessor is to have at a time, in whose registers a tile and what is computed
+ * beside it fit: a compiler that sees no limit takes more. 1: whatever the compiler takes. */
+static int64_t blocks_together(const struct wpk_cuda_launch *launch)
+{
+    struct wpk_cuda_machine machine;
+    wpk_cuda_machine(0, 1, &machine);
+    int64_t together =
+        machine.registers_max / (launch->threads * (launch->cells + REGISTERS_BESIDE));
+    return launch->ahead && together > 1 ? together : 1;
+}
+
 static void put_parts(struct printer *p)
 {
     for (int i = 0; i < p->launch.part_count; i++) {
@@ -145,12 +177,17 @@ static void end_launch(struct printer *p)
     step->threads = launch->threads;
     k->text.out = &p->module;
     k->text.depth = 0;
-    wpk_c_put(&k->text, "extern \"C\" __global__ void __launch_bounds__(%" PRId64 ") %s(",
-              launch->threads, step->entry);
+    wpk_c_put(&k->text, "extern \"C\" __global__ void __launch_bounds__(%" PRId64, launch->threads);
+    int64_t together = blocks_together(launch);
+    if (together > 1) {
+        wpk_c_put(&k->text, ", %" PRId64, together);
+    }
+    wpk_c_put(&k->text, ") %s(", step->entry);
     put_parameters(p);
     wpk_c_put(&k->text, ")\n{\n");
     k->text.depth = 1;
     step->shared_bytes = put_shares(p);
+    put_alignments(p);
     put_parts(p);
     wpk_buf_append(&p->module, p->body.data, p->body.size);
     wpk_buf_append_text(&p->module, "}\n");
@@ -322,13 +359,8 @@ static bool refuse(const struct wpk_position *at, struct wpk_diag *diag, const c
 
 static bool accepts_loop(const struct wpk_nest_loop *loop, struct wpk_diag *diag)
 {
-    switch (loop->binding) {
-    case WPK_BIND_LANES:
-        return refuse(&loop->at, diag, "has no lanes: write unroll");
-    case WPK_BIND_PARALLEL:
+    if (loop->binding == WPK_BIND_PARALLEL) {
         return refuse(&loop->at, diag, "has no parallel: write block.x or thread.x");
-    default:
-        break;
     }
     bool moves = loop->tail == WPK_TAIL_EXACT || loop->tail == WPK_TAIL_SHIFT;
     if (wpk_bind_is_block(loop->binding) && !moves) {

@@ -65,9 +65,6 @@ static void test_refusals(void **state)
     expect_refused("stage Y root\nblock.x i step 3 guard\nserial i.1\nserial j\n" ROOT_SUMS
                    "serial i\nserial j\nserial k\n" INLINED,
                    "write shift or exact");
-    expect_refused("stage Y root\nserial i\nlanes j\n" ROOT_SUMS
-                   "serial i\nserial j\nserial k\n" INLINED,
-                   "has no lanes");
     expect_refused("stage Y root\nparallel i\nserial j\n" ROOT_SUMS
                    "serial i\nserial j\nserial k\n" INLINED,
                    "has no parallel");

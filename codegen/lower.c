@@ -106,6 +106,8 @@ static void take_entry(const struct lowering *l, int e, int stage, struct wpk_ne
     taken->expanded = entry->expanded;
     taken->bounded = entry->bounded && !entry->inlined;
     taken->scope = entry->scope;
+    taken->row_padding = entry->row_padding;
+    taken->depth = entry->depth;
     if (entry->reordered && !entry->inlined) {
         take_storage(l->nest, entry, taken);
     }

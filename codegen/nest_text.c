@@ -64,6 +64,12 @@ static void print_storage(const struct wpk_nest *nest, const struct wpk_nest_ent
         wpk_buf_printf(out, " %s", stage->axes[entry->storage[a]].name);
     }
     wpk_buf_append_text(out, entry->reordered ? "\n" : "");
+    if (entry->row_padding > 0) {
+        wpk_buf_printf(out, "  padded %lld\n", (long long)entry->row_padding);
+    }
+    if (entry->depth > 0) {
+        wpk_buf_printf(out, "  depth %d\n", entry->depth);
+    }
 }
 
 static void print_entry(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
@@ -112,6 +118,8 @@ void wpk_nest_print(const struct wpk_nest *nest, struct wpk_buf *out)
     X(EXTENT, "extent")                                                                            \
     X(ALIGN, "align")                                                                              \
     X(STORED, "stored")                                                                            \
+    X(PADDED, "padded")                                                                            \
+    X(DEPTH, "depth")                                                                              \
     X(EXPANDED, "expanded")                                                                        \
     X(INIT, "init")                                                                                \
     X(UPDATE, "update")
@@ -339,6 +347,22 @@ static wpk_err parse_stored(struct parser *p)
                                name_of(p->nest, p->entry));
 }
 
+/* WORD N, N from `least`. */
+static wpk_err parse_number(struct parser *p, int64_t least, int64_t most, int64_t *out)
+{
+    struct wpk_text_reader *r = p->reader;
+    return r->word_count == 2 ? wpk_text_int(r, 1, least, most, out)
+                              : wpk_text_fail(r, 0, "expected %s N", r->word[0]);
+}
+
+static wpk_err parse_depth(struct parser *p)
+{
+    int64_t depth = 0;
+    wpk_err err = parse_number(p, 2, WPK_NEST_AHEAD_MAX, &depth);
+    p->entry->depth = (int)depth;
+    return err;
+}
+
 static wpk_err parse_line(struct parser *p, enum line line)
 {
     struct wpk_text_reader *r = p->reader;
@@ -350,7 +374,7 @@ static wpk_err parse_line(struct parser *p, enum line line)
         if (line != LINE_UPDATE || p->last != LINE_INIT) {
             return wpk_text_fail(r, 0,
                                  "'%s' comes earlier, and once: the order is scope, slide, extent, "
-                                 "align, stored, expanded, init, update",
+                                 "align, stored, padded, depth, expanded, init, update",
                                  r->word[0]);
         }
     }
@@ -369,6 +393,10 @@ static wpk_err parse_line(struct parser *p, enum line line)
         return parse_align(p);
     case LINE_STORED:
         return parse_stored(p);
+    case LINE_PADDED:
+        return parse_number(p, 1, STEP_MAX, &p->entry->row_padding);
+    case LINE_DEPTH:
+        return parse_depth(p);
     case LINE_EXPANDED:
         p->entry->expanded = reduces;
         return reduces && r->word_count == 1

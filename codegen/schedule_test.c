@@ -380,6 +380,48 @@ static void test_inlined_readers_are_followed_once(void **state)
     wpk_buf_fini(&text);
 }
 
+#define AHEAD_HEAD                                                                                 \
+    "wpk-schedule 2\ntarget x threads 1\nby halide-cpu\nlayout X f32[12,20] 0,1\n"                 \
+    "layout Y f32[12] 0\nprogram\ninput X f32[12,20]\nintermediate V f32[12,20]\n"                 \
+    "intermediate T f32[12]\noutput Y f32[12]\nV[i,j] = X[i,j]\n"                                  \
+    "T[i] = sum.f32(j:20) V[i,j]\nY[i] = T[i] * 2\nend\n"
+#define AHEAD_NEST(step, place, lines)                                                             \
+    "stage Y root\n  block.x i step 4 exact\n  thread.x i.1\nstage T in Y i\n  init\n"             \
+    "    thread.x i\n  update\n    serial j step " step "\n    thread.x i\n    serial j.1\n"       \
+    "stage V in T " place "\n" lines "  thread.x i\n  serial j\n"
+
+static void expect_ahead(const char *nest, const char *words)
+{
+    struct wpk_schedule schedule;
+    struct wpk_buf text = {0}, again = {0};
+    struct wpk_diag diag = {0};
+    wpk_buf_printf(&text, "%s%s", AHEAD_HEAD, nest);
+    assert_int_equal(wpk_schedule_parse(wpk_buf_text(&text), &schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_schedule_print(&schedule, &again), WPK_OK);
+    assert_string_equal(strstr(wpk_buf_text(&again), "end\n") + 4, nest);
+    bool checked = wpk_nest_check(schedule.nest, &diag) == WPK_OK;
+    assert_int_equal(checked, words == NULL);
+    if (words != NULL && strstr(diag.text, words) == NULL) {
+        fail_msg("%s\n%s", diag.text, words);
+    }
+    /* a CPU computes nothing ahead */
+    assert_true(!checked || !wpk_codegen_at(0)->accepts(&schedule, &diag));
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&again);
+    wpk_schedule_fini(&schedule);
+}
+
+static void test_what_may_be_ahead(void **state)
+{
+    (void)state;
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  scope shared\n  padded 3\n  depth 4\n"), NULL);
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  scope shared\n  depth 5\n"), "4 iterations");
+    expect_ahead(AHEAD_NEST("8 guard", "j", "  scope shared\n  depth 2\n"), "their steps divide");
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  depth 2\n"), "write scope shared");
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  padded 2\n"), "write scope shared");
+    expect_ahead(AHEAD_NEST("5 exact", "j.1", "  scope shared\n  depth 2\n"), "are serial");
+}
+
 static void test_few_statements_are_unrolled(void **state)
 {
     (void)state;
@@ -435,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_places_enclose_all_readers),
         cmocka_unit_test(test_blocks_and_threads_are_checked),
         cmocka_unit_test(test_inlined_readers_are_followed_once),
+        cmocka_unit_test(test_what_may_be_ahead),
         cmocka_unit_test(test_few_statements_are_unrolled),
         cmocka_unit_test(test_expansion_is_bounded),
     };

@@ -4,8 +4,6 @@
  * Architecture", shared out among the multiprocessors. These numbers were not timed. */
 #include "common/cuda_machine.h"
 
-#include <stdbool.h>
-
 #define KB ((int64_t)1 << 10)
 
 void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out)
@@ -27,7 +25,9 @@ void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out
         .shared_words = 32,
         .l2_bytes = 40,
         .latency = 700,
+        .barrier = 40,
         .launch = 4000,
+        .copies_ahead = capability >= 80,
         .hertz = 1.7e9,
     };
 }

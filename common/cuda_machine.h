@@ -3,6 +3,7 @@
 #ifndef WPK_COMMON_CUDA_MACHINE_H
 #define WPK_COMMON_CUDA_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The machine's numbers that rules, ranks and the emulator's model read. */
@@ -16,7 +17,9 @@ struct wpk_cuda_machine {
     double shared_words;  /* that it reads in a cycle */
     double l2_bytes;      /* that come to it in a cycle, if all want some */
     double latency;       /* cycles from a load to its use, barriers included */
+    double barrier;       /* cycles of one, and of waiting for what is there */
     double launch;        /* cycles */
+    bool copies_ahead;    /* it has asynchronous copies to shared memory */
     double hertz;
 };
 

@@ -44,6 +44,8 @@ enum wpk_label { WPK_LABEL_LIST(WPK_LABEL_ENUM) WPK_LABEL_COUNT };
     X(TRIALS, "wpk_trials_total", OUTCOME, "Candidates that ended, by outcome")                    \
     X(LEASES, "wpk_leases_total", NONE, "Leases given to workers")                                 \
     X(LEASES_EXPIRED, "wpk_leases_expired_total", NONE, "Leases whose worker fell silent")         \
+    X(WORKERS_FAILED, "wpk_workers_failed_total", NONE,                                            \
+      "Workers that left because their machine or device failed")                                  \
     X(RESULTS_REPEATED, "wpk_results_repeated_total", NONE,                                        \
       "Results of work that had its result already")                                               \
     X(DEVICE_SECONDS, "wpk_device_seconds_total", DEVICE, "Time leased to searches")               \

@@ -54,8 +54,10 @@ struct wpk_launch_counts {
     uint64_t thread_instructions;
     uint64_t shared_requests;   /* of warps */
     uint64_t shared_wavefronts; /* a request without bank conflicts takes one, of 16 bytes four */
+    uint64_t shared_least;      /* wavefronts if no request had bank conflicts */
     uint64_t global_requests;
     uint64_t global_sectors; /* of 32 bytes, of all requests */
+    uint64_t global_least;   /* sectors if what lanes access lay together */
 };
 
 /* An asynchronous copy on its way: it is in shared memory when its group is waited for. */

@@ -49,6 +49,31 @@ static uint64_t count_wavefronts(const struct wpk_warp *warp, const struct acces
     return count;
 }
 
+/* The same without conflicts: of each part of the lanes one, unless all are idle. */
+static uint64_t least_wavefronts(const struct wpk_warp *warp, const struct access *access)
+{
+    int lanes = (int)(WPK_WARP_LANES * 4 / (access->size < 4 ? 4 : access->size));
+    uint64_t count = 0;
+    for (int first = 0; first < WPK_WARP_LANES; first += lanes) {
+        uint64_t part = (((uint64_t)1 << lanes) - 1) << first;
+        count += (warp->active & part) != 0;
+    }
+    return count;
+}
+
+/* Lanes that access what the lane before accesses need nothing more. */
+static uint64_t least_sectors(const struct wpk_warp *warp, const struct access *access)
+{
+    uint64_t bytes = 0, last = UINT64_MAX;
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        if ((warp->active >> lane & 1) != 0 && access->address[lane] != last) {
+            bytes += access->size;
+            last = access->address[lane];
+        }
+    }
+    return (bytes + SECTOR_SIZE - 1) / SECTOR_SIZE;
+}
+
 static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *access)
 {
     uint64_t seen[4 * WPK_WARP_LANES];
@@ -230,12 +255,14 @@ static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     case WPK_PTX_SHARED:
         counts->shared_requests++;
         counts->shared_wavefronts += count_wavefronts(warp, access);
+        counts->shared_least += least_wavefronts(warp, access);
         return check_shared(warp, in, access, writes ? wpk_shadow_write : wpk_shadow_read);
     case WPK_PTX_LOCAL:
         return check_local(warp, in, access, writes);
     default:
         counts->global_requests++;
         counts->global_sectors += count_sectors(warp, access);
+        counts->global_least += least_sectors(warp, access);
         return check_global(warp, in, access, writes);
     }
 }
@@ -399,6 +426,7 @@ void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction 
     }
     block->counts.shared_requests++;
     block->counts.shared_wavefronts += count_wavefronts(warp, &to);
+    block->counts.shared_least += least_wavefronts(warp, &to);
     struct wpk_copy *copy = new_copy(block);
     if (copy == NULL) {
         wpk_block_fault(warp, in, WPK_KERNEL_FAULT_HANG, -1, 0);

@@ -193,6 +193,8 @@ static void add(struct wpk_launch_counts *to, const struct wpk_launch_counts *fr
     to->thread_instructions += from->thread_instructions;
     to->shared_requests += from->shared_requests;
     to->shared_wavefronts += from->shared_wavefronts;
+    to->shared_least += from->shared_least;
+    to->global_least += from->global_least;
     to->global_requests += from->global_requests;
     to->global_sectors += from->global_sectors;
 }

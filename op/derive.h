@@ -70,9 +70,10 @@ wpk_err wpk_derive_separated(struct wpk_program *program, int stage);
 wpk_err wpk_derive_im2col(struct wpk_program *program, int stage);
 
 /* Let the stage read a copy of what its load, the node `load`, reads: a tensor over the axes of the
- * stage that the load depends on.
+ * stage that the load depends on. Unless each dimension is at an axis of its own, the axis `last`
+ * of the stage is the copy's last; -1: any.
  *   errors  WPK_EUNSUPPORTED the load depends on no axis, or on too many */
-wpk_err wpk_derive_gather(struct wpk_program *program, int stage, int load);
+wpk_err wpk_derive_gather(struct wpk_program *program, int stage, int load, int last);
 
 /* Make one axis of adjacent axes of the stage, each longer than 1, that all its loads address as
  * one. Where no other stage needs them apart, the same is done in all stages that they go through,
@@ -105,6 +106,11 @@ wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const in
  * are copied: the reduction then needs no bounds check. A tensor that is read with several values
  * outside stays. */
 wpk_err wpk_derive_borders(struct wpk_program *program);
+
+/* Let the rows of copies with a border that outputs run along end at a multiple of `multiple`
+ * elements, where that adds at most a quarter: vectors at the same place of each row then have the
+ * same alignment. */
+wpk_err wpk_derive_whole_rows(struct wpk_program *program, int64_t multiple);
 
 /* Turn the output `tensor` into an intermediate, which a last stage copies to a row-major output of
  * the same name. Dimension d of the intermediate is dimension order[d] of the output.

@@ -37,10 +37,11 @@ static void mark_axis(const struct wpk_program *program, int node, void *user)
 }
 
 /* The axes that the load depends on: in the order of the tensor's dimensions if each is at an axis
- * of its own, else those of the reduction first: threads along output axes then read neighbours.
+ * of its own, else those of the reduction first and `last` at the end: threads along output axes
+ * then read neighbours.
  *   shape   order [WPK_AXES_MAX]; returns their number */
 static int order_axes(const struct wpk_program *program, const struct wpk_stage *stage,
-                      const struct wpk_node *load, int *order)
+                      const struct wpk_node *load, int last, int *order)
 {
     bool used[WPK_AXES_MAX] = {false}, plain = true;
     int rank = program->tensors[load->tensor].rank, count = 0;
@@ -55,14 +56,17 @@ static int order_axes(const struct wpk_program *program, const struct wpk_stage 
     for (int i = 0; i < stage->axis_count && !plain; i++) {
         int reductions = stage->axis_count - stage->rank;
         int axis = i < reductions ? stage->rank + i : i - reductions;
-        if (used[axis]) {
+        if (used[axis] && axis != last) {
             order[count++] = axis;
         }
+    }
+    if (!plain && last >= 0 && used[last]) {
+        order[count++] = last;
     }
     return count;
 }
 
-wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node)
+wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node, int last)
 {
     const struct wpk_stage old = program->stages[id];
     const struct wpk_node load = program->nodes[node];
@@ -70,7 +74,7 @@ wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node)
     const char *axes[WPK_AXES_MAX] = {0};
     int64_t extent[WPK_RANK_MAX];
     char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
-    int rank = order_axes(program, &old, &load, order);
+    int rank = order_axes(program, &old, &load, last, order);
     if (rank > WPK_RANK_MAX || rank == 0) {
         return WPK_EUNSUPPORTED;
     }

@@ -298,6 +298,77 @@ wpk_err wpk_derive_borders(struct wpk_program *program)
     return WPK_OK;
 }
 
+/* Is the stage a copy that reads past the end of a tensor, maybe through other copies? */
+static bool has_border(const struct wpk_program *program, int stage)
+{
+    if (stage < 0 || program->stages[stage].reduction != WPK_REDUCE_NONE) {
+        return false;
+    }
+    const struct wpk_node *load = &program->nodes[program->stages[stage].expr];
+    return load->kind == WPK_NODE_LOAD &&
+           (load->outside >= 0 || has_border(program, wpk_program_writer(program, load->tensor)));
+}
+
+/* How far the tensor's rows are read, and whether an axis of some output runs along them. */
+static bool reads_rows(const struct wpk_program *program, int tensor, int64_t *end)
+{
+    bool along = false;
+    *end = 0;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            struct wpk_affine affine;
+            int64_t low = 0, high = 0;
+            if (load->tensor != tensor) {
+                continue;
+            }
+            int last = load->index[program->tensors[tensor].rank - 1];
+            wpk_index_range(program, stage, last, &low, &high);
+            *end = high + 1 > *end ? high + 1 : *end;
+            bool known = wpk_index_affine(program, last, &affine);
+            for (int a = 0; a < stage->rank; a++) {
+                along = along || !known || affine.coefficient[a] != 0;
+            }
+        }
+    }
+    return along;
+}
+
+wpk_err wpk_derive_whole_rows(struct wpk_program *program, int64_t multiple)
+{
+    bool prepare[WPK_STAGES_MAX];
+    wpk_program_mark_prepare(program, prepare);
+    for (int s = program->stage_count - 1; s >= 0; s--) { /* readers first */
+        struct wpk_stage *stage = &program->stages[s];
+        struct wpk_tensor *tensor = &program->tensors[stage->output];
+        const struct wpk_node copy = program->nodes[stage->expr];
+        int last = tensor->rank - 1;
+        int64_t end = 0;
+        if (tensor->role != WPK_ROLE_INTERMEDIATE || prepare[s] || !has_border(program, s) ||
+            last < 0 || tensor->extent[last] <= multiple ||
+            !reads_rows(program, stage->output, &end)) {
+            continue;
+        }
+        int64_t old = tensor->extent[last], most = old > end ? old : end;
+        int64_t extent = (most + multiple - 1) / multiple * multiple;
+        if (extent == old || 4 * (extent - old) > old) {
+            continue;
+        }
+        int outside = copy.outside;
+        outside = outside < 0 ? wpk_node_real(program, copy.dtype, 0) : outside;
+        int load = outside < 0 ? -1 : wpk_node_load(program, copy.tensor, copy.index, outside);
+        if (load < 0) {
+            return WPK_ENOSPC;
+        }
+        stage->expr = load;
+        tensor->extent[last] = stage->axes[last].extent = extent;
+    }
+    return wpk_program_tidy(program);
+}
+
 wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const int *order)
 {
     static const int64_t no_shift[WPK_RANK_MAX] = {0};

@@ -164,6 +164,7 @@ static uint64_t mix_storage(uint64_t hash, const struct wpk_nest *nest,
                             const struct wpk_nest_entry *entry)
 {
     int rank = wpk_nest_stage(nest, entry)->rank;
+    hash = mix(hash, (uint64_t)entry->depth << 32 | (uint64_t)entry->row_padding);
     hash = mix(hash, (uint64_t)entry->scope << 8 |
                          (entry->slides ? (uint64_t)entry->slide + 1 : 0) << 16 |
                          (uint64_t)entry->expanded << 1 | entry->reordered);

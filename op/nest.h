@@ -37,6 +37,8 @@ extern "C" {
 #define WPK_NEST_LOOPS_MAX 1024
 #define WPK_NEST_NAME_MAX (WPK_NAME_MAX + 5) /* a loop's name: an axis's, a dot, a number */
 
+#define WPK_NEST_AHEAD_MAX 8 /* `depth` */
+
 #define WPK_BIND_LIST(X)                                                                           \
     X(SERIAL, "serial")                                                                            \
     X(UNROLL, "unroll")                                                                            \
@@ -134,6 +136,10 @@ struct wpk_nest_entry {
     int64_t align[WPK_RANK_MAX]; /* [rank] what is computed begins and ends at multiples; 0: any */
     bool reordered;              /* its storage has the order of axes `storage` */
     int storage[WPK_RANK_MAX];   /* [rank] outermost first */
+    int64_t row_padding;         /* elements behind each row of the innermost axis in memory */
+    /* Iterations of the place's loop of which there is storage at a time: while one computes, the
+     * values of the next depth - 1 are on their way. 0: one */
+    int depth;
     struct wpk_position at;
 };
 

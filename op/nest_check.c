@@ -113,6 +113,46 @@ static wpk_err check_slide(const struct subject *s)
                : refuse(s, -1, "it slides in a loop around its place: choose one further out");
 }
 
+/* Values are on their way while loops around run one after the other, whole: every iteration is
+ * known to come, and all that is computed in the loop is on its way alike. */
+static wpk_err check_depth(const struct subject *s)
+{
+    const struct wpk_nest_place *place = &s->entry->place;
+    bool shared = s->entry->scope == WPK_SCOPE_SHARED;
+    int64_t iterations = 1;
+    if (s->entry->inlined || (s->entry->depth == 0 && (shared || s->entry->row_padding == 0))) {
+        return WPK_OK;
+    }
+    if (!shared || place->entry < 0 || s->stage->reduction != WPK_REDUCE_NONE) {
+        return refuse(s, -1, "padded and depth are for a copy in a loop: write scope shared");
+    }
+    const struct wpk_nest_entry *reader = &s->nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
+    for (int i = 0; i <= place->loop; i++) {
+        const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, loops, i);
+        int64_t span = wpk_nest_covered(s->nest, reader, loops, i - 1, loop->axis);
+        if (loop->binding != WPK_BIND_SERIAL || span % loop->step != 0 || !place->update) {
+            return refuse(s, -1,
+                          "with a depth the loops from the first of the update to its place are "
+                          "serial, and their steps divide");
+        }
+        iterations *= wpk_nest_iterations(s->nest, reader, loops, i);
+    }
+    for (int e = place->entry + 1; e < s->nest->entry_count; e++) {
+        const struct wpk_nest_entry *other = &s->nest->entry[e];
+        bool inside = !other->inlined && other->place.entry == place->entry &&
+                      other->place.update && other->place.loop <= place->loop;
+        if (inside && (other->place.loop < place->loop || other->depth != s->entry->depth)) {
+            return refuse(s, -1,
+                          "all that is computed in these loops has the same place and depth");
+        }
+    }
+    return iterations >= s->entry->depth
+               ? WPK_OK
+               : refuse(s, -1, "the loops have %lld iterations, less than the depth",
+                        (long long)iterations);
+}
+
 static wpk_err check_place(const struct subject *s)
 {
     const struct wpk_nest_place *place = &s->entry->place;
@@ -248,7 +288,8 @@ static wpk_err check_steps(const struct subject *s, int i)
     if (loop->binding == WPK_BIND_LANES) {
         return refuse(s, i, "lanes are not cut: give the lanes to the innermost loop of the axis");
     }
-    if (!wpk_nest_is_rolled(loop) && wpk_nest_is_rolled(inner)) {
+    if (!wpk_nest_is_rolled(loop) && wpk_nest_is_rolled(inner) &&
+        !wpk_bind_is_thread(inner->binding)) {
         return refuse(s, i, "a loop that is unrolled stands around a loop over the same axis");
     }
     if (wpk_nest_is_rolled(loop) && wpk_nest_is_rolled(inner) && loop->step % inner->step != 0) {
@@ -404,7 +445,8 @@ static wpk_err check_order(const struct subject *s)
             }
             parallel = i;
             serial = i;
-        } else if (loop->binding != WPK_BIND_LANES && iterations > 1) {
+        } else if (loop->binding != WPK_BIND_LANES && !wpk_bind_is_thread(loop->binding) &&
+                   iterations > 1) {
             serial = i;
         }
     }
@@ -539,6 +581,7 @@ static wpk_err check_entry(struct subject *s, struct wpk_nest *scratch, int64_t 
     s->loops = NULL;
     wpk_err err = check_place(s);
     err = err == WPK_OK ? check_slide(s) : err;
+    err = err == WPK_OK ? check_depth(s) : err;
     err = err == WPK_OK ? check_extent(s, scratch) : err;
     err = err == WPK_OK ? check_scope(s, scratch, stack) : err;
     if (err != WPK_OK || s->entry->inlined) {

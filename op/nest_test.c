@@ -208,7 +208,7 @@ static void test_hashes(void **state)
 {
     (void)state;
     struct subject *s = calloc(1, sizeof(*s));
-    uint64_t hash[8];
+    uint64_t hash[10];
     int count = 0;
     set_up(s, WINDOW);
     struct wpk_nest_entry *y = add(s, "Y", at_root);
@@ -238,6 +238,12 @@ static void test_hashes(void **state)
     hash[count++] = wpk_nest_hash(&s->nest);
     *a = plain;
     a->expanded = true;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->row_padding = 4;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->depth = 2;
     hash[count++] = wpk_nest_hash(&s->nest);
     for (int i = 0; i < count; i++) {
         for (int j = 0; j < i; j++) {

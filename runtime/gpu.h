@@ -14,6 +14,8 @@
 #include "runtime/memory.h"
 #include "schema/device.h"
 
+#define WPK_GPU_ALIGNMENT 16 /* bytes: of tensors in device memory */
+
 struct wpk_gpu;
 struct wpk_gpu_call;
 

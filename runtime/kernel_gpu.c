@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel for a GPU: its images, constants and calls. */
 #include "runtime/context.h"
+#include "runtime/gpu.h"
 #include "runtime/kernel.h"
 
 #include <string.h>
@@ -168,6 +169,9 @@ wpk_err wpk_kernel_launch(const struct wpk_kernel *kernel, struct wpk_context *c
     order(kernel, in, out, data);
     for (int i = 0; i < kernel->manifest.main_count; i++) {
         address[i] = (uint64_t)(uintptr_t)data[i];
+        if (address[i] % WPK_GPU_ALIGNMENT != 0) {
+            return WPK_EINVAL;
+        }
     }
     return wpk_context_launch(context, kernel->gpu, stream, address);
 }

@@ -150,8 +150,9 @@ WPK_API wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_conte
  * which is the one of the CUDA runtime, must be current. The context's scratch memory is used until
  * the stream has done the launch: calls of one context go to one stream.
  *
- *   shape   stream: a CUstream or cudaStream_t; data of the tensors: device addresses, as of
- *           cuMemAlloc, of tensors in the layouts of wpk_kernel_input and wpk_kernel_output
+ *   shape   stream: a CUstream or cudaStream_t; data of the tensors: device addresses, multiples of
+ *           16 as those of cuMemAlloc are, of tensors in the layouts of wpk_kernel_input and
+ *           wpk_kernel_output
  *   errors  WPK_EUNSUPPORTED the kernel runs on CPUs; those of wpk_kernel_run
  */
 WPK_API wpk_err wpk_kernel_launch(const struct wpk_kernel *kernel, struct wpk_context *context,

@@ -256,6 +256,9 @@ static void put_message(struct wpk_json_writer *w, const struct wpk_message *mes
         break;
     case WPK_MESSAGE_GIVE_BACK:
         put_ids(w, "leases", message->given_back, message->given_back_count);
+        if (message->reason != NULL) {
+            wpk_json_put_text(w, "reason", message->reason);
+        }
         break;
     case WPK_MESSAGE_WELCOME:
         wpk_json_put_int(w, "lease_ms", message->lease_ms);

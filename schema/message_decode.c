@@ -26,7 +26,7 @@ static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
     [WPK_MESSAGE_RESULTS] = {"results"},
     [WPK_MESSAGE_PUT_ARTIFACT] = {"search", "kind", "index", "sha256"},
     [WPK_MESSAGE_GET_ARTIFACT] = {"sha256"},
-    [WPK_MESSAGE_GIVE_BACK] = {"leases"},
+    [WPK_MESSAGE_GIVE_BACK] = {"leases", "reason"},
     [WPK_MESSAGE_WELCOME] = {"lease_ms", "server"},
     [WPK_MESSAGE_WORK] = {"ops", "targets", "work", "leave"},
     [WPK_MESSAGE_ACK] = {"results"},
@@ -471,6 +471,9 @@ static void get_message(struct decoder *d)
         break;
     case WPK_MESSAGE_GIVE_BACK:
         d->message->given_back = get_ids(d, "leases", &d->message->given_back_count);
+        if (wpk_json_has(d->r, "reason")) {
+            d->message->reason = get_text(d, "reason", WPK_DIAG_TEXT_MAX - 1);
+        }
         break;
     case WPK_MESSAGE_WELCOME:
         d->message->lease_ms = get_u32(d, "lease_ms", 1, INT32_MAX);

@@ -364,7 +364,7 @@ static const char *const stable_frames[] = {
     "\"index\":7,\"sha256\":\"" HASH "\"}",
     "{\"version\":5,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
     "{\"version\":5,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
-    "\"kind\":\"trial\",\"index\":1}]}",
+    "\"kind\":\"trial\",\"index\":1}],\"reason\":\"the GPU is gone\"}",
     "{\"version\":5,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
     "1\"}",
     "{\"version\":5,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","

@@ -4,6 +4,7 @@
 #include "op/contraction.h"
 #include "op/derive.h"
 #include "op/extract.h"
+#include "search/cuda_moves.h"
 #include "search/cuda_reading.h"
 #include "search/cuda_transforms.h"
 
@@ -163,7 +164,8 @@ static wpk_err copy_operands(struct wpk_program *program)
                           ? find_operand(program, s)
                           : wpk_cuda_transform_operand(program, s);
         if (operand >= 0) {
-            err = wpk_derive_gather(program, s, operand);
+            int last = wpk_cuda_contiguous_axis(program, s, operand);
+            err = wpk_derive_gather(program, s, operand, last);
             s = err == WPK_OK ? -1 : s; /* stages have moved */
         }
         err = err == WPK_EUNSUPPORTED ? WPK_OK : err;
@@ -243,6 +245,20 @@ static void choose_axes(const struct wpk_program *program, bool strict,
     }
     for (int a = group->k; sum != NULL && a < sum->axis_count; a++) {
         group->k = strict ? a : sum->axes[a].extent > sum->axes[group->k].extent ? a : group->k;
+    }
+}
+
+/* An operand is read by one load, at axes. */
+static void find_moves(const struct wpk_program *program, const struct wpk_cuda_groups *groups,
+                       struct wpk_cuda_group *group)
+{
+    for (int c = 0; c < group->copy_count; c++) {
+        int tensor = program->stages[group->copy[c]].output;
+        int load = wpk_cuda_read(program, tensor).load, last = program->tensors[tensor].rank - 1;
+        group->along[c] = wpk_index_axis(program, program->nodes[load].index[last]);
+        group->is_move[c] = wpk_cuda_is_move(program, groups, group->copy[c]);
+        group->is_vector_move[c] =
+            group->is_move[c] && wpk_cuda_is_vector_move(program, groups, group->copy[c]);
     }
 }
 
@@ -445,6 +461,7 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
             choose_tiled_axes(program, &out->group[g]);
         } else {
             choose_axes(program, strict, &out->group[g]);
+            find_moves(program, out, &out->group[g]);
         }
         find_rows(program, out, g);
     }

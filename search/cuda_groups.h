@@ -31,6 +31,10 @@ struct wpk_cuda_group {
     int k;    /* axis of the reduction that is cut into steps; -1 without a reduction */
     int copy[WPK_CUDA_OPERANDS_MAX]; /* stages: operands that may be staged */
     int copy_count;
+    /* Of each operand: the axis of the reduction that is the last one of its tensor, and what its
+     * copy is (cuda_moves.h). */
+    int along[WPK_CUDA_OPERANDS_MAX];
+    bool is_move[WPK_CUDA_OPERANDS_MAX], is_vector_move[WPK_CUDA_OPERANDS_MAX];
     /* Axes of the root before this one number its rows; the others are inside a row. 0: none */
     int row_axes;
     bool transforms;            /* the root ends a chain of transforms (cuda_transforms.h) */

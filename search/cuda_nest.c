@@ -2,6 +2,8 @@
 /* The nest of a candidate on a GPU. */
 #include "search/cuda_nest.h"
 
+#include "search/cuda_moves.h"
+
 #include <string.h>
 
 /* A nest while it is built. */
@@ -27,13 +29,25 @@ static enum wpk_tail tail_of(int64_t extent, int64_t step, enum wpk_tail tail)
     return extent % step == 0 ? WPK_TAIL_EXACT : tail;
 }
 
-/* The tile of a thread, written out. */
-static void add_tile(struct wpk_nest *nest, struct wpk_nest_loops *loops,
-                     const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+/* The tile of a thread in pieces, which are apart; its points are written out. */
+static void add_pieces(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
 {
     const int axis[] = {group->i, group->j};
     for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0 && t->thread[a] > 1) {
+        if (axis[a] >= 0 && t->thread[a] > t->piece[a]) {
+            add(nest, loops, axis[a], WPK_BIND_UNROLL, t->block[a] / (t->thread[a] / t->piece[a]),
+                WPK_TAIL_EXACT);
+        }
+    }
+}
+
+static void add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+{
+    const int axis[] = {group->i, group->j};
+    for (int a = 0; a < 2; a++) {
+        if (axis[a] >= 0 && t->piece[a] > 1) {
             add(nest, loops, axis[a], WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
         }
     }
@@ -61,24 +75,32 @@ static void add_root(struct build *b, int g)
         }
     }
     b->block_loop[g] = entry->pure.count - 1;
+    add_pieces(nest, &entry->pure, group, t);
     for (int a = 0; a < 2; a++) {
         if (axis[a] >= 0) {
             add(nest, &entry->pure, axis[a], a == 0 ? WPK_BIND_THREAD_Y : WPK_BIND_THREAD_X,
-                t->thread[a], tail_of(root->axes[axis[a]].extent, t->thread[a], WPK_TAIL_SHIFT));
+                t->piece[a], tail_of(root->axes[axis[a]].extent, t->piece[a], WPK_TAIL_SHIFT));
         }
     }
-    add_tile(nest, &entry->pure, group, t);
+    add_points(nest, &entry->pure, group, t);
+    struct wpk_nest_loop *last = &nest->loop[entry->pure.first + entry->pure.count - 1];
+    if (group->j == root->rank - 1 && t->piece[1] == WPK_CUDA_VECTOR_ELEMENTS &&
+        last->axis == group->j) {
+        last->binding = WPK_BIND_LANES; /* stored together, if they can be */
+    }
 }
 
-static void add_threads(struct wpk_nest *nest, struct wpk_nest_loops *loops,
-                        const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+static void add_tile(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                     const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
 {
+    add_pieces(nest, loops, group, t);
     if (group->i >= 0) {
-        add(nest, loops, group->i, WPK_BIND_THREAD_Y, t->thread[0], WPK_TAIL_EXACT);
+        add(nest, loops, group->i, WPK_BIND_THREAD_Y, t->piece[0], WPK_TAIL_EXACT);
     }
     if (group->j >= 0) {
-        add(nest, loops, group->j, WPK_BIND_THREAD_X, t->thread[1], WPK_TAIL_EXACT);
+        add(nest, loops, group->j, WPK_BIND_THREAD_X, t->piece[1], WPK_TAIL_EXACT);
     }
+    add_points(nest, loops, group, t);
 }
 
 /* Terms are added in the order in which they are written, but for those of a step. The reduction of
@@ -98,7 +120,6 @@ static void add_sum(struct build *b, int g)
     entry->bounded = placed;
     wpk_nest_find_region(nest);
     if (placed) {
-        add_threads(nest, &entry->pure, group, t);
         add_tile(nest, &entry->pure, group, t);
     }
     for (int a = sum->rank; a < sum->axis_count; a++) {
@@ -107,11 +128,12 @@ static void add_sum(struct build *b, int g)
             a == group->k ? tail_of(extent, step, WPK_TAIL_GUARD) : WPK_TAIL_EXACT);
     }
     b->step_loop[g] = entry->update.count - 1;
-    if (placed) {
-        add_threads(nest, &entry->update, group, t);
+    if (t->step > t->unrolled) {
+        add(nest, &entry->update, group->k, WPK_BIND_SERIAL, t->unrolled,
+            tail_of(extent, t->unrolled, WPK_TAIL_GUARD));
     }
-    if (t->step > 1) {
-        add(nest, &entry->update, group->k, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+    if (t->unrolled > 1) {
+        add(nest, &entry->update, group->k, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
     }
     if (placed) {
         add_tile(nest, &entry->update, group, t);
@@ -125,16 +147,17 @@ struct cut {
     int64_t extent;
 };
 
-/* Deal out the points of a box to so many threads: neighbours in memory to neighbours.
+/* Deal out the points of a box to so many threads: neighbours in memory to neighbours, or `lanes`
+ * of them, which divide the last extent, to each.
  *   shape   extent [rank] */
 static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
-                     const int64_t *extent, struct cut cut, int64_t threads)
+                     const int64_t *extent, struct cut cut, int64_t threads, int64_t lanes)
 {
     int x = rank - 1, y = 0;
     for (int a = 1; a < x; a++) {
         y = extent[a] > extent[y] ? a : y;
     }
-    int64_t width = extent[x] < threads ? extent[x] : threads;
+    int64_t width = extent[x] / lanes < threads ? extent[x] / lanes : threads;
     int64_t rows = x > 0 ? threads / width : 1;
     rows = rows < extent[y] ? rows : extent[y];
     while (y == cut.axis && extent[y] % rows != 0) {
@@ -148,30 +171,37 @@ static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int ra
             add(nest, loops, a, WPK_BIND_SERIAL, step, tail);
         }
     }
-    if (extent[x] > width) {
-        add(nest, loops, x, WPK_BIND_SERIAL, width, tail_of(extent[x], width, WPK_TAIL_GUARD));
+    if (extent[x] > width * lanes) {
+        add(nest, loops, x, WPK_BIND_SERIAL, width * lanes,
+            tail_of(extent[x], width * lanes, WPK_TAIL_GUARD));
     }
     if (rows > 1) {
         add(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
     }
-    add(nest, loops, x, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+    add(nest, loops, x, WPK_BIND_THREAD_X, lanes, WPK_TAIL_EXACT);
+    if (lanes > 1) {
+        add(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
+    }
 }
 
 static void add_copy(struct build *b, int g, int c)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->copy[c]);
-    if (!b->tiles[g].staged[c]) {
+    if (!t->staged[c]) {
         entry->inlined = true;
         return;
     }
     entry->place = (struct wpk_nest_place){
         .entry = b->entry_of[group->sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
+    entry->row_padding = wpk_cuda_row_padding(group, t, c);
+    entry->depth = t->depth > 1 ? (int)t->depth : 0;
     wpk_nest_find_region(nest);
     deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
-             (struct cut){.axis = -1}, b->tiles[g].threads);
+             (struct cut){.axis = -1}, t->threads, t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1);
 }
 
 /* ---- rows */
@@ -198,7 +228,7 @@ static void add_row_root(struct build *b, int g)
         tail_of(root->axes[last].extent, t->rows, WPK_TAIL_SHIFT));
     b->block_loop[g] = entry->pure.count - 1;
     deal_out(nest, &entry->pure, root->rank, extent, (struct cut){last, root->axes[last].extent},
-             t->threads);
+             t->threads, 1);
 }
 
 /* What a block of rows computes for itself, in shared memory. */
@@ -211,7 +241,7 @@ static void add_row_part(struct build *b, int g, int host)
     entry->scope = WPK_SCOPE_SHARED;
     wpk_nest_find_region(nest);
     deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
-             (struct cut){.axis = -1}, b->tiles[host].threads);
+             (struct cut){.axis = -1}, b->tiles[host].threads, 1);
     b->block_loop[g] = entry->pure.count - 1; /* a thread's point */
 }
 

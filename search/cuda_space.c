@@ -3,6 +3,7 @@
 
 #include "common/cuda_machine.h"
 #include "op/derive.h"
+#include "search/cuda_moves.h"
 #include "search/cuda_nest.h"
 #include "search/cuda_transforms.h"
 #include "search/gene_list.h"
@@ -13,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_LEAST 32 /* a warp, unless each thread has one result */
-#define EXPOSED 0.2      /* of what is not the slowest: it overlaps, but not all of it */
-#define FEW_REGISTERS 40 /* of a thread, beside its tile and operands */
+#define THREADS_LEAST 32    /* a warp, unless each thread has one result */
+#define EXPOSED 0.2         /* of what is not the slowest: it overlaps, but not all of it */
+#define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
+#define FEW_REGISTERS 40    /* of a thread, beside its tile and operands */
 #define REGISTERS_MAX 255
 #define ROWS_MAX 8    /* of a block */
+#define DEPTH_MAX 3   /* buffers of operands */
 #define TILES_MAX 128 /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, and of those that do not. */
@@ -27,6 +30,12 @@ struct sizes {
 
 static const struct sizes with_sum = {.block = {{16, 128}, {16, 128}}, .thread = {8, 8}};
 static const struct sizes pointwise = {.block = {{1, 8}, {32, 256}}, .thread = {2, 4}};
+
+static void read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out)
+{
+    const struct wpk_device_cuda *cuda = &space->options.device.cuda;
+    wpk_cuda_machine(cuda->capability, cuda->sm_count, out);
+}
 
 /* ---- the program */
 
@@ -96,7 +105,7 @@ static void add_tile_counts(struct wpk_gene_list *list, const char *of,
 }
 
 static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                      struct wpk_gene_list *list)
+                      const struct wpk_cuda_machine *machine, struct wpk_gene_list *list)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     const struct sizes *sizes = group->sum >= 0 ? &with_sum : &pointwise;
@@ -131,6 +140,15 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
         int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
         wpk_gene_list_choice(list, gene, 0, "no");
         wpk_gene_list_choice(list, gene, 1, "shared");
+        if (group->is_vector_move[c]) {
+            wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
+        }
+    }
+    if (machine->copies_ahead && wpk_cuda_may_be_ahead(group)) {
+        int gene = wpk_gene_list_add(list, true, "%s.depth", of);
+        for (int64_t depth = 1; depth <= DEPTH_MAX; depth++) {
+            wpk_gene_list_number(list, gene, depth);
+        }
     }
 }
 
@@ -140,6 +158,8 @@ static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant
     struct wpk_program *program = &variant->program;
     struct wpk_gene_list list = {.variant = variant};
     struct wpk_cuda_kept *kept = calloc(1, sizeof(*kept));
+    struct wpk_cuda_machine machine;
+    read_machine(space, &machine);
     structure->kind = kept;
     wpk_err err = kept == NULL ? WPK_ENOMEM : apply_choices(space, variant, program);
     err = err == WPK_OK ? collapse(program) : err;
@@ -147,7 +167,7 @@ static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant
     err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
     for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
         kept->first[g] = variant->gene_count;
-        add_genes(program, &kept->groups.group[g], &list);
+        add_genes(program, &kept->groups.group[g], &machine, &list);
         kept->first[g + 1] = variant->gene_count;
         err = list.err;
     }
@@ -182,9 +202,10 @@ static bool loads_tensor(const struct wpk_program *program, const struct wpk_cud
     return false;
 }
 
-/* Bytes of an operand that a step of a block reads. */
+/* Bytes of an operand that a step of a block reads, with `padding` elements behind the terms of a
+ * row. */
 static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_tiles *t, int c)
+                            const struct wpk_cuda_tiles *t, int c, int64_t padding)
 {
     int tensor = program->stages[group->copy[c]].output;
     const struct wpk_node *load = NULL;
@@ -194,7 +215,7 @@ static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_
     for (int d = 0; d < program->tensors[tensor].rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
         elements *= axis == group->i ? t->block[0] : axis == group->j ? t->block[1] : 1;
-        elements *= axis == group->k ? t->step : 1;
+        elements *= axis == group->k ? t->step + padding : 1;
     }
     return elements * (int64_t)wpk_dtype_size(program->tensors[tensor].dtype);
 }
@@ -204,9 +225,10 @@ static int64_t shared_bytes(const struct wpk_program *program, const struct wpk_
 {
     int64_t bytes = 0;
     for (int c = 0; c < group->copy_count; c++) {
-        bytes += t->staged[c] ? staged_bytes(program, group, t, c) : 0;
+        int64_t padding = wpk_cuda_row_padding(group, t, c);
+        bytes += t->staged[c] ? staged_bytes(program, group, t, c, padding) : 0;
     }
-    return bytes;
+    return bytes * t->depth;
 }
 
 static int64_t registers_of(const struct wpk_cuda_tiles *t)
@@ -220,12 +242,6 @@ static bool no(const char **why, const char *reason)
         *why = reason;
     }
     return false;
-}
-
-static void read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out)
-{
-    const struct wpk_device_cuda *cuda = &space->options.device.cuda;
-    wpk_cuda_machine(cuda->capability, cuda->sm_count, out);
 }
 
 /* Bytes of what a block's rows read that the block computes. */
@@ -267,6 +283,42 @@ static bool legal_transform(const struct wpk_stage *root, const struct wpk_cuda_
            no(why, "the tiles do not fit the registers");
 }
 
+/* Terms of the reduction; 1 without one. */
+static double terms_of(const struct wpk_program *program, const struct wpk_cuda_group *group)
+{
+    double terms = 1;
+    if (group->sum >= 0) {
+        const struct wpk_stage *sum = &program->stages[group->sum];
+        for (int a = sum->rank; a < sum->axis_count; a++) {
+            terms *= (double)sum->axes[a].extent;
+        }
+    }
+    return terms;
+}
+
+/* What is ahead is all that is staged, in whole steps. */
+static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const char **why)
+{
+    int staged = 0;
+    if (t->depth == 1) {
+        return true;
+    }
+    for (int c = 0; c < group->copy_count; c++) {
+        staged += t->staged[c];
+        if (t->staged[c] && !group->is_move[c]) {
+            return no(why, "an operand is computed, not copied");
+        }
+    }
+    if (staged == 0 || (group->i < 0 && group->j < 0)) {
+        return no(why, "no operand is staged in blocks");
+    }
+    double steps = terms_of(program, group) / (double)t->step;
+    return (program->stages[group->sum].axes[group->k].extent % t->step == 0 &&
+            steps >= (double)t->depth) ||
+           no(why, "the steps do not divide the terms, or are fewer than the depth");
+}
+
 static bool legal(const struct wpk_space *space, const struct wpk_candidate *candidate, int number,
                   const char **why)
 {
@@ -293,6 +345,9 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     if (registers_of(&t) > REGISTERS_MAX || registers_of(&t) * t.threads > machine.registers_max) {
         return no(why, "the tiles do not fit the registers");
     }
+    if (!legal_depth(&variant->program, group, &t, why)) {
+        return false;
+    }
     return shared_bytes(&variant->program, group, &t) <= machine.block_shared_max ||
            no(why, "the operands do not fit the shared memory");
 }
@@ -309,19 +364,6 @@ static double resident(const struct wpk_cuda_machine *m, const struct wpk_cuda_t
     double most = fmin(m->blocks_max, floor((double)m->threads_max / (double)t->threads));
     most = fmin(most, floor((double)m->registers_max / (double)(registers_of(t) * t->threads)));
     return fmax(1, shared == 0 ? most : fmin(most, floor((double)m->shared_max / (double)shared)));
-}
-
-/* Terms of the reduction; 1 without one. */
-static double terms_of(const struct wpk_program *program, const struct wpk_cuda_group *group)
-{
-    double terms = 1;
-    if (group->sum >= 0) {
-        const struct wpk_stage *sum = &program->stages[group->sum];
-        for (int a = sum->rank; a < sum->axis_count; a++) {
-            terms *= (double)sum->axes[a].extent;
-        }
-    }
-    return terms;
 }
 
 static double blocks_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
@@ -375,6 +417,21 @@ static double transform_bound(const struct wpk_stage *root, const struct wpk_cud
     return (waves * (bytes / m->l2_bytes + 2 * m->latency) + m->launch) / m->hertz;
 }
 
+/* Load instructions of a thread for the terms of one product each: those of four neighbours are
+ * one. */
+static double loads_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
+{
+    int along = group->along[c];
+    double tile = (double)(along == group->i ? t->thread[0] : t->thread[1]);
+    double other = (double)t->thread[0]; /* of an operand with rows of terms: i, or j */
+    bool wide =
+        along == group->k
+            ? t->unrolled % WPK_CUDA_VECTOR_ELEMENTS == 0
+            : (along == group->i ? t->piece[0] : t->piece[1]) % WPK_CUDA_VECTOR_ELEMENTS == 0;
+    tile = along == group->k ? other : tile;
+    return t->staged[c] && wide ? tile / WPK_CUDA_VECTOR_ELEMENTS : tile;
+}
+
 /* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
  * for all blocks of a multiprocessor together, or one block's latencies.
  *   source  a roofline with latencies; ours, and not compared with times */
@@ -399,26 +456,34 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
     double share = fmin(together, ceiling(blocks, m.sm_count));
     double waves = ceiling(blocks, m.sm_count * together);
     double steps = group->sum < 0 ? 1 : ceiling(terms, (double)t.step), reads = 0, bytes = 0;
-    double points = (double)(t.block[0] * t.block[1]);
+    double points = (double)(t.block[0] * t.block[1]), copied = 0, loads = 0;
     for (int c = 0; c < group->copy_count; c++) {
-        double staged = (double)staged_bytes(program, group, &t, c);
+        double staged = (double)staged_bytes(program, group, &t, c, 0);
+        double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
         bytes += t.staged[c] ? staged : staged * (double)t.threads / THREADS_LEAST;
         reads += t.staged[c] ? 1 : 4; /* an operand that is not staged comes from the first cache */
+        copied += t.staged[c] ? (t.depth > 1 ? 1 : 2) * COPY_INSTRUCTIONS * staged /
+                                    (double)sizeof(float) / wide
+                              : 0;
+        loads += loads_of(group, &t, c);
     }
     if (group->copy_count == 0) {
         bytes = points * terms / steps * (double)sizeof(float);
     }
     double words = (double)t.threads * (double)(t.thread[0] + t.thread[1]) * terms * reads / 2;
-    double part[] = {points * terms / m.multiply_adds, words / m.shared_words,
-                     steps * bytes / m.l2_bytes};
+    double issued = (points + (double)t.threads * loads) * terms + steps * copied;
+    double part[] = {issued / m.multiply_adds, words / m.shared_words, steps * bytes / m.l2_bytes};
     double inner = fmax(part[0], part[1]), slowest = fmax(inner, part[2]);
-    double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest);
-    double block = fmax(share * all, inner + steps * m.latency);
+    /* While a copy is on its way, the steps before it compute. */
+    double ahead = (double)(t.depth - 1) * inner / steps;
+    double wait = steps * (t.depth == 1 ? m.latency : fmax(m.barrier, m.latency - ahead));
+    double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + wait / share);
+    double block = fmax(share * all, inner + wait);
     return (waves * block + m.launch) / m.hertz;
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-3",
+    .version = "cuda-4",
     .back_end = "cuda",
     .derive = derive,
     .part_count = part_count,

@@ -6,7 +6,9 @@
  *     Y.block.i, Y.block.j      elements in the tile of a block
  *     Y.thread.i, Y.thread.j    elements in the tile of a thread
  *     Y.step.k                  terms that are staged at a time
- *     Y.stage.A                 "shared": the operand is staged; "no": each thread reads it
+ *     Y.stage.A                 "shared": the operand is staged; "shared4": in moves of four
+ *                               elements; "no": each thread reads it
+ *     Y.depth                   buffers of the staged operands: with several, copies are ahead
  *     Y.rows                    rows of a block that computes what they read, too; "apart": it does
  *                               not, and the genes above decide
  *

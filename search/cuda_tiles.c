@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_tiles.h"
 
+#include "search/cuda_moves.h"
 #include "search/genes.h"
+
+#define UNROLLED_MAX 1024 /* products of a thread that are written out */
 
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant)
 {
@@ -21,15 +24,69 @@ int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cud
     return threads;
 }
 
+bool wpk_cuda_may_be_ahead(const struct wpk_cuda_group *group)
+{
+    bool may = false;
+    for (int c = 0; c < group->copy_count; c++) {
+        may = may || group->is_move[c];
+    }
+    return may;
+}
+
+/* Rows of terms whose number is a multiple of eight would begin in the same bank every four rows
+ * or fewer. With four more elements eight rows begin in banks of their own, at multiples of 16
+ * bytes. */
+int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                             int operand)
+{
+    return group->along[operand] == group->k && t->step % WPK_CUDA_VECTOR_ELEMENTS == 0
+               ? WPK_CUDA_VECTOR_ELEMENTS
+               : 0;
+}
+
+/* Threads that are neighbours read neighbours in shared memory: four elements each along an axis
+ * that is contiguous there, one along an axis whose operand has rows of terms. */
+static void choose_pieces(const struct wpk_cuda_group *group, struct wpk_cuda_tiles *out)
+{
+    const int axis[] = {group->i, group->j};
+    bool along_terms = false, along[2] = {false, false};
+    for (int c = 0; c < group->copy_count; c++) {
+        along_terms = along_terms || (out->staged[c] && group->along[c] == group->k);
+        for (int a = 0; a < 2; a++) {
+            along[a] = along[a] || (out->staged[c] && group->along[c] == axis[a]);
+        }
+    }
+    for (int a = 0; a < 2; a++) {
+        int64_t most = along_terms && !along[a] ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
+        bool cut = group->copy_count > 0 && out->thread[a] % most == 0 && out->thread[a] > most;
+        out->piece[a] = cut ? most : out->thread[a];
+    }
+}
+
+/* All terms of a step, or as many as divide it and are not too much code. */
+static int64_t choose_unrolled(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+{
+    int64_t unrolled = t->step;
+    bool all = group->copy_count > 0;
+    for (int c = 0; c < group->copy_count; c++) {
+        all = all && t->staged[c];
+    }
+    while (unrolled > 1 && (!all || t->step % unrolled != 0 ||
+                            unrolled * t->thread[0] * t->thread[1] > UNROLLED_MAX)) {
+        unrolled--;
+    }
+    return unrolled;
+}
+
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int number, struct wpk_cuda_tiles *out)
 {
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     const struct wpk_cuda_group *group = &kept->groups.group[number];
-    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX] = {0};
+    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 1] = {0};
     int first = kept->first[number], count = kept->first[number + 1] - first;
     bool reduces = group->sum >= 0;
-    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX);
+    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 1);
     for (int i = 0; i < count; i++) {
         value[i] = variant->genes[first + i].choice[candidate->gene[first + i]].value;
     }
@@ -39,12 +96,17 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
                                    .rows = reduces ? 0 : value[WPK_CUDA_ROWS]};
     for (int c = 0; c < group->copy_count; c++) {
         out->staged[c] = value[WPK_CUDA_STAGED + c] != 0;
+        out->vectors[c] = value[WPK_CUDA_STAGED + c] == WPK_CUDA_VECTOR_ELEMENTS;
     }
+    out->depth = value[WPK_CUDA_STAGED + group->copy_count];
+    out->depth = out->depth > 0 ? out->depth : 1;
     if (group->transforms) {
         out->rows = 0;
         out->thread[0] = group->i < 0 ? 1 : group->tile[group->i];
         out->thread[1] = group->j < 0 ? 1 : group->tile[group->j];
     }
+    choose_pieces(group, out);
+    out->unrolled = choose_unrolled(group, out);
     out->threads = out->rows > 0
                        ? WPK_CUDA_ROW_THREADS
                        : out->block[0] / out->thread[0] * (out->block[1] / out->thread[1]);

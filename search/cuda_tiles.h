@@ -7,7 +7,8 @@
 #include "search/space.h"
 
 /* The genes of a group, in the order in which they are listed. One without a reduction has the
- * first four and, if it can have rows, their number; each operand adds one. */
+ * first four and, if it can have rows, their number; each operand adds one, and the last gene is
+ * the depth, if an operand can be copied ahead. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
@@ -32,8 +33,18 @@ struct wpk_cuda_tiles {
     int64_t step;                /* 0: there is no reduction */
     int64_t rows;                /* of a block, which computes what they read; 0: it does not */
     bool staged[WPK_CUDA_OPERANDS_MAX];
+    bool vectors[WPK_CUDA_OPERANDS_MAX]; /* it is copied four elements at a time */
+    int64_t depth;                       /* buffers of the staged operands; 1: none is ahead */
+    int64_t piece[2];                    /* neighbours in the tile of a thread, of i, of j */
+    int64_t unrolled;                    /* terms of a step that are written out */
     int64_t threads;
 };
+
+/* True if the group's operands can be copied ahead. */
+bool wpk_cuda_may_be_ahead(const struct wpk_cuda_group *group);
+/* Elements behind each row of a staged operand, so that threads read columns without conflicts. */
+int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                             int operand);
 
 /* Threads beside those along i and j: of a root that ends transforms, those along other axes, whose
  * last tile is not whole. A block of threads has all of these axes. */

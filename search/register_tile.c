@@ -126,6 +126,7 @@ static void count_loads(const struct wpk_variant *variant, int g,
         const struct wpk_node *load = &program->nodes[loads[i]];
         bool used[WPK_AXES_MAX] = {false};
         int64_t places = 1;
+        bool lanes_axis = false;
         for (int dim = 0; dim < program->tensors[load->tensor].rank; dim++) {
             (void)wpk_reuse_mark_index(program, load->index[dim], used);
         }
@@ -135,11 +136,13 @@ static void count_loads(const struct wpk_variant *variant, int g,
             places *= !used[a] || root < 0 ? 1
                       : lanes              ? chosen->size[root] / (strided ? 1 : chosen->lanes)
                                            : chosen->size[root];
+            lanes_axis = lanes_axis || lanes;
             if (lanes && is_unaligned(program, stage, load, a)) {
                 out->unaligned = -1;
             }
         }
         out->loads += places;
+        out->live += lanes_axis ? places / (strided ? chosen->lanes : 1) : 0;
         out->unaligned = out->unaligned < 0 ? places : out->unaligned;
     }
 }
@@ -171,6 +174,7 @@ static double score(const struct wpk_variant *variant, const struct wpk_space_op
     if (group->reuse && wpk_register_window_find(variant, g, chosen->vec, chosen->size, &window)) {
         int64_t shared = window.results + window.terms - 1;
         tile.held = tile.vectors * tile.points / window.results * shared;
+        tile.live = 0;
         tile.loads = tile.held * (strided ? chosen->lanes : 1) / window.terms + 1;
     }
     return options->target.rules->construct(&options->target.machine, &tile);

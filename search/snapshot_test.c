@@ -244,7 +244,7 @@ static void stays_small(void **state)
     for (int n = 0; n < NAMES; n++) {
         struct run run;
         start(&run, names[n], &space, 1);
-        int asks = asks_for(names[n], 10000) / (asks_for(names[n], 8) < 8 ? 4 : 1);
+        int asks = asks_for(names[n], 10000) / (asks_for(names[n], 8) < 8 ? 10 : 1);
         go_on(&run, 5, asks, 16);
         size_t size = reload(&run, &space);
         print_message("%s: %zu bytes after %d asks\n", names[n], size, asks);

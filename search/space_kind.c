@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space_kind.h"
 
+#include "search/variant.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define TRIES_MAX 64
+#define ALGORITHMS_MAX 16   /* that have a place among constructed candidates */
 #define LOOKED_AT_MAX 20000 /* candidates, of each variant, before the best are taken */
 
 const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space)
@@ -73,7 +76,8 @@ wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng
 /* ---- construction
  *
  * Each part's decisions are ranked alone. The first candidate has the best of each part; each
- * further one has the next best of one part. */
+ * further one has the next best of one part. The best candidate of each algorithm has a place
+ * whatever its rank: ranks compare the sizes of one algorithm better than algorithms. */
 
 struct ranked {
     double seconds;
@@ -127,9 +131,10 @@ static void rank_part(const struct wpk_space *space, int part, const struct wpk_
     } while (++looked_at < LOOKED_AT_MAX && advance(variant, first, genes, &one.candidate));
 }
 
-/*   shape  scratch [max] */
+/* Insert the variant's candidates; the first of them is also *first.
+ *   shape  scratch [max] */
 static void rank_variant(const struct wpk_space *space, int v, struct ranked *scratch,
-                         struct ranked *list, int max, int *count)
+                         struct ranked *list, int max, int *count, struct ranked *first)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     const struct wpk_variant *variant = &space->variants[v];
@@ -142,6 +147,7 @@ static void rank_variant(const struct wpk_space *space, int v, struct ranked *sc
     }
     best.seconds = wpk_space_kind_bound(space, &best.candidate);
     insert(list, max, count, &best);
+    *first = best;
     for (int p = 0; p < parts; p++) {
         int found = 0;
         rank_part(space, p, &best.candidate, scratch, max, &found);
@@ -152,19 +158,65 @@ static void rank_variant(const struct wpk_space *space, int v, struct ranked *sc
     }
 }
 
+/* Variants with the same rewriting at each site differ in its sizes. */
+static bool are_of_one_algorithm(const struct wpk_space *space, const struct ranked *a,
+                                 const struct ranked *b)
+{
+    const struct wpk_variant *first = &space->variants[a->candidate.variant];
+    const struct wpk_variant *second = &space->variants[b->candidate.variant];
+    bool same = true;
+    for (int i = 0; i < space->sites->count; i++) {
+        const struct wpk_site_choice *choice = space->sites->site[i].choice;
+        same = same && choice[first->choice[i]].rewriting == choice[second->choice[i]].rewriting;
+    }
+    return same;
+}
+
+/* The number of the candidate's algorithm in the list, or `count`. */
+static int find_algorithm(const struct wpk_space *space, const struct ranked *list, int count,
+                          const struct ranked *one)
+{
+    int i = 0;
+    while (i < count && !are_of_one_algorithm(space, &list[i], one)) {
+        i++;
+    }
+    return i;
+}
+
+/* Algorithms that the list lacks take the last places. */
+static void place_algorithms(const struct wpk_space *space, const struct ranked *best, int found,
+                             struct ranked *list, int max, int *count)
+{
+    int placed = 0;
+    for (int i = 0; i < found && placed < max - 1; i++) {
+        if (find_algorithm(space, list, *count, &best[i]) == *count) {
+            int at = *count < max ? (*count)++ : max - 1 - placed++;
+            list[at] = best[i];
+        }
+    }
+}
+
 wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
                                  int *filled)
 {
     struct ranked *list = calloc(2 * (size_t)max + 2, sizeof(*list));
-    int count = 0;
+    struct ranked best[ALGORITHMS_MAX + 1]; /* of each algorithm */
+    int count = 0, found = 0;
     if (list == NULL) {
         return WPK_ENOMEM;
     }
     for (int v = 0; v < space->variant_count; v++) {
-        if (wpk_space_variant(space, v) != NULL) {
-            rank_variant(space, v, list + max + 1, list, max, &count);
+        if (wpk_space_variant(space, v) == NULL) {
+            continue;
         }
+        rank_variant(space, v, list + max + 1, list, max, &count, &best[found]);
+        int same = find_algorithm(space, best, found, &best[found]);
+        if (same < found && best[found].seconds < best[same].seconds) {
+            best[same] = best[found];
+        }
+        found += same == found && found < ALGORITHMS_MAX;
     }
+    place_algorithms(space, best, found, list, max, &count);
     for (int i = 0; i < count; i++) {
         out[i] = list[i].candidate;
     }

@@ -240,7 +240,9 @@ static wpk_err transform(const struct wpk_space *space, const struct wpk_variant
                               : add_halos(program, &bare);
     }
     err = err == WPK_OK ? apply_choices(space, variant, true, program, owners) : err;
-    return err == WPK_OK ? wpk_plan_normalize(program, &space->options.target.machine) : err;
+    const struct wpk_machine *machine = &space->options.target.machine;
+    err = err == WPK_OK ? wpk_derive_whole_rows(program, machine->lanes_max) : err;
+    return err == WPK_OK ? wpk_plan_normalize(program, machine) : err;
 }
 
 /* ---- one variant */

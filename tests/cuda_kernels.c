@@ -64,6 +64,8 @@ static void run_kernel(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subje
     }
 }
 
+static char printed[1 << 20]; /* by expect_kernel() */
+
 static void expect_kernel(const char *head, const char *nest, double tolerance,
                           struct wpk_launch_counts *counts)
 {
@@ -75,6 +77,7 @@ static void expect_kernel(const char *head, const char *nest, double tolerance,
     wpk_cuda_subject_parse(head, nest, &k.schedule);
     run_kernel(&nvrtc, &k, &rng, tolerance);
     *counts = k.counts;
+    snprintf(printed, sizeof(printed), "%s", wpk_buf_text(&k.text));
     wpk_cuda_subject_fini(&k);
     wpk_cuda_nvrtc_close(&nvrtc);
 }
@@ -130,6 +133,71 @@ static void test_launches(void **state)
                   "stage S root\nscope global\nblock.y k step 8 exact\nblock.x j\n"
                   "thread.x k.1\nstage R inline\n",
                   0, &counts);
+}
+
+/* ---- copies ahead */
+
+/* As STAGED, but a thread's tile is in pieces, and both operands are copied 16 bytes at a time
+ * while the steps before are computed. */
+#define AHEAD(tail, depth)                                                                         \
+    "stage Y root\nblock.y i step 32 " tail "\nblock.x j step 32 " tail                            \
+    "\nunroll i.1 step 8 exact\nunroll j.1 step 16 exact\nthread.y i.2\nthread.x j.2 step 2 " tail \
+    "\nunroll j.3\nstage T in Y j\nscope register\nextent i 32 j 32\ninit\nunroll i step 8 "       \
+    "exact\n"                                                                                      \
+    "unroll j step 16 exact\nthread.y i.1\nthread.x j.1 step 2 exact\nunroll j.2\n"                \
+    "update\nserial k step 8 exact\nserial k.1 step 4 exact\nunroll k.2\nunroll i step 8 exact\n"  \
+    "unroll j step 16 exact\nthread.y i.1\nthread.x j.1 step 2 exact\nunroll j.2\n"                \
+    "stage S in T k\nscope shared\ndepth " depth                                                   \
+    "\nthread.y k\nthread.x j step 4 exact\nlanes j.1\n"                                           \
+    "stage R in T k\nscope shared\npadded 4\ndepth " depth                                         \
+    "\nthread.y i\nthread.x k step 4 exact\nlanes k.1\n"
+
+/* Of the kernel's text, how often it has `word`. */
+static int count_words(const char *text, const char *word)
+{
+    int count = 0;
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word)) {
+        count++;
+    }
+    return count;
+}
+
+static void test_ahead(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    expect_kernel(PRODUCT_OF("64", "64", "96"), AHEAD("exact", "2"), 0, &counts);
+    assert_int_equal(count_words(printed, "wpk_ahead16(&"), 4); /* before the loop, and in it */
+    assert_int_equal(count_words(printed, "wpk_ahead4"), 2);    /* their definitions */
+    expect_kernel(PRODUCT_OF("64", "64", "96"), AHEAD("exact", "3"), 0, &counts);
+    /* as many steps as buffers; last blocks move inwards by a multiple of 16 bytes */
+    expect_kernel(PRODUCT_OF("36", "24", "44"), AHEAD("shift", "3"), 0, &counts);
+    /* rows of B begin anywhere: its elements are copied one by one */
+    expect_kernel(PRODUCT_OF("36", "24", "42"), AHEAD("shift", "2"), 0, &counts);
+    assert_int_equal(count_words(printed, "wpk_ahead16(&"), 2);
+    assert_int_equal(count_words(printed, "wpk_ahead4(&"), 8);
+}
+
+/* Three loops run as one; what is outside of X is zero. */
+static void test_ahead_window(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    expect_kernel(
+        HEAD "layout X f32[4,9,16] 0,1,2\nlayout W f32[8,4,3,3] 0,1,2,3\n"
+             "layout Y f32[8,9,16] 0,1,2\nprogram\ninput X f32[4,9,16]\nconstant W f32[8,4,3,3]\n"
+             "intermediate S f32[4,3,3,9,16]\nintermediate T f32[8,9,16]\noutput Y f32[8,9,16]\n"
+             "S[c,r,s,y,x] = X[c,y+r-1,x+s-1]\n"
+             "T[k,y,x] = sum.f32(c:4,r:3,s:3) S[c,r,s,y,x] * W[k,c,r,s]\n"
+             "Y[k,y,x] = max(T[k,y,x], 0)\nend\n",
+        "stage Y root\nblock.z y\nblock.y k step 4 exact\nblock.x x step 16 exact\n"
+        "thread.y k.1 step 2 exact\nthread.x x.1 step 4 exact\nunroll k.2\nunroll x.2\n"
+        "stage T in Y x\nscope register\nextent k 4 y 1 x 16\ninit\nthread.y k step 2 exact\n"
+        "thread.x x step 4 exact\nunroll k.1\nunroll x.1\nupdate\nserial c step 2 exact\n"
+        "serial r\nserial s\nserial c.1\nthread.y k step 2 exact\nthread.x x step 4 exact\n"
+        "unroll k.1\nunroll x.1\n"
+        "stage S in T s\nscope shared\ndepth 2\nserial c\nthread.x x\n",
+        0, &counts);
 }
 
 #define SOFTMAX                                                                                    \
@@ -292,7 +360,7 @@ static void lower(const struct wpk_space *space, const struct wpk_candidate *can
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-3 ", 7), 0);
+    assert_int_equal(strncmp(text, "cuda-4 ", 7), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }
@@ -378,6 +446,53 @@ static void test_first_guess(void **state)
     wpk_space_fini(&space);
 }
 
+/* Of an aligned product the first kernel hardly has conflicts of banks, and what a warp accesses in
+ * memory lies together. */
+static void test_counts(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_space space;
+    struct wpk_candidate best;
+    struct wpk_rng rng;
+    int count = 0;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 4);
+    derive("input A f32[512,64]\ninput B f32[64,512]\noutput Y f32[512,512]\n"
+           "Y[i,j] = sum.f32(k:64) A[i,k] * B[k,j]\n",
+           &space);
+    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+    lower(&space, &best, &k.schedule);
+    run_kernel(&nvrtc, &k, &rng, 0);
+    assert_true((double)k.counts.shared_wavefronts <= 1.1 * (double)k.counts.shared_least);
+    assert_true((double)k.counts.global_sectors <= 1.1 * (double)k.counts.global_least);
+    assert_non_null(strstr(wpk_buf_text(&k.text), "*(float4 *)&s2_Y["));
+    wpk_cuda_subject_fini(&k);
+    wpk_space_fini(&space);
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+/* Winograd, which the model puts first, leaves a place to the implicit product. */
+static void test_algorithms(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_candidate made[12];
+    int count = 0, products = 0, winograd = 0;
+    derive(CONVOLUTION("1", "64", "56", "64"), &space);
+    assert_int_equal(wpk_space_construct(&space, made, 12, &count), WPK_OK);
+    assert_int_equal(count, 12);
+    for (int i = 0; i < count; i++) {
+        char text[WPK_CANDIDATE_TEXT_MAX];
+        assert_int_equal(wpk_candidate_encode(&space, &made[i], text, sizeof(text)), WPK_OK);
+        products += strstr(text, "algorithm=im2col") != NULL;
+        winograd += strstr(text, "algorithm=winograd") != NULL;
+    }
+    assert_true(products > 0 && winograd > 0);
+    wpk_space_fini(&space);
+}
+
 /* An operand that is read through a window is staged, too, and a constant; types that the back end
  * does not compute with have no space. */
 static void test_other_programs(void **state)
@@ -396,7 +511,7 @@ static void test_other_programs(void **state)
     assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
     derive(window, &space);
-    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 7);
+    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 8);
     wpk_space_fini(&space);
 }
 
@@ -405,7 +520,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product),     cmocka_unit_test(test_tails),
         cmocka_unit_test(test_launches),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_ahead),       cmocka_unit_test(test_ahead_window),
         cmocka_unit_test(test_barriers),    cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_algorithms),  cmocka_unit_test(test_counts),
         cmocka_unit_test(test_first_guess), cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,39 @@
          "update\nblock.x i step 3 exact\nthread.x j\nserial k\nserial i.1\n"                      \
          "stage S root\nscope global\nblock.y k step 8 exact\nblock.x j\nthread.x k.1\n"
 
+/* A product whose operands are copied ahead, 16 bytes at a time, into two buffers. */
+#define AHEAD                                                                                      \
+    HEAD "layout A f32[64,48] 0,1\nlayout B f32[48,64] 0,1\nlayout Y f32[64,64] 0,1\nprogram\n"    \
+         "input A f32[64,48]\ninput B f32[48,64]\nintermediate R f32[64,48]\n"                     \
+         "intermediate S f32[48,64]\nintermediate T f32[64,64]\noutput Y f32[64,64]\n"             \
+         "R[i,k] = A[i,k]\nS[k,j] = B[k,j]\nT[i,j] = sum.f32(k:48) R[i,k] * S[k,j]\n"              \
+         "Y[i,j] = max(T[i,j], 0)\nend\n"                                                          \
+         "stage Y root\nblock.y i step 32 exact\nblock.x j step 32 exact\n"                        \
+         "unroll i.1 step 8 exact\nunroll j.1 step 16 exact\nthread.y i.2\n"                       \
+         "thread.x j.2 step 2 exact\nunroll j.3\nstage T in Y j\nscope register\n"                 \
+         "extent i 32 j 32\ninit\nunroll i step 8 exact\nunroll j step 16 exact\nthread.y i.1\n"   \
+         "thread.x j.1 step 2 exact\nunroll j.2\nupdate\nserial k step 8 exact\n"                  \
+         "serial k.1 step 4 exact\nunroll k.2\nunroll i step 8 exact\nunroll j step 16 exact\n"    \
+         "thread.y i.1\nthread.x j.1 step 2 exact\nunroll j.2\n"                                   \
+         "stage S in T k\nscope shared\ndepth 2\nthread.y k\nthread.x j step 4 exact\n"            \
+         "lanes j.1\nstage R in T k\nscope shared\npadded 4\ndepth 2\nthread.y i\n"                \
+         "thread.x k step 4 exact\nlanes k.1\n"
+
+/* A window whose rows are copied ahead, with zeros outside. */
+#define WINDOW                                                                                     \
+    HEAD "layout X f32[4,9,16] 0,1,2\nlayout W f32[8,4,3,3] 0,1,2,3\n"                             \
+         "layout Y f32[8,9,16] 0,1,2\nprogram\ninput X f32[4,9,16]\nconstant W f32[8,4,3,3]\n"     \
+         "intermediate S f32[4,3,3,9,16]\nintermediate T f32[8,9,16]\noutput Y f32[8,9,16]\n"      \
+         "S[c,r,s,y,x] = X[c,y+r-1,x+s-1]\n"                                                       \
+         "T[k,y,x] = sum.f32(c:4,r:3,s:3) S[c,r,s,y,x] * W[k,c,r,s]\n"                             \
+         "Y[k,y,x] = max(T[k,y,x], 0)\nend\n"                                                      \
+         "stage Y root\nblock.z y\nblock.y k step 4 exact\nblock.x x step 16 exact\n"              \
+         "thread.y k.1 step 2 exact\nthread.x x.1 step 4 exact\nunroll k.2\nunroll x.2\n"          \
+         "stage T in Y x\nscope register\nextent k 4 y 1 x 16\ninit\nthread.y k step 2 exact\n"    \
+         "thread.x x step 4 exact\nunroll k.1\nunroll x.1\nupdate\nserial c step 2 exact\n"        \
+         "serial r\nserial s\nserial c.1\nthread.y k step 2 exact\nthread.x x step 4 exact\n"      \
+         "unroll k.1\nunroll x.1\nstage S in T s\nscope shared\ndepth 3\nserial c\nthread.x x\n"
+
 /* First candidates of the space, of the algorithm that is named. */
 #define CONVOLUTION                                                                                \
     "input X f32[1,16,12,12]\nconstant W f32[16,16,3,3]\nintermediate T f32[1,16,12,12]\n"         \
@@ -63,7 +96,7 @@
     "T[n,k,y,x] = sum.f32(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"                         \
     "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n"
 
-enum { OF_PRODUCT, OF_ROWS, OF_LAUNCHES, OF_IM2COL, OF_WINOGRAD, KERNELS };
+enum { OF_PRODUCT, OF_ROWS, OF_LAUNCHES, OF_AHEAD, OF_WINDOW, OF_IM2COL, OF_WINOGRAD, KERNELS };
 
 static const struct {
     const char *text;
@@ -73,6 +106,8 @@ static const struct {
     [OF_PRODUCT] = {PRODUCT, "", 0},
     [OF_ROWS] = {ROWS, "", 1e-5},
     [OF_LAUNCHES] = {LAUNCHES, "", 0},
+    [OF_AHEAD] = {AHEAD, "", 0},
+    [OF_WINDOW] = {WINDOW, "", 0},
     [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
     [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
 };
@@ -169,6 +204,31 @@ static const struct {
     {OF_ROWS, "the padding of a tensor is left out of its stride", "43 * n0_i", 1, "40 * n0_i"},
     {OF_ROWS, "a layout is read in another order", "s1_Y[(n0_i + 15 * thread1)]", 0,
      "s1_Y[(40 * n0_i + 3 * thread1)]"},
+    {OF_AHEAD, "copies are not waited for", "cp.async.wait_group 0;", 0, ""},
+    {OF_AHEAD, "the newest copies are not waited for", "wait_group 0", 0, "wait_group 1"},
+    {OF_AHEAD, "copies ahead belong to no group", "cp.async.commit_group;", 1, ""},
+    {OF_AHEAD, "the first copies belong to no group", "cp.async.commit_group;", 0, ""},
+    {OF_AHEAD, "no barrier behind the wait", BARRIER, 0, ""},
+    {OF_AHEAD, "the first copies are missing", "n2_early < 1", 0, "n2_early < 0"},
+    {OF_AHEAD, "the last copies are missing", "n3_now < 5", 0, "n3_now < 4"},
+    {OF_AHEAD, "one copy too many", "n3_now < 5", 0, "n3_now < 6"},
+    {OF_AHEAD, "copies go to the buffer that is read", "n4_later % 2u", 0, "n3_now % 2u"},
+    {OF_AHEAD, "the buffer that is filled is read", "n3_now % 2u", 0, "(n3_now + 1) % 2u"},
+    {OF_AHEAD, "copies are a step behind", "n3_now + 1;", 0, "n3_now;"},
+    {OF_AHEAD, "there is one buffer only", "shared2[768]", 0, "shared2[384]"},
+    {OF_AHEAD, "buffers overlap", "shared2 + (384 * (i32)((u32)n4_later", 0,
+     "shared2 + (372 * (i32)((u32)n4_later"},
+    {OF_AHEAD, "a copy is not aligned in memory", "48 * thread2 + 4 * thread3 + 8 * n4_later", 0,
+     "48 * thread2 + 3 * thread3 + 8 * n4_later"},
+    {OF_AHEAD, "a copy is not aligned in shared memory", "s6_R[(12 * thread2", 0,
+     "s6_R[(11 * thread2"},
+    {OF_AHEAD, "rows are read without their padding", "s8_R[(12 * thread0 + 4 * n5_k)]", 0,
+     "s8_R[(8 * thread0 + 4 * n5_k)]"},
+    {OF_AHEAD, "a copy of 4 bytes for one of 16", "wpk_ahead16(&s6_R", 0, "wpk_ahead4(&s6_R"},
+    {OF_WINDOW, "too many copies are not waited for", "wait_group 1", 0, "wait_group 2"},
+    {OF_WINDOW, "a row of the border is read", "n8_r - 1) >= 0", 0, "n8_r - 1) >= -1"},
+    {OF_WINDOW, "a column inside the border is left out", "n9_s - 1) <= 15", 0, "n9_s - 1) <= 14"},
+    {OF_WINDOW, "steps are dealt out wrongly", "n6_later / 9u", 0, "n6_later / 6u"},
     {OF_IM2COL, "the first row of the border is read", ") >= 0", 0, ") >= -1"},
     {OF_IM2COL, "a row inside the border is left out", ") >= 0", 0, ") >= 1"},
     {OF_IM2COL, "a column behind the border is read", " <= 11", 1, " <= 12"},

@@ -27,8 +27,16 @@ wpk_err wpk_engine_start_runner(struct wpk_engine *engine, struct wpk_diag *diag
 {
     char answers[WPK_ENGINE_PATH_MAX];
     wpk_engine_path(engine, answers, "answers", NULL);
-    char *argv[] = {(char *)"wpk-runner", answers, (char *)wpk_log_level_name(wpk_log_get_level()),
-                    (char *)wpk_log_format_name(wpk_log_get_format()), NULL};
+    const struct wpk_device *device = &engine->options.device;
+    const char *runs_on = wpk_device_is_emulated(device) ? "emulated"
+                          : wpk_device_is_cuda(device)   ? "gpu"
+                                                         : "cpu";
+    char *argv[] = {(char *)"wpk-runner",
+                    answers,
+                    (char *)runs_on,
+                    (char *)wpk_log_level_name(wpk_log_get_level()),
+                    (char *)wpk_log_format_name(wpk_log_get_format()),
+                    NULL};
     return wpk_engine_start_program(engine, &engine->runner, "wpk-runner", argv, diag);
 }
 

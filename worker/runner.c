@@ -208,7 +208,10 @@ static wpk_err report_death(struct runner *runner)
     uint64_t id = runner->child.id;
     int count = runner->child.count;
     bool reported = wpk_runner_child_end(&runner->child, &record);
-    return reported ? WPK_OK : refuse(runner, id, count, &record);
+    if (reported || wpk_runner_child_lost_gpu(runner->options, &record, 1, &runner->channel)) {
+        return WPK_OK;
+    }
+    return refuse(runner, id, count, &record);
 }
 
 static wpk_err wait_and_look(struct runner *runner)
@@ -225,7 +228,7 @@ static wpk_err wait_and_look(struct runner *runner)
     }
     wpk_runner_ops_collect(&runner->ops);
     if (polled[1].revents != 0) {
-        wpk_err err = wpk_runner_child_relay(&runner->child, &runner->channel);
+        wpk_err err = wpk_runner_child_relay(&runner->child, runner->options, &runner->channel);
         if (err == WPK_ECLOSED) {
             err = report_death(runner);
         }

@@ -20,6 +20,7 @@ enum {
 
 struct wpk_runner_options {
     const char *answers_dir; /* where answers are kept from one start to the next */
+    bool on_gpu, emulated;   /* what candidates run on */
 };
 
 /* Serve WPK_CHANNEL_FD until the engine closes it; returns the process's exit code. */

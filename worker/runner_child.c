@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "worker/gpu_probe.h"
 #include "worker/runner.h"
 
 #include <errno.h>
@@ -79,6 +80,48 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
     return WPK_OK;
 }
 
+bool wpk_runner_child_lost_gpu(const struct wpk_runner_options *options,
+                               const struct wpk_record *records, int count,
+                               struct wpk_channel *engine)
+{
+    struct wpk_diag diag = {0};
+    char why[WPK_DIAG_TEXT_MAX + 32];
+    bool may_be = false;
+    for (int i = 0; i < count; i++) {
+        enum wpk_outcome outcome = records[i].outcome;
+        may_be = may_be || outcome == WPK_OUTCOME_UNSUPPORTED || outcome == WPK_OUTCOME_RUN_CRASH ||
+                 outcome == WPK_OUTCOME_OUT_OF_MEMORY || outcome == WPK_OUTCOME_RUN_TIMEOUT ||
+                 outcome == WPK_OUTCOME_ABANDONED;
+    }
+    if (!options->on_gpu || !may_be || wpk_gpu_probe(options->emulated, &diag) == WPK_OK) {
+        return false;
+    }
+    snprintf(why, sizeof(why), "the GPU is gone: %s", diag.text);
+    wpk_log(WPK_LOG_ERROR, "gpu_gone", "reason=\"%s\"", diag.text);
+    (void)!wpk_engine_message_send_broken(engine, why); /* an engine that ended needs no reason */
+    return true;
+}
+
+/* True if the message is no result, or the candidate's own. */
+static bool is_its_own(const struct wpk_runner_options *options, enum wpk_engine_message_kind kind,
+                       const struct wpk_buf *text, struct wpk_channel *to)
+{
+    struct wpk_record records[WPK_DUEL_MAX] = {{0}};
+    struct wpk_json_reader *reader = NULL;
+    int count = 0;
+    if (kind != WPK_ENGINE_MESSAGE_RESULT || !options->on_gpu ||
+        wpk_engine_message_open(text, &kind, &reader) != WPK_OK) {
+        return true;
+    }
+    (void)!wpk_engine_message_read_result(reader, records, WPK_DUEL_MAX, &count);
+    wpk_json_close(reader);
+    bool own = !wpk_runner_child_lost_gpu(options, records, count, to);
+    for (int i = 0; i < count; i++) {
+        wpk_record_fini(&records[i]);
+    }
+    return own;
+}
+
 /* Its result, for those who follow it; reading it twice costs nothing that is timed. */
 static void log_result(const struct wpk_runner_child *child, const struct wpk_buf *text)
 {
@@ -125,7 +168,8 @@ static void note(struct wpk_runner_child *child, enum wpk_engine_message_kind ki
     }
 }
 
-wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channel *to)
+wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
+                               const struct wpk_runner_options *options, struct wpk_channel *to)
 {
     struct wpk_buf text = {0};
     wpk_err err = wpk_channel_receive(&child->channel, &text);
@@ -140,7 +184,9 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channe
         if (is_message && (kind == WPK_ENGINE_MESSAGE_VERIFIED ||
                            kind == WPK_ENGINE_MESSAGE_TIMED || kind == WPK_ENGINE_MESSAGE_RESULT)) {
             note(child, kind, &text);
-            err = wpk_channel_send(to, text.data, text.size);
+            if (is_its_own(options, kind, &text, to)) {
+                err = wpk_channel_send(to, text.data, text.size);
+            }
         }
         if (err == WPK_OK) {
             err = wpk_channel_receive(&child->channel, &text);

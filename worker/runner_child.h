@@ -6,6 +6,8 @@
 #include "worker/engine_message.h"
 #include "worker/process.h"
 
+struct wpk_runner_options;
+
 /* = {0} is none. */
 struct wpk_runner_child {
     pid_t pid; /* 0: no child, or this is the child */
@@ -33,9 +35,16 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
  * child while the anchor runs counts as the anchor's failure, not the candidate's. */
 void wpk_runner_child_set_anchor(bool runs);
 
-/* Pass the child's messages on to `to`.
+/* True if a failure was that of a GPU which is not there any more: that is told to the engine
+ * instead. It takes a moment, and is asked after each failure that may have been one.
+ *   shape   records [count] */
+bool wpk_runner_child_lost_gpu(const struct wpk_runner_options *options,
+                               const struct wpk_record *records, int count,
+                               struct wpk_channel *engine);
+/* Pass the child's messages on to `to`, but a result that is none of the candidate's.
  *   errors  WPK_ECLOSED the child has ended; those of wpk_channel_send */
-wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channel *to);
+wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
+                               const struct wpk_runner_options *options, struct wpk_channel *to);
 /* Pass "go" on to the child; no effect when the child does not wait for it. */
 void wpk_runner_child_go(struct wpk_runner_child *child, const struct wpk_buf *text);
 /* Kill the child if its time is up; returns the milliseconds until then, or -1. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpk-runner: verifies and times candidates. Started by a worker or by wpkctl, never by hand.
  *
- *     wpk-runner ANSWERS_DIR LOG_LEVEL LOG_FORMAT    with a channel at descriptor 3
+ *     wpk-runner ANSWERS_DIR DEVICE LOG_LEVEL LOG_FORMAT
+ *                                                    with a channel at descriptor 3; DEVICE is cpu,
+ *                                                    gpu or emulated
  *     wpk-runner --unseen FILE                       prints which faults of the operator in FILE
  *                                                    no set of inputs would show */
 #include "common/fs.h"
@@ -51,7 +53,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--unseen") == 0) {
         return print_unseen(argv[2]);
     }
-    if (argc != 4 || wpk_process_init_log("wpk-runner", argv[2], argv[3]) != WPK_OK) {
+    if (argc != 5 || wpk_process_init_log("wpk-runner", argv[3], argv[4]) != WPK_OK) {
         fprintf(stderr, "wpk-runner is started by wpk-worker\n");
         return 2;
     }
@@ -60,6 +62,8 @@ int main(int argc, char **argv)
                 "the network cannot be taken away from candidates here");
         return 1;
     }
-    const struct wpk_runner_options options = {.answers_dir = argv[1]};
+    const struct wpk_runner_options options = {.answers_dir = argv[1],
+                                               .on_gpu = strcmp(argv[2], "cpu") != 0,
+                                               .emulated = strcmp(argv[2], "emulated") == 0};
     return wpk_runner_serve(&options);
 }

@@ -144,6 +144,7 @@ static wpk_err ask_give_back(struct wpk_worker_session *s)
     wpk_work_id ids[WPK_HOLDING_MAX];
     struct wpk_message message = {.kind = WPK_MESSAGE_GIVE_BACK,
                                   .session = s->session,
+                                  .reason = s->err != WPK_OK ? s->diag->text : NULL,
                                   .given_back = ids,
                                   .given_back_count = wpk_holding_ids(s->holding, true, ids)};
     return ask(s, WPK_WORKER_SESSION_SLOT_OTHER, &message, WPK_WORKER_SESSION_LEAVE_MS);

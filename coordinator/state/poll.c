@@ -14,6 +14,9 @@ uint64_t wpk_poll_lost_ns(const struct wpk_worker *worker)
 {
     uint64_t silent_ns = worker->heard_ns + WPK_LEASE_MS * MS;
     uint64_t gone_ns = worker->gone_ns + WPK_GONE_MS * MS;
+    if (worker->failure[0] != '\0') {
+        return worker->heard_ns + WPK_FAILED_MS * MS;
+    }
     return worker->gone_ns != 0 && gone_ns < silent_ns ? gone_ns : silent_ns;
 }
 

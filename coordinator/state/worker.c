@@ -11,6 +11,7 @@
 #include "coordinator/state/worker.h"
 
 #include "common/crypto.h"
+#include "common/metrics.h"
 #include "coordinator/state/admin_state.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
@@ -311,7 +312,13 @@ static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
     worker->polling = false;
     wpk_worker_class_unwait(worker);
     update_available(c, worker);
-    wpk_effect_log(c, "worker_left", "worker=%s", worker->hello.name);
+    if (message->reason != NULL) {
+        snprintf(worker->failure, sizeof(worker->failure), "%s", message->reason);
+        wpk_metric_add(WPK_COUNTER_WORKERS_FAILED, 0, 1);
+        wpk_poll_set_timer(c, worker);
+    }
+    wpk_effect_log(c, "worker_left", "worker=%s reason=\"%.300s\"", worker->hello.name,
+                   worker->failure);
     wpk_reply_acks(c, wpk_effect_memory(c, 1, sizeof(enum wpk_ack)), 0);
 }
 

@@ -16,6 +16,7 @@ struct wpk_search;
 #define WPK_LEASE_MS 20000    /* a worker that was silent for so long is lost, with its leases */
 #define WPK_SLEPT_MS 5000     /* a longer gap between two ticks: the machine was suspended */
 #define WPK_GONE_MS 3000      /* a worker whose connection ended may come back for so long */
+#define WPK_FAILED_MS 600000  /* one that left because it failed is listed for so long */
 
 struct wpk_worker {
     uint64_t session;
@@ -30,6 +31,7 @@ struct wpk_worker {
     uint32_t peer;                        /* its connection; 0: ended */
     uint64_t heard_ns;                    /* when its last message came, or its poll was answered */
     uint64_t gone_ns;                     /* when the connection ended; 0: it has not */
+    char failure[WPK_DIAG_TEXT_MAX];      /* why it can do no more work; "": it can */
     bool draining;                        /* it gave its leases back, and has not polled since */
     bool polling;                         /* a poll waits for work */
     struct wpk_search *awaited;           /* its poll waits for this ASK's answer; NULL: for none */

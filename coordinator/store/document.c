@@ -440,6 +440,7 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
     wpk_outlier_reason(worker, outlier);
     const char *reason = set && worker->admin_reason != NULL ? worker->admin_reason
                          : set                               ? ""
+                         : worker->failure[0] != '\0'        ? worker->failure
                          : worker->stuck ? "what it runs takes too long: it is given nothing else"
                                          : outlier;
     wpk_json_begin_object(w, NULL);

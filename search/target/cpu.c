@@ -172,8 +172,9 @@ static double construct(const struct wpk_machine *machine, const struct wpk_tile
     double busy = accumulators / fmax(accumulators, (double)tile->loads + twice);
     double hidden = fmin(1, accumulators / 8);            /* 4 cycles of latency on two units */
     double amortized = accumulators / (accumulators + 2); /* loop overhead */
-    double fits = fmin(1, machine->registers / (accumulators + (double)tile->held));
-    return tile->covered * lanes_used * busy * hidden * amortized * (tile->held > 0 ? fits : 1);
+    double live = accumulators + (double)(tile->held > 0 ? tile->held : tile->live);
+    double fits = fmin(1, machine->registers / live);
+    return tile->covered * lanes_used * busy * hidden * amortized * fits;
 }
 
 /* Narrow vectors pass two in a cycle where wide ones pass one. */

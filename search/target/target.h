@@ -46,6 +46,7 @@ struct wpk_tile {
     int64_t points;       /* of the other axes */
     int64_t loads;        /* of one step of its reduction */
     int64_t unaligned;    /* of these, vectors that begin anywhere in a cache line */
+    int64_t live;         /* vectors that one step loads along the vector axis */
     int64_t held;         /* vectors that several of its results read, and registers hold */
     int64_t unrolled;     /* multiply-adds in the body of the innermost reduction loop */
     double arithmetic;    /* instructions that compute */

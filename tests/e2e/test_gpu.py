@@ -213,6 +213,30 @@ def test_a_worker_survives_failures(box):
     service.stop()
 
 
+def test_a_gpu_that_is_gone(box):
+    """The device is gone for good: nothing is recorded for it, the leases go back, the service says why, and another
+    worker does the job."""
+    need_compiler(box)
+    service = Service(box)
+    order(box, "cuLaunchKernel:30=gone")
+    worker = service.add_worker("--name", "g", device=EMULATED)
+    job = service.ask("POST", "/v1/jobs", job_of([PRODUCT], 12))[1]["id"]
+    wait_for("the worker ends", lambda: worker.popen.poll() is not None, 120)
+    check(worker.popen.returncode != 0 and "the GPU is gone" in worker.text(worker.err), "it says why",
+          worker.popen.returncode, worker.text(worker.err))
+    outcomes = {outcome for _, outcome in recorded(box)}
+    check(outcomes <= {"", "ok"}, "no candidate is blamed", outcomes)
+    listed = {w["name"]: w for w in service.ask("GET", "/v1/workers")[1]["workers"]}
+    check("the GPU is gone" in listed["g"]["reason"] and listed["g"]["running"] == 0, "the service says so", listed)
+    check(b"wpk_workers_failed_total 1" in service.ask("GET", "/metrics")[1], "and counts it")
+    code, _, said = box.run("wpk-worker", *EMULATED, "--coordinator", service.listen)
+    check(code != 0 and "no GPU" in said, "a new worker does not start", code, said)
+    order(box, "", shared=False)
+    service.add_worker("--name", "h", device=EMULATED)
+    wait_for("it is done", lambda: state_of(service, job)["state"] == "done", 120)
+    service.stop()
+
+
 SWEEP_MAX = 40
 
 

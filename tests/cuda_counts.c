@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What first constructed kernels do, counted by the emulator. Run it by hand:
+ *
+ *     build/tests/cuda_counts FILE [ALGORITHM [STEM]]
+ *
+ * FILE has an operator in whole form. The first few blocks of each launch are run, on an emulated
+ * H100; with STEM the kernel is left in STEM.cu and STEM.ptx, for a disassembler. */
+#include "codegen/lower.h"
+#include "common/fs.h"
+#include "op/notation.h"
+#include "search/variant.h"
+#include "tests/cuda_check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define BLOCKS 2 /* of a launch that are run */
+#define OP_SIZE_MAX (1 << 20)
+#define SMS 132
+
+static const char *op_path, *algorithm, *stem;
+
+static void construct(struct wpk_schedule *out)
+{
+    struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
+    struct wpk_buf op = {.size_max = OP_SIZE_MAX};
+    struct wpk_program program;
+    struct wpk_space space;
+    struct wpk_candidate best;
+    struct wpk_diag diag = {0};
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    int count = 0;
+    if (wpk_device_emulate("sm_90", SMS, &options.device, &diag) != WPK_OK ||
+        wpk_fs_read(op_path, OP_SIZE_MAX, &op, &diag) != WPK_OK ||
+        wpk_program_parse(wpk_buf_text(&op), &program, &diag) != WPK_OK ||
+        wpk_space_derive(&program, &options, &space, &diag) != WPK_OK ||
+        (algorithm != NULL && wpk_space_pin(&space, "algorithm", algorithm, &diag) != WPK_OK) ||
+        wpk_space_construct(&space, &best, 1, &count) != WPK_OK ||
+        wpk_candidate_encode(&space, &best, text, sizeof(text)) != WPK_OK ||
+        wpk_lower(&space, &best, out, &diag) != WPK_OK) {
+        fail_msg("%s: %s", op_path, diag.text);
+    }
+    printf("%s\n", text);
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+    wpk_buf_fini(&op);
+}
+
+static void leave(const char *suffix, const struct wpk_buf *text)
+{
+    char path[512];
+    struct wpk_diag diag = {0};
+    snprintf(path, sizeof(path), "%s.%s", stem, suffix);
+    if (wpk_fs_write(path, text->data, text->size, 0644, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+    return b == 0 ? 1 : (double)a / (double)b;
+}
+
+static void count_first(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    int64_t blocks[WPK_LAUNCHES_MAX];
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 1);
+    construct(&k.schedule);
+    wpk_cuda_subject_print(&k);
+    if (stem != NULL) {
+        leave("cu", &k.text);
+    }
+    wpk_cuda_subject_compile(&nvrtc, &k);
+    wpk_cuda_subject_fill(&k, &rng);
+    for (int i = 0; i < k.plan.step_count; i++) {
+        blocks[i] = k.plan.step[i].blocks;
+        k.plan.step[i].blocks = blocks[i] < BLOCKS ? blocks[i] : BLOCKS;
+    }
+    int steps = k.plan.step_count;
+    for (int i = 0; i < steps; i++) {
+        struct wpk_kernel_fault_report report;
+        struct wpk_launch_step first = k.plan.step[0];
+        k.plan.step[0] = k.plan.step[i];
+        k.plan.step_count = 1;
+        k.counts = (struct wpk_launch_counts){0};
+        assert_int_equal(wpk_cuda_subject_launch(&k, &report), WPK_OK);
+        printf("%s: %lld blocks of %lld threads (%.2f of %d SMs), shared wavefronts %.3f and "
+               "global sectors %.3f of the least\n",
+               k.plan.step[0].entry, (long long)blocks[i], (long long)k.plan.step[0].threads,
+               (double)blocks[i] / SMS, SMS,
+               ratio(k.counts.shared_wavefronts, k.counts.shared_least),
+               ratio(k.counts.global_sectors, k.counts.global_least));
+        assert_int_equal(report.fault, WPK_KERNEL_FAULT_NONE);
+        k.plan.step[0] = first;
+    }
+    wpk_cuda_subject_fini(&k);
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(count_first)};
+    if (argc < 2) {
+        fprintf(stderr, "usage: cuda_counts FILE [ALGORITHM [STEM]]\n");
+        return 2;
+    }
+    op_path = argv[1];
+    algorithm = argc > 2 && argv[2][0] != '\0' ? argv[2] : NULL;
+    stem = argc > 3 ? argv[3] : NULL;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

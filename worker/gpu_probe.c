@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/gpu_probe.h"
+
+#include "runtime/cuda_driver.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ANSWER_MS 30000
+
+static wpk_err make_context(bool emulated, struct wpk_diag *diag)
+{
+    const struct wpk_cuda_driver *driver = NULL;
+    int device = 0;
+    void *context = NULL;
+    wpk_err err = wpk_cuda_driver_open(emulated, &driver, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    int result = driver->cuDeviceGet(&device, 0);
+    result =
+        result == WPK_CUDA_SUCCESS ? driver->cuDevicePrimaryCtxRetain(&context, device) : result;
+    return result == WPK_CUDA_SUCCESS
+               ? WPK_OK
+               : wpk_cuda_driver_fail(driver, result, "making a context on the GPU", diag);
+}
+
+/* Say why there is none, or nothing. */
+static void answer(bool emulated, int to)
+{
+    struct wpk_diag diag = {0};
+    if (make_context(emulated, &diag) != WPK_OK) {
+        ssize_t written = write(to, diag.text, strlen(diag.text) + 1);
+        (void)written;
+    }
+    _exit(0);
+}
+
+wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
+{
+    char text[WPK_DIAG_TEXT_MAX] = "";
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return WPK_OK;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        answer(emulated, ends[1]);
+    }
+    close(ends[1]);
+    struct pollfd polled = {.fd = ends[0], .events = POLLIN};
+    ssize_t size = 0;
+    if (pid > 0 && poll(&polled, 1, ANSWER_MS) > 0) {
+        size = read(ends[0], text, sizeof(text) - 1);
+    }
+    close(ends[0]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+    }
+    if (size <= 0) {
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "%s", text);
+    return WPK_ENOENT;
+}
