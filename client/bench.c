@@ -244,7 +244,6 @@ static void print_table(const struct bench *bench, const struct wpk_model *model
 static wpk_err print_json(const struct bench *bench, const struct wpk_model *model)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    struct wpk_buf text = {0};
 
     wpk_json_put_int(w, "steps", (int64_t)wpk_model_step_count(model));
     wpk_json_put_int(w, "threads", bench->threads);
@@ -267,10 +266,8 @@ static wpk_err print_json(const struct bench *bench, const struct wpk_model *mod
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, true, &text);
+    wpk_err err = wpk_json_puts(w);
     wpk_json_writer_free(w);
-    puts(wpk_buf_text(&text));
-    wpk_buf_fini(&text);
     return err;
 }
 

@@ -104,7 +104,7 @@ static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_
     return err;
 }
 
-/* What `wpkctl tune` makes of the model. */
+/* Rewrite the graph and cut it into regions, as `wpkctl tune` does; count the plan's steps. */
 static wpk_err find_steps(struct survey *survey, struct wpk_graph *graph, struct wpk_diag *diag)
 {
     wpk_err err = wpk_graph_rewrite(graph);
@@ -165,7 +165,6 @@ static wpk_err print_json(const struct survey *survey)
 {
     const struct wpk_graph *graph = survey->graph;
     struct wpk_json_writer *w = survey->writer;
-    struct wpk_buf text = {0};
 
     put_values(survey, "inputs", graph->inputs, graph->input_count);
     put_values(survey, "outputs", graph->outputs, graph->output_count);
@@ -187,10 +186,7 @@ static wpk_err print_json(const struct survey *survey)
     } else {
         wpk_json_put_null(w, "equations");
     }
-    wpk_err err = wpk_json_print(w, true, &text);
-    puts(wpk_buf_text(&text));
-    wpk_buf_fini(&text);
-    return err;
+    return wpk_json_puts(w);
 }
 
 static void print_values(const struct survey *survey, const char *what, const int *list, int count)

@@ -133,7 +133,6 @@ static wpk_err print_json(const struct profile *profile, const struct wpk_model 
                           uint64_t *scratch)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    struct wpk_buf text = {0};
 
     wpk_json_put_int(w, "runs", profile->run_count);
     wpk_json_put_int(w, "run_ns",
@@ -157,10 +156,8 @@ static wpk_err print_json(const struct profile *profile, const struct wpk_model 
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_err err = wpk_json_print(w, true, &text);
+    wpk_err err = wpk_json_puts(w);
     wpk_json_writer_free(w);
-    puts(wpk_buf_text(&text));
-    wpk_buf_fini(&text);
     return err;
 }
 

@@ -3,6 +3,7 @@
  *
  *     cuda_print.c    the whole: two passes, functions, the plan of launches
  *     cuda_nest.c     loops over blocks and threads, barriers, places
+ *     cuda_point.c    elements behind their guards, alone or four together
  *     cuda_copy.c     copies of 16 bytes, and asynchronous ones
  *     cuda_launch.c   numbers of threads, shared memory, the elements that a thread has
  *     cuda_text.c     what stands before the kernels

@@ -9,7 +9,7 @@
  *
  * Barriers are derived: one between a definition that writes shared memory and what reads it, and
  * one before it if threads may still read what it replaces. */
-#include "codegen/cuda_kernel.h"
+#include "codegen/cuda_point.h"
 #include "op/node.h"
 
 #include <inttypes.h>
@@ -17,38 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GUARDS_MAX 8
-
-/* Only points before the end of the axis are computed. */
-struct guard {
-    int axis;
-    struct wpk_form end;
-};
-
-/* Where a definition's loops are: each axis is at [at, at + span). */
-struct space {
-    struct wpk_form at[WPK_AXES_MAX];
-    int64_t span[WPK_AXES_MAX];
-    struct guard guard[GUARDS_MAX];
-    int guard_count;
-};
-
-struct definition {
-    int entry;
-    bool update;
-    const struct wpk_stage *stage;
-    struct wpk_nest_loop loop[WPK_C_LOOPS_MAX]; /* those of axes without loops come first */
-    int count;
-    int added;                       /* loops before the nest's own */
-    int64_t most[WPK_C_LOOPS_MAX];   /* iterations of a loop over blocks or threads */
-    int64_t inside[WPK_C_LOOPS_MAX]; /* of such loops further in, their product */
-    int64_t threads;                 /* all of its loops over threads */
-    bool single;                     /* one thread writes for all */
-    bool hosts[WPK_C_LOOPS_MAX];     /* entries are computed inside it */
-};
-
-static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
-                        const struct space *space);
+static void print_loops(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                        const struct wpk_cuda_iteration *space);
 static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box);
 
 static void put_barrier(struct wpk_c_kernel *k)
@@ -57,21 +27,10 @@ static void put_barrier(struct wpk_c_kernel *k)
     k->launch->pending = false;
 }
 
-static void open_block(struct wpk_c_kernel *k)
-{
-    wpk_c_line(&k->text, "{");
-    k->text.depth++;
-}
-
-static void close_block(struct wpk_c_kernel *k)
-{
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
-}
-
 /* ---- what is computed inside a loop */
 
-static bool is_placed(const struct wpk_nest_entry *entry, const struct definition *d, int i)
+static bool is_placed(const struct wpk_nest_entry *entry, const struct wpk_cuda_definition *d,
+                      int i)
 {
     return !entry->inlined && entry->place.entry == d->entry && entry->place.update == d->update &&
            entry->place.loop == i - d->added && i >= d->added;
@@ -82,11 +41,11 @@ static bool is_shared(const struct wpk_c_kernel *k, int e)
     return wpk_cuda_is_shared(k, k->program->stages[k->nest->entry[e].stage].output);
 }
 
-/* What the entries need that are computed inside loop i, at `space`; NULL and a refusal without
- * memory.
+/* The regions of the entries that are computed inside loop i, by entry; NULL and a refusal if
+ * memory runs out.
  *   owns    the caller frees it */
-static struct wpk_c_box *find_boxes(struct wpk_c_kernel *k, const struct definition *d, int i,
-                                    const struct space *space)
+static struct wpk_c_box *find_boxes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
+                                    int i, const struct wpk_cuda_iteration *space)
 {
     struct wpk_nest_place place = {.entry = d->entry, .update = d->update, .loop = i - d->added};
     struct wpk_c_box *box = calloc((size_t)k->nest->entry_count, sizeof(*box));
@@ -103,8 +62,8 @@ static struct wpk_c_box *find_boxes(struct wpk_c_kernel *k, const struct definit
     return box;
 }
 
-static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
-                         const struct space *space)
+static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                         const struct wpk_cuda_iteration *space)
 {
     int count = k->nest->entry_count, first = k->storage_count;
     struct wpk_c_box *box = find_boxes(k, d, i, space);
@@ -112,7 +71,7 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
     if (box == NULL) {
         return;
     }
-    open_block(k);
+    wpk_cuda_open_block(k);
     for (int e = d->entry + 1; e < count; e++) {
         shares = shares || (is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
     }
@@ -129,13 +88,13 @@ static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
     }
     print_loops(k, d, i + 1, space);
     wpk_c_storage_end(k, first);
-    close_block(k);
+    wpk_cuda_close_block(k);
     free(box);
 }
 
 /* One iteration of loop i, at `space`. */
-static void print_iteration(struct wpk_c_kernel *k, struct definition *d, int i,
-                            const struct space *space)
+static void print_iteration(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                            const struct wpk_cuda_iteration *space)
 {
     if (d->hosts[i]) {
         print_placed(k, d, i, space);
@@ -164,11 +123,11 @@ static void advance(struct wpk_c_kernel *k, struct wpk_form *at, int atom, int64
     *at = wpk_form_add(&k->forms, at, &step, 1);
 }
 
-static void print_unrolled(struct wpk_c_kernel *k, struct definition *d, int i,
-                           const struct space *space)
+static void print_unrolled(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                           const struct wpk_cuda_iteration *space)
 {
     const struct wpk_nest_loop *loop = &d->loop[i];
-    struct space *inner = malloc(sizeof(*inner));
+    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
     if (inner == NULL) {
         wpk_c_refuse(k, "memory ran out");
         return;
@@ -188,13 +147,13 @@ static void print_unrolled(struct wpk_c_kernel *k, struct definition *d, int i,
 }
 
 /* Whole steps, then what is left, as another copy of the body. */
-static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
-                         const struct space *space)
+static void print_serial(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                         const struct wpk_cuda_iteration *space)
 {
     const struct wpk_nest_loop *loop = &d->loop[i];
     int64_t whole = space->span[loop->axis] / loop->step;
     int64_t rest = space->span[loop->axis] % loop->step;
-    struct space *inner = malloc(sizeof(*inner));
+    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
     if (inner == NULL) {
         wpk_c_refuse(k, "memory ran out");
         return;
@@ -210,7 +169,7 @@ static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
         k->text.depth++;
         advance(k, &inner->at[loop->axis], v, loop->step);
         print_iteration(k, d, i, inner);
-        close_block(k);
+        wpk_cuda_close_block(k);
     } else if (whole == 1) {
         print_iteration(k, d, i, inner);
     }
@@ -242,7 +201,7 @@ struct ahead {
 };
 
 /* Does the loop begin such loops? */
-static bool find_ahead(const struct wpk_c_kernel *k, const struct definition *d, int i,
+static bool find_ahead(const struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,
                        struct ahead *out)
 {
     *out = (struct ahead){.first = i, .iterations = 1};
@@ -257,8 +216,9 @@ static bool find_ahead(const struct wpk_c_kernel *k, const struct definition *d,
 
 /* Iteration `n` of them: where each axis begins. A quotient is a variable, so that indices have few
  * terms. */
-static void step_ahead(struct wpk_c_kernel *k, const struct definition *d,
-                       const struct ahead *ahead, const struct wpk_form *n, struct space *space)
+static void step_ahead(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
+                       const struct ahead *ahead, const struct wpk_form *n,
+                       struct wpk_cuda_iteration *space)
 {
     int64_t inside = ahead->iterations;
     for (int l = ahead->first; l <= ahead->last; l++) {
@@ -281,11 +241,11 @@ static void step_ahead(struct wpk_c_kernel *k, const struct definition *d,
 }
 
 /* Begin what belongs to iteration `n`, in its buffer. */
-static struct wpk_c_box *begin_ahead(struct wpk_c_kernel *k, struct definition *d,
+static struct wpk_c_box *begin_ahead(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
                                      const struct ahead *ahead, const struct wpk_form *n,
-                                     struct space *space)
+                                     struct wpk_cuda_iteration *space)
 {
-    open_block(k);
+    wpk_cuda_open_block(k);
     step_ahead(k, d, ahead, n, space);
     k->launch->depth = ahead->depth;
     k->launch->buffer = wpk_form_modulo(&k->forms, n, ahead->depth);
@@ -295,14 +255,16 @@ static struct wpk_c_box *begin_ahead(struct wpk_c_kernel *k, struct definition *
 static void end_ahead(struct wpk_c_kernel *k, struct wpk_c_box *box, int first)
 {
     wpk_c_storage_end(k, first);
-    close_block(k);
+    wpk_cuda_close_block(k);
     free(box);
 }
 
-static void print_ahead(struct wpk_c_kernel *k, struct definition *d, const struct ahead *ahead,
-                        const struct wpk_form *n, const struct space *space)
+/* Print iteration `n`: its asynchronous copies if `copies`, else the loops that read them. */
+static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
+                        const struct ahead *ahead, const struct wpk_form *n, bool copies,
+                        const struct wpk_cuda_iteration *space)
 {
-    struct space *inner = malloc(sizeof(*inner));
+    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
     int first = k->storage_count;
     if (inner == NULL) {
         wpk_c_refuse(k, "memory ran out");
@@ -310,37 +272,20 @@ static void print_ahead(struct wpk_c_kernel *k, struct definition *d, const stru
     }
     *inner = *space;
     struct wpk_c_box *box = begin_ahead(k, d, ahead, n, inner);
-    k->launch->async = true;
+    k->launch->async = copies;
     for (int e = k->nest->entry_count - 1; box != NULL && e > d->entry && k->refusal == NULL; e--) {
         if (is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
             wpk_c_storage_add(k, k->program->stages[k->nest->entry[e].stage].output, &box[e]);
-            wpk_cuda_print_definition(k, e, false, &box[e]);
+            if (copies) {
+                wpk_cuda_print_definition(k, e, false, &box[e]);
+            }
         }
     }
     k->launch->async = false;
     k->launch->depth = 0;
-    end_ahead(k, box, first);
-    free(inner);
-}
-
-static void print_current(struct wpk_c_kernel *k, struct definition *d, const struct ahead *ahead,
-                          const struct wpk_form *n, const struct space *space)
-{
-    struct space *inner = malloc(sizeof(*inner));
-    int first = k->storage_count;
-    if (inner == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
+    if (!copies) {
+        print_loops(k, d, ahead->last + 1, inner);
     }
-    *inner = *space;
-    struct wpk_c_box *box = begin_ahead(k, d, ahead, n, inner);
-    for (int e = k->nest->entry_count - 1; box != NULL && e > d->entry; e--) {
-        if (is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
-            wpk_c_storage_add(k, k->program->stages[k->nest->entry[e].stage].output, &box[e]);
-        }
-    }
-    k->launch->depth = 0;
-    print_loops(k, d, ahead->last + 1, inner);
     end_ahead(k, box, first);
     free(inner);
 }
@@ -356,8 +301,8 @@ static int open_loop(struct wpk_c_kernel *k, const char *name, int64_t from, int
     return v;
 }
 
-static void print_pipeline(struct wpk_c_kernel *k, struct definition *d, struct ahead *ahead,
-                           const struct space *space)
+static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
+                           struct ahead *ahead, const struct wpk_cuda_iteration *space)
 {
     int early = ahead->depth - 1;
     for (int l = ahead->first; l <= ahead->last; l++) {
@@ -367,9 +312,9 @@ static void print_pipeline(struct wpk_c_kernel *k, struct definition *d, struct 
         put_barrier(k);
     }
     struct wpk_form n = wpk_form_atom(open_loop(k, "early", 0, early), 1);
-    print_ahead(k, d, ahead, &n, space);
+    print_stage(k, d, ahead, &n, true, space);
     wpk_c_line(&k->text, COMMIT);
-    close_block(k);
+    wpk_cuda_close_block(k);
     int now = open_loop(k, "now", 0, ahead->iterations);
     n = wpk_form_atom(now, 1);
     wpk_c_line(&k->text, "asm volatile(\"cp.async.wait_group %d;\" ::: \"memory\");", early - 1);
@@ -379,13 +324,13 @@ static void print_pipeline(struct wpk_c_kernel *k, struct definition *d, struct 
     int later = new_variable(k, "later", ahead->iterations - 1);
     wpk_c_line(&k->text, "const i32 %s = %s + %d;", name_of(k, later), name_of(k, now), early);
     struct wpk_form next = wpk_form_atom(later, 1);
-    print_ahead(k, d, ahead, &next, space);
-    close_block(k);
+    print_stage(k, d, ahead, &next, true, space);
+    wpk_cuda_close_block(k);
     wpk_c_line(&k->text, COMMIT);
     k->launch->repeats++;
-    print_current(k, d, ahead, &n, space);
+    print_stage(k, d, ahead, &n, false, space);
     k->launch->repeats--;
-    close_block(k);
+    wpk_cuda_close_block(k);
     k->launch->wrote = true;
 }
 
@@ -393,11 +338,11 @@ static void print_pipeline(struct wpk_c_kernel *k, struct definition *d, struct 
 
 /* The last block moves inwards. A loop with one iteration has no variable: its factor would hide
  * that an index is a multiple of something. */
-static void print_block_loop(struct wpk_c_kernel *k, struct definition *d, int i,
-                             const struct space *space)
+static void print_block_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                             const struct wpk_cuda_iteration *space)
 {
     const struct wpk_nest_loop *loop = &d->loop[i];
-    struct space inner = *space;
+    struct wpk_cuda_iteration inner = *space;
     int64_t span = space->span[loop->axis], step = loop->step < span ? loop->step : span;
     int64_t rest = span - step, unit = wpk_gcd(step, rest);
     inner.span[loop->axis] = step;
@@ -423,21 +368,21 @@ static void print_block_loop(struct wpk_c_kernel *k, struct definition *d, int i
     print_iteration(k, d, i, &inner);
 }
 
-static void add_guard(struct wpk_c_kernel *k, struct space *space, int axis,
+static void add_guard(struct wpk_c_kernel *k, struct wpk_cuda_iteration *space, int axis,
                       const struct wpk_form *end)
 {
-    if (space->guard_count == GUARDS_MAX) {
+    if (space->guard_count == WPK_CUDA_GUARDS_MAX) {
         wpk_c_refuse(k, "too many loops over threads do not divide their axes");
         return;
     }
-    space->guard[space->guard_count++] = (struct guard){.axis = axis, .end = *end};
+    space->guard[space->guard_count++] = (struct wpk_cuda_guard){.axis = axis, .end = *end};
 }
 
-static void print_thread_loop(struct wpk_c_kernel *k, struct definition *d, int i,
-                              const struct space *space)
+static void print_thread_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                              const struct wpk_cuda_iteration *space)
 {
     const struct wpk_nest_loop *loop = &d->loop[i];
-    struct space *inner = malloc(sizeof(*inner));
+    struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
     bool outermost = d->inside[i] * d->most[i] == d->threads;
     bool idle = outermost && d->threads < k->launch->surveyed;
     if (inner == NULL) {
@@ -459,151 +404,22 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct definition *d, int 
     print_iteration(k, d, i, inner);
     k->launch->threads_depth--;
     if (idle) {
-        close_block(k);
-    }
-    free(inner);
-}
-
-/* ---- points */
-
-/* "if (it is not past an end)" */
-static void put_guards(struct wpk_c_kernel *k, const struct definition *d,
-                       const struct space *space)
-{
-    int conditions = 0;
-    for (int g = 0; g < space->guard_count; g++) {
-        int64_t low = 0, high = 0;
-        struct wpk_form past =
-            wpk_form_add(&k->forms, &space->at[space->guard[g].axis], &space->guard[g].end, -1);
-        wpk_form_range(&k->forms, &past, &low, &high);
-        if (high < 0) {
-            continue;
-        }
-        if (conditions++ == 0) {
-            wpk_c_indent(&k->text);
-            wpk_c_put(&k->text, "if (");
-        } else {
-            wpk_c_put(&k->text, " && ");
-        }
-        wpk_c_put_form(&k->text, &past);
-        wpk_c_put(&k->text, " < 0");
-    }
-    if (conditions > 0) {
-        wpk_c_put(&k->text, ")\n");
-    }
-    if (d->single) {
-        wpk_c_line(&k->text, "if (threadIdx.x == 0)");
-    }
-}
-
-/* Print the move of one element, or of those along `lanes`; false: it is none. */
-static bool print_move(struct wpk_c_kernel *k, const struct definition *d, int lanes,
-                       const struct space *space)
-{
-    struct wpk_cuda_move *move = malloc(sizeof(*move));
-    bool found = move != NULL && wpk_cuda_find_move(k, d->stage, space->at, lanes, move);
-    if (found) {
-        put_guards(k, d, space);
-        wpk_cuda_put_move(k, move);
-    }
-    free(move);
-    return found;
-}
-
-static void print_point(struct wpk_c_kernel *k, const struct definition *d,
-                        const struct space *space)
-{
-    if (k->launch->async && !print_move(k, d, -1, space)) {
-        wpk_c_refuse(k, "only elements of f32 that are moved from global memory as they are, with "
-                        "zeros outside, are copied ahead");
-    } else if (!k->launch->async) {
-        put_guards(k, d, space);
-        wpk_c_print_point(k, d->stage, d->update, space->at);
-    }
-}
-
-/* Guards of an axis leave out all of its lanes, or none. */
-static bool are_guards_whole(struct wpk_c_kernel *k, const struct space *space, int axis,
-                             int64_t lanes)
-{
-    bool whole = true;
-    for (int g = 0; g < space->guard_count; g++) {
-        const struct guard *guard = &space->guard[g];
-        int64_t rest = 1;
-        struct wpk_form past = wpk_form_add(&k->forms, &space->at[axis], &guard->end, -1);
-        whole = whole && (guard->axis != axis ||
-                          (wpk_form_split(&k->forms, &past, lanes, &rest) && rest == 0));
-    }
-    return whole;
-}
-
-/* Compute neighbours along an axis, and store them together; false: nothing is printed. */
-static bool print_together(struct wpk_c_kernel *k, const struct definition *d, int axis,
-                           const struct space *space)
-{
-    struct wpk_c_value value[WPK_CUDA_VECTOR];
-    struct wpk_c_point point = {.stage = d->stage};
-    struct wpk_form at;
-    memcpy(point.axis, space->at, sizeof(point.axis));
-    if (k->launch->async || d->single ||
-        !wpk_cuda_are_together(k, d->stage->output, point.axis, axis, &at)) {
-        return false;
-    }
-    put_guards(k, d, space);
-    open_block(k);
-    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
-        wpk_c_point_begin(k, d->stage, 1, &point);
-        value[lane] = wpk_c_evaluate(k, &point, d->stage->expr);
-        point.axis[axis].constant++;
-    }
-    wpk_c_indent(&k->text);
-    wpk_c_put(&k->text, "*(float4 *)&");
-    wpk_c_storage_put_element(k, d->stage->output, &at);
-    wpk_c_put(&k->text, " = make_float4(");
-    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
-        wpk_c_put(&k->text, lane > 0 ? ", " : "");
-        wpk_c_put_value(&k->text, &value[lane], 1);
-    }
-    wpk_c_put(&k->text, ")");
-    wpk_c_end(&k->text);
-    close_block(k);
-    return true;
-}
-
-/* Neighbours of an axis, moved or stored together if they can be. */
-static void print_lanes(struct wpk_c_kernel *k, const struct definition *d, int i,
-                        const struct space *space)
-{
-    int axis = d->loop[i].axis;
-    int64_t lanes = space->span[axis];
-    struct space *inner = malloc(sizeof(*inner));
-    if (inner == NULL) {
-        wpk_c_refuse(k, "memory ran out");
-        return;
-    }
-    *inner = *space;
-    inner->span[axis] = 1;
-    if (lanes != WPK_CUDA_VECTOR || d->update || !are_guards_whole(k, space, axis, lanes) ||
-        (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {
-        for (int64_t lane = 0; lane < lanes; lane++) {
-            print_point(k, d, inner);
-            inner->at[axis].constant++;
-        }
+        wpk_cuda_close_block(k);
     }
     free(inner);
 }
 
 /* ---- definitions */
 
-static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
-                        const struct space *space)
+static void print_loops(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, int i,
+                        const struct wpk_cuda_iteration *space)
 {
     if (k->refusal != NULL) {
         return;
     }
     struct ahead ahead;
     if (i == d->count) {
-        print_point(k, d, space);
+        wpk_cuda_print_point(k, d, space);
     } else if (find_ahead(k, d, i, &ahead)) {
         print_pipeline(k, d, &ahead, space);
     } else if (wpk_bind_is_block(d->loop[i].binding)) {
@@ -613,14 +429,14 @@ static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
     } else if (d->loop[i].binding == WPK_BIND_SERIAL) {
         print_serial(k, d, i, space);
     } else if (d->loop[i].binding == WPK_BIND_LANES) {
-        print_lanes(k, d, i, space);
+        wpk_cuda_print_lanes(k, d, i, space);
     } else {
         print_unrolled(k, d, i, space);
     }
 }
 
 /* Count the iterations of loops over blocks and threads; later loops vary faster. */
-static void count_parallel(struct definition *d, const int64_t *size, int64_t *blocks)
+static void count_parallel(struct wpk_cuda_definition *d, const int64_t *size, int64_t *blocks)
 {
     d->threads = 1;
     *blocks = 1;
@@ -642,10 +458,11 @@ static void count_parallel(struct definition *d, const int64_t *size, int64_t *b
     }
 }
 
-static void begin_definition(struct wpk_c_kernel *k, int e, bool update, struct definition *d)
+static void begin_definition(struct wpk_c_kernel *k, int e, bool update,
+                             struct wpk_cuda_definition *d)
 {
     const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
-    *d = (struct definition){.entry = e, .update = update, .stage = stage};
+    *d = (struct wpk_cuda_definition){.entry = e, .update = update, .stage = stage};
     d->count = wpk_c_list_loops(k, e, update, d->loop, &d->added);
     for (int i = 0; i < d->count; i++) {
         for (int p = e + 1; p < k->nest->entry_count; p++) {
@@ -654,7 +471,7 @@ static void begin_definition(struct wpk_c_kernel *k, int e, bool update, struct 
     }
 }
 
-static bool has_thread_loop(const struct definition *d)
+static bool has_thread_loop(const struct wpk_cuda_definition *d)
 {
     for (int i = 0; i < d->count; i++) {
         if (wpk_bind_is_thread(d->loop[i].binding)) {
@@ -675,8 +492,8 @@ static void size_of(const struct wpk_stage *stage, const struct wpk_c_box *box, 
 void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
                                const struct wpk_c_box *box)
 {
-    struct definition *d = malloc(sizeof(*d));
-    struct space *space = malloc(sizeof(*space));
+    struct wpk_cuda_definition *d = malloc(sizeof(*d));
+    struct wpk_cuda_iteration *space = malloc(sizeof(*space));
     struct wpk_cuda_launch *launch = k->launch;
     int64_t blocks = 1;
     if (d == NULL || space == NULL) {

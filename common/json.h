@@ -142,5 +142,10 @@ void wpk_json_put_raw(struct wpk_json_writer *writer, const char *key, const cha
  */
 WPK_MUST_CHECK wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty,
                                       struct wpk_buf *out);
+/* Print the document, indented, and a line feed on standard output; nothing if memory runs out.
+ *
+ *   errors  WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_json_puts(const struct wpk_json_writer *writer);
 
 #endif

@@ -308,3 +308,14 @@ wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty, struct
     wpk_buf_fini(&whole);
     return err;
 }
+
+wpk_err wpk_json_puts(const struct wpk_json_writer *writer)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_json_print(writer, true, &text);
+    if (err == WPK_OK) {
+        puts(wpk_buf_text(&text));
+    }
+    wpk_buf_fini(&text);
+    return err;
+}

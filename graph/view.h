@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values whose elements lie in another value's memory: what a Reshape, or a Slice of whole rows,
- * gives; and what a Concat of whole rows is made of. Nobody computes or moves them. */
+/* Values whose elements lie in another value's memory: the outputs of a Reshape or of a Slice of
+ * whole rows, and the inputs of a Concat of whole rows. The plan has no step that copies them. */
 #ifndef WPK_GRAPH_VIEW_H
 #define WPK_GRAPH_VIEW_H
 

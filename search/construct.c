@@ -6,8 +6,8 @@
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/register_tile.h"
-#include "search/reuse.h"
 #include "search/space_kind.h"
+#include "search/tile_order.h"
 #include "search/variant.h"
 
 #include <math.h>
@@ -50,100 +50,6 @@ static void set_tile(const struct wpk_variant *variant, int g, const struct wpk_
 }
 
 /* ---- the rest of a nest */
-
-/* Is the order that of `d`'s group with the vector axis outermost, everything else as written? */
-static bool begins_with_vector(const struct wpk_decisions *d)
-{
-    bool sorted = d->vec < 0 || d->inner[0] == d->vec;
-    for (int k = 0, previous = -1; k < d->order_count; k++) {
-        if (d->inner[k] != d->vec) {
-            sorted = sorted && d->inner[k] > previous;
-            previous = d->inner[k];
-        }
-    }
-    return sorted;
-}
-
-/* Bytes of a load's tensor that the loops over tiles read from beyond a cache: what a loop's body
- * reads is read again by each loop that the load does not depend on, where the cache does not hold
- * it. */
-static double count_traffic(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
-                            const struct wpk_node *load, int64_t cache_bytes)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_program *program = &variant->program;
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-    const struct wpk_group *group = &s->plan.group[g];
-    const struct wpk_member *member = &group->member[group->contraction];
-    const struct wpk_stage *stage = &program->stages[member->stage];
-    bool used[WPK_AXES_MAX] = {false}, reads[WPK_RANK_MAX] = {false};
-    double held = (double)wpk_tensor_elements(tensor) * (double)wpk_dtype_size(tensor->dtype);
-    for (int dim = 0; dim < tensor->rank; dim++) {
-        (void)wpk_reuse_mark_index(program, load->index[dim], used);
-    }
-    for (int a = 0; a < stage->rank; a++) {
-        if (used[a] && member->root_axis[a] >= 0) {
-            reads[member->root_axis[a]] = true;
-        }
-    }
-    for (int k = 0; k < d->order_count; k++) {
-        int a = d->inner[k];
-        held /= reads[a] ? (double)wpk_tile_count(wpk_root_of(variant, g), d, a) : 1;
-    }
-    double bytes = held;
-    for (int k = d->order_count - 1; k >= 0; k--) {
-        int a = d->inner[k];
-        double times = (double)wpk_tile_count(wpk_root_of(variant, g), d, a);
-        bytes *= reads[a] || held > (double)cache_bytes ? times : 1;
-        held *= reads[a] ? times : 1;
-    }
-    return bytes;
-}
-
-/* Of a contraction, for the order of the tile loops that `d` has. */
-static double count_operand_traffic(const struct wpk_variant *variant,
-                                    const struct wpk_machine *machine,
-                                    const struct wpk_decisions *d, int g)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_stage *stage = wpk_contraction_of(variant, &s->plan.group[g]);
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(&variant->program, stage, loads, WPK_LOADS_MAX);
-    double sum = 0;
-    for (int i = 0; i < count; i++) {
-        sum += count_traffic(variant, d, g, &variant->program.nodes[loads[i]],
-                             machine->cache_bytes[0] / 2);
-    }
-    return sum;
-}
-
-/* The tile loops of a contraction in the order in which its operands are read again least, the
- * vector axis innermost where orders are alike; `which` 1, and of other groups: the vector axis
- * outermost, everything else as written. */
-static void set_inner_order(const struct wpk_variant *variant, const struct wpk_machine *machine,
-                            int g, int which, struct wpk_candidate *out)
-{
-    const struct wpk_structure *s = variant->plan;
-    int gene = s->slots[g].inner;
-    double least = HUGE_VAL;
-    struct wpk_candidate best = *out;
-    for (int i = 0; gene >= 0 && i < variant->genes[gene].choice_count; i++) {
-        struct wpk_candidate attempt = *out;
-        struct wpk_decisions d;
-        attempt.gene[gene] = (uint8_t)i;
-        wpk_genes_read(variant, &attempt, g, &d);
-        bool innermost = d.vec < 0 || d.inner[d.order_count - 1] == d.vec;
-        double cost = which == 1               ? (begins_with_vector(&d) ? 0 : 1)
-                      : s->plan.group[g].reuse ? count_operand_traffic(variant, machine, &d, g)
-                                               : 1;
-        cost *= which == 1 || innermost ? 1 : 1.0001;
-        if (cost < least) {
-            least = cost;
-            best = attempt;
-        }
-    }
-    *out = best;
-}
 
 /* The reduction axis `axis` innermost, the others as written. False if no order is like that. */
 static bool set_innermost(const struct wpk_variant *variant, int g, int axis,
@@ -407,7 +313,7 @@ static void set_last_cache_blocks(const struct wpk_variant *variant,
     }
     if (contraction_bytes(variant, stage) > last &&
         set_row_blocks(variant, g, last / 2, depth, false, &blocked)) {
-        set_inner_order(variant, machine, g, 1, &blocked);
+        wpk_tile_order_set(variant, machine, g, WPK_TILE_ORDER_VECTOR, &blocked);
         for (int i = 0; i < slots->pack_count; i++) {
             set_value(variant, slots->pack[i], 1, &blocked);
         }
@@ -433,7 +339,7 @@ static void set_panels(const struct wpk_variant *variant, const struct wpk_machi
         }
         set_tile(variant, g, &tiles->tile[r], out);
         out->gene[slots->panel] = (uint8_t)((sizes / 2 + which / 3) % sizes);
-        set_inner_order(variant, machine, g, 1, out);
+        wpk_tile_order_set(variant, machine, g, WPK_TILE_ORDER_VECTOR, out);
         wpk_genes_read(variant, out, g, &d);
         set_row_blocks(variant, g, machine->cache_bytes[1], d.split, which / 2 % 2 == 1, out);
         set_value(variant, slots->at, wpk_place(-1, WPK_LEVEL_ROOT), out);
@@ -503,7 +409,9 @@ static bool construct_one(const struct wpk_space *space, int v,
         }
         int pick = group->reuse ? walk % 5 + 5 * (n / 20 % 3) : walk % 3;
         set_tile(variant, g, &tiles[g].tile[pick % tiles[g].count], out);
-        set_inner_order(variant, &space->options.target.machine, g, (n + n / 5) % 2, out);
+        wpk_tile_order_set(variant, &space->options.target.machine, g,
+                           (n + n / 5) % 2 == 1 ? WPK_TILE_ORDER_VECTOR : WPK_TILE_ORDER_TRAFFIC,
+                           out);
         if (group->contraction >= 0) {
             set_reduction(variant, g, n % 7, out);
             set_window(variant, &space->options, g, out);

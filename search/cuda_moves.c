@@ -7,7 +7,7 @@
 
 #define POINTS 64 /* that are tried */
 
-/* What an element is read from. */
+/* The place in a tensor that an element of the copy is read from. */
 struct source {
     int64_t at; /* number of the element in the tensor's memory, whose first one has number 0 */
     bool inside;

@@ -296,7 +296,7 @@ static double terms_of(const struct wpk_program *program, const struct wpk_cuda_
     return terms;
 }
 
-/* What is ahead is all that is staged, in whole steps. */
+/* A depth above 1 is legal only if all operands are staged, and whole steps make up the terms. */
 static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t, const char **why)
 {

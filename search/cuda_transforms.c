@@ -169,7 +169,7 @@ int wpk_cuda_transform_root(const struct wpk_program *program, int s)
     if (root >= 0) {
         return root;
     }
-    /* What moves values of a transform is its root only if nothing behind it can be. */
+    /* A stage that only moves values of a transform is its root if no later stage can be. */
     bool ends = !moves || !moves_only(program, &program->stages[reading.stage]);
     return ends && is_tiled(program, reading.stage, s, tile) ? reading.stage : -1;
 }

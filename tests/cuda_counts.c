@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What first constructed kernels do, counted by the emulator. Run it by hand:
+/* The emulator's counts of the first constructed kernels of an operator. Run it by hand:
  *
  *     build/tests/cuda_counts FILE [ALGORITHM [STEM]]
  *

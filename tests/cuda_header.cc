@@ -16,7 +16,7 @@ template <class... Parts> struct Call {};
 template <class T, class = void> struct IsComplete : std::false_type {};
 template <class T> struct IsComplete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-// What a caller passes. A floating type or void stands for itself.
+// The form in which a caller passes a type. A floating type or void stands for itself.
 template <class T> struct Passed {
     template <class U, bool is_integer> struct Of {
         using type = U;
@@ -60,7 +60,7 @@ static_assert(WPK_CUDA_DEVICE_CAPABILITY_MINOR == CU_DEVICE_ATTRIBUTE_COMPUTE_CA
 static_assert(WPK_CUDA_FUNCTION_LOCAL_BYTES == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, "");
 static_assert(WPK_CUDA_FUNCTION_REGISTERS == CU_FUNC_ATTRIBUTE_NUM_REGS, "");
 
-// What cuDeviceGetUuid_v2 fills, and a device address.
+// The sizes of a UUID, which cuDeviceGetUuid_v2 fills, and of a device address.
 static_assert(sizeof(CUuuid) == 16, "");
 static_assert(sizeof(CUdeviceptr) == sizeof(uint64_t), "");
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The innermost of a launch: the elements of a definition, behind the guards of their axes. */
+#ifndef WPK_CODEGEN_CUDA_POINT_H
+#define WPK_CODEGEN_CUDA_POINT_H
+
+#include "codegen/cuda_kernel.h"
+
+#define WPK_CUDA_GUARDS_MAX 8
+
+/* Only points before the end of the axis are computed. */
+struct wpk_cuda_guard {
+    int axis;
+    struct wpk_form end;
+};
+
+/* An iteration of the loops around a definition: each axis is at [at, at + span). */
+struct wpk_cuda_iteration {
+    struct wpk_form at[WPK_AXES_MAX];
+    int64_t span[WPK_AXES_MAX];
+    struct wpk_cuda_guard guard[WPK_CUDA_GUARDS_MAX];
+    int guard_count;
+};
+
+struct wpk_cuda_definition {
+    int entry;
+    bool update;
+    const struct wpk_stage *stage;
+    struct wpk_nest_loop loop[WPK_C_LOOPS_MAX]; /* those of axes without loops come first */
+    int count;
+    int added;                       /* loops before the nest's own */
+    int64_t most[WPK_C_LOOPS_MAX];   /* iterations of a loop over blocks or threads */
+    int64_t inside[WPK_C_LOOPS_MAX]; /* of such loops further in, their product */
+    int64_t threads;                 /* all of its loops over threads */
+    bool single;                     /* one thread writes for all */
+    bool hosts[WPK_C_LOOPS_MAX];     /* entries are computed inside it */
+};
+
+/* Print "{" or "}", and indent by it. */
+void wpk_cuda_open_block(struct wpk_c_kernel *k);
+void wpk_cuda_close_block(struct wpk_c_kernel *k);
+
+/* Print one element: its value, or while the launch is asynchronous its copy.
+ *   errors  a refusal: it cannot be copied so */
+void wpk_cuda_print_point(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
+                          const struct wpk_cuda_iteration *space);
+
+/* Print the elements along the axis of loop `i`, moved or stored together if they can be. */
+void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,
+                          const struct wpk_cuda_iteration *space);
+
+#endif
