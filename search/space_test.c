@@ -364,6 +364,48 @@ static void test_pixels_collapse(void **state)
     wpk_program_fini(&program);
 }
 
+/* A layer of few channels with a stride, as written: the rows of the copy by residues are whole
+ * vectors, and the loop over rows of tiles is outside of that over channels: the first cache holds
+ * the weights. */
+static void test_first_layer_reads_rows_once(void **state)
+{
+    (void)state;
+    static struct wpk_candidate out[CONSTRUCT_MAX];
+    struct wpk_program program = {0};
+    struct wpk_space space = {0};
+    const struct wpk_space_options options = options_for(0, "fixed", 1);
+    assert_int_equal(
+        wpk_program_parse("input X f32[1,3,160,160]\nconstant W f32[32,3,3,3]\n"
+                          "output Y f32[1,32,80,80]\n"
+                          "Y[n,k,y,x] = sum(c:3,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n",
+                          &program, NULL),
+        WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    int count = 0, rows = 0, channels = 0, lanes = space.options.target.machine.lanes_max;
+    assert_int_equal(wpk_space_construct(&space, out, CONSTRUCT_MAX, &count), WPK_OK);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_variant *variant = &space.variants[out[i].variant];
+        const struct wpk_plan *plan = &((struct wpk_structure *)variant->plan)->plan;
+        int copy = wpk_program_find_tensor(&variant->program, "X_x");
+        struct wpk_decisions d;
+        if (strcmp(variant->algorithm, "residues") != 0) {
+            continue;
+        }
+        assert_true(copy >= 0);
+        const struct wpk_tensor *tensor = &variant->program.tensors[copy];
+        assert_int_equal(tensor->extent[tensor->rank - 1] % lanes, 0);
+        wpk_genes_read(variant, &out[i], plan->group_count - 1, &d);
+        if (d.vec == 3 && d.inner[0] != 3) {
+            rows += d.inner[0] == 2;
+            channels += d.inner[0] == 1;
+        }
+    }
+    assert_true(rows > 0);
+    assert_int_equal(channels, 0);
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+}
+
 /* A product for each pixel that reads what a window writes: its pixels are one axis there as well,
  * with rows of pixels side by side, and whole vectors of them are read. The window's loop that
  * shares vectors between rows is written out in what is constructed. */
@@ -562,6 +604,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_program_has_a_usable_space),
         cmocka_unit_test(test_constructed_tiles_do_not_gather),
+        cmocka_unit_test(test_first_layer_reads_rows_once),
         cmocka_unit_test(test_algorithms_apply_where_they_may),
         cmocka_unit_test(test_pixels_collapse),
         cmocka_unit_test(test_pixels_collapse_behind_a_window),
