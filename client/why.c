@@ -215,22 +215,40 @@ static void find_limits(struct why *why, const struct wpk_api_kernel *kernel)
 
 /* ---- how sure */
 
-/* Probability that the winner is faster than every other one. The median of ten samples that are
- * normal scatters by 0.59 of their median absolute deviation. */
+/* Scatter of a trial's median, relative to it. The median of ten samples that are normal scatters
+ * by 0.59 of their median absolute deviation. */
+static double scatter_of(const struct wpk_listed_trial *one)
+{
+    return fmax(MEDIAN_SCATTER * one->mad_ns / one->median_ns, 1e-4);
+}
+
+/* Probability that the winner is faster than every other one: the mean over its own time, which is
+ * normal, of the product of the chances that each other one is slower than that. */
 static void judge_sureness(struct why *why)
 {
-    double own = fmax(MEDIAN_SCATTER * why->winner->mad_ns / why->winner->median_ns, 1e-4);
-    why->surely = 1;
+    enum { STEPS = 81 }; /* of -4 to 4 standard deviations */
+    double fastest[STEPS], own = scatter_of(why->winner), sum = 0, weights = 0;
+    for (int k = 0; k < STEPS; k++) {
+        fastest[k] = 1;
+    }
     for (int i = 0; i < why->list->count; i++) {
         const struct wpk_listed_trial *one = &why->list->trial[i];
         if (one == why->winner || !one->is_candidate || !wpk_listed_trial_is_timed(one)) {
             continue;
         }
-        double other = fmax(MEDIAN_SCATTER * one->mad_ns / one->median_ns, 1e-4);
-        double sigmas = (relative(why, one) - 1) / hypot(own, other);
-        why->surely *= 0.5 * erfc(-sigmas / sqrt(2));
-        why->rivals += sigmas < 2;
+        double other = scatter_of(one);
+        why->rivals += (relative(why, one) - 1) / hypot(own, other) < 2;
+        for (int k = 0; k < STEPS; k++) {
+            double time = 1 + own * (k - STEPS / 2) / 10;
+            fastest[k] *= 0.5 * erfc((time - relative(why, one)) / other / sqrt(2));
+        }
     }
+    for (int k = 0; k < STEPS; k++) {
+        double z = (k - STEPS / 2) / 10.0, weight = exp(-z * z / 2);
+        sum += weight * fastest[k];
+        weights += weight;
+    }
+    why->surely = sum / weights;
 }
 
 /* ---- words */
