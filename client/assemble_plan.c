@@ -163,7 +163,11 @@ static const char *name_step(struct assembly *a, const struct wpk_graph_region_u
     struct wpk_buf names = {0};
 
     for (int i = 0; i < use->node_count; i++) {
-        wpk_buf_printf(&names, "%s%s", i > 0 ? " + " : "", a->graph->nodes[use->nodes[i]].name);
+        const char *name = a->graph->nodes[use->nodes[i]].name;
+        if (name[0] == '\0') { /* a change of order */
+            continue;
+        }
+        wpk_buf_printf(&names, "%s%s", names.size > 0 ? " + " : "", name);
         if (names.size > STEP_NAME_MAX && i + 1 < use->node_count) {
             wpk_buf_printf(&names, " + %d more", use->node_count - i - 1);
             break;

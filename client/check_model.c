@@ -4,6 +4,7 @@
 #include "client/format.h"
 #include "client/model_file.h"
 #include "common/json.h"
+#include "graph/layout.h"
 #include "graph/lower.h"
 #include "graph/region.h"
 #include "graph/rewrite.h"
@@ -110,7 +111,7 @@ static wpk_err find_steps(struct survey *survey, struct wpk_graph *graph, struct
     wpk_err err = wpk_graph_rewrite(graph);
 
     if (err == WPK_OK) {
-        err = wpk_graph_regions_find(graph, &survey->regions, diag);
+        err = wpk_graph_layout(graph, &survey->regions, diag);
     }
     for (int r = 0; r < survey->regions.count; r++) {
         survey->step_count += survey->regions.list[r].count;

@@ -30,6 +30,7 @@ struct group {
     int count;
     bool is_pointwise; /* all of them */
     bool is_movement;  /* all of them only move elements */
+    bool is_order;     /* all of them give the same elements in another order of axes */
 };
 
 struct grouping {
@@ -67,14 +68,18 @@ static bool may_read(const struct grouping *g, const struct group *earlier,
 {
     return wpk_graph_reads_own_element(g->graph, node, value) ||
            (group->is_pointwise && wpk_graph_is_movement(g->graph, node, true)) ||
+           earlier->is_order ||
            (earlier->is_movement && wpk_graph_reads_inside(g->graph, node, value));
 }
 
-/* Only nodes of the group read the value. */
+/* Only nodes of the group read the value, and nothing wants it in memory. */
 static bool is_only_read_in(const struct grouping *g, const struct group *group, int value)
 {
     int uses = 0;
 
+    if (g->graph->values[value].is_stored) {
+        return false;
+    }
     for (int i = 0; i < group->count; i++) {
         const struct wpk_graph_node *node = &g->graph->nodes[group->nodes[i]];
         for (int k = 0; k < node->input_count; k++) {
@@ -121,6 +126,7 @@ static bool join(const struct grouping *g, const struct group *earlier, const st
     out->count += earlier->count;
     out->is_pointwise = earlier->is_pointwise && group->is_pointwise;
     out->is_movement = earlier->is_movement && group->is_movement;
+    out->is_order = earlier->is_order && group->is_order;
     qsort(out->nodes, (size_t)out->count, sizeof(int), ascending);
     bool joined =
         wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK &&
@@ -246,6 +252,7 @@ static void start_group(struct grouping *g, int node, struct wpk_graph_regions *
         .count = 1,
         .is_pointwise = wpk_graph_is_pointwise(g->graph, node),
         .is_movement = wpk_graph_is_movement(g->graph, node, false),
+        .is_order = wpk_graph_is_movement(g->graph, node, true),
     };
     grow(g, node);
 }
