@@ -186,6 +186,7 @@ static wpk_err add_step(struct assembly *a, int node)
     struct wpk_model_plan_step *step = &a->plan.steps[a->plan.step_count];
 
     step->kernel = use->region;
+    step->host = use->host;
     step->node = name_step(a, use);
     step->arguments =
         WPK_ARENA_NEW(&a->plan.arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
@@ -333,7 +334,7 @@ static wpk_err assemble(struct assembly *a, const struct wpk_assemble_kernel *ke
     add_inputs(a);
     add_outputs(a);
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
-        if (a->regions->uses[n].region >= 0) {
+        if (a->regions->uses[n].region >= 0 || a->regions->uses[n].is_host) {
             err = add_step(a, n);
         }
     }

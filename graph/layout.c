@@ -106,7 +106,7 @@ static void class_node(struct layouts *l, const struct wpk_graph_regions *region
     const struct wpk_graph_node *n = &l->graph->nodes[node];
     int output = n->outputs[0];
     bool window = is_window(l->graph, node);
-    bool is_view = regions->uses[node].is_view;
+    bool is_view = regions->uses[node].is_view || regions->uses[node].is_host;
 
     for (int i = 0; i < n->input_count; i++) {
         int input = n->inputs[i];

@@ -3,6 +3,7 @@
 
 #include "common/suggest.h"
 #include "graph/fold.h"
+#include "graph/host.h"
 #include "graph/inference.h"
 #include "graph/lower.h"
 #include "graph/op_resize.h"
@@ -168,9 +169,10 @@ static wpk_err check_types(const struct wpk_inference *in)
 static wpk_err infer_type(const struct wpk_inference *in)
 {
     bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
-    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask ? WPK_BOOL
-                     : in->op->output == WPK_OUTPUT_I64           ? WPK_I64
-                                                                  : in->x->dtype;
+    bool is_where = in->op->output == WPK_OUTPUT_WHERE && in->node->part == 1;
+    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask   ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_I64 || is_where ? WPK_I64
+                                                                    : in->x->dtype;
     if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
         in->out->dtype = wpk_graph_input(in->graph, in->node, 1)->dtype;
     }
@@ -209,7 +211,11 @@ static bool is_known(const struct wpk_graph *graph, const struct wpk_graph_node 
 static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk_diag *diag)
 {
     struct wpk_lowered lowered;
+    struct wpk_model_plan_host host;
 
+    if (wpk_graph_host(graph, node, &host)) {
+        return WPK_OK;
+    }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
     wpk_lowered_fini(&lowered);
     return err;

@@ -4,6 +4,7 @@
  * that a run allocates nothing. */
 #include "common/clock.h"
 #include "common/fs.h"
+#include "runtime/host_step.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
 #include "schema/model_plan.h"
@@ -16,6 +17,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define HOST_ARGUMENTS_MAX 3
 
 struct wpk_model {
     void *bytes; /* mapped; owned */
@@ -179,6 +182,9 @@ static wpk_err open_step(struct wpk_model *model, int index, const struct wpk_op
 {
     const struct wpk_model_plan_step *step = &model->plan.steps[index];
 
+    if (step->kernel < 0) {
+        return wpk_host_step_check(&model->plan, step, diag);
+    }
     wpk_err err = load_step(model, index, options, diag);
     if (err != WPK_OK) {
         return err;
@@ -298,6 +304,10 @@ struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index
 {
     WPK_ASSERT(index < wpk_model_step_count(model));
     const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    if (step->kernel < 0) {
+        return (struct wpk_model_step){
+            .node = step->node, .kernel = wpk_model_plan_host_name(step->host.op), .vendor = ""};
+    }
     const struct wpk_model_plan_kernel *kernel = &model->plan.kernels[step->kernel];
     return (struct wpk_model_step){
         .node = step->node,
@@ -328,6 +338,10 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
 {
     const struct wpk_kernel *kernel = model->kernels[index];
     const struct wpk_model_plan_step *step = &model->plan.steps[index];
+
+    if (step->kernel < 0) {
+        return WPK_OK;
+    }
     size_t count = kernel->inputs.count + kernel->outputs.count;
 
     out->input_count = kernel->inputs.count;
@@ -367,6 +381,18 @@ static void *address(const struct wpk_model_context *context, int index)
     }
 }
 
+static wpk_err run_host(const struct wpk_model_context *context,
+                        const struct wpk_model_plan_step *step)
+{
+    void *data[HOST_ARGUMENTS_MAX] = {NULL};
+
+    WPK_ASSERT(step->argument_count <= HOST_ARGUMENTS_MAX);
+    for (int a = 0; a < step->argument_count; a++) {
+        data[a] = address(context, step->arguments[a].value);
+    }
+    return wpk_host_step_run(&context->model->plan, step, data);
+}
+
 /* `step_ns`: NULL, or filled with the time of each step. */
 static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
 {
@@ -376,11 +402,16 @@ static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
         struct step_data *step = &context->steps[i];
         uint64_t began_ns = step_ns != NULL ? wpk_clock_now_ns(wpk_clock_system()) : 0;
-        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
-            step->data[a].data = address(context, step->value[a]);
+        if (plan->steps[i].kernel < 0) {
+            err = run_host(context, &plan->steps[i]);
+        } else {
+            for (size_t a = 0; a < step->input_count + step->output_count; a++) {
+                step->data[a].data = address(context, step->value[a]);
+            }
+            err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
+                                 step->input_count, step->data + step->input_count,
+                                 step->output_count);
         }
-        err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
-                             step->input_count, step->data + step->input_count, step->output_count);
         if (step_ns != NULL) {
             step_ns[i] = wpk_clock_now_ns(wpk_clock_system()) - began_ns;
         }

@@ -229,6 +229,19 @@ def recurrent(side):
     return m.finish({"x": [side, 2, 6]}, [side, 2, 5])
 
 
+def lookup(side):
+    """Rows of a table, at indices that are data; the largest elements."""
+    m = Model()
+    integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
+    values, where = m.add_parts("TopK", 2, "x", integers(3), axis=-1)
+    rows = m.add("Gather", m.normal(side, 8), m.add("Sub", where, integers(side)), axis=0)
+    first = m.add("Gather", rows, m.constant(np.int64(0)), axis=1)
+    least, _ = m.add_parts("TopK", 2, m.add("Mul", rows, m.add("Unsqueeze", values, integers(2))), integers(2),
+                         axis=0, largest=0)
+    m.add("Add", least, m.add("Unsqueeze", m.add("Gather", first, integers(1, 3), axis=0), integers(1)))
+    return m.finish({"x": [4, side]}, [2, 3, 8])
+
+
 def functions(side):
     """Functions of the file's own that call each other, with and without an attribute."""
     m = Model()
@@ -247,7 +260,7 @@ def functions(side):
     return m.finish({"x": [2, side]}, [2, side], [scale, twice])
 
 
-MODELS = {"functions": (functions, 7), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+MODELS = {"functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():
