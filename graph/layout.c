@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that pointwise nodes read and compute at the same element form a class, and have one
  * order. A class is stored with channels last if a window touches it, and nothing needs it as it
- * is written: it is no input or output of the model, and no part of another value's memory. */
+ * is written: it is no input or output of the model, and no part of another value's memory. Steps
+ * whose operands have two orders are slower, so a class stays as it is written, too, if more of
+ * what its steps touch does. */
 #include "graph/layout.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define CHANNELS 1 /* the dimension that goes last */
 #define RANK_MIN 3
@@ -143,11 +146,66 @@ static void find_classes(struct layouts *l, const struct wpk_graph_regions *regi
     }
 }
 
+static bool class_goes_last(const struct layouts *l, int root)
+{
+    return l->is_window[root] && !l->is_kept[root];
+}
+
 static bool goes_last(const struct layouts *l, int value)
 {
-    int root = find(l, value);
+    return l->is_stored[value] && class_goes_last(l, find(l, value));
+}
 
-    return l->is_stored[value] && l->is_window[root] && !l->is_kept[root];
+/* ---- where orders meet */
+
+/* True if the value has an order that could be another, or had to. */
+static bool has_order(const struct wpk_graph_value *value)
+{
+    return !value->is_input && !value->is_output && value->data == NULL &&
+           value->rank >= RANK_MIN && value->extent[CHANNELS] > 1;
+}
+
+/* Add to each class that goes last the elements that its steps read or write as they are written,
+ * less those in its own order. */
+static void weigh_step(const struct layouts *l, const struct wpk_graph_region_use *use,
+                       int64_t *written)
+{
+    for (int i = 0; i < use->argument_count; i++) {
+        int value = use->arguments[i].value;
+        int root = find(l, value);
+        for (int k = 0; class_goes_last(l, root) && k < use->argument_count; k++) {
+            int other = use->arguments[k].value;
+            const struct wpk_graph_value *v = &l->graph->values[other];
+            if (has_order(v)) {
+                int64_t elements = wpk_graph_elements(v);
+                written[root] += class_goes_last(l, find(l, other)) ? -elements : elements;
+            }
+        }
+    }
+}
+
+/* Keep classes as they are written where more around them is.   errors  WPK_ENOMEM */
+static wpk_err settle(struct layouts *l, const struct wpk_graph_regions *regions)
+{
+    int64_t *written = calloc((size_t)l->value_count + 1, sizeof(*written));
+    bool changed = written != NULL;
+
+    while (changed) {
+        changed = false;
+        memset(written, 0, (size_t)l->value_count * sizeof(*written));
+        for (int n = 0; n < regions->use_count; n++) {
+            weigh_step(l, &regions->uses[n], written);
+        }
+        for (int v = 0; v < l->value_count; v++) {
+            if (class_goes_last(l, v) && written[v] > 0) {
+                l->is_kept[v] = true;
+                changed = true;
+            }
+        }
+    }
+    wpk_err err = written != NULL ? WPK_OK : WPK_ENOMEM;
+    free(written);
+    return err;
 }
 
 /* ---- the graph with other orders */
@@ -277,6 +335,7 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
     err = layouts_init(&l, graph);
     if (err == WPK_OK) {
         find_classes(&l, out);
+        err = settle(&l, out);
     }
     for (int v = 0; err == WPK_OK && v < l.value_count; v++) {
         any = any || goes_last(&l, v);
