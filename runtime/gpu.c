@@ -114,6 +114,22 @@ static wpk_err launch_all(const struct wpk_gpu *gpu, const struct program *progr
     return WPK_OK;
 }
 
+static wpk_err clear(const struct wpk_gpu *gpu, uint64_t address, size_t size,
+                     struct wpk_diag *diag)
+{
+    void *zeros = calloc(1, size);
+    if (zeros == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = check(gpu, gpu->driver->cuMemcpyHtoDAsync_v2(address, zeros, size, NULL),
+                        "clearing scratch", diag);
+    if (err == WPK_OK) {
+        err = check(gpu, gpu->driver->cuStreamSynchronize(NULL), "clearing scratch", diag);
+    }
+    free(zeros);
+    return err;
+}
+
 /* Allocate a program's scratch tensors, and point behind the arguments to them. */
 static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct program *program,
                             uint64_t *memory, uint64_t *pointers, struct wpk_diag *diag)
@@ -123,6 +139,9 @@ static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct program *pro
         const struct wpk_launch_scratch *scratch = &program->plan.scratch[i];
         err = check(gpu, gpu->driver->cuMemAlloc_v2(&memory[i], (size_t)scratch->bytes),
                     "allocating scratch", diag);
+        if (err == WPK_OK && scratch->zeroed) {
+            err = clear(gpu, memory[i], (size_t)scratch->bytes, diag);
+        }
         pointers[program->plan.argument_count + i] = memory[i] + (uint64_t)scratch->offset;
     }
     return err;

@@ -80,6 +80,21 @@ def test_winograd(box):
     check(code.count("__global__") == 3, "there are three launches: to the points, products, and back", code[:3000])
 
 
+def test_parts(box):
+    """Blocks that share a tile's terms: the last one adds the parts up, and the next call begins with tickets of 0."""
+    need_compiler(box)
+    product = dict(PRODUCT, tensors={"A": "f32[33,64]", "B": "f32[64,24]", "C": "f32[24]", "Y": "f32[33,24]"})
+    job = box.write("job.json", job_of([product], 3))
+    pinned = ("--pin", "Y.parts.k=4")
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", *pinned))["kernels"][0]
+    check(tuned["candidates"] == {"measured": 3, "failed": 0}, "all candidates are right", tuned)
+    path = box.path("mm.so")
+    box.ctl("get", "mm", "--data", box.data, "-o", path)
+    check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
+    code = box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", "-")
+    check(code.count("__global__") == 1 and "atomicInc" in code, "it is one launch", code[:3000])
+
+
 def lookup(service, device):
     body = {"device": device, "op": PRODUCT["op"], "tensors": PRODUCT["tensors"], "constants": PRODUCT["constants"]}
     status, answer, _ = service.ask("POST", "/v1/kernels:lookup", body)
