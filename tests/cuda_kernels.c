@@ -538,6 +538,39 @@ static void test_counts(void **state)
     wpk_cuda_nvrtc_close(&nvrtc);
 }
 
+/* With free layouts a convolution's tensors may have their channels last; as written they are there,
+ * too. */
+static void test_layouts(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_space space;
+    struct wpk_candidate made[8];
+    struct wpk_diag diag = {0};
+    struct wpk_rng rng;
+    int count = 0;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 6);
+    static const char *const layouts[] = {"asis", "last1"};
+    for (int i = 0; i < 2; i++) {
+        derive(CONVOLUTION("1", "16", "12", "24"), &space);
+        assert_int_equal(wpk_space_pin(&space, "layout", layouts[i], &diag), WPK_OK);
+        assert_int_equal(wpk_space_construct(&space, made, 8, &count), WPK_OK);
+        assert_true(count > 1);
+        for (int c = 0; c < count; c++) {
+            lower(&space, &made[c], &k.schedule);
+            const struct wpk_program *program = &k.schedule.main;
+            const struct wpk_tensor *y = &program->tensors[wpk_program_output(program)];
+            assert_int_equal(y->extent[y->rank - 1] == 24, i == 1);
+            run_kernel(&nvrtc, &k, &rng, 0);
+            wpk_cuda_subject_fini(&k);
+        }
+        wpk_space_fini(&space);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
 /* Winograd, which the model puts first, leaves a place to the implicit product. */
 static void test_algorithms(void **state)
 {
@@ -583,13 +616,13 @@ static void test_other_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),        cmocka_unit_test(test_tails),
-        cmocka_unit_test(test_launches),       cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_ahead_window),
-        cmocka_unit_test(test_parts),          cmocka_unit_test(test_barriers),
-        cmocka_unit_test(test_candidates),     cmocka_unit_test(test_algorithms),
-        cmocka_unit_test(test_counts),         cmocka_unit_test(test_first_guess),
-        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_product),     cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_launches),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_ahead),       cmocka_unit_test(test_ahead_window),
+        cmocka_unit_test(test_parts),       cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_candidates),  cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_algorithms),  cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_first_guess), cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,20 @@ def test_parts(box):
     check(code.count("__global__") == 1 and "atomicInc" in code, "it is one launch", code[:3000])
 
 
+def test_layouts(box):
+    """With free layouts the channels of a convolution's tensors may be last."""
+    need_compiler(box)
+    job = box.write("job.json", job_of([dict(CONVOLUTION, layouts="any")], 3))
+    pinned = ("--pin", "layout=last1")
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", *pinned))["kernels"][0]
+    check(tuned["candidates"] == {"measured": 3, "failed": 0}, "all candidates are right", tuned)
+    path = box.path("small.so")
+    box.ctl("get", "small", "--data", box.data, "-o", path)
+    check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
+    said = box.ctl("get", "small", "--own", "--data", box.data, "--schedule", "-o", "-")
+    check(re.search(r"^layout t0 .* 0,2,3,1", said, re.MULTILINE), "its input has the channels last", said[:2000])
+
+
 def lookup(service, device):
     body = {"device": device, "op": PRODUCT["op"], "tensors": PRODUCT["tensors"], "constants": PRODUCT["constants"]}
     status, answer, _ = service.ask("POST", "/v1/kernels:lookup", body)
