@@ -57,7 +57,7 @@ static wpk_err derive_first(struct wpk_space *space)
     return found ? WPK_OK : full ? WPK_ENOSPC : WPK_EUNSUPPORTED;
 }
 
-/* True if one of the first `count` variants computes the same, or an input would need its border. */
+/* True if one of the first `count` variants computes the same, or an input would need a border. */
 static bool is_needless(const struct wpk_space *space, const struct wpk_variant *variant, int count)
 {
     bool needless = count == WPK_VARIANTS_MAX;

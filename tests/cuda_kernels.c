@@ -538,8 +538,8 @@ static void test_counts(void **state)
     wpk_cuda_nvrtc_close(&nvrtc);
 }
 
-/* With free layouts a convolution's tensors may have their channels last; as written they are there,
- * too. */
+/* With free layouts a convolution's tensors may have their channels last, beside those as written.
+ */
 static void test_layouts(void **state)
 {
     (void)state;

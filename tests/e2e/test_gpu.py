@@ -106,6 +106,9 @@ def test_layouts(box):
     box.ctl("get", "small", "--data", box.data, "-o", path)
     check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
     said = box.ctl("get", "small", "--own", "--data", box.data, "--schedule", "-o", "-")
+    cold = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", "--conditions", "cold"))
+    check(cold["kernels"][0]["candidates"] == {"measured": 3, "failed": 0}, "and all run cold", cold)
+    check(not cold["kernels"][0]["timed"], "which is not timed, either", cold)
     check(re.search(r"^layout t0 .* 0,2,3,1", said, re.MULTILINE), "its input has the channels last", said[:2000])
 
 
