@@ -198,7 +198,6 @@ def order(box, orders, shared=True):
 
 # order: (outcome of one candidate, words of its log)
 FAILURES = {
-    "cuInit:4=100": ("unsupported", "no GPU"),
     "cuModuleLoadData:3=218": ("unsupported", "loading the kernel: INVALID_PTX"),
     "cuMemAlloc_v2:9=2": ("out_of_memory", "OUT_OF_MEMORY"),
     "cuMemcpyHtoDAsync_v2:9=1": ("run_crash", "copying"),
@@ -225,6 +224,22 @@ def test_failures_on_order(box):
         failed = [r for r in records if r["outcome"] != "ok"]
         check(len(failed) == 1 and failed[0]["outcome"] == outcome, "one has failed", orders, failed)
         check(words in failed[0].get("log", ""), "and says why", orders, failed)
+
+
+def test_one_process_keeps_the_device(box):
+    """Candidates share a process, and a spare is ready: a fault costs its own candidate, and one more process."""
+    need_compiler(box)
+    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("wpk-evaluate is not built")
+    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
+                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    for failure, failed, processes in (("", 0, 3), (";cuLaunchKernel:40=719", 1, 5)):
+        order(box, "cuInit:99=719" + failure)
+        _, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "8")
+        outcomes = [json.loads(line)["record"]["outcome"] for line in out.splitlines()]
+        check(len(outcomes) == 8 and outcomes.count("ok") == 8 - failed, "the others are well", outcomes, err)
+        used = os.path.getsize(box.env["WPK_EMULATED_ORDERS_COUNT"] + ".0")
+        check(used <= processes, "the program, a child, a spare; then another one, and who asks for the GPU", used)
 
 
 def test_a_worker_survives_failures(box):
