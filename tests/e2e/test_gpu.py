@@ -140,6 +140,9 @@ def test_service(box):
         check(lookup(service, other)["match"] == "none", "and no other device", other, lookup(service, other))
     workers = {w["name"]: w for w in service.ask("GET", "/v1/workers")[1]["workers"]}
     check(workers["g"]["device"] == CLASS, "the worker's device is shown", workers["g"])
+    check(workers["g"]["driver"] == "12.9" and "driver" not in workers["c"], "and its driver", workers)
+    said = box.ctl("workers", "--server", service.url, "-o", "wide")
+    check("%s, 8192 MiB, driver 12.9" % CLASS in said, "wpkctl shows both, and its memory", said)
     service.stop()
 
 
