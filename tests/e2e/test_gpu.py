@@ -112,8 +112,8 @@ def test_layouts(box):
     check(re.search(r"^layout t0 .* 0,2,3,1", said, re.MULTILINE), "its input has the channels last", said[:2000])
 
 
-def lookup(service, device):
-    body = {"device": device, "op": PRODUCT["op"], "tensors": PRODUCT["tensors"], "constants": PRODUCT["constants"]}
+def lookup(service, device, **more):
+    body = {**more, "device": device, "op": PRODUCT["op"], "tensors": PRODUCT["tensors"], "constants": PRODUCT["constants"]}
     status, answer, _ = service.ask("POST", "/v1/kernels:lookup", body)
     check(status == 200, "a lookup is answered", status, answer)
     return answer
@@ -131,11 +131,19 @@ def test_service(box):
     status, answer, _ = service.ask("POST", "/v1/jobs", job_of([PRODUCT]))
     check(status in (200, 201, 202), "the job is taken", status, answer)
     job = answer["id"]
+    path = box.write("job.json", job_of([PRODUCT]))
+    look = ("check", "--no-faults", path, "--server", service.url)
+    check("no worker of kind cuda is ready: the job would wait" in box.ctl(*look), "check says it before")
     wait_for("it says why it waits", lambda: state_of(service, job)["ops"][0]["blocked"] == "no worker with kind cuda")
     service.add_worker("--name", "g", device=EMULATED)
     wait_for("it is done", lambda: state_of(service, job)["state"] == "done", 120)
     found = lookup(service, CLASS)
     check(found["match"] == "exact" and found["timed"] is False, "the emulated GPU has it", found)
+    check("ready" in box.ctl(*look).split("\n")[0] and "wait" not in box.ctl(*look), "and check finds the worker")
+    environment = found["environment"].replace("driver=12", "driver=13")
+    check(environment != found["environment"], "the driver is part of the environment", found)
+    newer = lookup(service, CLASS, environment=environment)
+    check(newer["match"] != "exact", "with another driver nothing is exact", newer)
     for other in ("cuda/NVIDIA H100/sm_90/132", "cuda/emulated/sm_80/132", "cpu/some/avx2"):
         check(lookup(service, other)["match"] == "none", "and no other device", other, lookup(service, other))
     workers = {w["name"]: w for w in service.ask("GET", "/v1/workers")[1]["workers"]}
