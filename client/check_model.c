@@ -4,6 +4,7 @@
 #include "client/format.h"
 #include "client/model_file.h"
 #include "common/json.h"
+#include "graph/layout.h"
 #include "graph/lower.h"
 #include "graph/region.h"
 #include "graph/rewrite.h"
@@ -86,8 +87,13 @@ static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_
     const struct wpk_graph_node *node = &survey->graph->nodes[index];
     struct wpk_lowered lowered;
     struct wpk_cost cost;
+    struct wpk_model_plan_host host;
 
     if (survey->graph->values[node->outputs[0]].data != NULL) {
+        return WPK_OK;
+    }
+    if (wpk_graph_host(survey->graph, index, &host)) {
+        add(survey, node->op, 0);
         return WPK_OK;
     }
     wpk_err err = wpk_graph_lower(survey->graph, index, &lowered, diag);
@@ -110,10 +116,13 @@ static wpk_err find_steps(struct survey *survey, struct wpk_graph *graph, struct
     wpk_err err = wpk_graph_rewrite(graph);
 
     if (err == WPK_OK) {
-        err = wpk_graph_regions_find(graph, &survey->regions, diag);
+        err = wpk_graph_layout(graph, &survey->regions, diag);
     }
     for (int r = 0; r < survey->regions.count; r++) {
         survey->step_count += survey->regions.list[r].count;
+    }
+    for (int n = 0; n < survey->regions.use_count; n++) {
+        survey->step_count += survey->regions.uses[n].is_host;
     }
     return err;
 }

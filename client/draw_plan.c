@@ -95,10 +95,13 @@ static bool is_end(const struct drawing *d, const struct wpk_model_plan_value *v
 static void put_step(struct drawing *d, int step)
 {
     const struct wpk_model_plan_step *s = &d->plan->steps[step];
-    const struct wpk_model_plan_kernel *kernel = &d->plan->kernels[s->kernel];
+    static const struct wpk_model_plan_kernel none = {.time_ns = 0};
+    const struct wpk_model_plan_kernel *kernel =
+        s->kernel < 0 ? &none : &d->plan->kernels[s->kernel];
     char left[24];
     char right[160];
-    int used = snprintf(right, sizeof(right), "%s", kernel->name);
+    int used = snprintf(right, sizeof(right), "%s",
+                        s->kernel < 0 ? wpk_model_plan_host_name(s->host.op) : kernel->name);
 
     if (kernel->time_ns > 0) {
         used += snprintf(right + used, sizeof(right) - (size_t)used, ", %.1f µs",

@@ -396,10 +396,13 @@ static enum wpk_exit run_model(struct wpk_invocation *call, const struct run *ru
     model->draw = run->draw;
     model->json = run->json;
     if (run->check) {
-        wpk_diag_set(&call->diag, "--check: of a model, compare with run MODEL.onnx --interpret");
+        wpk_diag_set(&call->diag,
+                     "--check is of kernels; of a model's plan, --verify MODEL.onnx compares");
     } else if (is_onnx && !interpret) {
         wpk_diag_set(&call->diag, "an ONNX model runs with --interpret, node by node in f64, or "
                                   "after wpkctl tune MODEL.onnx -o MODEL" WPK_MODEL_PLAN_SUFFIX);
+    } else if (is_onnx && model->verify != NULL) {
+        wpk_diag_set(&call->diag, "--verify is of a model's plan, FILE" WPK_MODEL_PLAN_SUFFIX);
     } else if (interpret && !is_onnx) {
         wpk_diag_set(&call->diag, "--interpret takes an ONNX model, FILE.onnx");
     } else {
@@ -424,6 +427,9 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
         WPK_ARGS_FLAG("random", "draw the inputs and constants that no file is given for",
                       &run.draw),
         WPK_ARGS_FLAG("interpret", "compute an ONNX model node by node in f64", &interpret),
+        WPK_ARGS_TEXT("verify", "MODEL.onnx",
+                      "of a model's plan: compare with the model, interpreted in f64",
+                      &model.verify),
         WPK_MODEL_FIXING_OPTION_ROWS(model.fixing),
         WPK_FIND_OPTION_ROWS(run.wanted),
         WPK_ARGS_FLAG("check", "compare with the reference interpreter", &run.check),

@@ -11,6 +11,7 @@
 #include "schema/convert.h"
 #include "schema/draw.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,6 +344,94 @@ static wpk_err use_plan(const struct wpk_model *model, const struct tensors *ten
     return err;
 }
 
+/* ---- verification */
+
+/* Take the plan's inputs as those of the graph.   errors  WPK_EMISMATCH they are others */
+static wpk_err take_inputs(const struct tensors *from, struct tensors *to, struct wpk_diag *diag)
+{
+    bool same = from->input_count == to->input_count && from->output_count == to->output_count;
+
+    for (int i = 0; same && i < to->input_count; i++) {
+        const struct tensor *tensor = &from->input[i];
+        same = strcmp(tensor->name, to->input[i].name) == 0 &&
+               wpk_tensor_type_bytes(&tensor->type) == wpk_tensor_type_bytes(&to->input[i].type);
+        if (same) {
+            memcpy(to->input[i].wide, tensor->wide,
+                   (size_t)wpk_tensor_type_elements(&tensor->type) * sizeof(double));
+        }
+    }
+    for (int i = 0; same && i < to->output_count; i++) {
+        same = wpk_tensor_type_bytes(&from->output[i].type) ==
+               wpk_tensor_type_bytes(&to->output[i].type);
+    }
+    if (!same) {
+        wpk_diag_set(diag, "--verify: the plan is of another model, or of other shapes");
+    }
+    return same ? WPK_OK : WPK_EMISMATCH;
+}
+
+/* The largest difference of two outputs as a part of the largest finite element of `wanted`. */
+static double differ(const struct tensor *found, const struct tensor *wanted)
+{
+    int64_t count = wpk_tensor_type_elements(&found->type);
+    double largest = 0;
+    double difference = 0;
+
+    wpk_convert_widen(found->type.dtype, found->data, count, found->wide);
+    for (int64_t i = 0; i < count; i++) {
+        double a = found->wide[i];
+        double b = wanted->wide[i];
+        bool same = a == b || (isnan(a) && isnan(b));
+        largest = isfinite(b) ? fmax(largest, fabs(b)) : largest;
+        difference = same ? difference : isfinite(a - b) ? fmax(difference, fabs(a - b)) : INFINITY;
+    }
+    return difference > 0 && largest > 0 ? difference / largest : difference;
+}
+
+static wpk_err compare(const struct tensors *found, const struct tensors *wanted,
+                       struct wpk_diag *diag)
+{
+    for (int i = 0; i < found->output_count; i++) {
+        double difference = differ(&found->output[i], &wanted->output[i]);
+        if (!(difference <= WPK_RUN_MODEL_TOLERANCE)) {
+            wpk_diag_set(diag,
+                         "output %s differs from the model's by %.1e of its largest element; "
+                         "%.0e is allowed",
+                         found->output[i].name, difference, WPK_RUN_MODEL_TOLERANCE);
+            return WPK_EMISMATCH;
+        }
+        fprintf(stderr,
+                "verified: output %s differs from the model's by %.1e of its largest element\n",
+                found->output[i].name, difference);
+    }
+    return WPK_OK;
+}
+
+/* Interpret the model on the plan's inputs, and compare. */
+static wpk_err verify(const struct wpk_run_model *options, const struct tensors *found,
+                      struct wpk_diag *diag)
+{
+    struct wpk_graph graph;
+    struct tensors wanted = {.input_count = 0};
+
+    wpk_err err = wpk_model_file_read(options->verify, &options->fixing, &graph, diag);
+    if (err == WPK_OK) {
+        err = list_of_graph(&graph, &wanted);
+    }
+    if (err == WPK_OK) {
+        err = take_inputs(found, &wanted, diag);
+    }
+    if (err == WPK_OK) {
+        err = interpret(&graph, &wanted, diag);
+    }
+    if (err == WPK_OK) {
+        err = compare(found, &wanted, diag);
+    }
+    fini(&wanted);
+    wpk_graph_fini(&graph);
+    return err;
+}
+
 /* Open the plan, call `use`, and with `write` write the outputs. */
 static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
                          wpk_run_model_use use, void *user, bool write, struct wpk_diag *diag)
@@ -362,6 +451,9 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
     }
     if (err == WPK_OK) {
         err = use_plan(model, &tensors, use, user, diag);
+    }
+    if (err == WPK_OK && options->verify != NULL) {
+        err = verify(options, &tensors, diag);
     }
     if (err == WPK_OK && write) {
         err = finish(&tensors, options->json, diag);
@@ -389,4 +481,10 @@ wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options
                            struct wpk_diag *diag)
 {
     return with_plan(path, options, run_once, NULL, true, diag);
+}
+
+wpk_err wpk_run_model_verify(const char *path, const struct wpk_run_model *options,
+                             struct wpk_diag *diag)
+{
+    return with_plan(path, options, run_once, NULL, false, diag);
 }

@@ -6,11 +6,14 @@
 #include "client/model_file.h"
 #include "runtime/wpk.h"
 
+#define WPK_RUN_MODEL_TOLERANCE 1e-4 /* of an output's largest element */
+
 struct wpk_run_model {
     struct wpk_model_fixing fixing;
     struct wpk_option_list inputs;  /* "NAME=FILE.npy" */
     struct wpk_option_list outputs; /* the same */
     bool draw;                      /* inputs that no file is given for, by their names */
+    const char *verify;             /* of a plan: the ONNX model that it is of; NULL: none */
     bool json;                      /* say what was computed as JSON */
 };
 
@@ -38,9 +41,15 @@ typedef wpk_err (*wpk_run_model_use)(const struct wpk_run_model_call *call, void
 WPK_MUST_CHECK wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
                                           wpk_run_model_use use, void *user, struct wpk_diag *diag);
 
-/* Run a plan through libwpk, as any host does, and write its outputs.
- *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above */
+/* Run a plan through libwpk, as any host does, and write its outputs. With `verify`, the ONNX model
+ * is interpreted on the same inputs, and the largest difference is printed.
+ *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above;
+ *           WPK_EMISMATCH  the outputs differ by more than WPK_RUN_MODEL_TOLERANCE */
 WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
                                           struct wpk_diag *diag);
+
+/* The same without writing outputs. */
+WPK_MUST_CHECK wpk_err wpk_run_model_verify(const char *path, const struct wpk_run_model *options,
+                                            struct wpk_diag *diag);
 
 #endif

@@ -7,6 +7,7 @@
 #include "client/job_file.h"
 #include "client/job_space.h"
 #include "client/report.h"
+#include "client/run_model.h"
 #include "client/tune_model.h"
 #include "schema/device.h"
 
@@ -29,6 +30,7 @@ struct tune {
     bool is_model; /* the file is an ONNX model: -o names the plan that is written */
     struct wpk_model_fixing fixing;
     const char *plan_path;
+    bool verify; /* the plan, beside the model */
     struct wpk_tune_model model;
 };
 
@@ -180,6 +182,11 @@ static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, stru
 {
     wpk_err err = wpk_tune_model_write(&tune->model, &tune->session, job, tune->job.threads,
                                        tune->plan_path, diag);
+    if (err == WPK_OK && tune->verify) {
+        const struct wpk_run_model options = {
+            .fixing = tune->fixing, .draw = true, .verify = tune->file, .json = tune->output.json};
+        err = wpk_run_model_verify(tune->plan_path, &options, diag);
+    }
     if (err == WPK_OK && !tune->output.json) {
         printf("\nnext:\n  %s run %s --random\n", tune->program, tune->plan_path);
     }
@@ -296,6 +303,8 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
                       "for a GPU: its number or UUID; `emulated`: none is there, nothing is timed",
                       &tune.gpu),
         WPK_ARGS_TEXT("data", "DIR", "history; default ~/.local/share/woodpecker", &tune.data_dir),
+        WPK_ARGS_FLAG("verify", "of a model: run the plan, and compare with the model in f64",
+                      &tune.verify),
         WPK_MODEL_FIXING_OPTION_ROWS(tune.fixing),
         WPK_OUTPUT_OPTION_ROWS(tune.output),
         WPK_ARGS_ROW("quiet", 'q', NULL, "no progress", FLAG, &tune.quiet, 0, 0),

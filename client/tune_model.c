@@ -6,6 +6,7 @@
 #include "common/caches.h"
 #include "common/fs.h"
 #include "common/json.h"
+#include "graph/layout.h"
 #include "graph/rewrite.h"
 
 #include <stdio.h>
@@ -119,7 +120,7 @@ wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fix
         err = wpk_graph_rewrite(&out->graph);
     }
     if (err == WPK_OK) {
-        err = wpk_graph_regions_find(&out->graph, &out->regions, diag);
+        err = wpk_graph_layout(&out->graph, &out->regions, diag);
     }
     if (err == WPK_OK && (out->regions.count == 0 || out->regions.count > WPK_JOB_OPS_MAX)) {
         wpk_diag_set(diag, "%s has %d different operators to tune; 1 to %d are possible", path,

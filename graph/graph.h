@@ -36,7 +36,8 @@ struct wpk_graph_value {
     int writer;                         /* node that computes it; -1: none */
     bool is_input;
     bool is_output;
-    bool is_read; /* by a node */
+    bool is_read;   /* by a node */
+    bool is_stored; /* stays in memory between the step that computes it and those that read it */
 };
 
 enum wpk_graph_attribute_kind {

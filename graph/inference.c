@@ -514,6 +514,7 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return infer_constant_of_shape(in);
     case WPK_KIND_SLICE:
         return infer_slice(in);
+    case WPK_KIND_TOP_K:
     case WPK_KIND_GATHER:
     case WPK_KIND_GATHER_ELEMENTS:
     case WPK_KIND_GATHER_ND:

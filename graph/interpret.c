@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/interpret.h"
 
+#include "graph/host.h"
 #include "graph/lower.h"
 #include "op/reference.h"
 #include "schema/convert.h"
@@ -59,11 +60,38 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_lowered
     return err;
 }
 
+static wpk_err interpret_host(const struct wpk_graph *graph, int node,
+                              const struct wpk_model_plan_host *host, double *const *values,
+                              double *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *n = &graph->nodes[node];
+    double *widened[2] = {NULL, NULL};
+    const double *inputs[2] = {NULL, NULL};
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < 2 && i < n->input_count; i++) {
+        const struct wpk_graph_value *value = wpk_graph_input(graph, n, i);
+        widened[i] = value != NULL && value->data != NULL ? widen(value) : NULL;
+        inputs[i] = widened[i] != NULL ? widened[i] : value != NULL ? values[n->inputs[i]] : NULL;
+        err = value != NULL && inputs[i] == NULL ? WPK_ENOMEM : WPK_OK;
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_host_interpret(host, inputs[0], inputs[1], out, diag);
+    }
+    free(widened[0]);
+    free(widened[1]);
+    return err;
+}
+
 wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, int node, double *const *values,
                                  double *out, struct wpk_diag *diag)
 {
+    struct wpk_model_plan_host host;
     struct wpk_lowered lowered;
 
+    if (wpk_graph_host(graph, node, &host)) {
+        return interpret_host(graph, node, &host, values, out, diag);
+    }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
     if (err == WPK_OK) {
         err = interpret(graph, &lowered, values, out, diag);

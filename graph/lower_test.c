@@ -149,7 +149,7 @@ static const struct sample samples[] = {
     {"Gather", "f32[2,4] i32[3]", "axis:i=1",
      "f32[2,3] Y[d0,d1] = sum(k:4) select(select(X1[d1] < 0, X1[d1] + 4, X1[d1]) == k, X[d0,k], 0)",
      0},
-    {"Gather", "f32[5000] i64[1]", "", "!it gathers from 5000 elements", 0},
+    {"GatherElements", "f32[5000] i64[1]", "", "!it gathers from 5000 elements", 0},
     {"GatherElements", "f32[2,3] i64[1,2]", "axis:i=1",
      "f32[1,2] Y[d0,d1] = sum(k:3) select(select(X1[d0,d1] < 0, X1[d0,d1] + 3, X1[d0,d1]) == k, "
      "X[d0+0,k], 0)",

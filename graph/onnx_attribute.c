@@ -15,6 +15,7 @@ enum {
     ATTRIBUTE_T,
     ATTRIBUTE_FLOATS = 7,
     ATTRIBUTE_INTS = 8,
+    ATTRIBUTE_STRINGS = 9,
     ATTRIBUTE_TYPE = 20,
     ATTRIBUTE_REFERENCE = 21
 };
@@ -23,6 +24,7 @@ enum {
 static const enum wpk_graph_attribute_kind attribute_kinds[] = {
     [1] = WPK_ATTRIBUTE_FLOAT,  [2] = WPK_ATTRIBUTE_INT,    [3] = WPK_ATTRIBUTE_TEXT,
     [4] = WPK_ATTRIBUTE_TENSOR, [6] = WPK_ATTRIBUTE_FLOATS, [7] = WPK_ATTRIBUTE_INTS,
+    [8] = WPK_ATTRIBUTE_TEXT, /* several, with commas between them */
 };
 
 /* Values of a repeated field of numbers: packed, or one a field. Returns how many there are. */
@@ -120,8 +122,6 @@ static wpk_err read_attribute_field(struct wpk_onnx_reader *reader,
                         ? attribute_kinds[field->value]
                         : WPK_ATTRIBUTE_OTHER;
         return WPK_OK;
-    case ATTRIBUTE_REFERENCE:
-        return wpk_onnx_fail(reader, WPK_EUNSUPPORTED, "an attribute of a function");
     default:
         return WPK_OK;
     }
@@ -132,20 +132,59 @@ static wpk_err read_text(const struct wpk_onnx_reader *reader, struct wpk_protob
                          struct wpk_graph_attribute *out)
 {
     struct wpk_protobuf_field field;
+    struct wpk_buf joined = {0};
     wpk_err err = WPK_OK;
 
-    out->text = "";
     while (err == WPK_OK && wpk_protobuf_next(&message, &field)) {
-        if (field.number == ATTRIBUTE_S) {
-            err = wpk_onnx_text(reader, &field, &out->text);
+        const char *text = "";
+        if (field.number == ATTRIBUTE_S || field.number == ATTRIBUTE_STRINGS) {
+            err = wpk_onnx_text(reader, &field, &text);
+            wpk_buf_printf(&joined, "%s%s", joined.size > 0 ? "," : "", text);
         }
     }
+    if (err == WPK_OK) {
+        err = wpk_buf_status(&joined);
+    }
+    if (err == WPK_OK) {
+        out->text = wpk_arena_copy_text(&reader->graph->arena, wpk_buf_text(&joined));
+        err = out->text != NULL ? WPK_OK : WPK_ENOMEM;
+    }
+    wpk_buf_fini(&joined);
     return err;
+}
+
+/* Fill in what an attribute of a function's node refers to, if it does: the caller's. Without a
+ * value it has no kind, as if it were not there. */
+static wpk_err follow_reference(struct wpk_onnx_reader *reader, struct wpk_protobuf message,
+                                struct wpk_graph_attribute *out, bool *is_reference)
+{
+    struct wpk_protobuf_field field;
+    const char *reference = "";
+    wpk_err err = WPK_OK;
+
+    while (err == WPK_OK && wpk_protobuf_next(&message, &field)) {
+        if (field.number == ATTRIBUTE_REFERENCE) {
+            err = wpk_onnx_text(reader, &field, &reference);
+        }
+    }
+    *is_reference = reference[0] != '\0';
+    if (err != WPK_OK || !*is_reference) {
+        return err;
+    }
+    if (reader->scope == NULL) {
+        return wpk_onnx_fail(reader, WPK_EPARSE,
+                             "a reference to an attribute outside of a function");
+    }
+    if (!wpk_onnx_scoped_attribute(reader, reference, out)) {
+        out->name = "";
+    }
+    return WPK_OK;
 }
 
 wpk_err wpk_onnx_attribute(struct wpk_onnx_reader *reader, struct wpk_protobuf message,
                            struct wpk_graph_attribute *out)
 {
+    bool is_reference = false;
     struct wpk_protobuf whole = message;
     struct wpk_protobuf_field field;
     wpk_err err = WPK_OK;
@@ -155,6 +194,10 @@ wpk_err wpk_onnx_attribute(struct wpk_onnx_reader *reader, struct wpk_protobuf m
         err = read_attribute_field(reader, &field, out);
     }
     err = err == WPK_OK ? wpk_onnx_end(reader, &message) : err;
+    err = err == WPK_OK ? follow_reference(reader, whole, out, &is_reference) : err;
+    if (err != WPK_OK || is_reference) {
+        return err;
+    }
     if (err == WPK_OK && out->kind == WPK_ATTRIBUTE_TENSOR && out->tensor < 0) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "attribute %s has no tensor", out->name);
     }

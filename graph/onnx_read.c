@@ -4,6 +4,7 @@
 #include "graph/onnx_read.h"
 
 #include "graph/onnx_attribute.h"
+#include "graph/onnx_function.h"
 #include "graph/onnx_tensor.h"
 #include "graph/parts.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 
 /* Numbers of fields, from onnx.proto. */
-enum { MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_FUNCTION = 25 };
+enum { MODEL_GRAPH = 7, MODEL_OPSET = 8 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum {
     GRAPH_NODE = 1,
@@ -184,10 +185,21 @@ static wpk_err read_node_input(struct wpk_onnx_reader *reader,
     const char *name;
 
     wpk_err err = wpk_onnx_text(reader, field, &name);
+    const struct wpk_onnx_formal *formal =
+        err == WPK_OK ? wpk_onnx_formal_find(reader, name) : NULL;
+    if (err == WPK_OK && formal == NULL) {
+        name = wpk_onnx_scoped_name(reader, name);
+        err = name == NULL ? WPK_ENOMEM : WPK_OK;
+    }
     if (err != WPK_OK) {
         return err;
     }
-    *out = wpk_graph_find(reader->graph, name);
+    if (formal != NULL && formal->is_given) {
+        *out = formal->value;
+        name = formal->value < 0 ? "" : name;
+    } else {
+        *out = formal == NULL ? wpk_graph_find(reader->graph, name) : -1;
+    }
     if (*out < 0 && name[0] != '\0') {
         return wpk_onnx_fail(reader, WPK_EPARSE,
                              "nothing before this node gives its input %s: the nodes form a cycle, "
@@ -209,6 +221,17 @@ static wpk_err read_node_output(struct wpk_onnx_reader *reader,
     wpk_err err = wpk_onnx_text(reader, field, &name);
     if (err != WPK_OK || name[0] == '\0') {
         return err;
+    }
+    struct wpk_onnx_formal *formal = wpk_onnx_formal_find(reader, name);
+    if (formal != NULL && formal->is_output && !formal->is_given) {
+        formal->is_given = true;
+        *out = formal->value;
+        reader->graph->values[*out].writer = reader->graph->node_count;
+        return WPK_OK;
+    }
+    name = wpk_onnx_scoped_name(reader, name);
+    if (name == NULL) {
+        return WPK_ENOMEM;
     }
     if (wpk_graph_find(reader->graph, name) >= 0) {
         return wpk_onnx_fail(reader, WPK_EPARSE, "its output %s is given twice", name);
@@ -334,11 +357,21 @@ static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
         if (field.number == NODE_OUTPUT) {
             err = read_node_output(reader, &field, &outputs[node.output_count++]);
         } else if (field.number == NODE_ATTRIBUTE && field.wire == WPK_PROTOBUF_BYTES) {
-            err = wpk_onnx_attribute(reader, field.bytes, &attributes[node.attribute_count++]);
+            struct wpk_graph_attribute *attribute = &attributes[node.attribute_count];
+            err = wpk_onnx_attribute(reader, field.bytes, attribute);
+            node.attribute_count += attribute->name[0] != '\0'; /* else the caller gives none */
         }
     }
     if (err != WPK_OK) {
         return err;
+    }
+    const struct wpk_onnx_function *function = wpk_onnx_function_find(reader, &node);
+    if (function != NULL) {
+        return wpk_onnx_function_call(reader, function, &node, read_node);
+    }
+    node.name = wpk_onnx_scoped_name(reader, node.name);
+    if (node.name == NULL) {
+        return WPK_ENOMEM;
     }
     return strcmp(node.op, "Constant") == 0 && node.domain[0] == '\0'
                ? take_constant(reader, &node)
@@ -427,6 +460,7 @@ static wpk_err read_opset(struct wpk_onnx_reader *reader, struct wpk_protobuf me
 
 static wpk_err read_model(struct wpk_onnx_reader *reader, struct wpk_protobuf model)
 {
+    const struct wpk_protobuf whole = model;
     struct wpk_protobuf_field field;
     struct wpk_protobuf graph = {0};
     wpk_err err = WPK_OK;
@@ -436,11 +470,10 @@ static wpk_err read_model(struct wpk_onnx_reader *reader, struct wpk_protobuf mo
             err = read_opset(reader, field.bytes);
         } else if (field.number == MODEL_GRAPH && field.wire == WPK_PROTOBUF_BYTES) {
             graph = field.bytes;
-        } else if (field.number == MODEL_FUNCTION) {
-            err = wpk_onnx_fail(reader, WPK_EUNSUPPORTED, "functions of the model's own");
         }
     }
     err = err == WPK_OK ? wpk_onnx_end(reader, &model) : err;
+    err = err == WPK_OK ? wpk_onnx_functions_read(reader, whole) : err;
     if (err == WPK_OK && graph.at == NULL) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "not an ONNX model: it has no graph");
     }

@@ -131,3 +131,52 @@ wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder, const cha
     }
     return err;
 }
+
+/* ---- calls of functions */
+
+struct wpk_onnx_formal *wpk_onnx_formal_find(const struct wpk_onnx_reader *reader, const char *name)
+{
+    const struct wpk_onnx_scope *scope = reader->scope;
+
+    for (int i = 0; scope != NULL && i < scope->formal_count; i++) {
+        if (strcmp(scope->formals[i].name, name) == 0) {
+            return &scope->formals[i];
+        }
+    }
+    return NULL;
+}
+
+const char *wpk_onnx_scoped_name(const struct wpk_onnx_reader *reader, const char *name)
+{
+    struct wpk_buf scoped = {0};
+
+    if (reader->scope == NULL || name[0] == '\0') {
+        return name;
+    }
+    wpk_buf_printf(&scoped, "%s/%s", reader->scope->prefix, name);
+    const char *copy = wpk_buf_status(&scoped) == WPK_OK
+                           ? wpk_arena_copy_text(&reader->graph->arena, wpk_buf_text(&scoped))
+                           : NULL;
+    wpk_buf_fini(&scoped);
+    return copy;
+}
+
+bool wpk_onnx_scoped_attribute(const struct wpk_onnx_reader *reader, const char *reference,
+                               struct wpk_graph_attribute *out)
+{
+    const struct wpk_onnx_scope *scope = reader->scope;
+    const char *name = out->name;
+
+    for (int i = 0; i < scope->caller->attribute_count + scope->default_count; i++) {
+        const struct wpk_graph_attribute *given =
+            i < scope->caller->attribute_count
+                ? &scope->caller->attributes[i]
+                : &scope->defaults[i - scope->caller->attribute_count];
+        if (strcmp(given->name, reference) == 0) {
+            *out = *given;
+            out->name = name;
+            return true;
+        }
+    }
+    return false;
+}

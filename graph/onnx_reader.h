@@ -6,12 +6,43 @@
 #include "graph/graph.h"
 #include "graph/protobuf.h"
 
+/* A function that the model defines (onnx_function.h). */
+struct wpk_onnx_function {
+    const char *name;
+    const char *domain;
+    struct wpk_protobuf message;
+};
+
+/* A name of the function, and the value that it is in a call; -1: left out. */
+struct wpk_onnx_formal {
+    const char *name;
+    int value;
+    bool is_output;
+    bool is_given; /* false: an output that no node has computed yet */
+};
+
+/* A call. Names that are not formal are the call's own: `prefix` stands before them. */
+struct wpk_onnx_scope {
+    const struct wpk_onnx_function *function;
+    const struct wpk_graph_node *caller;
+    struct wpk_onnx_scope *outer; /* NULL: the model's graph */
+    const char *prefix;
+    struct wpk_onnx_formal *formals;
+    int formal_count;
+    struct wpk_graph_attribute *defaults; /* of attributes that the caller leaves out */
+    int default_count;
+};
+
 struct wpk_onnx_reader {
     struct wpk_graph *graph;
     const char *path; /* of the model */
     struct wpk_diag *diag;
     const char *external_path; /* the last file of external data; NULL: none was read */
     struct wpk_protobuf external;
+    struct wpk_onnx_function *functions; /* [function_count] of the model */
+    int function_count;
+    int call_count;               /* of functions, so far */
+    struct wpk_onnx_scope *scope; /* the call that is being read; NULL: the model's graph */
     char where[128]; /* "node conv1 (Conv)", "tensor W"; "": the model itself */
 };
 
@@ -34,5 +65,15 @@ int wpk_onnx_count(struct wpk_protobuf message, uint32_t number);
  *   errors  those of opening files; WPK_ENOSPC more than WPK_GRAPH_MAPS_MAX */
 WPK_MUST_CHECK wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder,
                                     const char *path, struct wpk_protobuf *out);
+
+/* The formal of this name in the call that is being read; NULL: none. */
+struct wpk_onnx_formal *wpk_onnx_formal_find(const struct wpk_onnx_reader *reader,
+                                             const char *name);
+/* The value's name in the graph, in the graph's arena; NULL: no memory. */
+const char *wpk_onnx_scoped_name(const struct wpk_onnx_reader *reader, const char *name);
+
+/* Fill in what the caller gives, or the function's default, but for the name. False: neither. */
+bool wpk_onnx_scoped_attribute(const struct wpk_onnx_reader *reader, const char *reference,
+                               struct wpk_graph_attribute *out);
 
 #endif

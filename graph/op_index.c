@@ -165,11 +165,38 @@ static wpk_err infer_one_hot(const struct wpk_inference *in)
     return err;
 }
 
+static wpk_err infer_top_k(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *k = wpk_graph_input(in->graph, in->node, 1);
+    int64_t wanted = wpk_graph_int(in->node, "k", 0);
+    int count = 1;
+    int axis = 0;
+
+    wpk_err err =
+        wpk_operator_axis(wpk_graph_int(in->node, "axis", -1), in->x->rank, &axis, in->diag);
+    if (err == WPK_OK && k != NULL && wpk_graph_integers(k, &wanted, 1, &count) != WPK_OK) {
+        wpk_diag_set(in->diag, "K must be a constant");
+        return WPK_EUNSUPPORTED;
+    }
+    if (err == WPK_OK && (count != 1 || wanted < 1 || wanted > in->x->extent[axis])) {
+        wpk_diag_set(in->diag, "K is not within its axis, which has %lld elements",
+                     (long long)in->x->extent[axis]);
+        return WPK_EINVAL;
+    }
+    if (err == WPK_OK) {
+        err = copy_shape(in, in->x);
+        in->out->extent[axis] = wanted;
+    }
+    return err;
+}
+
 wpk_err wpk_infer_indexed(const struct wpk_inference *in)
 {
     wpk_err err = WPK_OK;
 
     switch (in->op->kind) {
+    case WPK_KIND_TOP_K:
+        return infer_top_k(in);
     case WPK_KIND_GATHER:
         return infer_gather(in);
     case WPK_KIND_GATHER_ELEMENTS:
@@ -216,6 +243,28 @@ static wpk_err check_extent(const struct wpk_printer *printer, int64_t extent)
     return WPK_OK;
 }
 
+/* True if the indices are constants first, first + step, first + 2 * step, ... */
+static bool find_progression(const struct wpk_graph_value *indices, int64_t extent, int64_t *first,
+                             int64_t *step)
+{
+    int64_t count = wpk_graph_elements(indices);
+
+    *step = 1;
+    if (indices->data == NULL || indices->rank > 1) {
+        return false;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        double element = wpk_graph_element(indices, i);
+        int64_t index = (int64_t)(element < 0 ? element + (double)extent : element);
+        *first = i == 0 ? index : *first;
+        *step = i == 1 ? index - *first : *step;
+        if (index < 0 || index >= extent || index != *first + i * *step) {
+            return false;
+        }
+    }
+    return *step > 0;
+}
+
 /* Gather and GatherElements: one axis is named. */
 static wpk_err print_gather(struct wpk_printer *printer)
 {
@@ -228,7 +277,11 @@ static wpk_err print_gather(struct wpk_printer *printer)
 
     wpk_err err =
         wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), x->rank, &axis, printer->diag);
-    if (err == WPK_OK) {
+    int64_t first = 0;
+    int64_t step = 0;
+    bool is_progression =
+        err == WPK_OK && !is_elements && find_progression(indices, x->extent[axis], &first, &step);
+    if (err == WPK_OK && !is_progression) {
         err = check_extent(printer, x->extent[axis]);
     }
     if (err != WPK_OK) {
@@ -241,7 +294,13 @@ static wpk_err print_gather(struct wpk_printer *printer)
     wpk_buf_append_text(&load, "[");
     for (int d = 0; d < x->rank; d++) {
         int from = is_elements || d < axis ? d : d + indices->rank - 1;
-        if (d == axis) {
+        if (d == axis && is_progression) {
+            wpk_buf_append_text(&load, d > 0 ? "," : "");
+            if (indices->rank > 0) {
+                wpk_buf_printf(&load, "%lld*d%d+", (long long)step, axis);
+            }
+            wpk_buf_printf(&load, "%lld", (long long)first);
+        } else if (d == axis) {
             wpk_buf_append_text(&load, d > 0 ? ",k" : "k");
         } else {
             print_axis(&load, from, printer->out->extent[from] == x->extent[d]);
@@ -249,11 +308,16 @@ static wpk_err print_gather(struct wpk_printer *printer)
     }
     wpk_buf_append_text(&place, "]");
     wpk_printer_output(printer);
-    wpk_buf_printf(printer->text, "sum(k:%lld) select(", (long long)x->extent[axis]);
-    print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
-    wpk_buf_append_text(printer->text, " == k, ");
-    wpk_printer_operand(printer, DATA);
-    wpk_buf_printf(printer->text, "%s], 0)", wpk_buf_text(&load));
+    if (is_progression) {
+        wpk_printer_operand(printer, DATA);
+        wpk_buf_printf(printer->text, "%s]", wpk_buf_text(&load));
+    } else {
+        wpk_buf_printf(printer->text, "sum(k:%lld) select(", (long long)x->extent[axis]);
+        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
+        wpk_buf_append_text(printer->text, " == k, ");
+        wpk_printer_operand(printer, DATA);
+        wpk_buf_printf(printer->text, "%s], 0)", wpk_buf_text(&load));
+    }
     wpk_buf_fini(&place);
     wpk_buf_fini(&load);
     return WPK_OK;

@@ -246,6 +246,8 @@ static const struct wpk_operator operators[] = {
     {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
      "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),
+    {"TopK", 1, 2, WPK_KIND_TOP_K, WPK_AXES_NONE, WPK_OUTPUT_WHERE, "axis:i k:i largest:i sorted:i",
+     NULL, 2},
     OTHER("GatherElements", 2, 2, WPK_KIND_GATHER_ELEMENTS, "axis:i"),
     OTHER("GatherND", 2, 2, WPK_KIND_GATHER_ND, "batch_dims:i"),
     OTHER("Scatter", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i"),

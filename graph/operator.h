@@ -77,6 +77,7 @@ enum wpk_operator_kind {
     WPK_KIND_ROTARY, /* input 0 */
     WPK_KIND_GROUP, /* input 0 */
     WPK_KIND_RANGE, /* from input 0 to input 1 by input 2 */
+    WPK_KIND_TOP_K, /* input 0 with input 1's elements of an axis; host.h computes it */
     WPK_KIND_LOSS,  /* none, or a scalar; part 1: input 0 */
 };
 
@@ -102,6 +103,7 @@ enum wpk_operator_output {
     WPK_OUTPUT_I64,
     WPK_OUTPUT_DTYPE, /* attribute dtype, or input 0's */
     WPK_OUTPUT_MASK,  /* input 0's; of part 1: bool */
+    WPK_OUTPUT_WHERE, /* input 0's; of part 1: i64 */
 };
 
 struct wpk_operator {

@@ -3,6 +3,8 @@
  * nodes. What the parts compute alike is computed twice, which is seldom more than a mean. */
 #include "graph/parts.h"
 
+#include "graph/recurrent.h"
+
 #include <stdlib.h>
 
 static bool is_wanted(const struct wpk_graph *graph, int value)
@@ -58,7 +60,8 @@ wpk_err wpk_graph_split_outputs(struct wpk_graph *graph)
     graph->node_count = 0;
     graph->node_capacity = 0;
     for (int n = 0; err == WPK_OK && n < count; n++) {
-        err = add_parts(graph, &nodes[n]);
+        err = wpk_graph_is_recurrent(&nodes[n]) ? wpk_graph_add_node(graph, &nodes[n])
+                                                : add_parts(graph, &nodes[n]);
     }
     free(nodes);
     return err;

@@ -30,6 +30,7 @@ struct group {
     int count;
     bool is_pointwise; /* all of them */
     bool is_movement;  /* all of them only move elements */
+    bool is_order;     /* all of them give the same elements in another order of axes */
 };
 
 struct grouping {
@@ -67,14 +68,18 @@ static bool may_read(const struct grouping *g, const struct group *earlier,
 {
     return wpk_graph_reads_own_element(g->graph, node, value) ||
            (group->is_pointwise && wpk_graph_is_movement(g->graph, node, true)) ||
+           earlier->is_order ||
            (earlier->is_movement && wpk_graph_reads_inside(g->graph, node, value));
 }
 
-/* Only nodes of the group read the value. */
+/* Only nodes of the group read the value, and nothing wants it in memory. */
 static bool is_only_read_in(const struct grouping *g, const struct group *group, int value)
 {
     int uses = 0;
 
+    if (g->graph->values[value].is_stored) {
+        return false;
+    }
     for (int i = 0; i < group->count; i++) {
         const struct wpk_graph_node *node = &g->graph->nodes[group->nodes[i]];
         for (int k = 0; k < node->input_count; k++) {
@@ -121,6 +126,7 @@ static bool join(const struct grouping *g, const struct group *earlier, const st
     out->count += earlier->count;
     out->is_pointwise = earlier->is_pointwise && group->is_pointwise;
     out->is_movement = earlier->is_movement && group->is_movement;
+    out->is_order = earlier->is_order && group->is_order;
     qsort(out->nodes, (size_t)out->count, sizeof(int), ascending);
     bool joined =
         wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK &&
@@ -232,9 +238,15 @@ static bool continues_movement(const struct grouping *g, int node)
 
 static void start_group(struct grouping *g, int node, struct wpk_graph_regions *regions)
 {
-    regions->uses[node] = (struct wpk_graph_region_use){.region = -1};
+    struct wpk_graph_region_use *use = &regions->uses[node];
+
+    *use = (struct wpk_graph_region_use){.region = -1};
     regions->use_count = node + 1;
     if (g->graph->values[g->graph->nodes[node].outputs[0]].data != NULL) {
+        return;
+    }
+    use->is_host = wpk_graph_host(g->graph, node, &use->host);
+    if (use->is_host) {
         return;
     }
     if (!continues_movement(g, node) && wpk_graph_views_add(&regions->views, g->graph, node)) {
@@ -246,6 +258,7 @@ static void start_group(struct grouping *g, int node, struct wpk_graph_regions *
         .count = 1,
         .is_pointwise = wpk_graph_is_pointwise(g->graph, node),
         .is_movement = wpk_graph_is_movement(g->graph, node, false),
+        .is_order = wpk_graph_is_movement(g->graph, node, true),
     };
     grow(g, node);
 }
@@ -261,6 +274,27 @@ static wpk_err copy_nodes(const struct group *group, struct wpk_graph_region_use
     return WPK_OK;
 }
 
+/* The inputs of a host step that are its arguments, and its output. */
+static wpk_err bind_host(const struct wpk_graph *graph, int node, struct wpk_graph_region_use *use)
+{
+    const struct wpk_graph_node *n = &graph->nodes[node];
+    int inputs = use->host.op == WPK_MODEL_PLAN_GATHER ? 2 : 1;
+
+    use->nodes = malloc(sizeof(*use->nodes));
+    use->arguments = calloc((size_t)inputs + 1, sizeof(*use->arguments));
+    if (use->nodes == NULL || use->arguments == NULL) {
+        return WPK_ENOMEM;
+    }
+    use->nodes[0] = node;
+    use->node_count = 1;
+    for (int i = 0; i <= inputs; i++) {
+        struct wpk_graph_region_argument *argument = &use->arguments[use->argument_count++];
+        snprintf(argument->name, sizeof(argument->name), "%c", i < inputs ? "xi"[i] : 'y');
+        argument->value = i < inputs ? n->inputs[i] : n->outputs[0];
+    }
+    return WPK_OK;
+}
+
 static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding *binding,
                          struct wpk_graph_regions *regions, struct wpk_diag *diag)
 {
@@ -271,6 +305,9 @@ static wpk_err add_group(const struct grouping *g, int node, struct wpk_binding 
     struct wpk_program canonical = {0};
     struct wpk_fingerprint fingerprint;
 
+    if (use->is_host) {
+        return bind_host(g->graph, node, use);
+    }
     if (group->count == 0) {
         return WPK_OK;
     }

@@ -9,6 +9,7 @@
 
 #include "graph/fuse.h"
 #include "graph/graph.h"
+#include "graph/host.h"
 #include "graph/view.h"
 #include "op/fingerprint.h"
 
@@ -33,6 +34,8 @@ struct wpk_graph_region_use {
     int region;     /* of the last node of a group; -1: no step */
     int *nodes;     /* owned; [node_count] that the step computes, this one last */
     int node_count; /* 0: no step */
+    bool is_host;   /* a step without a region: `host` computes the node */
+    struct wpk_model_plan_host host;
     bool is_view;   /* no step: its output is part of an input, or its inputs of its output */
     struct wpk_graph_region_argument *arguments; /* owned; [argument_count] */
     int argument_count;

@@ -3,6 +3,7 @@
 #include "graph/region.h"
 
 #include "graph/interpret.h"
+#include "graph/layout.h"
 #include "graph/model_fixture.h"
 #include "graph/onnx_read.h"
 #include "graph/rewrite.h"
@@ -68,10 +69,12 @@ static const struct sample samples[] = {
     {{{"Transpose", "x", "t", "perm:I=0,1,3,2"}, {"Softmax", "t", "y", "axis:i=3"}},
      "Y" AXES " = E" AXES " / (sum(r3:6) E[d0,d1,d2,r3]) where "
      "E" AXES " = exp(X[d0,d1,d3,d2] - max(r3:6) X[d0,d1,r3,d2])\n"},
-    /* but not where a border is read */
+    /* also beyond a border, if all of it is in another order */
     {{{"Transpose", "x", "t", "perm:I=0,1,3,2"}, {"Conv", "t,w", "y", CONV}},
-     "Y" AXES " = X[d0,d1,d3,d2]\n"
-     "Y" AXES " = " SUM "\n"},
+     "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,c,d3+r1-1,d2+r0-1] * X1[d1,c,r0,r1]\n"},
+    {{{"Slice", "x,one,four,two", "t", ""}, {"Conv", "t,w2,v", "y", CONV}},
+     "Y" AXES " = X[d0,d1,d2+1,d3]\n"
+     "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,c,d2+r0-1,d3+r1-1] * X1[d1,c,r0,r1] + X2[d1]\n"},
     /* a product writes its elements as they are stored after it */
     {{{"Conv", "x,w", "t", CONV},
       {"Add", "t,b", "u", ""},
@@ -207,6 +210,50 @@ static void test_regions(void **state)
         assert_int_equal(wpk_graph_regions_find(&graph, &regions, NULL), WPK_OK);
         print_regions(&graph, &regions, &said);
         assert_string_equal(wpk_buf_text(&said), samples[i].expected);
+        wpk_buf_fini(&said);
+        wpk_graph_regions_fini(&regions);
+        wpk_graph_fini(&graph);
+        wpk_model_fixture_fini(&model);
+    }
+}
+
+/* The same where values may be stored with their channels last. */
+#define SUM_LAST "sum(c:4,r0:3,r1:3) X[d0,d2+r0-1,d3+r1-1,c] * X1[d1,c,r0,r1]"
+
+static const struct sample layouts[] = {
+    /* between convolutions; a residual, which agrees with what it is added to */
+    {{{"Conv", "x,w", "t", CONV},
+      {"Relu", "t", "u", ""},
+      {"Conv", "u,w2", "r", CONV},
+      {"Add", "r,u", "s", ""},
+      {"GlobalAveragePool", "s", "v1", ""},
+      {"Conv", "u,w2", "v2", CONV},
+      {"Mul", "v1,v2", "y", ""}},
+     "Y" AXES " = relu(sum(c:4,r0:3,r1:3) X[d0,c,d1+r0-1,d2+r1-1] * X1[d3,c,r0,r1])\n"
+     "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,d1+r0-1,d2+r1-1,c] * X1[d3,c,r0,r1] + X" AXES "\n"
+     "Y" AXES " = (sum(r2:6,r3:6) X[d0,r2,r3,d1]) * " PART "\n"
+     "Y" AXES " = X2[d0,d1,0,0] * (" SUM_LAST ")\n"},
+    /* not where whole channels are memory */
+    {{{"Conv", "x,w", "t", CONV},
+      {"Conv", "z,w", "u", CONV},
+      {"Concat", "t,u", "r", "axis:i=1"},
+      {"Conv", "r,w4", "y", CONV}},
+     "Y" AXES " = " SUM "\n"
+     "Y" AXES " = sum(c:8,r0:3,r1:3) X[d0,c,d2+r0-1,d3+r1-1] * X1[d1,c,r0,r1]\n"},
+};
+
+static void test_layouts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct wpk_model_fixture model = {.fd = 0};
+        struct wpk_graph graph;
+        struct wpk_graph_regions regions;
+        struct wpk_buf said = {0};
+        read_graph(layouts[i].nodes, NODES_MAX, &model, &graph);
+        assert_int_equal(wpk_graph_layout(&graph, &regions, NULL), WPK_OK);
+        print_regions(&graph, &regions, &said);
+        assert_string_equal(wpk_buf_text(&said), layouts[i].expected);
         wpk_buf_fini(&said);
         wpk_graph_regions_fini(&regions);
         wpk_graph_fini(&graph);
@@ -410,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_spellings),
     };

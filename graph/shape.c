@@ -3,10 +3,12 @@
 
 #include "common/suggest.h"
 #include "graph/fold.h"
+#include "graph/host.h"
 #include "graph/inference.h"
 #include "graph/lower.h"
 #include "graph/op_resize.h"
 #include "graph/operator.h"
+#include "graph/recurrent.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -167,9 +169,10 @@ static wpk_err check_types(const struct wpk_inference *in)
 static wpk_err infer_type(const struct wpk_inference *in)
 {
     bool is_mask = in->op->output == WPK_OUTPUT_MASK && in->node->part == 1;
-    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask ? WPK_BOOL
-                     : in->op->output == WPK_OUTPUT_I64           ? WPK_I64
-                                                                  : in->x->dtype;
+    bool is_where = in->op->output == WPK_OUTPUT_WHERE && in->node->part == 1;
+    in->out->dtype = in->op->output == WPK_OUTPUT_BOOL || is_mask   ? WPK_BOOL
+                     : in->op->output == WPK_OUTPUT_I64 || is_where ? WPK_I64
+                                                                    : in->x->dtype;
     if (in->op->kind == WPK_KIND_SELECT || in->op->output == WPK_OUTPUT_AS_SECOND) {
         in->out->dtype = wpk_graph_input(in->graph, in->node, 1)->dtype;
     }
@@ -208,7 +211,11 @@ static bool is_known(const struct wpk_graph *graph, const struct wpk_graph_node 
 static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk_diag *diag)
 {
     struct wpk_lowered lowered;
+    struct wpk_model_plan_host host;
 
+    if (wpk_graph_host(graph, node, &host)) {
+        return WPK_OK;
+    }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
     wpk_lowered_fini(&lowered);
     return err;
@@ -287,6 +294,78 @@ static void infer_input(struct wpk_graph_value *value, struct wpk_buf *problems)
     }
 }
 
+/* Append a problem once: nodes that one node of the file has become have the same. */
+static void add_problem(const struct wpk_graph_node *node, const char *text,
+                        struct wpk_buf *problems)
+{
+    struct wpk_buf line = {0};
+
+    wpk_buf_printf(&line, "node %s (%s): %s\n", node->name, node->op, text);
+    if (wpk_buf_status(&line) != WPK_OK || problems->size == 0 ||
+        strstr(wpk_buf_text(problems), wpk_buf_text(&line)) == NULL) {
+        wpk_buf_append_text(problems, wpk_buf_text(&line));
+    }
+    wpk_buf_fini(&line);
+}
+
+/* Infer the nodes from `first` on. */
+static wpk_err infer_from(struct wpk_graph *graph, int first, struct wpk_buf *problems)
+{
+    for (int n = first; n < graph->node_count; n++) {
+        struct wpk_diag diag = {.text = ""};
+        wpk_err err = infer_node(graph, n, &diag);
+        if (err == WPK_ENOMEM) {
+            return err;
+        }
+        if (err != WPK_OK) {
+            add_problem(&graph->nodes[n], diag.text, problems);
+        }
+    }
+    return WPK_OK;
+}
+
+/* Append the node, or those that it is made of. */
+static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *node,
+                         struct wpk_buf *problems)
+{
+    struct wpk_diag diag = {.text = ""};
+
+    if (!wpk_graph_is_recurrent(node)) {
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i] >= 0) {
+                graph->values[node->outputs[i]].writer = graph->node_count;
+            }
+        }
+        return wpk_graph_add_node(graph, node);
+    }
+    int first = graph->node_count;
+    wpk_err err = is_known(graph, node) ? wpk_graph_expand_recurrent(graph, node, &diag) : WPK_OK;
+    if (err == WPK_EUNSUPPORTED || err == WPK_EINVAL) {
+        add_problem(node, diag.text, problems);
+        graph->node_count = first;
+        err = WPK_OK;
+    }
+    return err;
+}
+
+static wpk_err infer_nodes(struct wpk_graph *graph, struct wpk_buf *problems)
+{
+    struct wpk_graph_node *nodes = graph->nodes;
+    int count = graph->node_count;
+    wpk_err err = WPK_OK;
+
+    graph->nodes = NULL;
+    graph->node_count = 0;
+    graph->node_capacity = 0;
+    for (int n = 0; err == WPK_OK && n < count; n++) {
+        int first = graph->node_count;
+        err = add_nodes(graph, &nodes[n], problems);
+        err = err == WPK_OK ? infer_from(graph, first, problems) : err;
+    }
+    free(nodes);
+    return err;
+}
+
 wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems)
 {
     size_t before = problems->size;
@@ -294,17 +373,9 @@ wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems)
     for (int i = 0; i < graph->input_count; i++) {
         infer_input(&graph->values[graph->inputs[i]], problems);
     }
-    for (int n = 0; n < graph->node_count; n++) {
-        const struct wpk_graph_node *node = &graph->nodes[n];
-        struct wpk_diag diag = {.text = ""};
-        wpk_err err = infer_node(graph, n, &diag);
-        if (err == WPK_ENOMEM) {
-            return err;
-        }
-        if (err != WPK_OK) {
-            wpk_buf_printf(problems, "node %s (%s): %s\n", node->name, node->op, diag.text);
-        }
+    wpk_err err = infer_nodes(graph, problems);
+    if (err == WPK_OK) {
+        err = wpk_buf_status(problems);
     }
-    wpk_err err = wpk_buf_status(problems);
     return err == WPK_OK && problems->size > before ? WPK_EUNSUPPORTED : err;
 }

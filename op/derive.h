@@ -131,9 +131,9 @@ wpk_err wpk_derive_spelling(struct wpk_program *program);
 
 /* ---- the form that scheduling needs */
 
-/* Cut the reduction of `stage` into `lanes` partial reductions along its reduction axis `axis`,
- * whose extent is a multiple of `lanes`. A second stage reduces the partial results. The reduction
- * over a contiguous axis can then be vectorized. */
+/* Cut the reduction of `stage` into `lanes` partial reductions along its reduction axis `axis`. A
+ * second stage reduces the partial results. The reduction over a contiguous axis can then be
+ * vectorized. Terms beyond a multiple of `lanes` are reduced by a stage of their own. */
 wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes);
 
 /* Cut the reduction of `stage` into partial reductions over `block` consecutive terms of `axis`

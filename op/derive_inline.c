@@ -63,10 +63,41 @@ static bool is_movement(const struct wpk_program *program, const struct wpk_stag
     return stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD && load->outside < 0;
 }
 
+/* The place of each dimension of what is loaded among the axes of the stage, if the load reads all
+ * elements, each once, over the stage's axes in some order. */
+static bool find_order(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_node *load, int *place)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    bool used[WPK_AXES_MAX] = {false};
+
+    if (load->outside >= 0 || tensor->rank != stage->rank) {
+        return false;
+    }
+    for (int d = 0; d < stage->rank; d++) {
+        place[d] = wpk_index_axis(program, load->index[d]);
+        if (place[d] < 0 || place[d] >= stage->rank || used[place[d]] ||
+            stage->axes[place[d]].extent != tensor->extent[d]) {
+            return false;
+        }
+        used[place[d]] = true;
+    }
+    return true;
+}
+
 struct moving {
     int tensor;
     int expr; /* the load that the movement is */
 };
+
+/* True if the movement is an order of axes: each dimension of what it reads is another axis, and as
+ * long. What lies outside of the one tensor then lies outside of the other. */
+static bool is_order(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    int place[WPK_AXES_MAX];
+
+    return find_order(program, stage, &program->nodes[stage->expr], place);
+}
 
 static int move(struct wpk_program *program, const struct wpk_node *load, const int *index,
                 void *user)
@@ -80,7 +111,12 @@ static int move(struct wpk_program *program, const struct wpk_node *load, const 
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
         map[d] = index[d];
     }
-    return wpk_rewrite_expr(program, moving->expr, map, NULL, NULL);
+    int moved = wpk_rewrite_expr(program, moving->expr, map, NULL, NULL);
+    if (moved < 0 || load->outside < 0) {
+        return moved;
+    }
+    const struct wpk_node at = program->nodes[moved]; /* the array may move */
+    return wpk_node_load(program, at.tensor, at.index, load->outside);
 }
 
 /* True if no load of the tensor may leave it. */
@@ -105,7 +141,8 @@ static bool move_one(struct wpk_program *program, wpk_err *err)
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         if (program->tensors[stage->output].role != WPK_ROLE_INTERMEDIATE ||
-            !is_movement(program, stage) || !stays_within(program, stage->output)) {
+            !is_movement(program, stage) ||
+            !(is_order(program, stage) || stays_within(program, stage->output))) {
             continue;
         }
         struct moving moving = {.tensor = stage->output, .expr = stage->expr};
@@ -119,28 +156,6 @@ static bool move_one(struct wpk_program *program, wpk_err *err)
 }
 
 /* ---- the order in which elements are stored */
-
-/* The place of each dimension of what is loaded among the axes of the stage, if the load reads all
- * elements, each once, over the stage's axes in some order. */
-static bool find_order(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const struct wpk_node *load, int *place)
-{
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-    bool used[WPK_AXES_MAX] = {false};
-
-    if (load->outside >= 0 || tensor->rank != stage->rank) {
-        return false;
-    }
-    for (int d = 0; d < stage->rank; d++) {
-        place[d] = wpk_index_axis(program, load->index[d]);
-        if (place[d] < 0 || place[d] >= stage->rank || used[place[d]] ||
-            stage->axes[place[d]].extent != tensor->extent[d]) {
-            return false;
-        }
-        used[place[d]] = true;
-    }
-    return true;
-}
 
 static int read_own(struct wpk_program *program, const struct wpk_node *load, const int *index,
                     void *user)

@@ -126,10 +126,82 @@ static wpk_err cut_reduction(struct wpk_program *program, int stage, int axis,
     return rest->expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
 }
 
+/* Keep the first `count` terms of the axis in `stage`, and reduce the others, fewer, by a stage of
+ * their own. What combines both is the stage's output. */
+static wpk_err cut_rest(struct wpk_program *program, int stage, int axis, int64_t count)
+{
+    const struct wpk_stage old = program->stages[stage];
+    const struct wpk_tensor target = program->tensors[old.output];
+    static const enum wpk_binary combine[] = {
+        [WPK_REDUCE_SUM] = WPK_BINARY_ADD,
+        [WPK_REDUCE_PROD] = WPK_BINARY_MUL,
+        [WPK_REDUCE_MAX] = WPK_BINARY_MAX,
+        [WPK_REDUCE_MIN] = WPK_BINARY_MIN,
+    };
+    const char *axes[WPK_AXES_MAX] = {0};
+    int own[WPK_RANK_MAX] = {0};
+    int part[2];
+
+    for (int a = 0; a < old.rank; a++) {
+        axes[a] = old.axes[a].name;
+        own[a] = wpk_node_axis(program, a);
+    }
+    for (int p = 0; p < 2; p++) {
+        char stem[WPK_NAME_MAX];
+        char name[WPK_NAME_MAX];
+        int map[WPK_AXES_MAX];
+        snprintf(stem, sizeof(stem), "%.40s_%s", target.name, p == 0 ? "w" : "q");
+        wpk_program_free_name(program, stem, name);
+        part[p] = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old.accumulator,
+                                         target.rank, target.extent);
+        int id = part[p] < 0 ? -1 : wpk_program_add_stage(program, part[p], axes);
+        if (id < 0) {
+            return WPK_ENOSPC;
+        }
+        struct wpk_stage *made = &program->stages[id];
+        for (int a = 0; a < old.axis_count; a++) {
+            int64_t terms = p == 0 ? count : old.axes[axis].extent - count;
+            map[a] = a < old.rank
+                         ? own[a]
+                         : wpk_node_axis(program, wpk_stage_add_reduction_axis(
+                                                      made, old.axes[a].name,
+                                                      a == axis ? terms : old.axes[a].extent));
+        }
+        map[axis] = p == 0 ? map[axis] : wpk_index_add_constant(program, map[axis], count);
+        made->reduction = old.reduction;
+        made->accumulator = old.accumulator;
+        made->expr = wpk_rewrite_expr(program, old.expr, map, NULL, NULL);
+        if (made->expr < 0) {
+            return WPK_ENOSPC;
+        }
+    }
+    int whole = wpk_node_load(program, part[0], own, -1);
+    int rest = wpk_node_load(program, part[1], own, -1);
+    int both =
+        whole < 0 || rest < 0 ? -1 : wpk_node_binary(program, combine[old.reduction], whole, rest);
+    struct wpk_stage *joint = &program->stages[stage];
+    joint->axis_count = joint->rank;
+    joint->reduction = WPK_REDUCE_NONE;
+    joint->expr = both < 0 || program->nodes[both].dtype == target.dtype
+                      ? both
+                      : wpk_node_cast(program, target.dtype, both);
+    return joint->expr < 0 ? WPK_ENOSPC : WPK_OK;
+}
+
 wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes)
 {
     char name[WPK_NAME_MAX];
     const struct deal deal = {.parts = lanes, .axis = "lane", .suffix = "p"};
+    int64_t extent = program->stages[stage].axes[axis].extent;
+
+    if (program->stages[stage].rank + 1 > WPK_RANK_MAX || axis < program->stages[stage].rank) {
+        return WPK_EUNSUPPORTED;
+    }
+    if (lanes >= 2 && extent > lanes && extent % lanes != 0) {
+        int whole = program->stage_count;
+        wpk_err err = cut_rest(program, stage, axis, extent - extent % lanes);
+        return err == WPK_OK ? cut_reduction(program, whole, axis, &deal, name) : err;
+    }
     return cut_reduction(program, stage, axis, &deal, name);
 }
 

@@ -289,10 +289,11 @@ wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options
     return WPK_OK;
 }
 
+/* `bytes`: the object; NULL if kernel->descriptor is known. */
 static wpk_err open_bytes(struct wpk_kernel *kernel, const struct wpk_buf *bytes,
                           const struct wpk_device *device, struct wpk_diag *diag)
 {
-    wpk_err err = open_object(kernel, "the object", bytes, true, diag);
+    wpk_err err = bytes != NULL ? open_object(kernel, "the object", bytes, true, diag) : WPK_OK;
     if (err == WPK_OK) {
         err = read_manifest(kernel, diag);
     }
@@ -302,21 +303,21 @@ static wpk_err open_bytes(struct wpk_kernel *kernel, const struct wpk_buf *bytes
     return err == WPK_OK ? lay_out(kernel, diag) : err;
 }
 
-wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
-                              const struct wpk_open_options *options, struct wpk_kernel **out,
-                              struct wpk_diag *diag)
+static wpk_err load_bytes(const struct wpk_buf *bytes, const struct wpk_abi_descriptor *descriptor,
+                          const struct wpk_device *device, struct wpk_kernel **out,
+                          struct wpk_diag *diag)
 {
-    const struct wpk_device *device = options != NULL ? options->device : NULL;
-    const struct wpk_buf object = {.data = (char *)bytes, .size = size}; /* read only */
     struct wpk_device here;
 
     wpk_err err = device == NULL ? wpk_device_probe(WPK_ISA_AVX512, &here) : WPK_OK;
-    if (err != WPK_OK) {
-        return err;
-    }
     struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
-    err = kernel == NULL ? WPK_ENOMEM
-                         : open_bytes(kernel, &object, device == NULL ? &here : device, diag);
+    if (err == WPK_OK && kernel == NULL) {
+        err = WPK_ENOMEM;
+    }
+    if (err == WPK_OK) {
+        kernel->descriptor = descriptor;
+        err = open_bytes(kernel, bytes, device == NULL ? &here : device, diag);
+    }
     if (err != WPK_OK) {
         wpk_kernel_close(kernel);
         return err;
@@ -327,6 +328,22 @@ wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
     }
     *out = kernel;
     return WPK_OK;
+}
+
+wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
+                              const struct wpk_open_options *options, struct wpk_kernel **out,
+                              struct wpk_diag *diag)
+{
+    const struct wpk_buf object = {.data = (char *)bytes, .size = size}; /* read only */
+
+    return load_bytes(&object, NULL, options != NULL ? options->device : NULL, out, diag);
+}
+
+wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
+                              const struct wpk_open_options *options, struct wpk_kernel **out,
+                              struct wpk_diag *diag)
+{
+    return load_bytes(NULL, first->descriptor, options != NULL ? options->device : NULL, out, diag);
 }
 
 wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,

@@ -41,7 +41,7 @@ struct wpk_argument_list {
 struct wpk_kernel {
     struct wpk_vendor *vendor; /* owned; NULL: our code */
     struct wpk_gpu *gpu;     /* owned; NULL: it runs on the CPU */
-    void *object;              /* of dlopen */
+    void *object;              /* of dlopen; NULL: another kernel's, whose code this one shares */
     bool frozen;               /* loaded from memory, not from the file */
     int frozen_fd; /* owned; dlopen knows the object by this number: close after dlclose */
     const struct wpk_abi_descriptor *descriptor;
@@ -71,6 +71,12 @@ WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_open_o
 /* Load a shared object of ours from memory; the caller vouches for it.
  *   errors  see wpk_kernel_open */
 WPK_MUST_CHECK wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
+                                             const struct wpk_open_options *options,
+                                             struct wpk_kernel **out, struct wpk_diag *diag);
+/* Load the object of `first`, which was loaded from memory, once more: its code is shared, its
+ * constants are not. Close `first` after it.
+ *   errors  see wpk_kernel_open */
+WPK_MUST_CHECK wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
                                              const struct wpk_open_options *options,
                                              struct wpk_kernel **out, struct wpk_diag *diag);
 /* Make a kernel of a vendor's primitive.   errors  see wpk_vendor_open */

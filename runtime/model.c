@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a model's plan. Opening loads a kernel for each step and prepares its constants; a context
- * holds everything that a run writes, so that a run allocates nothing. */
+/* Runs a model's plan. Opening loads the kernels, and prepares their constants for each step; steps
+ * with the same kernel and constants share them. A context holds everything that a run writes, so
+ * that a run allocates nothing. */
 #include "common/clock.h"
 #include "common/fs.h"
+#include "runtime/host_step.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
 #include "schema/model_plan.h"
@@ -16,11 +18,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define HOST_ARGUMENTS_MAX 3
+
 struct wpk_model {
     void *bytes; /* mapped; owned */
     size_t size;
     struct wpk_model_plan plan;
-    struct wpk_kernel **kernels;  /* owned; [step_count] */
+    int open_count;               /* steps that have been begun to open */
+    struct wpk_kernel **kernels;  /* [step_count]; owned by the step itself, if its share is -1 */
+    int *share;                   /* owned; [step_count] earlier step whose kernel it runs; -1 */
+    int *latest;                  /* owned; [kernel_count] last step with a kernel of its own; -1 */
+    int *previous;                /* owned; [step_count] such a step before it; -1: none */
     struct wpk_argument *inputs;  /* owned; [input_count] */
     struct wpk_argument *outputs; /* owned; [output_count] */
 };
@@ -126,19 +134,62 @@ static wpk_err prepare(const struct wpk_model *model, const struct wpk_model_pla
     return wpk_kernel_prepare(kernel, constants, kernel->constants.count, diag);
 }
 
-static wpk_err open_step(struct wpk_model *model, int index, const struct wpk_open_options *options,
+/* True if both steps give the kernel the same constants. */
+static bool same_constants(const struct wpk_kernel *kernel, const struct wpk_model_plan_step *a,
+                           const struct wpk_model_plan_step *b)
+{
+    for (size_t i = 0; i < kernel->constants.count; i++) {
+        const struct wpk_model_plan_argument *one =
+            find_argument(a, kernel->constants.argument[i].name);
+        const struct wpk_model_plan_argument *other =
+            find_argument(b, kernel->constants.argument[i].name);
+        if (one == NULL || other == NULL || one->value != other->value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Load the step's kernel, or take an earlier step's. */
+static wpk_err load_step(struct wpk_model *model, int index, const struct wpk_open_options *options,
                          struct wpk_diag *diag)
 {
     const struct wpk_model_plan_step *step = &model->plan.steps[index];
     const struct wpk_model_plan_kernel *at = &model->plan.kernels[step->kernel];
-    struct wpk_kernel *kernel = NULL;
+    int *latest = &model->latest[step->kernel];
 
-    wpk_err err = wpk_kernel_load_bytes(model->plan.data + at->offset, (size_t)at->size, options,
-                                        &kernel, diag);
+    for (int s = *latest; s >= 0; s = model->previous[s]) {
+        if (same_constants(model->kernels[s], step, &model->plan.steps[s])) {
+            model->share[index] = s;
+            model->kernels[index] = model->kernels[s];
+            return WPK_OK;
+        }
+    }
+    model->previous[index] = *latest;
+    wpk_err err =
+        *latest >= 0
+            ? wpk_kernel_load_again(model->kernels[*latest], options, &model->kernels[index], diag)
+            : wpk_kernel_load_bytes(model->plan.data + at->offset, (size_t)at->size, options,
+                                    &model->kernels[index], diag);
+    if (err == WPK_OK) {
+        *latest = index;
+    }
+    return err;
+}
+
+static wpk_err open_step(struct wpk_model *model, int index, const struct wpk_open_options *options,
+                         struct wpk_diag *diag)
+{
+    const struct wpk_model_plan_step *step = &model->plan.steps[index];
+
+    if (step->kernel < 0) {
+        return wpk_host_step_check(&model->plan, step, diag);
+    }
+    wpk_err err = load_step(model, index, options, diag);
     if (err != WPK_OK) {
         return err;
     }
-    model->kernels[index] = kernel;
+    struct wpk_kernel *kernel = model->kernels[index];
     err = check_list(model, step, &kernel->inputs, "input", diag);
     if (err == WPK_OK) {
         err = check_list(model, step, &kernel->outputs, "output", diag);
@@ -146,7 +197,7 @@ static wpk_err open_step(struct wpk_model *model, int index, const struct wpk_op
     if (err == WPK_OK) {
         err = check_list(model, step, &kernel->constants, "constant", diag);
     }
-    return err == WPK_OK ? prepare(model, step, kernel, diag) : err;
+    return err == WPK_OK && model->share[index] < 0 ? prepare(model, step, kernel, diag) : err;
 }
 
 static wpk_err describe(struct wpk_model *model)
@@ -154,10 +205,17 @@ static wpk_err describe(struct wpk_model *model)
     const struct wpk_model_plan *plan = &model->plan;
 
     model->kernels = calloc((size_t)plan->step_count + 1, sizeof(struct wpk_kernel *));
+    model->share = calloc((size_t)plan->step_count + 1, sizeof(int));
+    model->previous = calloc((size_t)plan->step_count + 1, sizeof(int));
+    model->latest = calloc((size_t)plan->kernel_count + 1, sizeof(int));
     model->inputs = calloc((size_t)plan->input_count + 1, sizeof(*model->inputs));
     model->outputs = calloc((size_t)plan->output_count + 1, sizeof(*model->outputs));
-    if (model->kernels == NULL || model->inputs == NULL || model->outputs == NULL) {
+    if (model->kernels == NULL || model->share == NULL || model->previous == NULL ||
+        model->latest == NULL || model->inputs == NULL || model->outputs == NULL) {
         return WPK_ENOMEM;
+    }
+    for (int k = 0; k < plan->kernel_count; k++) {
+        model->latest[k] = -1;
     }
     for (int i = 0; i < plan->input_count; i++) {
         model->inputs[i].name = plan->inputs[i].name;
@@ -183,6 +241,8 @@ wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
         err = describe(model);
     }
     for (int i = 0; err == WPK_OK && i < model->plan.step_count; i++) {
+        model->share[i] = -1;
+        model->open_count = i + 1;
         err = open_step(model, i, options, diag);
     }
     if (err != WPK_OK) {
@@ -201,10 +261,16 @@ void wpk_model_close(struct wpk_model *model)
     if (model == NULL) {
         return;
     }
-    for (int i = 0; model->kernels != NULL && i < model->plan.step_count; i++) {
-        wpk_kernel_close(model->kernels[i]);
+    /* The last first: a kernel's code may be an earlier one's. */
+    for (int i = model->open_count - 1; i >= 0; i--) {
+        if (model->share[i] < 0) {
+            wpk_kernel_close(model->kernels[i]);
+        }
     }
     free(model->kernels);
+    free(model->share);
+    free(model->previous);
+    free(model->latest);
     free(model->inputs);
     free(model->outputs);
     wpk_model_plan_fini(&model->plan);
@@ -238,6 +304,10 @@ struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index
 {
     WPK_ASSERT(index < wpk_model_step_count(model));
     const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    if (step->kernel < 0) {
+        return (struct wpk_model_step){
+            .node = step->node, .kernel = wpk_model_plan_host_name(step->host.op), .vendor = ""};
+    }
     const struct wpk_model_plan_kernel *kernel = &model->plan.kernels[step->kernel];
     return (struct wpk_model_step){
         .node = step->node,
@@ -268,6 +338,10 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
 {
     const struct wpk_kernel *kernel = model->kernels[index];
     const struct wpk_model_plan_step *step = &model->plan.steps[index];
+
+    if (step->kernel < 0) {
+        return WPK_OK;
+    }
     size_t count = kernel->inputs.count + kernel->outputs.count;
 
     out->input_count = kernel->inputs.count;
@@ -307,6 +381,18 @@ static void *address(const struct wpk_model_context *context, int index)
     }
 }
 
+static wpk_err run_host(const struct wpk_model_context *context,
+                        const struct wpk_model_plan_step *step)
+{
+    void *data[HOST_ARGUMENTS_MAX] = {NULL};
+
+    WPK_ASSERT(step->argument_count <= HOST_ARGUMENTS_MAX);
+    for (int a = 0; a < step->argument_count; a++) {
+        data[a] = address(context, step->arguments[a].value);
+    }
+    return wpk_host_step_run(&context->model->plan, step, data);
+}
+
 /* `step_ns`: NULL, or filled with the time of each step. */
 static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
 {
@@ -316,11 +402,16 @@ static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
         struct step_data *step = &context->steps[i];
         uint64_t began_ns = step_ns != NULL ? wpk_clock_now_ns(wpk_clock_system()) : 0;
-        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
-            step->data[a].data = address(context, step->value[a]);
+        if (plan->steps[i].kernel < 0) {
+            err = run_host(context, &plan->steps[i]);
+        } else {
+            for (size_t a = 0; a < step->input_count + step->output_count; a++) {
+                step->data[a].data = address(context, step->value[a]);
+            }
+            err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
+                                 step->input_count, step->data + step->input_count,
+                                 step->output_count);
         }
-        err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
-                             step->input_count, step->data + step->input_count, step->output_count);
         if (step_ns != NULL) {
             step_ns[i] = wpk_clock_now_ns(wpk_clock_system()) - began_ns;
         }

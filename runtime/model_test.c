@@ -120,8 +120,9 @@ static void fill(struct scene *scene)
         scene->arguments[i][1] = (struct wpk_model_plan_argument){"W", 3 + i};
         scene->arguments[i][2] = (struct wpk_model_plan_argument){"S", 5};
         scene->arguments[i][3] = (struct wpk_model_plan_argument){"Y", 1 + i};
-        scene->steps[i] =
-            (struct wpk_model_plan_step){0, i == 0 ? "first" : "second", scene->arguments[i], 4};
+        scene->steps[i] = (struct wpk_model_plan_step){.node = i == 0 ? "first" : "second",
+                                                       .arguments = scene->arguments[i],
+                                                       .argument_count = 4};
     }
     scene->inputs[0] = (struct wpk_model_plan_end){"x", 0};
     scene->outputs[0] = (struct wpk_model_plan_end){"y", 2};

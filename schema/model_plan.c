@@ -31,6 +31,13 @@ void wpk_model_plan_fini(struct wpk_model_plan *plan)
     }
 }
 
+const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op)
+{
+    return op == WPK_MODEL_PLAN_GATHER  ? "gather"
+           : op == WPK_MODEL_PLAN_TOP_K ? "top_k"
+                                        : "top_k_indices";
+}
+
 static size_t align(size_t size)
 {
     return (size + WPK_MODEL_PLAN_ALIGNMENT - 1) / WPK_MODEL_PLAN_ALIGNMENT *
@@ -69,6 +76,18 @@ static void put_ends(struct wpk_json_writer *w, const char *key,
     wpk_json_end(w);
 }
 
+static void put_host(struct wpk_json_writer *w, const struct wpk_model_plan_host *host)
+{
+    wpk_json_begin_object(w, "host");
+    wpk_json_put_int(w, "op", host->op);
+    wpk_json_put_int(w, "before", host->before);
+    wpk_json_put_int(w, "extent", host->extent);
+    wpk_json_put_int(w, "after", host->after);
+    wpk_json_put_int(w, "count", host->count);
+    wpk_json_put_int(w, "smallest", host->is_smallest);
+    wpk_json_end(w);
+}
+
 static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan *plan)
 {
     wpk_json_begin_array(w, "steps");
@@ -76,6 +95,9 @@ static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan *pl
         const struct wpk_model_plan_step *step = &plan->steps[i];
         wpk_json_begin_object(w, NULL);
         wpk_json_put_int(w, "kernel", step->kernel);
+        if (step->kernel < 0) {
+            put_host(w, &step->host);
+        }
         wpk_json_put_text(w, "node", step->node);
         wpk_json_begin_array(w, "arguments");
         for (int a = 0; a < step->argument_count; a++) {
@@ -247,10 +269,26 @@ static void read_kernel(struct wpk_json_reader *r, const struct wpk_model_plan *
     }
 }
 
+static void read_host(struct wpk_json_reader *r, struct wpk_model_plan_host *out)
+{
+    wpk_json_enter(r, "host");
+    out->op =
+        (enum wpk_model_plan_host_op)wpk_json_get_int(r, "op", 0, WPK_MODEL_PLAN_HOST_COUNT - 1);
+    out->before = wpk_json_get_int(r, "before", 1, WPK_MODEL_PLAN_ARENA_MAX);
+    out->extent = wpk_json_get_int(r, "extent", 1, WPK_MODEL_PLAN_ARENA_MAX);
+    out->after = wpk_json_get_int(r, "after", 1, WPK_MODEL_PLAN_ARENA_MAX);
+    out->count = wpk_json_get_int(r, "count", 1, WPK_MODEL_PLAN_ARENA_MAX);
+    out->is_smallest = wpk_json_get_int(r, "smallest", 0, 1) != 0;
+    wpk_json_leave(r);
+}
+
 static void read_step(struct wpk_json_reader *r, struct wpk_model_plan *plan,
                       struct wpk_model_plan_step *out)
 {
-    out->kernel = (int)wpk_json_get_int(r, "kernel", 0, plan->kernel_count - 1);
+    out->kernel = (int)wpk_json_get_int(r, "kernel", -1, plan->kernel_count - 1);
+    if (out->kernel < 0) {
+        read_host(r, &out->host);
+    }
     out->node = get_text(r, plan, "node");
     int count = count_items(r, "arguments", WPK_MODEL_PLAN_ARGUMENTS_MAX);
     out->arguments = WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_argument, (size_t)count);

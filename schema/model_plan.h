@@ -6,8 +6,9 @@
  *     zeros up to a multiple of 64 bytes
  *     the data: kernels (shared objects as they are) and constants, each at a multiple of 64 bytes
  *
- * Numbers are little-endian. A step is one call of a kernel; its arguments are values. A value
- * lies in the model's inputs or outputs, in the data, or in the arena of a context. */
+ * Numbers are little-endian. A step is one call of a kernel, or of a function of libwpk; its
+ * arguments are values. A value lies in the model's inputs or outputs, in the data, or in the arena
+ * of a context. */
 #ifndef WPK_SCHEMA_MODEL_PLAN_H
 #define WPK_SCHEMA_MODEL_PLAN_H
 
@@ -15,7 +16,7 @@
 #include "common/buf.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 3
+#define WPK_MODEL_PLAN_VERSION 4
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
@@ -64,8 +65,27 @@ struct wpk_model_plan_argument {
     int value;
 };
 
+/* Functions of libwpk: what the tensor IR cannot say. They read a tensor x [before, extent, after].
+ * A negative index counts from the end. */
+enum wpk_model_plan_host_op {
+    WPK_MODEL_PLAN_GATHER,        /* arguments x, i, y: y[b,j,a] = x[b, i[j], a] */
+    WPK_MODEL_PLAN_TOP_K,         /* arguments x, y: the largest elements of each line, in order */
+    WPK_MODEL_PLAN_TOP_K_INDICES, /* the same: where they are */
+    WPK_MODEL_PLAN_HOST_COUNT,
+};
+
+const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op);
+
+struct wpk_model_plan_host {
+    enum wpk_model_plan_host_op op;
+    int64_t before, extent, after; /* >= 1 */
+    int64_t count;                 /* of indices, or of what is wanted of each line; >= 1 */
+    bool is_smallest;              /* the smallest elements instead */
+};
+
 struct wpk_model_plan_step {
-    int kernel;
+    int kernel; /* -1: `host` computes it */
+    struct wpk_model_plan_host host;
     const char *node; /* the nodes of the model, for people */
     struct wpk_model_plan_argument *arguments;
     int argument_count;

@@ -54,7 +54,8 @@ static void fill(struct sample *s)
         .data = "kernel",
     };
     for (int i = 0; i < 2; i++) {
-        s->steps[i] = (struct wpk_model_plan_step){0, "node", s->arguments[i], 3};
+        s->steps[i] = (struct wpk_model_plan_step){
+            .kernel = 0, .node = "node", .arguments = s->arguments[i], .argument_count = 3};
     }
     s->plan = (struct wpk_model_plan){.device = "cpu",
                                       .threads = 2,

@@ -40,6 +40,15 @@ enum source { CONSTRUCT, NEIGHBOUR, CROSS, WALK, DRAW, SOURCES };
 
 static const int drafts[SOURCES] = {8, 24, 8, 3, 8};
 
+/* How many drafts an ask is chosen from. Long searches are given to those who have many workers:
+ * their asks must be cheap, and each of them decides less. */
+#define MANY 512 /* asks, after which each source drafts one, and every eighth ask has a walk */
+
+static int count_drafts(enum source source, uint64_t asked)
+{
+    return asked < MANY ? drafts[source] : source != WALK || asked % 8 == 0 ? 1 : 0;
+}
+
 enum { EXPLORE };
 
 static const struct wpk_strategy_option options[] = {
@@ -252,7 +261,7 @@ static wpk_err propose(void *state, struct wpk_course *course, struct wpk_candid
     d.leader_count = list_leaders(course, d.leader);
     for (int s = 0; s < SOURCES; s++) {
         best[s].time = HUGE_VAL;
-        for (int i = 0; i < drafts[s]; i++) {
+        for (int i = 0; i < count_drafts((enum source)s, course->asked); i++) {
             struct wpk_candidate one;
             wpk_err err = draft(&d, (enum source)s, i, &one);
             if (err == WPK_ENOMEM) {
@@ -361,7 +370,7 @@ static wpk_err load(void *state, const struct wpk_course *course,
 
 const struct wpk_strategy_class wpk_strategy_auto = {
     .name = "auto",
-    .version = "auto-2",
+    .version = "auto-3",
     .summary = "the default: construction, then drafts of several sources, ranked by a cost model",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

@@ -156,43 +156,57 @@ static int row_axis(const struct wpk_program *program, const struct wpk_stage *s
     return found;
 }
 
-/* Every stage is cut once, into lanes and the sum of them. */
-static wpk_err split_rows(struct wpk_program *program, const struct wpk_machine *machine)
+/* Into how many lanes a reduction over `extent` terms is cut; 0: it is not. Without a divisor the
+ * cut is that of the shortest chain: the terms of a lane, and those that are left. */
+static int64_t find_cut(const struct wpk_machine *machine, int64_t extent)
 {
-    char cut_names[WPK_STAGES_MAX][WPK_NAME_MAX]; /* of tensors: the ids of stages change */
-    int cut_count = 0;
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        bool prepare[WPK_STAGES_MAX], literal[WPK_AXES_MAX];
-        wpk_program_mark_prepare(program, prepare);
-        wpk_reuse_mark_literal(program, stage, literal);
-        if (stage->reduction == WPK_REDUCE_NONE || prepare[s] ||
-            wpk_reuse_pays(program, stage, literal)) {
-            continue;
+    int64_t best = 0;
+    int64_t chain = 0;
+
+    for (int cut = machine->row_vectors * machine->lanes_max; cut >= machine->lanes_min; cut /= 2) {
+        if (extent > cut && extent % cut == 0) {
+            return cut;
         }
-        int axis = row_axis(program, stage);
-        const char *name = program->tensors[stage->output].name;
-        bool was_cut = false;
-        for (int i = 0; i < cut_count; i++) {
-            was_cut = was_cut || strcmp(cut_names[i], name) == 0;
-        }
-        if (axis < 0 || literal[axis] || was_cut) {
-            continue;
-        }
-        for (int cut = machine->row_vectors * machine->lanes_max; cut >= machine->lanes_min;
-             cut /= 2) {
-            if (stage->axes[axis].extent % cut == 0 && stage->axes[axis].extent > cut) {
-                snprintf(cut_names[cut_count++], WPK_NAME_MAX, "%s", name);
-                wpk_err err = wpk_derive_split_reduction(program, s, axis, cut);
-                if (err != WPK_OK) {
-                    return err;
-                }
-                s = -1; /* ids have changed: look again from the start */
-                break;
-            }
+        if (extent >= 2 * cut && (best == 0 || extent / cut + extent % cut < chain)) {
+            best = cut;
+            chain = extent / cut + extent % cut;
         }
     }
-    return WPK_OK;
+    return best;
+}
+
+/* The stage of this name is cut into lanes and the sum of them, if that is worth it. */
+static wpk_err split_row(struct wpk_program *program, const struct wpk_machine *machine, int id)
+{
+    const struct wpk_stage *stage = &program->stages[id];
+    bool prepare[WPK_STAGES_MAX], literal[WPK_AXES_MAX];
+
+    wpk_program_mark_prepare(program, prepare);
+    wpk_reuse_mark_literal(program, stage, literal);
+    int axis =
+        prepare[id] || wpk_reuse_pays(program, stage, literal) ? -1 : row_axis(program, stage);
+    int64_t cut = axis < 0 || literal[axis] ? 0 : find_cut(machine, stage->axes[axis].extent);
+    return cut > 0 ? wpk_derive_split_reduction(program, id, axis, cut) : WPK_OK;
+}
+
+/* Every reduction is cut once. */
+static wpk_err split_rows(struct wpk_program *program, const struct wpk_machine *machine)
+{
+    char names[WPK_STAGES_MAX][WPK_NAME_MAX]; /* of tensors: the ids of stages change */
+    int count = 0;
+    wpk_err err = WPK_OK;
+
+    for (int s = 0; s < program->stage_count; s++) {
+        if (program->stages[s].reduction != WPK_REDUCE_NONE) {
+            snprintf(names[count++], WPK_NAME_MAX, "%s",
+                     program->tensors[program->stages[s].output].name);
+        }
+    }
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        int tensor = wpk_program_find_tensor(program, names[i]);
+        err = split_row(program, machine, wpk_program_writer(program, tensor));
+    }
+    return err;
 }
 
 wpk_err wpk_plan_normalize(struct wpk_program *program, const struct wpk_machine *machine)

@@ -58,14 +58,14 @@ class Model:
                         self.normal(channels, scale=0.1), self.normal(channels, scale=0.1),
                         self.uniform(0.5, 1.5, channels), epsilon=1e-5)
 
-    def finish(self, inputs, output):
+    def finish(self, inputs, output, functions=()):
         self.nodes[-1].output[0] = "y"
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
             self.nodes, "test", [value(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
             [value("y", TensorProto.FLOAT, output)], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)],
-                                  ir_version=8)
+        opsets = [helper.make_opsetid(domain, version) for domain, version in (("", self.opset), ("local", 1))]
+        model = helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=8)
         onnx.checker.check_model(model)
         return model
 
@@ -215,7 +215,52 @@ def branches(side):
     return m.finish({"x": [1, 6, side, side]}, [3, 4 * side * side])
 
 
-MODELS = {"branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+def recurrent(side):
+    """Sequences: an LSTM in both directions, then a GRU as PyTorch writes it."""
+    m = Model()
+    y, h, c = m.add_parts("LSTM", 3, "x", m.normal(2, 16, 6, scale=0.4), m.normal(2, 16, 4, scale=0.4),
+                          m.normal(2, 32, scale=0.1), hidden_size=4, direction="bidirectional")
+    y = m.add("Reshape", m.add("Transpose", y, perm=[0, 2, 1, 3]), m.constant(np.array([0, 0, 8], np.int64)))
+    y, last = m.add_parts("GRU", 2, y, m.normal(1, 15, 8, scale=0.4), m.normal(1, 15, 5, scale=0.4),
+                          m.normal(1, 30, scale=0.1), hidden_size=5, linear_before_reset=1)
+    y = m.add("Add", m.add("Squeeze", y, m.constant(np.array([1], np.int64))), m.add("Squeeze", last))
+    states = m.add("ReduceSum", m.add("Mul", h, c), m.constant(np.array([0, 2], np.int64)), keepdims=1)
+    m.add("Mul", y, m.add("Squeeze", states, m.constant(np.array([0], np.int64))))
+    return m.finish({"x": [side, 2, 6]}, [side, 2, 5])
+
+
+def lookup(side):
+    """Rows of a table, at indices that are data; the largest elements."""
+    m = Model()
+    integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
+    values, where = m.add_parts("TopK", 2, "x", integers(3), axis=-1)
+    rows = m.add("Gather", m.normal(side, 8), m.add("Sub", where, integers(side)), axis=0)
+    first = m.add("Gather", rows, m.constant(np.int64(0)), axis=1)
+    least, _ = m.add_parts("TopK", 2, m.add("Mul", rows, m.add("Unsqueeze", values, integers(2))), integers(2),
+                         axis=0, largest=0)
+    m.add("Add", least, m.add("Unsqueeze", m.add("Gather", first, integers(1, 3), axis=0), integers(1)))
+    return m.finish({"x": [4, side]}, [2, 3, 8])
+
+
+def functions(side):
+    """Functions of the file's own that call each other, with and without an attribute."""
+    m = Model()
+    node, opset = helper.make_node, [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    leaky = node("LeakyRelu", ["a"], ["t"])
+    leaky.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope",
+                                               type=onnx.AttributeProto.FLOAT))
+    scale = helper.make_function("local", "Scale", ["a", "b"], ["o"], [
+        leaky, node("Constant", [], ["two"], value=numpy_helper.from_array(np.float32(2))),
+        node("Mul", ["t", "two"], ["u"]), node("Add", ["u", "b"], ["o"])], opset, ["slope"])
+    twice = helper.make_function("local", "Twice", ["a"], ["o"], [
+        node("Scale", ["a", "a"], ["t"], domain="local", name="one", slope=0.5),
+        node("Scale", ["t", "a"], ["o"], domain="local", name="two")], opset)
+    x = m.add("Twice", "x", domain="local")
+    m.add("Twice", x, domain="local")
+    return m.finish({"x": [2, side]}, [2, side], [scale, twice])
+
+
+MODELS = {"functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

@@ -136,15 +136,19 @@ def test_interrupted(box):
 
 
 def test_plans_of_other_models(box):
-    for name in ("parts", "attention", "branches"):
+    for name in ("attention", "recurrent", "lookup", "branches"):
         folder = make_model(box, name)
         x, y, out, path, plan = (os.path.join(folder, n) for n in
                                  ("x.npy", "y.npy", "out.npy", name + ".onnx", name + ".wpk"))
         status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--seconds", "60",
                                     "-q", "--data", box.path("history"), seconds=280)
         check(status == 0, "the model is tuned", said, err)
-        status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
+        status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out,
+                                    "--verify", path)
         check(status == 0 and compare(out, y) <= TOLERANCE, "it computes what ONNX Runtime does", err)
+        check("verified: output y" in err, "and what the model says", err)
+    err = refused(box, "run", plan, "--random", "--verify", os.path.join(box.path(""), "none.onnx"))
+    check("none.onnx" in err, "a model that is not there", err)
     # Three convolutions and three products are one each; nothing is only moved.
     told = json.loads(box.run("wpkctl", "check", path, "--json")[1])
     check(told["steps"] == 10, "the steps", told["regions"])

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/host.h"
+
+#include "graph/operator.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The extents of input 0 as three: before the axis, the axis, and after it. */
+static bool find_axis(const struct wpk_graph_value *x, int64_t axis,
+                      struct wpk_model_plan_host *out)
+{
+    int at = 0;
+
+    if (!x->is_shaped || wpk_operator_axis(axis, x->rank, &at, NULL) != WPK_OK) {
+        return false;
+    }
+    out->before = 1;
+    out->after = 1;
+    out->extent = x->extent[at];
+    for (int d = 0; d < x->rank; d++) {
+        *(d < at ? &out->before : &out->after) *= d == at ? 1 : x->extent[d];
+    }
+    return true;
+}
+
+bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_plan_host *out)
+{
+    const struct wpk_graph_node *n = &graph->nodes[node];
+    const struct wpk_operator *op = wpk_operator_find(n->op, n->domain);
+    const struct wpk_graph_value *x = wpk_graph_input(graph, n, 0);
+    const struct wpk_graph_value *other = wpk_graph_input(graph, n, 1);
+    int count = 0;
+
+    *out = (struct wpk_model_plan_host){.op = WPK_MODEL_PLAN_GATHER};
+    if (op == NULL || x == NULL) {
+        return false;
+    }
+    if (op->kind == WPK_KIND_GATHER && other != NULL && other->is_shaped && other->data == NULL) {
+        out->count = wpk_graph_elements(other);
+        return find_axis(x, wpk_graph_int(n, "axis", 0), out);
+    }
+    if (op->kind == WPK_KIND_TOP_K) {
+        out->op = n->part == 0 ? WPK_MODEL_PLAN_TOP_K : WPK_MODEL_PLAN_TOP_K_INDICES;
+        out->is_smallest = wpk_graph_int(n, "largest", 1) == 0;
+        out->count = wpk_graph_int(n, "k", 0);
+        return (other == NULL
+                    ? out->count > 0
+                    : wpk_graph_integers(other, &out->count, 1, &count) == WPK_OK && count == 1) &&
+               find_axis(x, wpk_graph_int(n, "axis", -1), out) && out->count >= 1 &&
+               out->count <= out->extent;
+    }
+    return false;
+}
+
+static wpk_err gather(const struct wpk_model_plan_host *host, const double *x,
+                      const double *indices, double *out, struct wpk_diag *diag)
+{
+    for (int64_t b = 0; b < host->before; b++) {
+        for (int64_t i = 0; i < host->count; i++) {
+            double index = indices[i] < 0 ? indices[i] + (double)host->extent : indices[i];
+            if (!(index >= 0 && index < (double)host->extent)) {
+                wpk_diag_set(diag, "index %g of %lld", indices[i], (long long)host->extent);
+                return WPK_ERANGE;
+            }
+            memcpy(out + (b * host->count + i) * host->after,
+                   x + (b * host->extent + (int64_t)index) * host->after,
+                   (size_t)host->after * sizeof(double));
+        }
+    }
+    return WPK_OK;
+}
+
+/* How many elements of the line stand before element i: larger ones, and equal ones of smaller
+ * index. NaN is larger than every number. */
+static int64_t rank_of(const struct wpk_model_plan_host *host, const double *x, int64_t i)
+{
+    double sign = host->is_smallest ? -1 : 1;
+    double value = x[i * host->after];
+    int64_t rank = 0;
+
+    for (int64_t j = 0; j < host->extent; j++) {
+        double other = x[j * host->after];
+        bool equal = other == value || (isnan(other) && isnan(value));
+        bool larger = isnan(other) || isnan(value) ? isnan(other) != host->is_smallest
+                                                   : sign * other > sign * value;
+        rank += equal ? j < i : larger;
+    }
+    return rank;
+}
+
+static void top_k(const struct wpk_model_plan_host *host, const double *x, double *out)
+{
+    for (int64_t i = 0; i < host->extent; i++) {
+        int64_t rank = rank_of(host, x, i);
+        if (rank < host->count) {
+            out[rank * host->after] =
+                host->op == WPK_MODEL_PLAN_TOP_K ? x[i * host->after] : (double)i;
+        }
+    }
+}
+
+wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host *host, const double *x,
+                                 const double *indices, double *out, struct wpk_diag *diag)
+{
+    if (host->op == WPK_MODEL_PLAN_GATHER) {
+        return gather(host, x, indices, out, diag);
+    }
+    for (int64_t b = 0; b < host->before; b++) {
+        for (int64_t a = 0; a < host->after; a++) {
+            top_k(host, x + b * host->extent * host->after + a,
+                  out + b * host->count * host->after + a);
+        }
+    }
+    return WPK_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/host_step.h"
+
+#include <string.h>
+
+static const struct wpk_tensor_type *type_of(const struct wpk_model_plan *plan,
+                                             const struct wpk_model_plan_step *step, int argument)
+{
+    return &plan->values[step->arguments[argument].value].type;
+}
+
+/* True if the tensor has before * middle * after elements. */
+static bool has_elements(const struct wpk_tensor_type *type, const struct wpk_model_plan_host *host,
+                         int64_t middle)
+{
+    int64_t count = 0;
+
+    return !__builtin_mul_overflow(host->before, middle, &count) &&
+           !__builtin_mul_overflow(count, host->after, &count) &&
+           (uint64_t)count == wpk_tensor_type_bytes(type) / wpk_dtype_size(type->dtype);
+}
+
+wpk_err wpk_host_step_check(const struct wpk_model_plan *plan,
+                            const struct wpk_model_plan_step *step, struct wpk_diag *diag)
+{
+    const struct wpk_model_plan_host *host = &step->host;
+    bool is_gather = host->op == WPK_MODEL_PLAN_GATHER;
+    int last = is_gather ? 2 : 1;
+    bool fits = step->argument_count == last + 1;
+
+    if (fits) {
+        const struct wpk_tensor_type *x = type_of(plan, step, 0);
+        const struct wpk_tensor_type *out = type_of(plan, step, last);
+        enum wpk_model_plan_place place = plan->values[step->arguments[last].value].place;
+        fits = has_elements(x, host, host->extent) && has_elements(out, host, host->count) &&
+               (place == WPK_MODEL_PLAN_ARENA || place == WPK_MODEL_PLAN_OUTPUT) &&
+               out->dtype == (host->op == WPK_MODEL_PLAN_TOP_K_INDICES ? WPK_I64 : x->dtype) &&
+               (is_gather || host->count <= host->extent);
+    }
+    if (fits && is_gather) {
+        const struct wpk_tensor_type *indices = type_of(plan, step, 1);
+        fits = (indices->dtype == WPK_I32 || indices->dtype == WPK_I64) &&
+               wpk_tensor_type_bytes(indices) / wpk_dtype_size(indices->dtype) ==
+                   (uint64_t)host->count;
+    }
+    if (!fits) {
+        wpk_diag_set(diag, "node %s: the plan has no fitting values for it", step->node);
+    }
+    return fits ? WPK_OK : WPK_ECORRUPT;
+}
+
+static wpk_err gather(const struct wpk_model_plan_host *host, size_t element, const char *x,
+                      const void *indices, bool is_wide, char *out)
+{
+    size_t row = (size_t)host->after * element;
+
+    for (int64_t b = 0; b < host->before; b++) {
+        for (int64_t i = 0; i < host->count; i++) {
+            int64_t index = is_wide ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
+            index += index < 0 ? host->extent : 0;
+            if (index < 0 || index >= host->extent) {
+                return WPK_ERANGE;
+            }
+            memcpy(out + (size_t)(b * host->count + i) * row,
+                   x + (size_t)(b * host->extent + index) * row, row);
+        }
+    }
+    return WPK_OK;
+}
+
+static double load(enum wpk_dtype dtype, const void *x, int64_t i)
+{
+    switch (dtype) {
+    case WPK_F64:
+        return ((const double *)x)[i];
+    case WPK_I32:
+        return ((const int32_t *)x)[i];
+    case WPK_I64:
+        return (double)((const int64_t *)x)[i];
+    default:
+        return (double)((const float *)x)[i];
+    }
+}
+
+/* Elements stand in order of value, then of index. NaN is greater than every number. */
+static bool comes_before(const struct wpk_model_plan_host *host, double a, int64_t at, double b,
+                         int64_t other)
+{
+    bool greater = a > b || (a != a && b == b);
+    bool less = a < b || (b != b && a == a);
+
+    return host->is_smallest ? less || (!greater && at < other) : greater || (!less && at < other);
+}
+
+/* Find one element after the other, by looking through the line for the next in order. */
+static void top_k(const struct wpk_model_plan_host *host, enum wpk_dtype dtype, const char *x,
+                  char *out)
+{
+    size_t size = wpk_dtype_size(dtype);
+    double last = 0;
+    int64_t last_at = -1;
+
+    for (int64_t k = 0; k < host->count; k++) {
+        double best = 0;
+        int64_t at = -1;
+        for (int64_t i = 0; i < host->extent; i++) {
+            double value = load(dtype, x, i * host->after);
+            bool is_left = k == 0 || comes_before(host, last, last_at, value, i);
+            if (is_left && (at < 0 || comes_before(host, value, i, best, at))) {
+                best = value;
+                at = i;
+            }
+        }
+        last = best;
+        last_at = at;
+        if (host->op == WPK_MODEL_PLAN_TOP_K_INDICES) {
+            ((int64_t *)(void *)out)[k * host->after] = at;
+        } else {
+            memcpy(out + (size_t)(k * host->after) * size, x + (size_t)(at * host->after) * size,
+                   size);
+        }
+    }
+}
+
+wpk_err wpk_host_step_run(const struct wpk_model_plan *plan, const struct wpk_model_plan_step *step,
+                          void *const *data)
+{
+    const struct wpk_model_plan_host *host = &step->host;
+    enum wpk_dtype dtype = type_of(plan, step, 0)->dtype;
+    size_t size = wpk_dtype_size(dtype);
+
+    if (host->op == WPK_MODEL_PLAN_GATHER) {
+        return gather(host, size, data[0], data[1], type_of(plan, step, 1)->dtype == WPK_I64,
+                      data[2]);
+    }
+    size_t out_size = wpk_dtype_size(type_of(plan, step, 1)->dtype);
+    for (int64_t b = 0; b < host->before; b++) {
+        for (int64_t a = 0; a < host->after; a++) {
+            top_k(host, dtype,
+                  (const char *)data[0] + (size_t)(b * host->extent * host->after + a) * size,
+                  (char *)data[1] + (size_t)(b * host->count * host->after + a) * out_size);
+        }
+    }
+    return WPK_OK;
+}
