@@ -395,6 +395,8 @@ wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *are
                 .name = get_text(reader, "name", arena),
                 .state = get_text(reader, "state", arena),
                 .device = get_text(reader, "device", arena),
+                .driver = get_text(reader, "driver", arena),
+                .memory_bytes = get_int(reader, "memory_bytes"),
                 .providers = get_words(reader, "providers", arena),
                 .missing = get_words(reader, "missing", arena),
                 .running = get_int(reader, "running"),

@@ -111,6 +111,8 @@ struct wpk_api_worker {
     const char *name;
     const char *state;
     const char *device;
+    const char *driver;    /* of a GPU; "": it is none */
+    int64_t memory_bytes;  /* of a GPU; 0: not known */
     const char *providers; /* separated by ", " */
     const char *missing;   /* likewise: back ends that it does not offer, and why */
     int64_t running;

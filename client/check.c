@@ -2,6 +2,7 @@
 /* wpkctl check: validate a job file, or a model, and show its operators. The command stores
  * no data. */
 #include "client/check_model.h"
+#include "client/check_workers.h"
 #include "client/command.h"
 #include "client/format.h"
 #include "client/job_file.h"
@@ -38,6 +39,8 @@ struct check {
     const char *tmp_dir;
     bool no_faults;
     bool json;
+    struct wpk_session_options session; /* whose workers are looked for; no server: none */
+    int worker_count;                   /* of the job's kind that are ready; -1: not known */
 };
 
 /* Bandwidth is shared by the cores, arithmetic is not. */
@@ -213,6 +216,9 @@ static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
         wpk_buf_fini(&finding.unseen);
     }
     wpk_json_end(writer);
+    if (check->worker_count >= 0) {
+        wpk_json_put_int(writer, "workers", check->worker_count);
+    }
     if (err == WPK_OK && check->json) {
         err = wpk_json_print(writer, true, &out);
         puts(wpk_buf_text(&out));
@@ -220,6 +226,15 @@ static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
     wpk_json_writer_free(writer);
     wpk_buf_fini(&out);
     return err;
+}
+
+static void print_workers(const struct check *check)
+{
+    if (check->worker_count == 0 && !check->json) {
+        printf("no worker of kind %s is ready: the job would wait for one\n", check->job.kind);
+    } else if (check->worker_count > 0 && !check->json) {
+        printf("ready workers of kind %s: %d\n", check->job.kind, check->worker_count);
+    }
 }
 
 enum wpk_exit wpk_command_check(struct wpk_invocation *call)
@@ -231,6 +246,7 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
         WPK_ARGS_FLAG("no-roofline", "do not measure this machine (half a second)", &no_peak),
         WPK_ARGS_FLAG("no-faults", "do not look for faults that verification would not see",
                       &check.no_faults),
+        WPK_SESSION_OPTION_ROWS(check.session),
         WPK_MODEL_FIXING_OPTION_ROWS(model.fixing),
         WPK_ARGS_FLAG("expand", "print the equations of a model's nodes", &model.expand),
         WPK_ARGS_FLAG("json", "as JSON", &check.json),
@@ -254,6 +270,13 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
     if (err == WPK_OK && !no_peak && !wpk_device_is_cuda(&check.device) &&
         wpk_peak_measure(&peak) == WPK_OK) {
         check.roofline = (struct wpk_roofline){peak.flops_per_s, peak.bytes_per_s};
+    }
+    check.worker_count = -1;
+    if (err == WPK_OK && (check.session.given.server != NULL || check.session.data_dir != NULL)) {
+        check.session.need = WPK_SESSION_RUNNING;
+        err = wpk_check_workers(call->context, &check.session, check.job.kind, &check.worker_count,
+                                &call->diag);
+        print_workers(&check);
     }
     if (err == WPK_OK) {
         err = check_ops(&check, &call->diag);

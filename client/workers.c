@@ -5,6 +5,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* The class, and of a GPU what is not in it.   errors  NULL: memory ran out */
+static const char *describe_device(const struct wpk_api_worker *worker, struct wpk_arena *arena)
+{
+    char text[512];
+
+    if (worker->driver[0] == '\0') {
+        return worker->device;
+    }
+    snprintf(text, sizeof(text), "%s, %" PRId64 " MiB, driver %s", worker->device,
+             worker->memory_bytes >> 20, worker->driver);
+    return wpk_arena_copy_text(arena, text);
+}
+
 static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
                             struct wpk_text_table *table, struct wpk_diag *diag)
 {
@@ -16,12 +29,15 @@ static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct
     for (int i = 0; err == WPK_OK && i < count; i++) {
         char running[24];
         char heard[WPK_FORMAT_SIZE];
+        const char *device = describe_device(&workers[i], arena);
+        if (device == NULL) {
+            return WPK_ENOMEM;
+        }
         snprintf(running, sizeof(running), "%" PRId64, workers[i].running);
         wpk_format_seconds(workers[i].heard_seconds_ago, heard);
-        wpk_text_table_add(table, (const char *const[]){workers[i].name, workers[i].state,
-                                                        workers[i].device, workers[i].providers,
-                                                        workers[i].missing, running, heard,
-                                                        workers[i].reason});
+        wpk_text_table_add(table, (const char *const[]){workers[i].name, workers[i].state, device,
+                                                        workers[i].providers, workers[i].missing,
+                                                        running, heard, workers[i].reason});
     }
     return err;
 }

@@ -148,6 +148,8 @@ struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary o
 
 /* ---- c_point.c */
 
+/* The operation that joins two results of a reduction. */
+enum wpk_binary wpk_c_joining(enum wpk_reduction reduction);
 /* Print a stage's value at one point, or one term of its reduction.
  *   shape  axis [axis_count] */
 void wpk_c_print_point(struct wpk_c_kernel *k, const struct wpk_stage *stage, bool update,
@@ -190,6 +192,9 @@ void wpk_c_storage_write(struct wpk_c_kernel *k, int tensor, const struct wpk_fo
 bool wpk_c_storage_place(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
                          struct wpk_form *number);
 void wpk_c_storage_put_element(struct wpk_c_kernel *k, int tensor, const struct wpk_form *number);
+/* The variables or elements of a tensor that is no argument, and one of them. */
+int64_t wpk_c_storage_cells(const struct wpk_c_kernel *k, int tensor);
+void wpk_c_storage_put_cell(struct wpk_c_kernel *k, int tensor, int64_t cell);
 /* Print the declaration of a storage as a pointer, and its name. */
 void wpk_c_storage_put_pointer(struct wpk_c_kernel *k, const struct wpk_c_storage *storage);
 /* Write a literal's values as a table: "QUALIFIERS TYPE NAME[] = {...};". */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static enum wpk_binary operation_of(enum wpk_reduction reduction)
+enum wpk_binary wpk_c_joining(enum wpk_reduction reduction)
 {
     return reduction == WPK_REDUCE_SUM    ? WPK_BINARY_ADD
            : reduction == WPK_REDUCE_PROD ? WPK_BINARY_MUL
@@ -30,7 +30,7 @@ static void end_point(struct wpk_c_kernel *k)
 static void print_term(struct wpk_c_kernel *k, const struct wpk_stage *stage,
                        const struct wpk_c_point *point)
 {
-    enum wpk_binary op = operation_of(stage->reduction);
+    enum wpk_binary op = wpk_c_joining(stage->reduction);
     int width = k->forms.width;
     struct wpk_c_value before = wpk_c_storage_read(k, stage->output, point->axis, width);
     struct wpk_c_value term = wpk_c_evaluate(k, point, stage->expr);
@@ -57,7 +57,7 @@ static struct wpk_c_value spread(struct wpk_c_kernel *k, const struct wpk_c_valu
 void wpk_c_print_lanes_of_terms(struct wpk_c_kernel *k, const struct wpk_stage *stage,
                                 const struct wpk_form *axis, int vector, int64_t count, int native)
 {
-    enum wpk_binary op = operation_of(stage->reduction);
+    enum wpk_binary op = wpk_c_joining(stage->reduction);
     struct wpk_c_point point;
     struct wpk_c_value total = {.width = 0};
     begin_point(k, stage, axis, &point);

@@ -349,6 +349,23 @@ void wpk_c_storage_put_element(struct wpk_c_kernel *k, int tensor, const struct 
     put_element(k, &a, number);
 }
 
+int64_t wpk_c_storage_cells(const struct wpk_c_kernel *k, int tensor)
+{
+    const struct wpk_c_storage *s = k->storage[k->storage_of[tensor]];
+    return s->memory ? s->count : cells(s);
+}
+
+void wpk_c_storage_put_cell(struct wpk_c_kernel *k, int tensor, int64_t cell)
+{
+    const struct wpk_c_storage *s = k->storage[k->storage_of[tensor]];
+    struct wpk_form number = wpk_form_number(cell);
+    if (s->memory) {
+        wpk_c_storage_put_element(k, tensor, &number);
+    } else {
+        put_cell_name(k, s, cell);
+    }
+}
+
 /* ---- reading */
 
 /* All lanes as memory has them. */

@@ -49,6 +49,15 @@ static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_c
         }
         out->scratch[out->scratch_count++] = scratch_of(tensor, printed->dtype[i]);
     }
+    if (printed->part_bytes > 0) {
+        if (out->scratch_count + 2 > WPK_LAUNCH_SCRATCH_MAX) {
+            return WPK_ENOSPC;
+        }
+        out->scratch[out->scratch_count++] =
+            (struct wpk_launch_scratch){.bytes = printed->part_bytes};
+        out->scratch[out->scratch_count++] = (struct wpk_launch_scratch){
+            .bytes = printed->ticket_count * (int64_t)sizeof(uint32_t), .zeroed = true};
+    }
     return out->argument_count > WPK_LAUNCH_ARGUMENTS_MAX ? WPK_ENOSPC : WPK_OK;
 }
 

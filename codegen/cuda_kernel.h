@@ -5,6 +5,7 @@
  *     cuda_nest.c     loops over blocks and threads, barriers, places
  *     cuda_point.c    elements behind their guards, alone or four together
  *     cuda_copy.c     copies of 16 bytes, and asynchronous ones
+ *     cuda_parts.c    parts of a reduction in several blocks
  *     cuda_launch.c   numbers of threads, shared memory, the elements that a thread has
  *     cuda_text.c     what stands before the kernels
  *     cuda_nvrtc.c    the compiler
@@ -55,6 +56,9 @@ struct wpk_cuda_launch {
     bool async;        /* copies are asynchronous */
     bool ahead;        /* some were printed */
     bool any_moves, any_ahead; /* moves, asynchronous ones: some were, in any launch */
+    /* Blocks that share a tile's reduction, and tiles: blocks = parts * tiles. 0: none do */
+    int64_t parts, tiles;
+    int64_t part_bytes;        /* of all parts */
     int64_t cells;             /* variables that elements of tensors became */
     bool wrote; /* shared memory was written */
     bool pending;      /* and no barrier followed */
@@ -110,6 +114,11 @@ void wpk_cuda_put_move(struct wpk_c_kernel *k, const struct wpk_cuda_move *move)
 /* Print the launch of one definition of an entry before everything. */
 void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
                                const struct wpk_c_box *box);
+
+/* Print how a tile's blocks leave their parts of a reduction's results, and how the last of them
+ * goes on with the joined ones. `threads` of the block have results.
+ *   errors  a refusal: memory for the parts would be too large */
+void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, int64_t threads);
 
 /* Write what stands before the functions of a module. */
 void wpk_cuda_put_prologue(const struct wpk_c_kernel *k, struct wpk_buf *out);

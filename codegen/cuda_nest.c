@@ -481,6 +481,32 @@ static bool has_thread_loop(const struct wpk_cuda_definition *d)
     return false;
 }
 
+/* The outermost loop deals out the terms to blocks. */
+static bool has_parts(const struct wpk_cuda_definition *d)
+{
+    return d->update && d->count > d->added && wpk_bind_is_block(d->loop[d->added].binding) &&
+           d->loop[d->added].axis >= d->stage->rank;
+}
+
+/* A part of all tiles comes before the next part: `launch->blocks` are tiles so far. */
+static void share_out(struct wpk_c_kernel *k, struct wpk_cuda_definition *d)
+{
+    struct wpk_cuda_launch *launch = k->launch;
+    bool guards = false;
+    for (int i = 0; i < d->count; i++) {
+        const struct wpk_nest_loop *loop = &d->loop[i];
+        guards = guards || (wpk_bind_is_thread(loop->binding) && loop->tail != WPK_TAIL_EXACT);
+    }
+    if (launch->parts > 0 || guards) {
+        wpk_c_refuse(k, "parts over blocks are for one stage of a launch, whose loops over threads "
+                        "divide their axes");
+        return;
+    }
+    launch->tiles = launch->blocks;
+    launch->parts = d->most[d->added];
+    d->inside[d->added] = launch->tiles;
+}
+
 /*   shape  size [axis_count] */
 static void size_of(const struct wpk_stage *stage, const struct wpk_c_box *box, int64_t *size)
 {
@@ -512,9 +538,16 @@ void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
                             "memory of its own: compute it in a loop around the threads");
         }
         d->single = !threads && !own;
+        if (has_parts(d)) {
+            share_out(k, d);
+            blocks = launch->parts * launch->tiles;
+        }
         launch->blocks = blocks > launch->blocks ? blocks : launch->blocks;
         launch->threads = d->threads > launch->threads ? d->threads : launch->threads;
         print_loops(k, d, 0, space);
+        if (has_parts(d) && launch->parts > 1 && k->refusal == NULL) {
+            wpk_cuda_join_parts(k, d->stage, d->threads);
+        }
     }
     free(space);
     free(d);

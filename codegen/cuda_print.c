@@ -18,6 +18,7 @@ struct printer {
     struct wpk_cuda_plan *plan;
     struct wpk_cuda_launch launch;
     int64_t threads[WPK_LAUNCHES_MAX]; /* of the first pass */
+    bool joins;                        /* some launch has parts over blocks; of the first pass */
     struct wpk_buf body;               /* of the launch that is printed */
     struct wpk_buf module;
 };
@@ -106,6 +107,7 @@ static void put_parameters(struct printer *p)
         wpk_c_put(&k->text, i == 0 ? "" : ", ");
         wpk_c_storage_put_pointer(k, k->storage[k->storage_of[p->plan->argument[i]]]);
     }
+    wpk_c_put(&k->text, p->joins ? ", void *const parts, u32 *const tickets" : "");
 }
 
 static int64_t put_shares(struct printer *p)
@@ -118,6 +120,10 @@ static int64_t put_shares(struct printer *p)
         wpk_c_line(&k->text, "__shared__ __align__(16) %s shared%d[%" PRId64 "];",
                    wpk_c_type_name(type), share->tensor, share->elements);
         bytes = (bytes + 15) / 16 * 16 + share->elements * wpk_c_type_bytes(type);
+    }
+    if (p->launch.parts > 1) {
+        wpk_c_line(&k->text, "__shared__ __align__(16) u32 ticket[1];");
+        bytes = (bytes + 15) / 16 * 16 + (int64_t)sizeof(uint32_t);
     }
     return bytes;
 }
@@ -194,6 +200,14 @@ static void end_launch(struct printer *p)
     if (step->shared_bytes > WPK_CUDA_SHARED_MAX) {
         wpk_c_refuse(k, "a block has at most 48 KiB of shared memory");
     }
+    if (launch->parts > 1) {
+        struct wpk_cuda_plan *plan = p->plan;
+        p->joins = true;
+        plan->part_bytes =
+            launch->part_bytes > plan->part_bytes ? launch->part_bytes : plan->part_bytes;
+        plan->ticket_count =
+            launch->tiles > plan->ticket_count ? launch->tiles : plan->ticket_count;
+    }
     p->plan->step_count++;
 }
 
@@ -235,6 +249,7 @@ static void print_pass(struct printer *p)
     k->function = 0;
     k->storage_count = 0;
     p->plan->step_count = 0;
+    p->plan->part_bytes = p->plan->ticket_count = 0;
     wpk_buf_reset(&p->module);
     for (int t = 0; t < k->program->tensor_count; t++) {
         k->storage_of[t] = -1;
@@ -386,7 +401,12 @@ static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_ent
                       "keeps in global memory what is computed before everything, and only that");
     }
     if (entry->update.atomic) {
-        return refuse(&entry->at, diag, "adds up nothing in several threads: leave atomic out");
+        const struct wpk_nest_loop *first = wpk_nest_at(nest, &entry->update, 0);
+        if (entry->update.count == 0 || !wpk_bind_is_block(first->binding)) {
+            return refuse(&entry->at, diag,
+                          "adds up parts over blocks: write block.x as the first loop, or leave "
+                          "atomic out");
+        }
     }
     for (int a = 0; a < stage->rank; a++) {
         if (entry->align[a] > 1 && entry->place.entry >= 0) {

@@ -19,6 +19,9 @@ struct wpk_cuda_plan {
     enum wpk_dtype
         dtype[WPK_TENSORS_MAX]; /* in memory: an intermediate sum has its accumulator's */
     int argument_count;
+    /* Two more pointers follow if blocks leave parts of a reduction to each other: to memory for
+     * the parts, and to numbers of 32 bits, which are 0 before and after each launch. 0: none do */
+    int64_t part_bytes, ticket_count;
 };
 
 /* Write the module, whose functions are SYMBOL_0, SYMBOL_1, ..., and its plan.

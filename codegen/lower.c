@@ -67,7 +67,8 @@ static void take_loops(const struct wpk_nest *from, const struct wpk_nest_entry 
     struct wpk_nest_entry *taken = &nest->entry[nest->entry_count - 1];
     const struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
     struct wpk_nest_loops *out = update ? &taken->update : &taken->pure;
-    for (int a = 0; a < wpk_nest_stage(nest, taken)->rank && loops->atomic; a++) {
+    bool lanes = loops->atomic && wpk_nest_at(from, loops, 0)->binding == WPK_BIND_LANES;
+    for (int a = 0; a < wpk_nest_stage(nest, taken)->rank && lanes; a++) {
         WPK_ASSERT(loops->count == 1);
         if (taken->extent[a] > 1) {
             wpk_nest_add_loop(nest, out, &(struct wpk_nest_loop){.axis = a, .step = 1});

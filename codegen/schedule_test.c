@@ -310,6 +310,9 @@ static void test_blocks_and_threads_are_checked(void **state)
     expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update\n    serial i\n"
                             "    block.x j\n",
                    7, "do not run in parallel");
+    expect_refused(Y_SIMPLE "stage T root\n  init\n    serial i\n  update atomic\n    block.x j\n"
+                            "    serial i\n",
+                   6, "parts over blocks are");
 #undef Y_GRID
 }
 

@@ -33,6 +33,7 @@
     X(cuMemFree_v2, (uint64_t address))                                                            \
     X(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t size, void *stream))            \
     X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t size, void *stream))                  \
+    X(cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t size, void *stream))               \
     X(cuLaunchKernel, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,          \
                        unsigned block_x, unsigned block_y, unsigned block_z,                       \
                        unsigned shared_bytes, void *stream, void **parameters, void **extra))      \
@@ -71,6 +72,7 @@ enum wpk_cuda_result { WPK_CUDA_RESULT_LIST(WPK_CUDA_RESULT_ENUM) };
 /* Of CUdevice_attribute and CUfunction_attribute. */
 enum {
     WPK_CUDA_DEVICE_SM_COUNT = 16,
+    WPK_CUDA_DEVICE_L2_BYTES = 38,
     WPK_CUDA_DEVICE_CAPABILITY_MAJOR = 75,
     WPK_CUDA_DEVICE_CAPABILITY_MINOR = 76,
     WPK_CUDA_FUNCTION_LOCAL_BYTES = 3,

@@ -28,6 +28,7 @@
     X(PENDING, "shared memory is accessed to which an asynchronous copy is under way")             \
     X(BARRIER, "threads of a block diverge at a barrier")                                          \
     X(SHUFFLE, "lanes of a warp diverge at an instruction for all of them")                        \
+    X(UNPUBLISHED, "an atomic operation tells of stores without a fence or a barrier")             \
     X(TRAP, "a trap")                                                                              \
     X(HANG, "more instructions than the limit")
 
@@ -86,6 +87,8 @@ struct wpk_block {
     uint8_t *local, *local_written; /* of all threads, entry->local_size each; owned */
     struct wpk_copy *copy;          /* owned */
     size_t copy_count, copy_capacity;
+    uint32_t told;    /* the epoch of the last atomic operation; 0: none */
+    int teller;       /* the warp that made it */
     uint32_t group[WPK_BLOCK_THREADS_MAX]; /* that a thread's copies go to now */
     const struct wpk_device_range *last;   /* that was accessed, or NULL */
     struct wpk_launch_counts counts;

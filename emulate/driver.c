@@ -19,6 +19,7 @@
 #define CAPABILITY 90
 #define SM_COUNT 132
 #define MEMORY_BYTES ((uint64_t)8 << 30)
+#define L2_BYTES (50 << 20)
 #define VERSION 12090
 #define PARAMETERS_MAX 4096
 #define SHARED_STATIC_MAX ((uint32_t)48 << 10)
@@ -167,6 +168,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     switch (attribute) {
     case WPK_CUDA_DEVICE_SM_COUNT:
         *value = SM_COUNT;
+        return WPK_CUDA_SUCCESS;
+    case WPK_CUDA_DEVICE_L2_BYTES:
+        *value = L2_BYTES;
         return WPK_CUDA_SUCCESS;
     case WPK_CUDA_DEVICE_CAPABILITY_MAJOR:
         *value = CAPABILITY / 10;
@@ -369,6 +373,20 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
     }
     if (result == WPK_CUDA_SUCCESS) {
         memcpy(to, (const void *)(uintptr_t)from, size); // NOLINT: a device address is a host's
+    }
+    return result;
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
+{
+    OBEY_ORDERS();
+    int result = entered();
+    (void)stream;
+    if (result == WPK_CUDA_SUCCESS && (!is_inside(from, size) || !is_inside(to, size))) {
+        result = WPK_CUDA_INVALID_VALUE;
+    }
+    if (result == WPK_CUDA_SUCCESS) { // NOLINTNEXTLINE: a device address is a host's
+        memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
     }
     return result;
 }

@@ -151,8 +151,8 @@ const struct wpk_ptx_operation wpk_ptx_controls[] = {
     {"vote", "ballot", WPK_PTX_B32, vote_ballot, "d=pu&"},
     {"activemask", "", WPK_PTX_B32, active_mask, "d="},
     {"trap", "", WPK_PTX_PRED, trap, "="},
-    {"membar", "", WPK_PTX_PRED, wpk_ptx_nothing, "="},
-    {"fence", "", WPK_PTX_PRED, wpk_ptx_nothing, "="},
+    {"membar", "", WPK_PTX_PRED, wpk_ptx_fence, "="},
+    {"fence", "", WPK_PTX_PRED, wpk_ptx_fence, "="},
     {"griddepcontrol", "", WPK_PTX_PRED, wpk_ptx_nothing, "="},
     {0},
 };

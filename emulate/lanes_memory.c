@@ -349,6 +349,14 @@ void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
         !check(warp, in, &access, true)) {
         return;
     }
+    if (access.space == WPK_PTX_GLOBAL) {
+        if (warp->block->told == warp->block->shadow.epoch && warp->block->teller != warp->number) {
+            wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNPUBLISHED, -1, 0); /* it came too late */
+            return;
+        }
+        warp->unfenced |= warp->active;
+        warp->stored = warp->block->shadow.epoch;
+    }
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         for (int i = 0; i < in->vector && (warp->active >> lane & 1) != 0; i++) {
             const struct wpk_ptx_operand *from = &in->operand[i];
@@ -356,6 +364,58 @@ void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
                    warp->file + from->offset + (size_t)lane * from->size, in->size);
         }
     }
+}
+
+/* ---- atomic operations */
+
+void wpk_ptx_fence(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    (void)in;
+    warp->unfenced &= ~warp->active;
+}
+
+/* An atomic operation tells others of what was stored: each thread of the block
+ * that stored to global memory has passed a fence, and those of other warps a barrier, too. */
+static bool is_published(const struct wpk_warp *warp)
+{
+    const struct wpk_block *block = warp->block;
+    bool published = true;
+    for (int i = 0; i < block->warp_count; i++) {
+        const struct wpk_warp *other = &block->warp[i];
+        bool apart = other != warp && other->stored == block->shadow.epoch;
+        published = published && other->unfenced == 0 && !apart;
+    }
+    return published;
+}
+
+void wpk_ptx_atomic_increment(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    struct access access;
+    uint32_t undefined = warp->active & ~warp->defined[in->operand[2].reg];
+    const uint32_t_lane *limit = WPK_LANES(uint32_t, 2);
+    uint32_t before[WPK_WARP_LANES] = {0};
+    if (undefined != 0) {
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
+        return;
+    }
+    if (!resolve(warp, in, 1, in->space, in->size, &access) || !check(warp, in, &access, true)) {
+        return;
+    }
+    if (!is_published(warp)) {
+        wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNPUBLISHED, -1, 0);
+        return;
+    }
+    warp->block->told = warp->block->shadow.epoch;
+    warp->block->teller = warp->number;
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        if ((warp->active >> lane & 1) != 0) {
+            uint8_t *at = locate(warp, &access, lane);
+            memcpy(&before[lane], at, sizeof(before[lane]));
+            uint32_t after = before[lane] >= limit[lane] ? 0 : before[lane] + 1;
+            memcpy(at, &after, sizeof(after));
+        }
+    }
+    wpk_lanes_put_32(warp, &in->operand[0], before);
 }
 
 /* ---- asynchronous copies */

@@ -161,11 +161,22 @@ static void release(struct wpk_block *block)
     }
 }
 
+/* The number of what comes at place `i` of `count`. */
+static uint64_t in_order(enum wpk_launch_order order, uint64_t i, uint64_t count)
+{
+    uint64_t odd = count / 2;
+    return order == WPK_LAUNCH_ASCENDING    ? i
+           : order == WPK_LAUNCH_DESCENDING ? count - 1 - i
+           : i < odd                        ? 2 * i + 1
+                                            : 2 * (i - odd);
+}
+
 static void run_block(const struct wpk_launch *launch, struct wpk_block *block)
 {
     bool runs = true;
     wpk_shadow_begin(&block->shadow);
     block->copy_count = 0;
+    block->told = 0;
     memset(block->group, 0, sizeof(block->group));
     memset(block->local_written, 0, (size_t)threads_of(launch) * launch->entry->local_size);
     block->steps_left = launch->steps_max != 0 ? launch->steps_max : WPK_LAUNCH_STEPS_MAX;
@@ -176,8 +187,9 @@ static void run_block(const struct wpk_launch *launch, struct wpk_block *block)
         runs = false;
         for (int i = 0; i < block->warp_count && block->report.fault == WPK_KERNEL_FAULT_NONE;
              i++) {
-            if (block->warp[i].state == WPK_WARP_RUNS) {
-                wpk_warp_run(&block->warp[i]);
+            uint64_t at = in_order(launch->order, (uint64_t)i, (uint64_t)block->warp_count);
+            if (block->warp[at].state == WPK_WARP_RUNS) {
+                wpk_warp_run(&block->warp[at]);
                 runs = true;
             }
         }
@@ -213,9 +225,10 @@ wpk_err wpk_launch_run(const struct wpk_launch *launch, struct wpk_launch_counts
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     for (uint64_t i = 0;
          i < blocks && err == WPK_OK && block->report.fault == WPK_KERNEL_FAULT_NONE; i++) {
-        block->index[0] = (uint32_t)(i % launch->grid[0]);
-        block->index[1] = (uint32_t)(i / launch->grid[0] % launch->grid[1]);
-        block->index[2] = (uint32_t)(i / launch->grid[0] / launch->grid[1]);
+        uint64_t at = in_order(launch->order, i, blocks);
+        block->index[0] = (uint32_t)(at % launch->grid[0]);
+        block->index[1] = (uint32_t)(at / launch->grid[0] % launch->grid[1]);
+        block->index[2] = (uint32_t)(at / launch->grid[0] / launch->grid[1]);
         run_block(launch, block);
     }
     if (err == WPK_OK) {

@@ -6,6 +6,14 @@
 
 #include "emulate/block.h"
 
+/* The order of the blocks, and of the warps of a block: nothing may depend on it. */
+enum wpk_launch_order {
+    WPK_LAUNCH_ASCENDING,
+    WPK_LAUNCH_DESCENDING,
+    WPK_LAUNCH_MIXED, /* the odd ones first */
+    WPK_LAUNCH_ORDERS
+};
+
 struct wpk_launch {
     const struct wpk_ptx *ptx; /* whose entry it is */
     const struct wpk_ptx_entry *entry;
@@ -13,6 +21,7 @@ struct wpk_launch {
     uint32_t shared_size;       /* bytes, beside those that the entry has */
     const void *parameters;     /* entry->parameter_size bytes */
     const struct wpk_device_memory *memory;
+    enum wpk_launch_order order;
     uint64_t steps_max; /* warp instructions of one block; 0: WPK_LAUNCH_STEPS_MAX */
 };
 

@@ -209,6 +209,17 @@ static const struct {
      WPK_KERNEL_FAULT_PENDING},
     {"a negative base and an offset", "add.s32 %r4, %r2, -128; st.shared.u32 [%r4+128], %r1;",
      WPK_KERNEL_FAULT_NONE},
+    {"stores, passes a fence, and counts",
+     "st.global.u32 [%d2], %r1; fence.acq_rel.gpu; bar.sync 0; setp.ne.u32 %p1, %r1, 0; @%p1 "
+     "exit;\n"
+     "mov.u64 %d3, %d1; mov.u32 %r6, 1; atom.global.inc.u32 %r4, [%d3], %r6;",
+     WPK_KERNEL_FAULT_NONE},
+    {"counts without a fence",
+     "st.global.u32 [%d2], %r1; bar.sync 0; mov.u32 %r6, 1; atom.global.inc.u32 %r4, [%d1], %r6;",
+     WPK_KERNEL_FAULT_UNPUBLISHED},
+    {"counts without a barrier",
+     "st.global.u32 [%d2], %r1; membar.gl; mov.u32 %r6, 1; atom.global.inc.u32 %r4, [%d1], %r6;",
+     WPK_KERNEL_FAULT_UNPUBLISHED},
     {"never ends", "L: bra L;", WPK_KERNEL_FAULT_HANG},
 };
 

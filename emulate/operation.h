@@ -36,6 +36,10 @@ void wpk_ptx_convert(struct wpk_warp *warp, const struct wpk_ptx_instruction *in
 /* operands: vector elements, then the address; a store has no results. */
 void wpk_ptx_load(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
 void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
+/* operands: the old number, the address, the limit: one more, 0 behind the limit. */
+void wpk_ptx_atomic_increment(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
+/* What the active lanes stored before may be published by an atomic operation after it. */
+void wpk_ptx_fence(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
 /* operands: address in shared memory, address in global memory, bytes to read; the rest of
  * in->size is zero. */
 void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);

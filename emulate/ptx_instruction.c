@@ -293,6 +293,19 @@ static void parse_load(struct parse *p, const struct opcode *op)
     }
 }
 
+static void parse_atomic(struct parse *p, const struct opcode *op)
+{
+    p->in.run = wpk_ptx_atomic_increment;
+    p->in.size = 4;
+    p->in.space = (uint8_t)op->space;
+    p->in.result_count = 1;
+    take_result(p, 4, false);
+    wpk_ptx_text_take(p->text, ",");
+    take_address(p, &p->in.offset);
+    wpk_ptx_text_take(p->text, ",");
+    take_operand(p, 4, false);
+}
+
 /* {a, b} or {a, b, c, d}: equal parts of `size` bytes. */
 static void take_parts(struct parse *p, uint8_t size, bool results)
 {
@@ -459,6 +472,11 @@ static bool parse_special(struct parse *p, const struct opcode *op)
 {
     bool converts = strcmp(op->name, "cvt") == 0;
     bool memory = strcmp(op->name, "ld") == 0 || strcmp(op->name, "st") == 0;
+    if (strcmp(op->name, "atom") == 0 && strcmp(op->form, "inc") == 0 &&
+        op->type[0] == WPK_PTX_U32 && op->space == WPK_PTX_GLOBAL) {
+        parse_atomic(p, op);
+        return true;
+    }
     if ((op->form[0] != '\0' && strcmp(op->name, "cp") != 0) ||
         (converts && (op->type_count < 2 || wpk_ptx_type_size(op->type[0]) == 0 ||
                       wpk_ptx_type_size(op->type[1]) == 0)) ||

@@ -10,6 +10,7 @@ void wpk_warp_start(struct wpk_warp *warp, uint32_t live)
     warp->live = live;
     warp->active = warp->parked = 0;
     warp->synced = 0;
+    warp->unfenced = warp->stored = 0;
     warp->state = WPK_WARP_RUNS;
 }
 

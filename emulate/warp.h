@@ -28,6 +28,8 @@ struct wpk_warp {
     int behind;             /* the active lanes may run to here before others must be looked at */
     enum wpk_warp_state state;
     int barrier;     /* that it waits at */
+    uint32_t unfenced; /* lanes that stored to global memory, without a fence since */
+    uint32_t stored;   /* the block's epoch (shadow.h) of the last such store; 0: none */
     uint32_t synced; /* how often its lanes were synchronised in this block */
     int number;      /* in the block */
     struct wpk_block *block;

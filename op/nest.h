@@ -97,7 +97,7 @@ struct wpk_nest_loop {
 struct wpk_nest_loops {
     int first; /* in wpk_nest.loop */
     int count;
-    bool atomic; /* the update's reduction runs in lanes */
+    bool atomic; /* the update's reduction runs in lanes, or in blocks */
 };
 
 /* The place of an entry, inside a loop of one of its readers. */

@@ -131,12 +131,14 @@ static wpk_err check_depth(const struct subject *s)
     for (int i = 0; i <= place->loop; i++) {
         const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, loops, i);
         int64_t span = wpk_nest_covered(s->nest, reader, loops, i - 1, loop->axis);
-        if (loop->binding != WPK_BIND_SERIAL || span % loop->step != 0 || !place->update) {
+        bool parts = i == 0 && wpk_bind_is_block(loop->binding) && reader->update.atomic;
+        if ((loop->binding != WPK_BIND_SERIAL && !parts) || span % loop->step != 0 ||
+            !place->update) {
             return refuse(s, -1,
                           "with a depth the loops from the first of the update to its place are "
                           "serial, and their steps divide");
         }
-        iterations *= wpk_nest_iterations(s->nest, reader, loops, i);
+        iterations *= parts ? 1 : wpk_nest_iterations(s->nest, reader, loops, i);
     }
     for (int e = place->entry + 1; e < s->nest->entry_count; e++) {
         const struct wpk_nest_entry *other = &s->nest->entry[e];
@@ -299,6 +301,30 @@ static wpk_err check_steps(const struct subject *s, int i)
     return check_tail(s, i);
 }
 
+/* Below `update atomic` the outermost loop may deal out the terms to blocks, whose parts are added
+ * up. Each block has its part in registers, and nothing around it but loops over blocks. */
+static wpk_err check_parts(const struct subject *s, int i)
+{
+    const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
+    const struct wpk_nest_place *place = &s->entry->place;
+    if (!s->loops->atomic || loop->binding != WPK_BIND_BLOCK_X) {
+        return refuse(s, i,
+                      "the iterations of a reduction do not run in parallel: write serial, or "
+                      "block.x below 'update atomic'");
+    }
+    bool fits = i == 0 && loop->tail == WPK_TAIL_EXACT && place->entry >= 0 && !place->update &&
+                s->entry->scope == WPK_SCOPE_REGISTER;
+    const struct wpk_nest_entry *reader = fits ? &s->nest->entry[place->entry] : NULL;
+    fits = fits && reader->place.entry < 0 && place->loop >= 0;
+    for (int l = 0; fits && l <= place->loop; l++) {
+        fits = wpk_bind_is_block(wpk_nest_at(s->nest, &reader->pure, l)->binding);
+    }
+    return fits ? WPK_OK
+                : refuse(s, i,
+                         "parts over blocks are the outermost loop, exact, of a stage in registers "
+                         "that is computed in loops over blocks alone");
+}
+
 static wpk_err check_binding(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
@@ -316,7 +342,7 @@ static wpk_err check_binding(const struct subject *s, int i)
     bool spreads = loop->binding == WPK_BIND_PARALLEL || wpk_bind_is_block(loop->binding) ||
                    wpk_bind_is_thread(loop->binding);
     if (spreads && reduction) {
-        return refuse(s, i, "the iterations of a reduction do not run in parallel: write serial");
+        return check_parts(s, i);
     }
     if (loop->inside && (!reduction || loop->binding != WPK_BIND_SERIAL || loop->step != 1 ||
                          lanes != s->stage->axes[loop->axis].extent)) {
@@ -351,7 +377,8 @@ static wpk_err check_grid(const struct subject *s)
     for (int i = 0; i < s->loops->count; i++) {
         enum wpk_loop_binding binding = wpk_nest_at(s->nest, s->loops, i)->binding;
         bool block = wpk_bind_is_block(binding);
-        if (!block && !wpk_bind_is_thread(binding)) {
+        bool parts = wpk_nest_at(s->nest, s->loops, i)->axis >= s->stage->rank; /* check_parts() */
+        if (parts || (!block && !wpk_bind_is_thread(binding))) {
             continue;
         }
         bool follows = last < 0 || (!block && last <= WPK_BIND_BLOCK_X

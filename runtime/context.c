@@ -363,6 +363,12 @@ wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu, voi
     return err;
 }
 
+wpk_err wpk_context_rotate(struct wpk_context *context, bool constants_only)
+{
+    WPK_ASSERT(context->gpu_call != NULL);
+    return wpk_gpu_call_rotate(context->gpu_call, constants_only);
+}
+
 wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns)
 {
     WPK_ASSERT(context->gpu_call != NULL);

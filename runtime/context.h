@@ -36,6 +36,8 @@ WPK_MUST_CHECK wpk_err wpk_context_call_gpu(struct wpk_context *context, struct 
 /* Launch a GPU's kernel; see wpk_gpu_call_launch. */
 WPK_MUST_CHECK wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu,
                                           void *stream, const uint64_t *data);
+/* Measured calls take arguments in turns; see wpk_gpu_call_rotate. */
+WPK_MUST_CHECK wpk_err wpk_context_rotate(struct wpk_context *context, bool constants_only);
 /* Measure `repeats` calls of the GPU's kernel that ran last; see wpk_gpu_call_time. */
 WPK_MUST_CHECK wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns);
 

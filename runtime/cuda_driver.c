@@ -146,7 +146,12 @@ wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal
     if (result != WPK_CUDA_SUCCESS) {
         return wpk_cuda_driver_fail(driver, result, "describing the GPU", diag);
     }
+    size_t bytes = 0;
     found.cuda.capability = 10 * major + minor;
+    found.cuda.driver = driver->version;
+    if (driver->cuDeviceTotalMem_v2(&bytes, device) == WPK_CUDA_SUCCESS) {
+        found.cuda.memory_bytes = (int64_t)bytes;
+    }
     name_instance(driver, device, &found);
     *out = found;
     return WPK_OK;

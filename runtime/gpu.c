@@ -25,7 +25,6 @@ struct program {
 struct wpk_gpu {
     const struct wpk_cuda_driver *driver;
     struct wpk_device device;
-    bool emulated;
     int handle; /* of the device */
     void *context;
     struct program main, prepare;
@@ -42,6 +41,12 @@ struct wpk_gpu_call {
     uint64_t pointer[ARGUMENTS_MAX];           /* what launches take */
     void *stream;
     void *start, *end; /* events */
+    /* Copies of arguments that measured calls take in turns. Copy 0 is memory of this set's own. */
+    struct {
+        uint64_t memory[WPK_LAUNCH_ARGUMENTS_MAX]; /* owned; 0: the argument does not rotate */
+        size_t stride[WPK_LAUNCH_ARGUMENTS_MAX];
+        size_t count, next; /* copies; 0: none */
+    } sets;
     struct wpk_diag trouble;
 };
 
@@ -114,6 +119,22 @@ static wpk_err launch_all(const struct wpk_gpu *gpu, const struct program *progr
     return WPK_OK;
 }
 
+static wpk_err clear(const struct wpk_gpu *gpu, uint64_t address, size_t size,
+                     struct wpk_diag *diag)
+{
+    void *zeros = calloc(1, size);
+    if (zeros == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = check(gpu, gpu->driver->cuMemcpyHtoDAsync_v2(address, zeros, size, NULL),
+                        "clearing scratch", diag);
+    if (err == WPK_OK) {
+        err = check(gpu, gpu->driver->cuStreamSynchronize(NULL), "clearing scratch", diag);
+    }
+    free(zeros);
+    return err;
+}
+
 /* Allocate a program's scratch tensors, and point behind the arguments to them. */
 static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct program *program,
                             uint64_t *memory, uint64_t *pointers, struct wpk_diag *diag)
@@ -123,6 +144,9 @@ static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct program *pro
         const struct wpk_launch_scratch *scratch = &program->plan.scratch[i];
         err = check(gpu, gpu->driver->cuMemAlloc_v2(&memory[i], (size_t)scratch->bytes),
                     "allocating scratch", diag);
+        if (err == WPK_OK && scratch->zeroed) {
+            err = clear(gpu, memory[i], (size_t)scratch->bytes, diag);
+        }
         pointers[program->plan.argument_count + i] = memory[i] + (uint64_t)scratch->offset;
     }
     return err;
@@ -166,7 +190,6 @@ wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out
         return WPK_ENOMEM;
     }
     atomic_init(&gpu->users, 1);
-    gpu->emulated = options->emulated;
     wpk_err err = open_context(gpu, options, diag);
     if (err == WPK_OK) {
         err = enter(gpu, diag);
@@ -339,6 +362,7 @@ void wpk_gpu_call_free(struct wpk_gpu_call *call)
     struct wpk_gpu *gpu = call->gpu;
     if (enter(gpu, NULL) == WPK_OK) {
         give(gpu, call->memory, WPK_LAUNCH_ARGUMENTS_MAX);
+        give(gpu, call->sets.memory, WPK_LAUNCH_ARGUMENTS_MAX);
         give(gpu, call->scratch, WPK_LAUNCH_SCRATCH_MAX);
         if (call->start != NULL) {
             (void)gpu->driver->cuEventDestroy_v2(call->start);
@@ -440,14 +464,106 @@ wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint6
     return launch_all(gpu, &gpu->main, stream, pointers, &call->trouble);
 }
 
+/* ---- calls that find nothing in the caches */
+
+#define SETS_ALIGNMENT ((size_t)256)
+
+/* How much of an argument each copy has; 0: it does not rotate. */
+static size_t find_stride(const struct wpk_gpu_argument *argument, bool constants_only)
+{
+    bool rotates = argument->address != 0 || !constants_only;
+    return rotates ? (argument->size + SETS_ALIGNMENT - 1) / SETS_ALIGNMENT * SETS_ALIGNMENT : 0;
+}
+
+/* Fill the memory with copies of what begins at `from`: the first one, then twice as many each
+ * time. */
+static wpk_err fill(struct wpk_gpu_call *call, int i, uint64_t from)
+{
+    const struct wpk_gpu *gpu = call->gpu;
+    uint64_t memory = call->sets.memory[i];
+    size_t stride = call->sets.stride[i], all = stride * call->sets.count;
+    wpk_err err = check(
+        gpu, gpu->driver->cuMemcpyDtoDAsync_v2(memory, from, gpu->argument[i].size, call->stream),
+        "copying an argument", &call->trouble);
+    for (size_t done = stride; done < all && err == WPK_OK; done *= 2) {
+        size_t size = done < all - done ? done : all - done;
+        err =
+            check(gpu, gpu->driver->cuMemcpyDtoDAsync_v2(memory + done, memory, size, call->stream),
+                  "copying an argument", &call->trouble);
+    }
+    return err;
+}
+
+static wpk_err make_sets(struct wpk_gpu_call *call, bool constants_only)
+{
+    const struct wpk_gpu *gpu = call->gpu;
+    struct wpk_diag *diag = &call->trouble;
+    size_t set = 0;
+    int l2 = 0, count = gpu->main.plan.argument_count;
+    wpk_err err =
+        check(gpu, gpu->driver->cuDeviceGetAttribute(&l2, WPK_CUDA_DEVICE_L2_BYTES, gpu->handle),
+              "asking for the size of the cache", diag);
+    for (int i = 0; i < count; i++) {
+        call->sets.stride[i] = find_stride(&gpu->argument[i], constants_only);
+        set += call->sets.stride[i];
+    }
+    if (err != WPK_OK || set == 0) {
+        return err;
+    }
+    call->sets.count = 2 * (size_t)l2 / set + 2;
+    for (int i = 0; i < count && err == WPK_OK; i++) {
+        if (call->sets.stride[i] > 0) {
+            err = check(gpu,
+                        gpu->driver->cuMemAlloc_v2(&call->sets.memory[i],
+                                                   call->sets.stride[i] * call->sets.count),
+                        "allocating copies of an argument", diag);
+            err = err == WPK_OK ? fill(call, i, call->pointer[i] - gpu->argument[i].offset) : err;
+        }
+    }
+    return err == WPK_OK ? check(gpu, gpu->driver->cuStreamSynchronize(call->stream),
+                                 "copying arguments", diag)
+                         : err;
+}
+
+wpk_err wpk_gpu_call_rotate(struct wpk_gpu_call *call, bool constants_only)
+{
+    struct wpk_gpu *gpu = call->gpu;
+    if (call->sets.count > 0) {
+        return WPK_OK;
+    }
+    wpk_err err = enter(gpu, &call->trouble);
+    if (err == WPK_OK) {
+        err = make_sets(call, constants_only);
+        call->sets.count = err == WPK_OK ? call->sets.count : 0;
+        leave(gpu);
+    }
+    return err;
+}
+
+/* What the next measured call takes. */
+static void turn(struct wpk_gpu_call *call, uint64_t *pointers)
+{
+    const struct wpk_gpu *gpu = call->gpu;
+    for (int i = 0; i < gpu->main.plan.argument_count && call->sets.count > 0; i++) {
+        if (call->sets.stride[i] > 0) {
+            pointers[i] = call->sets.memory[i] + call->sets.next * call->sets.stride[i] +
+                          gpu->argument[i].offset;
+        }
+    }
+    call->sets.next = call->sets.count > 0 ? (call->sets.next + 1) % call->sets.count : 0;
+}
+
 static wpk_err time_calls(struct wpk_gpu_call *call, int repeats, float *ms)
 {
     const struct wpk_cuda_driver *driver = call->gpu->driver;
     struct wpk_diag *diag = &call->trouble;
     wpk_err err =
         check(call->gpu, driver->cuEventRecord(call->start, call->stream), "timing", diag);
+    uint64_t pointers[ARGUMENTS_MAX];
+    memcpy(pointers, call->pointer, sizeof(pointers));
     for (int i = 0; i < repeats && err == WPK_OK; i++) {
-        err = launch_all(call->gpu, &call->gpu->main, call->stream, call->pointer, diag);
+        turn(call, pointers);
+        err = launch_all(call->gpu, &call->gpu->main, call->stream, pointers, diag);
     }
     if (err == WPK_OK) {
         err = check(call->gpu, driver->cuEventRecord(call->end, call->stream), "timing", diag);
@@ -460,7 +576,6 @@ static wpk_err time_calls(struct wpk_gpu_call *call, int repeats, float *ms)
                          : err;
 }
 
-/* The model's time of an emulated call is the same each time, and a call takes seconds. */
 wpk_err wpk_gpu_call_time(struct wpk_gpu_call *call, int repeats, double *ns)
 {
     struct wpk_gpu *gpu = call->gpu;
@@ -469,10 +584,10 @@ wpk_err wpk_gpu_call_time(struct wpk_gpu_call *call, int repeats, double *ns)
     if (err != WPK_OK) {
         return err;
     }
-    err = time_calls(call, gpu->emulated ? 1 : repeats, &ms);
+    err = time_calls(call, repeats, &ms);
     leave(gpu);
     if (err == WPK_OK) {
-        *ns = (double)ms * NS_PER_MS * (gpu->emulated ? repeats : 1);
+        *ns = (double)ms * NS_PER_MS;
     }
     return err;
 }

@@ -55,7 +55,7 @@ WPK_MUST_CHECK wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *poin
 /* One argument of a call of the main program. */
 struct wpk_gpu_argument {
     uint64_t address; /* of a constant's element [0, 0, ...]; 0: the caller gives the tensor */
-    size_t size;      /* bytes of the caller's tensor, padding included */
+    size_t size;      /* bytes of the tensor, padding included */
     size_t offset;    /* bytes before its element [0, 0, ...] */
     bool written;
 };
@@ -82,9 +82,14 @@ WPK_MUST_CHECK wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *
 WPK_MUST_CHECK wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream,
                                            const uint64_t *data);
 /* Measure on the device's own clock how long `repeats` calls take, on the data of the last run.
- *   unit    ns: of all together. Of an emulated device: its model of one call, times `repeats`
+ *   unit    ns: of all together
  *   errors  those of wpk_gpu_call_run */
 WPK_MUST_CHECK wpk_err wpk_gpu_call_time(struct wpk_gpu_call *call, int repeats, double *ns);
+/* From now on each measured call takes another one of so many copies of the arguments that they
+ * exceed twice the second-level cache: it finds nothing there of what the calls before it read.
+ * The data is that of the last run. `constants_only`: the caller's tensors stay the same ones.
+ *   errors  WPK_ENOMEM: the device has not enough memory; those of wpk_gpu_call_run */
+WPK_MUST_CHECK wpk_err wpk_gpu_call_rotate(struct wpk_gpu_call *call, bool constants_only);
 /* The driver's reason for the call's last failure; "" if there was none. */
 const char *wpk_gpu_call_trouble(const struct wpk_gpu_call *call);
 

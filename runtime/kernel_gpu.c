@@ -103,6 +103,19 @@ wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
     return err;
 }
 
+static void describe_constant(const struct wpk_manifest *manifest, const char *name,
+                              struct wpk_gpu_argument *out)
+{
+    const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, name);
+    struct wpk_abi_dim dims[WPK_RANK_MAX];
+    struct wpk_abi_buffer buffer;
+
+    wpk_err err = wpk_buffer_describe(&tensor->type, dims, &buffer);
+    WPK_ASSERT(err == WPK_OK);
+    out->size = wpk_tensor_type_bytes(&tensor->type);
+    out->offset = element_offset(&buffer);
+}
+
 void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel)
 {
     struct wpk_gpu_argument out[WPK_ABI_ARGUMENTS_MAX];
@@ -116,6 +129,8 @@ void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel)
         if (slot->kind != WPK_SLOT_FIXED) {
             out[i].size = list->physical_size[slot->index];
             out[i].offset = element_offset(&slot->buffer);
+        } else {
+            describe_constant(&kernel->manifest, kernel->manifest.main[i], &out[i]);
         }
     }
     wpk_gpu_settle(kernel->gpu, out);

@@ -53,6 +53,8 @@ enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_
 struct wpk_device_cuda {
     int capability; /* * 90: the architecture sm_90 */
     int sm_count;   /* * multiprocessors: what fills them is decided by their number */
+    int64_t memory_bytes; /* information only, as is the driver's version; 0: not known */
+    int driver;           /* 12090: it is for CUDA 12.9 */
 };
 
 /* Fields marked * are part of the device class: a kernel is `exact` only where they are equal. */

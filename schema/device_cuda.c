@@ -105,16 +105,21 @@ void wpk_device_cuda_put(struct wpk_json_writer *w, const struct wpk_device *dev
     wpk_json_put_text(w, "model", device->model);
     wpk_json_put_int(w, "capability", device->cuda.capability);
     wpk_json_put_int(w, "sm_count", device->cuda.sm_count);
+    wpk_json_put_int(w, "memory_bytes", device->cuda.memory_bytes);
+    wpk_json_put_int(w, "driver", device->cuda.driver);
     wpk_json_put_text(w, "instance", device->instance);
 }
 
 void wpk_device_cuda_get(struct wpk_json_reader *r, struct wpk_device *out)
 {
-    WPK_JSON_ALLOW(r, "kind", "model", "capability", "sm_count", "instance");
+    WPK_JSON_ALLOW(r, "kind", "model", "capability", "sm_count", "memory_bytes", "driver",
+                   "instance");
     *out = (struct wpk_device){.kind = WPK_DEVICE_CUDA, .core_count = 1};
     wpk_json_get_label(r, "model", out->model, sizeof(out->model));
     out->cuda.capability =
         (int)wpk_json_get_int(r, "capability", WPK_DEVICE_CUDA_LEAST, CAPABILITY_MAX);
     out->cuda.sm_count = (int)wpk_json_get_int(r, "sm_count", 1, WPK_DEVICE_SM_MAX);
+    out->cuda.memory_bytes = wpk_json_get_int(r, "memory_bytes", 0, WPK_JSON_INT_MAX);
+    out->cuda.driver = (int)wpk_json_get_int(r, "driver", 0, INT32_MAX);
     wpk_json_get_label(r, "instance", out->instance, sizeof(out->instance));
 }

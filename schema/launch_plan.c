@@ -30,6 +30,7 @@ static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *pl
         wpk_json_begin_object(w, NULL);
         wpk_json_put_int(w, "bytes", plan->scratch[i].bytes);
         wpk_json_put_int(w, "offset", plan->scratch[i].offset);
+        wpk_json_put_bool(w, "zeroed", plan->scratch[i].zeroed);
         wpk_json_end(w);
     }
     wpk_json_end(w);
@@ -81,9 +82,10 @@ static void get_scratch(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
         }
         struct wpk_launch_scratch *scratch = &plan->scratch[plan->scratch_count++];
         wpk_json_enter(r, NULL);
-        WPK_JSON_ALLOW(r, "bytes", "offset");
+        WPK_JSON_ALLOW(r, "bytes", "offset", "zeroed");
         scratch->bytes = wpk_json_get_int(r, "bytes", 1, SCRATCH_BYTES_MAX);
         scratch->offset = wpk_json_get_int(r, "offset", 0, SCRATCH_BYTES_MAX);
+        scratch->zeroed = wpk_json_get_bool(r, "zeroed");
         if (wpk_json_status(r) == WPK_OK && scratch->offset >= scratch->bytes) {
             wpk_json_fail(r, "offset", WPK_ERANGE, "outside of the tensor");
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The image of a GPU program: its launches as data, and the code that they launch.
  *
- *     {"version":1,"architecture":"sm_90","arguments":3,
+ *     {"version":2,"architecture":"sm_90","arguments":3,
  *      "launches":[{"entry":"wpk_main_0","blocks":64,"threads":256,"shared_bytes":8192}],
- *      "scratch":[{"bytes":4096,"offset":0}]}
+ *      "scratch":[{"bytes":4096,"offset":0,"zeroed":false}]}
  *     .version 8.8
  *     ...
  *
@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define WPK_LAUNCH_PLAN_VERSION 1
+#define WPK_LAUNCH_PLAN_VERSION 2
 #define WPK_LAUNCHES_MAX 64
 #define WPK_LAUNCH_ENTRY_MAX 64
 #define WPK_LAUNCH_SCRATCH_MAX 64
@@ -36,6 +36,7 @@ struct wpk_launch_step {
 struct wpk_launch_scratch {
     int64_t bytes;  /* padding included; >= 1 */
     int64_t offset; /* bytes before element [0, 0, ...] */
+    bool zeroed;    /* its bytes are 0 before the first launch */
 };
 
 struct wpk_launch_plan {

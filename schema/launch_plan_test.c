@@ -9,9 +9,10 @@
 #include <cmocka.h>
 
 static const char image[] =
-    "{\"version\":1,\"architecture\":\"sm_90\",\"arguments\":3,\"launches\":[{\"entry\":\"k_0\","
+    "{\"version\":2,\"architecture\":\"sm_90\",\"arguments\":3,\"launches\":[{\"entry\":\"k_0\","
     "\"blocks\":64,\"threads\":256,\"shared_bytes\":8192},{\"entry\":\"k_1\",\"blocks\":1,"
-    "\"threads\":32,\"shared_bytes\":0}],\"scratch\":[{\"bytes\":4096,\"offset\":16}]}\n"
+    "\"threads\":32,\"shared_bytes\":0}],\"scratch\":[{\"bytes\":4096,\"offset\":16,\"zeroed\":"
+    "true}]}\n"
     ".version 8.8\n";
 
 static void test_round_trip(void **state)
@@ -27,6 +28,7 @@ static void test_round_trip(void **state)
     assert_string_equal(plan.launch[1].entry, "k_1");
     assert_int_equal(plan.launch[0].shared_bytes, 8192);
     assert_int_equal(plan.scratch[0].offset, 16);
+    assert_true(plan.scratch[0].zeroed);
     assert_string_equal(code, ".version 8.8\n");
     assert_int_equal(wpk_launch_plan_encode(&plan, code, &again), WPK_OK);
     assert_string_equal(wpk_buf_text(&again), image);
@@ -56,7 +58,7 @@ static void test_refusals(void **state)
     struct wpk_launch_plan plan = {0};
     const char *code = NULL;
     size_t line = strcspn(image, "\n") + 1;
-    expect_refused("\"version\":1", "\"version\":2", WPK_EMISMATCH, "version");
+    expect_refused("\"version\":2", "\"version\":1", WPK_EMISMATCH, "version");
     expect_refused("\"blocks\":64", "\"blocks\": 0", WPK_ERANGE, "blocks");
     expect_refused("\"threads\":256", "\"threads\":1e9", WPK_ERANGE, "threads");
     expect_refused("\"bytes\":4096", "\"bytes\":   9", WPK_ERANGE, "offset");

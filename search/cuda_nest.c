@@ -122,6 +122,10 @@ static void add_sum(struct build *b, int g)
     if (placed) {
         add_tile(nest, &entry->pure, group, t);
     }
+    if (t->parts > 1) {
+        entry->update.atomic = true;
+        add(nest, &entry->update, group->k, WPK_BIND_BLOCK_X, extent / t->parts, WPK_TAIL_EXACT);
+    }
     for (int a = sum->rank; a < sum->axis_count; a++) {
         int64_t step = a == group->k ? t->step : 1;
         add(nest, &entry->update, a, WPK_BIND_SERIAL, step,

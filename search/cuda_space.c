@@ -16,11 +16,15 @@
 
 #define THREADS_LEAST 32    /* a warp, unless each thread has one result */
 #define EXPOSED 0.2         /* of what is not the slowest: it overlaps, but not all of it */
+#define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
 #define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
 #define FEW_REGISTERS 40    /* of a thread, beside its tile and operands */
 #define REGISTERS_MAX 255
+#define STEP_LEAST 8
+#define STEP_MOST 32
 #define ROWS_MAX 8    /* of a block */
 #define DEPTH_MAX 3   /* buffers of operands */
+#define PARTS_MAX 16  /* blocks that share a tile's terms */
 #define TILES_MAX 128 /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, and of those that do not. */
@@ -104,8 +108,24 @@ static void add_tile_counts(struct wpk_gene_list *list, const char *of,
     }
 }
 
+/* Parts of whole steps. Strict sums have the terms in their order: one part. */
+static void add_parts(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                      bool strict, struct wpk_gene_list *list)
+{
+    const struct wpk_axis *axis = &program->stages[group->sum].axes[group->k];
+    const char *of = program->tensors[program->stages[group->root].output].name;
+    int gene = wpk_gene_list_add(list, true, "%s.parts.%s", of, axis->name);
+    bool tiled = group->i >= 0 || group->j >= 0;
+    for (int64_t parts = 1; parts <= (strict || !tiled ? 1 : PARTS_MAX); parts *= 2) {
+        if (axis->extent % (parts * STEP_LEAST) == 0 || parts == 1) {
+            wpk_gene_list_number(list, gene, parts);
+        }
+    }
+}
+
 static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                      const struct wpk_cuda_machine *machine, struct wpk_gene_list *list)
+                      const struct wpk_cuda_machine *machine, bool strict,
+                      struct wpk_gene_list *list)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     const struct sizes *sizes = group->sum >= 0 ? &with_sum : &pointwise;
@@ -125,7 +145,9 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
         add_sizes(list, of, "thread", axis[a], 1, sizes->thread[a]);
     }
     if (group->sum >= 0) {
-        add_sizes(list, of, "step", &program->stages[group->sum].axes[group->k], 8, 32);
+        add_sizes(list, of, "step", &program->stages[group->sum].axes[group->k], STEP_LEAST,
+                  STEP_MOST);
+        add_parts(program, group, strict, list);
     }
     if (group->row_axes > 0) {
         int gene = wpk_gene_list_add(list, true, "%s.rows", of);
@@ -167,7 +189,7 @@ static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant
     err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
     for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
         kept->first[g] = variant->gene_count;
-        add_genes(program, &kept->groups.group[g], &machine, &list);
+        add_genes(program, &kept->groups.group[g], &machine, space->options.strict, &list);
         kept->first[g + 1] = variant->gene_count;
         err = list.err;
     }
@@ -313,7 +335,7 @@ static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda
     if (staged == 0 || (group->i < 0 && group->j < 0)) {
         return no(why, "no operand is staged in blocks");
     }
-    double steps = terms_of(program, group) / (double)t->step;
+    double steps = terms_of(program, group) / (double)(t->step * t->parts);
     return (program->stages[group->sum].axes[group->k].extent % t->step == 0 &&
             steps >= (double)t->depth) ||
            no(why, "the steps do not divide the terms, or are fewer than the depth");
@@ -344,6 +366,10 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     }
     if (registers_of(&t) > REGISTERS_MAX || registers_of(&t) * t.threads > machine.registers_max) {
         return no(why, "the tiles do not fit the registers");
+    }
+    if (t.parts > 1 &&
+        variant->program.stages[group->sum].axes[group->k].extent % (t.parts * t.step) != 0) {
+        return no(why, "the steps do not divide a part's terms");
     }
     if (!legal_depth(&variant->program, group, &t, why)) {
         return false;
@@ -451,7 +477,8 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
     if (group->transforms) {
         return transform_bound(&program->stages[group->root], group, &t, &m);
     }
-    double blocks = blocks_of(program, group, &t), terms = terms_of(program, group);
+    double blocks = blocks_of(program, group, &t) * (double)t.parts;
+    double terms = terms_of(program, group) / (double)t.parts;
     double together = resident(&m, &t, shared_bytes(program, group, &t));
     double share = fmin(together, ceiling(blocks, m.sm_count));
     double waves = ceiling(blocks, m.sm_count * together);
@@ -479,11 +506,15 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
     double wait = steps * (t.depth == 1 ? m.latency : fmax(m.barrier, m.latency - ahead));
     double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + wait / share);
     double block = fmax(share * all, inner + wait);
+    if (t.parts > 1) { /* a part is left, a ticket taken, and the last block reads all parts */
+        block += PART_LATENCIES * m.latency +
+                 (double)(t.parts + 1) * points * (double)sizeof(float) / m.l2_bytes;
+    }
     return (waves * block + m.launch) / m.hertz;
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-4",
+    .version = "cuda-5",
     .back_end = "cuda",
     .derive = derive,
     .part_count = part_count,

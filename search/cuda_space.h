@@ -6,6 +6,7 @@
  *     Y.block.i, Y.block.j      elements in the tile of a block
  *     Y.thread.i, Y.thread.j    elements in the tile of a thread
  *     Y.step.k                  terms that are staged at a time
+ *     Y.parts.k                 blocks that share a tile's terms, in one launch
  *     Y.stage.A                 "shared": the operand is staged; "shared4": in moves of four
  *                               elements; "no": each thread reads it
  *     Y.depth                   buffers of the staged operands: with several, copies are ahead

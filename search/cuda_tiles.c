@@ -93,6 +93,7 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     *out = (struct wpk_cuda_tiles){.block = {value[WPK_CUDA_BLOCK_I], value[WPK_CUDA_BLOCK_J]},
                                    .thread = {value[WPK_CUDA_THREAD_I], value[WPK_CUDA_THREAD_J]},
                                    .step = reduces ? value[WPK_CUDA_STEP] : 0,
+                                   .parts = reduces ? value[WPK_CUDA_PARTS] : 1,
                                    .rows = reduces ? 0 : value[WPK_CUDA_ROWS]};
     for (int c = 0; c < group->copy_count; c++) {
         out->staged[c] = value[WPK_CUDA_STAGED + c] != 0;

@@ -7,8 +7,8 @@
 #include "search/space.h"
 
 /* The genes of a group, in the order in which they are listed. One without a reduction has the
- * first four and, if it can have rows, their number; each operand adds one, and the last gene is
- * the depth, if an operand can be copied ahead. */
+ * first four and, if it can have rows, their number; others have steps and parts, each operand
+ * adds one, and the last gene is the depth, if an operand can be copied ahead. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
@@ -16,6 +16,7 @@ enum {
     WPK_CUDA_THREAD_J,
     WPK_CUDA_STEP,
     WPK_CUDA_ROWS = WPK_CUDA_STEP,
+    WPK_CUDA_PARTS,
     WPK_CUDA_STAGED
 };
 
@@ -31,6 +32,7 @@ struct wpk_cuda_kept {
 struct wpk_cuda_tiles {
     int64_t block[2], thread[2]; /* of i, of j; 1 without the axis */
     int64_t step;                /* 0: there is no reduction */
+    int64_t parts;               /* blocks that share a tile's terms */
     int64_t rows;                /* of a block, which computes what they read; 0: it does not */
     bool staged[WPK_CUDA_OPERANDS_MAX];
     bool vectors[WPK_CUDA_OPERANDS_MAX]; /* it is copied four elements at a time */

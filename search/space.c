@@ -57,26 +57,47 @@ static wpk_err derive_first(struct wpk_space *space)
     return found ? WPK_OK : full ? WPK_ENOSPC : WPK_EUNSUPPORTED;
 }
 
-/* Of a kind of space without groups: each combination of choices once, over the program as it is
- * written. Copies and borders of inputs are the kind's own affair. */
-static void keep_written(struct wpk_space *space)
+/* True if one of the first `count` variants computes the same, or an input would need a border. */
+static bool is_needless(const struct wpk_space *space, const struct wpk_variant *variant, int count)
 {
-    bool keep[WPK_VARIANTS_MAX];
-    for (int v = 0; v < space->variant_count; v++) {
-        struct wpk_variant *variant = &space->variants[v];
-        keep[v] = true;
-        for (int i = 0; i < space->sites->count; i++) {
-            keep[v] = keep[v] && !space->sites->site[i].choice[variant->choice[i]].bare;
-        }
-        for (int u = 0; u < v && keep[v]; u++) {
-            const void *other = space->variants[u].choice;
-            keep[v] = !keep[u] || memcmp(variant->choice, other, sizeof(variant->choice)) != 0;
-        }
-        variant->last = -1;
-        variant->staged = false;
-        snprintf(variant->layout, sizeof(variant->layout), "asis");
+    bool needless = count == WPK_VARIANTS_MAX;
+    for (int i = 0; i < space->sites->count; i++) {
+        needless = needless || space->sites->site[i].choice[variant->choice[i]].bare;
     }
-    wpk_variants_keep(space, keep);
+    for (int u = 0; u < count && !needless; u++) {
+        const struct wpk_variant *other = &space->variants[u];
+        needless = variant->last == other->last &&
+                   memcmp(variant->choice, other->choice, sizeof(variant->choice)) == 0;
+    }
+    return needless;
+}
+
+/* Of a kind of space without groups: each combination of choices once over the program as it is
+ * written, and then, with free layouts, for each order of axes. Copies and borders of inputs are
+ * the kind's own affair. */
+static wpk_err list_orders(struct wpk_space *space)
+{
+    struct wpk_variant *listed = space->variants;
+    int listed_count = space->variant_count;
+    bool free_layouts = strcmp(space->options.layouts, "any") == 0;
+    space->variant_count = 0;
+    space->variants = calloc(WPK_VARIANTS_MAX, sizeof(*space->variants));
+    for (int ordered = 0; ordered <= free_layouts && space->variants != NULL; ordered++) {
+        for (int v = 0; v < listed_count; v++) {
+            struct wpk_variant variant = listed[v];
+            variant.last = ordered ? variant.last : -1;
+            variant.staged = false;
+            if ((ordered && variant.last < 0) ||
+                is_needless(space, &variant, space->variant_count)) {
+                continue;
+            }
+            snprintf(variant.layout, sizeof(variant.layout), ordered ? "last%d" : "asis",
+                     variant.last);
+            space->variants[space->variant_count++] = variant;
+        }
+    }
+    free(listed);
+    return space->variants == NULL ? WPK_ENOMEM : WPK_OK;
 }
 
 static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
@@ -97,7 +118,7 @@ static wpk_err derive_variants(struct wpk_space *space, struct wpk_diag *diag)
         space->lazy = space->sites->count > 1;
         err = wpk_variants_list(space, written > 0);
         if (err == WPK_OK && wpk_space_kind_of(space) != NULL) {
-            keep_written(space);
+            err = list_orders(space);
         }
         err = err == WPK_OK ? derive_first(space) : err;
         err = (err == WPK_EUNSUPPORTED || err == WPK_ENOSPC) && written == 0 ? WPK_OK : err;

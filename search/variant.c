@@ -218,6 +218,14 @@ static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_var
     return err;
 }
 
+/* Move the axis to the end of all tensors of the output's rank. */
+static wpk_err permute(struct wpk_program *program, int last)
+{
+    int rank = program->tensors[wpk_program_output(program)].rank, order[WPK_RANK_MAX];
+    order_with_last(rank, last, order);
+    return wpk_derive_permute(program, order, rank);
+}
+
 static wpk_err transform(const struct wpk_space *space, const struct wpk_variant *variant,
                          struct wpk_program *program, struct owners *owners)
 {
@@ -340,6 +348,7 @@ static wpk_err derive_kind(const struct wpk_space *space, const struct wpk_space
     struct wpk_structure *structure = variant->plan;
     structure->slots[0].by = -1;
     wpk_err err = wpk_program_tidy(&variant->program);
+    err = err == WPK_OK && variant->last >= 0 ? permute(&variant->program, variant->last) : err;
     err = err == WPK_OK ? kind->derive(space, variant) : err;
     return err == WPK_OK ? wpk_accesses_init(&variant->program, &structure->accesses) : err;
 }

@@ -77,9 +77,23 @@ static float *host(uint64_t address)
     return (float *)(uintptr_t)address; // NOLINT: a device address is a host's
 }
 
+/* Of parts nothing is known; tickets are 0. */
+static void fill_parts(struct wpk_cuda_subject *k)
+{
+    size_t bytes = (size_t)k->plan.part_bytes;
+    size_t tickets = (size_t)k->plan.ticket_count * sizeof(uint32_t);
+    if (bytes > 0) {
+        assert_int_equal(wpk_device_memory_new(&k->memory, bytes, &k->parts), WPK_OK);
+        assert_int_equal(wpk_device_memory_new(&k->memory, tickets, &k->tickets), WPK_OK);
+        memset(host(k->parts), 0xff, bytes);
+        memset(host(k->tickets), 0, tickets);
+    }
+}
+
 void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng)
 {
     assert_int_equal(wpk_device_memory_init(&k->memory, (uint64_t)1 << 30), WPK_OK);
+    fill_parts(k);
     for (int i = 0; i < k->plan.argument_count; i++) {
         const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
         bool read = t->role == WPK_ROLE_INPUT || t->role == WPK_ROLE_CONSTANT;
@@ -106,13 +120,15 @@ void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng)
 
 wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k, struct wpk_kernel_fault_report *report)
 {
-    uint64_t origin[WPK_TENSORS_MAX] = {0};
+    uint64_t origin[WPK_TENSORS_MAX + 2] = {0};
     wpk_err err = WPK_OK;
     *report = (struct wpk_kernel_fault_report){0};
     for (int i = 0; i < k->plan.argument_count; i++) {
         const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
         origin[i] = k->address[i] + (uint64_t)place_of(t, 0) * sizeof(float);
     }
+    origin[k->plan.argument_count] = k->parts;
+    origin[k->plan.argument_count + 1] = k->tickets;
     for (int i = 0; i < k->plan.step_count && err == WPK_OK; i++) {
         const struct wpk_launch_step *step = &k->plan.step[i];
         const struct wpk_launch one = {.ptx = &k->ptx,
@@ -120,6 +136,7 @@ wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k, struct wpk_kernel_fa
                                        .grid = {(uint32_t)step->blocks, 1, 1},
                                        .block = {(uint32_t)step->threads, 1, 1},
                                        .parameters = origin,
+                                       .order = k->order,
                                        .memory = &k->memory};
         assert_non_null(one.entry);
         err = wpk_launch_run(&one, &k->counts, report);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulator's counts of the first constructed kernels of an operator. Run it by hand:
  *
- *     build/tests/cuda_counts FILE [ALGORITHM [STEM]]
+ *     build/tests/cuda_counts [--all] FILE [ALGORITHM [STEM]]
  *
  * FILE has an operator in whole form. The first few blocks of each launch are run, on an emulated
- * H100; with STEM the kernel is left in STEM.cu and STEM.ptx, for a disassembler. */
+ * H100, or all of them, with the seconds that it takes; with STEM the kernel is left in STEM.cu and STEM.ptx, for a disassembler. */
 #include "codegen/lower.h"
+#include "common/clock.h"
 #include "common/fs.h"
 #include "op/notation.h"
 #include "search/variant.h"
@@ -23,6 +24,7 @@
 #define OP_SIZE_MAX (1 << 20)
 #define SMS 132
 
+static bool all;
 static const char *op_path, *algorithm, *stem;
 
 static void construct(struct wpk_schedule *out)
@@ -84,7 +86,7 @@ static void count_first(void **state)
     wpk_cuda_subject_fill(&k, &rng);
     for (int i = 0; i < k.plan.step_count; i++) {
         blocks[i] = k.plan.step[i].blocks;
-        k.plan.step[i].blocks = blocks[i] < BLOCKS ? blocks[i] : BLOCKS;
+        k.plan.step[i].blocks = all || blocks[i] < BLOCKS ? blocks[i] : BLOCKS;
     }
     int steps = k.plan.step_count;
     for (int i = 0; i < steps; i++) {
@@ -93,7 +95,11 @@ static void count_first(void **state)
         k.plan.step[0] = k.plan.step[i];
         k.plan.step_count = 1;
         k.counts = (struct wpk_launch_counts){0};
+        uint64_t start = wpk_clock_ns();
         assert_int_equal(wpk_cuda_subject_launch(&k, &report), WPK_OK);
+        if (all) {
+            printf("%.2f s; ", (double)(wpk_clock_ns() - start) / 1e9);
+        }
         printf("%s: %lld blocks of %lld threads (%.2f of %d SMs), shared wavefronts %.3f and "
                "global sectors %.3f of the least\n",
                k.plan.step[0].entry, (long long)blocks[i], (long long)k.plan.step[0].threads,
@@ -110,8 +116,11 @@ static void count_first(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(count_first)};
+    all = argc > 1 && strcmp(argv[1], "--all") == 0;
+    argc -= all;
+    argv += all;
     if (argc < 2) {
-        fprintf(stderr, "usage: cuda_counts FILE [ALGORITHM [STEM]]\n");
+        fprintf(stderr, "usage: cuda_counts [--all] FILE [ALGORITHM [STEM]]\n");
         return 2;
     }
     op_path = argv[1];

@@ -38,7 +38,8 @@ static void check_entries(const struct wpk_cuda_subject *k)
     for (int i = 0; i < k->plan.step_count; i++) {
         const struct wpk_ptx_entry *entry = wpk_ptx_find(&k->ptx, k->plan.step[i].entry);
         assert_non_null(entry);
-        assert_int_equal(entry->parameter_count, k->plan.argument_count);
+        assert_int_equal(entry->parameter_count,
+                         k->plan.argument_count + (k->plan.part_bytes > 0 ? 2 : 0));
         assert_int_equal(entry->shared_size, k->plan.step[i].shared_bytes);
         assert_int_equal(entry->local_size, 0);
     }
@@ -133,6 +134,67 @@ static void test_launches(void **state)
                   "stage S root\nscope global\nblock.y k step 8 exact\nblock.x j\n"
                   "thread.x k.1\nstage R inline\n",
                   0, &counts);
+}
+
+/* ---- parts over blocks */
+
+/* As STAGED, in `parts` blocks a tile of `terms` each. */
+#define PARTS(tail, terms, step)                                                                   \
+    "stage Y root\nblock.y i step 32 " tail "\nblock.x j step 32 " tail                            \
+    "\nthread.y i.1 step 4 " tail "\nthread.x j.1 step 4 " tail "\nunroll i.2\nunroll j.2\n"       \
+    "stage T in Y j\nscope register\nextent i 32 j 32\n"                                           \
+    "init\nthread.y i step 4 exact\nthread.x j step 4 exact\nunroll i.1\nunroll j.1\n"             \
+    "update atomic\nblock.x k step " terms " exact\nserial k.1 step 8 " step                       \
+    "\nthread.y i step 4 exact\nthread.x j step 4 exact\nserial k.2\nunroll i.1\nunroll j.1\n"     \
+    "stage S in T k.1\nscope shared\nthread.y k\nthread.x j step 4 exact\nunroll j.1\n"            \
+    "stage R in T k.1\nscope shared\nthread.y i step 4 exact\nthread.x k\nunroll i.1\n"
+
+/* Of numbers whose sums are rounded, the bits of the output in one order of blocks and warps. */
+static void run_in_order(const struct wpk_cuda_nvrtc *nvrtc, enum wpk_launch_order order,
+                         struct wpk_cuda_subject *k, float *bits, int count)
+{
+    struct wpk_kernel_fault_report report;
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 5);
+    wpk_cuda_subject_parse(PRODUCT_OF("40", "128", "70"), PARTS("shift", "32", "exact"),
+                           &k->schedule);
+    wpk_cuda_subject_print(k);
+    wpk_cuda_subject_compile(nvrtc, k);
+    wpk_cuda_subject_fill(k, &rng);
+    k->order = order;
+    for (int i = 0; i < 40 * 128 + 128 * 70; i++) {
+        float *values = (float *)(uintptr_t)k->address[i >= 40 * 128]; // NOLINT: a host's address
+        values[i >= 40 * 128 ? i - 40 * 128 : i] = (float)wpk_rng_between(&rng, -999, 999) / 7;
+    }
+    for (int again = 0; again < 2; again++) { /* tickets are 0 again after a launch */
+        assert_int_equal(wpk_cuda_subject_launch(k, &report), WPK_OK);
+        assert_int_equal(report.fault, WPK_KERNEL_FAULT_NONE);
+    }
+    memcpy(bits, (void *)(uintptr_t)k->address[2], // NOLINT: a host's address
+           (size_t)count * sizeof(*bits));
+    wpk_cuda_subject_fini(k);
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    enum { COUNT = 40 * 70 };
+    static struct wpk_cuda_subject k; /* large */
+    static float first[COUNT], other[COUNT];
+    struct wpk_launch_counts counts = {0};
+    struct wpk_cuda_nvrtc nvrtc;
+    expect_kernel(PRODUCT_OF("128", "128", "64"), PARTS("exact", "16", "exact"), 0, &counts);
+    assert_non_null(strstr(printed, "% 8], 7u);")); /* 8 tiles of 8 parts, in one launch */
+    expect_kernel(PRODUCT_OF("49", "72", "70"), PARTS("shift", "24", "exact"), 0, &counts);
+    expect_kernel(PRODUCT_OF("49", "72", "70"), PARTS("shift", "72", "exact"), 0, &counts);
+    assert_null(strstr(printed, "tickets"));
+    wpk_cuda_subject_open(&nvrtc);
+    run_in_order(&nvrtc, WPK_LAUNCH_ASCENDING, &k, first, COUNT);
+    for (int order = 1; order < WPK_LAUNCH_ORDERS; order++) {
+        run_in_order(&nvrtc, (enum wpk_launch_order)order, &k, other, COUNT);
+        assert_memory_equal(first, other, sizeof(first));
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
 }
 
 /* ---- copies ahead */
@@ -259,6 +321,8 @@ static void test_barriers(void **state)
     /* before and after the copies, in the loop and in its tail */
     expect_barriers(PRODUCT_OF("64", "40", "32"), STAGED("exact", "exact"), 2);
     expect_barriers(PRODUCT_OF("64", "37", "32"), STAGED("exact", "guard"), 4);
+    /* before the ticket, and before its readers, too */
+    expect_barriers(PRODUCT_OF("64", "40", "32"), PARTS("exact", "8", "exact"), 3);
 }
 
 /* ---- spaces */
@@ -360,7 +424,7 @@ static void lower(const struct wpk_space *space, const struct wpk_candidate *can
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-4 ", 7), 0);
+    assert_int_equal(strncmp(text, "cuda-5 ", 7), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }
@@ -414,6 +478,7 @@ static void test_candidates(void **state)
             if (getenv("WPK_TEST_SHOW") != NULL) {
                 fprintf(stderr, "program %zu, candidate %d\n", p, i);
             }
+            k.order = (enum wpk_launch_order)(i % WPK_LAUNCH_ORDERS);
             run_kernel(&nvrtc, &k, &rng, programs[p].tolerance);
             wpk_cuda_subject_fini(&k);
         }
@@ -473,6 +538,39 @@ static void test_counts(void **state)
     wpk_cuda_nvrtc_close(&nvrtc);
 }
 
+/* With free layouts a convolution's tensors may have their channels last, beside those as written.
+ */
+static void test_layouts(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_space space;
+    struct wpk_candidate made[8];
+    struct wpk_diag diag = {0};
+    struct wpk_rng rng;
+    int count = 0;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 6);
+    static const char *const layouts[] = {"asis", "last1"};
+    for (int i = 0; i < 2; i++) {
+        derive(CONVOLUTION("1", "16", "12", "24"), &space);
+        assert_int_equal(wpk_space_pin(&space, "layout", layouts[i], &diag), WPK_OK);
+        assert_int_equal(wpk_space_construct(&space, made, 8, &count), WPK_OK);
+        assert_true(count > 1);
+        for (int c = 0; c < count; c++) {
+            lower(&space, &made[c], &k.schedule);
+            const struct wpk_program *program = &k.schedule.main;
+            const struct wpk_tensor *y = &program->tensors[wpk_program_output(program)];
+            assert_int_equal(y->extent[y->rank - 1] == 24, i == 1);
+            run_kernel(&nvrtc, &k, &rng, 0);
+            wpk_cuda_subject_fini(&k);
+        }
+        wpk_space_fini(&space);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
 /* Winograd, which the model puts first, leaves a place to the implicit product. */
 static void test_algorithms(void **state)
 {
@@ -511,7 +609,7 @@ static void test_other_programs(void **state)
     assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
     derive(window, &space);
-    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 8);
+    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 9);
     wpk_space_fini(&space);
 }
 
@@ -521,7 +619,8 @@ int main(void)
         cmocka_unit_test(test_product),     cmocka_unit_test(test_tails),
         cmocka_unit_test(test_launches),    cmocka_unit_test(test_rows),
         cmocka_unit_test(test_ahead),       cmocka_unit_test(test_ahead_window),
-        cmocka_unit_test(test_barriers),    cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_parts),       cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_candidates),  cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_algorithms),  cmocka_unit_test(test_counts),
         cmocka_unit_test(test_first_guess), cmocka_unit_test(test_other_programs),
     };

@@ -89,6 +89,22 @@
          "serial r\nserial s\nserial c.1\nthread.y k step 2 exact\nthread.x x step 4 exact\n"      \
          "unroll k.1\nunroll x.1\nstage S in T s\nscope shared\ndepth 3\nserial c\nthread.x x\n"
 
+/* A product in four parts a tile, each in a block of its own. */
+#define PARTS                                                                                      \
+    HEAD "layout A f32[49,64] 0,1\nlayout B f32[64,70] 0,1\nlayout Y f32[49,70] 0,1\nprogram\n"    \
+         "input A f32[49,64]\ninput B f32[64,70]\nintermediate R f32[49,64]\n"                     \
+         "intermediate S f32[64,70]\nintermediate T f32[49,70]\noutput Y f32[49,70]\n"             \
+         "R[i,k] = A[i,k]\nS[k,j] = B[k,j]\nT[i,j] = sum.f32(k:64) R[i,k] * S[k,j]\n"              \
+         "Y[i,j] = max(T[i,j], 0)\nend\n"                                                          \
+         "stage Y root\nblock.y i step 32 shift\nblock.x j step 32 shift\n"                        \
+         "thread.y i.1 step 4 shift\nthread.x j.1 step 4 shift\nunroll i.2\nunroll j.2\n"          \
+         "stage T in Y j\nscope register\nextent i 32 j 32\ninit\nthread.y i step 4 exact\n"       \
+         "thread.x j step 4 exact\nunroll i.1\nunroll j.1\nupdate atomic\n"                        \
+         "block.x k step 16 exact\nserial k.1 step 8 exact\nthread.y i step 4 exact\n"             \
+         "thread.x j step 4 exact\nserial k.2\nunroll i.1\nunroll j.1\n"                           \
+         "stage S in T k.1\nscope shared\nthread.y k\nthread.x j step 4 exact\nunroll j.1\n"       \
+         "stage R in T k.1\nscope shared\nthread.y i step 4 exact\nthread.x k\nunroll i.1\n"
+
 /* First candidates of the space, of the algorithm that is named. */
 #define CONVOLUTION                                                                                \
     "input X f32[1,16,12,12]\nconstant W f32[16,16,3,3]\nintermediate T f32[1,16,12,12]\n"         \
@@ -96,7 +112,17 @@
     "T[n,k,y,x] = sum.f32(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"                         \
     "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n"
 
-enum { OF_PRODUCT, OF_ROWS, OF_LAUNCHES, OF_AHEAD, OF_WINDOW, OF_IM2COL, OF_WINOGRAD, KERNELS };
+enum {
+    OF_PRODUCT,
+    OF_ROWS,
+    OF_LAUNCHES,
+    OF_AHEAD,
+    OF_WINDOW,
+    OF_PARTS,
+    OF_IM2COL,
+    OF_WINOGRAD,
+    KERNELS
+};
 
 static const struct {
     const char *text;
@@ -108,6 +134,7 @@ static const struct {
     [OF_LAUNCHES] = {LAUNCHES, "", 0},
     [OF_AHEAD] = {AHEAD, "", 0},
     [OF_WINDOW] = {WINDOW, "", 0},
+    [OF_PARTS] = {PARTS, "", 0},
     [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
     [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
 };
@@ -229,6 +256,19 @@ static const struct {
     {OF_WINDOW, "a row of the border is read", "n8_r - 1) >= 0", 0, "n8_r - 1) >= -1"},
     {OF_WINDOW, "a column inside the border is left out", "n9_s - 1) <= 15", 0, "n9_s - 1) <= 14"},
     {OF_WINDOW, "steps are dealt out wrongly", "n6_later / 9u", 0, "n6_later / 6u"},
+    {OF_PARTS, "parts are left without a fence", "__threadfence();", 0, ""},
+    {OF_PARTS, "a ticket is taken before all threads have left their parts", BARRIER, 2, ""},
+    {OF_PARTS, "the ticket is read before it is there", BARRIER, 3, ""},
+    {OF_PARTS, "the last block but one goes on", "!= 3u", 0, "!= 2u"},
+    {OF_PARTS, "tickets count to one more", "], 3u)", 0, "], 4u)"},
+    {OF_PARTS, "tiles have one ticket", "% 6], 3u)", 0, "% 3], 3u)"},
+    {OF_PARTS, "a part is missing", "part < 4;", 0, "part < 3;"},
+    {OF_PARTS, "one part too many", "part < 4;", 0, "part < 5;"},
+    {OF_PARTS, "parts of another tile", "from += 6144;", 0, "from += 1024;"},
+    {OF_PARTS, "blocks leave their parts in one place", "(i32)blockIdx.x * 1024", 0,
+     "(i32)blockIdx.x % 6 * 1024"},
+    {OF_PARTS, "an element of the part is not left", "mine[192] =", 0, "(void)"},
+    {OF_PARTS, "terms are dealt out wrongly", "blockIdx.x / 6 % 4", 0, "blockIdx.x / 6 % 3"},
     {OF_IM2COL, "the first row of the border is read", ") >= 0", 0, ") >= -1"},
     {OF_IM2COL, "a row inside the border is left out", ") >= 0", 0, ") >= 1"},
     {OF_IM2COL, "a column behind the border is read", " <= 11", 1, " <= 12"},
@@ -320,6 +360,11 @@ static void repeat(struct wpk_cuda_subject *k)
     k->plan.step_count++;
 }
 
+static void dirty_tickets(struct wpk_cuda_subject *k)
+{
+    *(uint32_t *)(uintptr_t)k->tickets = 1; // NOLINT: a device address is a host's
+}
+
 static void share_scratch(struct wpk_cuda_subject *k)
 {
     k->address[k->plan.argument_count - 1] = k->address[k->plan.argument_count - 2];
@@ -353,6 +398,8 @@ static const struct {
     {OF_LAUNCHES, "a launch that adds up runs twice", repeat, NULL},
     {OF_LAUNCHES, "two scratch tensors have the same memory", NULL, share_scratch},
     {OF_LAUNCHES, "scratch is too small by an element", shrink_scratch, NULL},
+    {OF_PARTS, "a ticket does not begin at 0", NULL, dirty_tickets},
+    {OF_PARTS, "the last block is missing", drop_block, NULL},
     {OF_WINOGRAD, "a block of the first transform is missing", drop_block, NULL},
     {OF_WINOGRAD, "the last transform is missing", drop_last, NULL},
 };
@@ -380,6 +427,11 @@ static const char *run(struct wpk_cuda_subject *k, int kernel,
     }
     if (report.fault != WPK_KERNEL_FAULT_NONE) {
         return wpk_kernel_fault_text(report.fault);
+    }
+    for (int64_t i = 0; i < k->plan.ticket_count; i++) {
+        if (((const uint32_t *)(uintptr_t)k->tickets)[i] != 0) { // NOLINT: a host's address
+            return "a ticket that the next launch begins with is not 0";
+        }
     }
     return wpk_cuda_subject_agrees(k, kernels[kernel].tolerance, &diag) ? "" : diag.text;
 }

@@ -108,3 +108,14 @@ wpk_err wpk_channel_receive(struct wpk_channel *channel, struct wpk_buf *out)
         }
     }
 }
+
+wpk_err wpk_channel_wait(struct wpk_channel *channel, struct wpk_buf *out)
+{
+    wpk_err err = wpk_channel_receive(channel, out);
+    while (err == WPK_ENOENT) {
+        struct pollfd polled = {.fd = channel->fd, .events = POLLIN};
+        poll(&polled, 1, -1);
+        err = wpk_channel_receive(channel, out);
+    }
+    return err;
+}

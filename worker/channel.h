@@ -30,4 +30,7 @@ wpk_err wpk_channel_send(struct wpk_channel *channel, const char *text, size_t s
  *           WPK_ECLOSED, WPK_ESYSTEM, WPK_ECORRUPT (longer than WPK_CHANNEL_MESSAGE_MAX) */
 wpk_err wpk_channel_receive(struct wpk_channel *channel, struct wpk_buf *out);
 
+/* The same, but wait for it as long as it takes.   errors  the others of wpk_channel_receive */
+wpk_err wpk_channel_wait(struct wpk_channel *channel, struct wpk_buf *out);
+
 #endif

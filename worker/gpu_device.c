@@ -82,7 +82,6 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     struct wpk_diag diag = {0}, why = {0};
     char version[WPK_CODEGEN_VERSION_MAX];
     char class[2 * WPK_DEVICE_TEXT_MAX];
-    size_t memory = 0;
     bool compiles = wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, &why) == WPK_OK;
     printf("compiler  %s\n", compiles ? version : why.text);
     wpk_err err = open_driver(wanted, &driver, &diag);
@@ -96,9 +95,9 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
         printf("device    none: %s\n", diag.text);
         return false;
     }
-    (void)driver->cuDeviceTotalMem_v2(&memory, 0);
     wpk_device_class(&device, class, sizeof(class));
-    printf("device    %s, %zu MiB\n", class, memory >> 20);
+    printf("device    %s, %s, %lld MiB\n", class, device.instance,
+           (long long)device.cuda.memory_bytes >> 20);
     if (!compiles) {
         puts("this machine can work with --run-only");
     }

@@ -28,6 +28,11 @@ static wpk_err make_context(bool emulated, struct wpk_diag *diag)
                : wpk_cuda_driver_fail(driver, result, "making a context on the GPU", diag);
 }
 
+void wpk_gpu_keep_context(bool emulated)
+{
+    (void)!make_context(emulated, NULL);
+}
+
 /* Say why there is none, or nothing. */
 static void answer(bool emulated, int to)
 {

@@ -11,4 +11,8 @@
  *           and a process that cannot be made, are no errors. */
 WPK_MUST_CHECK wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag);
 
+/* Make a context on the GPU that stays as long as this process, for all of its kernels. The first
+ * kernel tells of a failure. */
+void wpk_gpu_keep_context(bool emulated);
+
 #endif

@@ -75,9 +75,16 @@ static wpk_err warm_up(const struct wpk_measure_subject *subject, uint64_t *call
     return WPK_OK;
 }
 
-static int calibrate(const struct wpk_policy *policy, uint64_t call_ns)
+/* Something is evicted before each call. */
+static bool evicts(const struct wpk_measure_subject *subject, const struct wpk_policy *policy)
 {
-    if (policy->conditions != WPK_CONDITIONS_WARM) {
+    return policy->conditions != WPK_CONDITIONS_WARM && !subject->rotates;
+}
+
+static int calibrate(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
+                     uint64_t call_ns)
+{
+    if (evicts(subject, policy)) {
         return 1;
     }
     /* Long enough that time_ns_min fits into the samples we can keep. */
@@ -102,16 +109,15 @@ static bool is_raced_out(const struct wpk_policy *policy, double incumbent, uint
 }
 
 /* The time that a policy asks for, evictions included. */
-static double wanted_ns(const struct wpk_policy *policy)
+static double wanted_ns(const struct wpk_measure_subject *subject, const struct wpk_policy *policy)
 {
-    bool warm = policy->conditions == WPK_CONDITIONS_WARM;
-    return (double)policy->time_ns_min * (warm ? 1 : COLD_TIME_FACTOR);
+    return (double)policy->time_ns_min * (evicts(subject, policy) ? COLD_TIME_FACTOR : 1);
 }
 
-static bool is_enough(const struct wpk_policy *policy, const struct wpk_timing *timing,
-                      uint64_t total_ns)
+static bool is_enough(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
+                      const struct wpk_timing *timing, uint64_t total_ns)
 {
-    double time_ns = wanted_ns(policy);
+    double time_ns = wanted_ns(subject, policy);
     if (timing->sample_count == WPK_SAMPLES_MAX) {
         return true;
     }
@@ -126,9 +132,11 @@ static wpk_err begin(const struct wpk_measure_subject *subject, const struct wpk
                      struct wpk_timing *timing, uint64_t *call_ns)
 {
     WPK_ASSERT(policy->conditions == WPK_CONDITIONS_WARM || subject->cool != NULL);
-    wpk_err err = warm_up(subject, call_ns);
-    *timing =
-        (struct wpk_timing){.repeat_count = calibrate(policy, *call_ns), .min_ns = UINT64_MAX};
+    bool rotates = policy->conditions != WPK_CONDITIONS_WARM && subject->rotates;
+    wpk_err err = rotates ? subject->cool(subject->user, policy->conditions) : WPK_OK;
+    err = err == WPK_OK ? warm_up(subject, call_ns) : err;
+    *timing = (struct wpk_timing){.repeat_count = calibrate(subject, policy, *call_ns),
+                                  .min_ns = UINT64_MAX};
     return err;
 }
 
@@ -138,7 +146,7 @@ static wpk_err take_sample(const struct wpk_measure_subject *subject,
 {
     uint64_t ns = 0;
     wpk_err err = WPK_OK;
-    if (policy->conditions != WPK_CONDITIONS_WARM) {
+    if (evicts(subject, policy)) {
         err = subject->cool(subject->user, policy->conditions);
     } else if (settle) {
         err = time_calls(subject, 1, &ns);
@@ -242,14 +250,15 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     uint64_t begun = wpk_clock_now_ns(subject->clock);
     uint64_t total = 0;
     bool anchor_first = false;
-    while (err == WPK_OK && !pair.timing.censored && !is_enough(policy, &pair.timing, total)) {
+    while (err == WPK_OK && !pair.timing.censored &&
+           !is_enough(subject, policy, &pair.timing, total)) {
         const struct mark own = mark_of(&pair.timing), other = mark_of(&beside);
         uint64_t before = preemptions_of(subject);
         err = take_pair(subject, anchor, policy, anchor_first, &pair.timing, &beside);
         anchor_first = !anchor_first;
         total = wpk_clock_now_ns(subject->clock) - begun;
         if (preemptions_of(subject) != before &&
-            (double)total < wanted_ns(policy) * TIME_FACTOR_MAX) {
+            (double)total < wanted_ns(subject, policy) * TIME_FACTOR_MAX) {
             drop_sample(&pair.timing, own);
             drop_sample(&beside, other);
             continue;

@@ -10,7 +10,9 @@
  * Under cold conditions every call is a sample of its own, and the data that the conditions name
  * are evicted before each. Evicting takes longer than most calls: calls and evictions together then
  * get 2.5 times the time that the policy asks for (50 ms for 20), so that a candidate takes about
- * as long as a warm one whose batch is taken twice. */
+ * as long as a warm one whose batch is taken twice. Calls that rotate need no eviction: each finds
+ * its data in memory, and samples are as warm ones are.
+ */
 #ifndef WPK_WORKER_MEASURE_H
 #define WPK_WORKER_MEASURE_H
 
@@ -25,6 +27,8 @@ struct wpk_measure_subject {
     /* How often the scheduler has taken a CPU away from the process so far; NULL: not known.
      * Samples with such an event are taken again, for at most ten times the policy's time. */
     uint64_t (*preemptions)(void *user);
+    /* Calls take their arguments in turns once `cool` was called, so that samples may have many. */
+    bool rotates;
     /* Measure `count` calls together on the device's own clock; NULL: `clock` measures them. */
     wpk_err (*time)(void *user, int count, uint64_t *ns);
     void *user;

@@ -154,6 +154,34 @@ static void test_cold_conditions_evict_before_each_sample(void **state)
     }
 }
 
+static wpk_err time_calls(void *user, int count, uint64_t *ns)
+{
+    struct fake *fake = user;
+    fake->call_count += count;
+    *ns = (uint64_t)count * fake->call_ns;
+    wpk_clock_fake_advance(&fake->clock, *ns);
+    return WPK_OK;
+}
+
+/* Calls that rotate are told of the conditions once, and samples have as many as warm ones. */
+static void test_calls_that_rotate(void **state)
+{
+    (void)state;
+    struct fake fake = {.call_ns = 10000};
+    struct wpk_policy cold = {.conditions = WPK_CONDITIONS_COLD},
+                      policy = wpk_measure_policy(&cold);
+    struct wpk_timing timing = {0};
+    struct wpk_measure_subject subject = {.cool = cool, .rotates = true, .time = time_calls};
+    wpk_clock_fake_init(&fake.clock, 1000, 0);
+    subject.user = &fake;
+    subject.clock = &fake.clock.clock;
+    assert_int_equal(wpk_measure(&subject, &policy, 0, &timing), WPK_OK);
+    assert_int_equal(fake.cool_count, 1);
+    assert_int_equal(fake.conditions, WPK_CONDITIONS_COLD);
+    assert_true(timing.repeat_count >= 100);
+    assert_int_equal(timing.median_ns, 10000);
+}
+
 static void test_warm_conditions_evict_nothing(void **state)
 {
     (void)state;
@@ -280,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_preempted_samples_do_not_count),
         cmocka_unit_test(test_preemption_prolongs_within_limits),
         cmocka_unit_test(test_cold_conditions_evict_before_each_sample),
+        cmocka_unit_test(test_calls_that_rotate),
         cmocka_unit_test(test_warm_conditions_evict_nothing),
         cmocka_unit_test(test_evicting_bounds_the_samples),
         cmocka_unit_test(test_failed_eviction_is_no_time),

@@ -86,6 +86,7 @@ struct wpk_provider_class {
 
     /* Evict from the caches what the next run shall fetch from memory. COLD_CONSTANTS: evict the
      * prepared constants, then read inputs and outputs. COLD: evict all of them. WARM never comes.
+     * With `has_clock`: from now on `time` measures calls each of which finds as little.
      *   errors  WPK_ENOMEM, WPK_ESYSTEM */
     wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
     /* The size of the prepared constants in bytes; 0: there are none. */

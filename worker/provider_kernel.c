@@ -400,12 +400,13 @@ static wpk_err kernel_cool(struct wpk_provider *provider, enum wpk_conditions co
     bool cold = conditions == WPK_CONDITIONS_COLD;
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
     size_t count = wpk_kernel_constants(self->kernel, constants);
-    wpk_err err = wpk_caches_stream();
 
     WPK_ASSERT(conditions != WPK_CONDITIONS_WARM);
     if (self->kernel->gpu != NULL) {
-        return WPK_EUNSUPPORTED; /* the GPU's caches are not the host's */
+        wpk_err ran = self->has_run ? WPK_OK : kernel_run(provider);
+        return ran == WPK_OK ? wpk_context_rotate(self->context, !cold) : ran;
     }
+    wpk_err err = wpk_caches_stream();
     for (size_t i = 0; i < count; i++) {
         (void)wpk_caches_flush(constants[i].data, constants[i].size);
     }

@@ -5,12 +5,17 @@
  *                                                                               │ go
  *             result ◀── exits, crashes, or is killed at its deadline ◀── [timing] ─timed─▶ ...
  *
+ * On a GPU a child is not forked for each candidate: making a context takes longer than most
+ * kernels. It says "ready" and is given the next one of its op. A spare has its context ready, and
+ * takes the place of a child that a candidate has ended.
+ *
  * A child sends its messages over a channel of its own, and the runner passes them on: the child
  * never has the engine's channel. Its deadline does not run while it waits for "go". */
 #include "worker/runner.h"
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "worker/gpu_probe.h"
 #include "worker/process.h"
 #include "worker/runner_child.h"
 #include "worker/runner_ops.h"
@@ -23,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define START_NS (30 * WPK_NS_PER_S) /* that a context on a GPU may take */
 #define POLL_MAX (2 + WPK_RUNNER_OPS_MAX * WPK_RUNNER_SETS)
 
 struct runner {
@@ -31,6 +37,7 @@ struct runner {
     struct wpk_runner_ops ops;
     struct wpk_buf pending; /* a run or duel that waits for its answers; empty: none */
     struct wpk_runner_child child;
+    struct wpk_runner_child spare; /* on a GPU, with a context: it takes the child's place */
 };
 
 /* The same record for all that were wanted. */
@@ -98,9 +105,97 @@ static void run_child(struct runner *runner, const struct wanted *wanted,
     _exit(err == WPK_OK ? 0 : 1);
 }
 
+/* ---- children on a GPU, which keep its context */
+
+static bool is_well(const struct wpk_record *record)
+{
+    return record->outcome == WPK_OUTCOME_OK || record->outcome == WPK_OUTCOME_WRONG_RESULT;
+}
+
+/* In the child: run a candidate for each message, until one fails. An error of the device may stick
+ * to the process: it ends, and the next candidate has another one. */
+static void serve_candidates(const struct runner *runner, const struct wpk_runner_op *op,
+                             struct wpk_channel *channel)
+{
+    bool well = true;
+    wpk_gpu_keep_context(runner->options->emulated);
+    while (well) {
+        struct wpk_record record = {0};
+        struct wpk_json_reader *reader = NULL;
+        struct wpk_buf text = {0};
+        struct wanted wanted;
+        wpk_err err = wpk_engine_message_send(channel, WPK_ENGINE_MESSAGE_READY, 0);
+        err = err == WPK_OK ? wpk_channel_wait(channel, &text) : err;
+        err = err == WPK_OK ? read_wanted(&text, &wanted, &reader) : err;
+        if (err != WPK_OK) {
+            _exit(1);
+        }
+        wpk_runner_try(runner->options, op, &wanted.run, channel, &record);
+        err = wpk_engine_message_send_result(channel, wanted.id, &record, 1);
+        well = err == WPK_OK && is_well(&record);
+        wpk_json_close(reader);
+        wpk_buf_fini(&text);
+        wpk_record_fini(&record);
+    }
+    _exit(0);
+}
+
+static wpk_err fork_kept(struct runner *runner, const struct wanted *wanted,
+                         const struct wpk_runner_op *op, struct wpk_runner_child *out)
+{
+    const struct wpk_child_limits limits = {.memory_bytes_max = wanted->run.memory_bytes_max};
+    struct wpk_channel channel;
+    wpk_err err = wpk_runner_child_fork(out, 0, 1, START_NS, &limits, &channel);
+    if (err == WPK_OK && out->pid == 0) {
+        serve_candidates(runner, op, &channel);
+    }
+    return err == WPK_OK ? wpk_runner_child_keep(out, wanted->op) : err;
+}
+
+static void drop(struct wpk_runner_child *child)
+{
+    struct wpk_record record = {0};
+    if (child->pid != 0) {
+        (void)wpk_runner_child_end(child, &record);
+    }
+}
+
+/* Give the candidate to a child that is ready.
+ *   errors  WPK_EBUSY none is yet; WPK_ESYSTEM, WPK_ENOMEM there is none */
+static wpk_err start_kept(struct runner *runner, const struct wanted *wanted,
+                          const struct wpk_runner_op *op)
+{
+    struct wpk_runner_child *const children[] = {&runner->child, &runner->spare};
+    for (int i = 0; i < 2; i++) {
+        if (children[i]->pid != 0 && strcmp(children[i]->op, wanted->op) != 0) {
+            drop(children[i]);
+        }
+    }
+    if (runner->child.pid == 0) {
+        runner->child = runner->spare;
+        runner->spare = (struct wpk_runner_child){0};
+    }
+    wpk_err err = runner->child.pid == 0 ? fork_kept(runner, wanted, op, &runner->child) : WPK_OK;
+    if (err != WPK_OK || !runner->child.ready) {
+        return err == WPK_OK ? WPK_EBUSY : err;
+    }
+    uint64_t timeout_ms = wpk_runner_ops_timeout_ms(op->program, wanted->run.timeout_ms);
+    wpk_runner_child_give(&runner->child, wanted->id, wanted->work, timeout_ms * WPK_NS_PER_MS,
+                          &runner->pending);
+    wpk_log(WPK_LOG_DEBUG, "run_started", "work=%s pid=%d", wanted->work, (int)runner->child.pid);
+    if (runner->spare.pid == 0) { /* without one the next fault costs the time of a context */
+        (void)!fork_kept(runner, wanted, op, &runner->spare);
+    }
+    return WPK_OK;
+}
+
 static wpk_err start(struct runner *runner, const struct wanted *wanted,
                      const struct wpk_runner_op *op)
 {
+    if (runner->options->on_gpu && !wanted->is_duel) {
+        return start_kept(runner, wanted, op);
+    }
+    drop(&runner->child); /* contestants have processes of their own */
     const struct wpk_child_limits limits = {
         .memory_bytes_max =
             wanted->is_duel ? wanted->duel.memory_bytes_max : wanted->run.memory_bytes_max,
@@ -125,7 +220,7 @@ static wpk_err start(struct runner *runner, const struct wanted *wanted,
 /* Start what is pending if its answers are there. */
 static wpk_err advance_pending(struct runner *runner)
 {
-    if (runner->pending.size == 0 || runner->child.pid != 0) {
+    if (runner->pending.size == 0 || (runner->child.pid != 0 && !runner->child.ready)) {
         return WPK_OK;
     }
     struct wanted wanted;
@@ -137,10 +232,8 @@ static wpk_err advance_pending(struct runner *runner)
     struct wpk_runner_op op;
     struct wpk_diag diag = {0};
     err = wpk_runner_ops_get(&runner->ops, wanted.op, &op, &diag);
+    err = err == WPK_OK ? start(runner, &wanted, &op) : err;
     if (err != WPK_EBUSY) {
-        if (err == WPK_OK) {
-            err = start(runner, &wanted, &op);
-        }
         if (err == WPK_ESYSTEM) {
             wpk_log(WPK_LOG_WARN, "run_broken", "work=%s reason=\"no process for it\"",
                     wanted.work);
@@ -201,12 +294,28 @@ static wpk_err obey_all(struct runner *runner)
     return err == WPK_ENOENT ? WPK_OK : err;
 }
 
-/* The child has died without a result: say why. */
+/* The child has died without a result: say why. One that made no context has died of the candidate
+ * that waits for it, as one that died while it ran. */
 static wpk_err report_death(struct runner *runner)
 {
     struct wpk_record record = {0};
     uint64_t id = runner->child.id;
     int count = runner->child.count;
+    bool began = runner->child.op == NULL || runner->child.started;
+    if (!began && runner->pending.size > 0) {
+        struct wanted wanted;
+        struct wpk_json_reader *reader = NULL;
+        wpk_err err = read_wanted(&runner->pending, &wanted, &reader);
+        if (err != WPK_OK) {
+            return err;
+        }
+        id = wanted.id;
+        count = wanted.count;
+        runner->child.reported = false;
+        snprintf(runner->child.work, sizeof(runner->child.work), "%s", wanted.work);
+        wpk_json_close(reader);
+        wpk_buf_reset(&runner->pending);
+    }
     bool reported = wpk_runner_child_end(&runner->child, &record);
     if (reported || wpk_runner_child_lost_gpu(runner->options, &record, 1, &runner->channel)) {
         return WPK_OK;

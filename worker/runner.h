@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of wpk-runner: holds the device, the input sets and the answers, and forks a child for
- * each candidate, which may crash, hang or eat memory there.
+ * each candidate (on a GPU: for many), which may crash, hang or eat memory there.
  *
  * The runner and its children have no network (isolate.h); if that cannot be achieved, the runner
  * does not start. */

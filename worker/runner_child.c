@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -78,6 +79,34 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
                                        .doing = "being verified"};
     wpk_channel_init(&child->channel, pair[0]);
     return WPK_OK;
+}
+
+wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, const char *op)
+{
+    child->op = strdup(op);
+    child->reported = true;
+    child->doing = "making a context on the GPU";
+    return child->op == NULL ? WPK_ENOMEM : WPK_OK;
+}
+
+/* What its last candidate wrote to its log, and did as an anchor, is over. */
+void wpk_runner_child_give(struct wpk_runner_child *child, uint64_t id, const char *work,
+                           uint64_t timeout_ns, const struct wpk_buf *text)
+{
+    WPK_ASSERT(child->ready);
+    *anchor_runs = false;
+    if (ftruncate(child->log, 0) == 0) {
+        (void)lseek(child->log, 0, SEEK_SET); /* the child writes where this offset is */
+    }
+    child->id = id;
+    child->count = 1;
+    snprintf(child->work, sizeof(child->work), "%s", work);
+    child->deadline_ns = wpk_clock_ns() + timeout_ns;
+    child->waiting_ns = 0;
+    child->doing = "being verified";
+    child->reported = child->ready = false;
+    /* If it is dead, its channel says so next. */
+    (void)!wpk_channel_send(&child->channel, text->data, text->size);
 }
 
 bool wpk_runner_child_lost_gpu(const struct wpk_runner_options *options,
@@ -165,6 +194,8 @@ static void note(struct wpk_runner_child *child, enum wpk_engine_message_kind ki
     } else if (kind == WPK_ENGINE_MESSAGE_RESULT) {
         child->reported = true;
         log_result(child, text);
+    } else if (kind == WPK_ENGINE_MESSAGE_READY) {
+        child->ready = child->started = true;
     }
 }
 
@@ -179,6 +210,9 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
         bool is_message = wpk_engine_message_open(&text, &kind, &reader) == WPK_OK;
         if (is_message) {
             wpk_json_close(reader);
+        }
+        if (is_message && kind == WPK_ENGINE_MESSAGE_READY) {
+            note(child, kind, &text);
         }
         /* What a damaged child says is not passed on. */
         if (is_message && (kind == WPK_ENGINE_MESSAGE_VERIFIED ||
@@ -215,7 +249,7 @@ void wpk_runner_child_go(struct wpk_runner_child *child, const struct wpk_buf *t
 
 int wpk_runner_child_deadline(struct wpk_runner_child *child, uint64_t now)
 {
-    if (child->pid == 0 || child->waiting_ns > 0 || child->timed_out) {
+    if (child->pid == 0 || child->waiting_ns > 0 || child->timed_out || child->ready) {
         return -1;
     }
     if (now >= child->deadline_ns) {
@@ -279,6 +313,7 @@ bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *rec
     }
     wpk_channel_fini(&child->channel);
     close(child->log);
+    free(child->op);
     *child = (struct wpk_runner_child){0};
     return reported;
 }
@@ -287,17 +322,7 @@ void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id)
 {
     struct wpk_buf text = {0};
     wpk_err err = wpk_engine_message_send(channel, WPK_ENGINE_MESSAGE_VERIFIED, id);
-    while (err == WPK_OK) {
-        err = wpk_channel_receive(channel, &text);
-        if (err == WPK_OK) {
-            break;
-        }
-        if (err == WPK_ENOENT) {
-            struct pollfd polled = {.fd = channel->fd, .events = POLLIN};
-            poll(&polled, 1, -1);
-            err = WPK_OK;
-        }
-    }
+    err = err == WPK_OK ? wpk_channel_wait(channel, &text) : err;
     wpk_buf_fini(&text);
     if (err != WPK_OK) {
         _exit(1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runner's view of the child that runs a candidate: fork, relay, deadline, end. */
+/* The runner's view of a child that runs candidates: fork, relay, deadline, end.
+ *
+ * A child on a CPU runs one candidate. One on a GPU keeps its context, says "ready", and is then
+ * given candidates of one op, until one of them fails. */
 #ifndef WPK_WORKER_RUNNER_CHILD_H
 #define WPK_WORKER_RUNNER_CHILD_H
 
@@ -19,7 +22,10 @@ struct wpk_runner_child {
     uint64_t deadline_ns;       /* moved by the time for which the child waits for go */
     uint64_t waiting_ns;        /* since when the child waits for go; 0: it does not */
     const char *doing;          /* the child's step, for the log of a crash; static */
-    bool reported;              /* its result was passed on */
+    bool reported;              /* its result was passed on, or it has none to send */
+    char *op;                   /* owned; of all its candidates; NULL: it runs one and ends */
+    bool ready;                 /* it has said so, and has not been given a candidate since */
+    bool started;               /* it has said so once */
     bool timed_out;
     bool damaged; /* killed because of a message that makes no sense */
 };
@@ -30,6 +36,12 @@ struct wpk_runner_child {
 wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int count,
                               uint64_t timeout_ns, const struct wpk_child_limits *limits,
                               struct wpk_channel *channel);
+
+/* Keep a child for more candidates of the op; it has none yet.   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, const char *op);
+/* Give a child that is ready a candidate: `text` is the message that asks for it. */
+void wpk_runner_child_give(struct wpk_runner_child *child, uint64_t id, const char *work,
+                           uint64_t timeout_ns, const struct wpk_buf *text);
 
 /* In the child: note for the runner that the anchor runs from now on, or no longer. What ends the
  * child while the anchor runs counts as the anchor's failure, not the candidate's. */

@@ -179,6 +179,7 @@ struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject)
     return (struct wpk_measure_subject){.run = wpk_subject_run,
                                         .cool = wpk_subject_cool,
                                         .preemptions = has_clock ? NULL : count_preemptions,
+                                        .rotates = has_clock,
                                         .time = has_clock ? wpk_subject_time : NULL,
                                         .user = subject,
                                         .clock = wpk_clock_system()};

@@ -406,6 +406,13 @@ static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
 {
     wpk_json_put_text(w, "instance", hello->device.instance);
     wpk_json_put_text(w, "environment", hello->environment);
+    if (wpk_device_is_cuda(&hello->device)) {
+        char driver[32];
+        snprintf(driver, sizeof(driver), "%d.%d", hello->device.cuda.driver / 1000,
+                 hello->device.cuda.driver % 1000 / 10);
+        wpk_json_put_int(w, "memory_bytes", hello->device.cuda.memory_bytes);
+        wpk_json_put_text(w, "driver", driver);
+    }
     wpk_json_put_text(w, "program", hello->program);
     wpk_json_put_int(w, "slots", hello->slots);
     wpk_json_begin_array(w, "roles");

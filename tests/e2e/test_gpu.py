@@ -80,8 +80,40 @@ def test_winograd(box):
     check(code.count("__global__") == 3, "there are three launches: to the points, products, and back", code[:3000])
 
 
-def lookup(service, device):
-    body = {"device": device, "op": PRODUCT["op"], "tensors": PRODUCT["tensors"], "constants": PRODUCT["constants"]}
+def test_parts(box):
+    """Blocks that share a tile's terms: the last one adds the parts up, and the next call begins with tickets of 0."""
+    need_compiler(box)
+    product = dict(PRODUCT, tensors={"A": "f32[33,64]", "B": "f32[64,24]", "C": "f32[24]", "Y": "f32[33,24]"})
+    job = box.write("job.json", job_of([product], 3))
+    pinned = ("--pin", "Y.parts.k=4")
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", *pinned))["kernels"][0]
+    check(tuned["candidates"] == {"measured": 3, "failed": 0}, "all candidates are right", tuned)
+    path = box.path("mm.so")
+    box.ctl("get", "mm", "--data", box.data, "-o", path)
+    check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
+    code = box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", "-")
+    check(code.count("__global__") == 1 and "atomicInc" in code, "it is one launch", code[:3000])
+
+
+def test_layouts(box):
+    """With free layouts the channels of a convolution's tensors may be last."""
+    need_compiler(box)
+    job = box.write("job.json", job_of([dict(CONVOLUTION, layouts="any")], 3))
+    pinned = ("--pin", "layout=last1")
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", *pinned))["kernels"][0]
+    check(tuned["candidates"] == {"measured": 3, "failed": 0}, "all candidates are right", tuned)
+    path = box.path("small.so")
+    box.ctl("get", "small", "--data", box.data, "-o", path)
+    check("passed" in box.ctl("run", path, "--random", "--check"), "the kernel runs")
+    said = box.ctl("get", "small", "--own", "--data", box.data, "--schedule", "-o", "-")
+    cold = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json", "--conditions", "cold"))
+    check(cold["kernels"][0]["candidates"] == {"measured": 3, "failed": 0}, "and all run cold", cold)
+    check(not cold["kernels"][0]["timed"], "which is not timed, either", cold)
+    check(re.search(r"^layout t0 .* 0,2,3,1", said, re.MULTILINE), "its input has the channels last", said[:2000])
+
+
+def lookup(service, device, **more):
+    body = {**more, "device": device, "op": PRODUCT["op"], "tensors": PRODUCT["tensors"], "constants": PRODUCT["constants"]}
     status, answer, _ = service.ask("POST", "/v1/kernels:lookup", body)
     check(status == 200, "a lookup is answered", status, answer)
     return answer
@@ -99,15 +131,26 @@ def test_service(box):
     status, answer, _ = service.ask("POST", "/v1/jobs", job_of([PRODUCT]))
     check(status in (200, 201, 202), "the job is taken", status, answer)
     job = answer["id"]
+    path = box.write("job.json", job_of([PRODUCT]))
+    look = ("check", "--no-faults", path, "--server", service.url)
+    check("no worker of kind cuda is ready: the job would wait" in box.ctl(*look), "check says it before")
     wait_for("it says why it waits", lambda: state_of(service, job)["ops"][0]["blocked"] == "no worker with kind cuda")
     service.add_worker("--name", "g", device=EMULATED)
     wait_for("it is done", lambda: state_of(service, job)["state"] == "done", 120)
     found = lookup(service, CLASS)
     check(found["match"] == "exact" and found["timed"] is False, "the emulated GPU has it", found)
+    check("ready" in box.ctl(*look).split("\n")[0] and "wait" not in box.ctl(*look), "and check finds the worker")
+    environment = found["environment"].replace("driver=12", "driver=13")
+    check(environment != found["environment"], "the driver is part of the environment", found)
+    newer = lookup(service, CLASS, environment=environment)
+    check(newer["match"] != "exact", "with another driver nothing is exact", newer)
     for other in ("cuda/NVIDIA H100/sm_90/132", "cuda/emulated/sm_80/132", "cpu/some/avx2"):
         check(lookup(service, other)["match"] == "none", "and no other device", other, lookup(service, other))
     workers = {w["name"]: w for w in service.ask("GET", "/v1/workers")[1]["workers"]}
     check(workers["g"]["device"] == CLASS, "the worker's device is shown", workers["g"])
+    check(workers["g"]["driver"] == "12.9" and "driver" not in workers["c"], "and its driver", workers)
+    said = box.ctl("workers", "--server", service.url, "-o", "wide")
+    check("%s, 8192 MiB, driver 12.9" % CLASS in said, "wpkctl shows both, and its memory", said)
     service.stop()
 
 
@@ -166,7 +209,6 @@ def order(box, orders, shared=True):
 
 # order: (outcome of one candidate, words of its log)
 FAILURES = {
-    "cuInit:4=100": ("unsupported", "no GPU"),
     "cuModuleLoadData:3=218": ("unsupported", "loading the kernel: INVALID_PTX"),
     "cuMemAlloc_v2:9=2": ("out_of_memory", "OUT_OF_MEMORY"),
     "cuMemcpyHtoDAsync_v2:9=1": ("run_crash", "copying"),
@@ -193,6 +235,22 @@ def test_failures_on_order(box):
         failed = [r for r in records if r["outcome"] != "ok"]
         check(len(failed) == 1 and failed[0]["outcome"] == outcome, "one has failed", orders, failed)
         check(words in failed[0].get("log", ""), "and says why", orders, failed)
+
+
+def test_one_process_keeps_the_device(box):
+    """Candidates share a process, and a spare is ready: a fault costs its own candidate, and one more process."""
+    need_compiler(box)
+    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("wpk-evaluate is not built")
+    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
+                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    for failure, failed, processes in (("", 0, 3), (";cuLaunchKernel:40=719", 1, 5)):
+        order(box, "cuInit:99=719" + failure)
+        _, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "8")
+        outcomes = [json.loads(line)["record"]["outcome"] for line in out.splitlines()]
+        check(len(outcomes) == 8 and outcomes.count("ok") == 8 - failed, "the others are well", outcomes, err)
+        used = os.path.getsize(box.env["WPK_EMULATED_ORDERS_COUNT"] + ".0")
+        check(used <= processes, "the program, a child, a spare; then another one, and who asks for the GPU", used)
 
 
 def test_a_worker_survives_failures(box):
