@@ -220,7 +220,7 @@ bool wpk_graph_reads_own_element(const struct wpk_graph *graph, int node, int va
     return own;
 }
 
-bool wpk_graph_reads_inside(const struct wpk_graph *graph, int node, int value)
+bool wpk_graph_reads_inside(const struct wpk_graph *graph, int node, int value, bool or_zero)
 {
     struct wpk_lowered lowered;
     const struct wpk_program *p = &lowered.program;
@@ -234,11 +234,35 @@ bool wpk_graph_reads_inside(const struct wpk_graph *graph, int node, int value)
             const struct wpk_node *load = &p->nodes[loads[i]];
             bool is_of =
                 load->tensor < lowered.operand_count && lowered.operand[load->tensor] == value;
-            inside = inside && !(is_of && load->outside >= 0);
+            inside = inside && !(is_of && load->outside >= 0 &&
+                                 !(or_zero && wpk_load_is_zero_outside(p, load)));
         }
     }
     wpk_lowered_fini(&lowered);
     return inside;
+}
+
+bool wpk_graph_is_padding(const struct wpk_graph *graph, int node)
+{
+    const struct wpk_graph_node *n = &graph->nodes[node];
+    struct wpk_lowered lowered;
+    const struct wpk_program *p = &lowered.program;
+
+    bool pads = wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && p->stage_count == 1 &&
+                p->stages[0].reduction == WPK_REDUCE_NONE &&
+                p->nodes[p->stages[0].expr].kind == WPK_NODE_LOAD &&
+                wpk_load_is_zero_outside(p, &p->nodes[p->stages[0].expr]);
+    const struct wpk_node *load = pads ? &p->nodes[p->stages[0].expr] : NULL;
+    pads = pads && p->tensors[load->tensor].rank == p->stages[0].rank &&
+           lowered.operand[load->tensor] == n->inputs[0];
+    for (int d = 0; pads && d < p->stages[0].rank; d++) {
+        struct wpk_affine affine;
+        pads = wpk_index_affine(p, load->index[d], &affine) && affine.coefficient[d] == 1 &&
+               affine.constant <= 0 &&
+               affine.constant + p->stages[0].axes[d].extent >= p->tensors[load->tensor].extent[d];
+    }
+    wpk_lowered_fini(&lowered);
+    return pads;
 }
 
 bool wpk_graph_is_movement(const struct wpk_graph *graph, int node, bool is_order)

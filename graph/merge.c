@@ -279,7 +279,7 @@ static bool reads_slice(const struct wpk_joint *m, int node, int value)
     int output = m->graph->nodes[node].outputs[0];
 
     if (!wpk_graph_keeps_elements(&m->graph->nodes[node])) {
-        return wpk_graph_reads_inside(m->graph, node, value);
+        return wpk_graph_reads_inside(m->graph, node, value, false);
     }
     int reader = only_reader(m, output);
     return wpk_graph_is_movement(m->graph, node, false) && reader >= 0 &&

@@ -30,6 +30,7 @@ struct group {
     int count;
     bool is_pointwise; /* all of them */
     bool is_movement;  /* all of them only move elements */
+    bool is_padding;   /* its one node puts zeros around its input */
     bool is_order;     /* all of them give the same elements in another order of axes */
 };
 
@@ -69,7 +70,8 @@ static bool may_read(const struct grouping *g, const struct group *earlier,
     return wpk_graph_reads_own_element(g->graph, node, value) ||
            (group->is_pointwise && wpk_graph_is_movement(g->graph, node, true)) ||
            earlier->is_order ||
-           (earlier->is_movement && wpk_graph_reads_inside(g->graph, node, value));
+           (earlier->is_movement && wpk_graph_reads_inside(g->graph, node, value, false)) ||
+           (earlier->is_padding && wpk_graph_reads_inside(g->graph, node, value, true));
 }
 
 /* Only nodes of the group read the value, and nothing wants it in memory. */
@@ -127,6 +129,7 @@ static bool join(const struct grouping *g, const struct group *earlier, const st
     out->is_pointwise = earlier->is_pointwise && group->is_pointwise;
     out->is_movement = earlier->is_movement && group->is_movement;
     out->is_order = earlier->is_order && group->is_order;
+    out->is_padding = false;
     qsort(out->nodes, (size_t)out->count, sizeof(int), ascending);
     bool joined =
         wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK &&
@@ -259,6 +262,7 @@ static void start_group(struct grouping *g, int node, struct wpk_graph_regions *
         .is_pointwise = wpk_graph_is_pointwise(g->graph, node),
         .is_movement = wpk_graph_is_movement(g->graph, node, false),
         .is_order = wpk_graph_is_movement(g->graph, node, true),
+        .is_padding = wpk_graph_is_padding(g->graph, node),
     };
     grow(g, node);
 }

@@ -75,6 +75,11 @@ static const struct sample samples[] = {
     {{{"Slice", "x,one,four,two", "t", ""}, {"Conv", "t,w2,v", "y", CONV}},
      "Y" AXES " = X[d0,d1,d2+1,d3]\n"
      "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,c,d2+r0-1,d3+r1-1] * X1[d1,c,r0,r1] + X2[d1]\n"},
+    /* zeros around a value are a border of who reads it */
+    {{{"Pad", "x,pads", "t", ""}, {"Conv", "t,w", "y", ""}}, "Y" AXES " = " SUM "\n"},
+    {{{"Pad", "x,pads", "t", ""}, {"MaxPool", "t", "y", "kernel_shape:I=3,3 pads:I=1,1,1,1"}},
+     "Y" AXES " = X[d0,d1,d2-1,d3-1]\n"
+     "Y" AXES " = max(r0:3,r1:3) X[d0,d1,d2+r0-1,d3+r1-1 | -inf]\n"},
     /* a product writes its elements as they are stored after it */
     {{{"Conv", "x,w", "t", CONV},
       {"Add", "t,b", "u", ""},
@@ -164,6 +169,7 @@ static void read_graph(const struct node *nodes, size_t count, struct wpk_model_
     wpk_model_fixture_constant(model, "m", "f32[6,6]", NULL);
     wpk_model_fixture_constant(model, "m2", "f32[6,6]", "2,3,5,7");
     wpk_model_fixture_constant(model, "shape", "i64[5]", "1,4,6,2,3");
+    wpk_model_fixture_constant(model, "pads", "i64[8]", "0,0,1,1,0,0,1,1");
     wpk_model_fixture_constant(model, "one", "i64[1]", "1");
     wpk_model_fixture_constant(model, "two", "i64[1]", "2");
     wpk_model_fixture_constant(model, "four", "i64[1]", "4");

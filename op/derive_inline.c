@@ -99,6 +99,26 @@ static bool is_order(const struct wpk_program *program, const struct wpk_stage *
     return find_order(program, stage, &program->nodes[stage->expr], place);
 }
 
+/* True if the movement only puts zeros around all that it reads. */
+static bool is_padding(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    const struct wpk_node *load = &program->nodes[stage->expr];
+    bool pads = stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD &&
+                wpk_load_is_zero_outside(program, load) &&
+                program->tensors[load->tensor].rank == stage->rank;
+
+    for (int d = 0; pads && d < stage->rank; d++) {
+        struct wpk_affine affine;
+        struct wpk_affine own = {.constant = 0};
+        own.coefficient[d] = 1;
+        pads = wpk_index_affine(program, load->index[d], &affine);
+        own.constant = pads ? affine.constant : 0;
+        pads = pads && memcmp(&affine, &own, sizeof(own)) == 0 && affine.constant <= 0 &&
+               affine.constant + stage->axes[d].extent >= program->tensors[load->tensor].extent[d];
+    }
+    return pads;
+}
+
 static int move(struct wpk_program *program, const struct wpk_node *load, const int *index,
                 void *user)
 {
@@ -119,15 +139,16 @@ static int move(struct wpk_program *program, const struct wpk_node *load, const 
     return wpk_node_load(program, at.tensor, at.index, load->outside);
 }
 
-/* True if no load of the tensor may leave it. */
-static bool stays_within(const struct wpk_program *program, int tensor)
+/* True if no load of the tensor may leave it, or, with `or_zero`, reads zeros there. */
+static bool stays_within(const struct wpk_program *program, int tensor, bool or_zero)
 {
     for (int s = 0; s < program->stage_count; s++) {
         int loads[WPK_LOADS_MAX];
         int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
         for (int i = 0; i < count; i++) {
-            if (program->nodes[loads[i]].tensor == tensor &&
-                program->nodes[loads[i]].outside >= 0) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            if (load->tensor == tensor && load->outside >= 0 &&
+                !(or_zero && wpk_load_is_zero_outside(program, load))) {
                 return false;
             }
         }
@@ -140,9 +161,11 @@ static bool move_one(struct wpk_program *program, wpk_err *err)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
+        bool moves = is_movement(program, stage) &&
+                     (is_order(program, stage) || stays_within(program, stage->output, false));
         if (program->tensors[stage->output].role != WPK_ROLE_INTERMEDIATE ||
-            !is_movement(program, stage) ||
-            !(is_order(program, stage) || stays_within(program, stage->output))) {
+            !(moves ||
+              (is_padding(program, stage) && stays_within(program, stage->output, true)))) {
             continue;
         }
         struct moving moving = {.tensor = stage->output, .expr = stage->expr};
