@@ -81,8 +81,8 @@ TABLES = {
         "Y.block.y=all+1", "Y.tile.x=1+4+7+16", "Y.block.x=all", "Y.outer=c,y,x", "Y.inner=c,y,x+y,x,c",
         "Y.red=r,s+s,r", "Y.split=all", "Y.unroll=1+3", "Y.pack.W=yes"]),
     "softmax-222": dict(op=SOFTMAX.format(m=222, n=450), layouts="fixed", pins=[
-        "M.lanes=16", "M.tile.i=1+16+32", "M.split=all", "M.unroll=1+2", "E.vec=i+j", "E.lanes=16", "E.tile.i=1+2+16",
-        "E.tile.j=1+2+16+48", "E.inner=i,j", "D.lanes=16", "D.tile.i=1+16+32", "D.split=all", "D.unroll=1", "Y.vec=i+j",
+        "M.tile.i=1+2", "M.split=all", "M.unroll=1", "E.vec=i+j", "E.lanes=16", "E.tile.i=1+2+16",
+        "E.tile.j=1+2+16+48", "E.inner=i,j", "D.tile.i=1", "D.split=all", "D.unroll=1", "Y.vec=i+j",
         "Y.lanes=16", "Y.tile.i=1+2+16", "Y.tile.j=1+16+48", "Y.block.i=all+1+2", "Y.block.j=all", "Y.outer=i,j",
         "Y.inner=i,j"]),
     "product-53": dict(op=PRODUCT.format(m=53, k=911, n=1187, role="input"), layouts="fixed", pins=[

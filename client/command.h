@@ -52,7 +52,7 @@ struct wpk_invocation {
 
 /* name, operands, summary; in the order of the help */
 #define WPK_COMMAND_LIST(X)                                                                        \
-    X(tune, "FILE", "tune a job file here and now; needs no service")                              \
+    X(tune, "FILE", "tune a job file or a model, here or by --server")                             \
     X(check, "FILE", "validate a job file or an ONNX model and show its operators")                \
     X(build, "SCHEDULE", "build, verify and time a schedule edited by hand")                       \
     X(submit, "FILE", "hand a job file, or --op, to a running wpkd and print the job's id")        \

@@ -47,7 +47,8 @@ wpk_err wpk_session_open(const struct wpk_command_context *context,
                          const struct wpk_session_options *options, struct wpk_session *out,
                          struct wpk_diag *diag)
 {
-    bool private_one = options->data_dir != NULL || options->need == WPK_SESSION_WORKER;
+    bool private_one = options->data_dir != NULL ||
+                       (options->need == WPK_SESSION_WORKER && options->given.server == NULL);
 
     WPK_ASSERT(out->http == NULL);
     if (options->given.server != NULL && options->data_dir != NULL) {

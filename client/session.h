@@ -14,7 +14,7 @@ enum wpk_session_need {
     WPK_SESSION_RUNNING, /* fail */
     WPK_SESSION_HISTORY, /* start one, to look things up; WPK_ENOENT if there is no history */
     WPK_SESSION_CHANGE,  /* start one, to change something; a history is made if there is none */
-    WPK_SESSION_WORKER,  /* start a wpkd and a worker */
+    WPK_SESSION_WORKER,  /* start a wpkd and a worker, unless --server names one; not $WPK_URL's */
 };
 
 struct wpk_session_options {

@@ -20,7 +20,7 @@ struct tune {
     const char *program;
     struct wpk_job_overrides overrides;
     struct wpk_job_inline given;
-    const char *data_dir;
+    struct wpk_session_options wanted;
     const char *gpu;  /* --gpu; NULL: the job says for which kind of device it is */
     const char *file; /* NULL with --op */
     struct wpk_output output;
@@ -109,8 +109,10 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     char gpu[80] = "";
     char of[64] = ""; /* --job, where history may serve what was found without these pins */
 
-    if (tune->data_dir != NULL) {
-        snprintf(data, sizeof(data), " --data %s", tune->data_dir);
+    if (tune->wanted.data_dir != NULL) {
+        snprintf(data, sizeof(data), " --data %s", tune->wanted.data_dir);
+    } else if (tune->wanted.given.server != NULL) {
+        snprintf(data, sizeof(data), " --server %s", tune->wanted.given.server);
     }
     if (tune->gpu != NULL) {
         snprintf(gpu, sizeof(gpu), " --gpu %s", tune->gpu);
@@ -206,7 +208,8 @@ static wpk_err submit_and_follow(struct tune *tune, struct wpk_arena *arena,
             .id = id,
             .cancel = true,
             .quiet = tune->quiet,
-            .own_worker = wpk_private_is_owner(tune->session.private_service)};
+            .own_worker = tune->session.private_service != NULL &&
+                          wpk_private_is_owner(tune->session.private_service)};
         err = wpk_follow(&tune->session, &follow, arena, reply, job, diag);
     }
     return err;
@@ -233,15 +236,14 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     struct wpk_api_job job = {0};
     struct wpk_diag diag = {0};
     bool interrupted = false;
-    const struct wpk_session_options options = {.data_dir = tune->data_dir,
-                                                .need = WPK_SESSION_WORKER,
-                                                .gpu = tune->gpu,
-                                                .notice = print_notice,
-                                                .user = tune};
     enum wpk_exit status = WPK_EXIT_OK;
 
-    wpk_err err = wpk_session_open(context, &options, &tune->session, &diag);
-    if (err == WPK_OK) {
+    tune->wanted.need = WPK_SESSION_WORKER;
+    tune->wanted.gpu = tune->gpu;
+    tune->wanted.notice = print_notice;
+    tune->wanted.user = tune;
+    wpk_err err = wpk_session_open(context, &tune->wanted, &tune->session, &diag);
+    if (err == WPK_OK && tune->session.private_service != NULL) {
         if (!wpk_private_is_owner(tune->session.private_service)) {
             print_notice("attached to the wpkd that works on this data directory", tune);
         } else {
@@ -302,10 +304,10 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
         WPK_ARGS_TEXT("gpu", "WHICH",
                       "for a GPU: its number or UUID; `emulated`: none is there, nothing is timed",
                       &tune.gpu),
-        WPK_ARGS_TEXT("data", "DIR", "history; default ~/.local/share/woodpecker", &tune.data_dir),
         WPK_ARGS_FLAG("verify", "of a model: run the plan, and compare with the model in f64",
                       &tune.verify),
         WPK_MODEL_FIXING_OPTION_ROWS(tune.fixing),
+        WPK_SESSION_OPTION_ROWS(tune.wanted),
         WPK_OUTPUT_OPTION_ROWS(tune.output),
         WPK_ARGS_ROW("quiet", 'q', NULL, "no progress", FLAG, &tune.quiet, 0, 0),
         WPK_ARGS_END,

@@ -159,7 +159,7 @@ static void test_reductions_over_rows(void **state)
                   "V[i] = sum(j:64) (X[i,j] - M[i]) * (X[i,j] - M[i])\n"
                   "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i]) * G[j]\n",
                   0, "M(M_r(M_p)) sums M_p, rows | V(V_r(V_p)) sums V_p, rows | Y");
-    /* what is left of a row that lanes do not divide is a stage of its own; short rows are not cut */
+    /* what is left of a row that lanes do not divide is a stage of its own; short rows stay */
     expect_groups("input X f32[5,31]\noutput Y f32[5]\nY[i] = sum(j:31) X[i,j]\n", 0,
                   "Y(Y_w(Y_w_p) Y_q) sums Y_w_p, rows");
     expect_groups("input X f32[5,7]\noutput Y f32[5]\nY[i] = sum(j:7) X[i,j]\n", 0,

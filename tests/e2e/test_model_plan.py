@@ -6,7 +6,7 @@ import signal
 import subprocess
 import xml.etree.ElementTree
 
-from lib import check, main, wait_for
+from lib import Service, check, main, wait_for
 from test_model import PYTHON, compare, make_model, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
@@ -135,8 +135,20 @@ def test_interrupted(box):
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
 
 
+def test_tune_by_a_service(box):
+    """The model stays here; the service tunes its operators."""
+    service = Service(box)
+    service.add_worker()
+    folder = make_model(box, "lookup")
+    path, plan = os.path.join(folder, "lookup.onnx"), os.path.join(folder, "lookup.wpk")
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "-q", "--server", service.url,
+                                "--verify", seconds=280)
+    check(status == 0 and "verified: output y" in err, "the plan is that of the model", said, err)
+    service.stop()
+
+
 def test_plans_of_other_models(box):
-    for name in ("attention", "recurrent", "lookup", "branches"):
+    for name in ("attention", "recurrent", "branches"):
         folder = make_model(box, name)
         x, y, out, path, plan = (os.path.join(folder, n) for n in
                                  ("x.npy", "y.npy", "out.npy", name + ".onnx", name + ".wpk"))
