@@ -16,6 +16,7 @@
 
 #define THREADS_LEAST 32    /* a warp, unless each thread has one result */
 #define EXPOSED 0.2         /* of what is not the slowest: it overlaps, but not all of it */
+#define SCHEDULERS 4        /* of a multiprocessor: every one since sm_50 */
 #define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
 #define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
 #define FEW_REGISTERS 40    /* of a thread, beside its tile and operands */
@@ -499,8 +500,12 @@ static double bound(const struct wpk_space *space, const struct wpk_candidate *c
     }
     double words = (double)t.threads * (double)(t.thread[0] + t.thread[1]) * terms * reads / 2;
     double issued = (points + (double)t.threads * loads) * terms + steps * copied;
-    double part[] = {issued / m.multiply_adds, words / m.shared_words, steps * bytes / m.l2_bytes};
-    double inner = fmax(part[0], part[1]), slowest = fmax(inner, part[2]);
+    /* Each warp issues by one of the schedulers: few warps leave the others idle. */
+    double busy = ceiling((double)t.threads, THREADS_LEAST) / SCHEDULERS;
+    double part[] = {issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
+                     steps * bytes / m.l2_bytes};
+    double slowest = fmax(fmax(part[0], part[1]), part[2]);
+    double inner = fmax(issued / (m.multiply_adds * fmin(1, busy)), part[1]);
     /* While a copy is on its way, the steps before it compute. */
     double ahead = (double)(t.depth - 1) * inner / steps;
     double wait = steps * (t.depth == 1 ? m.latency : fmax(m.barrier, m.latency - ahead));

@@ -4,7 +4,8 @@
  *     build/tests/cuda_counts [--all] FILE [ALGORITHM [STEM]]
  *
  * FILE has an operator in whole form. The first few blocks of each launch are run, on an emulated
- * H100, or all of them, with the seconds that it takes; with STEM the kernel is left in STEM.cu and STEM.ptx, for a disassembler. */
+ * H100, or all of them, with the seconds that it takes; with STEM the kernel is left in STEM.cu and
+ * STEM.ptx, for a disassembler. */
 #include "codegen/lower.h"
 #include "common/clock.h"
 #include "common/fs.h"
