@@ -75,6 +75,9 @@ bool wpk_verify_has_transforms(const struct wpk_program *program)
 
 /* ---- comparison */
 
+#define UNDERFLOW_FACTOR                                                                           \
+    1024 /* by which a value that flushed to 0 may be multiplied: x sigmoid(x) */
+
 struct tolerance {
     double of_magnitude;
     double of_value;
@@ -84,6 +87,18 @@ struct tolerance {
 static double least_normal(enum wpk_dtype dtype)
 {
     return dtype == WPK_F64 ? DBL_MIN : dtype == WPK_F16 ? 0x1p-24 : (double)FLT_MIN;
+}
+
+/* True if a value inside may be tiny though none of its operands is: exp(-100), sigmoid(-100). */
+static bool may_underflow(const struct wpk_program *op)
+{
+    for (int i = 0; i < op->node_count; i++) {
+        if (op->nodes[i].kind == WPK_NODE_UNARY &&
+            (op->nodes[i].op == WPK_UNARY_EXP || op->nodes[i].op == WPK_UNARY_SIGMOID)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static struct tolerance find_tolerance(const struct wpk_program *op, double times)
@@ -109,7 +124,7 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double time
     return (struct tolerance){
         .of_magnitude = u * TERMS_FACTOR * times,
         .of_value = u * ORDER_FACTOR * sqrt(terms) + wpk_accuracy_unit(output),
-        .least = least_normal(output),
+        .least = least_normal(output) * (may_underflow(op) ? UNDERFLOW_FACTOR : 1),
     };
 }
 

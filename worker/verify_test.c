@@ -253,6 +253,34 @@ static void test_largest_error_has_its_own_tolerance(void **state)
     wpk_program_fini(&op);
 }
 
+/* The ratio of 0 where -7.4e-38 is right. */
+static double judge_zero(const char *text)
+{
+    struct wpk_program op = parse(text);
+    struct wpk_answers answers = {0};
+    const struct wpk_input_options options = {
+        .kind = WPK_INPUT_REALS, .seed = 3, .constants_seed = 3};
+    struct wpk_verify_errors errors = {0};
+    const float y[2] = {0};
+    assert_int_equal(wpk_answers_make(&op, &options, 0, &answers, NULL), WPK_OK);
+    for (int i = 0; i < 2; i++) {
+        ((double *)answers.value)[i] = -7.4e-38;
+        ((double *)answers.magnitude)[i] = 7.4e-38;
+    }
+    wpk_verify_compare(&op, &answers, 0, &(struct wpk_verify_rule){.times = 1}, y, &errors);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+    return errors.ratio;
+}
+
+/* A sigmoid that flushed to 0 may be multiplied by a large number. */
+static void test_what_underflows_inside(void **state)
+{
+    (void)state;
+    assert_true(judge_zero("input X f32[2]\noutput Y f32[2]\nY[i] = X[i] * sigmoid(X[i])\n") < 1);
+    assert_true(judge_zero("input X f32[2]\noutput Y f32[2]\nY[i] = X[i] * X[i]\n") > 1);
+}
+
 /* One value of `op` replaced; returns the ratio. */
 static double judge_value(const char *text, const struct wpk_verify_rule *rule, int at,
                           double value)
@@ -481,6 +509,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_integers_give_no_ratio),
+        cmocka_unit_test(test_what_underflows_inside),
         cmocka_unit_test(test_what_is_exact_is_matched_bit_for_bit),
         cmocka_unit_test(test_large_integers),
         cmocka_unit_test(test_honest_sums_pass_with_margin),
