@@ -53,7 +53,7 @@ WINOGRAD = ["T_v.tile.c=16+32", "T_v.inner=c,ty,tx+ty,tx,c", "T_v.roll=yes", "T_
 DIRECT = ["Y.lanes=16", "Y.block.k=all", "Y.block.x=all", "Y.outer=y,x,k", "Y.sum=all", "Y.split=all", "Y.tail=whole"]
 COPY = ["X_t.vec=i3", "X_t.lanes=16", "X_t.tile.i1=1", "X_t.tile.i2=1", "X_t.tile.i3=16+32", "X_t.inner=i1,i2,i3",
         "X_t.at=root+Y.block"]
-# The first three are for tuning strategies, the last four for scoring them: their shapes are found nowhere else.
+# The first four are for tuning strategies, the last four for scoring them: their shapes are found nowhere else.
 TABLES = {
     "conv-28": dict(op=CONV.format(c=128, k=128, h=28, w=28, r=3, p=1), layouts="any", pins=WINOGRAD + DIRECT + [
         "algorithm=direct+winograd(4)+winograd(2)+winograd(6)", "layout=halo-last1", "Y.vec=k", "Y.tile.k=16+32+48+64",
@@ -67,6 +67,10 @@ TABLES = {
         "layout=staged", "Y.vec=j", "Y.lanes=8+16", "Y.tile.i=1+2+4+6+7+9+12+14", "Y.tile.j=16+32+48+64",
         "Y.block.i=all", "Y.block.j=all+2", "Y.outer=i,j", "Y.inner=i,j+j,i", "Y.split=all",
         "Y.unroll=1+2", "Y.pack.A=no+yes", "Y.pack.B=no+yes"]),
+    "depthwise-28": dict(op=DEPTHWISE.format(c=256, h=28), layouts="fixed", pins=COPY + [
+        "algorithm=direct", "Y.vec=x+c", "Y.lanes=16", "Y.tile.c=1+4+16", "Y.block.c=all+1", "Y.tile.y=1+4+7+14",
+        "Y.block.y=all+1", "Y.tile.x=1+4+7+16", "Y.block.x=all", "Y.outer=c,y,x", "Y.inner=c,y,x+y,x,c",
+        "Y.red=r,s+s,r", "Y.split=all", "Y.unroll=1+3", "Y.pack.W=yes"]),
     "conv-19": dict(op=CONV.format(c=96, k=160, h=19, w=19, r=3, p=1), layouts="fixed", pins=COPY + [
         "algorithm=direct+winograd(5)+winograd(4)+winograd(3)", "layout=staged-last1", "T_v.vec=c", "T_v.lanes=16",
         "T_v.tile.ty=1", "T_v.tile.tx=1", "T_v.tile.c=16", "T_v.inner=ty,tx,c", "T_v.roll=yes",
