@@ -38,7 +38,7 @@ void wpk_ptx_load(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
 void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
 /* operands: the old number, the address, the limit: one more, 0 behind the limit. */
 void wpk_ptx_atomic_increment(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
-/* What the active lanes stored before may be published by an atomic operation after it. */
+/* A fence: an atomic operation after it publishes the stores that the active lanes made before. */
 void wpk_ptx_fence(struct wpk_warp *warp, const struct wpk_ptx_instruction *in);
 /* operands: address in shared memory, address in global memory, bytes to read; the rest of
  * in->size is zero. */

@@ -128,6 +128,17 @@ wpk_err wpk_graph_add_node(struct wpk_graph *graph, const struct wpk_graph_node 
     return err;
 }
 
+struct wpk_graph_node *wpk_graph_take_nodes(struct wpk_graph *graph, int *count)
+{
+    struct wpk_graph_node *nodes = graph->nodes;
+
+    *count = graph->node_count;
+    graph->nodes = NULL;
+    graph->node_count = 0;
+    graph->node_capacity = 0;
+    return nodes;
+}
+
 /* ---- reading */
 
 int wpk_graph_find(const struct wpk_graph *graph, const char *name)

@@ -119,6 +119,10 @@ WPK_MUST_CHECK wpk_err wpk_graph_add_value(struct wpk_graph *graph, const char *
 WPK_MUST_CHECK wpk_err wpk_graph_add_node(struct wpk_graph *graph,
                                           const struct wpk_graph_node *node);
 
+/* Take all nodes out of the graph, to be added again one by one.
+ *   owns    caller frees the array; NULL: there were none */
+struct wpk_graph_node *wpk_graph_take_nodes(struct wpk_graph *graph, int *count);
+
 /* Append a note.   shape  texts in the graph's arena, or static
  *   errors  WPK_ENOSPC, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_graph_add_note(struct wpk_graph *graph, const char *node,

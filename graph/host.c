@@ -71,8 +71,8 @@ static wpk_err gather(const struct wpk_model_plan_host *host, const double *x,
     return WPK_OK;
 }
 
-/* How many elements of the line stand before element i: larger ones, and equal ones of smaller
- * index. NaN is larger than every number. */
+/* The number of elements of the line that stand before element i: larger ones, and equal ones of
+ * smaller index. NaN is larger than every number. */
 static int64_t rank_of(const struct wpk_model_plan_host *host, const double *x, int64_t i)
 {
     double sign = host->is_smallest ? -1 : 1;

@@ -200,13 +200,10 @@ static wpk_err replace(struct wpk_joint *m, const struct wpk_graph_node *joint,
                        const struct wpk_graph_node *slices)
 {
     struct wpk_graph *graph = m->graph;
-    struct wpk_graph_node *old = graph->nodes;
-    int count = graph->node_count;
+    int count = 0;
+    struct wpk_graph_node *old = wpk_graph_take_nodes(graph, &count);
     wpk_err err = WPK_OK;
 
-    graph->nodes = NULL;
-    graph->node_count = 0;
-    graph->node_capacity = 0;
     for (int n = 0; err == WPK_OK && n < count; n++) {
         bool is_first = false;
         int level = find_level(m, n, &is_first);

@@ -308,13 +308,10 @@ static wpk_err add_node(struct layouts *l, const struct wpk_graph_node *node)
 static wpk_err transpose(struct layouts *l)
 {
     struct wpk_graph *graph = l->graph;
-    struct wpk_graph_node *nodes = graph->nodes;
-    int count = graph->node_count;
+    int count = 0;
+    struct wpk_graph_node *nodes = wpk_graph_take_nodes(graph, &count);
     wpk_err err = WPK_OK;
 
-    graph->nodes = NULL;
-    graph->node_count = 0;
-    graph->node_capacity = 0;
     for (int n = 0; err == WPK_OK && n < count; n++) {
         err = add_node(l, &nodes[n]);
     }

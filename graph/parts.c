@@ -56,9 +56,7 @@ wpk_err wpk_graph_split_outputs(struct wpk_graph *graph)
     if (!is_needed) {
         return WPK_OK;
     }
-    graph->nodes = NULL;
-    graph->node_count = 0;
-    graph->node_capacity = 0;
+    (void)wpk_graph_take_nodes(graph, &count);
     for (int n = 0; err == WPK_OK && n < count; n++) {
         err = wpk_graph_is_recurrent(&nodes[n]) ? wpk_graph_add_node(graph, &nodes[n])
                                                 : add_parts(graph, &nodes[n]);

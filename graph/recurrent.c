@@ -345,8 +345,8 @@ static int initial(struct recurrent *r, int input, int64_t direction)
     return reshape(r, part, "", 2, extent, -1);
 }
 
-/* What the product of the inputs begins with: the sum of both biases, but for those that the step
- * itself adds; -1: none. */
+/* The bias of the product of the inputs: the sum of both biases of the node, without those that the
+ * step itself adds; -1: none. */
 static int first_bias(struct recurrent *r, int64_t direction)
 {
     int64_t count = r->gates * r->hidden;

@@ -350,13 +350,10 @@ static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *n
 
 static wpk_err infer_nodes(struct wpk_graph *graph, struct wpk_buf *problems)
 {
-    struct wpk_graph_node *nodes = graph->nodes;
-    int count = graph->node_count;
+    int count = 0;
+    struct wpk_graph_node *nodes = wpk_graph_take_nodes(graph, &count);
     wpk_err err = WPK_OK;
 
-    graph->nodes = NULL;
-    graph->node_count = 0;
-    graph->node_capacity = 0;
     for (int n = 0; err == WPK_OK && n < count; n++) {
         int first = graph->node_count;
         err = add_nodes(graph, &nodes[n], problems);

@@ -91,7 +91,7 @@ struct moving {
 };
 
 /* True if the movement is an order of axes: each dimension of what it reads is another axis, and as
- * long. What lies outside of the one tensor then lies outside of the other. */
+ * long. An index outside of the one tensor is then outside of the other. */
 static bool is_order(const struct wpk_program *program, const struct wpk_stage *stage)
 {
     int place[WPK_AXES_MAX];

@@ -127,7 +127,8 @@ static wpk_err cut_reduction(struct wpk_program *program, int stage, int axis,
 }
 
 /* Keep the first `count` terms of the axis in `stage`, and reduce the others, fewer, by a stage of
- * their own. What combines both is the stage's output. */
+ * their own. The stage combines both results into its
+ * output. */
 static wpk_err cut_rest(struct wpk_program *program, int stage, int axis, int64_t count)
 {
     const struct wpk_stage old = program->stages[stage];

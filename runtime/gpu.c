@@ -468,7 +468,7 @@ wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint6
 
 #define SETS_ALIGNMENT ((size_t)256)
 
-/* How much of an argument each copy has; 0: it does not rotate. */
+/* The bytes of an argument that each copy has; 0: it does not rotate. */
 static size_t find_stride(const struct wpk_gpu_argument *argument, bool constants_only)
 {
     bool rotates = argument->address != 0 || !constants_only;
@@ -540,7 +540,7 @@ wpk_err wpk_gpu_call_rotate(struct wpk_gpu_call *call, bool constants_only)
     return err;
 }
 
-/* What the next measured call takes. */
+/* The copy of its arguments that the next measured call takes. */
 static void turn(struct wpk_gpu_call *call, uint64_t *pointers)
 {
     const struct wpk_gpu *gpu = call->gpu;

@@ -40,8 +40,8 @@ enum source { CONSTRUCT, NEIGHBOUR, CROSS, WALK, DRAW, SOURCES };
 
 static const int drafts[SOURCES] = {8, 24, 8, 3, 8};
 
-/* How many drafts an ask is chosen from. Long searches are given to those who have many workers:
- * their asks must be cheap, and each of them decides less. */
+/* The number of drafts that an ask is chosen from. Long searches are given to those who have many
+ * workers: their asks must be cheap, and each of them decides less. */
 #define MANY 512 /* asks, after which each source drafts one, and every eighth ask has a walk */
 
 static int count_drafts(enum source source, uint64_t asked)

@@ -89,7 +89,7 @@ wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, const char *op)
     return child->op == NULL ? WPK_ENOMEM : WPK_OK;
 }
 
-/* What its last candidate wrote to its log, and did as an anchor, is over. */
+/* Forget the log and the anchor of the child's last candidate. */
 void wpk_runner_child_give(struct wpk_runner_child *child, uint64_t id, const char *work,
                            uint64_t timeout_ns, const struct wpk_buf *text)
 {
