@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a model's plan. Opening loads the kernels, and prepares their constants for each step, all
- * in one block; steps with the same kernel and constants share them. A context holds everything that a
- * run writes, so that a run allocates nothing. */
+ * in one block; steps with the same kernel and constants share them. A context holds everything
+ * that a run writes, so that a run allocates nothing. */
 #include "common/clock.h"
 #include "common/fs.h"
 #include "runtime/host_step.h"

@@ -432,6 +432,12 @@ wpk_err wpk_model_plan_decode(const void *bytes, size_t size, struct wpk_model_p
         wpk_diag_set(diag, "the plan is cut short, or its header was changed");
         return WPK_ECORRUPT;
     }
+    for (int i = 0; i < WPK_MODEL_PLAN_SLACK; i++) {
+        if (text[room - WPK_MODEL_PLAN_SLACK + (size_t)i] != 0) {
+            wpk_diag_set(diag, "the plan's end was changed");
+            return WPK_ECORRUPT;
+        }
+    }
     wpk_crypto_sha256(text, header.manifest_size, sha256);
     if (memcmp(sha256, header.sha256, sizeof(sha256)) != 0) {
         wpk_diag_set(diag, "the plan's manifest was changed");
