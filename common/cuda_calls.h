@@ -10,6 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* CUDA_KERNEL_NODE_PARAMS: a launch in a graph. */
+struct wpk_cuda_kernel_node {
+    void *function;
+    unsigned grid_x, grid_y, grid_z;    /* blocks */
+    unsigned block_x, block_y, block_z; /* threads */
+    unsigned shared_bytes;
+    void **parameters;
+    void **extra;
+    void *kernel;  /* in place of a function */
+    void *context; /* of the kernel */
+};
+
 /* X(name, parameters) */
 #define WPK_CUDA_CALL_LIST(X)                                                                      \
     X(cuInit, (unsigned flags))                                                                    \
@@ -37,7 +49,19 @@
     X(cuLaunchKernel, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,          \
                        unsigned block_x, unsigned block_y, unsigned block_z,                       \
                        unsigned shared_bytes, void *stream, void **parameters, void **extra))      \
+    X(cuGraphCreate, (void **graph, unsigned flags))                                               \
+    X(cuGraphDestroy, (void *graph))                                                               \
+    X(cuGraphAddKernelNode_v2,                                                                     \
+      (void **node, void *graph, void *const *dependencies, size_t dependency_count,               \
+       const struct wpk_cuda_kernel_node *launch))                                                 \
+    X(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags))           \
+    X(cuGraphExecDestroy, (void *exec))                                                            \
+    X(cuGraphExecKernelNodeSetParams_v2,                                                           \
+      (void *exec, void *node, const struct wpk_cuda_kernel_node *launch))                         \
+    X(cuGraphUpload, (void *exec, void *stream))                                                   \
+    X(cuGraphLaunch, (void *exec, void *stream))                                                   \
     X(cuStreamCreate, (void **stream, unsigned flags))                                             \
+    X(cuStreamIsCapturing, (void *stream, int *status))                                            \
     X(cuStreamDestroy_v2, (void *stream))                                                          \
     X(cuStreamSynchronize, (void *stream))                                                         \
     X(cuEventCreate, (void **event, unsigned flags))                                               \
@@ -58,6 +82,7 @@
     X(NO_BINARY_FOR_GPU, 209)                                                                      \
     X(INVALID_PTX, 218)                                                                            \
     X(UNSUPPORTED_PTX_VERSION, 222)                                                                \
+    X(INVALID_HANDLE, 400)                                                                         \
     X(NOT_FOUND, 500)                                                                              \
     X(ILLEGAL_ADDRESS, 700)                                                                        \
     X(LAUNCH_OUT_OF_RESOURCES, 701)                                                                \
@@ -78,5 +103,7 @@ enum {
     WPK_CUDA_FUNCTION_LOCAL_BYTES = 3,
     WPK_CUDA_FUNCTION_REGISTERS = 4,
 };
+
+#define WPK_CUDA_CAPTURE_NONE 0 /* of CUstreamCaptureStatus */
 
 #endif

@@ -60,6 +60,29 @@ static_assert(WPK_CUDA_DEVICE_CAPABILITY_MINOR == CU_DEVICE_ATTRIBUTE_COMPUTE_CA
 static_assert(WPK_CUDA_FUNCTION_LOCAL_BYTES == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, "");
 static_assert(WPK_CUDA_FUNCTION_REGISTERS == CU_FUNC_ATTRIBUTE_NUM_REGS, "");
 
+static_assert(WPK_CUDA_CAPTURE_NONE == CU_STREAM_CAPTURE_STATUS_NONE, "");
+
+// A struct has the same members at the same places.
+#define MEMBER_AGREES(ours, theirs)                                                                \
+    static_assert(offsetof(wpk_cuda_kernel_node, ours) ==                                          \
+                          offsetof(CUDA_KERNEL_NODE_PARAMS_v2, theirs) &&                          \
+                      agree<decltype(wpk_cuda_kernel_node::ours),                                  \
+                            decltype(CUDA_KERNEL_NODE_PARAMS_v2::theirs)>(),                       \
+                  #theirs);
+MEMBER_AGREES(function, func)
+MEMBER_AGREES(grid_x, gridDimX)
+MEMBER_AGREES(grid_y, gridDimY)
+MEMBER_AGREES(grid_z, gridDimZ)
+MEMBER_AGREES(block_x, blockDimX)
+MEMBER_AGREES(block_y, blockDimY)
+MEMBER_AGREES(block_z, blockDimZ)
+MEMBER_AGREES(shared_bytes, sharedMemBytes)
+MEMBER_AGREES(parameters, kernelParams)
+MEMBER_AGREES(extra, extra)
+MEMBER_AGREES(kernel, kern)
+MEMBER_AGREES(context, ctx)
+static_assert(sizeof(wpk_cuda_kernel_node) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2), "");
+
 // The sizes of a UUID, which cuDeviceGetUuid_v2 fills, and of a device address.
 static_assert(sizeof(CUuuid) == 16, "");
 static_assert(sizeof(CUdeviceptr) == sizeof(uint64_t), "");

@@ -15,6 +15,8 @@ NAME = "declarations"
 WRONG = (("X(cuInit, (unsigned flags))", "X(cuInit, (size_t flags))"),
          ("(uint64_t address))", "(int address))"),
          ("void **parameters,", "void *parameters,"),
+         ("unsigned shared_bytes;", "uint64_t shared_bytes;"),
+         ("    void **extra;\n    void *kernel;", "    void *kernel;\n    void **extra;"),
          ("X(ILLEGAL_ADDRESS, 700)", "X(ILLEGAL_ADDRESS, 702)"),
          ("WPK_CUDA_DEVICE_SM_COUNT = 16", "WPK_CUDA_DEVICE_SM_COUNT = 17"))
 

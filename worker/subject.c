@@ -99,9 +99,7 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
     kind->poison(subject->provider, wpk_dtype_is_float(dtype) ? 0xFF : 0xA5);
     wpk_err err = kind->run(subject->provider);
     if (err != WPK_OK) {
-        const char *trouble = kind->trouble(subject->provider);
-        wpk_diag_set(diag, "the kernel returned an error%s%s", trouble[0] != '\0' ? ": " : "",
-                     trouble);
+        wpk_subject_trouble(subject, diag);
         return err;
     }
     err = kind->check(subject->provider, diag);
@@ -115,6 +113,12 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
         wpk_verify_compare(subject->view, answers, draw, rule, subject->result, errors);
     }
     return err;
+}
+
+void wpk_subject_trouble(const struct wpk_subject *subject, struct wpk_diag *diag)
+{
+    const char *trouble = subject->provider->kind->trouble(subject->provider);
+    wpk_diag_set(diag, "the kernel returned an error%s%s", trouble[0] != '\0' ? ": " : "", trouble);
 }
 
 static wpk_err set_draw(struct wpk_subject *subject, const struct wpk_answers *answers, int draw,
