@@ -361,12 +361,13 @@ wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint6
 {
     struct wpk_gpu *gpu = call->gpu;
     uint64_t pointers[WPK_GPU_POINTERS_MAX];
-    memcpy(pointers, call->pointer, sizeof(pointers));
-    for (int i = 0; i < gpu->main.plan.argument_count; i++) {
-        if (gpu->argument[i].address == 0) {
-            pointers[i] = data[i] + gpu->argument[i].offset;
-        }
+    int arguments = gpu->main.plan.argument_count;
+    for (int i = 0; i < arguments; i++) {
+        bool given = gpu->argument[i].address == 0;
+        pointers[i] = given ? data[i] + gpu->argument[i].offset : call->pointer[i];
     }
+    memcpy(pointers + arguments, call->pointer + arguments,
+           sizeof(*pointers) * (size_t)gpu->main.plan.scratch_count);
     if (gpu->main.plan.launch_count >= WPK_GPU_GRAPH_LAUNCHES_MIN && !is_captured(gpu, stream)) {
         return launch_graph(call, stream, pointers);
     }
