@@ -32,6 +32,7 @@ struct wpk_cuda_kernel_node {
     X(cuDeviceGetName, (char *name, int size, int device))                                         \
     X(cuDeviceGetAttribute, (int *value, int attribute, int device))                               \
     X(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                       \
+    X(cuDeviceGetPCIBusId, (char *bus, int size, int device))                                      \
     X(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                           \
     X(cuDevicePrimaryCtxRetain, (void **context, int device))                                      \
     X(cuDevicePrimaryCtxRelease_v2, (int device))                                                  \

@@ -176,6 +176,13 @@ int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
+int cuDeviceGetPCIBusId(char *bus, int size, int device)
+{
+    WPK_OBEY_ORDERS();
+    snprintf(bus, (size_t)size, "%s", WPK_DRIVER_BUS);
+    return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
+}
+
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
     WPK_OBEY_ORDERS();

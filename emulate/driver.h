@@ -7,6 +7,8 @@
 
 #define WPK_DRIVER_PARAMETERS_MAX 4096 /* bytes of a launch */
 
+#define WPK_DRIVER_BUS "0000:00:00.0"  /* the emulated GPU's place */
+
 #define WPK_DRIVER_DECLARE(name, parameters)                                                       \
     __attribute__((visibility("default"))) int name parameters;
 WPK_CUDA_CALL_LIST(WPK_DRIVER_DECLARE)

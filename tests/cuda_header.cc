@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// common/cuda_calls.h beside NVIDIA's cuda.h, whose types C++ can take apart. tests/cuda_header.py
-// compiles it; there is nothing to run.
+// common/cuda_calls.h and common/nvml_calls.h beside NVIDIA's cuda.h and nvml.h, whose types C++
+// can take apart. tests/cuda_header.py compiles it; there is nothing to run.
 //
 // Two types agree if a caller passes them alike: integers and enums of one size, handles and
 // pointers to no type, structs and arrays of bytes.
 #include "common/cuda_calls.h"
+#include "common/nvml_calls.h"
 
 #include <cuda.h>
+#include <nvml.h>
 #include <type_traits>
 
 template <unsigned size> struct Integer {};
@@ -49,6 +51,7 @@ template <class Ours, class Theirs> constexpr bool agree()
 #define CALL_AGREES(name, parameters)                                                              \
     static_assert(agree<int(*) parameters, decltype(&::name)>(), #name);
 WPK_CUDA_CALL_LIST(CALL_AGREES)
+WPK_NVML_CALL_LIST(CALL_AGREES)
 
 #define CUDA_ERROR_SUCCESS CUDA_SUCCESS
 #define RESULT_AGREES(name, number) static_assert(CUDA_ERROR_##name == (number), #name);
@@ -59,6 +62,12 @@ static_assert(WPK_CUDA_DEVICE_CAPABILITY_MAJOR == CU_DEVICE_ATTRIBUTE_COMPUTE_CA
 static_assert(WPK_CUDA_DEVICE_CAPABILITY_MINOR == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "");
 static_assert(WPK_CUDA_FUNCTION_LOCAL_BYTES == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, "");
 static_assert(WPK_CUDA_FUNCTION_REGISTERS == CU_FUNC_ATTRIBUTE_NUM_REGS, "");
+
+static_assert(WPK_NVML_SUCCESS == NVML_SUCCESS, "");
+static_assert(WPK_NVML_NOT_SUPPORTED == NVML_ERROR_NOT_SUPPORTED, "");
+static_assert(WPK_NVML_SENSOR_GPU == NVML_TEMPERATURE_GPU, "");
+#define REASON_AGREES(name, bit) static_assert(nvmlClocksThrottleReason##name == (bit), #name);
+WPK_NVML_REASON_LIST(REASON_AGREES)
 
 static_assert(WPK_CUDA_CAPTURE_NONE == CU_STREAM_CAPTURE_STATUS_NONE, "");
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""common/cuda_calls.h agrees with NVIDIA's cuda.h, and a declaration that is changed does not."""
+"""common/cuda_calls.h agrees with NVIDIA's cuda.h, and nvml_calls.h with nvml.h; a declaration that is changed does not."""
 import os
 import shutil
 import subprocess
@@ -11,18 +11,21 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLACES = (os.path.join(ROOT, ".deps/nvrtc/include"), "/usr/local/cuda/include")
 NAME = "declarations"
 
-# (what stands in common/cuda_calls.h, what stands there instead)
+# (what stands in one of the headers, what stands there instead)
+HEADERS = ("common/cuda_calls.h", "common/nvml_calls.h")
 WRONG = (("X(cuInit, (unsigned flags))", "X(cuInit, (size_t flags))"),
          ("(uint64_t address))", "(int address))"),
          ("void **parameters,", "void *parameters,"),
          ("unsigned shared_bytes;", "uint64_t shared_bytes;"),
          ("    void **extra;\n    void *kernel;", "    void *kernel;\n    void **extra;"),
          ("X(ILLEGAL_ADDRESS, 700)", "X(ILLEGAL_ADDRESS, 702)"),
-         ("WPK_CUDA_DEVICE_SM_COUNT = 16", "WPK_CUDA_DEVICE_SM_COUNT = 17"))
+         ("WPK_CUDA_DEVICE_SM_COUNT = 16", "WPK_CUDA_DEVICE_SM_COUNT = 17"),
+         ("unsigned long long *reasons", "unsigned *reasons"),
+         ("X(HwThermalSlowdown, 0x40)", "X(HwThermalSlowdown, 0x20)"))
 
 
 def compiles(compiler, include, changed):
-    """The compiler's messages; changed: a folder whose common/cuda_calls.h counts."""
+    """The compiler's messages; changed: a folder whose headers count."""
     args = [compiler, "-std=c++17", "-fsyntax-only", "-I" + changed, "-isystem", include,
             os.path.join(ROOT, "tests/cuda_header.cc")]
     return subprocess.run(args, capture_output=True, text=True, check=False)
@@ -30,25 +33,29 @@ def compiles(compiler, include, changed):
 
 def main():
     print("[ RUN      ] " + NAME)
-    include = next((place for place in PLACES if os.path.exists(os.path.join(place, "cuda.h"))), None)
+    include = next((place for place in PLACES
+                    if all(os.path.exists(os.path.join(place, name)) for name in ("cuda.h", "nvml.h"))), None)
     compiler = shutil.which("c++") or shutil.which("g++")
     if include is None or compiler is None:
-        reason = "no C++ compiler" if compiler is None else "there is no cuda.h: make setup-gpu brings it"
+        reason = "no C++ compiler" if compiler is None else "there is no cuda.h or no nvml.h: make setup-gpu brings it"
         print("[  SKIPPED ] %s: %s\n[  SKIPPED ] 1 test(s), listed below:" % (NAME, reason))
         return 77
     failures = []
     done = compiles(compiler, include, ROOT)
     if done.returncode != 0:
         failures.append(done.stderr)
-    with open(os.path.join(ROOT, "common/cuda_calls.h"), encoding="utf-8") as file:
-        text = file.read()
     for right, wrong in WRONG:
+        found = False
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "common"))
-            with open(os.path.join(folder, "common/cuda_calls.h"), "w", encoding="utf-8") as file:
-                file.write(text.replace(right, wrong))
-            if right not in text:
-                failures.append("common/cuda_calls.h has no '%s'" % right)
+            for header in HEADERS:
+                with open(os.path.join(ROOT, header), encoding="utf-8") as file:
+                    text = file.read()
+                found = found or right in text
+                with open(os.path.join(folder, header), "w", encoding="utf-8") as file:
+                    file.write(text.replace(right, wrong))
+            if not found:
+                failures.append("no header has '%s'" % right)
             elif compiles(compiler, include, folder).returncode == 0:
                 failures.append("'%s' passes for '%s'" % (wrong, right))
     print("\n".join(failures))

@@ -3,6 +3,7 @@
 
 #include "codegen/codegen.h"
 #include "runtime/cuda_driver.h"
+#include "worker/nvml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 /* The version that `make setup-gpu` installs: builds for a --run-only worker are made by it. */
 #define COMPILER_VERSION "nvrtc-12.9"
 #define VERSION_PER_MAJOR 1000
+#define CLOCKS_TEXT_MAX 256
 
 static bool is_emulated(const struct wpk_gpu_wanted *wanted)
 {
@@ -81,7 +83,7 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     struct wpk_device device;
     struct wpk_diag diag = {0}, why = {0};
     char version[WPK_CODEGEN_VERSION_MAX];
-    char class[2 * WPK_DEVICE_TEXT_MAX];
+    char class[2 * WPK_DEVICE_TEXT_MAX], clocks[CLOCKS_TEXT_MAX];
     bool compiles = wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, &why) == WPK_OK;
     printf("compiler  %s\n", compiles ? version : why.text);
     wpk_err err = open_driver(wanted, &driver, &diag);
@@ -98,6 +100,8 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     wpk_device_class(&device, class, sizeof(class));
     printf("device    %s, %s, %lld MiB\n", class, device.instance,
            (long long)device.cuda.memory_bytes >> 20);
+    wpk_nvml_describe(is_emulated(wanted), clocks, sizeof(clocks));
+    printf("clocks    %s\n", clocks);
     if (!compiles) {
         puts("this machine can work with --run-only");
     }

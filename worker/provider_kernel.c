@@ -5,6 +5,7 @@
 #include "runtime/context.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
+#include "worker/nvml.h"
 #include "worker/provider_onednn.h"
 
 #include <stdint.h>
@@ -393,6 +394,11 @@ static wpk_err kernel_time(struct wpk_provider *provider, int count, double *ns)
     return err;
 }
 
+static bool kernel_throttled(struct wpk_provider *provider)
+{
+    return wpk_nvml_is_throttled(from_base(provider)->kernel->manifest.needs.emulated);
+}
+
 static const char *kernel_trouble(const struct wpk_provider *provider)
 {
     return wpk_context_trouble(((const struct kernel_provider *)(const void *)provider)->context);
@@ -501,6 +507,7 @@ const struct wpk_provider_class wpk_provider_kernel = {
     .poison = kernel_poison,
     .run = kernel_run,
     .time = kernel_time,
+    .throttled = kernel_throttled,
     .trouble = kernel_trouble,
     .cool = kernel_cool,
     .constants_bytes = kernel_constants_bytes,
@@ -519,6 +526,7 @@ const struct wpk_provider_class wpk_provider_onednn = {
     .poison = kernel_poison,
     .run = kernel_run,
     .time = kernel_time,
+    .throttled = kernel_throttled,
     .trouble = kernel_trouble,
     .cool = kernel_cool,
     .constants_bytes = kernel_constants_bytes,

@@ -32,6 +32,7 @@ static int handle; /* its address is every handle */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 NOTHING(cuInit, (unsigned flags))
+NOTHING(cuDeviceGetPCIBusId, (char *bus, int size, int device))
 NOTHING(cuDevicePrimaryCtxRelease_v2, (int device))
 NOTHING(cuCtxPushCurrent_v2, (void *context))
 NOTHING(cuModuleUnload, (void *module))

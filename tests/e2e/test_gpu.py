@@ -239,6 +239,29 @@ def test_failures_on_order(box):
         check(words in failed[0].get("log", ""), "and says why", orders, failed)
 
 
+def test_throttled_samples(box):
+    """Samples of a GPU that is too hot are taken again; where it stays hot, they count, and the log says so."""
+    need_compiler(box)
+    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("wpk-evaluate is not built")
+    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
+                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    for reasons, log in (("1-2=64", ""), ("1-99=64", "the GPU was throttled in "), ("1-99=5", "")):
+        box.env["WPK_EMULATED_THROTTLED"] = reasons
+        code, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "1")
+        record = json.loads(out.splitlines()[0])["record"]
+        check(code == 0 and record["outcome"] == "ok", "it is timed", reasons, code, err)
+        check(log in record.get("log", "") if log else not record.get("log"), "the log says so", reasons, record)
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(code == 0 and re.search("clocks +not throttled, 40 C, power limit 700 W", said), "idle at a limit is not hot", said)
+    box.env["WPK_EMULATED_THROTTLED"] = "1-1=96"
+    _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(re.search("throttled: SwThermalSlowdown HwThermalSlowdown,", said), "and why", said)
+    order(box, "nvmlInit_v2:1=9", shared=False)
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(code == 0 and "not known, so samples of a throttled GPU count" in said, "or that it is not known", said)
+
+
 def test_one_process_keeps_the_device(box):
     """Candidates share a process, and a spare is ready: a fault costs its own candidate, and one more process."""
     need_compiler(box)
