@@ -143,6 +143,13 @@ const char *wpk_graph_text(const struct wpk_graph_node *node, const char *name,
 const struct wpk_graph_value *wpk_graph_input(const struct wpk_graph *graph,
                                               const struct wpk_graph_node *node, int index);
 
+bool wpk_graph_same_attributes(const struct wpk_graph_node *a, const struct wpk_graph_node *b);
+bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_graph_value *b);
+
+/* How often each value is read by a node, or is an output of the model.
+ *   owns    caller frees the array [value_count]; NULL: no memory */
+int *wpk_graph_count_uses(const struct wpk_graph *graph);
+
 int64_t wpk_graph_elements(const struct wpk_graph_value *value);
 
 /* Read a constant of integers, i32 or i64.

@@ -221,7 +221,7 @@ static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk
     return err;
 }
 
-static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
+wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *node = &graph->nodes[index];
     struct wpk_inference in = {.graph = graph, .node = node, .diag = diag};
@@ -313,7 +313,7 @@ static wpk_err infer_from(struct wpk_graph *graph, int first, struct wpk_buf *pr
 {
     for (int n = first; n < graph->node_count; n++) {
         struct wpk_diag diag = {.text = ""};
-        wpk_err err = infer_node(graph, n, &diag);
+        wpk_err err = wpk_graph_infer_node(graph, n, &diag);
         if (err == WPK_ENOMEM) {
             return err;
         }
