@@ -62,6 +62,8 @@ struct wpk_cuda_kernel_node {
     X(cuGraphUpload, (void *exec, void *stream))                                                   \
     X(cuGraphLaunch, (void *exec, void *stream))                                                   \
     X(cuStreamCreate, (void **stream, unsigned flags))                                             \
+    X(cuStreamBeginCapture_v2, (void *stream, int mode))                                           \
+    X(cuStreamEndCapture, (void *stream, void **graph))                                            \
     X(cuStreamIsCapturing, (void *stream, int *status))                                            \
     X(cuStreamDestroy_v2, (void *stream))                                                          \
     X(cuStreamSynchronize, (void *stream))                                                         \
@@ -90,6 +92,8 @@ struct wpk_cuda_kernel_node {
     X(LAUNCH_TIMEOUT, 702)                                                                         \
     X(MISALIGNED_ADDRESS, 716)                                                                     \
     X(LAUNCH_FAILED, 719)                                                                          \
+    X(STREAM_CAPTURE_UNSUPPORTED, 900)                                                             \
+    X(ILLEGAL_STATE, 401)                                                                          \
     X(UNKNOWN, 999)
 
 #define WPK_CUDA_RESULT_ENUM(name, number) WPK_CUDA_##name = number,
@@ -105,6 +109,10 @@ enum {
     WPK_CUDA_FUNCTION_REGISTERS = 4,
 };
 
-#define WPK_CUDA_CAPTURE_NONE 0 /* of CUstreamCaptureStatus */
+enum {
+    WPK_CUDA_CAPTURE_NONE = 0, /* of CUstreamCaptureStatus */
+    WPK_CUDA_CAPTURE_ACTIVE = 1,
+    WPK_CUDA_CAPTURE_MODE_RELAXED = 2,
+};
 
 #endif

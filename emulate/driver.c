@@ -232,6 +232,23 @@ int wpk_driver_entered(void)
     return result == WPK_CUDA_SUCCESS && current == 0 ? WPK_CUDA_INVALID_CONTEXT : result;
 }
 
+static const void *recording; /* the stream that records launches for a graph; NULL: none */
+
+void wpk_driver_set_capturing(const void *stream)
+{
+    recording = stream;
+}
+
+bool wpk_driver_is_capturing(const void *stream)
+{
+    return stream != NULL && stream == recording;
+}
+
+int wpk_driver_uncaptured(const void *stream)
+{
+    return wpk_driver_is_capturing(stream) ? WPK_CUDA_STREAM_CAPTURE_UNSUPPORTED : WPK_CUDA_SUCCESS;
+}
+
 /* ---- modules */
 
 /* The number behind `word` in the module's first lines; 0: there is none. */
@@ -345,7 +362,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *strea
 {
     WPK_OBEY_ORDERS();
     int result = wpk_driver_entered();
-    (void)stream;
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
     if (result == WPK_CUDA_SUCCESS && !is_inside(to, size)) {
         result = WPK_CUDA_INVALID_VALUE;
     }
@@ -359,7 +376,7 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 {
     WPK_OBEY_ORDERS();
     int result = wpk_driver_entered();
-    (void)stream;
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
     if (result == WPK_CUDA_SUCCESS && !is_inside(from, size)) {
         result = WPK_CUDA_INVALID_VALUE;
     }
@@ -373,7 +390,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 {
     WPK_OBEY_ORDERS();
     int result = wpk_driver_entered();
-    (void)stream;
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
     if (result == WPK_CUDA_SUCCESS && (!is_inside(from, size) || !is_inside(to, size))) {
         result = WPK_CUDA_INVALID_VALUE;
     }
@@ -476,31 +493,6 @@ int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *va
     return WPK_CUDA_SUCCESS;
 }
 
-int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                   void *stream, void **parameters, void **extra)
-{
-    WPK_OBEY_ORDERS();
-    uint8_t values[WPK_DRIVER_PARAMETERS_MAX];
-    size_t size = 0;
-    const struct wpk_cuda_kernel_node node = {.function = function,
-                                              .grid_x = grid_x,
-                                              .grid_y = grid_y,
-                                              .grid_z = grid_z,
-                                              .block_x = block_x,
-                                              .block_y = block_y,
-                                              .block_z = block_z,
-                                              .shared_bytes = shared_bytes,
-                                              .parameters = parameters,
-                                              .extra = extra};
-    int result = wpk_driver_entered();
-    (void)stream;
-    if (result == WPK_CUDA_SUCCESS) {
-        result = wpk_driver_take(&node, values, &size);
-    }
-    return result == WPK_CUDA_SUCCESS ? wpk_driver_launch(&node, values) : result;
-}
-
 /* ---- streams and events */
 
 int cuStreamCreate(void **stream, unsigned flags)
@@ -517,20 +509,11 @@ int cuStreamDestroy_v2(void *stream)
     return stream == &gpu.stream ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_VALUE;
 }
 
-/* No stream of the emulated GPU captures. */
-int cuStreamIsCapturing(void *stream, int *status)
-{
-    WPK_OBEY_ORDERS();
-    (void)stream;
-    *status = WPK_CUDA_CAPTURE_NONE;
-    return wpk_driver_entered();
-}
-
 int cuStreamSynchronize(void *stream)
 {
     WPK_OBEY_ORDERS();
-    (void)stream;
-    return wpk_driver_entered();
+    int result = wpk_driver_entered();
+    return result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
 }
 
 int cuEventCreate(void **event, unsigned flags)
@@ -556,9 +539,9 @@ int cuEventRecord(void *event, void *stream)
 {
     WPK_OBEY_ORDERS();
     struct event *made = event;
-    (void)stream;
+    int result = wpk_driver_entered();
     made->ms = gpu.now_ms;
-    return wpk_driver_entered();
+    return result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
 }
 
 int cuEventSynchronize(void *event)

@@ -5,6 +5,8 @@
 
 #include "common/cuda_calls.h"
 
+#include <stdbool.h>
+
 #define WPK_DRIVER_PARAMETERS_MAX 4096 /* bytes of a launch */
 
 #define WPK_DRIVER_BUS "0000:00:00.0"  /* the emulated GPU's place */
@@ -29,6 +31,12 @@ int wpk_driver_ordered(const char *name);
 /* What a call needs that is about a context: the driver is started, has no error that sticks, and
  * the thread has a current context. Returns a CUresult. */
 int wpk_driver_entered(void);
+
+/* Let a stream record launches for a graph; NULL: none does any more. */
+void wpk_driver_set_capturing(const void *stream);
+bool wpk_driver_is_capturing(const void *stream);
+/* The CUresult of a call that such a stream refuses. */
+int wpk_driver_uncaptured(const void *stream);
 
 /* Check a launch, and copy the values of its parameters.
  *   shape   values [WPK_DRIVER_PARAMETERS_MAX], of which *size are written on success */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of launches. A handle is looked up among those that exist, so that one of another kind, or
- * of something destroyed, is refused.
+/* Launches: one by one, in graphs, and recorded by a stream for one. A handle is looked up among
+ * those that exist, so that one of another kind, or of something destroyed, is refused.
  *
  * A node runs after the one that it depends on, and no earlier than it must: the nodes added last
  * come first. A dependency that was forgotten so changes the order, as it may on a GPU. */
@@ -262,6 +262,81 @@ int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node,
     return set_launch(&found->node[found->place[number]], launch);
 }
 
+/* ---- launches that a stream records; each waits for the one before it */
+
+static struct {
+    void *graph, *last; /* node */
+} capture;
+
+static int record(const struct wpk_cuda_kernel_node *launch)
+{
+    void *node = NULL;
+    int result =
+        cuGraphAddKernelNode_v2(&node, capture.graph, &capture.last, capture.last != NULL, launch);
+    capture.last = result == WPK_CUDA_SUCCESS ? node : capture.last;
+    return result;
+}
+
+int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+    WPK_OBEY_ORDERS();
+    (void)mode;
+    if (stream == NULL || wpk_driver_is_capturing(stream)) {
+        return stream == NULL ? WPK_CUDA_STREAM_CAPTURE_UNSUPPORTED : WPK_CUDA_ILLEGAL_STATE;
+    }
+    int result = cuGraphCreate(&capture.graph, 0);
+    wpk_driver_set_capturing(result == WPK_CUDA_SUCCESS ? stream : NULL);
+    capture.last = NULL;
+    return result;
+}
+
+int cuStreamEndCapture(void *stream, void **graph)
+{
+    WPK_OBEY_ORDERS();
+    if (!wpk_driver_is_capturing(stream)) {
+        return WPK_CUDA_ILLEGAL_STATE;
+    }
+    wpk_driver_set_capturing(NULL);
+    *graph = capture.graph;
+    return wpk_driver_entered();
+}
+
+int cuStreamIsCapturing(void *stream, int *status)
+{
+    WPK_OBEY_ORDERS();
+    *status = wpk_driver_is_capturing(stream) ? WPK_CUDA_CAPTURE_ACTIVE : WPK_CUDA_CAPTURE_NONE;
+    return wpk_driver_entered();
+}
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   void *stream, void **parameters, void **extra)
+{
+    WPK_OBEY_ORDERS();
+    uint8_t values[WPK_DRIVER_PARAMETERS_MAX];
+    size_t size = 0;
+    const struct wpk_cuda_kernel_node node = {.function = function,
+                                              .grid_x = grid_x,
+                                              .grid_y = grid_y,
+                                              .grid_z = grid_z,
+                                              .block_x = block_x,
+                                              .block_y = block_y,
+                                              .block_z = block_z,
+                                              .shared_bytes = shared_bytes,
+                                              .parameters = parameters,
+                                              .extra = extra};
+    int result = wpk_driver_entered();
+    if (result == WPK_CUDA_SUCCESS && wpk_driver_is_capturing(stream)) {
+        return record(&node);
+    }
+    if (result == WPK_CUDA_SUCCESS) {
+        result = wpk_driver_take(&node, values, &size);
+    }
+    return result == WPK_CUDA_SUCCESS ? wpk_driver_launch(&node, values) : result;
+}
+
+/* ---- launching graphs */
+
 int cuGraphUpload(void *exec, void *stream)
 {
     WPK_OBEY_ORDERS();
@@ -278,7 +353,7 @@ int cuGraphLaunch(void *exec, void *stream)
     WPK_OBEY_ORDERS();
     const struct exec *found = find_exec(exec);
     int result = wpk_driver_entered();
-    (void)stream;
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
     if (result == WPK_CUDA_SUCCESS && found == NULL) {
         return WPK_CUDA_INVALID_VALUE;
     }

@@ -84,7 +84,10 @@ wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out
         err = wpk_gpu_enter(gpu, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_gpu_program_load(gpu->driver, &options->image, &gpu->main, diag);
+        err = options->recipe != NULL
+                  ? wpk_gpu_program_multiply(gpu->driver, options->library, options->recipe,
+                                             &gpu->main, diag)
+                  : wpk_gpu_program_load(gpu->driver, &options->image, &gpu->main, diag);
         if (err == WPK_OK) {
             err = wpk_gpu_program_load(gpu->driver, &options->prepare_image, &gpu->prepare, diag);
         }
@@ -119,6 +122,11 @@ void wpk_gpu_release(struct wpk_gpu *gpu)
         (void)gpu->driver->cuDevicePrimaryCtxRelease_v2(gpu->handle);
     }
     free(gpu);
+}
+
+struct wpk_cublaslt *wpk_gpu_product(const struct wpk_gpu *gpu)
+{
+    return gpu->main.product;
 }
 
 const struct wpk_device *wpk_gpu_device(const struct wpk_gpu *gpu)

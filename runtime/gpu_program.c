@@ -38,8 +38,26 @@ wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver, const struct 
     return err;
 }
 
+wpk_err wpk_gpu_program_multiply(const struct wpk_cuda_driver *driver,
+                                 const struct wpk_cublaslt_library *library,
+                                 const struct wpk_recipe *recipe, struct wpk_gpu_program *out,
+                                 struct wpk_diag *diag)
+{
+    wpk_err err = wpk_cublaslt_new(library, recipe, &out->product, diag);
+    out->driver = driver;
+    if (err == WPK_OK) {
+        out->plan.argument_count = recipe->tensor_count;
+        out->plan.launch_count = 1;
+        out->plan.scratch_count = 1;
+        out->plan.scratch[0].bytes = (int64_t)wpk_cublaslt_workspace(out->product);
+    }
+    return err;
+}
+
 void wpk_gpu_program_unload(struct wpk_gpu_program *program)
 {
+    wpk_cublaslt_free(program->product);
+    program->product = NULL;
     if (program->module != NULL) {
         (void)program->driver->cuModuleUnload(program->module);
         program->module = NULL;
@@ -59,6 +77,9 @@ wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stre
                                const uint64_t *pointers, struct wpk_diag *diag)
 {
     void *parameters[WPK_GPU_POINTERS_MAX];
+    if (program->product != NULL) {
+        return wpk_cublaslt_launch(program->product, stream, pointers, diag);
+    }
     list_parameters(program, pointers, parameters);
     for (int i = 0; i < program->plan.launch_count; i++) {
         const struct wpk_launch_step *step = &program->plan.launch[i];
@@ -146,8 +167,10 @@ wpk_err wpk_gpu_graph_new(const struct wpk_gpu_program *program, int calls,
     graph->calls = calls;
     graph->pointers = calloc((size_t)calls * count + 1, sizeof(*graph->pointers));
     graph->node = calloc((size_t)(calls * program->plan.launch_count), sizeof(*graph->node));
-    wpk_err err =
-        graph->pointers != NULL && graph->node != NULL ? build(graph, pointers, diag) : WPK_ENOMEM;
+    wpk_err err = graph->pointers != NULL && graph->node != NULL ? WPK_OK : WPK_ENOMEM;
+    if (err == WPK_OK && program->product == NULL) {
+        err = build(graph, pointers, diag);
+    }
     if (err != WPK_OK) {
         wpk_gpu_graph_free(graph);
         return err;
@@ -159,20 +182,26 @@ wpk_err wpk_gpu_graph_new(const struct wpk_gpu_program *program, int calls,
     return WPK_OK;
 }
 
-void wpk_gpu_graph_free(struct wpk_gpu_graph *graph)
+static void destroy(struct wpk_gpu_graph *graph)
 {
-    if (graph == NULL) {
-        return;
-    }
     if (graph->exec != NULL) {
         (void)graph->program->driver->cuGraphExecDestroy(graph->exec);
+        graph->exec = NULL;
     }
     if (graph->graph != NULL) {
         (void)graph->program->driver->cuGraphDestroy(graph->graph);
+        graph->graph = NULL;
     }
-    free(graph->node);
-    free(graph->pointers);
-    free(graph);
+}
+
+void wpk_gpu_graph_free(struct wpk_gpu_graph *graph)
+{
+    if (graph != NULL) {
+        destroy(graph);
+        free(graph->node);
+        free(graph->pointers);
+        free(graph);
+    }
 }
 
 int wpk_gpu_graph_calls(const struct wpk_gpu_graph *graph)
@@ -192,7 +221,8 @@ wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_
         return WPK_OK;
     }
     list_parameters(program, pointers, parameters);
-    for (int i = 0; i < program->plan.launch_count && err == WPK_OK; i++) {
+    int launches = program->product == NULL ? program->plan.launch_count : 0;
+    for (int i = 0; i < launches && err == WPK_OK; i++) {
         const struct wpk_cuda_kernel_node node = describe(program, i, parameters);
         err = wpk_cuda_driver_check(
             program->driver,
@@ -208,9 +238,37 @@ wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_
     return err;
 }
 
+/* The library's launches are not known: the stream records them. */
+static wpk_err record(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)
+{
+    const struct wpk_gpu_program *program = graph->program;
+    const struct wpk_cuda_driver *driver = program->driver;
+    size_t count = (size_t)count_pointers(program);
+    destroy(graph);
+    wpk_err err = wpk_cuda_driver_check(
+        driver, driver->cuStreamBeginCapture_v2(stream, WPK_CUDA_CAPTURE_MODE_RELAXED),
+        "recording calls", diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    for (int i = 0; i < graph->calls && err == WPK_OK; i++) {
+        err = wpk_cublaslt_launch(program->product, stream, graph->pointers + (size_t)i * count,
+                                  diag);
+    }
+    int result = driver->cuStreamEndCapture(stream, &graph->graph);
+    if (err == WPK_OK && result == WPK_CUDA_SUCCESS) {
+        result = driver->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0);
+    }
+    return err == WPK_OK ? wpk_cuda_driver_check(driver, result, "recording calls", diag) : err;
+}
+
 wpk_err wpk_gpu_graph_upload(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)
 {
     const struct wpk_cuda_driver *driver = graph->program->driver;
+    wpk_err err = graph->program->product != NULL ? record(graph, stream, diag) : WPK_OK;
+    if (err != WPK_OK) {
+        return err;
+    }
     return wpk_cuda_driver_check(driver, driver->cuGraphUpload(graph->exec, stream),
                                  "a graph of launches", diag);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of a GPU's kernel: a module with its launches, which run one by one or as a graph. The
- * device's context is current in all calls. */
+/* A program of a GPU's kernel: a module with its launches, or a vendor's product. They run one by
+ * one or as a graph. The device's context is current in all calls. */
 #ifndef WPK_RUNTIME_GPU_PROGRAM_H
 #define WPK_RUNTIME_GPU_PROGRAM_H
 
+#include "runtime/cublaslt.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/memory.h"
 #include "schema/launch_plan.h"
@@ -14,7 +15,8 @@
 struct wpk_gpu_program {
     const struct wpk_cuda_driver *driver;
     struct wpk_launch_plan plan;
-    void *module; /* NULL: there is no such program */
+    void *module; /* NULL: there is no such program, or it is a product */
+    struct wpk_cublaslt *product; /* owned; NULL: there is a module */
     void *function[WPK_LAUNCHES_MAX];
 };
 
@@ -24,6 +26,14 @@ struct wpk_gpu_program {
 WPK_MUST_CHECK wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver,
                                             const struct wpk_span *image,
                                             struct wpk_gpu_program *out, struct wpk_diag *diag);
+/* Make a vendor's product. Its arguments are the recipe's tensors; its scratch is a workspace.
+ *   owns    as wpk_gpu_program_load
+ *   errors  those of wpk_cublaslt_new */
+WPK_MUST_CHECK wpk_err wpk_gpu_program_multiply(const struct wpk_cuda_driver *driver,
+                                                const struct wpk_cublaslt_library *library,
+                                                const struct wpk_recipe *recipe,
+                                                struct wpk_gpu_program *out,
+                                                struct wpk_diag *diag);
 void wpk_gpu_program_unload(struct wpk_gpu_program *program);
 
 /* Launch all, one after another.
@@ -51,7 +61,8 @@ int wpk_gpu_graph_calls(const struct wpk_gpu_graph *graph); /* 0 of NULL */
  * they are the same. */
 WPK_MUST_CHECK wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call,
                                            const uint64_t *pointers, struct wpk_diag *diag);
-/* Bring to the device what the next launch needs, so that the launch does not. */
+/* Bring to the device what the next launch needs, so that the launch does not. A product's graph is
+ * recorded here, each time anew; `stream` is no stream 0. */
 WPK_MUST_CHECK wpk_err wpk_gpu_graph_upload(struct wpk_gpu_graph *graph, void *stream,
                                             struct wpk_diag *diag);
 WPK_MUST_CHECK wpk_err wpk_gpu_graph_launch(struct wpk_gpu_graph *graph, void *stream,

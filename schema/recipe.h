@@ -16,7 +16,8 @@
  *
  *     convolution, pooling   src [N, C, spatial...], dst likewise; weights [K, C, spatial...], in
  *                            groups [G, K, C, spatial...]; bias [K]
- *     matmul                 weights: the right factor
+ *     matmul                 weights: the right factor; "algorithm", where it is not 0: a number in
+ *                            the library's list
  *     layernorm              weights: the scale; bias: the shift
  *     binary                 src and weights, broadcast where an extent is 1
  *     eltwise                posts[0] applied to src */
@@ -30,6 +31,7 @@
 #define WPK_RECIPE_RANK_MAX 12                 /* oneDNN's */
 #define WPK_RECIPE_POSTS_MAX 4
 #define WPK_RECIPE_TENSORS_MAX 8
+#define WPK_RECIPE_ALGORITHM_MAX 1000
 #define WPK_RECIPE_WINDOW_MAX 65536 /* kernel, stride, dilation and padding, each */
 
 /* suffix, text */
@@ -114,6 +116,7 @@ struct wpk_recipe {
     int axis;                                          /* softmax: of src */
     double epsilon;                                    /* layernorm */
     enum wpk_recipe_binary binary;                     /* binary */
+    int algorithm;                                     /* matmul: of those that a library lists */
     struct wpk_recipe_post post[WPK_RECIPE_POSTS_MAX]; /* in the order of application */
     int post_count;
 };

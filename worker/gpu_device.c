@@ -2,6 +2,7 @@
 #include "worker/gpu_device.h"
 
 #include "codegen/codegen.h"
+#include "runtime/cublaslt.h"
 #include "runtime/cuda_driver.h"
 #include "worker/nvml.h"
 
@@ -52,13 +53,28 @@ static wpk_err find_compiler(const struct wpk_gpu_wanted *wanted,
     return wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, diag);
 }
 
+/* A library for GPUs knows none that is emulated. */
+static wpk_err find_vendor(const struct wpk_gpu_wanted *wanted,
+                           const struct wpk_cublaslt_library **out, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_cublaslt_library_open(NULL, out, diag);
+    if (err == WPK_OK && (*out)->emulated != is_emulated(wanted)) {
+        wpk_diag_set(diag, "cuBLASLt %s is for %s", (*out)->version,
+                     (*out)->emulated ? "the emulated GPU" : "GPUs");
+        return WPK_ENOENT;
+    }
+    return err;
+}
+
 wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char *codegen,
                                 struct wpk_gpu_device *out, struct wpk_diag *diag)
 {
     const struct wpk_cuda_driver *driver = NULL;
     char version[WPK_CODEGEN_VERSION_MAX];
-    char driver_item[32] = "";
+    char driver_item[32] = "", vendor_item[32] = "";
+    const struct wpk_cublaslt_library *library = NULL;
     wpk_err err = find_compiler(wanted, version, diag);
+    out->vendor = NULL;
     if (err == WPK_OK && wanted->architecture != NULL) {
         err = wpk_device_emulate(wanted->architecture, 1, &out->device, diag);
     } else if (err == WPK_OK) {
@@ -70,16 +86,21 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
             snprintf(driver_item, sizeof(driver_item), ";driver=%d",
                      driver->version / VERSION_PER_MAJOR);
         }
+        if (err == WPK_OK && find_vendor(wanted, &library, NULL) == WPK_OK) {
+            out->vendor = WPK_CUBLASLT_NAME;
+            snprintf(vendor_item, sizeof(vendor_item), ";%s=%s", out->vendor, library->version);
+        }
     }
     const char *number = strchr(version, '-');
-    snprintf(out->environment, sizeof(out->environment), "%s;nvrtc=%s%s", codegen,
-             err == WPK_OK && number != NULL ? number + 1 : version, driver_item);
+    snprintf(out->environment, sizeof(out->environment), "%s;nvrtc=%s%s%s", codegen,
+             err == WPK_OK && number != NULL ? number + 1 : version, driver_item, vendor_item);
     return err;
 }
 
 bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
 {
     const struct wpk_cuda_driver *driver = NULL;
+    const struct wpk_cublaslt_library *library = NULL;
     struct wpk_device device;
     struct wpk_diag diag = {0}, why = {0};
     char version[WPK_CODEGEN_VERSION_MAX];
@@ -100,6 +121,9 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     wpk_device_class(&device, class, sizeof(class));
     printf("device    %s, %s, %lld MiB\n", class, device.instance,
            (long long)device.cuda.memory_bytes >> 20);
+    err = find_vendor(wanted, &library, &why);
+    printf("vendor    %s %s\n", err == WPK_OK ? WPK_CUBLASLT_NAME : "none:",
+           err == WPK_OK ? library->version : why.text);
     wpk_nvml_describe(is_emulated(wanted), clocks, sizeof(clocks));
     printf("clocks    %s\n", clocks);
     if (!compiles) {

@@ -14,7 +14,8 @@ struct wpk_gpu_wanted {
 
 struct wpk_gpu_device {
     struct wpk_device device;
-    char environment[WPK_ENVIRONMENT_MAX]; /* "codegen=9;nvrtc=12.9;driver=12" */
+    char environment[WPK_ENVIRONMENT_MAX]; /* "codegen=9;nvrtc=12.9;driver=12;cublaslt=12.9.1" */
+    const char *vendor;                    /* the library that competes; NULL: none */
 };
 
 /* Describe the GPU that is wanted; it becomes number 0 for this process and for those that it

@@ -6,6 +6,7 @@
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
 #include "worker/nvml.h"
+#include "worker/provider_cublaslt.h"
 #include "worker/provider_onednn.h"
 
 #include <stdint.h>
@@ -93,10 +94,8 @@ static void describe(struct kernel_provider *self, const struct wpk_argument *ar
 /* The vendor's words, and the entry of a choice that would run it. */
 static wpk_err describe_vendor(struct kernel_provider *self)
 {
-    const struct wpk_vendor *vendor = self->kernel->vendor;
-
-    snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(vendor));
-    return wpk_vendor_entry(vendor, &self->recipe);
+    snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(self->kernel->vendor));
+    return wpk_kernel_entry(self->kernel, &self->recipe);
 }
 
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
@@ -193,6 +192,9 @@ static wpk_err open_kernel(const struct wpk_provider_class *kind,
     if (kind == &wpk_provider_onednn) {
         return wpk_provider_onednn_kernel(request, out, diag);
     }
+    if (kind == &wpk_provider_cublaslt) {
+        return wpk_provider_cublaslt_kernel(request, out, diag);
+    }
     if (request->artifact_path == NULL) {
         wpk_diag_set(diag, "no shared object is given");
         return WPK_ENOENT;
@@ -244,6 +246,12 @@ static wpk_err onednn_open(const struct wpk_provider_request *request, struct wp
                            struct wpk_diag *diag)
 {
     return open_class(&wpk_provider_onednn, request, out, diag);
+}
+
+static wpk_err cublaslt_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+                             struct wpk_diag *diag)
+{
+    return open_class(&wpk_provider_cublaslt, request, out, diag);
 }
 
 static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void *dense,
@@ -328,26 +336,6 @@ static wpk_err kernel_move(struct wpk_provider *provider)
     return err;
 }
 
-static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
-{
-    struct kernel_provider *self = from_base(provider);
-    struct wpk_tensor_data data[ARGUMENTS_MAX];
-
-    for (size_t i = 0; i < self->constant_count; i++) {
-        const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
-        data[i] = (struct wpk_tensor_data){.name = wpk_kernel_constant(self->kernel, i)->name,
-                                           .data = self->constants[i].dense,
-                                           .size = (size_t)wpk_tensor_elements(declared) *
-                                                   wpk_dtype_size(declared->dtype)};
-    }
-    wpk_err err = wpk_kernel_prepare(self->kernel, data, self->constant_count, diag);
-    for (size_t i = 0; i < self->constant_count && err == WPK_OK; i++) {
-        free(self->constants[i].dense);
-        self->constants[i].dense = NULL;
-    }
-    return err;
-}
-
 /* Packing writes elements and zeroes padding: an array of the byte is packed. */
 static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
 {
@@ -391,6 +379,58 @@ static wpk_err kernel_time(struct wpk_provider *provider, int count, double *ns)
         }
     }
     *ns = self->model_ns * count;
+    return err;
+}
+
+static struct wpk_cublaslt *find_product(const struct kernel_provider *self)
+{
+    return self->kernel->gpu != NULL ? wpk_gpu_product(self->kernel->gpu) : NULL;
+}
+
+/* Run once, or (ns) measure `count` runs. */
+static wpk_err try_product(void *user, int count, double *ns)
+{
+    struct kernel_provider *self = user;
+
+    if (ns != NULL) {
+        return kernel_time(&self->base, count, ns);
+    }
+    self->model_ns = 0;
+    return kernel_run(&self->base);
+}
+
+static wpk_err describe_product(struct kernel_provider *self)
+{
+    const struct wpk_cublaslt *product = find_product(self);
+
+    snprintf(self->detail, sizeof(self->detail), "algorithm %d of %d, cuBLASLt %s",
+             wpk_cublaslt_recipe(product)->algorithm + 1, wpk_cublaslt_algorithm_count(product),
+             wpk_cublaslt_library_of(product)->version);
+    return wpk_kernel_entry(self->kernel, &self->recipe);
+}
+
+static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
+{
+    struct kernel_provider *self = from_base(provider);
+    struct wpk_tensor_data data[ARGUMENTS_MAX];
+
+    for (size_t i = 0; i < self->constant_count; i++) {
+        const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
+        data[i] = (struct wpk_tensor_data){.name = wpk_kernel_constant(self->kernel, i)->name,
+                                           .data = self->constants[i].dense,
+                                           .size = (size_t)wpk_tensor_elements(declared) *
+                                                   wpk_dtype_size(declared->dtype)};
+    }
+    wpk_err err = wpk_kernel_prepare(self->kernel, data, self->constant_count, diag);
+    for (size_t i = 0; i < self->constant_count && err == WPK_OK; i++) {
+        free(self->constants[i].dense);
+        self->constants[i].dense = NULL;
+    }
+    if (err == WPK_OK && find_product(self) != NULL) {
+        err = wpk_provider_cublaslt_choose(find_product(self), try_product, self, diag);
+        self->model_ns = 0;
+        err = err == WPK_OK ? describe_product(self) : err;
+    }
     return err;
 }
 
@@ -520,6 +560,25 @@ const struct wpk_provider_class wpk_provider_kernel = {
 const struct wpk_provider_class wpk_provider_onednn = {
     .name = WPK_PROVIDER_ONEDNN_NAME,
     .open = onednn_open,
+    .close = kernel_close,
+    .set = kernel_set,
+    .prepare = kernel_prepare,
+    .poison = kernel_poison,
+    .run = kernel_run,
+    .time = kernel_time,
+    .throttled = kernel_throttled,
+    .trouble = kernel_trouble,
+    .cool = kernel_cool,
+    .constants_bytes = kernel_constants_bytes,
+    .check = kernel_check,
+    .get = kernel_get,
+    .detail = kernel_detail,
+    .recipe = kernel_recipe,
+};
+
+const struct wpk_provider_class wpk_provider_cublaslt = {
+    .name = WPK_PROVIDER_CUBLASLT_NAME,
+    .open = cublaslt_open,
     .close = kernel_close,
     .set = kernel_set,
     .prepare = kernel_prepare,

@@ -49,6 +49,8 @@ NOTHING(cuGraphExecKernelNodeSetParams_v2,
         (void *exec, void *node, const struct wpk_cuda_kernel_node *launch))
 NOTHING(cuGraphUpload, (void *exec, void *stream))
 NOTHING(cuGraphLaunch, (void *exec, void *stream))
+NOTHING(cuStreamBeginCapture_v2, (void *stream, int mode))
+HANDLE(cuStreamEndCapture, graph, (void *stream, void **graph))
 NOTHING(cuStreamDestroy_v2, (void *stream))
 NOTHING(cuStreamSynchronize, (void *stream))
 NOTHING(cuEventDestroy_v2, (void *event))

@@ -262,6 +262,70 @@ def test_throttled_samples(box):
     check(code == 0 and "not known, so samples of a throttled GPU count" in said, "or that it is not known", said)
 
 
+# operator: (inputs, output, expression), and whether cuBLASLt computes it in one call
+PRODUCTS = (
+    (("A f32[33,40]", "B f32[40,24]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]", True),
+    (("A f32[40,33]", "B f32[40,24]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) A[k,i] * B[k,j]", True),
+    (("A f32[33,40]", "B f32[24,40]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) A[i,k] * B[j,k]", True),
+    (("A f32[40,33]", "B f32[24,40]"), "Y f32[24,33]", "Y[j,i] = sum.f32(k:40) A[k,i] * B[j,k]", True),
+    (("A f32[3,33,40]", "B f32[3,40,24]"), "Y f32[3,33,24]", "Y[b,i,j] = sum.f32(k:40) A[b,i,k] * B[b,k,j]", True),
+    (("A f32[2,3,9,8]", "B f32[2,3,8,7]"), "Y f32[2,3,9,7]", "Y[b,c,i,j] = sum.f32(k:8) A[b,c,i,k] * B[b,c,k,j]", True),
+    (("A f32[9,2,3,8]", "B f32[2,3,8,7]"), "Y f32[2,3,9,7]", "Y[b,c,i,j] = sum.f32(k:8) A[i,b,c,k] * B[b,c,k,j]", True),
+    (("A f32[3,9,2,8]", "B f32[2,3,8,7]"), "Y f32[2,3,9,7]", "Y[b,c,i,j] = sum.f32(k:8) A[c,i,b,k] * B[b,c,k,j]", False),
+    (("A f32[33,40]", "B f32[40]"), "Y f32[33]", "Y[i] = sum.f32(k:40) A[i,k] * B[k]", True),
+    (("A f32[33,40]", "B f32[40,24]", "C f32[24]"), "Y f32[33,24]",
+     "Y[i,j] = max((sum.f32(k:40) A[i,k] * B[k,j]) + C[j], 0)", True),
+    (("A f32[33,40]", "B f32[40,24]", "C f32[33]"), "Y f32[33,24]",
+     "Y[i,j] = (sum.f32(k:40) A[i,k] * B[k,j]) + C[i]", False),
+    (("A f32[33,40]", "B f32[40,24]"), "Y f32[33,24]", "Y[i,j] = tanh(sum.f32(k:40) A[i,k] * B[k,j])", False),
+)
+
+
+def test_cublaslt(box):
+    """NVIDIA's products compete where their library is, by the fastest of its algorithms that run; results in TF32 are
+    wrong; a choice names them."""
+    need_compiler(box)
+    fake = os.environ.get("WPK_FAKE_VENDOR_DIR", "")
+    if not os.path.exists(os.path.join(fake, "libcublasLt.so.12")) or not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("the library that stands for cuBLASLt is not built")
+    job = box.write("job.json", job_of([PRODUCT, SOFTMAX], 2))
+    _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check("vendor    none: " in said, "without it, --check says why", said)
+    box.env["LD_LIBRARY_PATH"] = fake
+    _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check("vendor    cublaslt 12.9.1" in said, "--check names it", said)
+    for inputs, output, expression, is_product in PRODUCTS:
+        text = "".join("input %s\n" % name for name in inputs) + "output %s\n%s\n" % (output, expression)
+        code, out, err = box.run("wpk-evaluate", "--op", box.write("op.txt", text), *EMULATED, "--provider", "cublaslt")
+        check(out, "there is a record", expression, code, err)
+        record = json.loads(out.splitlines()[0])["record"]
+        check(record["outcome"] == ("ok" if is_product else "unsupported"), "it is right, or refused", text, record)
+        check(not is_product or record["detail"].startswith("algorithm 3 of 3, "), "the fastest that runs", record)
+    for mode, outcome in (("tf32", "wrong_result"), ("none", "unsupported")):
+        box.env["WPK_FAKE_CUBLASLT"] = mode
+        _, out, _ = box.run("wpk-evaluate", "--op", box.write("op.txt", "input A f32[33,40]\ninput B f32[40,24]\n"
+                            "output Y f32[33,24]\n" + PRODUCTS[0][2] + "\n"), *EMULATED, "--provider", "cublaslt")
+        record = json.loads(out.splitlines()[0])["record"]
+        check(record["outcome"] == outcome, "f32 means f32", mode, record)
+    del box.env["WPK_FAKE_CUBLASLT"]
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
+    check([k["baseline"] and k["baseline"]["provider"] for k in tuned] == ["cublaslt", None], "it competes", tuned)
+    path = box.path("mm.so")
+    box.ctl("get", "mm", "--data", box.data, "-o", path)
+    with open(path + ".choice", encoding="utf-8") as file:
+        chain = json.load(file)["chain"]
+    check([entry.get("provider") for entry in chain] == [None, "cublaslt", None], "the choice names it", chain)
+    os.remove(path)
+    said = box.ctl("run", path + ".choice", "--random", "--check")
+    check("entry   1 of the choice: vendor" in said and "passed" in said, "and runs it", said)
+    if EXAMPLE != "_cuda":
+        said = subprocess.run([EXAMPLE, path + ".choice", "libwpk-cuda-emulated.so"], capture_output=True, text=True,
+                              env={**os.environ, "LD_LIBRARY_PATH": fake}, check=False)
+        check(said.returncode == 0 and "the same bits" in said.stdout, "and launches it", said.stdout, said.stderr)
+    del box.env["LD_LIBRARY_PATH"]
+    check("entry   2 of the choice: plain" in box.ctl("run", path + ".choice", "--random", "--check"), "without it, the next")
+
+
 def test_one_process_keeps_the_device(box):
     """Candidates share a process, and a spare is ready: a fault costs its own candidate, and one more process."""
     need_compiler(box)

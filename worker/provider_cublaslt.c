@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuBLASLt's kernel for an operator: its recipe, opened by libwpk as in users' programs. Operands
+ * are as they are declared: layouts that are free are row-major. */
+#include "worker/provider_cublaslt.h"
+
+#include "runtime/kernel.h"
+#include "worker/onednn_match.h"
+
+#include <math.h>
+
+#define SAMPLE_NS 1e6
+#define SAMPLE_CALLS_MAX 100
+#define ROUNDS 2
+
+wpk_err wpk_provider_cublaslt_kernel(const struct wpk_provider_request *request,
+                                     struct wpk_kernel **out, struct wpk_diag *diag)
+{
+    const struct wpk_vendor_options options = {.provider = WPK_PROVIDER_CUBLASLT_NAME,
+                                               .library_dir = request->library_dir,
+                                               .threads = request->threads};
+    struct wpk_recipe recipe = {0};
+
+    wpk_err err = wpk_onednn_match(request->program, &recipe);
+    if (err != WPK_OK || recipe.kind != WPK_RECIPE_MATMUL) {
+        wpk_diag_set(diag, "this operator is no product of matrices");
+        return err == WPK_ENOMEM ? err : WPK_EUNSUPPORTED;
+    }
+    return wpk_kernel_of_recipe(&recipe, &options, out, diag);
+}
+
+/* The ns of a run, after one that is not counted. */
+static wpk_err time_one(wpk_provider_cublaslt_try run, void *user, double *out)
+{
+    double ns = 0;
+    wpk_err err = run(user, 1, NULL);
+    err = err == WPK_OK ? run(user, 1, &ns) : err;
+    int calls = ns > SAMPLE_NS / SAMPLE_CALLS_MAX ? (int)ceil(SAMPLE_NS / ns) : SAMPLE_CALLS_MAX;
+    *out = INFINITY;
+    for (int i = 0; i < ROUNDS && err == WPK_OK; i++) {
+        err = run(user, calls, &ns);
+        *out = fmin(*out, ns / calls);
+    }
+    return err;
+}
+
+wpk_err wpk_provider_cublaslt_choose(struct wpk_cublaslt *product, wpk_provider_cublaslt_try run,
+                                     void *user, struct wpk_diag *diag)
+{
+    double best_ns = INFINITY, ns = 0;
+    int best = -1;
+
+    for (int i = 0; i < wpk_cublaslt_algorithm_count(product); i++) {
+        wpk_cublaslt_use(product, i);
+        wpk_err err = time_one(run, user, &ns);
+        if (err != WPK_OK && err != WPK_EUNSUPPORTED) {
+            wpk_diag_set(diag, "algorithm %d of cuBLASLt failed", i);
+            return err;
+        }
+        if (err == WPK_OK && ns < best_ns) {
+            best_ns = ns;
+            best = i;
+        }
+    }
+    if (best < 0) {
+        wpk_diag_set(diag, "cuBLASLt has no algorithm that runs for this product");
+        return WPK_EUNSUPPORTED;
+    }
+    wpk_cublaslt_use(product, best);
+    return WPK_OK;
+}
