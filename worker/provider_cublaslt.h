@@ -17,13 +17,13 @@ WPK_MUST_CHECK wpk_err wpk_provider_cublaslt_kernel(const struct wpk_provider_re
                                                     struct wpk_kernel **out,
                                                     struct wpk_diag *diag);
 
-/* Run once, or, if `ns` is given, measure `count` runs together. */
-typedef wpk_err (*wpk_provider_cublaslt_try)(void *user, int count, double *ns);
+/* Measure `count` runs together. */
+typedef wpk_err (*wpk_provider_cublaslt_time)(void *user, int count, double *ns);
 
 /* Let the product use the fastest of its algorithms, of those that run.
  *   errors  WPK_EUNSUPPORTED none does; another error of a run: the device failed */
 WPK_MUST_CHECK wpk_err wpk_provider_cublaslt_choose(struct wpk_cublaslt *product,
-                                                    wpk_provider_cublaslt_try run, void *user,
+                                                    wpk_provider_cublaslt_time time, void *user,
                                                     struct wpk_diag *diag);
 
 #endif

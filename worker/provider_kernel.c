@@ -50,7 +50,8 @@ struct kernel_provider {
     char detail[WPK_PROVIDER_DETAIL_MAX];
     struct wpk_buf recipe;
     bool has_run;
-    double model_ns; /* of an emulated GPU's run, which takes as long each time; 0: not known */
+    int model_algorithm; /* of a product: that model_ns is of */
+    double model_ns;     /* of an emulated GPU's run, which takes as long each time; 0: not known */
 };
 
 static struct kernel_provider *from_base(struct wpk_provider *provider)
@@ -387,16 +388,16 @@ static struct wpk_cublaslt *find_product(const struct kernel_provider *self)
     return self->kernel->gpu != NULL ? wpk_gpu_product(self->kernel->gpu) : NULL;
 }
 
-/* Run once, or (ns) measure `count` runs. */
-static wpk_err try_product(void *user, int count, double *ns)
+static wpk_err time_product(void *user, int count, double *ns)
 {
     struct kernel_provider *self = user;
+    int algorithm = wpk_cublaslt_recipe(find_product(self))->algorithm;
 
-    if (ns != NULL) {
-        return kernel_time(&self->base, count, ns);
+    if (algorithm != self->model_algorithm) {
+        self->model_ns = 0;
+        self->model_algorithm = algorithm;
     }
-    self->model_ns = 0;
-    return kernel_run(&self->base);
+    return kernel_time(&self->base, count, ns);
 }
 
 static wpk_err describe_product(struct kernel_provider *self)
@@ -427,7 +428,8 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
         self->constants[i].dense = NULL;
     }
     if (err == WPK_OK && find_product(self) != NULL) {
-        err = wpk_provider_cublaslt_choose(find_product(self), try_product, self, diag);
+        self->model_algorithm = -1;
+        err = wpk_provider_cublaslt_choose(find_product(self), time_product, self, diag);
         self->model_ns = 0;
         err = err == WPK_OK ? describe_product(self) : err;
     }
