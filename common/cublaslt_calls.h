@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of NVIDIA's cuBLASLt that wpk calls: runtime/cublaslt_library.c finds them in
+/* The functions of NVIDIA's cuBLASLt that wpk calls: runtime/cublaslt.c finds them in
  * libcublasLt.so. Signatures are those of cublasLt.h, with descriptors as pointers without a type.
  *
  *   source  NVIDIA, cuBLAS 12.9 and 13.0, chapter cuBLASLt */
@@ -76,8 +76,5 @@ struct wpk_cublaslt_heuristic {
 
 #define WPK_CUBLASLT_ENUM(name, number) WPK_##name = number,
 enum wpk_cublaslt_constant { WPK_CUBLASLT_CONSTANT_LIST(WPK_CUBLASLT_ENUM) };
-
-/* A symbol that a library for the emulated GPU has beside these functions. */
-#define WPK_CUBLASLT_EMULATED_MARK "wpk_cublaslt_emulated"
 
 #endif

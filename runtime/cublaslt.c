@@ -6,13 +6,16 @@
  * factor is A, and its left one B. */
 #include "runtime/cublaslt.h"
 
+#include "common/cublaslt_calls.h"
+
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ALGORITHMS_MAX 64
-#define WORKSPACE_MAX ((size_t)32 << 20) /* bytes; NVIDIA's advice for the GPU with most */
-#define ALIGNMENT 16U                    /* bytes: of tensors that libwpk is given */
+#define PER_MAJOR 10000
+#define PER_MINOR 100
 
 enum { A, B, D, MATRICES };
 
@@ -25,17 +28,22 @@ struct matrix {
     int64_t batch_stride; /* elements */
 };
 
-struct wpk_cublaslt {
-    const struct wpk_cublaslt_library *library;
-    struct wpk_recipe recipe;
+struct product {
+    struct wpk_gpu_primitive base; /* first */
     struct matrix matrix[MATRICES];
     int64_t batch_count;
     int bias; /* tensor of the recipe; -1: none */
     void *handle, *product, *layout[MATRICES];
     struct wpk_cublaslt_heuristic algorithm[ALGORITHMS_MAX];
-    int algorithm_count;
     pthread_mutex_t bias_lock; /* guards the pointer to the bias, which is part of the product */
 };
+
+#define FIELD(name, result, parameters) result(*name) parameters;
+
+/* Set once, before the first primitive is made. */
+static struct {
+    WPK_CUBLASLT_CALL_LIST(FIELD)
+} library;
 
 static wpk_err translate(int status, const char *doing, struct wpk_diag *diag)
 {
@@ -69,8 +77,7 @@ static bool describe(int64_t rows, int64_t columns, int64_t row_stride, int64_t 
 }
 
 /* All dimensions but the last two as one, if each matrix goes through them in even steps. */
-static bool collapse_batch(const struct wpk_recipe_operand *const *operand,
-                           struct wpk_cublaslt *self)
+static bool collapse_batch(const struct wpk_recipe_operand *const *operand, struct product *self)
 {
     self->batch_count = 1;
     for (int d = operand[D]->rank - 3; d >= 0; d--) {
@@ -91,9 +98,9 @@ static bool collapse_batch(const struct wpk_recipe_operand *const *operand,
 }
 
 /* True if there is no bias, or one value for each row of D. `dim`: of the recipe's operands. */
-static bool take_bias(struct wpk_cublaslt *self, int dim)
+static bool take_bias(struct product *self, int dim)
 {
-    const struct wpk_recipe_operand *bias = &self->recipe.operand[WPK_RECIPE_BIAS];
+    const struct wpk_recipe_operand *bias = &self->base.recipe.operand[WPK_RECIPE_BIAS];
     self->bias = bias->tensor;
     for (int d = 0; d < bias->rank && self->bias >= 0; d++) {
         if (d == dim ? bias->extent[d] != self->matrix[D].rows || bias->stride[d] != 1
@@ -105,9 +112,9 @@ static bool take_bias(struct wpk_cublaslt *self, int dim)
 }
 
 /* With the recipe's dimension `row` as the rows of D. */
-static bool orient(struct wpk_cublaslt *self, int row, int column)
+static bool orient(struct product *self, int row, int column)
 {
-    const struct wpk_recipe *recipe = &self->recipe;
+    const struct wpk_recipe *recipe = &self->base.recipe;
     const struct wpk_recipe_operand *src = &recipe->operand[WPK_RECIPE_SRC],
                                     *weights = &recipe->operand[WPK_RECIPE_WEIGHTS],
                                     *dst = &recipe->operand[WPK_RECIPE_DST];
@@ -138,9 +145,9 @@ static bool is_f32(const struct wpk_recipe *recipe)
     return true;
 }
 
-static bool read_recipe(struct wpk_cublaslt *self)
+static bool read_recipe(struct product *self)
 {
-    const struct wpk_recipe *recipe = &self->recipe;
+    const struct wpk_recipe *recipe = &self->base.recipe;
     int rank = recipe->operand[WPK_RECIPE_DST].rank;
     bool is_relu = recipe->post_count == 1 && recipe->post[0].function == WPK_RECIPE_RELU;
     return recipe->kind == WPK_RECIPE_MATMUL && is_f32(recipe) &&
@@ -150,24 +157,24 @@ static bool read_recipe(struct wpk_cublaslt *self)
 
 /* ---- descriptors */
 
-static int set_batch(const struct wpk_cublaslt *self, void *layout, int64_t stride)
+static int set_batch(const struct product *self, void *layout, int64_t stride)
 {
     int32_t count = (int32_t)self->batch_count;
-    int status = self->library->cublasLtMatrixLayoutSetAttribute(
+    int status = library.cublasLtMatrixLayoutSetAttribute(
         layout, WPK_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count));
     return status == WPK_CUBLAS_STATUS_SUCCESS
-               ? self->library->cublasLtMatrixLayoutSetAttribute(
+               ? library.cublasLtMatrixLayoutSetAttribute(
                      layout, WPK_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
                      sizeof(stride))
                : status;
 }
 
-static int make_layouts(struct wpk_cublaslt *self)
+static int make_layouts(struct product *self)
 {
     int status = WPK_CUBLAS_STATUS_SUCCESS;
     for (int i = 0; i < MATRICES && status == WPK_CUBLAS_STATUS_SUCCESS; i++) {
         const struct matrix *m = &self->matrix[i];
-        status = self->library->cublasLtMatrixLayoutCreate(
+        status = library.cublasLtMatrixLayoutCreate(
             &self->layout[i], WPK_CUDA_R_32F, (uint64_t)(m->transposed ? m->columns : m->rows),
             (uint64_t)(m->transposed ? m->rows : m->columns), m->ld);
         if (status == WPK_CUBLAS_STATUS_SUCCESS && self->batch_count > 1) {
@@ -177,19 +184,18 @@ static int make_layouts(struct wpk_cublaslt *self)
     return status;
 }
 
-static int set_product(const struct wpk_cublaslt *self, int attribute, int32_t value)
+static int set_product(const struct product *self, int attribute, int32_t value)
 {
-    return self->library->cublasLtMatmulDescSetAttribute(self->product, attribute, &value,
-                                                         sizeof(value));
+    return library.cublasLtMatmulDescSetAttribute(self->product, attribute, &value, sizeof(value));
 }
 
 /* The pedantic type forbids tensor cores that round operands to TF32. */
-static int make_product(struct wpk_cublaslt *self)
+static int make_product(struct product *self)
 {
-    int32_t epilogue = (self->recipe.post_count > 0 ? WPK_CUBLASLT_EPILOGUE_RELU : 0) |
+    int32_t epilogue = (self->base.recipe.post_count > 0 ? WPK_CUBLASLT_EPILOGUE_RELU : 0) |
                        (self->bias >= 0 ? WPK_CUBLASLT_EPILOGUE_BIAS : 0);
-    int status = self->library->cublasLtMatmulDescCreate(
-        &self->product, WPK_CUBLAS_COMPUTE_32F_PEDANTIC, WPK_CUDA_R_32F);
+    int status = library.cublasLtMatmulDescCreate(&self->product, WPK_CUBLAS_COMPUTE_32F_PEDANTIC,
+                                                  WPK_CUDA_R_32F);
     if (status == 0 && self->matrix[A].transposed) {
         status = set_product(self, WPK_CUBLASLT_MATMUL_DESC_TRANSA, WPK_CUBLAS_OP_T);
     }
@@ -202,74 +208,137 @@ static int make_product(struct wpk_cublaslt *self)
     return status;
 }
 
-static int make_preference(const struct wpk_cublaslt *self, void **out)
+static int make_preference(void **out)
 {
     static const int alignments[] = {WPK_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                                      WPK_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                      WPK_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
                                      WPK_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const uint64_t bytes = WORKSPACE_MAX;
-    const uint32_t alignment = ALIGNMENT;
-    int status = self->library->cublasLtMatmulPreferenceCreate(out);
+    const uint64_t bytes = WPK_GPU_VENDOR_WORKSPACE_MAX;
+    const uint32_t alignment = WPK_GPU_VENDOR_ALIGNMENT;
+    int status = library.cublasLtMatmulPreferenceCreate(out);
     if (status == WPK_CUBLAS_STATUS_SUCCESS) {
-        status = self->library->cublasLtMatmulPreferenceSetAttribute(
+        status = library.cublasLtMatmulPreferenceSetAttribute(
             *out, WPK_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
     }
     for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]) && status == 0; i++) {
-        status = self->library->cublasLtMatmulPreferenceSetAttribute(*out, alignments[i],
-                                                                     &alignment, sizeof(alignment));
+        status = library.cublasLtMatmulPreferenceSetAttribute(*out, alignments[i], &alignment,
+                                                              sizeof(alignment));
     }
     return status;
 }
 
 /* Ask for all algorithms, the presumably fastest first, and keep those that can be used. */
-static int find_algorithms(struct wpk_cublaslt *self)
+static int find_algorithms(struct product *self)
 {
     void *preference = NULL;
     int found = 0;
-    int status = make_preference(self, &preference);
+    int status = make_preference(&preference);
     if (status == WPK_CUBLAS_STATUS_SUCCESS) {
-        status = self->library->cublasLtMatmulAlgoGetHeuristic(
+        status = library.cublasLtMatmulAlgoGetHeuristic(
             self->handle, self->product, self->layout[A], self->layout[B], self->layout[D],
             self->layout[D], preference, ALGORITHMS_MAX, self->algorithm, &found);
     }
     if (preference != NULL) {
-        (void)self->library->cublasLtMatmulPreferenceDestroy(preference);
+        (void)library.cublasLtMatmulPreferenceDestroy(preference);
     }
     for (int i = 0; i < found && status == WPK_CUBLAS_STATUS_SUCCESS; i++) {
         if (self->algorithm[i].state == WPK_CUBLAS_STATUS_SUCCESS &&
-            self->algorithm[i].workspace_bytes <= WORKSPACE_MAX) {
-            self->algorithm[self->algorithm_count++] = self->algorithm[i];
+            self->algorithm[i].workspace_bytes <= WPK_GPU_VENDOR_WORKSPACE_MAX) {
+            self->algorithm[self->base.algorithm_count++] = self->algorithm[i];
         }
     }
     return status;
 }
 
-static wpk_err make(struct wpk_cublaslt *self, struct wpk_diag *diag)
+static wpk_err make(struct product *self, struct wpk_diag *diag)
 {
-    int status = self->library->cublasLtCreate(&self->handle);
+    int status = library.cublasLtCreate(&self->handle);
     status = status == WPK_CUBLAS_STATUS_SUCCESS ? make_layouts(self) : status;
     status = status == WPK_CUBLAS_STATUS_SUCCESS ? make_product(self) : status;
     status = status == WPK_CUBLAS_STATUS_SUCCESS ? find_algorithms(self) : status;
     wpk_err err = translate(status, "asking cuBLASLt for a product", diag);
-    if (err == WPK_OK && self->recipe.algorithm >= self->algorithm_count) {
+    if (err == WPK_OK && self->base.recipe.algorithm >= self->base.algorithm_count) {
         wpk_diag_set(diag, "cuBLASLt names %d algorithms for this product, not %d",
-                     self->algorithm_count, self->recipe.algorithm + 1);
+                     self->base.algorithm_count, self->base.recipe.algorithm + 1);
         return WPK_EUNSUPPORTED;
     }
     return err;
 }
 
-wpk_err wpk_cublaslt_new(const struct wpk_cublaslt_library *library,
-                         const struct wpk_recipe *recipe, struct wpk_cublaslt **out,
-                         struct wpk_diag *diag)
+static size_t find_workspace(const struct wpk_gpu_primitive *base, int algorithm)
 {
-    struct wpk_cublaslt *self = calloc(1, sizeof(*self));
+    const struct product *self = (const struct product *)(const void *)base;
+    size_t bytes = self->algorithm[algorithm].workspace_bytes;
+    return bytes > 0 ? bytes : 1;
+}
+
+static void free_product(struct wpk_gpu_primitive *base)
+{
+    struct product *self = (struct product *)(void *)base;
+    for (int i = 0; i < MATRICES; i++) {
+        if (self->layout[i] != NULL) {
+            (void)library.cublasLtMatrixLayoutDestroy(self->layout[i]);
+        }
+    }
+    if (self->product != NULL) {
+        (void)library.cublasLtMatmulDescDestroy(self->product);
+    }
+    if (self->handle != NULL) {
+        (void)library.cublasLtDestroy(self->handle);
+    }
+    pthread_mutex_destroy(&self->bias_lock);
+    free(self);
+}
+
+static void *at(const struct product *self, int matrix, const uint64_t *pointers)
+{
+    return (void *)(uintptr_t)pointers[self->matrix[matrix].tensor]; // NOLINT: of a device
+}
+
+static int multiply(struct product *self, void *stream, const uint64_t *pointers)
+{
+    static const float one = 1, zero = 0;
+    const struct wpk_cublaslt_heuristic *use = &self->algorithm[self->base.recipe.algorithm];
+    void *workspace = (void *)(uintptr_t)pointers[self->base.recipe.tensor_count]; // NOLINT
+    return library.cublasLtMatmul(self->handle, self->product, &one, at(self, A, pointers),
+                                  self->layout[A], at(self, B, pointers), self->layout[B], &zero,
+                                  at(self, D, pointers), self->layout[D], at(self, D, pointers),
+                                  self->layout[D], &use->algorithm, workspace, use->workspace_bytes,
+                                  stream);
+}
+
+static wpk_err launch(struct wpk_gpu_primitive *base, void *stream, const uint64_t *pointers,
+                      struct wpk_diag *diag)
+{
+    struct product *self = (struct product *)(void *)base;
+    if (self->bias < 0) {
+        return translate(multiply(self, stream, pointers), "cublasLtMatmul", diag);
+    }
+    pthread_mutex_lock(&self->bias_lock);
+    int status =
+        library.cublasLtMatmulDescSetAttribute(self->product, WPK_CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                               &pointers[self->bias], sizeof(pointers[self->bias]));
+    status = status == WPK_CUBLAS_STATUS_SUCCESS ? multiply(self, stream, pointers) : status;
+    pthread_mutex_unlock(&self->bias_lock);
+    return translate(status, "cublasLtMatmul", diag);
+}
+
+/* ---- the library */
+
+static wpk_err make_primitive(const struct wpk_gpu_vendor *vendor, const struct wpk_recipe *recipe,
+                              bool any, struct wpk_gpu_primitive **out, struct wpk_diag *diag)
+{
+    (void)any; /* an algorithm is no work */
+    struct product *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return WPK_ENOMEM;
     }
-    self->library = library;
-    self->recipe = *recipe;
+    self->base = (struct wpk_gpu_primitive){.vendor = vendor,
+                                            .recipe = *recipe,
+                                            .workspace = find_workspace,
+                                            .launch = launch,
+                                            .free = free_product};
     pthread_mutex_init(&self->bias_lock, NULL);
     wpk_err err = WPK_OK;
     if (!read_recipe(self)) {
@@ -278,92 +347,27 @@ wpk_err wpk_cublaslt_new(const struct wpk_cublaslt_library *library,
     }
     err = err == WPK_OK ? make(self, diag) : err;
     if (err != WPK_OK) {
-        wpk_cublaslt_free(self);
+        free_product(&self->base);
         return err;
     }
-    *out = self;
+    *out = &self->base;
     return WPK_OK;
 }
 
-void wpk_cublaslt_free(struct wpk_cublaslt *self)
+wpk_err wpk_cublaslt_open(const char *directory, struct wpk_gpu_vendor *out, struct wpk_diag *diag)
 {
-    if (self == NULL) {
-        return;
+    static const char *const files[] = {"libcublasLt.so.12", "libcublasLt.so.13", NULL};
+#define SYMBOL(name, result, parameters) {#name, (void (**)(void))(void *)&library.name},
+    const struct wpk_gpu_vendor_symbol symbols[] = {WPK_CUBLASLT_CALL_LIST(SYMBOL)};
+#undef SYMBOL
+    wpk_err err = wpk_gpu_vendor_load(files, directory, symbols,
+                                      sizeof(symbols) / sizeof(symbols[0]), out, diag);
+    if (err == WPK_OK) {
+        size_t version = library.cublasLtGetVersion();
+        out->name = WPK_CUBLASLT_NAME;
+        out->make = make_primitive;
+        snprintf(out->version, sizeof(out->version), "%zu.%zu.%zu", version / PER_MAJOR,
+                 version / PER_MINOR % PER_MINOR, version % PER_MINOR);
     }
-    for (int i = 0; i < MATRICES; i++) {
-        if (self->layout[i] != NULL) {
-            (void)self->library->cublasLtMatrixLayoutDestroy(self->layout[i]);
-        }
-    }
-    if (self->product != NULL) {
-        (void)self->library->cublasLtMatmulDescDestroy(self->product);
-    }
-    if (self->handle != NULL) {
-        (void)self->library->cublasLtDestroy(self->handle);
-    }
-    pthread_mutex_destroy(&self->bias_lock);
-    free(self);
-}
-
-const struct wpk_cublaslt_library *wpk_cublaslt_library_of(const struct wpk_cublaslt *self)
-{
-    return self->library;
-}
-
-const struct wpk_recipe *wpk_cublaslt_recipe(const struct wpk_cublaslt *self)
-{
-    return &self->recipe;
-}
-
-int wpk_cublaslt_algorithm_count(const struct wpk_cublaslt *self)
-{
-    return self->algorithm_count;
-}
-
-void wpk_cublaslt_use(struct wpk_cublaslt *self, int algorithm)
-{
-    WPK_ASSERT(algorithm >= 0 && algorithm < self->algorithm_count);
-    self->recipe.algorithm = algorithm;
-}
-
-size_t wpk_cublaslt_workspace(const struct wpk_cublaslt *self)
-{
-    size_t bytes = 1;
-    for (int i = 0; i < self->algorithm_count; i++) {
-        size_t own = self->algorithm[i].workspace_bytes;
-        bytes = own > bytes ? own : bytes;
-    }
-    return bytes;
-}
-
-static void *at(const struct wpk_cublaslt *self, int matrix, const uint64_t *pointers)
-{
-    return (void *)(uintptr_t)pointers[self->matrix[matrix].tensor]; // NOLINT: of a device
-}
-
-static int multiply(struct wpk_cublaslt *self, void *stream, const uint64_t *pointers)
-{
-    static const float one = 1, zero = 0;
-    const struct wpk_cublaslt_heuristic *use = &self->algorithm[self->recipe.algorithm];
-    void *workspace = (void *)(uintptr_t)pointers[self->recipe.tensor_count]; // NOLINT
-    return self->library->cublasLtMatmul(self->handle, self->product, &one, at(self, A, pointers),
-                                         self->layout[A], at(self, B, pointers), self->layout[B],
-                                         &zero, at(self, D, pointers), self->layout[D],
-                                         at(self, D, pointers), self->layout[D], &use->algorithm,
-                                         workspace, use->workspace_bytes, stream);
-}
-
-wpk_err wpk_cublaslt_launch(struct wpk_cublaslt *self, void *stream, const uint64_t *pointers,
-                            struct wpk_diag *diag)
-{
-    if (self->bias < 0) {
-        return translate(multiply(self, stream, pointers), "cublasLtMatmul", diag);
-    }
-    pthread_mutex_lock(&self->bias_lock);
-    int status = self->library->cublasLtMatmulDescSetAttribute(
-        self->product, WPK_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointers[self->bias],
-        sizeof(pointers[self->bias]));
-    status = status == WPK_CUBLAS_STATUS_SUCCESS ? multiply(self, stream, pointers) : status;
-    pthread_mutex_unlock(&self->bias_lock);
-    return translate(status, "cublasLtMatmul", diag);
+    return err;
 }

@@ -85,8 +85,8 @@ wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out
     }
     if (err == WPK_OK) {
         err = options->recipe != NULL
-                  ? wpk_gpu_program_multiply(gpu->driver, options->library, options->recipe,
-                                             &gpu->main, diag)
+                  ? wpk_gpu_program_make(gpu->driver, options->vendor, options->recipe,
+                                         options->any_algorithm, &gpu->main, diag)
                   : wpk_gpu_program_load(gpu->driver, &options->image, &gpu->main, diag);
         if (err == WPK_OK) {
             err = wpk_gpu_program_load(gpu->driver, &options->prepare_image, &gpu->prepare, diag);
@@ -124,9 +124,9 @@ void wpk_gpu_release(struct wpk_gpu *gpu)
     free(gpu);
 }
 
-struct wpk_cublaslt *wpk_gpu_product(const struct wpk_gpu *gpu)
+struct wpk_gpu_primitive *wpk_gpu_primitive(const struct wpk_gpu *gpu)
 {
-    return gpu->main.product;
+    return gpu->main.primitive;
 }
 
 const struct wpk_device *wpk_gpu_device(const struct wpk_gpu *gpu)

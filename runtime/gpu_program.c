@@ -38,26 +38,37 @@ wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver, const struct 
     return err;
 }
 
-wpk_err wpk_gpu_program_multiply(const struct wpk_cuda_driver *driver,
-                                 const struct wpk_cublaslt_library *library,
-                                 const struct wpk_recipe *recipe, struct wpk_gpu_program *out,
-                                 struct wpk_diag *diag)
+static int64_t find_workspace(const struct wpk_gpu_primitive *primitive, bool any)
 {
-    wpk_err err = wpk_cublaslt_new(library, recipe, &out->product, diag);
+    size_t bytes = primitive->workspace(primitive, primitive->recipe.algorithm);
+    for (int i = 0; i < primitive->algorithm_count && any; i++) {
+        size_t own = primitive->workspace(primitive, i);
+        bytes = own > bytes ? own : bytes;
+    }
+    return (int64_t)bytes;
+}
+
+wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver,
+                             const struct wpk_gpu_vendor *vendor, const struct wpk_recipe *recipe,
+                             bool any, struct wpk_gpu_program *out, struct wpk_diag *diag)
+{
+    wpk_err err = vendor->make(vendor, recipe, any, &out->primitive, diag);
     out->driver = driver;
     if (err == WPK_OK) {
         out->plan.argument_count = recipe->tensor_count;
         out->plan.launch_count = 1;
         out->plan.scratch_count = 1;
-        out->plan.scratch[0].bytes = (int64_t)wpk_cublaslt_workspace(out->product);
+        out->plan.scratch[0].bytes = find_workspace(out->primitive, any);
     }
     return err;
 }
 
 void wpk_gpu_program_unload(struct wpk_gpu_program *program)
 {
-    wpk_cublaslt_free(program->product);
-    program->product = NULL;
+    if (program->primitive != NULL) {
+        program->primitive->free(program->primitive);
+        program->primitive = NULL;
+    }
     if (program->module != NULL) {
         (void)program->driver->cuModuleUnload(program->module);
         program->module = NULL;
@@ -77,8 +88,8 @@ wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stre
                                const uint64_t *pointers, struct wpk_diag *diag)
 {
     void *parameters[WPK_GPU_POINTERS_MAX];
-    if (program->product != NULL) {
-        return wpk_cublaslt_launch(program->product, stream, pointers, diag);
+    if (program->primitive != NULL) {
+        return program->primitive->launch(program->primitive, stream, pointers, diag);
     }
     list_parameters(program, pointers, parameters);
     for (int i = 0; i < program->plan.launch_count; i++) {
@@ -168,7 +179,7 @@ wpk_err wpk_gpu_graph_new(const struct wpk_gpu_program *program, int calls,
     graph->pointers = calloc((size_t)calls * count + 1, sizeof(*graph->pointers));
     graph->node = calloc((size_t)(calls * program->plan.launch_count), sizeof(*graph->node));
     wpk_err err = graph->pointers != NULL && graph->node != NULL ? WPK_OK : WPK_ENOMEM;
-    if (err == WPK_OK && program->product == NULL) {
+    if (err == WPK_OK && program->primitive == NULL) {
         err = build(graph, pointers, diag);
     }
     if (err != WPK_OK) {
@@ -221,7 +232,7 @@ wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_
         return WPK_OK;
     }
     list_parameters(program, pointers, parameters);
-    int launches = program->product == NULL ? program->plan.launch_count : 0;
+    int launches = program->primitive == NULL ? program->plan.launch_count : 0;
     for (int i = 0; i < launches && err == WPK_OK; i++) {
         const struct wpk_cuda_kernel_node node = describe(program, i, parameters);
         err = wpk_cuda_driver_check(
@@ -252,8 +263,8 @@ static wpk_err record(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag
         return err;
     }
     for (int i = 0; i < graph->calls && err == WPK_OK; i++) {
-        err = wpk_cublaslt_launch(program->product, stream, graph->pointers + (size_t)i * count,
-                                  diag);
+        err = program->primitive->launch(program->primitive, stream,
+                                         graph->pointers + (size_t)i * count, diag);
     }
     int result = driver->cuStreamEndCapture(stream, &graph->graph);
     if (err == WPK_OK && result == WPK_CUDA_SUCCESS) {
@@ -265,7 +276,7 @@ static wpk_err record(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag
 wpk_err wpk_gpu_graph_upload(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)
 {
     const struct wpk_cuda_driver *driver = graph->program->driver;
-    wpk_err err = graph->program->product != NULL ? record(graph, stream, diag) : WPK_OK;
+    wpk_err err = graph->program->primitive != NULL ? record(graph, stream, diag) : WPK_OK;
     if (err != WPK_OK) {
         return err;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of a GPU's kernel: a module with its launches, or a vendor's product. They run one by
+/* A program of a GPU's kernel: a module with its launches, or a vendor's primitive. They run one by
  * one or as a graph. The device's context is current in all calls. */
 #ifndef WPK_RUNTIME_GPU_PROGRAM_H
 #define WPK_RUNTIME_GPU_PROGRAM_H
 
-#include "runtime/cublaslt.h"
+#include "runtime/gpu_vendor.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/memory.h"
 #include "schema/launch_plan.h"
@@ -15,8 +15,8 @@
 struct wpk_gpu_program {
     const struct wpk_cuda_driver *driver;
     struct wpk_launch_plan plan;
-    void *module; /* NULL: there is no such program, or it is a product */
-    struct wpk_cublaslt *product; /* owned; NULL: there is a module */
+    void *module; /* NULL: there is no such program, or it is a primitive */
+    struct wpk_gpu_primitive *primitive; /* owned; NULL: there is a module */
     void *function[WPK_LAUNCHES_MAX];
 };
 
@@ -26,14 +26,14 @@ struct wpk_gpu_program {
 WPK_MUST_CHECK wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver,
                                             const struct wpk_span *image,
                                             struct wpk_gpu_program *out, struct wpk_diag *diag);
-/* Make a vendor's product. Its arguments are the recipe's tensors; its scratch is a workspace.
+/* Make a vendor's primitive. Its arguments are the recipe's tensors; its scratch is a
+ * workspace. `any`: see runtime/gpu_vendor.h.
  *   owns    as wpk_gpu_program_load
- *   errors  those of wpk_cublaslt_new */
-WPK_MUST_CHECK wpk_err wpk_gpu_program_multiply(const struct wpk_cuda_driver *driver,
-                                                const struct wpk_cublaslt_library *library,
-                                                const struct wpk_recipe *recipe,
-                                                struct wpk_gpu_program *out,
-                                                struct wpk_diag *diag);
+ *   errors  those of the vendor's `make` */
+WPK_MUST_CHECK wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver,
+                                            const struct wpk_gpu_vendor *vendor,
+                                            const struct wpk_recipe *recipe, bool any,
+                                            struct wpk_gpu_program *out, struct wpk_diag *diag);
 void wpk_gpu_program_unload(struct wpk_gpu_program *program);
 
 /* Launch all, one after another.
@@ -61,8 +61,8 @@ int wpk_gpu_graph_calls(const struct wpk_gpu_graph *graph); /* 0 of NULL */
  * they are the same. */
 WPK_MUST_CHECK wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call,
                                            const uint64_t *pointers, struct wpk_diag *diag);
-/* Bring to the device what the next launch needs, so that the launch does not. A product's graph is
- * recorded here, each time anew; `stream` is no stream 0. */
+/* Bring to the device what the next launch needs, so that the launch does not. A primitive's graph
+ * is recorded here, each time anew; `stream` is no stream 0. */
 WPK_MUST_CHECK wpk_err wpk_gpu_graph_upload(struct wpk_gpu_graph *graph, void *stream,
                                             struct wpk_diag *diag);
 WPK_MUST_CHECK wpk_err wpk_gpu_graph_launch(struct wpk_gpu_graph *graph, void *stream,

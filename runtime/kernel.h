@@ -92,7 +92,7 @@ WPK_MUST_CHECK wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
 /* Make lists and slots of the arguments that the manifest has.
  *   errors  WPK_ERANGE a tensor is too large */
 WPK_MUST_CHECK wpk_err wpk_kernel_lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag);
-/* Make a kernel of a vendor's primitive, on the CPU or, of cuBLASLt, on GPU 0.
+/* Make a kernel of a vendor's primitive, on the CPU or, of a GPU's vendor, on GPU 0.
  *   errors  see wpk_vendor_open; those of wpk_gpu_open */
 WPK_MUST_CHECK wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
                                             const struct wpk_vendor_options *options,

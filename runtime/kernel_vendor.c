@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vendor's primitive as a kernel: oneDNN's on the CPU, cuBLASLt's on a GPU. */
+/* A vendor's primitive as a kernel: oneDNN's on the CPU, or one on a GPU. */
 #include "runtime/kernel.h"
 
 #include <stdio.h>
@@ -18,16 +18,17 @@ static void fill_lists(struct wpk_kernel *kernel, const struct wpk_recipe *recip
     kernel->prepared = kernel->constants.count == 0;
 }
 
-/* ---- on a GPU, where a product has the arguments of a kernel of ours */
+/* ---- on a GPU, where a primitive has the arguments of a kernel of ours */
 
 /* The version is compared: algorithms have other numbers in another one. */
 static wpk_err open_library(const struct wpk_vendor_options *options,
-                            const struct wpk_cublaslt_library **out, struct wpk_diag *diag)
+                            const struct wpk_gpu_vendor **out, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_cublaslt_library_open(options->library_dir, out, diag);
+    wpk_err err = wpk_gpu_vendor_open(options->provider, options->library_dir, out, diag);
     if (err == WPK_OK && options->version != NULL &&
         strcmp(options->version, (*out)->version) != 0) {
-        wpk_diag_set(diag, "cuBLASLt %s is wanted, this is %s", options->version, (*out)->version);
+        wpk_diag_set(diag, "%s %s is wanted, this is %s", options->provider, options->version,
+                     (*out)->version);
         return WPK_EMISMATCH;
     }
     return err;
@@ -51,14 +52,14 @@ static void fill_manifest(const struct wpk_recipe *recipe, bool emulated, struct
     }
 }
 
-static wpk_err open_product(struct wpk_kernel *kernel, const struct wpk_recipe *recipe,
-                            const struct wpk_vendor_options *options, struct wpk_diag *diag)
+static wpk_err open_on_gpu(struct wpk_kernel *kernel, const struct wpk_recipe *recipe,
+                           const struct wpk_vendor_options *options, struct wpk_diag *diag)
 {
-    struct wpk_gpu_options gpu = {.recipe = recipe};
+    struct wpk_gpu_options gpu = {.recipe = recipe, .any_algorithm = options->any_algorithm};
 
-    wpk_err err = open_library(options, &gpu.library, diag);
+    wpk_err err = open_library(options, &gpu.vendor, diag);
     if (err == WPK_OK) {
-        gpu.emulated = gpu.library->emulated;
+        gpu.emulated = gpu.vendor->emulated;
         fill_manifest(recipe, gpu.emulated, &kernel->manifest);
         err = wpk_gpu_open(&gpu, &kernel->gpu, diag);
     }
@@ -80,7 +81,7 @@ wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
                              const struct wpk_vendor_options *options, struct wpk_kernel **out,
                              struct wpk_diag *diag)
 {
-    bool on_gpu = strcmp(options->provider, WPK_CUBLASLT_NAME) == 0;
+    bool on_gpu = wpk_gpu_vendor_is(options->provider);
     struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
     struct wpk_buf text = {0};
 
@@ -88,7 +89,7 @@ wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
         return WPK_ENOMEM;
     }
     kernel->taken = (struct wpk_choice_taken){.index = -1, .kind = "", .reason = ""};
-    wpk_err err = on_gpu ? open_product(kernel, recipe, options, diag)
+    wpk_err err = on_gpu ? open_on_gpu(kernel, recipe, options, diag)
                          : open_primitive(kernel, recipe, options, diag);
     err = err == WPK_OK ? wpk_recipe_encode(recipe, &text) : err;
     err = err == WPK_OK ? wpk_buf_take(&text, &kernel->manifest_text, NULL) : err;
@@ -103,14 +104,14 @@ wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
 
 wpk_err wpk_kernel_entry(const struct wpk_kernel *kernel, struct wpk_buf *out)
 {
-    const struct wpk_cublaslt *product = kernel->gpu != NULL ? wpk_gpu_product(kernel->gpu) : NULL;
+    struct wpk_gpu_primitive *primitive =
+        kernel->gpu != NULL ? wpk_gpu_primitive(kernel->gpu) : NULL;
 
-    if (product == NULL) {
+    if (primitive == NULL) {
         return kernel->vendor != NULL ? wpk_vendor_entry(kernel->vendor, out) : WPK_OK;
     }
-    struct wpk_recipe recipe = *wpk_cublaslt_recipe(product);
-    struct wpk_choice_entry entry = {.kind = WPK_CHOICE_VENDOR, .recipe = &recipe};
-    snprintf(entry.provider, sizeof(entry.provider), "%s", WPK_CUBLASLT_NAME);
-    snprintf(entry.version, sizeof(entry.version), "%s", wpk_cublaslt_library_of(product)->version);
+    struct wpk_choice_entry entry = {.kind = WPK_CHOICE_VENDOR, .recipe = &primitive->recipe};
+    snprintf(entry.provider, sizeof(entry.provider), "%s", primitive->vendor->name);
+    snprintf(entry.version, sizeof(entry.version), "%s", primitive->vendor->version);
     return wpk_choice_entry_encode(&entry, out);
 }

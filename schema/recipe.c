@@ -313,7 +313,7 @@ static void check_members(struct wpk_json_reader *r, const struct wpk_recipe *re
     if (recipe->kind == WPK_RECIPE_SOFTMAX) {
         names[count++] = "axis";
     }
-    if (recipe->kind == WPK_RECIPE_MATMUL) {
+    if (recipe->kind == WPK_RECIPE_MATMUL || recipe->kind == WPK_RECIPE_CONVOLUTION) {
         names[count++] = "algorithm";
     }
     if (recipe->kind == WPK_RECIPE_LAYERNORM) {

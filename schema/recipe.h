@@ -16,11 +16,13 @@
  *
  *     convolution, pooling   src [N, C, spatial...], dst likewise; weights [K, C, spatial...], in
  *                            groups [G, K, C, spatial...]; bias [K]
- *     matmul                 weights: the right factor; "algorithm", where it is not 0: a number in
- *                            the library's list
+ *     matmul                 weights: the right factor
  *     layernorm              weights: the scale; bias: the shift
  *     binary                 src and weights, broadcast where an extent is 1
- *     eltwise                posts[0] applied to src */
+ *     eltwise                posts[0] applied to src
+ *
+ * A convolution or product that does not use the first of the algorithms that its library lists has
+ * "algorithm", too: the number of the one that it uses, from 0. */
 #ifndef WPK_SCHEMA_RECIPE_H
 #define WPK_SCHEMA_RECIPE_H
 
@@ -116,7 +118,7 @@ struct wpk_recipe {
     int axis;                                          /* softmax: of src */
     double epsilon;                                    /* layernorm */
     enum wpk_recipe_binary binary;                     /* binary */
-    int algorithm;                                     /* matmul: of those that a library lists */
+    int algorithm;                                     /* convolution, matmul */
     struct wpk_recipe_post post[WPK_RECIPE_POSTS_MAX]; /* in the order of application */
     int post_count;
 };

@@ -87,7 +87,7 @@ static const struct {
     {"\"version\":1", "\"version\":2", WPK_EMISMATCH, "version 2"},
     {"\"convolution\"", "\"transform\"", WPK_EINVAL, "primitive"},
     {"\"posts\"", "\"axis\":1,\"posts\"", WPK_EINVAL, "axis"},
-    {"\"posts\"", "\"algorithm\":1,\"posts\"", WPK_EINVAL, "algorithm"},
+    {"\"posts\"", "\"algorithm\":1001,\"posts\"", WPK_ERANGE, "algorithm"},
     {"\"tensor\":\"t1\"", "\"tensor\":\"t9\"", WPK_EINVAL, "t9"},
     {"\"tensor\":\"t1\"", "\"tensor\":\"t2\"", WPK_EINVAL, "weights"},
     {"\"tensor\":\"t2\"", "\"tensor\":\"t0\"", WPK_EINVAL, "dst"},

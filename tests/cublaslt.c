@@ -40,8 +40,8 @@ static wpk_err open_product(int algorithm, struct wpk_gpu **out, struct wpk_diag
     struct wpk_gpu_options options = {.emulated = true, .recipe = &recipe};
     assert_int_equal(wpk_recipe_decode(text, strlen(text), &recipe, diag), WPK_OK);
     recipe.algorithm = algorithm;
-    assert_int_equal(wpk_cublaslt_library_open(folder, &options.library, diag), WPK_OK);
-    assert_true(options.library->emulated);
+    assert_int_equal(wpk_gpu_vendor_open("cublaslt", folder, &options.vendor, diag), WPK_OK);
+    assert_true(options.vendor->emulated);
     return wpk_gpu_open(&options, out, diag);
 }
 

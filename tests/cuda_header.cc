@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // common/cuda_calls.h and common/nvml_calls.h beside NVIDIA's cuda.h and nvml.h, whose types C++
-// can take apart, and common/cublaslt_calls.h beside cublasLt.h where that is installed.
+// can take apart, and cublaslt_calls.h and cudnn_calls.h beside cublasLt.h and cudnn.h where those
+// are installed.
 // tests/cuda_header.py compiles it; there is nothing to run.
 //
 // Two types agree if a caller passes them alike: integers and enums of one size, handles and
 // pointers to no type, structs and arrays of bytes.
 #include "common/cublaslt_calls.h"
 #include "common/cuda_calls.h"
+#include "common/cudnn_calls.h"
 #include "common/nvml_calls.h"
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #define HAVE_CUBLASLT
+#endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#define HAVE_CUDNN
 #endif
 #include <cuda.h>
 #include <nvml.h>
@@ -89,6 +95,14 @@ LT_MEMBER_AGREES(waves, wavesCount)
 LT_MEMBER_AGREES(reserved, reserved)
 static_assert(sizeof(wpk_cublaslt_heuristic) == sizeof(cublasLtMatmulHeuristicResult_t), "");
 static_assert(sizeof(wpk_cublaslt_algorithm) == sizeof(cublasLtMatmulAlgo_t), "");
+#endif
+
+#ifdef HAVE_CUDNN
+#define DNN_CALL_AGREES(name, result, parameters)                                                  \
+    static_assert(agree<result(*) parameters, decltype(&::name)>(), #name);
+WPK_CUDNN_CALL_LIST(DNN_CALL_AGREES)
+#define DNN_CONSTANT_AGREES(name, number) static_assert(int(::name) == (number), #name);
+WPK_CUDNN_CONSTANT_LIST(DNN_CONSTANT_AGREES)
 #endif
 
 #define CUDA_ERROR_SUCCESS CUDA_SUCCESS

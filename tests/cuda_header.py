@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of common/ agree with NVIDIA's cuda.h and nvml.h, and cublasLt.h if that is installed, too; one that
-is changed does not."""
+"""The declarations of common/ agree with NVIDIA's cuda.h and nvml.h, and cublasLt.h and cudnn.h if those are installed,
+too; one that is changed does not."""
 import os
 import shutil
 import subprocess
@@ -12,10 +12,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLACES = (os.path.join(ROOT, ".deps/nvrtc/include"), "/usr/local/cuda/include")
 NAME = "declarations"
 TOOLKITS = ("/usr/local/cuda/include", "/usr/local/include", "/usr/include")
-TOOLKIT = next((place for place in TOOLKITS if os.path.exists(os.path.join(place, "cublasLt.h"))), None)
+TOOLKIT = next((place for place in TOOLKITS
+                if all(os.path.exists(os.path.join(place, name)) for name in ("cublasLt.h", "cudnn.h"))), None)
 
 # (what stands in one of the headers, what stands there instead)
-HEADERS = ("common/cuda_calls.h", "common/nvml_calls.h", "common/cublaslt_calls.h")
+HEADERS = ("common/cuda_calls.h", "common/nvml_calls.h", "common/cublaslt_calls.h", "common/cudnn_calls.h")
 WRONG = (("X(cuInit, (unsigned flags))", "X(cuInit, (size_t flags))"),
          ("(uint64_t address))", "(int address))"),
          ("void **parameters,", "void *parameters,"),
@@ -25,10 +26,12 @@ WRONG = (("X(cuInit, (unsigned flags))", "X(cuInit, (size_t flags))"),
          ("WPK_CUDA_DEVICE_SM_COUNT = 16", "WPK_CUDA_DEVICE_SM_COUNT = 17"),
          ("unsigned long long *reasons", "unsigned *reasons"),
          ("X(HwThermalSlowdown, 0x40)", "X(HwThermalSlowdown, 0x20)"))
-WRONG_CUBLASLT = (("uint64_t rows, uint64_t columns", "int rows, uint64_t columns"),
-                  ("int count_max,", "size_t count_max,"),
-                  ("X(CUBLAS_COMPUTE_32F_PEDANTIC, 69)", "X(CUBLAS_COMPUTE_32F_PEDANTIC, 68)"),
-                  ("uint64_t data[8]", "uint64_t data[9]"))
+WRONG_VENDORS = (("uint64_t rows, uint64_t columns", "int rows, uint64_t columns"),
+                 ("int count_max,", "size_t count_max,"),
+                 ("X(CUBLAS_COMPUTE_32F_PEDANTIC, 69)", "X(CUBLAS_COMPUTE_32F_PEDANTIC, 68)"),
+                 ("uint64_t data[8]", "uint64_t data[9]"),
+                 ("int64_t count_max, int64_t *count", "int count_max, int64_t *count"),
+                 ("X(CUDNN_ATTR_TENSOR_STRIDES, 903)", "X(CUDNN_ATTR_TENSOR_STRIDES, 902)"))
 
 
 def compiles(compiler, include, changed):
@@ -52,7 +55,7 @@ def main():
     done = compiles(compiler, include, ROOT)
     if done.returncode != 0:
         failures.append(done.stderr)
-    for right, wrong in WRONG + (WRONG_CUBLASLT if TOOLKIT else ()):
+    for right, wrong in WRONG + (WRONG_VENDORS if TOOLKIT else ()):
         found = False
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "common"))

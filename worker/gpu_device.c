@@ -2,8 +2,8 @@
 #include "worker/gpu_device.h"
 
 #include "codegen/codegen.h"
-#include "runtime/cublaslt.h"
 #include "runtime/cuda_driver.h"
+#include "runtime/gpu_vendor.h"
 #include "worker/nvml.h"
 
 #include <stdio.h>
@@ -54,16 +54,45 @@ static wpk_err find_compiler(const struct wpk_gpu_wanted *wanted,
 }
 
 /* A library for GPUs knows none that is emulated. */
-static wpk_err find_vendor(const struct wpk_gpu_wanted *wanted,
-                           const struct wpk_cublaslt_library **out, struct wpk_diag *diag)
+static wpk_err find_vendor(const struct wpk_gpu_wanted *wanted, const char *name,
+                           const struct wpk_gpu_vendor **out, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_cublaslt_library_open(NULL, out, diag);
+    wpk_err err = wpk_gpu_vendor_open(name, NULL, out, diag);
     if (err == WPK_OK && (*out)->emulated != is_emulated(wanted)) {
-        wpk_diag_set(diag, "cuBLASLt %s is for %s", (*out)->version,
+        wpk_diag_set(diag, "version %s is for %s", (*out)->version,
                      (*out)->emulated ? "the emulated GPU" : "GPUs");
         return WPK_ENOENT;
     }
     return err;
+}
+
+/* List the libraries, and append their versions to the environment. */
+static void add_vendors(const struct wpk_gpu_wanted *wanted, struct wpk_gpu_device *out)
+{
+    const char *const *names = NULL;
+    int count = wpk_gpu_vendor_names(&names);
+    for (int i = 0; i < count && i < WPK_GPU_VENDORS_MAX; i++) {
+        const struct wpk_gpu_vendor *vendor = NULL;
+        size_t used = strlen(out->environment);
+        if (find_vendor(wanted, names[i], &vendor, NULL) == WPK_OK) {
+            out->vendors[out->vendor_count++] = names[i];
+            snprintf(out->environment + used, sizeof(out->environment) - used, ";%s=%s", names[i],
+                     vendor->version);
+        }
+    }
+}
+
+static void print_vendors(const struct wpk_gpu_wanted *wanted)
+{
+    const char *const *names = NULL;
+    int count = wpk_gpu_vendor_names(&names);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_gpu_vendor *vendor = NULL;
+        struct wpk_diag why = {0};
+        wpk_err err = find_vendor(wanted, names[i], &vendor, &why);
+        printf("%-9s %s%s\n", names[i],
+               err == WPK_OK ? vendor->version : "none: ", err == WPK_OK ? "" : why.text);
+    }
 }
 
 wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char *codegen,
@@ -71,10 +100,9 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
 {
     const struct wpk_cuda_driver *driver = NULL;
     char version[WPK_CODEGEN_VERSION_MAX];
-    char driver_item[32] = "", vendor_item[32] = "";
-    const struct wpk_cublaslt_library *library = NULL;
+    char driver_item[32] = "";
     wpk_err err = find_compiler(wanted, version, diag);
-    out->vendor = NULL;
+    out->vendor_count = 0;
     if (err == WPK_OK && wanted->architecture != NULL) {
         err = wpk_device_emulate(wanted->architecture, 1, &out->device, diag);
     } else if (err == WPK_OK) {
@@ -86,21 +114,19 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
             snprintf(driver_item, sizeof(driver_item), ";driver=%d",
                      driver->version / VERSION_PER_MAJOR);
         }
-        if (err == WPK_OK && find_vendor(wanted, &library, NULL) == WPK_OK) {
-            out->vendor = WPK_CUBLASLT_NAME;
-            snprintf(vendor_item, sizeof(vendor_item), ";%s=%s", out->vendor, library->version);
-        }
     }
     const char *number = strchr(version, '-');
-    snprintf(out->environment, sizeof(out->environment), "%s;nvrtc=%s%s%s", codegen,
-             err == WPK_OK && number != NULL ? number + 1 : version, driver_item, vendor_item);
+    snprintf(out->environment, sizeof(out->environment), "%s;nvrtc=%s%s", codegen,
+             err == WPK_OK && number != NULL ? number + 1 : version, driver_item);
+    if (err == WPK_OK && wanted->architecture == NULL) {
+        add_vendors(wanted, out);
+    }
     return err;
 }
 
 bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
 {
     const struct wpk_cuda_driver *driver = NULL;
-    const struct wpk_cublaslt_library *library = NULL;
     struct wpk_device device;
     struct wpk_diag diag = {0}, why = {0};
     char version[WPK_CODEGEN_VERSION_MAX];
@@ -121,9 +147,7 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     wpk_device_class(&device, class, sizeof(class));
     printf("device    %s, %s, %lld MiB\n", class, device.instance,
            (long long)device.cuda.memory_bytes >> 20);
-    err = find_vendor(wanted, &library, &why);
-    printf("vendor    %s %s\n", err == WPK_OK ? WPK_CUBLASLT_NAME : "none:",
-           err == WPK_OK ? library->version : why.text);
+    print_vendors(wanted);
     wpk_nvml_describe(is_emulated(wanted), clocks, sizeof(clocks));
     printf("clocks    %s\n", clocks);
     if (!compiles) {

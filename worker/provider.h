@@ -122,8 +122,9 @@ extern const struct wpk_provider_class wpk_provider_kernel;
 /* oneDNN; libwpk finds its library at run time, so no program links it. */
 extern const struct wpk_provider_class wpk_provider_onednn;
 
-/* cuBLASLt, on GPUs; libwpk finds its library at run time. */
+/* cuBLASLt and cuDNN, on GPUs; libwpk finds their libraries at run time. */
 extern const struct wpk_provider_class wpk_provider_cublaslt;
+extern const struct wpk_provider_class wpk_provider_cudnn;
 
 /* The class of that name; NULL when there is none. */
 const struct wpk_provider_class *wpk_provider_find(const char *name);

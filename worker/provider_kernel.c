@@ -3,10 +3,12 @@
  * the kernels that are verified and timed are those that users get. */
 #include "common/caches.h"
 #include "runtime/context.h"
+#include "runtime/cublaslt.h"
+#include "runtime/cudnn.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
 #include "worker/nvml.h"
-#include "worker/provider_cublaslt.h"
+#include "worker/provider_gpu.h"
 #include "worker/provider_onednn.h"
 
 #include <stdint.h>
@@ -50,7 +52,7 @@ struct kernel_provider {
     char detail[WPK_PROVIDER_DETAIL_MAX];
     struct wpk_buf recipe;
     bool has_run;
-    int model_algorithm; /* of a product: that model_ns is of */
+    int model_algorithm; /* of a vendor's primitive: that model_ns is of */
     double model_ns;     /* of an emulated GPU's run, which takes as long each time; 0: not known */
 };
 
@@ -193,8 +195,8 @@ static wpk_err open_kernel(const struct wpk_provider_class *kind,
     if (kind == &wpk_provider_onednn) {
         return wpk_provider_onednn_kernel(request, out, diag);
     }
-    if (kind == &wpk_provider_cublaslt) {
-        return wpk_provider_cublaslt_kernel(request, out, diag);
+    if (wpk_gpu_vendor_is(kind->name)) {
+        return wpk_provider_gpu_kernel(kind->name, request, out, diag);
     }
     if (request->artifact_path == NULL) {
         wpk_diag_set(diag, "no shared object is given");
@@ -253,6 +255,12 @@ static wpk_err cublaslt_open(const struct wpk_provider_request *request, struct 
                              struct wpk_diag *diag)
 {
     return open_class(&wpk_provider_cublaslt, request, out, diag);
+}
+
+static wpk_err cudnn_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+                          struct wpk_diag *diag)
+{
+    return open_class(&wpk_provider_cudnn, request, out, diag);
 }
 
 static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void *dense,
@@ -383,15 +391,15 @@ static wpk_err kernel_time(struct wpk_provider *provider, int count, double *ns)
     return err;
 }
 
-static struct wpk_cublaslt *find_product(const struct kernel_provider *self)
+static struct wpk_gpu_primitive *find_primitive(const struct kernel_provider *self)
 {
-    return self->kernel->gpu != NULL ? wpk_gpu_product(self->kernel->gpu) : NULL;
+    return self->kernel->gpu != NULL ? wpk_gpu_primitive(self->kernel->gpu) : NULL;
 }
 
-static wpk_err time_product(void *user, int count, double *ns)
+static wpk_err time_primitive(void *user, int count, double *ns)
 {
     struct kernel_provider *self = user;
-    int algorithm = wpk_cublaslt_recipe(find_product(self))->algorithm;
+    int algorithm = find_primitive(self)->recipe.algorithm;
 
     if (algorithm != self->model_algorithm) {
         self->model_ns = 0;
@@ -400,13 +408,13 @@ static wpk_err time_product(void *user, int count, double *ns)
     return kernel_time(&self->base, count, ns);
 }
 
-static wpk_err describe_product(struct kernel_provider *self)
+static wpk_err describe_primitive(struct kernel_provider *self)
 {
-    const struct wpk_cublaslt *product = find_product(self);
+    const struct wpk_gpu_primitive *primitive = find_primitive(self);
 
-    snprintf(self->detail, sizeof(self->detail), "algorithm %d of %d, cuBLASLt %s",
-             wpk_cublaslt_recipe(product)->algorithm + 1, wpk_cublaslt_algorithm_count(product),
-             wpk_cublaslt_library_of(product)->version);
+    snprintf(self->detail, sizeof(self->detail), "algorithm %d of %d, %s %s",
+             primitive->recipe.algorithm + 1, primitive->algorithm_count, primitive->vendor->name,
+             primitive->vendor->version);
     return wpk_kernel_entry(self->kernel, &self->recipe);
 }
 
@@ -427,11 +435,11 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
         free(self->constants[i].dense);
         self->constants[i].dense = NULL;
     }
-    if (err == WPK_OK && find_product(self) != NULL) {
+    if (err == WPK_OK && find_primitive(self) != NULL) {
         self->model_algorithm = -1;
-        err = wpk_provider_cublaslt_choose(find_product(self), time_product, self, diag);
+        err = wpk_provider_gpu_choose(find_primitive(self), time_primitive, self, diag);
         self->model_ns = 0;
-        err = err == WPK_OK ? describe_product(self) : err;
+        err = err == WPK_OK ? describe_primitive(self) : err;
     }
     return err;
 }
@@ -539,60 +547,18 @@ static const char *kernel_recipe(const struct wpk_provider *provider)
     return self->recipe.size > 0 ? wpk_buf_text(&self->recipe) : NULL;
 }
 
+/* What all have in common. */
+#define SLOTS                                                                                      \
+    .close = kernel_close, .set = kernel_set, .prepare = kernel_prepare, .poison = kernel_poison,  \
+    .run = kernel_run, .time = kernel_time, .throttled = kernel_throttled,                         \
+    .trouble = kernel_trouble, .cool = kernel_cool, .constants_bytes = kernel_constants_bytes,     \
+    .check = kernel_check, .get = kernel_get, .detail = kernel_detail, .recipe = kernel_recipe
+
 const struct wpk_provider_class wpk_provider_kernel = {
-    .name = WPK_PROVIDER_KERNEL_NAME,
-    .open = kernel_open,
-    .close = kernel_close,
-    .set = kernel_set,
-    .move = kernel_move,
-    .prepare = kernel_prepare,
-    .poison = kernel_poison,
-    .run = kernel_run,
-    .time = kernel_time,
-    .throttled = kernel_throttled,
-    .trouble = kernel_trouble,
-    .cool = kernel_cool,
-    .constants_bytes = kernel_constants_bytes,
-    .check = kernel_check,
-    .get = kernel_get,
-    .detail = kernel_detail,
-    .recipe = kernel_recipe,
-};
-
+    .name = WPK_PROVIDER_KERNEL_NAME, .open = kernel_open, .move = kernel_move, SLOTS};
 const struct wpk_provider_class wpk_provider_onednn = {
-    .name = WPK_PROVIDER_ONEDNN_NAME,
-    .open = onednn_open,
-    .close = kernel_close,
-    .set = kernel_set,
-    .prepare = kernel_prepare,
-    .poison = kernel_poison,
-    .run = kernel_run,
-    .time = kernel_time,
-    .throttled = kernel_throttled,
-    .trouble = kernel_trouble,
-    .cool = kernel_cool,
-    .constants_bytes = kernel_constants_bytes,
-    .check = kernel_check,
-    .get = kernel_get,
-    .detail = kernel_detail,
-    .recipe = kernel_recipe,
-};
-
+    .name = WPK_PROVIDER_ONEDNN_NAME, .open = onednn_open, SLOTS};
 const struct wpk_provider_class wpk_provider_cublaslt = {
-    .name = WPK_PROVIDER_CUBLASLT_NAME,
-    .open = cublaslt_open,
-    .close = kernel_close,
-    .set = kernel_set,
-    .prepare = kernel_prepare,
-    .poison = kernel_poison,
-    .run = kernel_run,
-    .time = kernel_time,
-    .throttled = kernel_throttled,
-    .trouble = kernel_trouble,
-    .cool = kernel_cool,
-    .constants_bytes = kernel_constants_bytes,
-    .check = kernel_check,
-    .get = kernel_get,
-    .detail = kernel_detail,
-    .recipe = kernel_recipe,
-};
+    .name = WPK_CUBLASLT_NAME, .open = cublaslt_open, SLOTS};
+const struct wpk_provider_class wpk_provider_cudnn = {
+    .name = WPK_CUDNN_NAME, .open = cudnn_open, SLOTS};

@@ -281,33 +281,83 @@ PRODUCTS = (
 )
 
 
+CONVOLUTIONS = (
+    (("X f32[2,6,9,8]", "W f32[10,6,3,3]", "B f32[10]"), "Y f32[2,10,9,8]",
+     "Y[n,k,p,q] = max((sum.f32(c:6,r:3,s:3) X[n,c,p+r-1,q+s-1] * W[k,c,r,s]) + B[k], 0)", "3 of 6"),
+    (("X f32[2,6,9,8]", "W f32[10,6,3,3]"), "Y f32[2,10,4,3]",
+     "Y[n,k,p,q] = sum.f32(c:6,r:3,s:3) X[n,c,2*p+r,2*q+2*s-1] * W[k,c,r,s]", "3 of 3"),
+    (("X f32[2,9,8,6]", "W f32[10,3,3,6]"), "Y f32[2,9,8,10]",
+     "Y[n,p,q,k] = sum.f32(c:6,r:3,s:3) X[n,p+r-1,q+s-1,c] * W[k,r,s,c]", "3 of 3"),
+    (("X f32[2,6,30]", "W f32[10,6,5]", "B f32[10]"), "Y f32[2,10,30]",
+     "Y[n,k,q] = (sum.f32(c:6,s:5) X[n,c,q+s-2] * W[k,c,s]) + B[k]", "3 of 6"),
+    (("X f32[2,6,9,8]", "W f32[6,3,3]"), "Y f32[2,6,9,8]",
+     "Y[n,k,p,q] = max(sum.f32(r:3,s:3) X[n,k,p+r-1,q+s-1] * W[k,r,s], 0)", "3 of 6"),
+    (("X f32[2,6,9,8]", "W f32[10,6,3,3]"), "Y f32[2,10,9,8]",
+     "Y[n,k,p,q] = tanh(sum.f32(c:6,r:3,s:3) X[n,c,p+r-1,q+s-1] * W[k,c,r,s])", None),
+    (("X f32[33,40]", "W f32[40,24]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) X[i,k] * W[k,j]", None),
+)
+
+
+def need_vendors():
+    """The folder of the libraries that stand for vendors'."""
+    fake = os.environ.get("WPK_FAKE_VENDOR_DIR", "")
+    if not os.path.exists(os.path.join(fake, "libcublasLt.so.12")) or not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("the libraries that stand for vendors' are not built")
+    return fake
+
+
+def vendor_record(box, vendor, op, **env):
+    inputs, output, expression = op
+    text = "".join("input %s\n" % name for name in inputs) + "output %s\n%s\n" % (output, expression)
+    box.env.update(env)
+    code, out, err = box.run("wpk-evaluate", "--op", box.write("op.txt", text), *EMULATED, "--provider", vendor)
+    for name in env:
+        del box.env[name]
+    check(out, "there is a record", expression, code, err)
+    return json.loads(out.splitlines()[0])["record"]
+
+
+def test_cudnn(box):
+    """cuDNN's convolutions compete by the fastest of their plans, with bias and relu in one graph or apart; engines that
+    compute in TF32 are left out, or found out."""
+    need_compiler(box)
+    box.env["LD_LIBRARY_PATH"] = need_vendors()
+    for *op, algorithm in CONVOLUTIONS:
+        record = vendor_record(box, "cudnn", op)
+        check(record["outcome"] == ("ok" if algorithm else "unsupported"), "it is right, or refused", op, record)
+        check(algorithm is None or record["detail"] == "algorithm %s, cudnn 9.19.0" % algorithm, "the fastest", record)
+    record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="apart")
+    check(record["outcome"] == "ok" and "algorithm 3 of 3" in record["detail"], "in two plans", record)
+    record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="liar")
+    check(record["outcome"] == "wrong_result", "f32 means f32", record)
+    job = box.write("job.json", job_of([CONVOLUTION], 2))
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
+    check(tuned[0]["baseline"]["provider"] == "cudnn", "it competes", tuned)
+    path = box.path("small.so")
+    box.ctl("get", "small", "--data", box.data, "-o", path)
+    os.remove(path)
+    said = box.ctl("run", path + ".choice", "--random", "--check")
+    check("of the choice: vendor" in said and "passed" in said, "a choice runs it", said)
+
+
 def test_cublaslt(box):
     """NVIDIA's products compete where their library is, by the fastest of its algorithms that run; results in TF32 are
     wrong; a choice names them."""
     need_compiler(box)
-    fake = os.environ.get("WPK_FAKE_VENDOR_DIR", "")
-    if not os.path.exists(os.path.join(fake, "libcublasLt.so.12")) or not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
-        raise Skip("the library that stands for cuBLASLt is not built")
+    fake = need_vendors()
     job = box.write("job.json", job_of([PRODUCT, SOFTMAX], 2))
     _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
-    check("vendor    none: " in said, "without it, --check says why", said)
+    check("cublaslt  none: " in said and "cudnn     none: " in said, "without them, --check says why", said)
     box.env["LD_LIBRARY_PATH"] = fake
     _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
-    check("vendor    cublaslt 12.9.1" in said, "--check names it", said)
-    for inputs, output, expression, is_product in PRODUCTS:
-        text = "".join("input %s\n" % name for name in inputs) + "output %s\n%s\n" % (output, expression)
-        code, out, err = box.run("wpk-evaluate", "--op", box.write("op.txt", text), *EMULATED, "--provider", "cublaslt")
-        check(out, "there is a record", expression, code, err)
-        record = json.loads(out.splitlines()[0])["record"]
-        check(record["outcome"] == ("ok" if is_product else "unsupported"), "it is right, or refused", text, record)
+    check("cublaslt  12.9.1" in said and "cudnn     9.19.0" in said, "--check names them", said)
+    for *op, is_product in PRODUCTS:
+        record = vendor_record(box, "cublaslt", op)
+        check(record["outcome"] == ("ok" if is_product else "unsupported"), "it is right, or refused", op, record)
         check(not is_product or record["detail"].startswith("algorithm 3 of 3, "), "the fastest that runs", record)
     for mode, outcome in (("tf32", "wrong_result"), ("none", "unsupported")):
-        box.env["WPK_FAKE_CUBLASLT"] = mode
-        _, out, _ = box.run("wpk-evaluate", "--op", box.write("op.txt", "input A f32[33,40]\ninput B f32[40,24]\n"
-                            "output Y f32[33,24]\n" + PRODUCTS[0][2] + "\n"), *EMULATED, "--provider", "cublaslt")
-        record = json.loads(out.splitlines()[0])["record"]
+        record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
         check(record["outcome"] == outcome, "f32 means f32", mode, record)
-    del box.env["WPK_FAKE_CUBLASLT"]
     tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check([k["baseline"] and k["baseline"]["provider"] for k in tuned] == ["cublaslt", None], "it competes", tuned)
     path = box.path("mm.so")

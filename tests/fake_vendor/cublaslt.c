@@ -6,15 +6,11 @@
  * when it is run; the third is the fastest. WPK_FAKE_CUBLASLT=tf32 rounds operands
  * as TF32 does, and "none" names no algorithm. */
 #include "common/cublaslt_calls.h"
-#include "common/cuda_calls.h"
+#include "tests/fake_vendor/driver.h"
 
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DRIVER "libwpk-cuda-emulated.so"
 #define VARIABLE "WPK_FAKE_CUBLASLT"
 #define VERSION 120901
 #define ALGORITHMS 3
@@ -29,8 +25,6 @@
 #define DECLARE(name, result, parameters)                                                          \
     __attribute__((visibility("default"))) result name parameters;
 WPK_CUBLASLT_CALL_LIST(DECLARE)
-__attribute__((visibility("default"))) extern const int wpk_cublaslt_emulated;
-const int wpk_cublaslt_emulated = 1;
 
 /* D[z, y, row] = sum over k of A[z, row, k] B[z, k, y]; rows are 32 a block. */
 static const char ptx[] =
@@ -70,14 +64,9 @@ static const char ptx[] =
     "mul.wide.u32 %rd21, %r33, 4;\nadd.s64 %rd22, %rd20, %rd21;\n"
     "st.global.f32 [%rd22], %f11;\nL7:\nret;\n}\n";
 
-#define FIELD(name, parameters) int(*name) parameters;
-struct driver {
-    WPK_CUDA_CALL_LIST(FIELD)
-};
-
 struct handle {
-    struct driver driver;
-    void *module, *function;
+    struct fake_driver driver;
+    void *function;
 };
 
 struct product {
@@ -102,29 +91,11 @@ size_t cublasLtGetVersion(void)
     return VERSION;
 }
 
-static bool find_driver(struct driver *driver)
-{
-#define SYMBOL(name, parameters) {#name, (void (**)(void))(void *)&driver->name},
-    const struct {
-        const char *name;
-        void (**slot)(void);
-    } symbols[] = {WPK_CUDA_CALL_LIST(SYMBOL)};
-#undef SYMBOL
-    void *library = dlopen(DRIVER, RTLD_NOW | RTLD_NOLOAD);
-    for (size_t i = 0; library != NULL && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        void *found = dlsym(library, symbols[i].name);
-        memcpy(symbols[i].slot, &found, sizeof(found));
-    }
-    return library != NULL;
-}
-
 int cublasLtCreate(void **handle)
 {
     struct handle *made = calloc(1, sizeof(*made));
-    if (made == NULL || !find_driver(&made->driver) ||
-        made->driver.cuModuleLoadData(&made->module, ptx) != WPK_CUDA_SUCCESS ||
-        made->driver.cuModuleGetFunction(&made->function, made->module, "gemm") !=
-            WPK_CUDA_SUCCESS) {
+    if (made == NULL || !fake_driver_open(&made->driver, ptx) ||
+        !fake_driver_find(&made->driver, "gemm", &made->function)) {
         free(made);
         return WPK_CUBLAS_STATUS_EXECUTION_FAILED;
     }
@@ -135,7 +106,7 @@ int cublasLtCreate(void **handle)
 int cublasLtDestroy(void *handle)
 {
     struct handle *made = handle;
-    (void)made->driver.cuModuleUnload(made->module);
+    (void)made->driver.cuModuleUnload(made->driver.module);
     free(made);
     return WPK_CUBLAS_STATUS_SUCCESS;
 }
@@ -246,12 +217,6 @@ int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const 
                                    : WPK_CUBLAS_STATUS_INVALID_VALUE;
 }
 
-static bool is_mode(const char *mode)
-{
-    const char *text = getenv(VARIABLE);
-    return text != NULL && strcmp(text, mode) == 0;
-}
-
 /* Rows or columns of a factor as it is in the product. */
 static uint64_t side(const struct layout *layout, int32_t transposed, bool columns)
 {
@@ -277,7 +242,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *product, void *a, void *b
         return WPK_CUBLAS_STATUS_INVALID_VALUE;
     }
     if (((struct product *)product)->compute_type != WPK_CUBLAS_COMPUTE_32F_PEDANTIC ||
-        is_mode("none")) {
+        fake_is_mode(VARIABLE, "none")) {
         return WPK_CUBLAS_STATUS_NOT_SUPPORTED;
     }
     for (int i = 0; i < ALGORITHMS; i++) {
@@ -318,7 +283,7 @@ int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a
                                (int32_t)lb->batch_stride,
                                (int32_t)ld->batch_stride,
                                p->epilogue,
-                               (int32_t)(is_mode("tf32") ? MASK_TF32 : MASK_F32)};
+                               (int32_t)(fake_is_mode(VARIABLE, "tf32") ? MASK_TF32 : MASK_F32)};
     void *parameters[PARAMETERS];
     for (int i = 0; i < PARAMETERS; i++) {
         parameters[i] = i < 4 ? (void *)&pointers[i] : (void *)&numbers[i - 4];

@@ -63,7 +63,7 @@ FOREIGN = {
     r"Halide\.h": ["codegen/halide.cc", "codegen/halide_expression.hh"],
     r"HalideRuntime\.h": ["runtime/stub.c"],
     r"(oneapi/)?dnnl.*": ["runtime/onednn_library.h"],
-    r"cublasLt\.h|cuda.*|nvml\.h|nvrtc\.h": ["tests/cuda_header.cc"],
+    r"cublasLt\.h|cudnn\.h|cuda.*|nvml\.h|nvrtc\.h": ["tests/cuda_header.cc"],
     r"openvino/.*": ["bench/peer_openvino.c"],
     r"sanitizer/asan_interface\.h": ["common/arena.c", "common/arena_test.c"],
     r"onnxruntime.*": ["bench/peer_onnxruntime.c"],

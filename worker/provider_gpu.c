@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt's kernel for an operator: its recipe, opened by libwpk as in users' programs. Operands
- * are as they are declared: layouts that are free are row-major. */
-#include "worker/provider_cublaslt.h"
+/* A vendor's kernel for an operator on a GPU: its recipe, opened by libwpk as in users' programs.
+ * Operands are as they are declared: layouts that are free are row-major. */
+#include "worker/provider_gpu.h"
 
 #include "runtime/kernel.h"
 #include "worker/onednn_match.h"
@@ -13,25 +13,26 @@
 #define ROUNDS 2
 #define FAR 3 /* times the best one's; the first run of an algorithm loads its code */
 
-wpk_err wpk_provider_cublaslt_kernel(const struct wpk_provider_request *request,
-                                     struct wpk_kernel **out, struct wpk_diag *diag)
+wpk_err wpk_provider_gpu_kernel(const char *vendor, const struct wpk_provider_request *request,
+                                struct wpk_kernel **out, struct wpk_diag *diag)
 {
-    const struct wpk_vendor_options options = {.provider = WPK_PROVIDER_CUBLASLT_NAME,
+    const struct wpk_vendor_options options = {.provider = vendor,
                                                .library_dir = request->library_dir,
-                                               .threads = request->threads};
+                                               .threads = request->threads,
+                                               .any_algorithm = true};
     struct wpk_recipe recipe = {0};
 
     wpk_err err = wpk_onednn_match(request->program, &recipe);
-    if (err != WPK_OK || recipe.kind != WPK_RECIPE_MATMUL) {
-        wpk_diag_set(diag, "this operator is no product of matrices");
-        return err == WPK_ENOMEM ? err : WPK_EUNSUPPORTED;
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "no primitive of %s computes this operator", vendor);
+        return err;
     }
     return wpk_kernel_of_recipe(&recipe, &options, out, diag);
 }
 
 /* The ns of a run, after one that is not counted. A first look is enough for one that is far from
  * the best. */
-static wpk_err time_one(wpk_provider_cublaslt_time time, void *user, double best_ns, double *out)
+static wpk_err time_one(wpk_provider_gpu_time time, void *user, double best_ns, double *out)
 {
     double ns = 0;
     wpk_err err = time(user, 1, &ns);
@@ -48,17 +49,17 @@ static wpk_err time_one(wpk_provider_cublaslt_time time, void *user, double best
     return err;
 }
 
-wpk_err wpk_provider_cublaslt_choose(struct wpk_cublaslt *product, wpk_provider_cublaslt_time time,
-                                     void *user, struct wpk_diag *diag)
+wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, wpk_provider_gpu_time time,
+                                void *user, struct wpk_diag *diag)
 {
     double best_ns = INFINITY, ns = 0;
     int best = -1;
 
-    for (int i = 0; i < wpk_cublaslt_algorithm_count(product); i++) {
-        wpk_cublaslt_use(product, i);
+    for (int i = 0; i < primitive->algorithm_count; i++) {
+        primitive->recipe.algorithm = i;
         wpk_err err = time_one(time, user, best_ns, &ns);
         if (err != WPK_OK && err != WPK_EUNSUPPORTED) {
-            wpk_diag_set(diag, "algorithm %d of cuBLASLt failed", i);
+            wpk_diag_set(diag, "algorithm %d of %s failed", i, primitive->vendor->name);
             return err;
         }
         if (err == WPK_OK && ns < best_ns) {
@@ -67,9 +68,9 @@ wpk_err wpk_provider_cublaslt_choose(struct wpk_cublaslt *product, wpk_provider_
         }
     }
     if (best < 0) {
-        wpk_diag_set(diag, "cuBLASLt has no algorithm that runs for this product");
+        wpk_diag_set(diag, "%s has no algorithm that runs", primitive->vendor->name);
         return WPK_EUNSUPPORTED;
     }
-    wpk_cublaslt_use(product, best);
+    primitive->recipe.algorithm = best;
     return WPK_OK;
 }
