@@ -249,12 +249,23 @@ wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_
     return err;
 }
 
-/* The library's launches are not known: the stream records them. */
-static wpk_err record(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)
+static wpk_err record_calls(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)
 {
     const struct wpk_gpu_program *program = graph->program;
-    const struct wpk_cuda_driver *driver = program->driver;
     size_t count = (size_t)count_pointers(program);
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < graph->calls && err == WPK_OK; i++) {
+        err = program->primitive->launch(program->primitive, stream,
+                                         graph->pointers + (size_t)i * count, diag);
+    }
+    return err;
+}
+
+/* The library's launches are not known: the stream records them. A library need not be able to:
+ * that is no failure of the device. */
+static wpk_err record(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)
+{
+    const struct wpk_cuda_driver *driver = graph->program->driver;
     destroy(graph);
     wpk_err err = wpk_cuda_driver_check(
         driver, driver->cuStreamBeginCapture_v2(stream, WPK_CUDA_CAPTURE_MODE_RELAXED),
@@ -262,15 +273,17 @@ static wpk_err record(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag
     if (err != WPK_OK) {
         return err;
     }
-    for (int i = 0; i < graph->calls && err == WPK_OK; i++) {
-        err = program->primitive->launch(program->primitive, stream,
-                                         graph->pointers + (size_t)i * count, diag);
-    }
+    err = record_calls(graph, stream, diag);
     int result = driver->cuStreamEndCapture(stream, &graph->graph);
-    if (err == WPK_OK && result == WPK_CUDA_SUCCESS) {
-        result = driver->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0);
+    if (err == WPK_OK) {
+        err = wpk_cuda_driver_check(driver, result, "recording calls", diag);
     }
-    return err == WPK_OK ? wpk_cuda_driver_check(driver, result, "recording calls", diag) : err;
+    if (err != WPK_OK) {
+        return WPK_EUNSUPPORTED;
+    }
+    return wpk_cuda_driver_check(driver,
+                                 driver->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0),
+                                 "recording calls", diag);
 }
 
 wpk_err wpk_gpu_graph_upload(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)

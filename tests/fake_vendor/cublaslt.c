@@ -4,7 +4,7 @@
  *
  * The heuristic names three algorithms. The first computes everything twice; the second is refused
  * when it is run; the third is the fastest. WPK_FAKE_CUBLASLT=tf32 rounds operands
- * as TF32 does, and "none" names no algorithm. */
+ * as TF32 does, "none" names no algorithm, and "uncaptured" lets no stream record the third. */
 #include "common/cublaslt_calls.h"
 #include "tests/fake_vendor/driver.h"
 
@@ -268,6 +268,12 @@ int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a
     }
     if (algorithm->data[0] == REFUSED) {
         return WPK_CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    int capturing = WPK_CUDA_CAPTURE_NONE;
+    (void)made->driver.cuStreamIsCapturing(stream, &capturing);
+    if (algorithm->data[0] == FASTEST && capturing != WPK_CUDA_CAPTURE_NONE &&
+        fake_is_mode(VARIABLE, "uncaptured")) {
+        return WPK_CUBLAS_STATUS_EXECUTION_FAILED;
     }
     bool ta = p->transposed[0] != 0, tb = p->transposed[1] != 0;
     const uint64_t pointers[] = {(uint64_t)(uintptr_t)a, (uint64_t)(uintptr_t)b,
