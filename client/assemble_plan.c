@@ -51,6 +51,8 @@ static struct wpk_tensor_type type_of(const struct wpk_graph_value *value)
         .dtype = value->dtype, .rank = value->rank, .layout = wpk_layout_row_major(value->rank)};
 
     memcpy(type.extent, value->extent, sizeof(type.extent));
+    memcpy(type.layout.pad_before, value->pad_before, sizeof(type.layout.pad_before));
+    memcpy(type.layout.pad_after, value->pad_after, sizeof(type.layout.pad_after));
     return type;
 }
 

@@ -142,10 +142,19 @@ struct wpk_tensor_type wpk_model_value_type(const struct wpk_graph_value *value)
 
 void wpk_model_print_type(const struct wpk_graph_value *value, struct wpk_buf *out)
 {
+    bool padded = false;
+
     wpk_buf_append_text(out, wpk_dtype_name(value->dtype));
     wpk_buf_append_byte(out, '[');
     for (int d = 0; d < value->rank; d++) {
         wpk_buf_printf(out, "%s%lld", d > 0 ? "," : "", (long long)value->extent[d]);
     }
     wpk_buf_append_byte(out, ']');
+    for (int d = 0; d < value->rank; d++) {
+        padded = padded || value->pad_before[d] != 0 || value->pad_after[d] != 0;
+    }
+    for (int d = 0; padded && d < value->rank; d++) {
+        wpk_buf_printf(out, "%s%lld:%lld", d > 0 ? "," : " pad ", (long long)value->pad_before[d],
+                       (long long)value->pad_after[d]);
+    }
 }

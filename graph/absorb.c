@@ -227,18 +227,27 @@ struct equation {
 static bool multiply_value(struct absorption *a, int value, int dim, int depth);
 static bool multiply_tensor(struct absorption *a, const struct equation *e, int tensor, int dim);
 
+/* How often a tensor is loaded. */
+struct tally {
+    int tensor;
+    int count;
+};
+
+static void count_load(const struct wpk_program *p, int node, void *user)
+{
+    struct tally *tally = user;
+
+    tally->count += p->nodes[node].kind == WPK_NODE_LOAD && p->nodes[node].tensor == tally->tensor;
+}
+
 static int count_loads(const struct wpk_program *p, int tensor)
 {
-    int total = 0;
+    struct tally tally = {.tensor = tensor};
 
     for (int s = 0; s < p->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            total += p->nodes[loads[i]].tensor == tensor;
-        }
+        wpk_node_walk(p, p->stages[s].expr, true, count_load, &tally);
     }
-    return total;
+    return tally.count;
 }
 
 /* The one input of the node that is the value; -1: there are several. */

@@ -141,6 +141,8 @@ static wpk_err read_back(const struct fusion *f, int last, struct wpk_lowered *o
             .constant = value->data != NULL,
         };
         memcpy(declarations[i].extent, value->extent, sizeof(declarations[i].extent));
+        memcpy(declarations[i].pad_before, value->pad_before, sizeof(declarations[i].pad_before));
+        memcpy(declarations[i].pad_after, value->pad_after, sizeof(declarations[i].pad_after));
         if (!is_output) {
             snprintf(names[i], sizeof(names[i]), "X%.0d", i);
             declarations[i].name = names[i];

@@ -6,6 +6,8 @@
  * what its steps touch does. */
 #include "graph/layout.h"
 
+#include "graph/border.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -345,5 +347,12 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
         }
     }
     layouts_fini(&l);
+    if (err == WPK_OK) {
+        err = wpk_graph_add_borders(graph, out, &any, diag);
+    }
+    if (err == WPK_OK && any) {
+        wpk_graph_regions_fini(out);
+        err = wpk_graph_regions_find(graph, out, diag);
+    }
     return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which order of axes the values between steps are stored: as written, or channels last. */
+/* How values between steps are stored: as written, or channels last; with or without borders. */
 #ifndef WPK_GRAPH_LAYOUT_H
 #define WPK_GRAPH_LAYOUT_H
 
@@ -8,7 +8,8 @@
 /* Find the regions of a graph (wpk_graph_regions_find), and store the values that windows
  * (convolutions, pools) read or compute with their channels last, where every step that touches
  * them can take them so. In the graph such a value gets a Transpose behind the node that computes
- * it, and one before each node that reads it: all become part of the steps around them.
+ * it, and one before each node that reads it: all become part of the steps around them. Then values
+ * get borders (border.h).
  *
  *   owns    caller calls wpk_graph_regions_fini, after failures too
  *   errors  those of wpk_graph_regions_find; WPK_ENOSPC, WPK_ENOMEM */

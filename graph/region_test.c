@@ -164,6 +164,7 @@ static void read_graph(const struct node *nodes, size_t count, struct wpk_model_
     wpk_model_fixture_constant(model, "b", "f32[4,1,1]", NULL);
     wpk_model_fixture_constant(model, "v", "f32[4]", NULL);
     wpk_model_fixture_constant(model, "w2", "f32[4,4,3,3]", "3,1,2");
+    wpk_model_fixture_constant(model, "wd", "f32[4,1,3,3]", NULL);
     wpk_model_fixture_constant(model, "w4", "f32[4,8,3,3]", NULL);
     wpk_model_fixture_constant(model, "w8", "f32[4,2,3,3]", NULL);
     wpk_model_fixture_constant(model, "m", "f32[6,6]", NULL);
@@ -265,6 +266,38 @@ static void test_layouts(void **state)
         wpk_graph_fini(&graph);
         wpk_model_fixture_fini(&model);
     }
+}
+
+/* What a depthwise convolution reads has a border; what a pool reads beyond the ends is no
+ * zero. */
+static void test_borders(void **state)
+{
+    static const struct node nodes[] = {
+        {"Conv", "x,w", "t", CONV},
+        {"Conv", "t,wd", "u", CONV " group:i=4"},
+        {"MaxPool", "u", "y", "kernel_shape:I=3,3 pads:I=1,1,1,1"},
+    };
+    struct wpk_model_fixture model = {.fd = 0};
+    struct wpk_graph graph;
+    struct wpk_graph_regions regions;
+    int borders = 0;
+
+    (void)state;
+    read_graph(nodes, sizeof(nodes) / sizeof(nodes[0]), &model, &graph);
+    assert_int_equal(wpk_graph_layout(&graph, &regions, NULL), WPK_OK);
+    for (int v = 0; v < graph.value_count; v++) {
+        const struct wpk_graph_value *value = &graph.values[v];
+        if (value->pad_before[1] != 0) { /* rows; the channels are last */
+            assert_int_equal(value->pad_after[1], 1);
+            assert_int_equal(value->pad_before[2], 1);
+            assert_int_equal(value->pad_before[3], 0);
+            borders++;
+        }
+    }
+    assert_int_equal(borders, 1);
+    wpk_graph_regions_fini(&regions);
+    wpk_graph_fini(&graph);
+    wpk_model_fixture_fini(&model);
 }
 
 /* Two graphs that exporters make of one model have the same regions, and compute the same. */
@@ -395,6 +428,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_borders),
         cmocka_unit_test(test_spellings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,7 @@ static const struct rewriting rewritings[] = {
     {{{"MatMul", "x,m", "q", ""}, {"Mul", "q,half", "r", ""}, {"Add", "q,r", "y", ""}}, 3, ""},
     {{{"Mul", "x,half", "y", ""}}, 1, ""},
     {{{"MatMul", "x,m", "q", ""}, {"Exp", "q", "r", ""}, {"Mul", "r,half", "y", ""}}, 3, ""},
+    {{{"MatMul", "x,m", "q", ""}, {"HardSwish", "q", "r", ""}, {"Mul", "r,half", "y", ""}}, 3, ""},
     /* constants are multiplied with each other first; both products are as dear */
     {{{"MatMul", "x,m", "t", ""}, {"MatMul", "t,m2", "y", ""}}, 1, ASSOCIATIVITY},
     {{{"MatMul", "x,z", "t", ""}, {"MatMul", "t,x", "y", ""}}, 2, ""},

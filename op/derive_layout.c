@@ -393,6 +393,13 @@ wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const i
     if (given < 0) {
         return WPK_ENOSPC;
     }
+    for (int d = 0; d < output.rank; d++) { /* its border stays where it lies */
+        int to = order == NULL ? d : order[d];
+        program->tensors[given].pad_before[to] = output.pad_before[d];
+        program->tensors[given].pad_after[to] = output.pad_after[d];
+        program->tensors[tensor].pad_before[d] = 0;
+        program->tensors[tensor].pad_after[d] = 0;
+    }
     wpk_err err = add_copy(program, given, tensor, inverse, no_shift, -1);
     return err == WPK_OK ? wpk_program_tidy(program) : err;
 }

@@ -132,12 +132,42 @@ static wpk_err read_type(struct cursor *c, enum wpk_dtype *dtype, int *rank, int
     return read_extents(c, rank, extent);
 }
 
+/* Read " pad 0:0,1:1", if it is there. */
+static wpk_err read_padding(struct cursor *c, int rank, int64_t *before, int64_t *after)
+{
+    char word[WPK_NAME_MAX];
+    skip_blanks(c);
+    if (c->text[c->at] == '\0' || c->text[c->at] == '=') {
+        return WPK_OK;
+    }
+    wpk_err err = read_word(c, word);
+    if (err == WPK_OK && strcmp(word, "pad") != 0) {
+        return fail(c, WPK_EPARSE, "expected pad instead of %s", word);
+    }
+    for (int d = 0; d < rank && err == WPK_OK; d++) {
+        if (d > 0 && !accept(c, ',')) {
+            return fail(c, WPK_EPARSE, "expected ','");
+        }
+        err = read_int(c, 0, WPK_ELEMENTS_MAX, &before[d]);
+        if (err == WPK_OK && !accept(c, ':')) {
+            return fail(c, WPK_EPARSE, "expected ':'");
+        }
+        if (err == WPK_OK) {
+            err = read_int(c, 0, WPK_ELEMENTS_MAX, &after[d]);
+        }
+    }
+    return err;
+}
+
 wpk_err wpk_notation_parse_type(const char *text, struct wpk_declaration *out,
                                 struct wpk_diag *diag)
 {
     struct cursor c = {.text = text, .line = 1, .diag = diag};
     struct wpk_declaration parsed = {.name = out->name, .constant = out->constant};
     wpk_err err = read_type(&c, &parsed.dtype, &parsed.rank, parsed.extent);
+    if (err == WPK_OK) {
+        err = read_padding(&c, parsed.rank, parsed.pad_before, parsed.pad_after);
+    }
     skip_blanks(&c);
     if (err == WPK_OK && text[c.at] != '\0') {
         err = fail(&c, WPK_EPARSE, "text behind the type");
@@ -213,12 +243,18 @@ wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *decla
         if (wpk_program_find_tensor(out, d->name) >= 0) {
             wpk_diag_set(diag, "tensor %s is declared twice", d->name);
             err = WPK_EPARSE;
-        } else if (wpk_program_add_tensor(out, d->name,
-                                          d->constant ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
-                                          d->dtype, d->rank, d->extent) < 0) {
+            continue;
+        }
+        int tensor =
+            wpk_program_add_tensor(out, d->name, d->constant ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
+                                   d->dtype, d->rank, d->extent);
+        if (tensor < 0) {
             wpk_diag_set(diag, "more than %d tensors", WPK_TENSORS_MAX);
             err = WPK_ERANGE;
+            continue;
         }
+        memcpy(out->tensors[tensor].pad_before, d->pad_before, sizeof(d->pad_before));
+        memcpy(out->tensors[tensor].pad_after, d->pad_after, sizeof(d->pad_after));
     }
     if (err == WPK_OK) {
         err = parse_equations(text, 0, false, out, diag);
@@ -230,32 +266,6 @@ wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *decla
 }
 
 /* ---- the whole form */
-
-static wpk_err read_padding(struct cursor *c, struct wpk_tensor *tensor)
-{
-    char word[WPK_NAME_MAX];
-    skip_blanks(c);
-    if (c->text[c->at] == '\0' || c->text[c->at] == '=') {
-        return WPK_OK;
-    }
-    wpk_err err = read_word(c, word);
-    if (err == WPK_OK && strcmp(word, "pad") != 0) {
-        return fail(c, WPK_EPARSE, "expected pad instead of %s", word);
-    }
-    for (int d = 0; d < tensor->rank && err == WPK_OK; d++) {
-        if (d > 0 && !accept(c, ',')) {
-            return fail(c, WPK_EPARSE, "expected ','");
-        }
-        err = read_int(c, 0, WPK_ELEMENTS_MAX, &tensor->pad_before[d]);
-        if (err == WPK_OK && !accept(c, ':')) {
-            return fail(c, WPK_EPARSE, "expected ':'");
-        }
-        if (err == WPK_OK) {
-            err = read_int(c, 0, WPK_ELEMENTS_MAX, &tensor->pad_after[d]);
-        }
-    }
-    return err;
-}
 
 static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype dtype, int rank,
                             const int64_t *extent, struct wpk_program *out)
@@ -310,7 +320,8 @@ static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk
     } else {
         int tensor = wpk_program_add_tensor(out, name, role, dtype, rank, extent);
         err = tensor < 0 ? fail(c, WPK_ERANGE, "more than %d tensors", WPK_TENSORS_MAX)
-                         : read_padding(c, &out->tensors[tensor]);
+                         : read_padding(c, rank, out->tensors[tensor].pad_before,
+                                        out->tensors[tensor].pad_after);
     }
     skip_blanks(c);
     if (err == WPK_OK && c->text[c->at] != '\0') {

@@ -33,10 +33,13 @@ struct wpk_declaration {
     enum wpk_dtype dtype;
     int rank;
     int64_t extent[WPK_RANK_MAX];
+    int64_t pad_before[WPK_RANK_MAX]; /* as in struct wpk_tensor */
+    int64_t pad_after[WPK_RANK_MAX];
     bool constant;
 };
 
-/* Parse a type such as "f32[1,64,56,56]" into dtype, rank and extents.
+/* Parse a type such as "f32[1,64,56,56]" or "f32[1,64,56,56] pad 0:0,0:0,1:1,1:1" into dtype, rank,
+ * extents and padding.
  *   errors  WPK_EPARSE, WPK_ERANGE (zero, negative or overflowing sizes), with the column */
 wpk_err wpk_notation_parse_type(const char *text, struct wpk_declaration *out,
                                 struct wpk_diag *diag);

@@ -20,6 +20,7 @@ enum wpk_slot_kind {
 struct wpk_slot {
     enum wpk_slot_kind kind;
     int index;                    /* in the kernel's inputs or outputs */
+    size_t offset;                /* bytes from the tensor's memory to what the kernel gets */
     struct wpk_abi_buffer buffer; /* host is NULL unless FIXED and prepared */
     struct wpk_abi_dim dim[WPK_RANK_MAX];
 };

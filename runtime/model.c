@@ -42,6 +42,8 @@ struct step_data {
     int *value;                   /* owned; of the plan */
     size_t input_count;
     size_t output_count;
+    struct wpk_tensor_span *borders; /* owned; [border_count] of the arena: cleared before it */
+    int64_t border_count;
 };
 
 struct wpk_model_context {
@@ -103,7 +105,7 @@ static wpk_err check_list(const struct wpk_model *model, const struct wpk_model_
             argument != NULL ? &model->plan.values[argument->value] : NULL;
         bool fits =
             value != NULL && value->type.dtype == list->argument[i].type.dtype &&
-            wpk_layout_is_row_major(&list->argument[i].type.layout) &&
+            wpk_layout_is_ordered(&list->argument[i].type.layout) &&
             wpk_tensor_type_bytes(&value->type) == wpk_tensor_type_bytes(&list->argument[i].type);
         bool is_written = kind[0] == 'o';
         if (fits && ((is_written && value->place != WPK_MODEL_PLAN_ARENA &&
@@ -384,6 +386,58 @@ const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_
 
 /* ---- contexts */
 
+/* True if another value lies in the same memory at another time. */
+static bool shares_memory(const struct wpk_model_plan *plan, int value)
+{
+    const struct wpk_model_plan_value *one = &plan->values[value];
+    int64_t end = one->offset + (int64_t)wpk_tensor_type_bytes(&one->type);
+
+    for (int v = 0; v < plan->value_count; v++) {
+        const struct wpk_model_plan_value *other = &plan->values[v];
+        if (v != value && other->place == WPK_MODEL_PLAN_ARENA && other->offset < end &&
+            one->offset < other->offset + (int64_t)wpk_tensor_type_bytes(&other->type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Append the border of a value that the step writes. */
+static wpk_err add_border(const struct wpk_model_plan_value *value, struct step_data *out)
+{
+    int64_t count = wpk_tensor_padding(&value->type, NULL, 0);
+    struct wpk_tensor_span *grown =
+        realloc(out->borders, (size_t)(out->border_count + count) * sizeof(*grown));
+
+    if (grown == NULL) {
+        return WPK_ENOMEM;
+    }
+    out->borders = grown;
+    (void)wpk_tensor_padding(&value->type, grown + out->border_count, count);
+    for (int64_t i = 0; i < count; i++) {
+        grown[out->border_count++].offset += (size_t)value->offset;
+    }
+    return WPK_OK;
+}
+
+/* Borders are zero in a new arena. Where another value was, they are cleared before the step that
+ * writes what they surround. */
+static wpk_err find_borders(const struct wpk_model *model, const struct wpk_model_plan_step *step,
+                            struct step_data *out)
+{
+    wpk_err err = WPK_OK;
+
+    for (size_t i = 0; err == WPK_OK && i < out->output_count; i++) {
+        const struct wpk_kernel *kernel = model->kernels[step - model->plan.steps];
+        int index = find_argument(step, kernel->outputs.argument[i].name)->value;
+        const struct wpk_model_plan_value *value = &model->plan.values[index];
+        if (!wpk_layout_is_row_major(&value->type.layout) && shares_memory(&model->plan, index)) {
+            err = add_border(value, out);
+        }
+    }
+    return err;
+}
+
 static wpk_err bind_step(const struct wpk_model *model, int index, struct step_data *out)
 {
     const struct wpk_kernel *kernel = model->kernels[index];
@@ -401,7 +455,8 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
     if (out->data == NULL || out->value == NULL) {
         return WPK_ENOMEM;
     }
-    for (size_t i = 0; i < count; i++) {
+    wpk_err err = find_borders(model, step, out);
+    for (size_t i = 0; err == WPK_OK && i < count; i++) {
         bool is_input = i < out->input_count;
         const struct wpk_argument *argument = is_input
                                                   ? &kernel->inputs.argument[i]
@@ -411,7 +466,7 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
             .name = argument->name,
             .size = wpk_tensor_type_bytes(&model->plan.values[out->value[i]].type)};
     }
-    return WPK_OK;
+    return err;
 }
 
 /* Where a value lies in this run. */
@@ -455,6 +510,9 @@ static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
         if (plan->steps[i].kernel < 0) {
             err = run_host(context, &plan->steps[i]);
         } else {
+            for (int64_t b = 0; b < step->border_count; b++) {
+                memset(context->arena + step->borders[b].offset, 0, step->borders[b].size);
+            }
             for (size_t a = 0; a < step->input_count + step->output_count; a++) {
                 step->data[a].data = address(context, step->value[a]);
             }
@@ -546,6 +604,7 @@ void wpk_model_context_free(struct wpk_model_context *context)
     for (int i = 0; context->steps != NULL && i < context->model->plan.step_count; i++) {
         free(context->steps[i].data);
         free(context->steps[i].value);
+        free(context->steps[i].borders);
     }
     if (context->context != NULL) {
         wpk_context_free(context->context);

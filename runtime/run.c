@@ -51,7 +51,7 @@ wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *cont
         if (slot->kind == WPK_SLOT_INPUT) {
             buffers[i].host = in[slot->index];
         } else if (slot->kind == WPK_SLOT_OUTPUT) {
-            buffers[i].host = out[slot->index];
+            buffers[i].host = (uint8_t *)out[slot->index] + slot->offset;
         }
         arguments[i] = &buffers[i];
     }

@@ -221,8 +221,9 @@ static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *p
     if (wpk_json_status(r) != WPK_OK) {
         return;
     }
-    if (!wpk_layout_is_row_major(&out->type.layout)) {
-        wpk_json_fail(r, "tensor", WPK_EINVAL, "a layout that is not row-major");
+    if (!wpk_layout_is_ordered(&out->type.layout) ||
+        (out->place != WPK_MODEL_PLAN_ARENA && !wpk_layout_is_row_major(&out->type.layout))) {
+        wpk_json_fail(r, "tensor", WPK_EINVAL, "a layout that values do not have here");
         return;
     }
     uint64_t size = wpk_tensor_type_bytes(&out->type);

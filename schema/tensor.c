@@ -57,17 +57,24 @@ struct wpk_layout wpk_layout_row_major(int rank)
     return layout;
 }
 
+bool wpk_layout_is_ordered(const struct wpk_layout *layout)
+{
+    bool ordered = layout->block == 0 && layout->dim_count == layout->rank;
+
+    for (int d = 0; ordered && d < layout->rank; d++) {
+        ordered = layout->axis[d] == d;
+    }
+    return ordered;
+}
+
 bool wpk_layout_is_row_major(const struct wpk_layout *layout)
 {
-    if (layout->block > 0 || layout->dim_count != layout->rank) {
-        return false;
+    bool dense = wpk_layout_is_ordered(layout);
+
+    for (int d = 0; dense && d < layout->rank; d++) {
+        dense = layout->pad_before[d] == 0 && layout->pad_after[d] == 0;
     }
-    for (int d = 0; d < layout->rank; d++) {
-        if (layout->axis[d] != d || layout->pad_before[d] != 0 || layout->pad_after[d] != 0) {
-            return false;
-        }
-    }
-    return true;
+    return dense;
 }
 
 /* ---- text */
@@ -409,4 +416,44 @@ bool wpk_tensor_padding_is_zero(const struct wpk_tensor_type *type, const void *
         at += (size_t)walk.row_length * size;
     }
     return true;
+}
+
+struct spans {
+    struct wpk_tensor_span *list;
+    int64_t max;
+    int64_t count;
+    size_t end; /* of the last one */
+};
+
+static void add_span(struct spans *spans, size_t offset, size_t size)
+{
+    if (size == 0) {
+        return;
+    }
+    if (spans->count > 0 && spans->end == offset) {
+        if (spans->count <= spans->max) {
+            spans->list[spans->count - 1].size += size;
+        }
+    } else if (spans->count++ < spans->max) {
+        spans->list[spans->count - 1] = (struct wpk_tensor_span){offset, size};
+    }
+    spans->end = offset + size;
+}
+
+int64_t wpk_tensor_padding(const struct wpk_tensor_type *type, struct wpk_tensor_span *out,
+                           int64_t max)
+{
+    size_t size = wpk_dtype_size(type->dtype);
+    struct spans spans = {.list = out, .max = max};
+    size_t at = 0;
+    struct walk walk;
+
+    walk_init(&walk, type);
+    for (int64_t i = 0; i < walk.row_count; i++, walk_next(&walk)) {
+        struct row row = walk_row(&walk);
+        add_span(&spans, at, (size_t)row.first * size);
+        add_span(&spans, at + (size_t)row.last * size, (size_t)(walk.row_length - row.last) * size);
+        at += (size_t)walk.row_length * size;
+    }
+    return spans.count;
 }

@@ -70,6 +70,7 @@ struct wpk_tensor_type {
 
 struct wpk_layout wpk_layout_row_major(int rank);
 bool wpk_layout_is_row_major(const struct wpk_layout *layout); /* no padding either */
+bool wpk_layout_is_ordered(const struct wpk_layout *layout);   /* row-major but for padding */
 
 /* Text of a layout: the physical order with its block and padding, such as "0,2,3,1",
  * "0,1,2,3,1/16" or "0,2,3,1 pad 0:0,0:0,1:1,1:1" (padding per logical axis).
@@ -89,6 +90,17 @@ size_t wpk_tensor_type_bytes(const struct wpk_tensor_type *type);     /* physica
  */
 void wpk_tensor_pack(const struct wpk_tensor_type *type, const void *logical, void *physical);
 void wpk_tensor_unpack(const struct wpk_tensor_type *type, const void *physical, void *logical);
+
+/* A part of a buffer. */
+struct wpk_tensor_span {
+    size_t offset; /* bytes */
+    size_t size;
+};
+
+/* Find the padding of a buffer, in order; spans do not touch each other.
+ *   shape   out [max]; returns how many there are, which may be more than max */
+int64_t wpk_tensor_padding(const struct wpk_tensor_type *type, struct wpk_tensor_span *out,
+                           int64_t max);
 
 /* True when every padding element of `physical` is zero; a kernel must not write padding. */
 bool wpk_tensor_padding_is_zero(const struct wpk_tensor_type *type, const void *physical);

@@ -84,8 +84,10 @@ static bool is_left(const struct wpk_program *program, int tensor, int bare)
             const struct wpk_node *load = &program->nodes[loads[i]];
             for (int d = 0; load->tensor == tensor && d < program->tensors[tensor].rank; d++) {
                 int64_t low = 0, high = 0;
+                const struct wpk_tensor *of = &program->tensors[tensor];
                 wpk_index_range(program, stage, load->index[d], &low, &high);
-                if (d != bare && (low < 0 || high >= program->tensors[tensor].extent[d])) {
+                if (d != bare &&
+                    (low < -of->pad_before[d] || high >= of->extent[d] + of->pad_after[d])) {
                     return true;
                 }
             }

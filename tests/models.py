@@ -260,6 +260,17 @@ def functions(side):
     return m.finish({"x": [2, side]}, [2, side], [scale, twice])
 
 
+def depthwise(side):
+    """Windows with little work: their values have borders, in memory that others had before."""
+    m = Model()
+    x = m.add("Relu", m.conv("x", 3, 16, 3, pad=1, bias=True))
+    for kernel, stride in ((3, 1), (5, 2), (3, 2)):
+        x = m.add("HardSwish", m.conv(x, 16, 16, kernel, stride, kernel // 2, group=16, bias=True))
+        x = m.add("Relu", m.conv(x, 16, 16, 1, bias=True))
+    m.add("GlobalAveragePool", m.add("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4))
+    return m.finish({"x": [1, 3, side, side]}, [1, 16, 1, 1])
+
+
 def choices(side):
     """Ifs: one that shapes decide, whose other branch would not fit, in one that the data decides."""
     m = Model()
@@ -284,7 +295,7 @@ def choices(side):
     return m.finish({"x": [4, side]}, [side])
 
 
-MODELS = {"choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

@@ -111,6 +111,18 @@ static wpk_err take_place(struct kernel_provider *self, struct place *place,
     return place->physical != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
+/* In the order and with the borders that the operator declares. */
+static bool is_as_declared(const struct wpk_tensor *tensor, const struct wpk_layout *layout)
+{
+    bool same = layout->block == 0;
+
+    for (int d = 0; d < tensor->rank; d++) {
+        same = same && layout->axis[d] == d && layout->pad_before[d] == tensor->pad_before[d] &&
+               layout->pad_after[d] == tensor->pad_after[d];
+    }
+    return same;
+}
+
 static wpk_err open_place(struct kernel_provider *self, const struct wpk_argument *argument,
                           bool fixed, struct place *place, struct wpk_tensor_data *data,
                           struct wpk_diag *diag)
@@ -121,8 +133,10 @@ static wpk_err open_place(struct kernel_provider *self, const struct wpk_argumen
     if (err != WPK_OK) {
         return err;
     }
-    if (fixed && !wpk_layout_is_row_major(&argument->type.layout)) {
-        wpk_diag_set(diag, "'%s' is not row-major, though layouts are fixed", argument->name);
+    if (fixed && !is_as_declared(&self->program->tensors[place->tensor], &argument->type.layout)) {
+        wpk_diag_set(diag,
+                     "'%s' does not lie as the operator declares it, though layouts are fixed",
+                     argument->name);
         return WPK_EMISMATCH;
     }
     describe(self, argument);

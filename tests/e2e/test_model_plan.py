@@ -172,7 +172,7 @@ def test_tune_by_a_service(box):
 
 
 def test_plans_of_other_models(box):
-    for name in ("attention", "recurrent", "branches"):
+    for name in ("attention", "recurrent", "depthwise", "branches"):
         folder = make_model(box, name)
         x, y, out, path, plan = (os.path.join(folder, n) for n in
                                  ("x.npy", "y.npy", "out.npy", name + ".onnx", name + ".wpk"))

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/border.h"
+
+#include "op/cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Operations for each byte that a step touches. Where there are more, a copy with a border costs
+ * little beside them, and rows that lie apart may cost more. */
+#define INTENSITY_MAX 8.0
+
+struct reach {
+    int64_t before[WPK_RANK_MAX];
+    int64_t after[WPK_RANK_MAX];
+    bool is_cheap;  /* a step with little work reads beyond the ends */
+    bool is_closed; /* no border is possible */
+};
+
+struct borders {
+    struct wpk_graph *graph;
+    const struct wpk_graph_regions *regions;
+    struct reach *reach; /* owned; [value_count] */
+};
+
+/* Note how far a load leaves its tensor, which is a value. */
+static void note_load(struct reach *reach, const struct wpk_program *p,
+                      const struct wpk_stage *stage, int id, bool is_cheap)
+{
+    const struct wpk_node *load = &p->nodes[id];
+    const struct wpk_tensor *tensor = &p->tensors[load->tensor];
+
+    if (!wpk_load_may_leave(p, stage, id)) {
+        return;
+    }
+    reach->is_closed = reach->is_closed || !wpk_load_is_zero_outside(p, load);
+    reach->is_cheap = reach->is_cheap || is_cheap;
+    for (int d = 0; d < tensor->rank; d++) {
+        int64_t low = 0;
+        int64_t high = 0;
+        wpk_index_range(p, stage, load->index[d], &low, &high);
+        int64_t before = -low;
+        int64_t after = high - tensor->extent[d] + 1;
+        reach->before[d] = before > reach->before[d] ? before : reach->before[d];
+        reach->after[d] = after > reach->after[d] ? after : reach->after[d];
+    }
+}
+
+static wpk_err note_step(struct borders *b, const struct wpk_graph_region_use *use,
+                         struct wpk_diag *diag)
+{
+    struct wpk_lowered lowered;
+    const struct wpk_program *p = &lowered.program;
+    struct wpk_cost cost;
+
+    wpk_err err = wpk_graph_fuse(b->graph, use->nodes, use->node_count, &lowered, diag);
+    bool fits = err == WPK_OK && wpk_program_loads_fit(p);
+    if (fits) {
+        wpk_cost(p, &cost);
+    }
+    for (int s = 0; fits && s < p->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            int tensor = p->nodes[loads[i]].tensor;
+            if (tensor < lowered.operand_count) {
+                note_load(&b->reach[lowered.operand[tensor]], p, &p->stages[s], loads[i],
+                          cost.flops < INTENSITY_MAX * cost.bytes_min);
+            }
+        }
+    }
+    for (int i = 0; err == WPK_OK && !fits && i < lowered.operand_count; i++) {
+        b->reach[lowered.operand[i]].is_closed = true;
+    }
+    wpk_lowered_fini(&lowered);
+    return err;
+}
+
+/* Only what one step writes, and steps alone read. */
+static void close_ends(struct borders *b)
+{
+    const struct wpk_graph *graph = b->graph;
+    const struct wpk_graph_views *views = &b->regions->views;
+
+    for (int v = 0; v < graph->value_count; v++) {
+        const struct wpk_graph_value *value = &graph->values[v];
+        bool is_step = value->writer >= 0 && b->regions->uses[value->writer].region >= 0;
+        b->reach[v].is_closed =
+            b->reach[v].is_closed || !is_step || value->is_output || value->dtype != WPK_F32;
+        if (views->of[v] >= 0) {
+            b->reach[v].is_closed = true;
+            b->reach[views->of[v]].is_closed = true;
+        }
+    }
+    for (int n = 0; n < graph->node_count; n++) {
+        for (int i = 0; b->regions->uses[n].is_host && i < graph->nodes[n].input_count; i++) {
+            if (graph->nodes[n].inputs[i] >= 0) {
+                b->reach[graph->nodes[n].inputs[i]].is_closed = true;
+            }
+        }
+    }
+}
+
+wpk_err wpk_graph_add_borders(struct wpk_graph *graph, const struct wpk_graph_regions *regions,
+                              bool *any, struct wpk_diag *diag)
+{
+    struct borders b = {.graph = graph, .regions = regions};
+    wpk_err err = WPK_OK;
+
+    *any = false;
+    b.reach = calloc((size_t)graph->value_count + 1, sizeof(*b.reach));
+    if (b.reach == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
+        if (regions->uses[n].region >= 0) {
+            err = note_step(&b, &regions->uses[n], diag);
+        }
+    }
+    close_ends(&b);
+    for (int v = 0; err == WPK_OK && v < graph->value_count; v++) {
+        if (b.reach[v].is_cheap && !b.reach[v].is_closed) {
+            memcpy(graph->values[v].pad_before, b.reach[v].before, sizeof(b.reach[v].before));
+            memcpy(graph->values[v].pad_after, b.reach[v].after, sizeof(b.reach[v].after));
+            *any = true;
+        }
+    }
+    free(b.reach);
+    return err;
+}
