@@ -10,6 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* CUDA_KERNEL_NODE_PARAMS: a launch in a graph. */
+struct wpk_cuda_kernel_node {
+    void *function;
+    unsigned grid_x, grid_y, grid_z;    /* blocks */
+    unsigned block_x, block_y, block_z; /* threads */
+    unsigned shared_bytes;
+    void **parameters;
+    void **extra;
+    void *kernel;  /* in place of a function */
+    void *context; /* of the kernel */
+};
+
 /* X(name, parameters) */
 #define WPK_CUDA_CALL_LIST(X)                                                                      \
     X(cuInit, (unsigned flags))                                                                    \
@@ -20,6 +32,7 @@
     X(cuDeviceGetName, (char *name, int size, int device))                                         \
     X(cuDeviceGetAttribute, (int *value, int attribute, int device))                               \
     X(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                       \
+    X(cuDeviceGetPCIBusId, (char *bus, int size, int device))                                      \
     X(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                           \
     X(cuDevicePrimaryCtxRetain, (void **context, int device))                                      \
     X(cuDevicePrimaryCtxRelease_v2, (int device))                                                  \
@@ -37,7 +50,21 @@
     X(cuLaunchKernel, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,          \
                        unsigned block_x, unsigned block_y, unsigned block_z,                       \
                        unsigned shared_bytes, void *stream, void **parameters, void **extra))      \
+    X(cuGraphCreate, (void **graph, unsigned flags))                                               \
+    X(cuGraphDestroy, (void *graph))                                                               \
+    X(cuGraphAddKernelNode_v2,                                                                     \
+      (void **node, void *graph, void *const *dependencies, size_t dependency_count,               \
+       const struct wpk_cuda_kernel_node *launch))                                                 \
+    X(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags))           \
+    X(cuGraphExecDestroy, (void *exec))                                                            \
+    X(cuGraphExecKernelNodeSetParams_v2,                                                           \
+      (void *exec, void *node, const struct wpk_cuda_kernel_node *launch))                         \
+    X(cuGraphUpload, (void *exec, void *stream))                                                   \
+    X(cuGraphLaunch, (void *exec, void *stream))                                                   \
     X(cuStreamCreate, (void **stream, unsigned flags))                                             \
+    X(cuStreamBeginCapture_v2, (void *stream, int mode))                                           \
+    X(cuStreamEndCapture, (void *stream, void **graph))                                            \
+    X(cuStreamIsCapturing, (void *stream, int *status))                                            \
     X(cuStreamDestroy_v2, (void *stream))                                                          \
     X(cuStreamSynchronize, (void *stream))                                                         \
     X(cuEventCreate, (void **event, unsigned flags))                                               \
@@ -58,12 +85,15 @@
     X(NO_BINARY_FOR_GPU, 209)                                                                      \
     X(INVALID_PTX, 218)                                                                            \
     X(UNSUPPORTED_PTX_VERSION, 222)                                                                \
+    X(INVALID_HANDLE, 400)                                                                         \
     X(NOT_FOUND, 500)                                                                              \
     X(ILLEGAL_ADDRESS, 700)                                                                        \
     X(LAUNCH_OUT_OF_RESOURCES, 701)                                                                \
     X(LAUNCH_TIMEOUT, 702)                                                                         \
     X(MISALIGNED_ADDRESS, 716)                                                                     \
     X(LAUNCH_FAILED, 719)                                                                          \
+    X(STREAM_CAPTURE_UNSUPPORTED, 900)                                                             \
+    X(ILLEGAL_STATE, 401)                                                                          \
     X(UNKNOWN, 999)
 
 #define WPK_CUDA_RESULT_ENUM(name, number) WPK_CUDA_##name = number,
@@ -77,6 +107,12 @@ enum {
     WPK_CUDA_DEVICE_CAPABILITY_MINOR = 76,
     WPK_CUDA_FUNCTION_LOCAL_BYTES = 3,
     WPK_CUDA_FUNCTION_REGISTERS = 4,
+};
+
+enum {
+    WPK_CUDA_CAPTURE_NONE = 0, /* of CUstreamCaptureStatus */
+    WPK_CUDA_CAPTURE_ACTIVE = 1,
+    WPK_CUDA_CAPTURE_MODE_RELAXED = 2,
 };
 
 #endif

@@ -153,7 +153,8 @@ unpack_nvrtc() {
     mkdir "$staging/nvrtc" "$staging/nvrtc/lib" "$staging/nvrtc/include"
     mv "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc.so.12 \
         "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9 "$staging/nvrtc/lib/"
-    mv "$staging"/tree/nvidia/cuda_runtime/include/cuda.h "$staging/nvrtc/include/"
+    mv "$staging"/tree/nvidia/cuda_runtime/include/cuda.h \
+        "$staging"/tree/nvidia/nvml_dev/include/nvml.h "$staging/nvrtc/include/"
     for info in "$staging"/tree/*.dist-info; do
         mkdir -p "$staging/nvrtc/licenses/$(basename "$info" .dist-info)"
         mv "$info"/licenses/* "$staging/nvrtc/licenses/$(basename "$info" .dist-info)/"

@@ -6,7 +6,8 @@
  *
  * Calls do their work at once; streams are one order. Events read a clock that only launches
  * advance, by the time of the model. One thread at a time may call. */
-#include "common/cuda_calls.h"
+#include "emulate/driver.h"
+
 #include "emulate/launch.h"
 #include "emulate/model.h"
 #include "emulate/orders.h"
@@ -21,15 +22,11 @@
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 #define L2_BYTES (50 << 20)
 #define VERSION 12090
-#define PARAMETERS_MAX 4096
 #define SHARED_STATIC_MAX ((uint32_t)48 << 10)
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256
 #define ORDERS_VARIABLE "WPK_EMULATED_ORDERS"      /* see emulate/orders.h */
 #define COUNT_VARIABLE "WPK_EMULATED_ORDERS_COUNT" /* a path: processes count calls together */
-
-#define DECLARE(name, parameters) __attribute__((visibility("default"))) int name parameters;
-WPK_CUDA_CALL_LIST(DECLARE)
 
 struct module {
     struct wpk_ptx ptx;
@@ -58,9 +55,7 @@ static struct {
     int stream;
 } gpu;
 
-/* The error with which a call of the driver's function `name` fails on order, or 0. An error that
- * ends a context sticks. */
-static int ordered(const char *name)
+int wpk_driver_ordered(const char *name)
 {
     int result = wpk_orders_call(&gpu.orders, name);
     if (result >= WPK_CUDA_ILLEGAL_ADDRESS && result <= WPK_CUDA_LAUNCH_FAILED &&
@@ -69,15 +64,6 @@ static int ordered(const char *name)
     }
     return result;
 }
-
-/* Each function begins with it. */
-#define OBEY_ORDERS()                                                                              \
-    do {                                                                                           \
-        int failure = ordered(__func__);                                                           \
-        if (failure != WPK_CUDA_SUCCESS) {                                                         \
-            return failure;                                                                        \
-        }                                                                                          \
-    } while (0)
 
 static int ready(void)
 {
@@ -99,7 +85,7 @@ int cuInit(unsigned flags)
     if (wpk_orders_is_gone(&gpu.orders)) {
         return WPK_CUDA_NO_DEVICE;
     }
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     if (!gpu.started && wpk_device_memory_init(&gpu.memory, MEMORY_BYTES) != WPK_OK) {
         return WPK_CUDA_OUT_OF_MEMORY;
     }
@@ -109,7 +95,7 @@ int cuInit(unsigned flags)
 
 int cuDriverGetVersion(int *version)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     *version = VERSION;
     return WPK_CUDA_SUCCESS;
 }
@@ -140,28 +126,28 @@ int cuGetErrorString(int result, const char **text)
 
 int cuDeviceGetCount(int *count)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     *count = 1;
     return gpu.started ? WPK_CUDA_SUCCESS : WPK_CUDA_NOT_INITIALIZED;
 }
 
 int cuDeviceGet(int *device, int ordinal)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     *device = 0;
     return ordinal == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDeviceGetName(char *name, int size, int device)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     snprintf(name, (size_t)size, "%s", DEVICE_NAME);
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     if (device != 0) {
         return WPK_CUDA_INVALID_DEVICE;
     }
@@ -185,14 +171,21 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     memset(uuid, 0, 16);
+    return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
+}
+
+int cuDeviceGetPCIBusId(char *bus, int size, int device)
+{
+    WPK_OBEY_ORDERS();
+    snprintf(bus, (size_t)size, "%s", WPK_DRIVER_BUS);
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     *bytes = MEMORY_BYTES;
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
@@ -201,14 +194,14 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     *context = &gpu.context;
     return device == 0 ? ready() : WPK_CUDA_INVALID_DEVICE;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     return device == 0 ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_DEVICE;
 }
 
@@ -217,14 +210,14 @@ static _Thread_local int current;
 
 int cuCtxPushCurrent_v2(void *context)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     current += context == &gpu.context;
     return context == &gpu.context ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_CONTEXT;
 }
 
 int cuCtxPopCurrent_v2(void **context)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     if (current == 0) {
         return WPK_CUDA_INVALID_CONTEXT;
     }
@@ -233,11 +226,27 @@ int cuCtxPopCurrent_v2(void **context)
     return WPK_CUDA_SUCCESS;
 }
 
-/* What every call below needs. */
-static int entered(void)
+int wpk_driver_entered(void)
 {
     int result = ready();
     return result == WPK_CUDA_SUCCESS && current == 0 ? WPK_CUDA_INVALID_CONTEXT : result;
+}
+
+static const void *recording; /* the stream that records launches for a graph; NULL: none */
+
+void wpk_driver_set_capturing(const void *stream)
+{
+    recording = stream;
+}
+
+bool wpk_driver_is_capturing(const void *stream)
+{
+    return stream != NULL && stream == recording;
+}
+
+int wpk_driver_uncaptured(const void *stream)
+{
+    return wpk_driver_is_capturing(stream) ? WPK_CUDA_STREAM_CAPTURE_UNSUPPORTED : WPK_CUDA_SUCCESS;
 }
 
 /* ---- modules */
@@ -251,10 +260,10 @@ static int number_behind(const char *text, const char *word)
 
 int cuModuleLoadData(void **module, const void *image)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     const char *text = image;
     struct wpk_diag diag = {0};
-    int result = entered();
+    int result = wpk_driver_entered();
     if (result != WPK_CUDA_SUCCESS) {
         return result;
     }
@@ -277,7 +286,7 @@ int cuModuleLoadData(void **module, const void *image)
 
 int cuModuleUnload(void *module)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     struct module *made = module;
     struct function **at = &gpu.functions;
     while (*at != NULL) {
@@ -296,7 +305,7 @@ int cuModuleUnload(void *module)
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     const struct module *made = module;
     const struct wpk_ptx_entry *entry = wpk_ptx_find(&made->ptx, name);
     if (entry == NULL) {
@@ -315,7 +324,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 /* Registers are given out by the real driver's compiler: not known. */
 int cuFuncGetAttribute(int *value, int attribute, void *function)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     const struct function *found = function;
     *value = attribute == WPK_CUDA_FUNCTION_LOCAL_BYTES ? (int)found->entry->local_size : 0;
     return WPK_CUDA_SUCCESS;
@@ -325,8 +334,8 @@ int cuFuncGetAttribute(int *value, int attribute, void *function)
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
-    OBEY_ORDERS();
-    int result = entered();
+    WPK_OBEY_ORDERS();
+    int result = wpk_driver_entered();
     if (result != WPK_CUDA_SUCCESS) {
         return result;
     }
@@ -338,7 +347,7 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
 
 int cuMemFree_v2(uint64_t address)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     return wpk_device_memory_free(&gpu.memory, address) == WPK_OK ? WPK_CUDA_SUCCESS
                                                                   : WPK_CUDA_INVALID_VALUE;
 }
@@ -351,9 +360,9 @@ static bool is_inside(uint64_t address, size_t size)
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
-    OBEY_ORDERS();
-    int result = entered();
-    (void)stream;
+    WPK_OBEY_ORDERS();
+    int result = wpk_driver_entered();
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
     if (result == WPK_CUDA_SUCCESS && !is_inside(to, size)) {
         result = WPK_CUDA_INVALID_VALUE;
     }
@@ -365,9 +374,9 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *strea
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 {
-    OBEY_ORDERS();
-    int result = entered();
-    (void)stream;
+    WPK_OBEY_ORDERS();
+    int result = wpk_driver_entered();
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
     if (result == WPK_CUDA_SUCCESS && !is_inside(from, size)) {
         result = WPK_CUDA_INVALID_VALUE;
     }
@@ -379,9 +388,9 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 {
-    OBEY_ORDERS();
-    int result = entered();
-    (void)stream;
+    WPK_OBEY_ORDERS();
+    int result = wpk_driver_entered();
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
     if (result == WPK_CUDA_SUCCESS && (!is_inside(from, size) || !is_inside(to, size))) {
         result = WPK_CUDA_INVALID_VALUE;
     }
@@ -427,35 +436,50 @@ static void advance(const struct wpk_launch *launch, const struct wpk_launch_cou
                   MS_PER_S;
 }
 
-int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                   void *stream, void **parameters, void **extra)
+static const struct function *find_function(const void *handle)
 {
-    OBEY_ORDERS();
-    const struct function *found = function;
-    uint8_t values[PARAMETERS_MAX];
-    struct wpk_launch_counts counts = {0};
-    struct wpk_kernel_fault_report report = {0};
-    int result = entered();
-    (void)stream;
-    if (result != WPK_CUDA_SUCCESS) {
-        return result;
+    const struct function *at = gpu.functions;
+    while (at != NULL && at != handle) {
+        at = at->next;
+    }
+    return at;
+}
+
+int wpk_driver_take(const struct wpk_cuda_kernel_node *launch, uint8_t *values, size_t *size)
+{
+    const struct function *found = find_function(launch->function);
+    if (found == NULL) {
+        return WPK_CUDA_INVALID_HANDLE;
     }
     const struct wpk_ptx_entry *entry = found->entry;
-    if (extra != NULL || entry->parameter_size > sizeof(values)) {
+    if (launch->extra != NULL || entry->parameter_size > WPK_DRIVER_PARAMETERS_MAX ||
+        launch->parameters == NULL) {
         return WPK_CUDA_INVALID_VALUE;
     }
-    if (shared_bytes > SHARED_STATIC_MAX) {
+    if (launch->shared_bytes > SHARED_STATIC_MAX) {
         return WPK_CUDA_INVALID_VALUE; /* more needs an attribute, which nobody sets so far */
     }
     for (int i = 0; i < entry->parameter_count; i++) {
-        memcpy(values + entry->parameter[i].offset, parameters[i], entry->parameter[i].size);
+        memcpy(values + entry->parameter[i].offset, launch->parameters[i],
+               entry->parameter[i].size);
+    }
+    *size = entry->parameter_size;
+    return WPK_CUDA_SUCCESS;
+}
+
+int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *values)
+{
+    struct wpk_launch_counts counts = {0};
+    struct wpk_kernel_fault_report report = {0};
+    const struct function *found = find_function(node->function);
+    if (found == NULL) {
+        return WPK_CUDA_INVALID_HANDLE;
     }
     const struct wpk_launch launch = {.ptx = &found->module->ptx,
-                                      .entry = entry,
-                                      .grid = {grid_x, grid_y, grid_z},
-                                      .block = {block_x, block_y, block_z},
-                                      .shared_size = shared_bytes,
+                                      .entry = found->entry,
+                                      .grid = {node->grid_x, node->grid_y, node->grid_z},
+                                      .block = {node->block_x, node->block_y, node->block_z},
+                                      .shared_size = node->shared_bytes,
                                       .parameters = values,
                                       .memory = &gpu.memory};
     wpk_err err = wpk_launch_run(&launch, &counts, &report);
@@ -463,7 +487,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
         return err == WPK_ENOMEM ? WPK_CUDA_OUT_OF_MEMORY : WPK_CUDA_LAUNCH_OUT_OF_RESOURCES;
     }
     if (report.fault != WPK_KERNEL_FAULT_NONE) {
-        return stick(entry, &report);
+        return stick(found->entry, &report);
     }
     advance(&launch, &counts);
     return WPK_CUDA_SUCCESS;
@@ -473,64 +497,64 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     (void)flags;
     *stream = &gpu.stream;
-    return entered();
+    return wpk_driver_entered();
 }
 
 int cuStreamDestroy_v2(void *stream)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     return stream == &gpu.stream ? WPK_CUDA_SUCCESS : WPK_CUDA_INVALID_VALUE;
 }
 
 int cuStreamSynchronize(void *stream)
 {
-    OBEY_ORDERS();
-    (void)stream;
-    return entered();
+    WPK_OBEY_ORDERS();
+    int result = wpk_driver_entered();
+    return result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
 }
 
 int cuEventCreate(void **event, unsigned flags)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     (void)flags;
     struct event *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return WPK_CUDA_OUT_OF_MEMORY;
     }
     *event = made;
-    return entered();
+    return wpk_driver_entered();
 }
 
 int cuEventDestroy_v2(void *event)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     free(event);
     return WPK_CUDA_SUCCESS;
 }
 
 int cuEventRecord(void *event, void *stream)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     struct event *made = event;
-    (void)stream;
+    int result = wpk_driver_entered();
     made->ms = gpu.now_ms;
-    return entered();
+    return result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
 }
 
 int cuEventSynchronize(void *event)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     (void)event;
-    return entered();
+    return wpk_driver_entered();
 }
 
 int cuEventElapsedTime(float *ms, void *start, void *end)
 {
-    OBEY_ORDERS();
+    WPK_OBEY_ORDERS();
     const struct event *from = start, *to = end;
     *ms = (float)(to->ms - from->ms);
-    return entered();
+    return wpk_driver_entered();
 }

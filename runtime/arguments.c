@@ -53,11 +53,15 @@ wpk_err wpk_buffer_describe(const struct wpk_tensor_type *type, struct wpk_abi_d
     return WPK_OK;
 }
 
-/* The place in the list; list->count when there is none. */
-static size_t find(const struct wpk_argument_list *list, const struct wpk_tensor_data *data)
+/* The place in the list; list->count when there is none. `guess`: in lists that are in order. */
+static size_t find(const struct wpk_argument_list *list, const struct wpk_tensor_data *data,
+                   size_t guess)
 {
     size_t i = 0;
 
+    if (strcmp(list->argument[guess].name, data->name) == 0) {
+        return guess;
+    }
     while (i < list->count && strcmp(list->argument[i].name, data->name) != 0) {
         i++;
     }
@@ -80,7 +84,7 @@ wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *
             wpk_diag_set(diag, "tensor %zu has no name: tensors are bound by their names", i);
             return WPK_EINVAL;
         }
-        size_t place = find(list, &data[i]);
+        size_t place = find(list, &data[i], i);
         if (place >= count) {
             wpk_diag_set(diag, "no tensor is called '%s'", data[i].name);
             return WPK_EINVAL;

@@ -328,7 +328,7 @@ static wpk_err use_gpu(struct wpk_context *context, struct wpk_gpu *gpu)
     struct wpk_gpu_call *call = NULL;
 
     if (context->gpu_call != NULL && wpk_gpu_call_of(context->gpu_call) == gpu) {
-        context->gpu_diag = (struct wpk_diag){0};
+        context->gpu_diag.text[0] = '\0';
         return WPK_OK;
     }
     wpk_err err = wpk_gpu_call_new(gpu, &call, &context->gpu_diag);

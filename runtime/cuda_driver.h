@@ -28,6 +28,13 @@ WPK_MUST_CHECK wpk_err wpk_cuda_driver_open(bool emulated, const struct wpk_cuda
 wpk_err wpk_cuda_driver_fail(const struct wpk_cuda_driver *driver, int result, const char *doing,
                              struct wpk_diag *diag);
 
+/* WPK_OK, or that error. */
+static inline wpk_err wpk_cuda_driver_check(const struct wpk_cuda_driver *driver, int result,
+                                            const char *doing, struct wpk_diag *diag)
+{
+    return result == WPK_CUDA_SUCCESS ? WPK_OK : wpk_cuda_driver_fail(driver, result, doing, diag);
+}
+
 /* Describe device number `ordinal` in the driver's order.
  *   errors  WPK_ENOENT there are fewer; WPK_ESYSTEM */
 WPK_MUST_CHECK wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal,

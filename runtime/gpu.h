@@ -11,6 +11,7 @@
 #ifndef WPK_RUNTIME_GPU_H
 #define WPK_RUNTIME_GPU_H
 
+#include "runtime/gpu_vendor.h"
 #include "runtime/memory.h"
 #include "schema/device.h"
 
@@ -24,9 +25,13 @@ struct wpk_gpu_options {
     int ordinal;                   /* of the device in the driver's order */
     struct wpk_span image;         /* of the main program */
     struct wpk_span prepare_image; /* size 0: there is no prepare program */
+    /* A vendor's primitive in place of images; NULL: none. */
+    const struct wpk_gpu_vendor *vendor;
+    const struct wpk_recipe *recipe;
+    bool any_algorithm; /* the caller will change the recipe's */
 };
 
-/* Load the images' modules.
+/* Load the images' modules, or make the primitive.
  *   owns    caller calls wpk_gpu_release
  *   errors  WPK_ENOENT no driver or device; WPK_ECORRUPT a damaged image; WPK_EMISMATCH, one of
  *           another version; WPK_EUNSUPPORTED the driver refuses the code; WPK_ESYSTEM another
@@ -37,6 +42,8 @@ WPK_MUST_CHECK wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struc
 struct wpk_gpu *wpk_gpu_share(struct wpk_gpu *gpu);
 void wpk_gpu_release(struct wpk_gpu *gpu);
 
+/* The vendor's primitive; NULL: the kernel is ours. */
+struct wpk_gpu_primitive *wpk_gpu_primitive(const struct wpk_gpu *gpu);
 const struct wpk_device *wpk_gpu_device(const struct wpk_gpu *gpu);
 /* The numbers of arguments that the two programs take; 0: there is no prepare program. */
 int wpk_gpu_argument_count(const struct wpk_gpu *gpu);

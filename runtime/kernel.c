@@ -180,7 +180,7 @@ static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk
     return err;
 }
 
-static wpk_err lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag)
+wpk_err wpk_kernel_lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag)
 {
     const struct wpk_manifest *manifest = &kernel->manifest;
 
@@ -268,7 +268,7 @@ static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
         wpk_diag_set(diag, "%s computes another operator than the choice is for", path);
         err = WPK_EMISMATCH;
     }
-    return err == WPK_OK ? lay_out(kernel, diag) : err;
+    return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
 }
 
 wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options,
@@ -319,7 +319,7 @@ static wpk_err open_bytes(struct wpk_kernel *kernel, const struct wpk_buf *bytes
     if (err == WPK_OK) {
         err = check_device(kernel, &device, diag);
     }
-    return err == WPK_OK ? lay_out(kernel, diag) : err;
+    return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
 }
 
 static wpk_err load_bytes(const struct wpk_buf *bytes, const struct wpk_abi_descriptor *descriptor,

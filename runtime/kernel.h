@@ -36,9 +36,9 @@ struct wpk_argument_list {
 };
 
 /* A kernel is either a shared object of ours or a vendor's primitive. A primitive leaves
- * `descriptor`, `manifest`, `main` and `fixed` empty. A prepared kernel is immutable: any number of
- * threads may read it. Of a GPU's kernel `fixed` is empty, and the buffers of fixed slots have the
- * device's addresses of elements [0, 0, ...]. */
+ * `descriptor` and `fixed` empty, and on the CPU `manifest` and `main`, too. A prepared kernel is
+ * immutable: any number of threads may read it. Of a GPU's kernel `fixed` is empty, and the buffers
+ * of fixed slots have the device's addresses of elements [0, 0, ...]. */
 struct wpk_kernel {
     struct wpk_vendor *vendor; /* owned; NULL: our code */
     struct wpk_gpu *gpu;     /* owned; NULL: it runs on the CPU */
@@ -90,7 +90,11 @@ WPK_MUST_CHECK wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel,
 WPK_MUST_CHECK wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
                                              const struct wpk_open_options *options,
                                              struct wpk_kernel **out, struct wpk_diag *diag);
-/* Make a kernel of a vendor's primitive.   errors  see wpk_vendor_open */
+/* Make lists and slots of the arguments that the manifest has.
+ *   errors  WPK_ERANGE a tensor is too large */
+WPK_MUST_CHECK wpk_err wpk_kernel_lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag);
+/* Make a kernel of a vendor's primitive, on the CPU or, of a GPU's vendor, on GPU 0.
+ *   errors  see wpk_vendor_open; those of wpk_gpu_open */
 WPK_MUST_CHECK wpk_err wpk_kernel_of_recipe(const struct wpk_recipe *recipe,
                                             const struct wpk_vendor_options *options,
                                             struct wpk_kernel **out, struct wpk_diag *diag);
@@ -116,6 +120,10 @@ void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel);
 WPK_MUST_CHECK wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel,
                                            struct wpk_context *context, void *const *in,
                                            void *const *out);
+
+/* Append the choice's entry for a vendor's kernel, as JSON; of another one, nothing.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_kernel_entry(const struct wpk_kernel *kernel, struct wpk_buf *out);
 
 void wpk_argument_list_add(struct wpk_argument_list *list, const struct wpk_named_tensor *tensor,
                            int source);

@@ -22,6 +22,7 @@ struct wpk_vendor_options {
     const char *version;     /* the version that the library must have; NULL: any */
     const char *library_dir; /* NULL: the system's path */
     int threads;             /* >= 1 */
+    bool any_algorithm;      /* on a GPU: the caller will change the recipe's */
 };
 
 /* Make the primitive of a recipe.

@@ -102,6 +102,9 @@ static wpk_err put_members(struct wpk_json_writer *w, const struct wpk_recipe *r
     if (recipe->kind == WPK_RECIPE_BINARY) {
         wpk_json_put_text(w, "binary", binary_names[recipe->binary]);
     }
+    if (recipe->algorithm > 0) {
+        wpk_json_put_int(w, "algorithm", recipe->algorithm);
+    }
     wpk_json_begin_array(w, "posts");
     for (int i = 0; i < recipe->post_count; i++) {
         wpk_json_begin_object(w, NULL);
@@ -310,6 +313,9 @@ static void check_members(struct wpk_json_reader *r, const struct wpk_recipe *re
     if (recipe->kind == WPK_RECIPE_SOFTMAX) {
         names[count++] = "axis";
     }
+    if (recipe->kind == WPK_RECIPE_MATMUL || recipe->kind == WPK_RECIPE_CONVOLUTION) {
+        names[count++] = "algorithm";
+    }
     if (recipe->kind == WPK_RECIPE_LAYERNORM) {
         names[count++] = "epsilon";
     }
@@ -336,6 +342,9 @@ static void get_members(struct wpk_json_reader *r, struct wpk_recipe *recipe)
     if (recipe->kind == WPK_RECIPE_SOFTMAX) {
         int rank = recipe->operand[WPK_RECIPE_SRC].rank;
         recipe->axis = (int)wpk_json_get_int(r, "axis", 0, rank > 0 ? rank - 1 : 0);
+    }
+    if (wpk_json_has(r, "algorithm")) {
+        recipe->algorithm = (int)wpk_json_get_int(r, "algorithm", 1, WPK_RECIPE_ALGORITHM_MAX);
     }
     if (recipe->kind == WPK_RECIPE_LAYERNORM) {
         recipe->epsilon = wpk_json_get_real(r, "epsilon", 0, 1);

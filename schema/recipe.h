@@ -19,7 +19,10 @@
  *     matmul                 weights: the right factor
  *     layernorm              weights: the scale; bias: the shift
  *     binary                 src and weights, broadcast where an extent is 1
- *     eltwise                posts[0] applied to src */
+ *     eltwise                posts[0] applied to src
+ *
+ * A convolution or product that does not use the first of the algorithms that its library lists has
+ * "algorithm", too: the number of the one that it uses, from 0. */
 #ifndef WPK_SCHEMA_RECIPE_H
 #define WPK_SCHEMA_RECIPE_H
 
@@ -30,6 +33,7 @@
 #define WPK_RECIPE_RANK_MAX 12                 /* oneDNN's */
 #define WPK_RECIPE_POSTS_MAX 4
 #define WPK_RECIPE_TENSORS_MAX 8
+#define WPK_RECIPE_ALGORITHM_MAX 1000
 #define WPK_RECIPE_WINDOW_MAX 65536 /* kernel, stride, dilation and padding, each */
 
 /* suffix, text */
@@ -114,6 +118,7 @@ struct wpk_recipe {
     int axis;                                          /* softmax: of src */
     double epsilon;                                    /* layernorm */
     enum wpk_recipe_binary binary;                     /* binary */
+    int algorithm;                                     /* convolution, matmul */
     struct wpk_recipe_post post[WPK_RECIPE_POSTS_MAX]; /* in the order of application */
     int post_count;
 };

@@ -40,6 +40,44 @@ static void reads_what_it_wrote(void **state)
     wpk_buf_fini(&text);
 }
 
+static const char product[] =
+    "{\"version\":1,\"primitive\":\"matmul\",\"inputs\":[{\"name\":\"t0\",\"type\":\"f32[4,8]\","
+    "\"layout\":\"0,1\"}],\"constants\":[{\"name\":\"t1\",\"type\":\"f32[8,6]\",\"layout\":\"0,1\"}"
+    "],"
+    "\"outputs\":[{\"name\":\"t2\",\"type\":\"f32[4,6]\",\"layout\":\"0,1\"}],"
+    "\"src\":{\"tensor\":\"t0\",\"extents\":[4,8],\"strides\":[8,1],\"chosen\":false},"
+    "\"weights\":{\"tensor\":\"t1\",\"extents\":[8,6],\"strides\":[6,1],\"chosen\":false},"
+    "\"dst\":{\"tensor\":\"t2\",\"extents\":[4,6],\"strides\":[6,1],\"chosen\":false},";
+
+/* The first algorithm goes without saying. */
+static void algorithms_have_numbers(void **state)
+{
+    static const struct {
+        const char *rest;
+        int number; /* -1: it is refused */
+    } cases[] = {{"\"posts\":[]}", 0},
+                 {"\"algorithm\":7,\"posts\":[]}", 7},
+                 {"\"algorithm\":0,\"posts\":[]}", -1},
+                 {"\"algorithm\":1001,\"posts\":[]}", -1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_recipe recipe = {0};
+        struct wpk_buf text = {0}, again = {0};
+        wpk_buf_append_text(&text, product);
+        wpk_buf_append_text(&text, cases[i].rest);
+        wpk_err err = wpk_recipe_decode(text.data, text.size, &recipe, NULL);
+        assert_int_equal(err, cases[i].number < 0 ? WPK_ERANGE : WPK_OK);
+        if (err == WPK_OK) {
+            assert_int_equal(recipe.algorithm, cases[i].number);
+            assert_int_equal(wpk_recipe_encode(&recipe, &again), WPK_OK);
+            assert_string_equal(wpk_buf_text(&again), wpk_buf_text(&text));
+        }
+        wpk_buf_fini(&text);
+        wpk_buf_fini(&again);
+    }
+}
+
 static const struct {
     const char *from;
     const char *to;
@@ -49,6 +87,7 @@ static const struct {
     {"\"version\":1", "\"version\":2", WPK_EMISMATCH, "version 2"},
     {"\"convolution\"", "\"transform\"", WPK_EINVAL, "primitive"},
     {"\"posts\"", "\"axis\":1,\"posts\"", WPK_EINVAL, "axis"},
+    {"\"posts\"", "\"algorithm\":1001,\"posts\"", WPK_ERANGE, "algorithm"},
     {"\"tensor\":\"t1\"", "\"tensor\":\"t9\"", WPK_EINVAL, "t9"},
     {"\"tensor\":\"t1\"", "\"tensor\":\"t2\"", WPK_EINVAL, "weights"},
     {"\"tensor\":\"t2\"", "\"tensor\":\"t0\"", WPK_EINVAL, "dst"},
@@ -91,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_it_wrote),
+        cmocka_unit_test(algorithms_have_numbers),
         cmocka_unit_test(breaches_are_refused),
     };
 

@@ -7,6 +7,7 @@
 #include "common/json.h"
 #include "op/cost.h"
 #include "op/notation.h"
+#include "runtime/cublaslt.h"
 #include "runtime/seal.h"
 #include "schema/message.h"
 #include "worker/engine.h"
@@ -340,7 +341,7 @@ static wpk_err hold_duel(struct run *run, struct wpk_engine *engine, struct wpk_
         wpk_diag_set(diag, "nobody is left for the duel");
         return WPK_ENOENT;
     }
-    const char *paths[] = {run->best_artifact, "onednn"};
+    const char *paths[] = {run->best_artifact, run->e->gpu != NULL ? WPK_CUBLASLT_NAME : "onednn"};
     struct wpk_timing timing[2];
     const struct wpk_duel duel = {.op = wpk_buf_text(&run->op),
                                   .layouts = run->e->layouts,

@@ -3,6 +3,8 @@
 
 #include "codegen/codegen.h"
 #include "runtime/cuda_driver.h"
+#include "runtime/gpu_vendor.h"
+#include "worker/nvml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 /* The version that `make setup-gpu` installs: builds for a --run-only worker are made by it. */
 #define COMPILER_VERSION "nvrtc-12.9"
 #define VERSION_PER_MAJOR 1000
+#define CLOCKS_TEXT_MAX 256
 
 static bool is_emulated(const struct wpk_gpu_wanted *wanted)
 {
@@ -50,6 +53,48 @@ static wpk_err find_compiler(const struct wpk_gpu_wanted *wanted,
     return wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, diag);
 }
 
+/* A library for GPUs knows none that is emulated. */
+static wpk_err find_vendor(const struct wpk_gpu_wanted *wanted, const char *name,
+                           const struct wpk_gpu_vendor **out, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_gpu_vendor_open(name, NULL, out, diag);
+    if (err == WPK_OK && (*out)->emulated != is_emulated(wanted)) {
+        wpk_diag_set(diag, "version %s is for %s", (*out)->version,
+                     (*out)->emulated ? "the emulated GPU" : "GPUs");
+        return WPK_ENOENT;
+    }
+    return err;
+}
+
+/* List the libraries, and append their versions to the environment. */
+static void add_vendors(const struct wpk_gpu_wanted *wanted, struct wpk_gpu_device *out)
+{
+    const char *const *names = NULL;
+    int count = wpk_gpu_vendor_names(&names);
+    for (int i = 0; i < count && i < WPK_GPU_VENDORS_MAX; i++) {
+        const struct wpk_gpu_vendor *vendor = NULL;
+        size_t used = strlen(out->environment);
+        if (find_vendor(wanted, names[i], &vendor, NULL) == WPK_OK) {
+            out->vendors[out->vendor_count++] = names[i];
+            snprintf(out->environment + used, sizeof(out->environment) - used, ";%s=%s", names[i],
+                     vendor->version);
+        }
+    }
+}
+
+static void print_vendors(const struct wpk_gpu_wanted *wanted)
+{
+    const char *const *names = NULL;
+    int count = wpk_gpu_vendor_names(&names);
+    for (int i = 0; i < count; i++) {
+        const struct wpk_gpu_vendor *vendor = NULL;
+        struct wpk_diag why = {0};
+        wpk_err err = find_vendor(wanted, names[i], &vendor, &why);
+        printf("%-9s %s%s\n", names[i],
+               err == WPK_OK ? vendor->version : "none: ", err == WPK_OK ? "" : why.text);
+    }
+}
+
 wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char *codegen,
                                 struct wpk_gpu_device *out, struct wpk_diag *diag)
 {
@@ -57,6 +102,7 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
     char version[WPK_CODEGEN_VERSION_MAX];
     char driver_item[32] = "";
     wpk_err err = find_compiler(wanted, version, diag);
+    out->vendor_count = 0;
     if (err == WPK_OK && wanted->architecture != NULL) {
         err = wpk_device_emulate(wanted->architecture, 1, &out->device, diag);
     } else if (err == WPK_OK) {
@@ -72,6 +118,9 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
     const char *number = strchr(version, '-');
     snprintf(out->environment, sizeof(out->environment), "%s;nvrtc=%s%s", codegen,
              err == WPK_OK && number != NULL ? number + 1 : version, driver_item);
+    if (err == WPK_OK && wanted->architecture == NULL) {
+        add_vendors(wanted, out);
+    }
     return err;
 }
 
@@ -81,7 +130,7 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     struct wpk_device device;
     struct wpk_diag diag = {0}, why = {0};
     char version[WPK_CODEGEN_VERSION_MAX];
-    char class[2 * WPK_DEVICE_TEXT_MAX];
+    char class[2 * WPK_DEVICE_TEXT_MAX], clocks[CLOCKS_TEXT_MAX];
     bool compiles = wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, &why) == WPK_OK;
     printf("compiler  %s\n", compiles ? version : why.text);
     wpk_err err = open_driver(wanted, &driver, &diag);
@@ -98,6 +147,9 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     wpk_device_class(&device, class, sizeof(class));
     printf("device    %s, %s, %lld MiB\n", class, device.instance,
            (long long)device.cuda.memory_bytes >> 20);
+    print_vendors(wanted);
+    wpk_nvml_describe(is_emulated(wanted), clocks, sizeof(clocks));
+    printf("clocks    %s\n", clocks);
     if (!compiles) {
         puts("this machine can work with --run-only");
     }

@@ -12,9 +12,13 @@ struct wpk_gpu_wanted {
     bool run_only;            /* no compiler is needed */
 };
 
+#define WPK_GPU_VENDORS_MAX 4
+
 struct wpk_gpu_device {
     struct wpk_device device;
-    char environment[WPK_ENVIRONMENT_MAX]; /* "codegen=9;nvrtc=12.9;driver=12" */
+    char environment[WPK_ENVIRONMENT_MAX]; /* "codegen=9;nvrtc=12.9;driver=12;cublaslt=12.9.1" */
+    const char *vendors[WPK_GPU_VENDORS_MAX]; /* whose libraries compete */
+    int vendor_count;
 };
 
 /* Describe the GPU that is wanted; it becomes number 0 for this process and for those that it

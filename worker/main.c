@@ -81,6 +81,8 @@ static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_gpu_dev
     wpk_err err = wpk_gpu_device_describe(&wanted, codegen, gpu, diag);
     out->device = gpu->device;
     out->environment = gpu->environment;
+    out->vendors = gpu->vendors;
+    out->vendor_count = a->build_only ? 0 : gpu->vendor_count;
     return err;
 }
 

@@ -22,6 +22,9 @@
 /* Times time_ns_min, after which a slow kernel is sampled no more, and samples count although the
  * process was preempted in them. */
 #define TIME_FACTOR_MAX 10
+/* A GPU that is too hot cools within seconds, or does not as long as it has work. */
+#define THROTTLED_RETRIES_MAX 10
+#define THROTTLED_PAUSE_NS (50 * WPK_NS_PER_MS)
 
 struct wpk_policy wpk_measure_policy(const struct wpk_policy *policy)
 {
@@ -204,6 +207,11 @@ static uint64_t preemptions_of(const struct wpk_measure_subject *subject)
     return subject->preemptions != NULL ? subject->preemptions(subject->user) : 0;
 }
 
+static bool is_throttled(const struct wpk_measure_subject *subject)
+{
+    return subject->throttled != NULL && subject->throttled(subject->user);
+}
+
 static int compare_real(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -249,11 +257,12 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     }
     uint64_t begun = wpk_clock_now_ns(subject->clock);
     uint64_t total = 0;
+    int retries = 0;
     bool anchor_first = false;
     while (err == WPK_OK && !pair.timing.censored &&
            !is_enough(subject, policy, &pair.timing, total)) {
         const struct mark own = mark_of(&pair.timing), other = mark_of(&beside);
-        uint64_t before = preemptions_of(subject);
+        uint64_t before = preemptions_of(subject), spent = total;
         err = take_pair(subject, anchor, policy, anchor_first, &pair.timing, &beside);
         anchor_first = !anchor_first;
         total = wpk_clock_now_ns(subject->clock) - begun;
@@ -263,6 +272,17 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
             drop_sample(&beside, other);
             continue;
         }
+        bool throttled = err == WPK_OK && is_throttled(subject);
+        if (throttled && retries < THROTTLED_RETRIES_MAX) {
+            drop_sample(&pair.timing, own);
+            drop_sample(&beside, other);
+            subject->pause(subject->user, THROTTLED_PAUSE_NS);
+            begun = wpk_clock_now_ns(subject->clock) - spent;
+            total = spent;
+            retries++;
+            continue;
+        }
+        pair.throttled_count += throttled;
         pair.timing.censored =
             is_raced_out(policy, incumbent, beside.min_ns, call_ns, &pair.timing);
     }

@@ -27,6 +27,10 @@ struct wpk_measure_subject {
     /* How often the scheduler has taken a CPU away from the process so far; NULL: not known.
      * Samples with such an event are taken again, for at most ten times the policy's time. */
     uint64_t (*preemptions)(void *user);
+    /* True if the device's clocks are lowered, because it is hot; NULL: not known. A pair of
+     * samples behind which they are is taken again, after a pause, at most ten times in all. */
+    bool (*throttled)(void *user);
+    void (*pause)(void *user, uint64_t ns); /* required where `throttled` is */
     /* Calls take their arguments in turns once `cool` was called, so that samples may have many. */
     bool rotates;
     /* Measure `count` calls together on the device's own clock; NULL: `clock` measures them. */
@@ -50,6 +54,7 @@ struct wpk_pair {
     uint64_t anchor_ns;       /* median of the anchor's samples; 0: there is none */
     double ratio;             /* median over pairs of candidate's over anchor's; 0: none */
     double ratio_mad;         /* its median absolute deviation */
+    int throttled_count;      /* pairs that count although clocks were lowered */
 };
 
 /* Time a candidate in turns with its anchor, or alone (`anchor` NULL). Both share the policy's

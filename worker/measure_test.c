@@ -21,6 +21,8 @@ struct fake {
     int fail_at;         /* call that fails; 0: none */
     int preempted_every; /* a call of so many loses its CPU for a while; 0: none does */
     uint64_t preemption_count;
+    int throttled; /* questions for it that are answered with yes */
+    uint64_t paused_ns;
 };
 
 static wpk_err run(void *user)
@@ -182,6 +184,42 @@ static void test_calls_that_rotate(void **state)
     assert_int_equal(timing.median_ns, 10000);
 }
 
+static bool throttled(void *user)
+{
+    struct fake *fake = user;
+    return fake->throttled-- > 0;
+}
+
+static void wait_for(void *user, uint64_t ns)
+{
+    struct fake *fake = user;
+    fake->paused_ns += ns;
+    wpk_clock_fake_advance(&fake->clock, ns);
+}
+
+/* Samples of a throttled GPU are taken again, ten times at most, and pauses are no time spent. */
+static void test_throttled_samples(void **state)
+{
+    (void)state;
+    const struct {
+        int throttled, retries, counted;
+    } cases[] = {{0, 0, 0}, {4, 4, 0}, {10, 10, 0}, {12, 10, 2}, {1000, 10, 20}};
+    struct wpk_policy unset = {0}, policy = wpk_measure_policy(&unset);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake fake = {.call_ns = 10000, .throttled = cases[i].throttled};
+        struct wpk_measure_subject subject = {
+            .time = time_calls, .throttled = throttled, .pause = wait_for};
+        struct wpk_pair pair = {0};
+        wpk_clock_fake_init(&fake.clock, 1000, 0);
+        subject.user = &fake;
+        subject.clock = &fake.clock.clock;
+        assert_int_equal(wpk_measure_pair(&subject, NULL, &policy, 0, &pair), WPK_OK);
+        assert_int_equal(fake.paused_ns / WPK_NS_PER_MS, 50 * cases[i].retries);
+        assert_int_equal(pair.throttled_count, cases[i].counted);
+        assert_int_equal(pair.timing.sample_count, 20);
+    }
+}
+
 static void test_warm_conditions_evict_nothing(void **state)
 {
     (void)state;
@@ -309,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_preemption_prolongs_within_limits),
         cmocka_unit_test(test_cold_conditions_evict_before_each_sample),
         cmocka_unit_test(test_calls_that_rotate),
+        cmocka_unit_test(test_throttled_samples),
         cmocka_unit_test(test_warm_conditions_evict_nothing),
         cmocka_unit_test(test_evicting_bounds_the_samples),
         cmocka_unit_test(test_failed_eviction_is_no_time),

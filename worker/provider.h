@@ -81,6 +81,9 @@ struct wpk_provider_class {
      * `has_clock`.
      *   unit    ns: of all together */
     wpk_err (*time)(struct wpk_provider *provider, int count, double *ns);
+    /* True if the device's clocks were lowered lately, because it is hot or its power brake is set;
+     * called only if `has_clock`. */
+    bool (*throttled)(struct wpk_provider *provider);
     /* Why the last run failed, in the device's words; "": it says nothing. */
     const char *(*trouble)(const struct wpk_provider *provider);
 
@@ -118,6 +121,10 @@ struct wpk_provider {
 extern const struct wpk_provider_class wpk_provider_kernel;
 /* oneDNN; libwpk finds its library at run time, so no program links it. */
 extern const struct wpk_provider_class wpk_provider_onednn;
+
+/* cuBLASLt and cuDNN, on GPUs; libwpk finds their libraries at run time. */
+extern const struct wpk_provider_class wpk_provider_cublaslt;
+extern const struct wpk_provider_class wpk_provider_cudnn;
 
 /* The class of that name; NULL when there is none. */
 const struct wpk_provider_class *wpk_provider_find(const char *name);

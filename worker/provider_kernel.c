@@ -3,8 +3,12 @@
  * the kernels that are verified and timed are those that users get. */
 #include "common/caches.h"
 #include "runtime/context.h"
+#include "runtime/cublaslt.h"
+#include "runtime/cudnn.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
+#include "worker/nvml.h"
+#include "worker/provider_gpu.h"
 #include "worker/provider_onednn.h"
 
 #include <stdint.h>
@@ -12,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARGUMENTS_MAX 40 /* of one kind; runtime/abi.h allows no more in all */
+#define ARGUMENTS_MAX 40    /* of one kind; runtime/abi.h allows no more in all */
+#define MODEL_NS_SHORT 20e3 /* of a run on the emulated GPU */
+#define MODEL_CALLS 3
 
 /* An input or output: the kernel's argument, and its memory in the kernel's layout. */
 struct place {
@@ -46,7 +52,8 @@ struct kernel_provider {
     char detail[WPK_PROVIDER_DETAIL_MAX];
     struct wpk_buf recipe;
     bool has_run;
-    double model_ns; /* of an emulated GPU's run, which takes as long each time; 0: not known */
+    int model_algorithm; /* of a vendor's primitive: that model_ns is of */
+    double model_ns;     /* of an emulated GPU's run, which takes as long each time; 0: not known */
 };
 
 static struct kernel_provider *from_base(struct wpk_provider *provider)
@@ -90,10 +97,8 @@ static void describe(struct kernel_provider *self, const struct wpk_argument *ar
 /* The vendor's words, and the entry of a choice that would run it. */
 static wpk_err describe_vendor(struct kernel_provider *self)
 {
-    const struct wpk_vendor *vendor = self->kernel->vendor;
-
-    snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(vendor));
-    return wpk_vendor_entry(vendor, &self->recipe);
+    snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(self->kernel->vendor));
+    return wpk_kernel_entry(self->kernel, &self->recipe);
 }
 
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
@@ -204,6 +209,9 @@ static wpk_err open_kernel(const struct wpk_provider_class *kind,
     if (kind == &wpk_provider_onednn) {
         return wpk_provider_onednn_kernel(request, out, diag);
     }
+    if (wpk_gpu_vendor_is(kind->name)) {
+        return wpk_provider_gpu_kernel(kind->name, request, out, diag);
+    }
     if (request->artifact_path == NULL) {
         wpk_diag_set(diag, "no shared object is given");
         return WPK_ENOENT;
@@ -255,6 +263,18 @@ static wpk_err onednn_open(const struct wpk_provider_request *request, struct wp
                            struct wpk_diag *diag)
 {
     return open_class(&wpk_provider_onednn, request, out, diag);
+}
+
+static wpk_err cublaslt_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+                             struct wpk_diag *diag)
+{
+    return open_class(&wpk_provider_cublaslt, request, out, diag);
+}
+
+static wpk_err cudnn_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+                          struct wpk_diag *diag)
+{
+    return open_class(&wpk_provider_cudnn, request, out, diag);
 }
 
 static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void *dense,
@@ -339,26 +359,6 @@ static wpk_err kernel_move(struct wpk_provider *provider)
     return err;
 }
 
-static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
-{
-    struct kernel_provider *self = from_base(provider);
-    struct wpk_tensor_data data[ARGUMENTS_MAX];
-
-    for (size_t i = 0; i < self->constant_count; i++) {
-        const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
-        data[i] = (struct wpk_tensor_data){.name = wpk_kernel_constant(self->kernel, i)->name,
-                                           .data = self->constants[i].dense,
-                                           .size = (size_t)wpk_tensor_elements(declared) *
-                                                   wpk_dtype_size(declared->dtype)};
-    }
-    wpk_err err = wpk_kernel_prepare(self->kernel, data, self->constant_count, diag);
-    for (size_t i = 0; i < self->constant_count && err == WPK_OK; i++) {
-        free(self->constants[i].dense);
-        self->constants[i].dense = NULL;
-    }
-    return err;
-}
-
 /* Packing writes elements and zeroes padding: an array of the byte is packed. */
 static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
 {
@@ -395,9 +395,72 @@ static wpk_err kernel_time(struct wpk_provider *provider, int count, double *ns)
     }
     if (err == WPK_OK && self->model_ns == 0) {
         err = wpk_context_time(self->context, 1, &self->model_ns);
+        /* Short ones are measured as on a GPU, too: as a graph. */
+        if (err == WPK_OK && self->model_ns < MODEL_NS_SHORT) {
+            err = wpk_context_time(self->context, MODEL_CALLS, &self->model_ns);
+            self->model_ns /= MODEL_CALLS;
+        }
     }
     *ns = self->model_ns * count;
     return err;
+}
+
+static struct wpk_gpu_primitive *find_primitive(const struct kernel_provider *self)
+{
+    return self->kernel->gpu != NULL ? wpk_gpu_primitive(self->kernel->gpu) : NULL;
+}
+
+static wpk_err time_primitive(void *user, int count, double *ns)
+{
+    struct kernel_provider *self = user;
+    int algorithm = find_primitive(self)->recipe.algorithm;
+
+    if (algorithm != self->model_algorithm) {
+        self->model_ns = 0;
+        self->model_algorithm = algorithm;
+    }
+    return kernel_time(&self->base, count, ns);
+}
+
+static wpk_err describe_primitive(struct kernel_provider *self)
+{
+    const struct wpk_gpu_primitive *primitive = find_primitive(self);
+
+    snprintf(self->detail, sizeof(self->detail), "algorithm %d of %d, %s %s",
+             primitive->recipe.algorithm + 1, primitive->algorithm_count, primitive->vendor->name,
+             primitive->vendor->version);
+    return wpk_kernel_entry(self->kernel, &self->recipe);
+}
+
+static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
+{
+    struct kernel_provider *self = from_base(provider);
+    struct wpk_tensor_data data[ARGUMENTS_MAX];
+
+    for (size_t i = 0; i < self->constant_count; i++) {
+        const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
+        data[i] = (struct wpk_tensor_data){.name = wpk_kernel_constant(self->kernel, i)->name,
+                                           .data = self->constants[i].dense,
+                                           .size = (size_t)wpk_tensor_elements(declared) *
+                                                   wpk_dtype_size(declared->dtype)};
+    }
+    wpk_err err = wpk_kernel_prepare(self->kernel, data, self->constant_count, diag);
+    for (size_t i = 0; i < self->constant_count && err == WPK_OK; i++) {
+        free(self->constants[i].dense);
+        self->constants[i].dense = NULL;
+    }
+    if (err == WPK_OK && find_primitive(self) != NULL) {
+        self->model_algorithm = -1;
+        err = wpk_provider_gpu_choose(find_primitive(self), time_primitive, self, diag);
+        self->model_ns = 0;
+        err = err == WPK_OK ? describe_primitive(self) : err;
+    }
+    return err;
+}
+
+static bool kernel_throttled(struct wpk_provider *provider)
+{
+    return wpk_nvml_is_throttled(from_base(provider)->kernel->manifest.needs.emulated);
 }
 
 static const char *kernel_trouble(const struct wpk_provider *provider)
@@ -498,39 +561,18 @@ static const char *kernel_recipe(const struct wpk_provider *provider)
     return self->recipe.size > 0 ? wpk_buf_text(&self->recipe) : NULL;
 }
 
-const struct wpk_provider_class wpk_provider_kernel = {
-    .name = WPK_PROVIDER_KERNEL_NAME,
-    .open = kernel_open,
-    .close = kernel_close,
-    .set = kernel_set,
-    .move = kernel_move,
-    .prepare = kernel_prepare,
-    .poison = kernel_poison,
-    .run = kernel_run,
-    .time = kernel_time,
-    .trouble = kernel_trouble,
-    .cool = kernel_cool,
-    .constants_bytes = kernel_constants_bytes,
-    .check = kernel_check,
-    .get = kernel_get,
-    .detail = kernel_detail,
-    .recipe = kernel_recipe,
-};
+/* What all have in common. */
+#define SLOTS                                                                                      \
+    .close = kernel_close, .set = kernel_set, .prepare = kernel_prepare, .poison = kernel_poison,  \
+    .run = kernel_run, .time = kernel_time, .throttled = kernel_throttled,                         \
+    .trouble = kernel_trouble, .cool = kernel_cool, .constants_bytes = kernel_constants_bytes,     \
+    .check = kernel_check, .get = kernel_get, .detail = kernel_detail, .recipe = kernel_recipe
 
+const struct wpk_provider_class wpk_provider_kernel = {
+    .name = WPK_PROVIDER_KERNEL_NAME, .open = kernel_open, .move = kernel_move, SLOTS};
 const struct wpk_provider_class wpk_provider_onednn = {
-    .name = WPK_PROVIDER_ONEDNN_NAME,
-    .open = onednn_open,
-    .close = kernel_close,
-    .set = kernel_set,
-    .prepare = kernel_prepare,
-    .poison = kernel_poison,
-    .run = kernel_run,
-    .time = kernel_time,
-    .trouble = kernel_trouble,
-    .cool = kernel_cool,
-    .constants_bytes = kernel_constants_bytes,
-    .check = kernel_check,
-    .get = kernel_get,
-    .detail = kernel_detail,
-    .recipe = kernel_recipe,
-};
+    .name = WPK_PROVIDER_ONEDNN_NAME, .open = onednn_open, SLOTS};
+const struct wpk_provider_class wpk_provider_cublaslt = {
+    .name = WPK_CUBLASLT_NAME, .open = cublaslt_open, SLOTS};
+const struct wpk_provider_class wpk_provider_cudnn = {
+    .name = WPK_CUDNN_NAME, .open = cudnn_open, SLOTS};

@@ -23,8 +23,8 @@ wpk_err wpk_run_batch_measure(const struct wpk_measure_subject *subject,
                               const struct wpk_policy *policy, double incumbent,
                               uint64_t (*sentinel_ns)(void), struct wpk_run_batch *out);
 
-/* True if neither drift nor noise is too large. A candidate that was raced out needs no exact time:
- * its batch counts as steady. */
+/* True if neither drift nor noise is too large, and no sample was taken of a throttled GPU. A
+ * candidate that was raced out needs no exact time: its batch counts as steady. */
 bool wpk_run_batch_is_steady(const struct wpk_run_batch *batch);
 
 /* Describe for the log what disturbed the batch; "" for a steady one. */

@@ -264,6 +264,7 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
     wpk_err err = wpk_run_batch_measure(&measured, anchored ? &beside : NULL, &a->request->policy,
                                         incumbent, wpk_sentinel_run_ns, &batch);
     if (err != WPK_OK) {
+        wpk_subject_trouble(subject, &a->diag);
         return err;
     }
     record->timing = batch.pair.timing;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 static wpk_err set_all(struct wpk_subject *subject, enum wpk_role role,
                        const struct wpk_inputs *inputs, struct wpk_diag *diag)
@@ -99,9 +100,7 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
     kind->poison(subject->provider, wpk_dtype_is_float(dtype) ? 0xFF : 0xA5);
     wpk_err err = kind->run(subject->provider);
     if (err != WPK_OK) {
-        const char *trouble = kind->trouble(subject->provider);
-        wpk_diag_set(diag, "the kernel returned an error%s%s", trouble[0] != '\0' ? ": " : "",
-                     trouble);
+        wpk_subject_trouble(subject, diag);
         return err;
     }
     err = kind->check(subject->provider, diag);
@@ -115,6 +114,12 @@ static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers
         wpk_verify_compare(subject->view, answers, draw, rule, subject->result, errors);
     }
     return err;
+}
+
+void wpk_subject_trouble(const struct wpk_subject *subject, struct wpk_diag *diag)
+{
+    const char *trouble = subject->provider->kind->trouble(subject->provider);
+    wpk_diag_set(diag, "the kernel returned an error%s%s", trouble[0] != '\0' ? ": " : "", trouble);
 }
 
 static wpk_err set_draw(struct wpk_subject *subject, const struct wpk_answers *answers, int draw,
@@ -172,6 +177,18 @@ wpk_err wpk_subject_time(void *user, int count, uint64_t *ns)
     return err;
 }
 
+static bool is_throttled(void *user)
+{
+    struct wpk_subject *subject = user;
+    return subject->provider->kind->throttled(subject->provider);
+}
+
+static void pause_ns(void *user, uint64_t ns)
+{
+    (void)user;
+    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
 /* A device that has a clock of its own does not wait for the host's CPUs. */
 struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject)
 {
@@ -179,6 +196,8 @@ struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject)
     return (struct wpk_measure_subject){.run = wpk_subject_run,
                                         .cool = wpk_subject_cool,
                                         .preemptions = has_clock ? NULL : count_preemptions,
+                                        .throttled = has_clock ? is_throttled : NULL,
+                                        .pause = pause_ns,
                                         .rotates = has_clock,
                                         .time = has_clock ? wpk_subject_time : NULL,
                                         .user = subject,

@@ -50,6 +50,9 @@ wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers
                            const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
                            struct wpk_diag *diag);
 
+/* Say why the last run failed. */
+void wpk_subject_trouble(const struct wpk_subject *subject, struct wpk_diag *diag);
+
 /* What wpk_measure() is given to time the subject. */
 struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject);
 /* Run once on the inputs that are set; `user` is the subject. */

@@ -85,7 +85,8 @@ def measure(options, records):
         if not records.has(what="kernel", name=name):
             kernel = tune(options, name, op, min(left, options.op_seconds))
             if kernel is not None:
-                records.add(what="kernel", name=name, op=op, timed=kernel["timed"], ns=kernel["time_ns"]["median"],
+                own = kernel.get("own", kernel)  # where a vendor is faster, that is served
+                records.add(what="kernel", name=name, op=op, timed=kernel["timed"], ns=own["time_ns"]["median"],
                             kernel=kernel)
         if options.gpu != "emulated" and not records.has(what="vendors", name=name):
             # in a process of its own: PyTorch and the tuner are not on the GPU at the same time
@@ -108,6 +109,9 @@ def report(records):
     won = both = 0
     for line in timed:
         times = vendors.get(line["name"], {})
+        beside = line["kernel"]["baseline"]  # timed in turns with our kernels
+        if beside is not None:
+            times[beside["provider"]] = beside["time_ns"]["median"]
         best = min(times.values()) if times else None
         both += best is not None
         won += best is not None and line["ns"] <= best

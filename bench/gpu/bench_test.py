@@ -43,6 +43,11 @@ def main():
         assert code == 0, (code, out, err)
         second = read(data)
         assert second[:2] == first and [line["name"] for line in second[1:]] == ["c3", "softmax-256MB"], second
+        fake = os.path.join(ROOT, "build", "tests", "fake_vendor")
+        os.environ["LD_LIBRARY_PATH"] = fake
+        code, out, err = run(script, os.path.join(directory, "vendors"), "--only", "gemm-1024")
+        del os.environ["LD_LIBRARY_PATH"]
+        assert code == 0 and "of 1\n" in out, ("cuBLASLt stands beside a product", code, out, err)
         code, out, err = run(script, data, "--seconds", "0")
         assert code == 3 and "not done" in out and read(data) == second, (code, out, err)
     finally:

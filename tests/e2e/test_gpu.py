@@ -213,6 +213,8 @@ FAILURES = {
     "cuMemAlloc_v2:9=2": ("out_of_memory", "OUT_OF_MEMORY"),
     "cuMemcpyHtoDAsync_v2:9=1": ("run_crash", "copying"),
     "cuLaunchKernel:9=719": ("run_crash", "LAUNCH_FAILED (CUDA error 719)"),
+    "cuGraphLaunch:3=719": ("run_crash", "launching the kernel: LAUNCH_FAILED (CUDA error 719)"),
+    "cuGraphInstantiateWithFlags:2=2": ("out_of_memory", "a graph of launches: OUT_OF_MEMORY"),
     "cuLaunchKernel:9=701": ("unsupported", "LAUNCH_OUT_OF_RESOURCES"),
     "cuLaunchKernel:9=lost": ("run_crash", "UNKNOWN (CUDA error 999)"),
     "cuStreamSynchronize:9=700": ("run_crash", "ILLEGAL_ADDRESS"),
@@ -235,6 +237,145 @@ def test_failures_on_order(box):
         failed = [r for r in records if r["outcome"] != "ok"]
         check(len(failed) == 1 and failed[0]["outcome"] == outcome, "one has failed", orders, failed)
         check(words in failed[0].get("log", ""), "and says why", orders, failed)
+
+
+def test_throttled_samples(box):
+    """Samples of a GPU that is too hot are taken again; where it stays hot, they count, and the log says so."""
+    need_compiler(box)
+    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("wpk-evaluate is not built")
+    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
+                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    for reasons, log in (("1-2=64", ""), ("1-99=64", "the GPU was throttled in "), ("1-99=5", "")):
+        box.env["WPK_EMULATED_THROTTLED"] = reasons
+        code, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "1")
+        record = json.loads(out.splitlines()[0])["record"]
+        check(code == 0 and record["outcome"] == "ok", "it is timed", reasons, code, err)
+        check(log in record.get("log", "") if log else not record.get("log"), "the log says so", reasons, record)
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(code == 0 and re.search("clocks +not throttled, 40 C, power limit 700 W", said), "idle at a limit is not hot", said)
+    box.env["WPK_EMULATED_THROTTLED"] = "1-1=96"
+    _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(re.search("throttled: SwThermalSlowdown HwThermalSlowdown,", said), "and why", said)
+    order(box, "nvmlInit_v2:1=9", shared=False)
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(code == 0 and "not known, so samples of a throttled GPU count" in said, "or that it is not known", said)
+
+
+# operator: (inputs, output, expression), and whether cuBLASLt computes it in one call
+PRODUCTS = (
+    (("A f32[33,40]", "B f32[40,24]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]", True),
+    (("A f32[40,33]", "B f32[40,24]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) A[k,i] * B[k,j]", True),
+    (("A f32[33,40]", "B f32[24,40]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) A[i,k] * B[j,k]", True),
+    (("A f32[40,33]", "B f32[24,40]"), "Y f32[24,33]", "Y[j,i] = sum.f32(k:40) A[k,i] * B[j,k]", True),
+    (("A f32[3,33,40]", "B f32[3,40,24]"), "Y f32[3,33,24]", "Y[b,i,j] = sum.f32(k:40) A[b,i,k] * B[b,k,j]", True),
+    (("A f32[2,3,9,8]", "B f32[2,3,8,7]"), "Y f32[2,3,9,7]", "Y[b,c,i,j] = sum.f32(k:8) A[b,c,i,k] * B[b,c,k,j]", True),
+    (("A f32[9,2,3,8]", "B f32[2,3,8,7]"), "Y f32[2,3,9,7]", "Y[b,c,i,j] = sum.f32(k:8) A[i,b,c,k] * B[b,c,k,j]", True),
+    (("A f32[3,9,2,8]", "B f32[2,3,8,7]"), "Y f32[2,3,9,7]", "Y[b,c,i,j] = sum.f32(k:8) A[c,i,b,k] * B[b,c,k,j]", False),
+    (("A f32[33,40]", "B f32[40]"), "Y f32[33]", "Y[i] = sum.f32(k:40) A[i,k] * B[k]", True),
+    (("A f32[33,40]", "B f32[40,24]", "C f32[24]"), "Y f32[33,24]",
+     "Y[i,j] = max((sum.f32(k:40) A[i,k] * B[k,j]) + C[j], 0)", True),
+    (("A f32[33,40]", "B f32[40,24]", "C f32[33]"), "Y f32[33,24]",
+     "Y[i,j] = (sum.f32(k:40) A[i,k] * B[k,j]) + C[i]", False),
+    (("A f32[33,40]", "B f32[40,24]"), "Y f32[33,24]", "Y[i,j] = tanh(sum.f32(k:40) A[i,k] * B[k,j])", False),
+)
+
+
+CONVOLUTIONS = (
+    (("X f32[2,6,9,8]", "W f32[10,6,3,3]", "B f32[10]"), "Y f32[2,10,9,8]",
+     "Y[n,k,p,q] = max((sum.f32(c:6,r:3,s:3) X[n,c,p+r-1,q+s-1] * W[k,c,r,s]) + B[k], 0)", "3 of 6"),
+    (("X f32[2,6,9,8]", "W f32[10,6,3,3]"), "Y f32[2,10,4,3]",
+     "Y[n,k,p,q] = sum.f32(c:6,r:3,s:3) X[n,c,2*p+r,2*q+2*s-1] * W[k,c,r,s]", "3 of 3"),
+    (("X f32[2,9,8,6]", "W f32[10,3,3,6]"), "Y f32[2,9,8,10]",
+     "Y[n,p,q,k] = sum.f32(c:6,r:3,s:3) X[n,p+r-1,q+s-1,c] * W[k,r,s,c]", "3 of 3"),
+    (("X f32[2,6,30]", "W f32[10,6,5]", "B f32[10]"), "Y f32[2,10,30]",
+     "Y[n,k,q] = (sum.f32(c:6,s:5) X[n,c,q+s-2] * W[k,c,s]) + B[k]", "3 of 6"),
+    (("X f32[2,6,9,8]", "W f32[6,3,3]"), "Y f32[2,6,9,8]",
+     "Y[n,k,p,q] = max(sum.f32(r:3,s:3) X[n,k,p+r-1,q+s-1] * W[k,r,s], 0)", "3 of 6"),
+    (("X f32[2,6,9,8]", "W f32[10,6,3,3]"), "Y f32[2,10,9,8]",
+     "Y[n,k,p,q] = tanh(sum.f32(c:6,r:3,s:3) X[n,c,p+r-1,q+s-1] * W[k,c,r,s])", None),
+    (("X f32[33,40]", "W f32[40,24]"), "Y f32[33,24]", "Y[i,j] = sum.f32(k:40) X[i,k] * W[k,j]", None),
+)
+
+
+def need_vendors():
+    """The folder of the libraries that stand for vendors'."""
+    fake = os.environ.get("WPK_FAKE_VENDOR_DIR", "")
+    if not os.path.exists(os.path.join(fake, "libcublasLt.so.12")) or not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("the libraries that stand for vendors' are not built")
+    return fake
+
+
+def vendor_record(box, vendor, op, **env):
+    inputs, output, expression = op
+    text = "".join("input %s\n" % name for name in inputs) + "output %s\n%s\n" % (output, expression)
+    box.env.update(env)
+    code, out, err = box.run("wpk-evaluate", "--op", box.write("op.txt", text), *EMULATED, "--provider", vendor)
+    for name in env:
+        del box.env[name]
+    check(out, "there is a record", expression, code, err)
+    return json.loads(out.splitlines()[0])["record"]
+
+
+def test_cudnn(box):
+    """cuDNN's convolutions compete by the fastest of their plans, with bias and relu in one graph or apart; engines that
+    compute in TF32 are left out, or found out."""
+    need_compiler(box)
+    box.env["LD_LIBRARY_PATH"] = need_vendors()
+    for *op, algorithm in CONVOLUTIONS:
+        record = vendor_record(box, "cudnn", op)
+        check(record["outcome"] == ("ok" if algorithm else "unsupported"), "it is right, or refused", op, record)
+        check(algorithm is None or record["detail"] == "algorithm %s, cudnn 9.19.0" % algorithm, "the fastest", record)
+    record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="apart")
+    check(record["outcome"] == "ok" and "algorithm 3 of 3" in record["detail"], "in two plans", record)
+    record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="liar")
+    check(record["outcome"] == "wrong_result", "f32 means f32", record)
+    job = box.write("job.json", job_of([CONVOLUTION], 2))
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
+    check(tuned[0]["baseline"]["provider"] == "cudnn", "it competes", tuned)
+    path = box.path("small.so")
+    box.ctl("get", "small", "--data", box.data, "-o", path)
+    os.remove(path)
+    said = box.ctl("run", path + ".choice", "--random", "--check")
+    check("of the choice: vendor" in said and "passed" in said, "a choice runs it", said)
+
+
+def test_cublaslt(box):
+    """NVIDIA's products compete where their library is, by the fastest of its algorithms that run; results in TF32 are
+    wrong; a choice names them."""
+    need_compiler(box)
+    fake = need_vendors()
+    job = box.write("job.json", job_of([PRODUCT, SOFTMAX], 2))
+    _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check("cublaslt  none: " in said and "cudnn     none: " in said, "without them, --check says why", said)
+    box.env["LD_LIBRARY_PATH"] = fake
+    _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check("cublaslt  12.9.1" in said and "cudnn     9.19.0" in said, "--check names them", said)
+    for *op, is_product in PRODUCTS:
+        record = vendor_record(box, "cublaslt", op)
+        check(record["outcome"] == ("ok" if is_product else "unsupported"), "it is right, or refused", op, record)
+        check(not is_product or record["detail"].startswith("algorithm 3 of 3, "), "the fastest that runs", record)
+    for mode, outcome in (("tf32", "wrong_result"), ("none", "unsupported")):
+        record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
+        check(record["outcome"] == outcome, "f32 means f32", mode, record)
+    record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT="uncaptured")
+    check(record["outcome"] == "ok" and "algorithm 1 of 3" in record["detail"], "the next one is taken", record)
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
+    check([k["baseline"] and k["baseline"]["provider"] for k in tuned] == ["cublaslt", None], "it competes", tuned)
+    path = box.path("mm.so")
+    box.ctl("get", "mm", "--data", box.data, "-o", path)
+    with open(path + ".choice", encoding="utf-8") as file:
+        chain = json.load(file)["chain"]
+    check([entry.get("provider") for entry in chain] == [None, "cublaslt", None], "the choice names it", chain)
+    os.remove(path)
+    said = box.ctl("run", path + ".choice", "--random", "--check")
+    check("entry   1 of the choice: vendor" in said and "passed" in said, "and runs it", said)
+    if os.path.exists(EXAMPLE):
+        said = subprocess.run([EXAMPLE, path + ".choice", "libwpk-cuda-emulated.so"], capture_output=True, text=True,
+                              env={**os.environ, "LD_LIBRARY_PATH": fake}, check=False)
+        check(said.returncode == 0 and "the same bits" in said.stdout, "and launches it", said.stdout, said.stderr)
+    del box.env["LD_LIBRARY_PATH"]
+    check("entry   2 of the choice: plain" in box.ctl("run", path + ".choice", "--random", "--check"), "without it, the next")
 
 
 def test_one_process_keeps_the_device(box):

@@ -63,7 +63,7 @@ FOREIGN = {
     r"Halide\.h": ["codegen/halide.cc", "codegen/halide_expression.hh"],
     r"HalideRuntime\.h": ["runtime/stub.c"],
     r"(oneapi/)?dnnl.*": ["runtime/onednn_library.h"],
-    r"cuda.*|nvrtc\.h": ["tests/cuda_header.cc"],
+    r"cublasLt\.h|cudnn\.h|cuda.*|nvml\.h|nvrtc\.h": ["tests/cuda_header.cc"],
     r"openvino/.*": ["bench/peer_openvino.c"],
     r"sanitizer/asan_interface\.h": ["common/arena.c", "common/arena_test.c"],
     r"onnxruntime.*": ["bench/peer_onnxruntime.c"],
@@ -99,7 +99,7 @@ IMPURE = ("printf fprintf puts fputs putchar fopen fread fwrite open fork time c
           "wpk_fs_read wpk_fs_write").split()
 
 # A driver has no caller that could pass values down: it is configured by the environment, as NVIDIA's is.
-READS_ENVIRONMENT = ("emulate/driver.c",)
+READS_ENVIRONMENT = ("emulate/driver.c", "emulate/nvml.c")
 
 CODE = (".c", ".h", ".cc", ".hh")
 WITH_LICENCE = CODE + (".py", ".sh", ".sql", ".yaml", ".build", ".map", ".service")
