@@ -6,6 +6,7 @@
  *     cuda_point.c    elements behind their guards, alone or four together
  *     cuda_copy.c     copies of 16 bytes, and asynchronous ones
  *     cuda_parts.c    parts of a reduction in several blocks
+ *     cuda_shares.c   and in several threads of one
  *     cuda_launch.c   numbers of threads, shared memory, the elements that a thread has
  *     cuda_text.c     what stands before the kernels
  *     cuda_nvrtc.c    the compiler
@@ -73,8 +74,10 @@ bool wpk_cuda_is_part(const struct wpk_c_kernel *k, int atom);
 bool wpk_cuda_is_shared(const struct wpk_c_kernel *k, int tensor);
 /* True if each thread has elements of its own of the tensor. */
 bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor);
-/* Make the launch have shared memory for so many elements of the tensor, and print where they are:
- * "sharedTENSOR;", or the part of it that `launch->buffer` numbers. */
+/* Make the launch have shared memory "sharedTENSOR" for so many elements of the tensor. */
+void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
+/* The same, and print where they are: "sharedTENSOR;", or
+ * the part of it that `launch->buffer` numbers. */
 void wpk_cuda_put_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
 /* Leave what the thread's number contributes out of an index of elements that threads have for
  * themselves. The first access, which writes, decides whether they divide the tensor; others have
@@ -115,10 +118,22 @@ void wpk_cuda_put_move(struct wpk_c_kernel *k, const struct wpk_cuda_move *move)
 void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
                                const struct wpk_c_box *box);
 
+struct wpk_cuda_definition;
+
+/* Print how the threads that share the terms of an element join what they have: then each of them
+ * has the total. */
+void wpk_cuda_join_shares(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
+/* The threads of the definition that have different elements; and print the number of a thread
+ * among them. */
+int64_t wpk_cuda_owners(const struct wpk_cuda_definition *d);
+void wpk_cuda_put_owner(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
+/* Print "if (a thread is one of the definition, and the first of those that share its terms) {". */
+void wpk_cuda_open_first(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
+
 /* Print how a tile's blocks leave their parts of a reduction's results, and how the last of them
- * goes on with the joined ones. `threads` of the block have results.
+ * goes on with the joined ones.
  *   errors  a refusal: memory for the parts would be too large */
-void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, int64_t threads);
+void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
 
 /* Write what stands before the functions of a module. */
 void wpk_cuda_put_prologue(const struct wpk_c_kernel *k, struct wpk_buf *out);

@@ -62,7 +62,7 @@ bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor)
     return is_placed(k, tensor) && entry_of(k, tensor)->scope != WPK_SCOPE_SHARED;
 }
 
-static void share(struct wpk_c_kernel *k, int tensor, int64_t elements)
+void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
 {
     struct wpk_cuda_launch *launch = k->launch;
     int i = 0;
@@ -86,13 +86,13 @@ void wpk_cuda_put_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
 {
     const struct wpk_cuda_launch *launch = k->launch;
     if (launch->depth == 0) {
-        share(k, tensor, elements);
+        wpk_cuda_share(k, tensor, elements);
         wpk_c_put(&k->text, "shared%d;\n", tensor);
         return;
     }
     elements = (elements + WPK_CUDA_VECTOR - 1) / WPK_CUDA_VECTOR * WPK_CUDA_VECTOR;
     struct wpk_form at = wpk_form_scale(&launch->buffer, elements, 0);
-    share(k, tensor, elements * launch->depth);
+    wpk_cuda_share(k, tensor, elements * launch->depth);
     wpk_c_put(&k->text, "shared%d + ", tensor);
     wpk_c_put_form(&k->text, &at);
     wpk_c_put(&k->text, ";\n");

@@ -16,6 +16,12 @@ void wpk_cuda_close_block(struct wpk_c_kernel *k)
     wpk_c_line(&k->text, "}");
 }
 
+void wpk_cuda_put_barrier(struct wpk_c_kernel *k)
+{
+    wpk_c_line(&k->text, "__syncthreads();");
+    k->launch->pending = false;
+}
+
 /* "if (it is not past an end)" */
 static void put_guards(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
                        const struct wpk_cuda_iteration *space)
@@ -43,6 +49,12 @@ static void put_guards(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
     }
     if (d->single) {
         wpk_c_line(&k->text, "if (threadIdx.x == 0)");
+    } else if (d->width > 1 && !d->own) {
+        struct wpk_form first = wpk_form_atom(wpk_cuda_part(k, 1, d->width), 1);
+        wpk_c_indent(&k->text);
+        wpk_c_put(&k->text, "if (");
+        wpk_c_put_form(&k->text, &first);
+        wpk_c_put(&k->text, " == 0)\n");
     }
 }
 

@@ -31,6 +31,9 @@ struct wpk_cuda_definition {
     int64_t most[WPK_C_LOOPS_MAX];   /* iterations of a loop over blocks or threads */
     int64_t inside[WPK_C_LOOPS_MAX]; /* of such loops further in, their product */
     int64_t threads;                 /* all of its loops over threads */
+    int64_t width;                   /* threads along x that all run it; 1: it has thread.x */
+    bool shares;                     /* threads share the terms of its reduction */
+    bool own;                        /* each thread has its elements for itself */
     bool single;                     /* one thread writes for all */
     bool hosts[WPK_C_LOOPS_MAX];     /* entries are computed inside it */
 };
@@ -38,6 +41,9 @@ struct wpk_cuda_definition {
 /* Print "{" or "}", and indent by it. */
 void wpk_cuda_open_block(struct wpk_c_kernel *k);
 void wpk_cuda_close_block(struct wpk_c_kernel *k);
+
+/* Print a barrier of the block's threads: what was written to shared memory is there then. */
+void wpk_cuda_put_barrier(struct wpk_c_kernel *k);
 
 /* Print one element: its value, or while the launch is asynchronous its copy.
  *   errors  a refusal: it cannot be copied so */

@@ -16,73 +16,7 @@
 
 #include <cmocka.h>
 
-#define HEAD "wpk-schedule 2\ntarget cuda-sm_90 threads 1\nby c\n"
-#define BARRIER "__syncthreads();"
-
-/* Remove barrier number `missing`, from 0; false if there are fewer. */
-static bool remove_barrier(char *text, int missing)
-{
-    char *at = strstr(text, BARRIER);
-    for (int i = 0; i < missing && at != NULL; i++) {
-        at = strstr(at + 1, BARRIER);
-    }
-    if (at != NULL) {
-        memset(at, ' ', strlen(BARRIER));
-    }
-    return at != NULL;
-}
-
-/* All that a thread has is in registers, and the plan has the shared memory that the code has. */
-static void check_entries(const struct wpk_cuda_subject *k)
-{
-    for (int i = 0; i < k->plan.step_count; i++) {
-        const struct wpk_ptx_entry *entry = wpk_ptx_find(&k->ptx, k->plan.step[i].entry);
-        assert_non_null(entry);
-        assert_int_equal(entry->parameter_count,
-                         k->plan.argument_count + (k->plan.part_bytes > 0 ? 2 : 0));
-        assert_int_equal(entry->shared_size, k->plan.step[i].shared_bytes);
-        assert_int_equal(entry->local_size, 0);
-    }
-}
-
-/* Takes the kernel, which has its schedule. */
-static void run_kernel(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k,
-                       struct wpk_rng *rng, double tolerance)
-{
-    struct wpk_kernel_fault_report report;
-    struct wpk_diag diag = {0};
-    wpk_cuda_subject_print(k);
-    wpk_cuda_subject_compile(nvrtc, k);
-    check_entries(k);
-    wpk_cuda_subject_fill(k, rng);
-    assert_int_equal(wpk_cuda_subject_launch(k, &report), WPK_OK);
-    if (report.fault != WPK_KERNEL_FAULT_NONE) {
-        fail_msg("%s, block %u, thread %d, line %d", wpk_kernel_fault_text(report.fault),
-                 report.block[0], report.thread, report.line);
-    }
-    if (!wpk_cuda_subject_agrees(k, tolerance, &diag)) {
-        fail_msg("%s", diag.text);
-    }
-}
-
-static char printed[1 << 20]; /* by expect_kernel() */
-
-static void expect_kernel(const char *head, const char *nest, double tolerance,
-                          struct wpk_launch_counts *counts)
-{
-    static struct wpk_cuda_subject k; /* large */
-    struct wpk_cuda_nvrtc nvrtc;
-    struct wpk_rng rng;
-    wpk_cuda_subject_open(&nvrtc);
-    wpk_rng_seed(&rng, 1);
-    wpk_cuda_subject_parse(head, nest, &k.schedule);
-    run_kernel(&nvrtc, &k, &rng, tolerance);
-    *counts = k.counts;
-    snprintf(printed, sizeof(printed), "%s", wpk_buf_text(&k.text));
-    wpk_cuda_subject_fini(&k);
-    wpk_cuda_nvrtc_close(&nvrtc);
-}
-
+#define HEAD WPK_CUDA_HEAD
 /* ---- products */
 
 #define PRODUCT_OF(m, k, n)                                                                        \
@@ -108,7 +42,7 @@ static void test_product(void **state)
 {
     (void)state;
     struct wpk_launch_counts counts = {0};
-    expect_kernel(PRODUCT_OF("128", "128", "64"), STAGED("exact", "exact"), 0, &counts);
+    wpk_cuda_expect(PRODUCT_OF("128", "128", "64"), STAGED("exact", "exact"), 0, &counts);
     /* Each thread has 16 products for 8 loads, and stores nothing twice. */
     assert_true(counts.thread_instructions < (uint64_t)128 * 128 * 64 * 3);
     assert_true(counts.global_sectors < 40000);
@@ -119,7 +53,7 @@ static void test_tails(void **state)
 {
     (void)state;
     struct wpk_launch_counts counts = {0};
-    expect_kernel(PRODUCT_OF("49", "37", "70"), STAGED("shift", "guard"), 0, &counts);
+    wpk_cuda_expect(PRODUCT_OF("49", "37", "70"), STAGED("shift", "guard"), 0, &counts);
 }
 
 /* The sums begin in one launch, grow in another, and end in a third: they lie in global memory. */
@@ -127,13 +61,13 @@ static void test_launches(void **state)
 {
     (void)state;
     struct wpk_launch_counts counts = {0};
-    expect_kernel(PRODUCT_OF("9", "24", "21"),
-                  "stage Y root\nblock.x i\nthread.x j step 4 guard\nunroll j.1\n"
-                  "stage T root\ninit\nserial i\nserial j\n"
-                  "update\nblock.x i step 3 exact\nthread.x j\nserial k\nserial i.1\n"
-                  "stage S root\nscope global\nblock.y k step 8 exact\nblock.x j\n"
-                  "thread.x k.1\nstage R inline\n",
-                  0, &counts);
+    wpk_cuda_expect(PRODUCT_OF("9", "24", "21"),
+                    "stage Y root\nblock.x i\nthread.x j step 4 guard\nunroll j.1\n"
+                    "stage T root\ninit\nserial i\nserial j\n"
+                    "update\nblock.x i step 3 exact\nthread.x j\nserial k\nserial i.1\n"
+                    "stage S root\nscope global\nblock.y k step 8 exact\nblock.x j\n"
+                    "thread.x k.1\nstage R inline\n",
+                    0, &counts);
 }
 
 /* ---- parts over blocks */
@@ -183,11 +117,12 @@ static void test_parts(void **state)
     static float first[COUNT], other[COUNT];
     struct wpk_launch_counts counts = {0};
     struct wpk_cuda_nvrtc nvrtc;
-    expect_kernel(PRODUCT_OF("128", "128", "64"), PARTS("exact", "16", "exact"), 0, &counts);
-    assert_non_null(strstr(printed, "% 8], 7u);")); /* 8 tiles of 8 parts, in one launch */
-    expect_kernel(PRODUCT_OF("49", "72", "70"), PARTS("shift", "24", "exact"), 0, &counts);
-    expect_kernel(PRODUCT_OF("49", "72", "70"), PARTS("shift", "72", "exact"), 0, &counts);
-    assert_null(strstr(printed, "tickets"));
+    wpk_cuda_expect(PRODUCT_OF("128", "128", "64"), PARTS("exact", "16", "exact"), 0, &counts);
+    assert_non_null(
+        strstr(wpk_cuda_expected, "% 8], 7u);")); /* 8 tiles of 8 parts, in one launch */
+    wpk_cuda_expect(PRODUCT_OF("49", "72", "70"), PARTS("shift", "24", "exact"), 0, &counts);
+    wpk_cuda_expect(PRODUCT_OF("49", "72", "70"), PARTS("shift", "72", "exact"), 0, &counts);
+    assert_null(strstr(wpk_cuda_expected, "tickets"));
     wpk_cuda_subject_open(&nvrtc);
     run_in_order(&nvrtc, WPK_LAUNCH_ASCENDING, &k, first, COUNT);
     for (int order = 1; order < WPK_LAUNCH_ORDERS; order++) {
@@ -228,16 +163,17 @@ static void test_ahead(void **state)
 {
     (void)state;
     struct wpk_launch_counts counts = {0};
-    expect_kernel(PRODUCT_OF("64", "64", "96"), AHEAD("exact", "2"), 0, &counts);
-    assert_int_equal(count_words(printed, "wpk_ahead16(&"), 4); /* before the loop, and in it */
-    assert_int_equal(count_words(printed, "wpk_ahead4"), 2);    /* their definitions */
-    expect_kernel(PRODUCT_OF("64", "64", "96"), AHEAD("exact", "3"), 0, &counts);
+    wpk_cuda_expect(PRODUCT_OF("64", "64", "96"), AHEAD("exact", "2"), 0, &counts);
+    assert_int_equal(count_words(wpk_cuda_expected, "wpk_ahead16(&"),
+                     4); /* before the loop, and in it */
+    assert_int_equal(count_words(wpk_cuda_expected, "wpk_ahead4"), 2); /* their definitions */
+    wpk_cuda_expect(PRODUCT_OF("64", "64", "96"), AHEAD("exact", "3"), 0, &counts);
     /* as many steps as buffers; last blocks move inwards by a multiple of 16 bytes */
-    expect_kernel(PRODUCT_OF("36", "24", "44"), AHEAD("shift", "3"), 0, &counts);
+    wpk_cuda_expect(PRODUCT_OF("36", "24", "44"), AHEAD("shift", "3"), 0, &counts);
     /* rows of B begin anywhere: its elements are copied one by one */
-    expect_kernel(PRODUCT_OF("36", "24", "42"), AHEAD("shift", "2"), 0, &counts);
-    assert_int_equal(count_words(printed, "wpk_ahead16(&"), 2);
-    assert_int_equal(count_words(printed, "wpk_ahead4(&"), 8);
+    wpk_cuda_expect(PRODUCT_OF("36", "24", "42"), AHEAD("shift", "2"), 0, &counts);
+    assert_int_equal(count_words(wpk_cuda_expected, "wpk_ahead16(&"), 2);
+    assert_int_equal(count_words(wpk_cuda_expected, "wpk_ahead4(&"), 8);
 }
 
 /* Three loops run as one; what is outside of X is zero. */
@@ -245,7 +181,7 @@ static void test_ahead_window(void **state)
 {
     (void)state;
     struct wpk_launch_counts counts = {0};
-    expect_kernel(
+    wpk_cuda_expect(
         HEAD "layout X f32[4,9,16] 0,1,2\nlayout W f32[8,4,3,3] 0,1,2,3\n"
              "layout Y f32[8,9,16] 0,1,2\nprogram\ninput X f32[4,9,16]\nconstant W f32[8,4,3,3]\n"
              "intermediate S f32[4,3,3,9,16]\nintermediate T f32[8,9,16]\noutput Y f32[8,9,16]\n"
@@ -274,55 +210,29 @@ static void test_rows(void **state)
 {
     (void)state;
     struct wpk_launch_counts counts = {0};
-    expect_kernel(SOFTMAX,
-                  "stage Y root\nblock.x i\nthread.x j step 3 guard\nunroll j.1\n"
-                  "stage S in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n"
-                  "stage E in Y i\nscope shared\nthread.x j step 4 exact\nserial j.1\n"
-                  "stage M in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n",
-                  1e-5, &counts);
-    expect_kernel(SOFTMAX,
-                  "stage Y root\nblock.x i step 2 shift\nthread.x i.1\nserial j\n"
-                  "stage S in Y i.1\nscope register\ninit\nserial i\nupdate\nserial k\nserial i\n"
-                  "stage E inline\n"
-                  "stage M in Y i.1\nscope register\ninit\nserial i\nupdate\nserial k\nserial i\n",
-                  1e-5, &counts);
-}
-
-/* Without any one of its barriers the emulator finds a fault: none is superfluous. */
-static void expect_barriers(const char *head, const char *nest, int expected)
-{
-    static struct wpk_cuda_subject k; /* large */
-    struct wpk_cuda_nvrtc nvrtc;
-    struct wpk_rng rng;
-    bool found = true;
-    int count = 0;
-    wpk_cuda_subject_open(&nvrtc);
-    wpk_rng_seed(&rng, 3);
-    for (; found; count += found) {
-        struct wpk_kernel_fault_report report;
-        wpk_cuda_subject_parse(head, nest, &k.schedule);
-        wpk_cuda_subject_print(&k);
-        found = remove_barrier((char *)k.text.data, count);
-        wpk_cuda_subject_compile(&nvrtc, &k);
-        wpk_cuda_subject_fill(&k, &rng);
-        assert_int_equal(wpk_cuda_subject_launch(&k, &report), WPK_OK);
-        if ((report.fault == WPK_KERNEL_FAULT_NONE) == found) {
-            fail_msg("without barrier %d: %s", count, wpk_kernel_fault_text(report.fault));
-        }
-        wpk_cuda_subject_fini(&k);
-    }
-    assert_int_equal(count, expected);
-    wpk_cuda_nvrtc_close(&nvrtc);
+    wpk_cuda_expect(SOFTMAX,
+                    "stage Y root\nblock.x i\nthread.x j step 3 guard\nunroll j.1\n"
+                    "stage S in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n"
+                    "stage E in Y i\nscope shared\nthread.x j step 4 exact\nserial j.1\n"
+                    "stage M in Y i\nscope shared\ninit\nserial i\nupdate\nserial i\nserial k\n",
+                    1e-5, &counts);
+    wpk_cuda_expect(
+        SOFTMAX,
+        "stage Y root\nblock.x i step 2 shift\nthread.x i.1\nserial j\n"
+        "stage S in Y i.1\nscope register\ninit\nserial i\nupdate\nserial k\nserial i\n"
+        "stage E inline\n"
+        "stage M in Y i.1\nscope register\ninit\nserial i\nupdate\nserial k\nserial i\n",
+        1e-5, &counts);
 }
 
 static void test_barriers(void **state)
 {
     (void)state;
     /* before and after the copies, in the loop and in its tail */
-    expect_barriers(PRODUCT_OF("64", "40", "32"), STAGED("exact", "exact"), 2);
-    expect_barriers(PRODUCT_OF("64", "37", "32"), STAGED("exact", "guard"), 4);
+    wpk_cuda_expect_barriers(PRODUCT_OF("64", "40", "32"), STAGED("exact", "exact"), 2);
+    wpk_cuda_expect_barriers(PRODUCT_OF("64", "37", "32"), STAGED("exact", "guard"), 4);
     /* before the ticket, and before its readers, too */
-    expect_barriers(PRODUCT_OF("64", "40", "32"), PARTS("exact", "8", "exact"), 3);
+    wpk_cuda_expect_barriers(PRODUCT_OF("64", "40", "32"), PARTS("exact", "8", "exact"), 3);
 }
 
 /* ---- spaces */
@@ -479,7 +389,7 @@ static void test_candidates(void **state)
                 fprintf(stderr, "program %zu, candidate %d\n", p, i);
             }
             k.order = (enum wpk_launch_order)(i % WPK_LAUNCH_ORDERS);
-            run_kernel(&nvrtc, &k, &rng, programs[p].tolerance);
+            wpk_cuda_subject_run(&nvrtc, &k, &rng, programs[p].tolerance);
             wpk_cuda_subject_fini(&k);
         }
         wpk_space_fini(&space);
@@ -530,7 +440,7 @@ static void test_counts(void **state)
            &space);
     assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
     lower(&space, &best, &k.schedule);
-    run_kernel(&nvrtc, &k, &rng, 0);
+    wpk_cuda_subject_run(&nvrtc, &k, &rng, 0);
     assert_true((double)k.counts.shared_wavefronts <= 1.1 * (double)k.counts.shared_least);
     assert_true((double)k.counts.global_sectors <= 1.1 * (double)k.counts.global_least);
     assert_non_null(strstr(wpk_buf_text(&k.text), "*(float4 *)&s2_Y["));
@@ -564,7 +474,7 @@ static void test_layouts(void **state)
             const struct wpk_program *program = &k.schedule.main;
             const struct wpk_tensor *y = &program->tensors[wpk_program_output(program)];
             assert_int_equal(y->extent[y->rank - 1] == 24, i == 1);
-            run_kernel(&nvrtc, &k, &rng, 0);
+            wpk_cuda_subject_run(&nvrtc, &k, &rng, 0);
             wpk_cuda_subject_fini(&k);
         }
         wpk_space_fini(&space);

@@ -105,6 +105,24 @@
          "stage S in T k.1\nscope shared\nthread.y k\nthread.x j step 4 exact\nunroll j.1\n"       \
          "stage R in T k.1\nscope shared\nthread.y i step 4 exact\nthread.x k\nunroll i.1\n"
 
+/* Two rows a block, of which 64 threads share the terms: pairs of warps. */
+#define SHARES                                                                                     \
+    HEAD "layout A f32[7,200] 0,1\nlayout V f32[200] 0\nlayout Y f32[7] 0\nprogram\n"              \
+         "input A f32[7,200]\ninput V f32[200]\nintermediate T f32[7]\noutput Y f32[7]\n"          \
+         "T[i] = sum.f32(k:200) A[i,k] * V[k]\nY[i] = max(T[i], 0)\nend\n"                         \
+         "stage Y root\nblock.x i step 2 shift\nthread.y i.1\n"                                    \
+         "stage T in Y i\nscope register\nextent i 2\ninit\nthread.y i\n"                          \
+         "update atomic\nserial k step 64 guard\nthread.y i\nthread.x k.1\n"
+
+/* Sums of columns, of which eight threads share the terms: pairs of them are in one warp. */
+#define COLUMNS                                                                                    \
+    HEAD "layout X f32[70,40] 0,1\nlayout Y f32[40] 0\nprogram\ninput X f32[70,40]\n"              \
+         "intermediate T f32[40]\noutput Y f32[40]\nT[j] = sum.f32(k:70) X[k,j]\n"                 \
+         "Y[j] = T[j] * 2\nend\n"                                                                  \
+         "stage Y root\nblock.x j step 16 shift\nthread.x j.1\n"                                   \
+         "stage T in Y j\nscope register\nextent j 16\ninit\nthread.x j\n"                         \
+         "update atomic\nserial k step 8 guard\nthread.y k.1\nthread.x j\n"
+
 /* First candidates of the space, of the algorithm that is named. */
 #define CONVOLUTION                                                                                \
     "input X f32[1,16,12,12]\nconstant W f32[16,16,3,3]\nintermediate T f32[1,16,12,12]\n"         \
@@ -119,6 +137,8 @@ enum {
     OF_AHEAD,
     OF_WINDOW,
     OF_PARTS,
+    OF_SHARES,
+    OF_COLUMNS,
     OF_IM2COL,
     OF_WINOGRAD,
     KERNELS
@@ -135,6 +155,8 @@ static const struct {
     [OF_AHEAD] = {AHEAD, "", 0},
     [OF_WINDOW] = {WINDOW, "", 0},
     [OF_PARTS] = {PARTS, "", 0},
+    [OF_SHARES] = {SHARES, "", 0},
+    [OF_COLUMNS] = {COLUMNS, "", 0},
     [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
     [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
 };
@@ -269,6 +291,30 @@ static const struct {
      "(i32)blockIdx.x % 6 * 1024"},
     {OF_PARTS, "an element of the part is not left", "mine[192] =", 0, "(void)"},
     {OF_PARTS, "terms are dealt out wrongly", "blockIdx.x / 6 % 4", 0, "blockIdx.x / 6 % 3"},
+    {OF_SHARES, "lanes exchange at a wrong distance", "c3_0_T, 8)", 0, "c3_0_T, 4)"},
+    {OF_SHARES, "an exchange is missing", "= t18 + t19;", 0, "= t18;"},
+    {OF_SHARES, "an exchange names half of the warp", "0xffffffffu", 0, "0xffffu"},
+    {OF_SHARES, "some lanes come by an exchange", "const f32 t13 =", 0,
+     "f32 t13 = 0; if (thread1 < 40) t13 ="},
+    {OF_SHARES, "a warp leaves no total", "if (thread3 == 0)", 0, "if (thread1 == 0)"},
+    {OF_SHARES, "totals of warps are taken before they are there", BARRIER, 0, ""},
+    {OF_SHARES, "warps leave their totals in one place", "(thread0 + 2 * thread2)] =", 0,
+     "thread0] ="},
+    {OF_SHARES, "totals of another row are taken", "(thread0 + 2 * thread4)", 0,
+     "(2 * thread0 + thread4)"},
+    {OF_SHARES, "totals of warps are not joined", "= t27 + t28;", 0, "= t27;"},
+    {OF_SHARES, "the last terms have no guard", "if ((thread1 - 8) < 0)", 0, "if (1)"},
+    {OF_SHARES, "the last term is missing", "(thread1 - 8) < 0", 0, "(thread1 - 7) < 0"},
+    {OF_SHARES, "no thread stores the result of a row", "if (thread1 == 0)", 0,
+     "if (thread1 == 64)"},
+    {OF_SHARES, "warps have the rows of others", "200 * thread0", 0, "200 * thread2"},
+    {OF_COLUMNS, "one share is missing", "n11_share < 4", 0, "n11_share < 3"},
+    {OF_COLUMNS, "one share too many", "n11_share < 4", 0, "n11_share < 5"},
+    {OF_COLUMNS, "lanes of two columns exchange", "c2_0_T, 16)", 0, "c2_0_T, 8)"},
+    {OF_COLUMNS, "terms are dealt out wrongly", "threadIdx.x / 16 % 8", 0, "threadIdx.x / 8 % 8"},
+    {OF_COLUMNS, "both threads of a pair leave their total", "if (thread3 == 0)", 0, "if (1)"},
+    {OF_COLUMNS, "a column is not stored", "if (threadIdx.x < 16)", 0, "if (threadIdx.x < 15)"},
+    {OF_COLUMNS, "shared memory is too small", "shared1[64]", 0, "shared1[32]"},
     {OF_IM2COL, "the first row of the border is read", ") >= 0", 0, ") >= -1"},
     {OF_IM2COL, "a row inside the border is left out", ") >= 0", 0, ") >= 1"},
     {OF_IM2COL, "a column behind the border is read", " <= 11", 1, " <= 12"},
