@@ -5,6 +5,7 @@
  *     cuda_nest.c     loops over blocks and threads, barriers, places
  *     cuda_point.c    elements behind their guards, alone or four together
  *     cuda_copy.c     copies of 16 bytes, and asynchronous ones
+ *     cuda_fetch.c    loads of 16 bytes
  *     cuda_parts.c    parts of a reduction in several blocks
  *     cuda_shares.c   and in several threads of one
  *     cuda_launch.c   numbers of threads, shared memory, the elements that a thread has
@@ -25,6 +26,8 @@
 #define WPK_CUDA_PARTS_MAX 64
 #define WPK_CUDA_SHARES_MAX 32
 #define WPK_CUDA_LIMITS_MAX 16
+#define WPK_CUDA_NOTED_MAX 64
+#define WPK_CUDA_FETCHED_MAX 8
 #define WPK_CUDA_VECTOR 4 /* elements of 16 bytes */
 
 /* The variable "threadIdx.x / inside % count". Definitions that cut the number alike have the same
@@ -38,6 +41,13 @@ struct wpk_cuda_part {
 struct wpk_cuda_share {
     int tensor;
     int64_t elements;
+};
+
+/* Four neighbours of a tensor in global memory, which are loaded as one. */
+struct wpk_cuda_fetch {
+    int tensor;
+    struct wpk_form at; /* number of the first */
+    int name;           /* of the variable */
 };
 
 struct wpk_cuda_launch {
@@ -60,6 +70,10 @@ struct wpk_cuda_launch {
     /* Blocks that share a tile's reduction, and tiles: blocks = parts * tiles. 0: none do */
     int64_t parts, tiles;
     int64_t part_bytes;        /* of all parts */
+    /* Of four neighbouring points: what they load, while that is noted; and what is loaded for them
+     * already. Depth of their blocks in the text; 0: nothing is noted */
+    struct wpk_cuda_fetch noted[WPK_CUDA_NOTED_MAX], fetched[WPK_CUDA_FETCHED_MAX];
+    int noted_count, fetched_count, noting_depth;
     int64_t cells;             /* variables that elements of tensors became */
     bool wrote; /* shared memory was written */
     bool pending;      /* and no barrier followed */
@@ -89,6 +103,13 @@ void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct w
  *   shape   index [rank] */
 bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
                            int lanes, struct wpk_form *at);
+/* True if element number `b` is `by` behind number `a`. */
+bool wpk_cuda_are_apart(struct wpk_c_kernel *k, const struct wpk_form *a, const struct wpk_form *b,
+                        int64_t by);
+/* True if the element is at a multiple of 16 bytes of an f32 tensor. */
+bool wpk_cuda_begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at);
+/* Print the element if it was fetched; else false. */
+bool wpk_cuda_put_fetched(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at);
 /* Note variables of a launch, if one is printed. */
 void wpk_cuda_count_cells(struct wpk_c_kernel *k, int64_t count);
 /* The tensor, an argument, begins at a multiple of 16 bytes if its memory does. */

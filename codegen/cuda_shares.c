@@ -278,7 +278,7 @@ static void join_warps(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
 void wpk_cuda_join_shares(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d)
 {
     int tensor = d->stage->output;
-    int64_t cells = wpk_c_storage_cells(k, tensor);
+    int64_t cells = k->surveying ? 1 : wpk_c_storage_cells(k, tensor); /* not known before */
     struct sharing sharing = find_sharing(d);
     if (k->storage[k->storage_of[tensor]]->dtype == WPK_BOOL) {
         wpk_c_refuse(k, "threads share the terms of numbers only");

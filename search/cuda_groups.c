@@ -13,6 +13,8 @@
 #define INLINE_TIMES 2         /* computed so often, a pointwise stage is still inlined */
 #define PART_RESULTS_MAX 16384 /* reductions with more results keep a GPU's threads busy */
 #define PART_TERMS_MIN 64      /* shorter reductions are not cut */
+#define SHARED_TERMS_MIN 32    /* shorter reductions are of one thread */
+#define FEW_ROWS 4             /* so few read an operand hardly less often as a tile */
 #define ROWS_MANY 64           /* results that are many enough for few parts each */
 #define ROW_PARTS_MAX 32       /* of each of those */
 #define PARTS_MAX 256          /* of a reduction: threads that share it */
@@ -95,9 +97,10 @@ static int64_t parts_of(int64_t extent, double results)
     return parts;
 }
 
-/* Deal out the terms of long reductions with few results. Neighbouring threads then read neighbours
- * in memory if the axis is contiguous. */
-static wpk_err cut_reductions(struct wpk_program *program)
+/* Deal out the terms of long reductions with few results, where threads cannot share them: a scalar
+ * has no block, and a strict sum's threads have one part each. Neighbouring threads then read
+ * neighbours in memory if the axis is contiguous. */
+static wpk_err cut_reductions(struct wpk_program *program, bool strict)
 {
     int count = program->stage_count;
     bool prepare[WPK_STAGES_MAX];
@@ -114,7 +117,8 @@ static wpk_err cut_reductions(struct wpk_program *program)
             longest = stage->axes[a].extent > stage->axes[longest].extent ? a : longest;
         }
         if (stage->reduction == WPK_REDUCE_NONE || prepare[s] || results > PART_RESULTS_MAX ||
-            stage->axes[longest].extent < PART_TERMS_MIN || stage->rank + 1 > WPK_RANK_MAX) {
+            (stage->rank > 0 && !strict) || stage->axes[longest].extent < PART_TERMS_MIN ||
+            stage->rank + 1 > WPK_RANK_MAX) {
             continue;
         }
         int64_t parts = parts_of(stage->axes[longest].extent, results);
@@ -173,9 +177,9 @@ static wpk_err copy_operands(struct wpk_program *program)
     return err;
 }
 
-wpk_err wpk_cuda_groups_normalize(struct wpk_program *program)
+wpk_err wpk_cuda_groups_normalize(struct wpk_program *program, bool strict)
 {
-    wpk_err err = cut_reductions(program);
+    wpk_err err = cut_reductions(program, strict);
     err = err == WPK_OK ? add_readers(program) : err;
     return err == WPK_OK ? copy_operands(program) : err;
 }
@@ -246,6 +250,59 @@ static void choose_axes(const struct wpk_program *program, bool strict,
     for (int a = group->k; sum != NULL && a < sum->axis_count; a++) {
         group->k = strict ? a : sum->axes[a].extent > sum->axes[group->k].extent ? a : group->k;
     }
+}
+
+/* A tile along both axes would read its operands less often. */
+static bool is_tiled(const struct wpk_program *program, const struct wpk_cuda_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    const struct wpk_stage *sum = &program->stages[group->sum];
+    return group->i >= 0 && wpk_contraction_is(program, group->sum) &&
+           count_reuse(program, sum, group->i) > 0 && count_reuse(program, sum, group->j) > 0 &&
+           root->axes[group->i].extent > FEW_ROWS && root->axes[group->j].extent > FEW_ROWS;
+}
+
+static double find_stream(const struct wpk_program *program, int s, int load,
+                          struct wpk_cuda_stream *out)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    double elements = 1;
+    *out = (struct wpk_cuda_stream){.along = wpk_cuda_contiguous_axis(program, s, load)};
+    for (int a = 0; a < stage->axis_count; a++) {
+        if (wpk_contraction_uses_axis(program, &program->nodes[load], a)) {
+            elements *= (double)stage->axes[a].extent;
+            out->axes |= 1U << a;
+        }
+    }
+    return elements;
+}
+
+/* The largest operand decides which axis neighbouring threads run along. */
+static void find_shares(const struct wpk_program *program, bool strict,
+                        struct wpk_cuda_groups *groups, struct wpk_cuda_group *group)
+{
+    int loads[WPK_LOADS_MAX], along = -1;
+    double most = 0;
+    if (group->sum < 0 || strict || group->j < 0 || is_tiled(program, group)) {
+        return;
+    }
+    const struct wpk_stage *sum = &program->stages[group->sum];
+    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
+    for (int l = 0; l < count && l < WPK_CUDA_STREAMS_MAX; l++) {
+        double elements = find_stream(program, group->sum, loads[l], &group->stream[l]);
+        along = elements > most ? group->stream[l].along : along;
+        most = elements > most ? elements : most;
+        group->stream_count = l + 1;
+    }
+    group->rows = along >= sum->rank;
+    if (group->rows && sum->axes[along].extent >= SHARED_TERMS_MIN) {
+        group->k = along;
+    }
+    group->shares = sum->axes[group->k].extent >= SHARED_TERMS_MIN;
+    for (int c = 0; c < group->copy_count && group->shares; c++) {
+        groups->group_of[group->copy[c]] = WPK_CUDA_INLINED;
+    }
+    group->copy_count = group->shares ? 0 : group->copy_count;
 }
 
 /* An operand is read by one load, at axes. */
@@ -461,6 +518,7 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
             choose_tiled_axes(program, &out->group[g]);
         } else {
             choose_axes(program, strict, &out->group[g]);
+            find_shares(program, strict, out, &out->group[g]);
             find_moves(program, out, &out->group[g]);
         }
         find_rows(program, out, g);

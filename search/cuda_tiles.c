@@ -78,6 +78,33 @@ static int64_t choose_unrolled(const struct wpk_cuda_group *group, const struct 
     return unrolled;
 }
 
+bool wpk_cuda_is_in_registers(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                              const struct wpk_cuda_group *host, int g)
+{
+    bool some = false;
+    for (int other = 0; other < all->count; other++) {
+        const struct wpk_cuda_group *part = &all->group[other];
+        some = some || (host->in_row[other] && part->shares &&
+                        program->stages[part->root].rank == host->row_axes);
+    }
+    const struct wpk_cuda_group *part = &all->group[g];
+    return some && (part->sum < 0 || part->shares) &&
+           program->stages[part->root].rank == host->row_axes;
+}
+
+int64_t wpk_cuda_vector(int64_t extent, int64_t threads)
+{
+    bool whole = extent % WPK_CUDA_VECTOR_ELEMENTS == 0;
+    return whole && extent >= WPK_CUDA_VECTOR_ELEMENTS * threads ? WPK_CUDA_VECTOR_ELEMENTS : 1;
+}
+
+int64_t wpk_cuda_term_vector(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                             const struct wpk_cuda_tiles *t)
+{
+    int64_t extent = program->stages[group->sum].axes[group->k].extent / t->parts;
+    return group->rows && t->share > 1 ? wpk_cuda_vector(extent, t->share) : 1;
+}
+
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int number, struct wpk_cuda_tiles *out)
 {
@@ -94,12 +121,13 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
                                    .thread = {value[WPK_CUDA_THREAD_I], value[WPK_CUDA_THREAD_J]},
                                    .step = reduces ? value[WPK_CUDA_STEP] : 0,
                                    .parts = reduces ? value[WPK_CUDA_PARTS] : 1,
+                                   .share = group->shares ? value[WPK_CUDA_SHARE] : 1,
                                    .rows = reduces ? 0 : value[WPK_CUDA_ROWS]};
     for (int c = 0; c < group->copy_count; c++) {
         out->staged[c] = value[WPK_CUDA_STAGED + c] != 0;
         out->vectors[c] = value[WPK_CUDA_STAGED + c] == WPK_CUDA_VECTOR_ELEMENTS;
     }
-    out->depth = value[WPK_CUDA_STAGED + group->copy_count];
+    out->depth = group->shares ? 1 : value[WPK_CUDA_STAGED + group->copy_count];
     out->depth = out->depth > 0 ? out->depth : 1;
     if (group->transforms) {
         out->rows = 0;
@@ -108,9 +136,10 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     }
     choose_pieces(group, out);
     out->unrolled = choose_unrolled(group, out);
-    out->threads = out->rows > 0
-                       ? WPK_CUDA_ROW_THREADS
-                       : out->block[0] / out->thread[0] * (out->block[1] / out->thread[1]);
+    out->share = out->rows > 0 ? value[WPK_CUDA_ROW_THREADS] : out->share;
+    out->threads = out->share * (out->rows > 0 ? out->rows
+                                               : out->block[0] / out->thread[0] *
+                                                     (out->block[1] / out->thread[1]));
     if (group->transforms) {
         out->threads *= wpk_cuda_tiles_beside(&variant->program.stages[group->root], group);
     }

@@ -237,7 +237,7 @@ static void test_barriers(void **state)
 
 /* ---- spaces */
 
-#define CANDIDATES 24
+#define CANDIDATES 16
 #define CANDIDATES_PINNED 8 /* of a pinned algorithm */
 #define CONSTRUCTED 4
 
@@ -288,6 +288,25 @@ static const struct {
      ""},
     {"input X f32[3,64,10]\noutput Y f32[3]\nY[i] = sum.f32(k:64,l:10) X[i,k,l]\n", 0, ""},
     {"input X f32[45,70]\noutput Y f32[70,45]\nY[j,i] = X[i,j]\n", 0, ""},
+    /* Long sums: rows and columns of terms, products with a vector, windows, one number, a
+     * layernorm whose rows end within four elements or have two axes */
+    {"input A f32[70,256]\ninput V f32[256]\noutput Y f32[70]\n"
+     "Y[i] = sum.f32(k:256) A[i,k] * V[k]\n",
+     0, ""},
+    {"input A f32[2,130,36]\ninput V f32[2,130]\ninput Z f32[36]\nintermediate T f32[2,36]\n"
+     "output Y f32[2,36]\nT[n,j] = sum.f32(k:130) A[n,k,j] * V[n,k]\n"
+     "Y[n,j] = max(T[n,j] + Z[j], 0)\n",
+     0, ""},
+    {"input X f32[2,12,7,7]\noutput Y f32[2,12]\nY[n,c] = max.f32(h:7,w:7) X[n,c,h,w]\n", 0, ""},
+    {"input X f32[5000]\noutput Y f32[]\nY[] = sum.f32(k:5000) X[k]\n", 0, ""},
+    {"input X f32[11,6,35]\ninput G f32[6,35]\nintermediate M f32[11]\nintermediate A f32[11]\n"
+     "intermediate V f32[11]\noutput Y f32[11,6,35]\nM[i] = sum.f32(h:6,k:35) X[i,h,k]\n"
+     "A[i] = M[i] / 210\nV[i] = sum.f32(h:6,k:35) (X[i,h,k] - A[i]) * (X[i,h,k] - A[i])\n"
+     "Y[i,h,k] = (X[i,h,k] - A[i]) / sqrt(V[i] + 1) * G[h,k]\n",
+     1e-5, ""},
+    {"input X f32[4,9,40]\nintermediate S f32[4,9]\noutput Y f32[4,9,40]\n"
+     "S[b,i] = sum.f32(k:40) X[b,i,k]\nY[b,i,k] = X[b,i,k] - S[b,i]\n",
+     0, ""},
     /* Winograd: whole tiles; tails along both axes, with a residual; one axis; channels last */
     {CONVOLUTION("1", "16", "12", "16"), 0, "winograd(4)"},
     {CONVOLUTION("1", "16", "13", "24"), 0, "winograd(5)"},
@@ -312,9 +331,9 @@ static const struct {
 
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
-static void derive(const char *text, struct wpk_space *space)
+static void derive_as(const char *text, bool strict, struct wpk_space *space)
 {
-    struct wpk_space_options options = {.layouts = "any", .threads = 1};
+    struct wpk_space_options options = {.layouts = "any", .threads = 1, .strict = strict};
     struct wpk_program program;
     struct wpk_diag diag = {0};
     assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
@@ -323,6 +342,11 @@ static void derive(const char *text, struct wpk_space *space)
         fail_msg("%s: %s", text, diag.text);
     }
     wpk_program_fini(&program);
+}
+
+static void derive(const char *text, struct wpk_space *space)
+{
+    derive_as(text, false, space);
 }
 
 /* The text of a candidate leads back to it, and its nest is one that can be checked. */
@@ -334,7 +358,7 @@ static void lower(const struct wpk_space *space, const struct wpk_candidate *can
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-5 ", 7), 0);
+    assert_int_equal(strncmp(text, "cuda-6 ", 7), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }
@@ -386,7 +410,9 @@ static void test_candidates(void **state)
         for (int i = 0; i < wanted; i++) {
             lower(&space, &made[i], &k.schedule);
             if (getenv("WPK_TEST_SHOW") != NULL) {
-                fprintf(stderr, "program %zu, candidate %d\n", p, i);
+                char text[WPK_CANDIDATE_TEXT_MAX];
+                (void)wpk_candidate_encode(&space, &made[i], text, sizeof(text));
+                fprintf(stderr, "program %zu, candidate %d: %s\n", p, i, text);
             }
             k.order = (enum wpk_launch_order)(i % WPK_LAUNCH_ORDERS);
             wpk_cuda_subject_run(&nvrtc, &k, &rng, programs[p].tolerance);
@@ -420,6 +446,50 @@ static void test_first_guess(void **state)
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=32 Y.block.j=16"));
     wpk_space_fini(&space);
+}
+
+/* The first kernel of rows is one launch whose threads share the terms, 16 bytes at a time; strict
+ * sums have their terms in the order in which they are written. */
+static void test_first_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *word;
+    } rows[] = {
+        {"input X f32[4096,1024]\nintermediate M f32[4096]\nintermediate E f32[4096,1024]\n"
+         "intermediate D f32[4096]\noutput Y f32[4096,1024]\nM[i] = max.f32(k:1024) X[i,k]\n"
+         "E[i,k] = exp(X[i,k] - M[i])\nD[i] = sum.f32(k:1024) E[i,k]\nY[i,k] = E[i,k] / D[i]\n",
+         "Y.rows=1 Y.threads=64"},
+        {"input A f32[4096,4096]\ninput V f32[4096]\noutput Y f32[4096]\n"
+         "Y[i] = sum.f32(k:4096) A[i,k] * V[k]\n",
+         "Y.share.k=8"},
+        {"input X f32[16,7,7,2048]\noutput Y f32[16,2048]\nY[n,c] = sum.f32(h:7,w:7) X[n,h,w,c]\n",
+         "Y.share.hw=16"},
+    };
+    static struct wpk_cuda_subject k; /* large */
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct wpk_space space;
+        struct wpk_candidate best;
+        char text[WPK_CANDIDATE_TEXT_MAX];
+        int count = 0;
+        derive(rows[i].text, &space);
+        assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+        assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
+        if (strstr(text, rows[i].word) == NULL) {
+            fail_msg("%s lacks %s", text, rows[i].word);
+        }
+        lower(&space, &best, &k.schedule);
+        wpk_cuda_subject_print(&k);
+        assert_int_equal(k.plan.step_count, 1);
+        assert_non_null(strstr(wpk_buf_text(&k.text), "= *(const float4 *)&s0_"));
+        wpk_cuda_subject_fini(&k);
+        wpk_space_fini(&space);
+        derive_as(rows[i].text, true, &space);
+        assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+        assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
+        assert_null(strstr(text, ".share."));
+        wpk_space_fini(&space);
+    }
 }
 
 /* Of an aligned product the first kernel hardly has conflicts of banks, and what a warp accesses in
@@ -527,13 +597,14 @@ static void test_other_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),     cmocka_unit_test(test_tails),
-        cmocka_unit_test(test_launches),    cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_ahead),       cmocka_unit_test(test_ahead_window),
-        cmocka_unit_test(test_parts),       cmocka_unit_test(test_barriers),
-        cmocka_unit_test(test_candidates),  cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_algorithms),  cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_first_guess), cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_product),        cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_launches),       cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_ahead_window),
+        cmocka_unit_test(test_parts),          cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_candidates),     cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_algorithms),     cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_first_guess),    cmocka_unit_test(test_first_rows),
+        cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

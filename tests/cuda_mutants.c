@@ -123,6 +123,14 @@
          "stage T in Y j\nscope register\nextent j 16\ninit\nthread.x j\n"                         \
          "update atomic\nserial k step 8 guard\nthread.y k.1\nthread.x j\n"
 
+/* Rows of exponentials: each thread of a row loads four neighbours at once. */
+#define LOADS                                                                                      \
+    HEAD "layout X f32[6,256] 0,1\nlayout Y f32[6] 0\nprogram\ninput X f32[6,256]\n"               \
+         "intermediate T f32[6]\noutput Y f32[6]\nT[i] = sum.f32(k:256) exp(X[i,k])\n"             \
+         "Y[i] = T[i] * 2\nend\nstage Y root\nblock.x i step 2 exact\nthread.y i.1\n"              \
+         "stage T in Y i\nscope register\nextent i 2\ninit\nthread.y i\nupdate atomic\n"           \
+         "serial k step 128 exact\nthread.y i\nthread.x k.1 step 4 exact\nlanes k.2\n"
+
 /* First candidates of the space, of the algorithm that is named. */
 #define CONVOLUTION                                                                                \
     "input X f32[1,16,12,12]\nconstant W f32[16,16,3,3]\nintermediate T f32[1,16,12,12]\n"         \
@@ -139,6 +147,7 @@ enum {
     OF_PARTS,
     OF_SHARES,
     OF_COLUMNS,
+    OF_LOADS,
     OF_IM2COL,
     OF_WINOGRAD,
     KERNELS
@@ -157,6 +166,7 @@ static const struct {
     [OF_PARTS] = {PARTS, "", 0},
     [OF_SHARES] = {SHARES, "", 0},
     [OF_COLUMNS] = {COLUMNS, "", 0},
+    [OF_LOADS] = {LOADS, "", 1e-5},
     [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
     [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
 };
@@ -315,6 +325,9 @@ static const struct {
     {OF_COLUMNS, "both threads of a pair leave their total", "if (thread3 == 0)", 0, "if (1)"},
     {OF_COLUMNS, "a column is not stored", "if (threadIdx.x < 16)", 0, "if (threadIdx.x < 15)"},
     {OF_COLUMNS, "shared memory is too small", "shared1[64]", 0, "shared1[32]"},
+    {OF_LOADS, "four elements begin at no multiple of 16 bytes", "4 * thread1", 0, "5 * thread1"},
+    {OF_LOADS, "an element of four is taken twice", ".z;", 0, ".y;"},
+    {OF_LOADS, "threads load what others have", "4 * thread1", 0, "4 * (thread1 / 2)"},
     {OF_IM2COL, "the first row of the border is read", ") >= 0", 0, ") >= -1"},
     {OF_IM2COL, "a row inside the border is left out", ") >= 0", 0, ") >= 1"},
     {OF_IM2COL, "a column behind the border is read", " <= 11", 1, " <= 12"},
