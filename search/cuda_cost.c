@@ -11,6 +11,7 @@
 #define SCHEDULERS 4        /* of a multiprocessor: every one since sm_50 */
 #define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
 #define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
+#define FEWER_FIRST 1e-3    /* of instructions, where they are not what takes the time */
 #define EXCHANGE 30         /* cycles of one between lanes of a warp */
 #define LOADS_AHEAD 4       /* iterations of a loop whose loads are on their way */
 #define ROW_INSTRUCTIONS 6  /* for an element of a row, in each pass */
@@ -361,11 +362,12 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
                      steps * bytes / m.l2_bytes};
     double slowest = fmax(fmax(part[0], part[1]), part[2]);
     double inner = fmax(issued / (m.multiply_adds * fmin(1, busy)), part[1]);
-    /* While a copy is on its way, the steps before it compute. */
-    double ahead = (double)(t.depth - 1) * inner / steps;
-    double wait = steps * (t.depth == 1 ? m.latency : fmax(m.barrier, m.latency - ahead));
+    /* While a copy is on its way, the steps before it compute: as many steps take its latency. */
+    double ahead = (double)(t.depth - 1), step = inner / steps + m.barrier;
+    double wait =
+        steps * (t.depth == 1 ? m.latency : fmax(step, m.latency / ahead) - inner / steps);
     double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + wait / share);
-    double block = fmax(share * all, inner + wait);
+    double block = fmax(share * all, inner + wait) + FEWER_FIRST * part[0];
     if (t.parts > 1) { /* a part is left, a ticket taken, and the last block reads all parts */
         block += PART_LATENCIES * m.latency +
                  (double)(t.parts + 1) * points * (double)sizeof(float) / m.l2_bytes;

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define BANKED_ROWS 8 /* that begin in banks of their own, if they are padded */
+
 /* A nest while it is built. */
 struct build {
     struct wpk_nest *nest;
@@ -279,6 +281,44 @@ static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int ra
     }
 }
 
+/* Deal out rows of terms that are padded. Eight rows begin in banks of their own: neighbours of a
+ * quarter of a warp, which moves 16 bytes each, are eight rows; of a warp that gathers elements one by
+ * one they are four in each of eight rows. False: there are fewer rows, or a row is as long. */
+static bool deal_out_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
+                          const int64_t *extent, int64_t threads, int64_t lanes)
+{
+    int x = rank - 1, y = 0;
+    int64_t along = lanes > 1 ? 1 : WPK_CUDA_VECTOR_ELEMENTS, others = 1;
+    for (int a = 1; a < x; a++) {
+        y = extent[a] > extent[y] ? a : y;
+    }
+    for (int a = 0; a < x; a++) {
+        others *= a == y ? 1 : extent[a];
+    }
+    int64_t width = x > 0 ? extent[x] / lanes : 0, rows = width > 0 ? threads / width : 0;
+    rows = x > 0 && rows > extent[y] ? extent[y] : rows;
+    if (width % along != 0 || width <= along || width * lanes > 2 * BANKED_ROWS * along * lanes ||
+        others > 1 || rows % BANKED_ROWS != 0 || rows == 0 || extent[y] % rows != 0) {
+        return false;
+    }
+    if (extent[y] > rows) {
+        add(nest, loops, y, WPK_BIND_SERIAL, rows, WPK_TAIL_EXACT);
+    }
+    if (rows > BANKED_ROWS) {
+        add(nest, loops, y, WPK_BIND_THREAD_Z, BANKED_ROWS, WPK_TAIL_EXACT);
+    }
+    if (lanes > 1) {
+        add(nest, loops, x, WPK_BIND_THREAD_Y, lanes, WPK_TAIL_EXACT);
+        add(nest, loops, y, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+        add(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
+    } else {
+        add(nest, loops, x, WPK_BIND_THREAD_Z, along, WPK_TAIL_EXACT);
+        add(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
+        add(nest, loops, x, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+    }
+    return true;
+}
+
 static void add_copy(struct build *b, int g, int c)
 {
     struct wpk_nest *nest = b->nest;
@@ -295,8 +335,13 @@ static void add_copy(struct build *b, int g, int c)
     entry->row_padding = wpk_cuda_row_padding(group, t, c);
     entry->depth = t->depth > 1 ? (int)t->depth : 0;
     wpk_nest_find_region(nest);
-    deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
-             (struct cut){.axis = -1}, t->threads, t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1);
+    int rank = wpk_nest_stage(nest, entry)->rank;
+    int64_t lanes = t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
+    bool banked = entry->row_padding > 0 && (t->vectors[c] || group->gathers[c]);
+    if (!banked || !deal_out_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
+        deal_out(nest, &entry->pure, rank, entry->extent, (struct cut){.axis = -1}, t->threads,
+                 lanes);
+    }
 }
 
 /* ---- rows */

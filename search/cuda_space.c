@@ -293,8 +293,7 @@ static bool legal_rows(const struct wpk_variant *variant, const struct wpk_cuda_
            no(why, "what the rows read does not fit the shared memory");
 }
 
-/* In parts over blocks the threads' steps divide the terms: a part ends where the next one begins.
- * */
+/* In parts over blocks the threads' steps divide the terms: a part ends where the next begins. */
 static bool legal_share(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t, const char **why)
 {

@@ -45,9 +45,12 @@ int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wp
 }
 
 /* Threads that are neighbours read neighbours in shared memory: four elements each along an axis
- * that is contiguous there, one along an axis whose operand has rows of terms. */
-static void choose_pieces(const struct wpk_cuda_group *group, struct wpk_cuda_tiles *out)
+ * that is contiguous there, one along an axis whose operand has rows of terms. So they do in global
+ * memory, where rows that are no multiples of four elements are not accessed 16 bytes at a time. */
+static void choose_pieces(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                          struct wpk_cuda_tiles *out)
 {
+    bool odd_rows = group->j >= 0 && root->axes[group->j].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
     const int axis[] = {group->i, group->j};
     bool along_terms = false, along[2] = {false, false};
     for (int c = 0; c < group->copy_count; c++) {
@@ -60,6 +63,9 @@ static void choose_pieces(const struct wpk_cuda_group *group, struct wpk_cuda_ti
         int64_t most = along_terms && !along[a] ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
         bool cut = group->copy_count > 0 && out->thread[a] % most == 0 && out->thread[a] > most;
         out->piece[a] = cut ? most : out->thread[a];
+    }
+    if (odd_rows && group->sum < 0 && !group->transforms) {
+        out->piece[1] = 1;
     }
 }
 
@@ -134,7 +140,7 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
         out->thread[0] = group->i < 0 ? 1 : group->tile[group->i];
         out->thread[1] = group->j < 0 ? 1 : group->tile[group->j];
     }
-    choose_pieces(group, out);
+    choose_pieces(&variant->program.stages[group->root], group, out);
     out->unrolled = choose_unrolled(group, out);
     out->share = out->rows > 0 ? value[WPK_CUDA_ROW_THREADS] : out->share;
     out->threads = out->share * (out->rows > 0 ? out->rows

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nests written by hand whose threads share the terms of an element. */
+/* Nests written by hand whose threads share the terms of an element, or have tiles in pieces. */
 #include "op/nest_check.h"
 #include "tests/cuda_check.h"
 
@@ -150,6 +150,36 @@ static void test_softmax(void **state)
     wpk_cuda_expect(SOFTMAX, kept, 1e-5, &counts);
 }
 
+/* ---- virtual threads */
+
+/* Tiles of threads are in pieces: two of four rows that are 16 apart, and two columns. Eight rows of
+ * a padded copy are neighbours: neither they nor their readers have conflicts of banks. */
+static void test_virtual(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    wpk_cuda_expect(
+        HEAD "layout A f32[64,48] 0,1\nlayout B f32[48,64] 0,1\nlayout Y f32[64,64] 0,1\nprogram\n"
+             "input A f32[64,48]\ninput B f32[48,64]\nintermediate R f32[64,48]\n"
+             "intermediate S f32[48,64]\nintermediate T f32[64,64]\noutput Y f32[64,64]\n"
+             "R[i,k] = A[i,k]\nS[k,j] = B[k,j]\nT[i,j] = sum.f32(k:48) R[i,k] * S[k,j]\n"
+             "Y[i,j] = max(T[i,j], 0)\nend\n",
+        "stage Y root\nblock.y i step 32 exact\nblock.x j step 32 exact\n"
+        "unroll i.1 step 8 exact\nunroll j.1 step 16 exact\nthread.y i.2\nthread.x j.2 step 4 "
+        "exact\nlanes j.3\nstage T in Y j\nscope register\nextent i 32 j 32\n"
+        "init\nunroll i step 8 exact\nunroll j step 16 exact\nthread.y i.1\n"
+        "thread.x j.1 step 4 exact\nunroll j.2\nupdate\nserial k step 8 exact\n"
+        "unroll k.1\nunroll i step 8 exact\nunroll j step 16 exact\nthread.y i.1\n"
+        "thread.x j.1 step 4 exact\nunroll j.2\n"
+        "stage S in T k\nscope shared\ndepth 2\nserial k step 4 exact\nthread.y k.1\n"
+        "thread.x j step 4 exact\nlanes j.1\n"
+        "stage R in T k\nscope shared\npadded 4\ndepth 2\nserial i step 16 exact\n"
+        "thread.z i.1 step 8 exact\nthread.y k step 4 exact\nthread.x i.2\nlanes k.1\n",
+        0, &counts);
+    assert_int_equal(counts.shared_wavefronts, counts.shared_least);
+    assert_int_equal(counts.global_sectors, counts.global_least);
+}
+
 /* ---- what is refused */
 
 static void expect_refused(const char *nest, const char *why)
@@ -190,9 +220,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_warps),   cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_blocks_and_threads),
-        cmocka_unit_test(test_softmax), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_warps),    cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_columns),  cmocka_unit_test(test_blocks_and_threads),
+        cmocka_unit_test(test_softmax),  cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
