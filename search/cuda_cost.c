@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_cost.h"
 
+#include "op/contraction.h"
 #include "search/cuda_moves.h"
 #include "search/genes.h"
 
@@ -312,6 +313,51 @@ static double loads_of(const struct wpk_cuda_group *group, const struct wpk_cuda
     return t->staged[c] && wide ? tile / WPK_CUDA_VECTOR_ELEMENTS : tile;
 }
 
+/* The share of an operand's elements that lie in memory: a gathered one has some several times. */
+static double stored_share(const struct wpk_program *program, const struct wpk_stage *copy)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, copy, loads, WPK_LOADS_MAX);
+    double stored = 0;
+    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+        stored += (double)wpk_tensor_elements(&program->tensors[program->nodes[loads[l]].tensor]);
+    }
+    return fmin(1, stored / wpk_cuda_group_points(copy));
+}
+
+/* Cycles until memory has handed out what the blocks of a wave read, each row and column of a tile
+ * once. None if all of it stays in the second cache from wave to wave. */
+static double dram_cycles(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                          const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m,
+                          double together)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    double bytes = 0, all = 0, terms = wpk_cuda_terms(program, group) / (double)t->parts;
+    double count[] = {1, 1}, order = (double)t->order;
+    const int axis[] = {group->i, group->j};
+    for (int a = 0; a < 2 && axis[a] >= 0; a++) {
+        count[a] = ceiling((double)root->axes[axis[a]].extent, (double)t->block[a]);
+    }
+    double wave = fmin(count[0] * count[1], together * m->sm_count), rows = fmin(count[0], order);
+    double columns = fmin(count[1], ceiling(wave, rows));
+    rows = fmin(count[0], rows * ceiling(wave, rows * columns));
+    for (int c = 0; c < group->copy_count; c++) {
+        const struct wpk_stage *copy = &program->stages[group->copy[c]];
+        const struct wpk_node *load = NULL;
+        double share = sizeof(float) * stored_share(program, copy), read = terms * share;
+        (void)loads_tensor(program, group, copy->output, &load);
+        read *= wpk_contraction_uses_axis(program, load, group->i) ? rows * (double)t->block[0] : 1;
+        read *=
+            wpk_contraction_uses_axis(program, load, group->j) ? columns * (double)t->block[1] : 1;
+        bytes += read;
+        all += share * wpk_cuda_group_points(copy);
+    }
+    if (t->parts > 1) { /* each block leaves its part, which the last one reads */
+        bytes += wave * 2 * (double)(t->block[0] * t->block[1]) * sizeof(float);
+    }
+    return all > (double)m->l2_size ? bytes / (m->dram_bytes * m->sm_count) : 0;
+}
+
 /* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
  * for all blocks of a multiprocessor together, or one block's latencies.
  *   source  a roofline with latencies; ours, and not compared with times */
@@ -371,6 +417,10 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
     if (t.parts > 1) { /* a part is left, a ticket taken, and the last block reads all parts */
         block += PART_LATENCIES * m.latency +
                  (double)(t.parts + 1) * points * (double)sizeof(float) / m.l2_bytes;
+    }
+    if (group->ordered) { /* some of it overlaps with what is computed */
+        double memory = dram_cycles(program, group, &t, &m, together);
+        block = fmax(block, memory) + EXPOSED * fmin(block, memory);
     }
     return (waves * block + m.launch) / m.hertz;
 }

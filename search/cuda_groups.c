@@ -10,14 +10,15 @@
 
 #include <string.h>
 
-#define INLINE_TIMES 2         /* computed so often, a pointwise stage is still inlined */
-#define PART_RESULTS_MAX 16384 /* reductions with more results keep a GPU's threads busy */
-#define PART_TERMS_MIN 64      /* shorter reductions are not cut */
-#define SHARED_TERMS_MIN 32    /* shorter reductions are of one thread */
-#define FEW_ROWS 4             /* so few read an operand hardly less often as a tile */
-#define ROWS_MANY 64           /* results that are many enough for few parts each */
-#define ROW_PARTS_MAX 32       /* of each of those */
-#define PARTS_MAX 256          /* of a reduction: threads that share it */
+#define INLINE_TIMES 2                /* computed so often, a pointwise stage is still inlined */
+#define PART_RESULTS_MAX 16384        /* reductions with more results keep a GPU's threads busy */
+#define PART_TERMS_MIN 64             /* shorter reductions are not cut */
+#define SHARED_TERMS_MIN 32           /* shorter reductions are of one thread */
+#define ORDERED_RESULTS_MIN (1 << 22) /* of fewer a GPU has all blocks in a wave or two */
+#define FEW_ROWS 4                    /* so few read an operand hardly less often as a tile */
+#define ROWS_MANY 64                  /* results that are many enough for few parts each */
+#define ROW_PARTS_MAX 32              /* of each of those */
+#define PARTS_MAX 256                 /* of a reduction: threads that share it */
 
 int64_t wpk_cuda_tiles_along(const struct wpk_stage *root, const struct wpk_cuda_group *group,
                              int axis)
@@ -339,6 +340,16 @@ static void choose_tiled_axes(const struct wpk_program *program, struct wpk_cuda
     }
 }
 
+/* Blocks that run at the same time read rows and columns of operands, which the second cache keeps
+ * for them. */
+static void find_order(const struct wpk_program *program, struct wpk_cuda_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    group->ordered = group->copy_count > 0 && group->i >= 0 &&
+                     (double)root->axes[group->i].extent * (double)root->axes[group->j].extent >=
+                         ORDERED_RESULTS_MIN;
+}
+
 /* The stage says where its readers find a value, and computes none. */
 static bool moves_only(const struct wpk_program *program, const struct wpk_stage *stage)
 {
@@ -521,6 +532,7 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
             choose_axes(program, strict, &out->group[g]);
             find_shares(program, strict, out, &out->group[g]);
             find_moves(program, out, &out->group[g]);
+            find_order(program, &out->group[g]);
         }
         find_rows(program, out, g);
     }

@@ -49,6 +49,7 @@ struct wpk_cuda_group {
     bool shares, rows;
     struct wpk_cuda_stream stream[WPK_CUDA_STREAMS_MAX]; /* of the reduction, if it shares */
     int stream_count;
+    bool ordered; /* there are so many blocks that their order decides what is read again */
     /* Axes of the root before this one number its rows; the others are inside a row. 0: none */
     int row_axes;
     bool transforms;            /* the root ends a chain of transforms (cuda_transforms.h) */

@@ -75,6 +75,26 @@ static void bind_lanes(struct wpk_nest *nest, const struct wpk_nest_loops *loops
     }
 }
 
+/* Blocks along i around those along j, or groups of them around those along j, which are around
+ * those of the group. */
+static void add_blocks(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_stage *root = &nest->program->stages[group->root];
+    const int axis[] = {group->i, group->j, group->i};
+    bool grouped = t->order > 1;
+    for (int a = 0; a < 2 + grouped; a++) {
+        if (axis[a] >= 0) {
+            int64_t step = t->block[a % 2] * (a == 0 ? t->order : 1);
+            add(nest, loops, axis[a],
+                a == 1 + grouped ? WPK_BIND_BLOCK_X
+                : a == grouped   ? WPK_BIND_BLOCK_Y
+                                 : WPK_BIND_BLOCK_Z,
+                step, tail_of(root->axes[axis[a]].extent, step, WPK_TAIL_SHIFT));
+        }
+    }
+}
+
 static void add_root(struct build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
@@ -90,12 +110,7 @@ static void add_root(struct build *b, int g)
             add(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, 1, WPK_TAIL_EXACT);
         }
     }
-    for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0) {
-            add(nest, &entry->pure, axis[a], a == 0 ? WPK_BIND_BLOCK_Y : WPK_BIND_BLOCK_X,
-                t->block[a], tail_of(root->axes[axis[a]].extent, t->block[a], WPK_TAIL_SHIFT));
-        }
-    }
+    add_blocks(nest, &entry->pure, group, t);
     b->block_loop[g] = entry->pure.count - 1;
     add_pieces(nest, &entry->pure, group, t);
     for (int a = 0; a < 2; a++) {
@@ -282,8 +297,8 @@ static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int ra
 }
 
 /* Deal out rows of terms that are padded. Eight rows begin in banks of their own: neighbours of a
- * quarter of a warp, which moves 16 bytes each, are eight rows; of a warp that gathers elements one by
- * one they are four in each of eight rows. False: there are fewer rows, or a row is as long. */
+ * quarter of a warp, which moves 16 bytes each, are eight rows; of a warp that gathers elements one
+ * by one they are four in each of eight rows. False: there are fewer rows, or a row is as long. */
 static bool deal_out_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
                           const int64_t *extent, int64_t threads, int64_t lanes)
 {

@@ -21,6 +21,8 @@
 #define ROW_THREADS_LEAST 16
 #define SHARE_LEAST 4 /* threads that share terms, if any do */
 #define SHARE_MAX 1024
+#define ORDER_LEAST 4 /* blocks along i that precede the next ones along j, if several do */
+#define ORDER_MAX 16
 #define DEPTH_MAX 3   /* buffers of operands */
 #define PARTS_MAX 16  /* blocks that share a tile's terms */
 #define TILES_MAX 128 /* of a block, along an axis of transforms */
@@ -129,6 +131,17 @@ static void add_shares(const char *of, const struct wpk_cuda_group *group,
     }
 }
 
+static void add_order(const char *of, const struct wpk_cuda_group *group,
+                      struct wpk_gene_list *list)
+{
+    int gene = group->ordered ? wpk_gene_list_add(list, true, "%s.order", of) : -1;
+    for (int64_t rows = 1; rows <= ORDER_MAX; rows *= 2) {
+        if (rows == 1 || rows >= ORDER_LEAST) {
+            wpk_gene_list_number(list, gene, rows);
+        }
+    }
+}
+
 /* Rows of a block, and threads of one. */
 static void add_rows(const char *of, const struct wpk_stage *root,
                      const struct wpk_cuda_group *group, struct wpk_gene_list *list)
@@ -180,6 +193,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
         add_sizes(list, of, "step", terms, STEP_LEAST, group->shares ? STEP_LEAST : STEP_MOST);
         add_parts(program, group, strict, list);
         add_shares(of, group, terms, list);
+        add_order(of, group, list);
     }
     if (group->row_axes > 0) {
         add_rows(of, root, group, list);
@@ -359,6 +373,10 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
         variant->program.stages[group->sum].axes[group->k].extent % (t.parts * t.step) != 0) {
         return no(why, "the steps do not divide a part's terms");
     }
+    if (t.order > 1 &&
+        variant->program.stages[group->root].axes[group->i].extent % (t.order * t.block[0]) != 0) {
+        return no(why, "groups of blocks do not divide the rows");
+    }
     if (!legal_share(&variant->program, group, &t, why)) {
         return false;
     }
@@ -370,7 +388,7 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-6",
+    .version = "cuda-7",
     .back_end = "cuda",
     .derive = derive,
     .part_count = part_count,

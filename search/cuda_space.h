@@ -8,6 +8,7 @@
  *     Y.step.k                  terms that are staged at a time
  *     Y.parts.k                 blocks that share a tile's terms, in one launch
  *     Y.share.k                 threads of a block that share an element's terms
+ *     Y.order                   blocks along i that precede the next ones along j
  *     Y.stage.A                 "shared": the operand is staged; "shared4": in moves of four
  *                               elements; "no": each thread reads it
  *     Y.depth                   buffers of the staged operands: with several, copies are ahead

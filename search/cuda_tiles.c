@@ -116,10 +116,11 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
 {
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     const struct wpk_cuda_group *group = &kept->groups.group[number];
-    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 1] = {0};
+    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2] = {0};
     int first = kept->first[number], count = kept->first[number + 1] - first;
     bool reduces = group->sum >= 0;
-    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 1);
+    int staged = WPK_CUDA_STAGED + group->ordered;
+    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2);
     for (int i = 0; i < count; i++) {
         value[i] = variant->genes[first + i].choice[candidate->gene[first + i]].value;
     }
@@ -128,12 +129,13 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
                                    .step = reduces ? value[WPK_CUDA_STEP] : 0,
                                    .parts = reduces ? value[WPK_CUDA_PARTS] : 1,
                                    .share = group->shares ? value[WPK_CUDA_SHARE] : 1,
+                                   .order = group->ordered ? value[WPK_CUDA_ORDER] : 1,
                                    .rows = reduces ? 0 : value[WPK_CUDA_ROWS]};
     for (int c = 0; c < group->copy_count; c++) {
-        out->staged[c] = value[WPK_CUDA_STAGED + c] != 0;
-        out->vectors[c] = value[WPK_CUDA_STAGED + c] == WPK_CUDA_VECTOR_ELEMENTS;
+        out->staged[c] = value[staged + c] != 0;
+        out->vectors[c] = value[staged + c] == WPK_CUDA_VECTOR_ELEMENTS;
     }
-    out->depth = group->shares ? 1 : value[WPK_CUDA_STAGED + group->copy_count];
+    out->depth = group->shares ? 1 : value[staged + group->copy_count];
     out->depth = out->depth > 0 ? out->depth : 1;
     if (group->transforms) {
         out->rows = 0;

@@ -8,8 +8,8 @@
 
 /* The genes of a group, in the order in which they are listed. One without a reduction has the
  * first four and, if it can have rows, their number and the threads of one; others have steps and
- * parts. Then follow the threads that share terms, if there can be any, or a gene of each operand
- * and the depth, if one can be copied ahead. */
+ * parts. Then follow the threads that share terms, if there can be any, or the order of blocks, if
+ * there are many, a gene of each operand, and the depth, if one can be copied ahead. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
@@ -20,6 +20,7 @@ enum {
     WPK_CUDA_PARTS,
     WPK_CUDA_ROW_THREADS = WPK_CUDA_PARTS,
     WPK_CUDA_SHARE,
+    WPK_CUDA_ORDER = WPK_CUDA_SHARE,
     WPK_CUDA_STAGED = WPK_CUDA_SHARE
 };
 
@@ -33,6 +34,7 @@ struct wpk_cuda_kept {
 struct wpk_cuda_tiles {
     int64_t block[2], thread[2]; /* of i, of j; 1 without the axis */
     int64_t step;                /* 0: there is no reduction */
+    int64_t order;               /* blocks along i that precede the next ones along j */
     int64_t parts;               /* blocks that share a tile's terms */
     int64_t share;               /* threads that share an element's terms, or a row */
     int64_t rows;                /* of a block, which computes what they read; 0: it does not */

@@ -358,7 +358,7 @@ static void lower(const struct wpk_space *space, const struct wpk_candidate *can
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-6 ", 7), 0);
+    assert_int_equal(strncmp(text, "cuda-7 ", 7), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }
@@ -431,8 +431,10 @@ static void test_first_guess(void **state)
     static const char large[] = "input A f32[4096,4096]\ninput B f32[4096,4096]\n"
                                 "output Y f32[4096,4096]\n"
                                 "Y[i,j] = sum.f32(k:4096) A[i,k] * B[k,j]\n";
+    struct wpk_schedule schedule;
     struct wpk_space space;
     struct wpk_candidate best;
+    struct wpk_rng rng;
     char text[WPK_CANDIDATE_TEXT_MAX];
     int count = 0;
     derive(large, &space);
@@ -440,6 +442,13 @@ static void test_first_guess(void **state)
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=128 Y.block.j=128 Y.thread.i=8 Y.thread.j=8"));
     assert_non_null(strstr(text, "Y.stage.A_t=shared4 Y.depth=2")); /* all genes are tried */
+    assert_non_null(strstr(text, "Y.order=16")); /* a wave of blocks is as high as it is wide */
+    wpk_rng_seed(&rng, 9);
+    for (int i = 0; i < CANDIDATES; i++) {
+        assert_int_equal(wpk_space_draw(&space, &rng, &best), WPK_OK);
+        lower(&space, &best, &schedule);
+        wpk_schedule_fini(&schedule);
+    }
     wpk_space_fini(&space);
     derive(programs[0].text, &space);
     assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);

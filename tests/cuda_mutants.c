@@ -131,6 +131,19 @@
          "stage T in Y i\nscope register\nextent i 2\ninit\nthread.y i\nupdate atomic\n"           \
          "serial k step 128 exact\nthread.y i\nthread.x k.1 step 4 exact\nlanes k.2\n"
 
+/* Blocks in groups of two rows, whose columns come one after the other. */
+#define ORDER                                                                                      \
+    HEAD                                                                                           \
+        "layout A f32[128,16] 0,1\nlayout B f32[16,128] 0,1\nlayout Y f32[128,128] 0,1\nprogram\n" \
+        "input A f32[128,16]\ninput B f32[16,128]\nintermediate T f32[128,128]\n"                  \
+        "output Y f32[128,128]\nT[i,j] = sum.f32(k:16) A[i,k] * B[k,j]\nY[i,j] = T[i,j] + "        \
+        "1\nend\n"                                                                                 \
+        "stage Y root\nblock.z i step 64 exact\nblock.y j step 32 exact\n"                         \
+        "block.x i.1 step 32 exact\nthread.y i.2 step 4 exact\nthread.x j.1\nunroll i.3\n"         \
+        "stage T in Y i.1\nscope register\nextent i 32 j 32\ninit\nthread.y i step 4 exact\n"      \
+        "thread.x j\nunroll i.1\nupdate\nserial k\nthread.y i step 4 exact\nthread.x j\n"          \
+        "unroll i.1\n"
+
 /* First candidates of the space, of the algorithm that is named. */
 #define CONVOLUTION                                                                                \
     "input X f32[1,16,12,12]\nconstant W f32[16,16,3,3]\nintermediate T f32[1,16,12,12]\n"         \
@@ -148,6 +161,7 @@ enum {
     OF_SHARES,
     OF_COLUMNS,
     OF_LOADS,
+    OF_ORDER,
     OF_IM2COL,
     OF_WINOGRAD,
     KERNELS
@@ -167,6 +181,7 @@ static const struct {
     [OF_SHARES] = {SHARES, "", 0},
     [OF_COLUMNS] = {COLUMNS, "", 0},
     [OF_LOADS] = {LOADS, "", 1e-5},
+    [OF_ORDER] = {ORDER, "", 0},
     [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
     [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
 };
@@ -328,6 +343,12 @@ static const struct {
     {OF_LOADS, "four elements begin at no multiple of 16 bytes", "4 * thread1", 0, "5 * thread1"},
     {OF_LOADS, "an element of four is taken twice", ".z;", 0, ".y;"},
     {OF_LOADS, "threads load what others have", "4 * thread1", 0, "4 * (thread1 / 2)"},
+    {OF_ORDER, "groups of blocks are dealt out wrongly", "blockIdx.x / 8 % 2", 0,
+     "blockIdx.x / 4 % 2"},
+    {OF_ORDER, "blocks of a group have the columns of others", "blockIdx.x / 2 % 4", 0,
+     "blockIdx.x / 1 % 4"},
+    {OF_ORDER, "blocks of a group have the same rows", "blockIdx.x / 1 % 2", 0,
+     "blockIdx.x / 8 % 2"},
     {OF_IM2COL, "the first row of the border is read", ") >= 0", 0, ") >= -1"},
     {OF_IM2COL, "a row inside the border is left out", ") >= 0", 0, ") >= 1"},
     {OF_IM2COL, "a column behind the border is read", " <= 11", 1, " <= 12"},

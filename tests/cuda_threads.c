@@ -152,8 +152,8 @@ static void test_softmax(void **state)
 
 /* ---- virtual threads */
 
-/* Tiles of threads are in pieces: two of four rows that are 16 apart, and two columns. Eight rows of
- * a padded copy are neighbours: neither they nor their readers have conflicts of banks. */
+/* Tiles of threads are in pieces: rows that are 8 apart, and four columns twice. Eight rows of a
+ * padded copy are neighbours: neither they nor their readers have conflicts of banks. */
 static void test_virtual(void **state)
 {
     (void)state;
