@@ -81,6 +81,18 @@ static wpk_err read_ready(struct wpk_bench_peer *peer, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+static bool is_known(const char *name)
+{
+    static const char *const names[] = {"onnxruntime", "openvino", "mnn", "ncnn"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python, const char *name,
                              const char *model, const char *folder, int threads, double round_s,
                              struct wpk_diag *diag)
@@ -93,7 +105,7 @@ wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python, co
 
     *peer = (struct wpk_bench_peer){.socket = -1};
     snprintf(peer->name, sizeof(peer->name), "%s", name);
-    if (strcmp(name, "onnxruntime") != 0 && strcmp(name, "openvino") != 0) {
+    if (!is_known(name)) {
         free(text);
         wpk_diag_set(diag, "--against: '%s' is none of " WPK_BENCH_PEERS, name);
         return WPK_EINVAL;

@@ -8,9 +8,15 @@ FOLDER/out0.npy, ... and prints "ready VERSION". Then it answers each line "time
 nanoseconds of a run, over ROUND_S seconds. It ends when its input does.
 """
 import os
+import shutil
 import statistics
+import subprocess
 import sys
 import time
+
+FOLDER = sys.argv[3]
+ANSWERS = os.fdopen(os.dup(1), "w")  # engines print what they like to standard output
+os.dup2(2, 1)
 
 
 class OnnxRuntime:
@@ -43,7 +49,75 @@ class OpenVino:
         return [found[i] for i in range(len(self.model.outputs))]
 
 
-PEERS = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}
+def convert(program, *words):
+    """Run a converter that a wheel brings, beside this Python."""
+    path = os.path.join(os.path.dirname(sys.executable), program)
+    if not os.path.exists(path):
+        raise ImportError(name=program)
+    done = subprocess.run([path, *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError("%s: %s" % (program, (done.stdout + done.stderr)[-300:]))
+
+
+class Mnn:
+    def __init__(self, path, threads):
+        import MNN
+        import MNN.expr
+        import MNN.nn
+        import onnx
+        graph = onnx.load(path, load_external_data=False).graph
+        constants = {tensor.name for tensor in graph.initializer}
+        target = os.path.join(FOLDER, "model.mnn")
+        convert("mnnconvert", "-f", "ONNX", "--modelFile", path, "--MNNModel", target, "--bizCode", "MNN")
+        manager = MNN.nn.create_runtime_manager(({"backend": 0, "numThread": threads, "precision": "high"},))
+        self.net = MNN.nn.load_module_from_file(
+            target, [v.name for v in graph.input if v.name not in constants], [v.name for v in graph.output],
+            runtime_manager=manager)
+        self.expr = MNN.expr
+        self.version = MNN.version()
+
+    def run(self, inputs):
+        expr, values = self.expr, []
+        for x in inputs:
+            kind = expr.float if x.dtype.kind == "f" else expr.int
+            x = x if x.dtype.kind == "f" else x.astype("int32")
+            values.append(expr.const(x, list(x.shape), expr.NCHW, kind))
+        return [value.read() for value in self.net.onForward(values)]
+
+
+class Ncnn:
+    """One image; its batch of one is no dimension of ncnn's."""
+
+    def __init__(self, path, threads):
+        import ncnn
+        import numpy as np
+        copy = os.path.join(FOLDER, "model.onnx")
+        shutil.copy(path, copy)
+        shape = np.load(os.path.join(FOLDER, "in0.npy")).shape
+        convert("pnnx", copy, "inputshape=[%s]" % ",".join(map(str, shape)), "fp16=0")
+        self.net = ncnn.Net()
+        self.net.opt.num_threads = threads
+        self.net.opt.use_vulkan_compute = False
+        for name in ("packed", "storage", "arithmetic"):
+            setattr(self.net.opt, "use_fp16_" + name, False)
+            if hasattr(self.net.opt, "use_bf16_" + name):
+                setattr(self.net.opt, "use_bf16_" + name, False)
+        stem = os.path.join(FOLDER, "model.ncnn")
+        if self.net.load_param(stem + ".param") != 0 or self.net.load_model(stem + ".bin") != 0:
+            raise RuntimeError("ncnn cannot load the converted model")
+        self.ncnn, self.numpy, self.version = ncnn, np, ncnn.__version__
+
+    def run(self, inputs):
+        extractor = self.net.create_extractor()
+        for i, x in enumerate(inputs):
+            extractor.input("in%d" % i, self.ncnn.Mat(x[0]))
+        code, found = extractor.extract("out0")
+        if code != 0:
+            raise RuntimeError("ncnn ends with %d" % code)
+        return [self.numpy.array(found)[None]]
+
+
+PEERS = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "ncnn": Ncnn}
 
 
 def median_ns(peer, inputs, seconds):
@@ -65,14 +139,14 @@ def main():
         inputs.append(np.load(os.path.join(folder, "in%d.npy" % len(inputs))))
     for i, output in enumerate(peer.run(inputs)):
         np.save(os.path.join(folder, "out%d.npy" % i), output)
-    print("ready", peer.version, flush=True)
+    print("ready", peer.version, file=ANSWERS, flush=True)
     for _ in sys.stdin:
-        print(median_ns(peer, inputs, float(seconds)), flush=True)
+        print(median_ns(peer, inputs, float(seconds)), file=ANSWERS, flush=True)
 
 
 try:
     main()
 except ImportError as error:
-    print("failed the Python package %s is not installed" % error.name, flush=True)
+    print("failed the Python package %s is not installed" % error.name, file=ANSWERS, flush=True)
 except Exception as error:  # what an engine raises differs by engine
-    print("failed", " ".join(str(error).split())[:400], flush=True)
+    print("failed", " ".join(str(error).split())[:400], file=ANSWERS, flush=True)

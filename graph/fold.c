@@ -2,7 +2,9 @@
 #include "graph/fold.h"
 
 #include "graph/interpret.h"
+#include "graph/lower.h"
 #include "graph/operator.h"
+#include "op/cost.h"
 #include "schema/convert.h"
 
 #include <stdlib.h>
@@ -152,4 +154,30 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
         value->size = (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype);
     }
     return err;
+}
+
+wpk_err wpk_graph_fold_large(struct wpk_graph *graph, int node)
+{
+    struct wpk_graph_value *value = &graph->values[graph->nodes[node].outputs[0]];
+    struct wpk_lowered lowered;
+    struct wpk_cost cost = {.iterations = 0};
+
+    if (value->data != NULL || !has_constant_inputs(graph, &graph->nodes[node])) {
+        return WPK_OK;
+    }
+    wpk_err err = wpk_graph_lower(graph, node, &lowered, NULL);
+    if (err == WPK_OK) {
+        wpk_cost(&lowered.program, &cost);
+    }
+    wpk_lowered_fini(&lowered);
+    if (err != WPK_OK || cost.iterations > WPK_FOLD_WORK_MAX) {
+        return err == WPK_ENOMEM ? err : WPK_ENOENT;
+    }
+    void *out = new_data(graph, value);
+    err = out != NULL ? fold_program(graph, node, out, NULL) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        value->data = out;
+        value->size = (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype);
+    }
+    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
 }

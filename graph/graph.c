@@ -191,6 +191,56 @@ const struct wpk_graph_value *wpk_graph_input(const struct wpk_graph *graph,
     return &graph->values[node->inputs[index]];
 }
 
+static bool same_attribute(const struct wpk_graph_attribute *a, const struct wpk_graph_attribute *b)
+{
+    bool same = a->kind == b->kind && a->integer == b->integer && a->count == b->count &&
+                memcmp(&a->real, &b->real, sizeof(a->real)) == 0 && a->tensor == b->tensor;
+
+    if (same && a->kind == WPK_ATTRIBUTE_TEXT) {
+        same = strcmp(a->text, b->text) == 0;
+    } else if (same && a->kind == WPK_ATTRIBUTE_INTS) {
+        same = memcmp(a->integers, b->integers, (size_t)a->count * sizeof(*a->integers)) == 0;
+    } else if (same && a->kind == WPK_ATTRIBUTE_FLOATS) {
+        same = memcmp(a->reals, b->reals, (size_t)a->count * sizeof(*a->reals)) == 0;
+    }
+    return same && a->kind != WPK_ATTRIBUTE_OTHER;
+}
+
+bool wpk_graph_same_attributes(const struct wpk_graph_node *a, const struct wpk_graph_node *b)
+{
+    bool same = a->attribute_count == b->attribute_count;
+
+    for (int i = 0; same && i < a->attribute_count; i++) {
+        const struct wpk_graph_attribute *other =
+            wpk_graph_attribute(b, a->attributes[i].name, a->attributes[i].kind);
+        same = other != NULL && same_attribute(&a->attributes[i], other);
+    }
+    return same;
+}
+
+bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_graph_value *b)
+{
+    return a->rank == b->rank &&
+           memcmp(a->extent, b->extent, (size_t)a->rank * sizeof(a->extent[0])) == 0;
+}
+
+int *wpk_graph_count_uses(const struct wpk_graph *graph)
+{
+    int *uses = calloc((size_t)graph->value_count + 1, sizeof(*uses));
+
+    for (int n = 0; uses != NULL && n < graph->node_count; n++) {
+        for (int i = 0; i < graph->nodes[n].input_count; i++) {
+            if (graph->nodes[n].inputs[i] >= 0) {
+                uses[graph->nodes[n].inputs[i]]++;
+            }
+        }
+    }
+    for (int i = 0; uses != NULL && i < graph->output_count; i++) {
+        uses[graph->outputs[i]]++;
+    }
+    return uses;
+}
+
 int64_t wpk_graph_elements(const struct wpk_graph_value *value)
 {
     int64_t count = 1;

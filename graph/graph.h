@@ -37,6 +37,7 @@ struct wpk_graph_value {
     bool is_input;
     bool is_output;
     bool is_read;   /* by a node */
+    bool is_dead;   /* computed in a branch that is not taken */
     bool is_stored; /* stays in memory between the step that computes it and those that read it */
 };
 
@@ -62,6 +63,12 @@ struct wpk_graph_attribute {
     int tensor; /* TENSOR: a constant value */
 };
 
+/* A node in a branch of an If: it is one of the graph's only if the condition has this value. */
+struct wpk_graph_guard {
+    int condition; /* value */
+    bool wanted;
+};
+
 struct wpk_graph_node {
     const char *name; /* of the file; else that of its first output */
     const char *op;   /* such as "Conv" */
@@ -74,6 +81,7 @@ struct wpk_graph_node {
     int part_count;     /* how many outputs ONNX's node has */
     const struct wpk_graph_attribute *attributes;
     int attribute_count;
+    const struct wpk_graph_guard *guard; /* NULL: none; gone once shapes are inferred */
 };
 
 /* A node that the graph lost, and why. */
@@ -142,6 +150,13 @@ const char *wpk_graph_text(const struct wpk_graph_node *node, const char *name,
 /* The value that is input number `index` of the node; NULL: left out. */
 const struct wpk_graph_value *wpk_graph_input(const struct wpk_graph *graph,
                                               const struct wpk_graph_node *node, int index);
+
+bool wpk_graph_same_attributes(const struct wpk_graph_node *a, const struct wpk_graph_node *b);
+bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_graph_value *b);
+
+/* How often each value is read by a node, or is an output of the model.
+ *   owns    caller frees the array [value_count]; NULL: no memory */
+int *wpk_graph_count_uses(const struct wpk_graph *graph);
 
 int64_t wpk_graph_elements(const struct wpk_graph_value *value);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/joint.h"
 
+#include "graph/slice.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,56 +102,6 @@ static wpk_err make_node(struct wpk_joint *m, const struct wpk_joint_level *leve
     return err == WPK_OK && out->name == NULL ? WPK_ENOMEM : err;
 }
 
-/* A constant list of one integer.   owns  by the graph */
-static wpk_err add_integer(struct wpk_graph *graph, int64_t integer, int *out)
-{
-    int64_t *data = WPK_ARENA_NEW(&graph->arena, int64_t, 1);
-    wpk_err err = data != NULL ? wpk_graph_add_value(graph, "", out) : WPK_ENOMEM;
-
-    if (err == WPK_OK) {
-        *data = integer;
-        graph->values[*out] = (struct wpk_graph_value){.name = "",
-                                                       .dtype = WPK_I64,
-                                                       .is_typed = true,
-                                                       .is_shaped = true,
-                                                       .rank = 1,
-                                                       .extent = {1},
-                                                       .data = data,
-                                                       .size = sizeof(*data),
-                                                       .writer = -1,
-                                                       .is_read = true};
-    }
-    return err;
-}
-
-/* A node that takes [begin, end) of `from` along `dim` in place of another node's output. */
-static wpk_err make_slice(struct wpk_graph *graph, const struct wpk_graph_node *of, int from,
-                          int dim, int64_t begin, int64_t end, struct wpk_graph_node *out)
-{
-    int *inputs = WPK_ARENA_NEW(&graph->arena, int, 4);
-    wpk_err err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
-
-    if (err == WPK_OK) {
-        inputs[0] = from;
-        err = add_integer(graph, begin, &inputs[1]);
-    }
-    if (err == WPK_OK) {
-        err = add_integer(graph, end, &inputs[2]);
-    }
-    if (err == WPK_OK) {
-        err = add_integer(graph, dim, &inputs[3]);
-    }
-    *out = (struct wpk_graph_node){.name = of->name,
-                                   .op = "Slice",
-                                   .domain = "",
-                                   .inputs = inputs,
-                                   .input_count = 4,
-                                   .outputs = of->outputs,
-                                   .output_count = 1,
-                                   .part_count = 1};
-    return err;
-}
-
 /* The slices of the last level's output, in the members' place. */
 static wpk_err make_slices(struct wpk_joint *m, int from, struct wpk_graph_node *out)
 {
@@ -160,7 +112,7 @@ static wpk_err make_slices(struct wpk_joint *m, int from, struct wpk_graph_node 
     for (int j = 0; err == WPK_OK && j < m->member_count; j++) {
         const struct wpk_graph_node *of = &m->graph->nodes[level->nodes[j]];
         int64_t end = begin + m->graph->values[of->outputs[0]].extent[level->dim];
-        err = make_slice(m->graph, of, from, level->dim, begin, end, &out[j]);
+        err = wpk_graph_make_slice(m->graph, of, from, level->dim, begin, end, &out[j]);
         begin = end;
     }
     return err;

@@ -232,7 +232,7 @@ static const struct sample samples[] = {
      "f32[2,3] Y[d0,d1] = select(A[d0] == d1, f32(1), f32(0)) where M[d0] = max(r1:3) X[d0,r1]; "
      "A[d0] = min(r1:3) select(X[d0,r1] >= M[d0], (r1), 3)",
      0},
-    {"If", "bool[1]", "", "!the operator If is not supported", 0},
+    {"Loop", "bool[1]", "", "!the operator Loop is not supported", 0},
 };
 
 /* Build the model of a sample; its node is named y. */

@@ -11,42 +11,19 @@
 
 #include "graph/fuse.h"
 #include "graph/joint.h"
+#include "graph/trace.h"
 #include "graph/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define UNSEEN (-3)
-
 /* ---- what may be merged */
-
-static bool same_attribute(const struct wpk_graph_attribute *a, const struct wpk_graph_attribute *b)
-{
-    bool same = a->kind == b->kind && a->integer == b->integer && a->count == b->count &&
-                memcmp(&a->real, &b->real, sizeof(a->real)) == 0 && a->tensor == b->tensor;
-
-    if (same && a->kind == WPK_ATTRIBUTE_TEXT) {
-        same = strcmp(a->text, b->text) == 0;
-    } else if (same && a->kind == WPK_ATTRIBUTE_INTS) {
-        same = memcmp(a->integers, b->integers, (size_t)a->count * sizeof(*a->integers)) == 0;
-    } else if (same && a->kind == WPK_ATTRIBUTE_FLOATS) {
-        same = memcmp(a->reals, b->reals, (size_t)a->count * sizeof(*a->reals)) == 0;
-    }
-    return same && a->kind != WPK_ATTRIBUTE_OTHER;
-}
 
 static bool same_operator(const struct wpk_graph_node *a, const struct wpk_graph_node *b)
 {
-    bool same = strcmp(a->op, b->op) == 0 && strcmp(a->domain, b->domain) == 0 &&
-                a->input_count == b->input_count && a->part == b->part &&
-                a->attribute_count == b->attribute_count;
-
-    for (int i = 0; same && i < a->attribute_count; i++) {
-        const struct wpk_graph_attribute *other =
-            wpk_graph_attribute(b, a->attributes[i].name, a->attributes[i].kind);
-        same = other != NULL && same_attribute(&a->attributes[i], other);
-    }
-    return same;
+    return strcmp(a->op, b->op) == 0 && strcmp(a->domain, b->domain) == 0 &&
+           a->input_count == b->input_count && a->part == b->part &&
+           wpk_graph_same_attributes(a, b);
 }
 
 static bool is_constant(const struct wpk_graph *graph, int value)
@@ -78,64 +55,6 @@ static bool fit(const struct wpk_joint *m, int first, int other, const int *part
     return is_shared;
 }
 
-/* Which dimension of the load is indexed by the axis alone, no other being so at all; -1: the axis
- * has no part in it; -2: another. */
-static int indexed_dim(const struct wpk_program *p, const struct wpk_node *load, int axis)
-{
-    int dim = -1;
-
-    for (int d = 0; d < p->tensors[load->tensor].rank; d++) {
-        struct wpk_affine affine;
-        if (!wpk_index_affine(p, load->index[d], &affine)) {
-            return -2;
-        }
-        if (affine.coefficient[axis] != 0) {
-            if (dim >= 0 || wpk_index_axis(p, load->index[d]) != axis) {
-                return -2;
-            }
-            dim = d;
-        }
-    }
-    return dim;
-}
-
-/* Note along which dimension a tensor follows. False: along another, too. */
-static bool set_dim(int *dim, int value)
-{
-    bool agrees = *dim == UNSEEN || *dim == value;
-
-    *dim = value;
-    return agrees;
-}
-
-/* Find along which dimension the operands and intermediates of a program follow each other, if its
- * outputs do along output axis `axis`.
- *   shape   dims [tensor_count]; -1: read, but not by that axis
- *   returns false: there are none */
-static bool trace_dims(const struct wpk_program *p, int axis, int *dims)
-{
-    for (int t = 0; t < p->tensor_count; t++) {
-        dims[t] = UNSEEN;
-    }
-    dims[p->stages[p->stage_count - 1].output] = axis;
-    for (int s = p->stage_count - 1; s >= 0; s--) {
-        const struct wpk_stage *stage = &p->stages[s];
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p, stage, loads, WPK_LOADS_MAX);
-        if (dims[stage->output] < 0 || wpk_node_has_axis(p, stage->expr)) {
-            return false;
-        }
-        for (int i = 0; i < count; i++) {
-            const struct wpk_node *load = &p->nodes[loads[i]];
-            int dim = indexed_dim(p, load, dims[stage->output]);
-            if (dim == -2 || !set_dim(&dims[load->tensor], dim)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 /* The level's nodes can become one along output axis level->dim; operand_dim is filled in. */
 static bool follow(const struct wpk_joint *m, const struct wpk_lowered *lowered,
                    struct wpk_joint_level *level)
@@ -144,7 +63,7 @@ static bool follow(const struct wpk_joint *m, const struct wpk_lowered *lowered,
     int dims[WPK_TENSORS_MAX];
     bool any = false;
 
-    if (!trace_dims(&lowered->program, level->dim, dims)) {
+    if (!wpk_trace_dims(&lowered->program, level->dim, dims)) {
         return false;
     }
     for (int k = 0; k < first->input_count; k++) {
@@ -388,24 +307,9 @@ static bool find_members(struct wpk_joint *m, int node)
 
 static wpk_err count_uses(struct wpk_joint *m)
 {
-    const struct wpk_graph *graph = m->graph;
-
     free(m->uses);
-    m->uses = calloc((size_t)graph->value_count + 1, sizeof(*m->uses));
-    if (m->uses == NULL) {
-        return WPK_ENOMEM;
-    }
-    for (int n = 0; n < graph->node_count; n++) {
-        for (int i = 0; i < graph->nodes[n].input_count; i++) {
-            if (graph->nodes[n].inputs[i] >= 0) {
-                m->uses[graph->nodes[n].inputs[i]]++;
-            }
-        }
-    }
-    for (int i = 0; i < graph->output_count; i++) {
-        m->uses[graph->outputs[i]]++;
-    }
-    return WPK_OK;
+    m->uses = wpk_graph_count_uses(m->graph);
+    return m->uses != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 wpk_err wpk_graph_merge(struct wpk_graph *graph)

@@ -111,22 +111,6 @@ static wpk_err open_scope(struct wpk_onnx_reader *reader, struct wpk_onnx_scope 
     return err;
 }
 
-static wpk_err count_call(struct wpk_onnx_reader *reader)
-{
-    int depth = 0;
-
-    if (++reader->call_count > WPK_GRAPH_NODES_MAX) {
-        return WPK_ENOSPC;
-    }
-    for (const struct wpk_onnx_scope *s = reader->scope; s != NULL; s = s->outer) {
-        depth++;
-    }
-    return depth < WPK_ONNX_CALLS_MAX
-               ? WPK_OK
-               : wpk_onnx_fail(reader, WPK_EUNSUPPORTED, "functions that call each other %d times",
-                               WPK_ONNX_CALLS_MAX);
-}
-
 wpk_err
 wpk_onnx_function_call(struct wpk_onnx_reader *reader, const struct wpk_onnx_function *function,
                        const struct wpk_graph_node *caller,
@@ -136,7 +120,7 @@ wpk_onnx_function_call(struct wpk_onnx_reader *reader, const struct wpk_onnx_fun
     struct wpk_protobuf message = function->message;
     struct wpk_protobuf_field field;
 
-    wpk_err err = count_call(reader);
+    wpk_err err = wpk_onnx_count_call(reader);
     if (err == WPK_OK) {
         scope.prefix = wpk_onnx_scoped_name(reader, caller->name);
         err = scope.prefix != NULL ? open_scope(reader, &scope) : WPK_ENOMEM;

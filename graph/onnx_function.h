@@ -5,8 +5,6 @@
 
 #include "graph/onnx_reader.h"
 
-#define WPK_ONNX_CALLS_MAX 32 /* functions that call each other */
-
 /* Read the names of the model's functions into the reader.   errors  WPK_EPARSE, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_onnx_functions_read(struct wpk_onnx_reader *reader,
                                                struct wpk_protobuf model);

@@ -4,6 +4,7 @@
 #include "graph/onnx_read.h"
 
 #include "graph/onnx_attribute.h"
+#include "graph/onnx_branch.h"
 #include "graph/onnx_function.h"
 #include "graph/onnx_tensor.h"
 #include "graph/parts.h"
@@ -184,23 +185,12 @@ static wpk_err read_node_input(struct wpk_onnx_reader *reader,
 {
     const char *name;
 
+    *out = -1;
     wpk_err err = wpk_onnx_text(reader, field, &name);
-    const struct wpk_onnx_formal *formal =
-        err == WPK_OK ? wpk_onnx_formal_find(reader, name) : NULL;
-    if (err == WPK_OK && formal == NULL) {
-        name = wpk_onnx_scoped_name(reader, name);
-        err = name == NULL ? WPK_ENOMEM : WPK_OK;
-    }
     if (err != WPK_OK) {
         return err;
     }
-    if (formal != NULL && formal->is_given) {
-        *out = formal->value;
-        name = formal->value < 0 ? "" : name;
-    } else {
-        *out = formal == NULL ? wpk_graph_find(reader->graph, name) : -1;
-    }
-    if (*out < 0 && name[0] != '\0') {
+    if (name[0] != '\0' && !wpk_onnx_find_value(reader, name, out)) {
         return wpk_onnx_fail(reader, WPK_EPARSE,
                              "nothing before this node gives its input %s: the nodes form a cycle, "
                              "are not sorted, or one is missing",
@@ -326,8 +316,16 @@ static wpk_err take_constant(struct wpk_onnx_reader *reader, const struct wpk_gr
     }
 }
 
+static wpk_err read_initializer(struct wpk_onnx_reader *reader, struct wpk_protobuf message)
+{
+    int value;
+
+    return wpk_onnx_tensor(reader, message, false, &value);
+}
+
 static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf message)
 {
+    const struct wpk_protobuf whole = message;
     struct wpk_arena *arena = &reader->graph->arena;
     struct wpk_protobuf_field field;
     struct wpk_graph_node node;
@@ -373,19 +371,17 @@ static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
     if (node.name == NULL) {
         return WPK_ENOMEM;
     }
+    node.guard = reader->guard;
+    if (wpk_onnx_is_branching(&node)) {
+        const struct wpk_onnx_parts parts = {read_initializer, read_node};
+        return wpk_onnx_branch_read(reader, &node, whole, &parts);
+    }
     return strcmp(node.op, "Constant") == 0 && node.domain[0] == '\0'
                ? take_constant(reader, &node)
                : wpk_graph_add_node(reader->graph, &node);
 }
 
 /* ---- graph and model */
-
-static wpk_err read_initializer(struct wpk_onnx_reader *reader, struct wpk_protobuf message)
-{
-    int value;
-
-    return wpk_onnx_tensor(reader, message, false, &value);
-}
 
 /* Read every part of the graph that is field `number`. */
 static wpk_err read_parts(struct wpk_onnx_reader *reader, struct wpk_protobuf graph,

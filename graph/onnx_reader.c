@@ -134,16 +134,63 @@ wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder, const cha
 
 /* ---- calls of functions */
 
-struct wpk_onnx_formal *wpk_onnx_formal_find(const struct wpk_onnx_reader *reader, const char *name)
+static struct wpk_onnx_formal *find_formal(const struct wpk_onnx_scope *scope, const char *name)
 {
-    const struct wpk_onnx_scope *scope = reader->scope;
-
     for (int i = 0; scope != NULL && i < scope->formal_count; i++) {
         if (strcmp(scope->formals[i].name, name) == 0) {
             return &scope->formals[i];
         }
     }
     return NULL;
+}
+
+struct wpk_onnx_formal *wpk_onnx_formal_find(const struct wpk_onnx_reader *reader, const char *name)
+{
+    return find_formal(reader->scope, name);
+}
+
+static int find_own(const struct wpk_onnx_reader *reader, const struct wpk_onnx_scope *scope,
+                    const char *name)
+{
+    struct wpk_buf scoped = {0};
+
+    if (scope == NULL) {
+        return wpk_graph_find(reader->graph, name);
+    }
+    wpk_buf_printf(&scoped, "%s/%s", scope->prefix, name);
+    int value = wpk_buf_status(&scoped) == WPK_OK
+                    ? wpk_graph_find(reader->graph, wpk_buf_text(&scoped))
+                    : -1;
+    wpk_buf_fini(&scoped);
+    return value;
+}
+
+bool wpk_onnx_find_value(const struct wpk_onnx_reader *reader, const char *name, int *out)
+{
+    for (const struct wpk_onnx_scope *scope = reader->scope;; scope = scope->outer) {
+        const struct wpk_onnx_formal *formal = find_formal(scope, name);
+        *out = formal == NULL ? find_own(reader, scope, name) : formal->value;
+        if (formal != NULL || *out >= 0 || scope == NULL || scope->function != NULL) {
+            return formal != NULL ? formal->is_given : *out >= 0;
+        }
+    }
+}
+
+wpk_err wpk_onnx_count_call(struct wpk_onnx_reader *reader)
+{
+    int depth = 0;
+
+    if (++reader->call_count > WPK_GRAPH_NODES_MAX) {
+        return WPK_ENOSPC;
+    }
+    for (const struct wpk_onnx_scope *s = reader->scope; s != NULL; s = s->outer) {
+        depth++;
+    }
+    return depth < WPK_ONNX_CALLS_MAX
+               ? WPK_OK
+               : wpk_onnx_fail(reader, WPK_EUNSUPPORTED,
+                               "functions and branches that lie in each other %d times",
+                               WPK_ONNX_CALLS_MAX);
 }
 
 const char *wpk_onnx_scoped_name(const struct wpk_onnx_reader *reader, const char *name)
@@ -167,7 +214,11 @@ bool wpk_onnx_scoped_attribute(const struct wpk_onnx_reader *reader, const char 
     const struct wpk_onnx_scope *scope = reader->scope;
     const char *name = out->name;
 
-    for (int i = 0; i < scope->caller->attribute_count + scope->default_count; i++) {
+    while (scope != NULL && scope->function == NULL) {
+        scope = scope->outer;
+    }
+    for (int i = 0; scope != NULL && i < scope->caller->attribute_count + scope->default_count;
+         i++) {
         const struct wpk_graph_attribute *given =
             i < scope->caller->attribute_count
                 ? &scope->caller->attributes[i]

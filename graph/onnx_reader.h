@@ -6,6 +6,8 @@
 #include "graph/graph.h"
 #include "graph/protobuf.h"
 
+#define WPK_ONNX_CALLS_MAX 32 /* functions and branches inside each other */
+
 /* A function that the model defines (onnx_function.h). */
 struct wpk_onnx_function {
     const char *name;
@@ -21,9 +23,9 @@ struct wpk_onnx_formal {
     bool is_given; /* false: an output that no node has computed yet */
 };
 
-/* A call. Names that are not formal are the call's own: `prefix` stands before them. */
+/* A call, or a branch. Names that are not formal are its own: `prefix` stands before them. */
 struct wpk_onnx_scope {
-    const struct wpk_onnx_function *function;
+    const struct wpk_onnx_function *function; /* NULL: a branch, where outer names are known, too */
     const struct wpk_graph_node *caller;
     struct wpk_onnx_scope *outer; /* NULL: the model's graph */
     const char *prefix;
@@ -42,7 +44,8 @@ struct wpk_onnx_reader {
     struct wpk_onnx_function *functions; /* [function_count] of the model */
     int function_count;
     int call_count;               /* of functions, so far */
-    struct wpk_onnx_scope *scope; /* the call that is being read; NULL: the model's graph */
+    struct wpk_onnx_scope *scope; /* that is being read; NULL: the model's graph */
+    const struct wpk_graph_guard *guard; /* of the branch that is being read; NULL: none */
     char where[128]; /* "node conv1 (Conv)", "tensor W"; "": the model itself */
 };
 
@@ -69,6 +72,11 @@ WPK_MUST_CHECK wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int fo
 /* The formal of this name in the call that is being read; NULL: none. */
 struct wpk_onnx_formal *wpk_onnx_formal_find(const struct wpk_onnx_reader *reader,
                                              const char *name);
+/* Find the value that a name has here: of the call, or of the branch and what is around it. *out is
+ * -1 for an input that the caller leaves out.   returns false: there is none */
+bool wpk_onnx_find_value(const struct wpk_onnx_reader *reader, const char *name, int *out);
+/* WPK_OK if one more call or branch may be opened. */
+WPK_MUST_CHECK wpk_err wpk_onnx_count_call(struct wpk_onnx_reader *reader);
 /* The value's name in the graph, in the graph's arena; NULL: no memory. */
 const char *wpk_onnx_scoped_name(const struct wpk_onnx_reader *reader, const char *name);
 

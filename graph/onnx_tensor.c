@@ -302,6 +302,10 @@ static wpk_err read_name(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
             err = wpk_onnx_text(reader, &field, &value->name);
         }
     }
+    if (err == WPK_OK) {
+        value->name = wpk_onnx_scoped_name(reader, value->name);
+        err = value->name != NULL ? WPK_OK : WPK_ENOMEM;
+    }
     if (err != WPK_OK) {
         return err;
     }

@@ -40,26 +40,11 @@ struct grouping {
     int *uses;            /* owned; [value_count] by nodes, and as an output of the model */
 };
 
-static wpk_err count_uses(struct grouping *g)
+static wpk_err grouping_init(struct grouping *g)
 {
-    const struct wpk_graph *graph = g->graph;
-
-    g->groups = calloc((size_t)graph->node_count + 1, sizeof(*g->groups));
-    g->uses = calloc((size_t)graph->value_count + 1, sizeof(*g->uses));
-    if (g->groups == NULL || g->uses == NULL) {
-        return WPK_ENOMEM;
-    }
-    for (int n = 0; n < graph->node_count; n++) {
-        for (int i = 0; i < graph->nodes[n].input_count; i++) {
-            if (graph->nodes[n].inputs[i] >= 0) {
-                g->uses[graph->nodes[n].inputs[i]]++;
-            }
-        }
-    }
-    for (int i = 0; i < graph->output_count; i++) {
-        g->uses[graph->outputs[i]]++;
-    }
-    return WPK_OK;
+    g->groups = calloc((size_t)g->graph->node_count + 1, sizeof(*g->groups));
+    g->uses = wpk_graph_count_uses(g->graph);
+    return g->groups != NULL && g->uses != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 /* How a node of a group may read a value of an earlier group that is to become part of it. What
@@ -351,7 +336,7 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
         err = wpk_graph_views_init(&out->views, graph);
     }
     if (err == WPK_OK) {
-        err = count_uses(&g);
+        err = grouping_init(&g);
     }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         start_group(&g, n, out);

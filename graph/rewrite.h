@@ -5,8 +5,8 @@
 
 #include "graph/graph.h"
 
-/* Fold each BatchNormalization of constants that alone reads a convolution of constants into the
- * convolution's weights and bias. Then merge nodes as merge.h says. Ids of nodes change.
+/* Leave out what no output depends on (prune.h), move constant factors into weights (absorb.h),
+ * apply rules (rule.h), let nodes become one (merge.h). Ids of nodes change.
  *
  *   shape   a graph whose shapes were inferred without problems
  *   errors  WPK_ENOMEM, WPK_ENOSPC */

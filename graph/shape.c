@@ -6,6 +6,7 @@
 #include "graph/host.h"
 #include "graph/inference.h"
 #include "graph/lower.h"
+#include "graph/onnx_branch.h"
 #include "graph/op_resize.h"
 #include "graph/operator.h"
 #include "graph/recurrent.h"
@@ -221,7 +222,7 @@ static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk
     return err;
 }
 
-static wpk_err infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
+wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *node = &graph->nodes[index];
     struct wpk_inference in = {.graph = graph, .node = node, .diag = diag};
@@ -313,7 +314,7 @@ static wpk_err infer_from(struct wpk_graph *graph, int first, struct wpk_buf *pr
 {
     for (int n = first; n < graph->node_count; n++) {
         struct wpk_diag diag = {.text = ""};
-        wpk_err err = infer_node(graph, n, &diag);
+        wpk_err err = wpk_graph_infer_node(graph, n, &diag);
         if (err == WPK_ENOMEM) {
             return err;
         }
@@ -322,6 +323,58 @@ static wpk_err infer_from(struct wpk_graph *graph, int first, struct wpk_buf *pr
         }
     }
     return WPK_OK;
+}
+
+/* ---- branches */
+
+/* True if the node lies in a branch that is not taken, or reads what is computed there. */
+static bool is_dead(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    bool dead = false;
+
+    if (node->guard != NULL) {
+        const struct wpk_graph_value *condition = &graph->values[node->guard->condition];
+        dead =
+            condition->is_dead || (condition->data != NULL && wpk_graph_elements(condition) == 1 &&
+                                   (wpk_graph_element(condition, 0) != 0) != node->guard->wanted);
+    }
+    for (int i = 0; i < node->input_count && !wpk_onnx_is_branching(node); i++) {
+        dead = dead || (node->inputs[i] >= 0 && graph->values[node->inputs[i]].is_dead);
+    }
+    return dead;
+}
+
+static void bury(struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] >= 0) {
+            graph->values[node->outputs[i]].is_dead = true;
+            graph->values[node->outputs[i]].writer = -1;
+        }
+    }
+}
+
+/* The value of the branch that is taken, or a Where between both. */
+static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct wpk_buf *problems)
+{
+    const struct wpk_graph_value *condition = &graph->values[node->inputs[0]];
+    const struct wpk_graph_value *one = &graph->values[node->inputs[1]];
+    const struct wpk_graph_value *other = &graph->values[node->inputs[2]];
+
+    if (condition->data != NULL && condition->dtype == WPK_BOOL &&
+        wpk_graph_elements(condition) == 1) {
+        node->inputs += wpk_graph_element(condition, 0) != 0 ? 1 : 2;
+        node->input_count = 1;
+        node->op = "Identity";
+        return;
+    }
+    if (one->is_shaped && other->is_shaped && !wpk_graph_same_shape(one, other)) {
+        add_problem(node,
+                    "its branches have different shapes, and its condition does not follow from "
+                    "constants and shapes",
+                    problems);
+    }
+    node->op = "Where";
 }
 
 /* Append the node, or those that it is made of. */
@@ -356,6 +409,14 @@ static wpk_err infer_nodes(struct wpk_graph *graph, struct wpk_buf *problems)
 
     for (int n = 0; err == WPK_OK && n < count; n++) {
         int first = graph->node_count;
+        if (is_dead(graph, &nodes[n])) {
+            bury(graph, &nodes[n]);
+            continue;
+        }
+        nodes[n].guard = NULL;
+        if (wpk_onnx_is_branching(&nodes[n])) {
+            choose(graph, &nodes[n], problems);
+        }
         err = add_nodes(graph, &nodes[n], problems);
         err = err == WPK_OK ? infer_from(graph, first, problems) : err;
     }

@@ -29,4 +29,8 @@ WPK_MUST_CHECK wpk_err wpk_graph_bind(struct wpk_graph *graph, int input, const 
  *   errors  WPK_EUNSUPPORTED  there are problems; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems);
 
+/* The same for one node, whose inputs are known.   errors  all that is a problem; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index,
+                                            struct wpk_diag *diag);
+
 #endif

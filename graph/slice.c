@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/slice.h"
+
 #include "graph/operator.h"
 
 #include <string.h>
@@ -107,6 +109,52 @@ wpk_err wpk_operator_slice(const struct wpk_graph *graph, const struct wpk_graph
         if (err == WPK_OK) {
             err = slice_axis(list[0][i], list[1][i], list[3][i], x->extent[axis], axis, out, diag);
         }
+    }
+    return err;
+}
+
+wpk_err wpk_graph_add_integers(struct wpk_graph *graph, const int64_t *integers, int count,
+                               int *out)
+{
+    int64_t *data = WPK_ARENA_NEW(&graph->arena, int64_t, (size_t)count);
+    wpk_err err = data != NULL ? wpk_graph_add_value(graph, "", out) : WPK_ENOMEM;
+
+    if (err == WPK_OK) {
+        memcpy(data, integers, (size_t)count * sizeof(*data));
+        graph->values[*out] = (struct wpk_graph_value){.name = "",
+                                                       .dtype = WPK_I64,
+                                                       .is_typed = true,
+                                                       .is_shaped = true,
+                                                       .rank = 1,
+                                                       .extent = {count},
+                                                       .data = data,
+                                                       .size = (size_t)count * sizeof(*data),
+                                                       .writer = -1,
+                                                       .is_read = true};
+    }
+    return err;
+}
+
+wpk_err wpk_graph_make_slice(struct wpk_graph *graph, const struct wpk_graph_node *of, int from,
+                             int dim, int64_t begin, int64_t end, struct wpk_graph_node *out)
+{
+    const int64_t integers[] = {begin, end, dim};
+    int *inputs = WPK_ARENA_NEW(&graph->arena, int, 4);
+    wpk_err err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+
+    for (int i = 0; err == WPK_OK && i < 3; i++) {
+        err = wpk_graph_add_integers(graph, &integers[i], 1, &inputs[i + 1]);
+    }
+    if (err == WPK_OK) {
+        inputs[0] = from;
+        *out = (struct wpk_graph_node){.name = of->name,
+                                       .op = "Slice",
+                                       .domain = "",
+                                       .inputs = inputs,
+                                       .input_count = 4,
+                                       .outputs = of->outputs,
+                                       .output_count = 1,
+                                       .part_count = 1};
     }
     return err;
 }

@@ -49,7 +49,7 @@ struct wpk_kernel {
     struct wpk_manifest manifest;
     struct wpk_argument_list inputs, outputs, constants;
     struct wpk_slot main[WPK_ABI_ARGUMENTS_MAX]; /* [manifest.main_count] */
-    void *fixed;   /* owned; one block for all constants and prepared tensors */
+    void *fixed;   /* owned; what the fixed slots have; NULL: nothing, or the caller's */
     bool prepared; /* true from the start if the kernel has nothing to prepare */
     struct wpk_choice_taken taken;
     char *reason; /* owned; taken.reason points here; NULL: "" */
@@ -73,6 +73,16 @@ WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_open_o
 WPK_MUST_CHECK wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
                                              const struct wpk_open_options *options,
                                              struct wpk_kernel **out, struct wpk_diag *diag);
+/* Bytes that wpk_kernel_prepare_in needs; 0 for a vendor's or a GPU's kernel. */
+size_t wpk_kernel_fixed_size(const struct wpk_kernel *kernel);
+/* As wpk_kernel_prepare, in memory of the caller's. WPK_MEMORY_SLACK bytes past each constant may
+ * be read.
+ *   shape   memory [wpk_kernel_fixed_size] of zeros, aligned to WPK_MEMORY_ALIGNMENT; NULL: the
+ *           kernel takes its own, and reads nothing past the constants
+ *   owns    caller frees it after closing the kernel */
+WPK_MUST_CHECK wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel,
+                                             const struct wpk_tensor_data *constants, size_t count,
+                                             void *memory, struct wpk_diag *diag);
 /* Load the object of `first`, which was loaded from memory, once more: its code is shared, its
  * constants are not. Close `first` after it.
  *   errors  see wpk_kernel_open */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a model's plan. Opening loads the kernels, and prepares their constants for each step; steps
- * with the same kernel and constants share them. A context holds everything that a run writes, so
- * that a run allocates nothing. */
+/* Runs a model's plan. Opening loads the kernels, and prepares their constants for each step, all
+ * in one block; steps with the same kernel and constants share them. A context holds everything
+ * that a run writes, so that a run allocates nothing. */
 #include "common/clock.h"
 #include "common/fs.h"
 #include "runtime/host_step.h"
@@ -20,6 +20,8 @@
 
 #define HOST_ARGUMENTS_MAX 3
 
+_Static_assert(WPK_MODEL_PLAN_SLACK >= WPK_MEMORY_SLACK, "constants are read where they lie");
+
 struct wpk_model {
     void *bytes; /* mapped; owned */
     size_t size;
@@ -29,6 +31,7 @@ struct wpk_model {
     int *share;                   /* owned; [step_count] earlier step whose kernel it runs; -1 */
     int *latest;                  /* owned; [kernel_count] last step with a kernel of its own; -1 */
     int *previous;                /* owned; [step_count] such a step before it; -1: none */
+    char *fixed;                  /* owned; what the kernels prepare */
     struct wpk_argument *inputs;  /* owned; [input_count] */
     struct wpk_argument *outputs; /* owned; [output_count] */
 };
@@ -117,8 +120,8 @@ static wpk_err check_list(const struct wpk_model *model, const struct wpk_model_
     return WPK_OK;
 }
 
-static wpk_err prepare(const struct wpk_model *model, const struct wpk_model_plan_step *step,
-                       struct wpk_kernel *kernel, struct wpk_diag *diag)
+static wpk_err prepare_step(const struct wpk_model *model, const struct wpk_model_plan_step *step,
+                            struct wpk_kernel *kernel, void *memory, struct wpk_diag *diag)
 {
     struct wpk_tensor_data constants[WPK_ABI_ARGUMENTS_MAX];
 
@@ -131,7 +134,7 @@ static wpk_err prepare(const struct wpk_model *model, const struct wpk_model_pla
                                                         value->offset, /* read only */
                                                 .size = wpk_tensor_type_bytes(&value->type)};
     }
-    return wpk_kernel_prepare(kernel, constants, kernel->constants.count, diag);
+    return wpk_kernel_prepare_in(kernel, constants, kernel->constants.count, memory, diag);
 }
 
 /* True if both steps give the kernel the same constants. */
@@ -194,10 +197,45 @@ static wpk_err open_step(struct wpk_model *model, int index, const struct wpk_op
     if (err == WPK_OK) {
         err = check_list(model, step, &kernel->outputs, "output", diag);
     }
-    if (err == WPK_OK) {
-        err = check_list(model, step, &kernel->constants, "constant", diag);
+    return err == WPK_OK ? check_list(model, step, &kernel->constants, "constant", diag) : err;
+}
+
+/* The step's own kernel; NULL if it has none. */
+static struct wpk_kernel *own_kernel(const struct wpk_model *model, int index)
+{
+    return model->share[index] < 0 ? model->kernels[index] : NULL;
+}
+
+/* Most of the file is not read again; pages that are come back. */
+static void forget_pages(const struct wpk_model *model)
+{
+    (void)madvise(model->bytes, model->size, MADV_DONTNEED);
+}
+
+static wpk_err prepare(struct wpk_model *model, struct wpk_diag *diag)
+{
+    const struct wpk_model_plan *plan = &model->plan;
+    size_t size = 0;
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct wpk_kernel *kernel = own_kernel(model, i);
+        size += kernel != NULL ? wpk_memory_round(wpk_kernel_fixed_size(kernel)) : 0;
     }
-    return err == WPK_OK && model->share[index] < 0 ? prepare(model, step, kernel, diag) : err;
+    model->fixed = wpk_memory_take(size);
+    if (model->fixed == NULL) {
+        return WPK_ENOMEM;
+    }
+    size = 0;
+    for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
+        struct wpk_kernel *kernel = own_kernel(model, i);
+        if (kernel != NULL) {
+            err = prepare_step(model, &plan->steps[i], kernel, model->fixed + size, diag);
+            size += wpk_memory_round(wpk_kernel_fixed_size(kernel));
+            forget_pages(model);
+        }
+    }
+    return err;
 }
 
 static wpk_err describe(struct wpk_model *model)
@@ -231,11 +269,19 @@ static wpk_err describe(struct wpk_model *model)
 wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
                        struct wpk_model **out, struct wpk_diag *diag)
 {
+    struct wpk_open_options here = options != NULL ? *options : (struct wpk_open_options){0};
+    struct wpk_device device;
     struct wpk_model *model = calloc(1, sizeof(*model));
     wpk_err err = model != NULL ? map_file(path, model, diag) : WPK_ENOMEM;
 
+    if (err == WPK_OK && here.device == NULL) { /* once, not for each kernel */
+        err = wpk_device_probe(WPK_ISA_AVX512, &device);
+        here.device = &device;
+    }
+
     if (err == WPK_OK) {
         err = wpk_model_plan_decode(model->bytes, model->size, &model->plan, diag);
+        forget_pages(model);
     }
     if (err == WPK_OK) {
         err = describe(model);
@@ -243,7 +289,10 @@ wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
     for (int i = 0; err == WPK_OK && i < model->plan.step_count; i++) {
         model->share[i] = -1;
         model->open_count = i + 1;
-        err = open_step(model, i, options, diag);
+        err = open_step(model, i, &here, diag);
+    }
+    if (err == WPK_OK) {
+        err = prepare(model, diag);
     }
     if (err != WPK_OK) {
         if (diag != NULL && diag->file[0] == '\0') {
@@ -273,6 +322,7 @@ void wpk_model_close(struct wpk_model *model)
     free(model->latest);
     free(model->inputs);
     free(model->outputs);
+    wpk_memory_give(model->fixed);
     wpk_model_plan_fini(&model->plan);
     if (model->bytes != NULL) {
         munmap(model->bytes, model->size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/model_plan.h"
 
+#include "common/checksum.h"
 #include "common/crypto.h"
 #include "common/json.h"
 #include "schema/named_tensor.h"
@@ -127,13 +128,13 @@ static void put_notes(struct wpk_json_writer *w, const struct wpk_model_plan *pl
 static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf *out)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    char sha256[WPK_SHA256_HEX_SIZE];
+    char checksum[WPK_CHECKSUM_HEX_SIZE];
 
-    wpk_crypto_sha256_hex(plan->data, plan->data_size, sha256);
+    wpk_checksum_hex(plan->data, plan->data_size, checksum);
     wpk_json_put_text(w, "device", plan->device);
     wpk_json_put_int(w, "threads", plan->threads);
     wpk_json_put_int(w, "arena_size", plan->arena_size);
-    wpk_json_put_text(w, "data_sha256", sha256);
+    wpk_json_put_text(w, "data_checksum", checksum);
     put_values(w, plan);
     put_ends(w, "inputs", plan->inputs, plan->input_count);
     put_ends(w, "outputs", plan->outputs, plan->output_count);
@@ -160,7 +161,7 @@ static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf
 
 wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan, struct wpk_buf *out)
 {
-    static const char zeros[WPK_MODEL_PLAN_ALIGNMENT];
+    static const char zeros[WPK_MODEL_PLAN_SLACK];
     struct wpk_buf manifest = {.size_max = WPK_MODEL_PLAN_MANIFEST_MAX};
     struct header header = {.magic = MAGIC, .version = WPK_MODEL_PLAN_VERSION};
 
@@ -173,6 +174,7 @@ wpk_err wpk_model_plan_encode(const struct wpk_model_plan *plan, struct wpk_buf 
         wpk_buf_append(out, manifest.data, manifest.size);
         wpk_buf_append(out, zeros, align(manifest.size) - manifest.size);
         wpk_buf_append(out, plan->data, plan->data_size);
+        wpk_buf_append(out, zeros, WPK_MODEL_PLAN_SLACK);
         err = wpk_buf_status(out);
     }
     wpk_buf_fini(&manifest);
@@ -375,8 +377,8 @@ static wpk_err read_manifest(const char *text, size_t size, struct wpk_model_pla
                              struct wpk_diag *diag)
 {
     struct wpk_json_reader *r = NULL;
-    char expected[WPK_SHA256_HEX_SIZE];
-    char sha256[WPK_SHA256_HEX_SIZE];
+    char expected[WPK_CHECKSUM_HEX_SIZE];
+    char checksum[WPK_CHECKSUM_HEX_SIZE];
 
     wpk_err err = wpk_json_open(text, size, WPK_MODEL_PLAN_MANIFEST_MAX, &r, diag);
     if (err != WPK_OK) {
@@ -385,11 +387,11 @@ static wpk_err read_manifest(const char *text, size_t size, struct wpk_model_pla
     wpk_json_get_copy(r, "device", plan->device, sizeof(plan->device));
     plan->threads = (int)wpk_json_get_int(r, "threads", 1, 1024);
     plan->arena_size = wpk_json_get_int(r, "arena_size", 0, WPK_MODEL_PLAN_ARENA_MAX);
-    wpk_json_get_copy(r, "data_sha256", expected, sizeof(expected));
+    wpk_json_get_copy(r, "data_checksum", expected, sizeof(expected));
     err = wpk_json_status(r);
     if (err == WPK_OK) {
-        wpk_crypto_sha256_hex(plan->data, plan->data_size, sha256);
-        if (strcmp(sha256, expected) != 0) {
+        wpk_checksum_hex(plan->data, plan->data_size, checksum);
+        if (strcmp(checksum, expected) != 0) {
             wpk_diag_set(diag, "its kernels or constants were changed");
             err = WPK_ECORRUPT;
         }
@@ -424,10 +426,17 @@ wpk_err wpk_model_plan_decode(const void *bytes, size_t size, struct wpk_model_p
         return WPK_EMISMATCH;
     }
     size_t room = size - sizeof(header);
-    if (header.manifest_size > WPK_MODEL_PLAN_MANIFEST_MAX || align(header.manifest_size) > room ||
-        header.data_size != room - align(header.manifest_size)) {
+    if (header.manifest_size > WPK_MODEL_PLAN_MANIFEST_MAX ||
+        align(header.manifest_size) + WPK_MODEL_PLAN_SLACK > room ||
+        header.data_size != room - align(header.manifest_size) - WPK_MODEL_PLAN_SLACK) {
         wpk_diag_set(diag, "the plan is cut short, or its header was changed");
         return WPK_ECORRUPT;
+    }
+    for (int i = 0; i < WPK_MODEL_PLAN_SLACK; i++) {
+        if (text[room - WPK_MODEL_PLAN_SLACK + (size_t)i] != 0) {
+            wpk_diag_set(diag, "the plan's end was changed");
+            return WPK_ECORRUPT;
+        }
     }
     wpk_crypto_sha256(text, header.manifest_size, sha256);
     if (memcmp(sha256, header.sha256, sizeof(sha256)) != 0) {

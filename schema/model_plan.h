@@ -2,9 +2,10 @@
 /* A model's plan, the file model.wpk: kernels, constants, and the steps that compute the outputs.
  *
  *     "WPKPLAN\n"  version u32  zero u32  manifest_size u64  data_size u64  SHA-256 of the manifest
- *     the manifest: JSON with values, kernels and steps, and the SHA-256 of the data
+ *     the manifest: JSON with values, kernels and steps, and a checksum (XXH3) of the data
  *     zeros up to a multiple of 64 bytes
  *     the data: kernels (shared objects as they are) and constants, each at a multiple of 64 bytes
+ *     128 zeros, so that a vector load may begin in the last constant
  *
  * Numbers are little-endian. A step is one call of a kernel, or of a function of libwpk; its
  * arguments are values. A value lies in the model's inputs or outputs, in the data, or in the arena
@@ -16,9 +17,10 @@
 #include "common/buf.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 4
+#define WPK_MODEL_PLAN_VERSION 5
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
+#define WPK_MODEL_PLAN_SLACK 128     /* bytes after the data that may be read */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
 #define WPK_MODEL_PLAN_STEPS_MAX 65536
 #define WPK_MODEL_PLAN_VALUES_MAX 262144

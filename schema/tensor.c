@@ -343,6 +343,11 @@ void wpk_tensor_pack(const struct wpk_tensor_type *type, const void *logical, vo
 {
     size_t size = wpk_dtype_size(type->dtype);
     struct walk walk;
+
+    if (wpk_layout_is_row_major(&type->layout)) {
+        memcpy(physical, logical, wpk_tensor_type_bytes(type));
+        return;
+    }
     walk_init(&walk, type);
     char *to = physical;
     for (int64_t i = 0; i < walk.row_count; i++, walk_next(&walk)) {
@@ -362,6 +367,11 @@ void wpk_tensor_unpack(const struct wpk_tensor_type *type, const void *physical,
 {
     size_t size = wpk_dtype_size(type->dtype);
     struct walk walk;
+
+    if (wpk_layout_is_row_major(&type->layout)) {
+        memcpy(logical, physical, wpk_tensor_type_bytes(type));
+        return;
+    }
     walk_init(&walk, type);
     const char *from = physical;
     for (int64_t i = 0; i < walk.row_count; i++, walk_next(&walk)) {

@@ -260,7 +260,31 @@ def functions(side):
     return m.finish({"x": [2, side]}, [2, side], [scale, twice])
 
 
-MODELS = {"functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+def choices(side):
+    """Ifs: one that shapes decide, whose other branch would not fit, in one that the data decides."""
+    m = Model()
+    node, value = helper.make_node, helper.make_tensor_value_info
+
+    def branch(name, nodes, output, *constants):
+        return helper.make_graph(nodes, name, [], [value(output, TensorProto.FLOAT, None)],
+                                 [numpy_helper.from_array(a, n) for n, a in constants])
+
+    one = ("c", np.array([0], np.int64))
+    last = m.add("Gather", m.add("Shape", "x"), m.constant(np.int64(0)))
+    is_one = m.add("Equal", last, m.constant(np.int64(1)))
+    row = branch("row", [node("Reshape", ["x", "c"], ["o"])], "o", ("c", np.array([side], np.int64)))
+    summed = branch("summed", [node("ReduceSum", ["x", "c"], ["t"], keepdims=0),
+                               node("Abs", ["t"], ["o"])], "o", one)
+    inner = node("If", [is_one], ["i"], name="inner", then_branch=row, else_branch=summed)
+    positive = m.add("Greater", m.add("ReduceMax", "x", keepdims=0), m.constant(np.float32(0)))
+    scaled = branch("scaled", [inner, node("Mul", ["i", "c"], ["o"])], "o", ("c", np.float32([3])))
+    zero = branch("zero", [node("Sub", ["row", "row"], ["o"])], "o")
+    m.nodes.append(node("ReduceMean", ["x"], ["row"], axes=[0], keepdims=0))
+    m.add("If", positive, then_branch=scaled, else_branch=zero)
+    return m.finish({"x": [4, side]}, [side])
+
+
+MODELS = {"choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

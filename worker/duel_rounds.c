@@ -8,23 +8,63 @@
 /* A third play would only wait for whatever else runs on the machine to end. */
 #define PLAYS_MAX 2
 
+#define SETTLED_ROUNDS 5 /* after which a clear order needs no more turns */
+#define CLEARLY_SLOWER 1.1
+
+enum standing {
+    PLAYING,
+    SETTLED, /* it has its time */
+    OUT,     /* it failed */
+};
+
+/* Settle who is clearly slower than the fastest, and the last one who is left. */
+static void settle(const struct wpk_duel_rounds *rounds, struct wpk_timing *timing,
+                   enum standing *standing)
+{
+    uint64_t fastest = UINT64_MAX;
+    int playing = 0;
+
+    for (int i = 0; i < rounds->count; i++) {
+        if (standing[i] == PLAYING) {
+            wpk_measure_summarize(&timing[i]);
+            fastest = timing[i].median_ns < fastest ? timing[i].median_ns : fastest;
+        }
+    }
+    for (int i = 0; i < rounds->count; i++) {
+        if (standing[i] == PLAYING && (double)timing[i].min_ns > CLEARLY_SLOWER * (double)fastest) {
+            standing[i] = SETTLED;
+        }
+        playing += standing[i] == PLAYING;
+    }
+    for (int i = 0; playing == 1 && i < rounds->count; i++) {
+        standing[i] = standing[i] == PLAYING ? SETTLED : standing[i];
+    }
+}
+
 static void play(const struct wpk_duel_rounds *rounds, struct wpk_timing *out)
 {
-    bool is_out[WPK_DUEL_MAX] = {false};
+    enum standing standing[WPK_DUEL_MAX] = {PLAYING};
 
     for (int round = 0; round < rounds->round_count; round++) {
+        if (round >= SETTLED_ROUNDS) {
+            settle(rounds, out, standing);
+        }
         for (int i = 0; i < rounds->count; i++) {
             int index = (round + i) % rounds->count;
+            if (standing[index] != PLAYING) {
+                continue;
+            }
             uint64_t ns = rounds->take_turn(rounds->user, index);
             struct wpk_timing *timing = &out[index];
-            is_out[index] = is_out[index] || ns == 0;
-            if (!is_out[index]) {
+            if (ns == 0) {
+                standing[index] = OUT;
+            } else {
                 timing->sample_ns[timing->sample_count++] = ns;
             }
         }
     }
     for (int i = 0; i < rounds->count; i++) {
-        if (is_out[i]) {
+        if (standing[i] == OUT) {
             out[i] = (struct wpk_timing){0};
         } else {
             wpk_measure_summarize(&out[i]);

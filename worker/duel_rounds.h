@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rounds of a duel: each contestant runs once in each round, and each begins a round in turn.
+ * After 5 rounds a contestant takes no more turns if each of its times is more than 10 % above the
+ * fastest one's median; nor does the fastest one, if it is the last.
  *
  * Speedups are relative to a vendor's time. Where a vendor's times scatter, something else ran on
  * the machine: all rounds are run once more, and those in which the vendor scatters less count. */

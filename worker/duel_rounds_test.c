@@ -17,6 +17,7 @@ struct fake {
     int noisy_from[2]; /* turn at which every second one begins to take half as long again */
     int noisy_until[2];
     int out_at[2]; /* turn that ends it; 0: none */
+    uint64_t vendor_ns;
 };
 
 static uint64_t take_turn(void *user, int index)
@@ -27,12 +28,14 @@ static uint64_t take_turn(void *user, int index)
         return 0;
     }
     bool noisy = turn >= fake->noisy_from[index] && turn < fake->noisy_until[index];
-    uint64_t ns = index == OWN ? 1000 : 2000;
+    uint64_t ns = index == OWN ? 1000 : fake->vendor_ns;
     return noisy && turn % 2 == 1 ? ns + ns / 2 : ns;
 }
 
-static void play(struct fake *fake, struct wpk_timing *out)
+/* `vendor_ns`: of a time near our own, more rounds are needed. */
+static void play(struct fake *fake, uint64_t vendor_ns, struct wpk_timing *out)
 {
+    fake->vendor_ns = vendor_ns;
     const struct wpk_duel_rounds rounds = {.count = 2,
                                            .round_count = ROUNDS,
                                            .is_vendor = {[VENDOR] = true},
@@ -47,9 +50,9 @@ static void test_steady_vendor_is_timed_once(void **state)
     struct wpk_timing timing[2];
 
     (void)state;
-    play(&fake, timing);
+    play(&fake, 1000, timing);
     assert_int_equal(fake.turns[VENDOR], ROUNDS);
-    assert_int_equal(timing[VENDOR].median_ns, 2000);
+    assert_int_equal(timing[VENDOR].median_ns, 1000);
     assert_int_equal(timing[VENDOR].mad_ns, 0);
     assert_int_equal(timing[OWN].sample_count, ROUNDS); /* its own noise is for the table to say */
     assert_int_equal(timing[OWN].mad_ns, 250);
@@ -61,9 +64,9 @@ static void test_noisy_vendor_is_timed_again(void **state)
     struct wpk_timing timing[2];
 
     (void)state;
-    play(&fake, timing);
+    play(&fake, 1000, timing);
     assert_int_equal(fake.turns[VENDOR], 2 * ROUNDS);
-    assert_int_equal(timing[VENDOR].median_ns, 2000);
+    assert_int_equal(timing[VENDOR].median_ns, 1000);
     assert_int_equal(timing[VENDOR].mad_ns, 0);
     assert_int_equal(timing[VENDOR].sample_count, ROUNDS);
     assert_int_equal(timing[OWN].median_ns, 1000); /* of the same rounds */
@@ -76,10 +79,10 @@ static void test_noise_that_stays_ends(void **state)
     struct wpk_timing timing[2];
 
     (void)state;
-    play(&fake, timing);
+    play(&fake, 1000, timing);
     assert_int_equal(fake.turns[VENDOR], 2 * ROUNDS);
-    assert_int_equal(timing[VENDOR].median_ns, 2500);
-    assert_int_equal(timing[VENDOR].mad_ns, 500);
+    assert_int_equal(timing[VENDOR].median_ns, 1250);
+    assert_int_equal(timing[VENDOR].mad_ns, 250);
 }
 
 static void test_who_dies_is_out(void **state)
@@ -89,17 +92,33 @@ static void test_who_dies_is_out(void **state)
     struct wpk_timing timing[2];
 
     (void)state;
-    play(&early, timing);
+    play(&early, 1000, timing);
     assert_int_equal(timing[OWN].sample_count, 0);
-    assert_int_equal(timing[VENDOR].median_ns, 2000);
-    play(&late, timing);
+    assert_int_equal(timing[VENDOR].median_ns, 1000);
+    play(&late, 1000, timing);
     assert_int_equal(timing[OWN].sample_count, 0);
-    assert_int_equal(timing[VENDOR].sample_count, ROUNDS);
+    assert_true(timing[VENDOR].sample_count > 0); /* alone, it needs no more */
+}
+
+static void test_clear_order_ends_early(void **state)
+{
+    struct fake clear = {.turns = {0}};
+    struct fake noisy = {.noisy_until = {[OWN] = ROUNDS}};
+    struct wpk_timing timing[2];
+
+    (void)state;
+    play(&clear, 1200, timing);
+    assert_int_equal(clear.turns[OWN] + clear.turns[VENDOR], 2 * 5);
+    assert_int_equal(timing[VENDOR].sample_count, 5);
+    assert_int_equal(timing[VENDOR].median_ns, 1200);
+    play(&noisy, 1050, timing);
+    assert_int_equal(noisy.turns[VENDOR], ROUNDS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clear_order_ends_early),
         cmocka_unit_test(test_steady_vendor_is_timed_once),
         cmocka_unit_test(test_noisy_vendor_is_timed_again),
         cmocka_unit_test(test_noise_that_stays_ends),

@@ -139,7 +139,7 @@ static void add_final(struct wpk_coordinator *c, struct batch *batch, const stru
     const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_FINAL, search->final_number};
     struct wpk_work *work = add_work(c, batch, claim, id);
-    work->round_count = search->heat ? WPK_HEAT_ROUNDS : WPK_FINAL_ROUNDS;
+    work->round_count = search->heat ? WPK_HEAT_ROUNDS : wpk_final_rounds(search);
     for (uint32_t i = 0; i < search->entry_count; i++) {
         work->contenders[i].provider = search->entries[i].provider;
         work->contenders[i].artifact_sha256 = search->entries[i].artifact_sha256;

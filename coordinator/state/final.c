@@ -110,6 +110,15 @@ static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
     return number & INT32_MAX; /* what a message takes */
 }
 
+uint32_t wpk_final_rounds(const struct wpk_search *search)
+{
+    uint32_t tried = (search->ok_count + search->failed_count) | 1U;
+
+    return tried < WPK_FINAL_ROUNDS_MIN ? WPK_FINAL_ROUNDS_MIN
+           : tried < WPK_FINAL_ROUNDS   ? tried
+                                        : WPK_FINAL_ROUNDS;
+}
+
 void wpk_final_number(struct wpk_search *search)
 {
     search->final_number = number_of(search->entries, search->entry_count);

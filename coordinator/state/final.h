@@ -11,7 +11,8 @@ struct wpk_worker;
 
 #define WPK_FINAL_OWN_MAX 4      /* candidates in a final: noise may have misordered them */
 #define WPK_FINAL_VERIFIED_MAX 2 /* candidates verified: the second replaces a revoked first */
-#define WPK_FINAL_ROUNDS 15      /* odd, so that the median is a sample */
+#define WPK_FINAL_ROUNDS_MIN 5   /* odd, so that the median is a sample */
+#define WPK_FINAL_ROUNDS 15      /* at most */
 #define WPK_SECOND_MS 30000      /* a verification waits so long for another worker */
 
 enum wpk_entry_kind {
@@ -44,6 +45,9 @@ void wpk_final_fini(struct wpk_search *search);
 void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search);
 /* Add entry number `i` of the best candidates. */
 void wpk_final_add_best(struct wpk_coordinator *c, struct wpk_search *search, uint32_t i);
+/* Rounds of the final: as many as candidates were tried, within the limits above. Of a model's many
+ * short searches the finals would else take longer than all the rest. */
+uint32_t wpk_final_rounds(const struct wpk_search *search);
 /* Set the number of the final from its entries. */
 void wpk_final_number(struct wpk_search *search);
 /* True if one of the best candidates was not in the last final, because of rejections since. */

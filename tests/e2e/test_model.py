@@ -64,7 +64,7 @@ def refused(box, *words):
 def test_interpret_agrees_with_onnxruntime(box):
     """A small convolution net, a transformer's block with its computed shapes, and ResNet-18."""
     for name, more in (("small", ()), ("small", ("46",)), ("attention", ()), ("decoder", ()), ("parts", ()),
-                       ("recurrent", ()), ("functions", ()), ("lookup", ()), ("resnet18", ("64",))):
+                       ("recurrent", ()), ("functions", ()), ("lookup", ()), ("choices", ()), ("resnet18", ("64",))):
         folder = make_model(box, name, *more)
         out, (status, said, err) = interpret(box, folder, name, "--input",
                                              "x=" + os.path.join(folder, "x.npy"))

@@ -4,9 +4,10 @@ import json
 import os
 import signal
 import subprocess
+import time
 import xml.etree.ElementTree
 
-from lib import Service, check, main, wait_for
+from lib import Service, check, descendants, kill, main, wait_for
 from test_model import PYTHON, compare, make_model, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
@@ -130,6 +131,29 @@ def test_interrupted(box):
     tune.popen.send_signal(signal.SIGINT)
     code, out, err = tune.wait(60)
     check(code == 130 and "interrupted" in err and os.path.exists(plan), "a plan", code, out, err)
+    x, y, out = (os.path.join(folder, n + ".npy") for n in ("x", "y", "out"))
+    status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
+    check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
+
+
+def test_kills(box):
+    """kill -9 of every program of a tune, one after the other; of wpkctl itself in the end. What was found
+    stays found, and the plan is right."""
+    folder = make_model(box, "tiny")
+    path, plan = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk")
+    words = ("wpkctl", "tune", path, "-o", plan, "--candidates", "3", "--data", box.path("killed"))
+    tune = box.start(*words)
+    for name in ("wpk-builder", "wpk-runner", "wpk-worker", "wpkd"):
+        def below():
+            check(tune.note() is None, "%s is killed while it runs" % name, tune.text(tune.err))
+            return [pid for pid, (_, found) in descendants(tune.popen.pid).items() if found == name[:15]]
+        victim = wait_for(name, below)[0]
+        check(kill(victim), name)
+        time.sleep(0.5)
+    kill(tune.popen.pid)
+    tune.popen.wait()
+    status, said, err = box.run(*words, "-q", seconds=280)
+    check(status == 0, "again", said, err)
     x, y, out = (os.path.join(folder, n + ".npy") for n in ("x", "y", "out"))
     status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)

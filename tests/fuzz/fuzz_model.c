@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads an ONNX model, infers its shapes and lowers its nodes. */
+/* Reads an ONNX model, infers its shapes, lowers its nodes, and rewrites it. */
 #include "graph/lower.h"
 #include "graph/onnx_read.h"
+#include "graph/rewrite.h"
 #include "graph/shape.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+static void lower_nodes(const struct wpk_graph *graph)
+{
+    for (int n = 0; n < graph->node_count; n++) {
+        struct wpk_lowered lowered;
+        struct wpk_diag reason = {0};
+        wpk_err err = wpk_graph_lower(graph, n, &lowered, &reason);
+        /* A folded node needs no program. */
+        WPK_ASSERT(err == WPK_OK || reason.text[0] != '\0');
+        wpk_lowered_fini(&lowered);
+    }
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -26,13 +39,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         err = wpk_graph_infer(&graph, &problems);
         WPK_ASSERT((err == WPK_OK) == (problems.size == 0));
     }
-    for (int n = 0; err == WPK_OK && n < graph.node_count; n++) {
-        struct wpk_lowered lowered;
-        struct wpk_diag reason = {0};
-        wpk_err lower_err = wpk_graph_lower(&graph, n, &lowered, &reason);
-        /* A folded node needs no program. */
-        WPK_ASSERT(lower_err == WPK_OK || reason.text[0] != '\0');
-        wpk_lowered_fini(&lowered);
+    if (err == WPK_OK) {
+        lower_nodes(&graph);
+        err = wpk_graph_rewrite(&graph);
+        WPK_ASSERT(err == WPK_OK || err == WPK_ENOSPC);
+    }
+    if (err == WPK_OK) {
+        lower_nodes(&graph);
     }
     wpk_buf_fini(&problems);
     wpk_graph_fini(&graph);

@@ -55,6 +55,7 @@ FOREIGN = {
     r"nng/.*": ["common/net_dial.c", "common/net_dial.h", "common/net_listener.c"],
     r"(cjson/)?cJSON\.h": ["common/json.c"],
     r"sodium.*": ["common/crypto.c"],
+    r"xxhash.*": ["common/checksum.c"],
     r"sqlite3\.h": ["coordinator/store/store.c", "coordinator/store/checkpoint.c",
                     "tests/sim/faulty_vfs.c"],
     r"microhttpd\.h": ["coordinator/http/http_daemon.c", "coordinator/http/http_exchange.c"],

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Branches of an If. The nodes of both are read into the graph with a guard, and the If becomes
+ * one node for each output, with the condition and the two values that it has to choose from as
+ * inputs. Shape inference (shape.c) leaves out the branch that is not taken, where the condition
+ * follows from constants and shapes; else both are computed, and a Where chooses. */
+#ifndef WPK_GRAPH_ONNX_BRANCH_H
+#define WPK_GRAPH_ONNX_BRANCH_H
+
+#include "graph/onnx_reader.h"
+
+/* The functions that read parts of a GraphProto. */
+struct wpk_onnx_parts {
+    wpk_err (*initializer)(struct wpk_onnx_reader *reader, struct wpk_protobuf message);
+    wpk_err (*node)(struct wpk_onnx_reader *reader, struct wpk_protobuf message);
+};
+
+bool wpk_onnx_is_branching(const struct wpk_graph_node *node);
+
+/* Add the nodes of an If, whose inputs and outputs are known; `message` is its NodeProto.
+ *   errors  WPK_EPARSE a branch is missing, or has not as many outputs; those of the parts */
+WPK_MUST_CHECK wpk_err wpk_onnx_branch_read(struct wpk_onnx_reader *reader,
+                                            const struct wpk_graph_node *node,
+                                            struct wpk_protobuf message,
+                                            const struct wpk_onnx_parts *parts);
+
+#endif
