@@ -91,7 +91,8 @@ static int plan_value(struct assembly *a, int v)
     }
     int number = a->plan.value_count++;
     struct wpk_model_plan_value *out = &a->plan.values[number];
-    *out = (struct wpk_model_plan_value){.type = type_of(value), .place = WPK_MODEL_PLAN_ARENA};
+    *out = (struct wpk_model_plan_value){
+        .type = type_of(value), .is_part = value->is_part, .place = WPK_MODEL_PLAN_ARENA};
     if (root == v && value->data != NULL) {
         out->place = WPK_MODEL_PLAN_DATA;
         out->offset = add_data(a, value->data, value->size);

@@ -128,3 +128,96 @@ wpk_err wpk_graph_add_borders(struct wpk_graph *graph, const struct wpk_graph_re
     free(b.reach);
     return err;
 }
+
+/* ---- parts of a Concat */
+
+struct parts {
+    struct wpk_graph *graph;
+    const struct wpk_graph_regions *regions;
+    bool *has_parts; /* owned; [value_count] other values lie in its memory */
+};
+
+/* The axis of a Concat; -1: the node is none. */
+static int concat_axis(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
+    int axis = -1;
+
+    if (op->kind == WPK_KIND_CONCAT &&
+        wpk_operator_axis(wpk_graph_int(node, "axis", 0), graph->values[node->outputs[0]].rank,
+                          &axis, NULL) != WPK_OK) {
+        axis = -1;
+    }
+    return axis;
+}
+
+/* A value that a step writes, and of which nothing else is known. */
+static bool can_be_part(const struct parts *p, int value)
+{
+    const struct wpk_graph_value *v = &p->graph->values[value];
+    bool has_pads = false;
+
+    for (int d = 0; d < v->rank; d++) {
+        has_pads = has_pads || v->pad_before[d] != 0 || v->pad_after[d] != 0;
+    }
+    return v->writer >= 0 && v->data == NULL && !v->is_output && !has_pads &&
+           p->regions->uses[v->writer].region >= 0 && p->regions->views.of[value] < 0 &&
+           !p->has_parts[value];
+}
+
+static bool are_parts(const struct parts *p, const struct wpk_graph_node *node, int axis)
+{
+    int64_t before = 1;
+
+    for (int d = 0; d < axis; d++) {
+        before *= p->graph->values[node->outputs[0]].extent[d];
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        if (!can_be_part(p, node->inputs[i])) {
+            return false;
+        }
+        for (int k = 0; k < i; k++) {
+            if (node->inputs[k] == node->inputs[i]) {
+                return false;
+            }
+        }
+    }
+    return before > 1 && p->graph->values[node->outputs[0]].data == NULL;
+}
+
+wpk_err wpk_graph_add_places(struct wpk_graph *graph, const struct wpk_graph_regions *regions,
+                             bool *any)
+{
+    struct parts p = {.graph = graph, .regions = regions};
+
+    *any = false;
+    p.has_parts = calloc((size_t)graph->value_count + 1, sizeof(*p.has_parts));
+    if (p.has_parts == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int v = 0; v < graph->value_count; v++) {
+        if (regions->views.of[v] >= 0) {
+            p.has_parts[regions->views.of[v]] = true;
+        }
+    }
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct wpk_graph_node *node = &graph->nodes[n];
+        int axis = concat_axis(graph, node);
+        int64_t begin = 0;
+        if (axis < 0 || regions->uses[n].is_view || !are_parts(&p, node, axis)) {
+            continue;
+        }
+        for (int i = 0; i < node->input_count; i++) {
+            struct wpk_graph_value *part = &graph->values[node->inputs[i]];
+            int64_t end = begin + part->extent[axis];
+            part->pad_before[axis] = begin;
+            part->pad_after[axis] = graph->values[node->outputs[0]].extent[axis] - end;
+            part->is_part = true;
+            begin = end;
+        }
+        p.has_parts[node->outputs[0]] = true;
+        *any = true;
+    }
+    free(p.has_parts);
+    return WPK_OK;
+}

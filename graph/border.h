@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Borders of zeros around values that windows read beyond the ends. */
+/* Values with something around them in memory: zeros that windows read, or the rest of a Concat. */
 #ifndef WPK_GRAPH_BORDER_H
 #define WPK_GRAPH_BORDER_H
 
@@ -14,5 +14,12 @@
 WPK_MUST_CHECK wpk_err wpk_graph_add_borders(struct wpk_graph *graph,
                                              const struct wpk_graph_regions *regions, bool *any,
                                              struct wpk_diag *diag);
+
+/* Let the inputs of a Concat be parts of its output where they do not lie in one piece there: their
+ * pads are what lies around them. The views of the next wpk_graph_regions_find have them.
+ *   shape   any: true if there are such parts
+ *   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_graph_add_places(struct wpk_graph *graph,
+                                            const struct wpk_graph_regions *regions, bool *any);
 
 #endif

@@ -31,8 +31,9 @@ struct wpk_graph_value {
     int64_t extent[WPK_RANK_MAX];       /* [rank], >= 1; constants may have 0 */
     const char *free_dim[WPK_RANK_MAX]; /* inputs: the name of an extent that is not fixed, "" for
                                             an unnamed one; NULL: fixed */
-    int64_t pad_before[WPK_RANK_MAX];   /* [rank] zeros that are stored around it (border.h) */
+    int64_t pad_before[WPK_RANK_MAX];   /* [rank] what lies around it in memory (border.h) */
     int64_t pad_after[WPK_RANK_MAX];
+    bool is_part;                       /* that belongs to others; else it is zero */
     const void *data;                   /* constants: row-major, any alignment; borrowed */
     size_t size;                        /* bytes of `data` */
     int writer;                         /* node that computes it; -1: none */

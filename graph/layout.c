@@ -106,12 +106,25 @@ static bool is_window(const struct wpk_graph *graph, int node)
     return found;
 }
 
+/* A Concat of channels: its inputs can be parts of its output in both orders. */
+static bool joins_channels(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
+    int rank = graph->values[node->outputs[0]].rank;
+    int axis = -1;
+
+    return op->kind == WPK_KIND_CONCAT && rank >= RANK_MIN &&
+           wpk_operator_axis(wpk_graph_int(node, "axis", 0), rank, &axis, NULL) == WPK_OK &&
+           axis == CHANNELS;
+}
+
 static void class_node(struct layouts *l, const struct wpk_graph_regions *regions, int node)
 {
     const struct wpk_graph_node *n = &l->graph->nodes[node];
     int output = n->outputs[0];
     bool window = is_window(l->graph, node);
-    bool is_view = regions->uses[node].is_view || regions->uses[node].is_host;
+    bool joins = joins_channels(l->graph, n);
+    bool is_view = (regions->uses[node].is_view && !joins) || regions->uses[node].is_host;
 
     for (int i = 0; i < n->input_count; i++) {
         int input = n->inputs[i];
@@ -119,7 +132,7 @@ static void class_node(struct layouts *l, const struct wpk_graph_regions *region
             continue;
         }
         if (l->graph->values[input].rank == l->graph->values[output].rank &&
-            wpk_graph_reads_own_element(l->graph, node, input)) {
+            (joins || wpk_graph_reads_own_element(l->graph, node, input))) {
             unite(l, input, output);
         }
         l->is_window[find(l, input)] |= window;
@@ -276,6 +289,60 @@ static wpk_err add_transpose(struct layouts *l, int input, bool to_last, int *ou
     return wpk_graph_add_node(graph, &node);
 }
 
+/* True if the node is a Concat of channels, and all its values are stored with them last. */
+static bool joins_last(const struct layouts *l, const struct wpk_graph_node *node)
+{
+    bool joins = joins_channels(l->graph, node) && goes_last(l, node->outputs[0]);
+
+    for (int i = 0; joins && i < node->input_count; i++) {
+        int value = node->inputs[i];
+        joins = value >= 0 && value < l->value_count && l->last[value] >= 0;
+    }
+    return joins;
+}
+
+/* Append the Concat of the values as they are stored. */
+static wpk_err add_concat(struct layouts *l, const struct wpk_graph_node *node)
+{
+    struct wpk_graph *graph = l->graph;
+    struct wpk_graph_node copy = *node;
+    int output = node->outputs[0];
+    int *ends = WPK_ARENA_NEW(&graph->arena, int, (size_t)node->input_count + 1);
+    struct wpk_graph_attribute *axis = WPK_ARENA_NEW(&graph->arena, struct wpk_graph_attribute, 1);
+    int64_t order[WPK_RANK_MAX];
+
+    if (ends == NULL || axis == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        ends[i] = l->last[node->inputs[i]];
+    }
+    wpk_err err = wpk_graph_add_value(graph, "", &l->last[output]);
+    if (err != WPK_OK) {
+        return err;
+    }
+    const struct wpk_graph_value from = graph->values[output];
+    struct wpk_graph_value *to = &graph->values[l->last[output]];
+    find_order(from.rank, true, order);
+    *to = from;
+    to->name = "";
+    to->writer = graph->node_count;
+    to->is_read = true;
+    to->is_stored = true;
+    for (int d = 0; d < from.rank; d++) {
+        to->extent[d] = from.extent[order[d]];
+    }
+    graph->values[output].writer = -1;
+    *axis = (struct wpk_graph_attribute){
+        .name = "axis", .kind = WPK_ATTRIBUTE_INT, .integer = from.rank - 1, .tensor = -1};
+    ends[node->input_count] = l->last[output];
+    copy.inputs = ends;
+    copy.outputs = ends + node->input_count;
+    copy.attributes = axis;
+    copy.attribute_count = 1;
+    return wpk_graph_add_node(graph, &copy);
+}
+
 /* Append the node, with a Transpose before it for each input that is stored otherwise, and one
  * behind it. */
 static wpk_err add_node(struct layouts *l, const struct wpk_graph_node *node)
@@ -315,7 +382,7 @@ static wpk_err transpose(struct layouts *l)
     wpk_err err = WPK_OK;
 
     for (int n = 0; err == WPK_OK && n < count; n++) {
-        err = add_node(l, &nodes[n]);
+        err = joins_last(l, &nodes[n]) ? add_concat(l, &nodes[n]) : add_node(l, &nodes[n]);
     }
     free(nodes);
     return err;
@@ -347,12 +414,13 @@ wpk_err wpk_graph_layout(struct wpk_graph *graph, struct wpk_graph_regions *out,
         }
     }
     layouts_fini(&l);
-    if (err == WPK_OK) {
-        err = wpk_graph_add_borders(graph, out, &any, diag);
-    }
-    if (err == WPK_OK && any) {
-        wpk_graph_regions_fini(out);
-        err = wpk_graph_regions_find(graph, out, diag);
+    for (int pass = 0; err == WPK_OK && pass < 2; pass++) {
+        err = pass == 0 ? wpk_graph_add_places(graph, out, &any)
+                        : wpk_graph_add_borders(graph, out, &any, diag);
+        if (err == WPK_OK && any) {
+            wpk_graph_regions_fini(out);
+            err = wpk_graph_regions_find(graph, out, diag);
+        }
     }
     return err;
 }

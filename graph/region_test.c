@@ -240,13 +240,14 @@ static const struct sample layouts[] = {
      "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,d1+r0-1,d2+r1-1,c] * X1[d3,c,r0,r1] + X" AXES "\n"
      "Y" AXES " = (sum(r2:6,r3:6) X[d0,r2,r3,d1]) * " PART "\n"
      "Y" AXES " = X2[d0,d1,0,0] * (" SUM_LAST ")\n"},
-    /* not where whole channels are memory */
+    /* the inputs of a Concat are parts of it in both orders */
     {{{"Conv", "x,w", "t", CONV},
       {"Conv", "z,w", "u", CONV},
       {"Concat", "t,u", "r", "axis:i=1"},
       {"Conv", "r,w4", "y", CONV}},
-     "Y" AXES " = " SUM "\n"
-     "Y" AXES " = sum(c:8,r0:3,r1:3) X[d0,c,d2+r0-1,d3+r1-1] * X1[d1,c,r0,r1]\n"},
+     "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,c,d1+r0-1,d2+r1-1] * X1[d3,c,r0,r1]\n"
+     "Y" AXES " = sum(c:4,r0:3,r1:3) X[d0,c,d1+r0-1,d2+r1-1] * X1[d3,c,r0,r1]\n"
+     "Y" AXES " = sum(c:8,r0:3,r1:3) X[d0,d2+r0-1,d3+r1-1,c] * X1[d1,c,r0,r1]\n"},
 };
 
 static void test_layouts(void **state)

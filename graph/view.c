@@ -106,7 +106,7 @@ static bool add_part(struct wpk_graph_views *views, const struct wpk_graph *grap
     }
     int input = lowered->operand[load->tensor];
     int root = wpk_graph_views_root(views, input, &offset);
-    if (!is_movable(graph, root)) {
+    if (!is_movable(graph, root) || graph->values[input].is_part) {
         return false;
     }
     set(views, output, input, begin);
@@ -150,6 +150,12 @@ static bool find_piece(const struct wpk_graph_views *views, const struct wpk_gra
     }
     int value = lowered->operand[load->tensor];
     out->root = wpk_graph_views_root(views, value, &offset);
+    if (graph->values[value].is_part) {
+        int64_t whole = stage->axes[axis].extent;
+        out->offset = 0; /* its type says where it lies */
+        return out->root == value && graph->values[value].pad_before[axis] == low &&
+               graph->values[value].pad_after[axis] == whole - high;
+    }
     return before == 1 && offset == 0 && is_movable(graph, out->root) &&
            wpk_graph_elements(&graph->values[out->root]) ==
                wpk_graph_elements(&graph->values[value]);
@@ -220,7 +226,7 @@ bool wpk_graph_views_add(struct wpk_graph_views *views, const struct wpk_graph *
     const struct wpk_graph_node *n = &graph->nodes[node];
     struct wpk_lowered lowered;
 
-    if (wpk_graph_keeps_elements(n)) {
+    if (wpk_graph_keeps_elements(n) && !graph->values[n->inputs[0]].is_part) {
         set(views, n->outputs[0], n->inputs[0], 0);
         return true;
     }

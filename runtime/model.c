@@ -431,7 +431,8 @@ static wpk_err find_borders(const struct wpk_model *model, const struct wpk_mode
         const struct wpk_kernel *kernel = model->kernels[step - model->plan.steps];
         int index = find_argument(step, kernel->outputs.argument[i].name)->value;
         const struct wpk_model_plan_value *value = &model->plan.values[index];
-        if (!wpk_layout_is_row_major(&value->type.layout) && shares_memory(&model->plan, index)) {
+        if (!value->is_part && !wpk_layout_is_row_major(&value->type.layout) &&
+            shares_memory(&model->plan, index)) {
             err = add_border(value, out);
         }
     }

@@ -57,6 +57,7 @@ static void put_values(struct wpk_json_writer *w, const struct wpk_model_plan *p
         wpk_json_begin_object(w, NULL);
         wpk_json_put_int(w, "place", value->place);
         wpk_json_put_int(w, "offset", value->offset);
+        wpk_json_put_int(w, "part", value->is_part);
         /* A list of one: a tensor's form has one writer. */
         (void)!wpk_named_tensors_put(w, "tensor", &tensor, 1);
         wpk_json_end(w);
@@ -212,6 +213,7 @@ static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *p
     out->place =
         (enum wpk_model_plan_place)wpk_json_get_int(r, "place", 0, WPK_MODEL_PLAN_PLACE_COUNT - 1);
     out->offset = wpk_json_get_int(r, "offset", 0, WPK_MODEL_PLAN_ARENA_MAX);
+    out->is_part = wpk_json_get_int(r, "part", 0, 1) != 0;
     wpk_json_enter_array(r, "tensor");
     if (wpk_json_next(r)) {
         wpk_named_tensor_get(r, &tensor);

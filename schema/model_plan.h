@@ -17,7 +17,7 @@
 #include "common/buf.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 6
+#define WPK_MODEL_PLAN_VERSION 7
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
 #define WPK_MODEL_PLAN_SLACK 128     /* bytes after the data that may be read */
@@ -39,9 +39,10 @@ enum wpk_model_plan_place {
 };
 
 struct wpk_model_plan_value {
-    struct wpk_tensor_type type; /* row-major; in the arena with borders, which are zero */
+    struct wpk_tensor_type type; /* row-major; in the arena with something around it */
     enum wpk_model_plan_place place;
     int64_t offset; /* ARENA, DATA: bytes; INPUT, OUTPUT: index of the input or output */
+    bool is_part;   /* other values lie around it; else a border, which is zero */
 };
 
 /* An input or output. An output whose value lies elsewhere is copied from there at the end. */

@@ -261,9 +261,11 @@ def functions(side):
 
 
 def depthwise(side):
-    """Windows with little work: their values have borders, in memory that others had before."""
+    """Windows with little work: their values have borders, in memory that others had before. Channels that
+    lie between each other's in memory."""
     m = Model()
     x = m.add("Relu", m.conv("x", 3, 16, 3, pad=1, bias=True))
+    x = m.add("Concat", *(m.add("Relu", m.conv(x, 16, 8, kernel, pad=kernel // 2)) for kernel in (1, 3)), axis=1)
     for kernel, stride in ((3, 1), (5, 2), (3, 2)):
         x = m.add("HardSwish", m.conv(x, 16, 16, kernel, stride, kernel // 2, group=16, bias=True))
         x = m.add("Relu", m.conv(x, 16, 16, 1, bias=True))
