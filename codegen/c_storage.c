@@ -419,7 +419,9 @@ struct wpk_c_value wpk_c_storage_read(struct wpk_c_kernel *k, int tensor,
         wpk_c_put(&k->text, "0 != ");
     }
     if (a.width == 1) {
-        put_element(k, &a, &a.offset);
+        if (k->launch == NULL || !wpk_cuda_put_fetched(k, tensor, &a.offset)) {
+            put_element(k, &a, &a.offset);
+        }
     } else {
         put_lanes(k, &a);
     }

@@ -74,8 +74,20 @@ static const struct wpk_nest_loop *find_repeated(const struct wpk_nest *nest)
     return NULL;
 }
 
-static bool has_no_depth(const struct wpk_nest *nest, struct wpk_diag *diag)
+static bool opencl_accepts(const struct wpk_nest *nest, struct wpk_diag *diag)
 {
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        for (int i = 0; i < entry->update.count; i++) {
+            const struct wpk_nest_loop *loop = wpk_nest_at(nest, &entry->update, i);
+            if (wpk_nest_is_shared_out(nest, entry, i)) {
+                wpk_diag_set_at(diag, loop->at.line, loop->at.column,
+                                "the back end halide-cpu adds up no parts of blocks or threads: "
+                                "write serial");
+                return false;
+            }
+        }
+    }
     for (int e = 0; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
         if (entry->row_padding > 0 || entry->depth > 0) {
@@ -111,7 +123,7 @@ static bool halide_accepts(const struct wpk_schedule *schedule, struct wpk_diag 
         return false;
     }
     if (strstr(schedule->target, "-opencl") != NULL) {
-        return has_no_depth(nest, diag);
+        return opencl_accepts(nest, diag);
     }
     for (int i = 0; i < nest->loop_count; i++) {
         const struct wpk_nest_loop *loop = &nest->loop[i];

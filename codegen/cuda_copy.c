@@ -78,13 +78,6 @@ static bool find_one(struct wpk_c_kernel *k, const struct wpk_stage *stage,
            wpk_c_storage_place(k, stage->output, axis, &out->to_at);
 }
 
-static bool are_apart(struct wpk_c_kernel *k, const struct wpk_form *a, const struct wpk_form *b,
-                      int64_t by)
-{
-    struct wpk_form apart = wpk_form_add(&k->forms, b, a, -1);
-    return wpk_form_is_number(&apart) && apart.constant == by;
-}
-
 bool wpk_cuda_is_even(const struct wpk_c_kernel *k, int tensor)
 {
     const struct wpk_c_storage *s = k->storage[k->storage_of[tensor]];
@@ -95,7 +88,7 @@ bool wpk_cuda_is_even(const struct wpk_c_kernel *k, int tensor)
     return before % WPK_CUDA_VECTOR == 0;
 }
 
-static bool begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at)
+bool wpk_cuda_begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at)
 {
     int64_t rest = 1;
     return wpk_cuda_is_even(k, tensor) && wpk_form_split(&k->forms, at, WPK_CUDA_VECTOR, &rest) &&
@@ -109,11 +102,12 @@ bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_
     int rank = k->program->tensors[tensor].rank;
     bool together = k->program->tensors[tensor].dtype == WPK_F32 &&
                     !wpk_cuda_is_private(k, tensor) && wpk_c_storage_place(k, tensor, index, at) &&
-                    begins_even(k, tensor, at);
+                    wpk_cuda_begins_even(k, tensor, at);
     memcpy(next, index, (size_t)rank * sizeof(*next));
     for (int lane = 1; lane < WPK_CUDA_VECTOR && together; lane++) {
         next[lanes].constant++;
-        together = wpk_c_storage_place(k, tensor, next, &other) && are_apart(k, at, &other, lane);
+        together =
+            wpk_c_storage_place(k, tensor, next, &other) && wpk_cuda_are_apart(k, at, &other, lane);
     }
     return together;
 }
@@ -129,15 +123,17 @@ bool wpk_cuda_find_move(struct wpk_c_kernel *k, const struct wpk_stage *stage,
     for (int a = 0; a < stage->rank; a++) {
         at[a] = axis[a];
     }
-    found = begins_even(k, out->to, &out->to_at) && begins_even(k, out->from, &out->from_at);
+    found = wpk_cuda_begins_even(k, out->to, &out->to_at) &&
+            wpk_cuda_begins_even(k, out->from, &out->from_at);
     for (int lane = 1; lane < WPK_CUDA_VECTOR && found; lane++) {
         struct wpk_cuda_move next;
         at[lanes].constant++;
-        found = find_one(k, stage, at, &next) && are_apart(k, &out->to_at, &next.to_at, lane) &&
-                are_apart(k, &out->from_at, &next.from_at, lane) &&
+        found = find_one(k, stage, at, &next) &&
+                wpk_cuda_are_apart(k, &out->to_at, &next.to_at, lane) &&
+                wpk_cuda_are_apart(k, &out->from_at, &next.from_at, lane) &&
                 next.limit_count == out->limit_count;
         for (int i = 0; i < out->limit_count && found; i++) {
-            found = are_apart(k, &out->limit[i].index, &next.limit[i].index, 0);
+            found = wpk_cuda_are_apart(k, &out->limit[i].index, &next.limit[i].index, 0);
         }
     }
     out->count = WPK_CUDA_VECTOR;

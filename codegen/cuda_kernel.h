@@ -5,7 +5,9 @@
  *     cuda_nest.c     loops over blocks and threads, barriers, places
  *     cuda_point.c    elements behind their guards, alone or four together
  *     cuda_copy.c     copies of 16 bytes, and asynchronous ones
+ *     cuda_fetch.c    loads of 16 bytes
  *     cuda_parts.c    parts of a reduction in several blocks
+ *     cuda_shares.c   and in several threads of one
  *     cuda_launch.c   numbers of threads, shared memory, the elements that a thread has
  *     cuda_text.c     what stands before the kernels
  *     cuda_nvrtc.c    the compiler
@@ -24,6 +26,8 @@
 #define WPK_CUDA_PARTS_MAX 64
 #define WPK_CUDA_SHARES_MAX 32
 #define WPK_CUDA_LIMITS_MAX 16
+#define WPK_CUDA_NOTED_MAX 64
+#define WPK_CUDA_FETCHED_MAX 8
 #define WPK_CUDA_VECTOR 4 /* elements of 16 bytes */
 
 /* The variable "threadIdx.x / inside % count". Definitions that cut the number alike have the same
@@ -37,6 +41,13 @@ struct wpk_cuda_part {
 struct wpk_cuda_share {
     int tensor;
     int64_t elements;
+};
+
+/* Four neighbours of a tensor in global memory, which are loaded as one. */
+struct wpk_cuda_fetch {
+    int tensor;
+    struct wpk_form at; /* number of the first */
+    int name;           /* of the variable */
 };
 
 struct wpk_cuda_launch {
@@ -59,6 +70,10 @@ struct wpk_cuda_launch {
     /* Blocks that share a tile's reduction, and tiles: blocks = parts * tiles. 0: none do */
     int64_t parts, tiles;
     int64_t part_bytes;        /* of all parts */
+    /* Of four neighbouring points: what they load, while that is noted; and what is loaded for them
+     * already. Depth of their blocks in the text; 0: nothing is noted */
+    struct wpk_cuda_fetch noted[WPK_CUDA_NOTED_MAX], fetched[WPK_CUDA_FETCHED_MAX];
+    int noted_count, fetched_count, noting_depth;
     int64_t cells;             /* variables that elements of tensors became */
     bool wrote; /* shared memory was written */
     bool pending;      /* and no barrier followed */
@@ -73,8 +88,10 @@ bool wpk_cuda_is_part(const struct wpk_c_kernel *k, int atom);
 bool wpk_cuda_is_shared(const struct wpk_c_kernel *k, int tensor);
 /* True if each thread has elements of its own of the tensor. */
 bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor);
-/* Make the launch have shared memory for so many elements of the tensor, and print where they are:
- * "sharedTENSOR;", or the part of it that `launch->buffer` numbers. */
+/* Make the launch have shared memory "sharedTENSOR" for so many elements of the tensor. */
+void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
+/* The same, and print where they are: "sharedTENSOR;", or
+ * the part of it that `launch->buffer` numbers. */
 void wpk_cuda_put_share(struct wpk_c_kernel *k, int tensor, int64_t elements);
 /* Leave what the thread's number contributes out of an index of elements that threads have for
  * themselves. The first access, which writes, decides whether they divide the tensor; others have
@@ -86,6 +103,13 @@ void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct w
  *   shape   index [rank] */
 bool wpk_cuda_are_together(struct wpk_c_kernel *k, int tensor, const struct wpk_form *index,
                            int lanes, struct wpk_form *at);
+/* True if element number `b` is `by` behind number `a`. */
+bool wpk_cuda_are_apart(struct wpk_c_kernel *k, const struct wpk_form *a, const struct wpk_form *b,
+                        int64_t by);
+/* True if the element is at a multiple of 16 bytes of an f32 tensor. */
+bool wpk_cuda_begins_even(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at);
+/* Print the element if it was fetched; else false. */
+bool wpk_cuda_put_fetched(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at);
 /* Note variables of a launch, if one is printed. */
 void wpk_cuda_count_cells(struct wpk_c_kernel *k, int64_t count);
 /* The tensor, an argument, begins at a multiple of 16 bytes if its memory does. */
@@ -115,10 +139,22 @@ void wpk_cuda_put_move(struct wpk_c_kernel *k, const struct wpk_cuda_move *move)
 void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
                                const struct wpk_c_box *box);
 
+struct wpk_cuda_definition;
+
+/* Print how the threads that share the terms of an element join what they have: then each of them
+ * has the total. */
+void wpk_cuda_join_shares(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
+/* The threads of the definition that have different elements; and print the number of a thread
+ * among them. */
+int64_t wpk_cuda_owners(const struct wpk_cuda_definition *d);
+void wpk_cuda_put_owner(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
+/* Print "if (a thread is one of the definition, and the first of those that share its terms) {". */
+void wpk_cuda_open_first(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
+
 /* Print how a tile's blocks leave their parts of a reduction's results, and how the last of them
- * goes on with the joined ones. `threads` of the block have results.
+ * goes on with the joined ones.
  *   errors  a refusal: memory for the parts would be too large */
-void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, int64_t threads);
+void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d);
 
 /* Write what stands before the functions of a module. */
 void wpk_cuda_put_prologue(const struct wpk_c_kernel *k, struct wpk_buf *out);

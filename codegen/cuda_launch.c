@@ -62,7 +62,7 @@ bool wpk_cuda_is_private(const struct wpk_c_kernel *k, int tensor)
     return is_placed(k, tensor) && entry_of(k, tensor)->scope != WPK_SCOPE_SHARED;
 }
 
-static void share(struct wpk_c_kernel *k, int tensor, int64_t elements)
+void wpk_cuda_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
 {
     struct wpk_cuda_launch *launch = k->launch;
     int i = 0;
@@ -86,13 +86,13 @@ void wpk_cuda_put_share(struct wpk_c_kernel *k, int tensor, int64_t elements)
 {
     const struct wpk_cuda_launch *launch = k->launch;
     if (launch->depth == 0) {
-        share(k, tensor, elements);
+        wpk_cuda_share(k, tensor, elements);
         wpk_c_put(&k->text, "shared%d;\n", tensor);
         return;
     }
     elements = (elements + WPK_CUDA_VECTOR - 1) / WPK_CUDA_VECTOR * WPK_CUDA_VECTOR;
     struct wpk_form at = wpk_form_scale(&launch->buffer, elements, 0);
-    share(k, tensor, elements * launch->depth);
+    wpk_cuda_share(k, tensor, elements * launch->depth);
     wpk_c_put(&k->text, "shared%d + ", tensor);
     wpk_c_put_form(&k->text, &at);
     wpk_c_put(&k->text, ";\n");
@@ -119,10 +119,11 @@ static struct wpk_form part_of(struct wpk_c_kernel *k, const struct wpk_form *at
     return part;
 }
 
-static bool are_equal(struct wpk_c_kernel *k, const struct wpk_form *a, const struct wpk_form *b)
+bool wpk_cuda_are_apart(struct wpk_c_kernel *k, const struct wpk_form *a, const struct wpk_form *b,
+                        int64_t by)
 {
-    struct wpk_form apart = wpk_form_add(&k->forms, a, b, -1);
-    return wpk_form_is_number(&apart) && apart.constant == 0;
+    struct wpk_form apart = wpk_form_add(&k->forms, b, a, -1);
+    return wpk_form_is_number(&apart) && apart.constant == by;
 }
 
 /* Note the number among those that are left of a thread's indices. */
@@ -161,7 +162,7 @@ void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct w
             s->part[d] = part;
             s->divided = s->divided || part.term_count > 0;
         }
-        if (s->divided && !are_equal(k, &part, &s->part[d])) {
+        if (s->divided && !wpk_cuda_are_apart(k, &part, &s->part[d], 0)) {
             wpk_c_refuse(k, "a thread reads elements that are in registers of another: write scope "
                             "shared, or cut both stages alike");
         }
@@ -178,4 +179,41 @@ void wpk_cuda_localize(struct wpk_c_kernel *k, struct wpk_c_storage *s, struct w
             at[d] = find_own(s, d, &at[d]);
         }
     }
+}
+
+/* ---- loads of four neighbours */
+
+/* Note a load, once. */
+static void note(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at)
+{
+    struct wpk_cuda_launch *launch = k->launch;
+    bool known = launch->noted_count == WPK_CUDA_NOTED_MAX ||
+                 k->text.depth > launch->noting_depth || !k->storage[k->storage_of[tensor]]->global;
+    for (int i = 0; i < launch->noted_count && !known; i++) {
+        known =
+            launch->noted[i].tensor == tensor && wpk_cuda_are_apart(k, &launch->noted[i].at, at, 0);
+    }
+    if (!known) {
+        launch->noted[launch->noted_count++] = (struct wpk_cuda_fetch){.tensor = tensor, .at = *at};
+    }
+}
+
+bool wpk_cuda_put_fetched(struct wpk_c_kernel *k, int tensor, const struct wpk_form *at)
+{
+    struct wpk_cuda_launch *launch = k->launch;
+    if (launch->noting_depth > 0) {
+        note(k, tensor, at);
+        return false;
+    }
+    for (int i = 0; i < launch->fetched_count; i++) {
+        struct wpk_form apart = wpk_form_number(-1);
+        if (launch->fetched[i].tensor == tensor) {
+            apart = wpk_form_add(&k->forms, at, &launch->fetched[i].at, -1);
+        }
+        if (wpk_form_is_number(&apart) && apart.constant >= 0 && apart.constant < WPK_CUDA_VECTOR) {
+            wpk_c_put(&k->text, "f%d.%c", launch->fetched[i].name, "xyzw"[apart.constant]);
+            return true;
+        }
+    }
+    return false;
 }

@@ -21,12 +21,6 @@ static void print_loops(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, i
                         const struct wpk_cuda_iteration *space);
 static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box);
 
-static void put_barrier(struct wpk_c_kernel *k)
-{
-    wpk_c_line(&k->text, "__syncthreads();");
-    k->launch->pending = false;
-}
-
 /* ---- what is computed inside a loop */
 
 static bool is_placed(const struct wpk_nest_entry *entry, const struct wpk_cuda_definition *d,
@@ -76,7 +70,7 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
         shares = shares || (is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
     }
     if (shares && (k->launch->repeats > 0 || k->launch->wrote)) {
-        put_barrier(k);
+        wpk_cuda_put_barrier(k);
     }
     for (int e = count - 1; e > d->entry && k->refusal == NULL; e--) {
         if (is_placed(&k->nest->entry[e], d, i) && box[e].present) {
@@ -84,7 +78,7 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
         }
     }
     if (k->launch->pending) {
-        put_barrier(k);
+        wpk_cuda_put_barrier(k);
     }
     print_loops(k, d, i + 1, space);
     wpk_c_storage_end(k, first);
@@ -309,7 +303,7 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
         ahead->iterations *= space->span[d->loop[l].axis] / d->loop[l].step;
     }
     if (k->launch->repeats > 0 || k->launch->wrote) {
-        put_barrier(k);
+        wpk_cuda_put_barrier(k);
     }
     struct wpk_form n = wpk_form_atom(open_loop(k, "early", 0, early), 1);
     print_stage(k, d, ahead, &n, true, space);
@@ -318,7 +312,7 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
     int now = open_loop(k, "now", 0, ahead->iterations);
     n = wpk_form_atom(now, 1);
     wpk_c_line(&k->text, "asm volatile(\"cp.async.wait_group %d;\" ::: \"memory\");", early - 1);
-    put_barrier(k);
+    wpk_cuda_put_barrier(k);
     wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", name_of(k, now), ahead->iterations - early);
     k->text.depth++;
     int later = new_variable(k, "later", ahead->iterations - 1);
@@ -384,7 +378,7 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition
     const struct wpk_nest_loop *loop = &d->loop[i];
     struct wpk_cuda_iteration *inner = malloc(sizeof(*inner));
     bool outermost = d->inside[i] * d->most[i] == d->threads;
-    bool idle = outermost && d->threads < k->launch->surveyed;
+    bool idle = outermost && d->threads < k->launch->surveyed && !d->own;
     if (inner == NULL) {
         wpk_c_refuse(k, "memory ran out");
         return;
@@ -392,7 +386,8 @@ static void print_thread_loop(struct wpk_c_kernel *k, struct wpk_cuda_definition
     *inner = *space;
     inner->span[loop->axis] = loop->step;
     advance(k, &inner->at[loop->axis], wpk_cuda_part(k, d->inside[i], d->most[i]), loop->step);
-    if (d->most[i] * loop->step > space->span[loop->axis]) {
+    bool first = d->shares && !d->update; /* values of its own: there may be more */
+    if (d->most[i] * loop->step > space->span[loop->axis] && !first) {
         struct wpk_form end = wpk_form_scale(&space->at[loop->axis], 1, space->span[loop->axis]);
         add_guard(k, inner, loop->axis, &end);
     }
@@ -438,7 +433,7 @@ static void print_loops(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, i
 /* Count the iterations of loops over blocks and threads; later loops vary faster. */
 static void count_parallel(struct wpk_cuda_definition *d, const int64_t *size, int64_t *blocks)
 {
-    d->threads = 1;
+    d->threads = d->width;
     *blocks = 1;
     for (int i = d->count - 1; i >= 0; i--) {
         const struct wpk_nest_loop *loop = &d->loop[i];
@@ -458,6 +453,16 @@ static void count_parallel(struct wpk_cuda_definition *d, const int64_t *size, i
     }
 }
 
+static bool has_thread_loop(const struct wpk_cuda_definition *d, enum wpk_loop_binding first,
+                            enum wpk_loop_binding last)
+{
+    bool has = false;
+    for (int i = 0; i < d->count; i++) {
+        has = has || (d->loop[i].binding >= first && d->loop[i].binding <= last);
+    }
+    return has;
+}
+
 static void begin_definition(struct wpk_c_kernel *k, int e, bool update,
                              struct wpk_cuda_definition *d)
 {
@@ -469,16 +474,17 @@ static void begin_definition(struct wpk_c_kernel *k, int e, bool update,
             d->hosts[i] = d->hosts[i] || is_placed(&k->nest->entry[p], d, i);
         }
     }
-}
-
-static bool has_thread_loop(const struct wpk_cuda_definition *d)
-{
-    for (int i = 0; i < d->count; i++) {
-        if (wpk_bind_is_thread(d->loop[i].binding)) {
-            return true;
-        }
+    const struct wpk_nest_entry *entry = &k->nest->entry[e];
+    for (int i = 0; i < entry->update.count; i++) {
+        enum wpk_loop_binding binding = wpk_nest_at(k->nest, &entry->update, i)->binding;
+        d->shares =
+            d->shares || (wpk_nest_is_shared_out(k->nest, entry, i) && wpk_bind_is_thread(binding));
     }
-    return false;
+    d->own = wpk_cuda_is_private(k, d->stage->output);
+    d->width = has_thread_loop(d, WPK_BIND_THREAD_Z, WPK_BIND_THREAD_Y) &&
+                       !has_thread_loop(d, WPK_BIND_THREAD_X, WPK_BIND_THREAD_X)
+                   ? wpk_nest_width(k->nest, entry)
+                   : 1;
 }
 
 /* The outermost loop deals out the terms to blocks. */
@@ -495,7 +501,8 @@ static void share_out(struct wpk_c_kernel *k, struct wpk_cuda_definition *d)
     bool guards = false;
     for (int i = 0; i < d->count; i++) {
         const struct wpk_nest_loop *loop = &d->loop[i];
-        guards = guards || (wpk_bind_is_thread(loop->binding) && loop->tail != WPK_TAIL_EXACT);
+        guards = guards || (wpk_bind_is_thread(loop->binding) && loop->tail != WPK_TAIL_EXACT &&
+                            loop->axis < d->stage->rank);
     }
     if (launch->parts > 0 || guards) {
         wpk_c_refuse(k, "parts over blocks are for one stage of a launch, whose loops over threads "
@@ -532,12 +539,12 @@ void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
         for (int a = 0; a < d->stage->axis_count; a++) {
             space->at[a] = a < d->stage->rank ? box->low[a] : wpk_form_number(0);
         }
-        bool threads = has_thread_loop(d), own = wpk_cuda_is_private(k, d->stage->output);
-        if (launch->threads_depth > 0 && (threads || !own)) {
+        bool threads = has_thread_loop(d, WPK_BIND_THREAD_Z, WPK_BIND_THREAD_X);
+        if (launch->threads_depth > 0 && (threads || !d->own)) {
             wpk_c_refuse(k, "inside a loop over threads a stage has no threads and no shared "
                             "memory of its own: compute it in a loop around the threads");
         }
-        d->single = !threads && !own;
+        d->single = !threads && !d->own;
         if (has_parts(d)) {
             share_out(k, d);
             blocks = launch->parts * launch->tiles;
@@ -545,8 +552,11 @@ void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
         launch->blocks = blocks > launch->blocks ? blocks : launch->blocks;
         launch->threads = d->threads > launch->threads ? d->threads : launch->threads;
         print_loops(k, d, 0, space);
+        if (d->shares && d->update && k->refusal == NULL) {
+            wpk_cuda_join_shares(k, d);
+        }
         if (has_parts(d) && launch->parts > 1 && k->refusal == NULL) {
-            wpk_cuda_join_parts(k, d->stage, d->threads);
+            wpk_cuda_join_parts(k, d);
         }
     }
     free(space);
@@ -577,7 +587,7 @@ static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *b
     wpk_c_storage_add(k, stage->output, box);
     for (int update = 0; update <= (stage->reduction != WPK_REDUCE_NONE); update++) {
         if (k->launch->pending && may_read_shared(k, e, update != 0)) {
-            put_barrier(k);
+            wpk_cuda_put_barrier(k);
         }
         wpk_cuda_print_definition(k, e, update != 0, box);
         k->launch->wrote = k->launch->wrote || is_shared(k, e);

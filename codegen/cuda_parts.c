@@ -3,7 +3,7 @@
  * takes a ticket of the tile. The last one to come adds the parts up in the order of their numbers,
  * whichever block it is, so that the bits are always the same, and goes on. Tickets count modulo
  * the number of parts: they are 0 again when the launch ends. */
-#include "codegen/cuda_kernel.h"
+#include "codegen/cuda_point.h"
 
 #include <inttypes.h>
 
@@ -79,47 +79,36 @@ static void take_ticket(struct wpk_c_kernel *k)
     wpk_c_line(&k->text, "__threadfence();");
 }
 
-void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_stage *stage, int64_t threads)
+void wpk_cuda_join_parts(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d)
 {
     struct wpk_cuda_launch *launch = k->launch;
-    enum wpk_dtype dtype = k->storage[k->storage_of[stage->output]]->dtype;
+    enum wpk_dtype dtype = k->storage[k->storage_of[d->stage->output]]->dtype;
     enum wpk_c_type type = wpk_c_memory_type(dtype);
-    int64_t cells = wpk_c_storage_cells(k, stage->output), block = cells * threads;
-    bool idle = threads < launch->surveyed;
+    int64_t cells = wpk_c_storage_cells(k, d->stage->output), owners = wpk_cuda_owners(d);
+    int64_t block = cells * owners;
     if (launch->parts * launch->tiles > INT32_MAX / block) {
         wpk_c_refuse(k, "parts over blocks have more elements than an index of 32 bits counts");
         return;
     }
     launch->part_bytes = launch->parts * launch->tiles * block * wpk_c_type_bytes(type);
-    wpk_c_line(&k->text, "{");
-    k->text.depth++;
-    for (int last = 0; last < 2; last++) {
-        if (idle) {
-            wpk_c_line(&k->text, "if (threadIdx.x < %" PRId64 ") {", threads);
-            k->text.depth++;
-        }
-        if (last == 0) {
-            wpk_c_line(&k->text,
-                       "%s *const mine = (%s *)parts + ((i32)blockIdx.x * %" PRId64
-                       " + (i32)threadIdx.x);",
-                       wpk_c_type_name(type), wpk_c_type_name(type), block);
-            leave_part(k, stage->output, cells, threads);
-        } else {
-            wpk_c_line(&k->text,
-                       "const %s *from = (const %s *)parts + ((i32)blockIdx.x %% %" PRId64
-                       " * %" PRId64 " + (i32)threadIdx.x);",
-                       wpk_c_type_name(type), wpk_c_type_name(type), launch->tiles, block);
-            take_parts(k, stage, dtype, cells, threads);
-        }
-        if (idle) {
-            k->text.depth--;
-            wpk_c_line(&k->text, "}");
-        }
-        if (last == 0) {
-            take_ticket(k);
-        }
-    }
-    k->text.depth--;
-    wpk_c_line(&k->text, "}");
+    wpk_cuda_open_first(k, d);
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "%s *const mine = (%s *)parts + ((i32)blockIdx.x * %" PRId64 " + ",
+              wpk_c_type_name(type), wpk_c_type_name(type), block);
+    wpk_cuda_put_owner(k, d);
+    wpk_c_put(&k->text, ");\n");
+    leave_part(k, d->stage->output, cells, owners);
+    wpk_cuda_close_block(k);
+    take_ticket(k);
+    wpk_cuda_open_block(k);
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text,
+              "const %s *from = (const %s *)parts + ((i32)blockIdx.x %% %" PRId64 " * %" PRId64
+              " + ",
+              wpk_c_type_name(type), wpk_c_type_name(type), launch->tiles, block);
+    wpk_cuda_put_owner(k, d);
+    wpk_c_put(&k->text, ");\n");
+    take_parts(k, d->stage, dtype, cells, owners);
+    wpk_cuda_close_block(k);
     launch->pending = false;
 }

@@ -16,6 +16,12 @@ void wpk_cuda_close_block(struct wpk_c_kernel *k)
     wpk_c_line(&k->text, "}");
 }
 
+void wpk_cuda_put_barrier(struct wpk_c_kernel *k)
+{
+    wpk_c_line(&k->text, "__syncthreads();");
+    k->launch->pending = false;
+}
+
 /* "if (it is not past an end)" */
 static void put_guards(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d,
                        const struct wpk_cuda_iteration *space)
@@ -43,6 +49,12 @@ static void put_guards(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
     }
     if (d->single) {
         wpk_c_line(&k->text, "if (threadIdx.x == 0)");
+    } else if (d->width > 1 && !d->own) {
+        struct wpk_form first = wpk_form_atom(wpk_cuda_part(k, 1, d->width), 1);
+        wpk_c_indent(&k->text);
+        wpk_c_put(&k->text, "if (");
+        wpk_c_put_form(&k->text, &first);
+        wpk_c_put(&k->text, " == 0)\n");
     }
 }
 
@@ -101,11 +113,13 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
     }
     put_guards(k, d, space);
     wpk_cuda_open_block(k);
+    wpk_cuda_begin_fetch(k, d, axis, space->at);
     for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
         wpk_c_point_begin(k, d->stage, 1, &point);
         value[lane] = wpk_c_evaluate(k, &point, d->stage->expr);
         point.axis[axis].constant++;
     }
+    wpk_cuda_end_fetch(k);
     wpk_c_indent(&k->text);
     wpk_c_put(&k->text, "*(float4 *)&");
     wpk_c_storage_put_element(k, d->stage->output, &at);
@@ -120,6 +134,22 @@ static bool print_together(struct wpk_c_kernel *k, const struct wpk_cuda_definit
     return true;
 }
 
+/* Print the terms of four neighbours, which have no guards, with their loads before them. */
+static void print_four(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
+                       const struct wpk_cuda_iteration *space)
+{
+    struct wpk_form at[WPK_AXES_MAX];
+    memcpy(at, space->at, sizeof(at));
+    wpk_cuda_open_block(k);
+    wpk_cuda_begin_fetch(k, d, axis, at);
+    for (int lane = 0; lane < WPK_CUDA_VECTOR; lane++) {
+        wpk_c_print_point(k, d->stage, d->update, at);
+        at[axis].constant++;
+    }
+    wpk_cuda_end_fetch(k);
+    wpk_cuda_close_block(k);
+}
+
 void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,
                           const struct wpk_cuda_iteration *space)
 {
@@ -132,8 +162,12 @@ void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
     }
     *inner = *space;
     inner->span[axis] = 1;
-    if (lanes != WPK_CUDA_VECTOR || d->update || !are_guards_whole(k, space, axis, lanes) ||
-        (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {
+    bool four = lanes == WPK_CUDA_VECTOR && are_guards_whole(k, space, axis, lanes);
+    if (four && d->update && d->own) {
+        put_guards(k, d, space);
+        print_four(k, d, axis, inner);
+    } else if (!four || d->update ||
+               (!print_move(k, d, axis, inner) && !print_together(k, d, axis, inner))) {
         for (int64_t lane = 0; lane < lanes; lane++) {
             wpk_cuda_print_point(k, d, inner);
             inner->at[axis].constant++;

@@ -31,6 +31,9 @@ struct wpk_cuda_definition {
     int64_t most[WPK_C_LOOPS_MAX];   /* iterations of a loop over blocks or threads */
     int64_t inside[WPK_C_LOOPS_MAX]; /* of such loops further in, their product */
     int64_t threads;                 /* all of its loops over threads */
+    int64_t width;                   /* threads along x that all run it; 1: it has thread.x */
+    bool shares;                     /* threads share the terms of its reduction */
+    bool own;                        /* each thread has its elements for itself */
     bool single;                     /* one thread writes for all */
     bool hosts[WPK_C_LOOPS_MAX];     /* entries are computed inside it */
 };
@@ -38,6 +41,9 @@ struct wpk_cuda_definition {
 /* Print "{" or "}", and indent by it. */
 void wpk_cuda_open_block(struct wpk_c_kernel *k);
 void wpk_cuda_close_block(struct wpk_c_kernel *k);
+
+/* Print a barrier of the block's threads: what was written to shared memory is there then. */
+void wpk_cuda_put_barrier(struct wpk_c_kernel *k);
 
 /* Print one element: its value, or while the launch is asynchronous its copy.
  *   errors  a refusal: it cannot be copied so */
@@ -48,4 +54,9 @@ void wpk_cuda_print_point(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
 void wpk_cuda_print_lanes(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,
                           const struct wpk_cuda_iteration *space);
 
+/* Load what four neighbours along an axis read, where that is four neighbours: until the end it is
+ * read from there.   shape  at [axis_count], of the first */
+void wpk_cuda_begin_fetch(struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int axis,
+                          const struct wpk_form *at);
+void wpk_cuda_end_fetch(struct wpk_c_kernel *k);
 #endif

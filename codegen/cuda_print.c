@@ -401,11 +401,14 @@ static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_ent
                       "keeps in global memory what is computed before everything, and only that");
     }
     if (entry->update.atomic) {
-        const struct wpk_nest_loop *first = wpk_nest_at(nest, &entry->update, 0);
-        if (entry->update.count == 0 || !wpk_bind_is_block(first->binding)) {
+        bool shared_out = false;
+        for (int i = 0; i < entry->update.count; i++) {
+            shared_out = shared_out || wpk_nest_is_shared_out(nest, entry, i);
+        }
+        if (!shared_out) {
             return refuse(&entry->at, diag,
-                          "adds up parts over blocks: write block.x as the first loop, or leave "
-                          "atomic out");
+                          "adds up parts over blocks or threads: write block.x or thread.x over a "
+                          "reduction, or leave atomic out");
         }
     }
     for (int a = 0; a < stage->rank; a++) {

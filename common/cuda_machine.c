@@ -24,6 +24,8 @@ void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out
         .multiply_adds = capability == 80 ? 64 : 128,
         .shared_words = 32,
         .l2_bytes = 40,
+        .dram_bytes = 15,
+        .l2_size = 50 << 20,
         .latency = 700,
         .barrier = 40,
         .launch = 4000,

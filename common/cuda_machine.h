@@ -16,6 +16,8 @@ struct wpk_cuda_machine {
     double multiply_adds; /* in a cycle of a multiprocessor */
     double shared_words;  /* that it reads in a cycle */
     double l2_bytes;      /* that come to it in a cycle, if all want some */
+    double dram_bytes;    /* the same from memory behind it */
+    int64_t l2_size;      /* bytes */
     double latency;       /* cycles from a load to its use, barriers included */
     double barrier;       /* cycles of one, and of waiting for what is there */
     double launch;        /* cycles */

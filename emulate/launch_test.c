@@ -164,6 +164,12 @@ static const struct {
      "and.b32 %r6, %r1, 31; setp.lt.u32 %p2, %r6, 16; selp.b32 %r5, 0xffff, 0xffff0000, %p2;\n"
      "shfl.sync.bfly.b32 %r4, %r1, 1, 31, %r5;",
      WPK_KERNEL_FAULT_NONE},
+    {"a shuffle that half of a warp comes by",
+     "setp.lt.u32 %p1, %r1, 16; @%p1 shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;",
+     WPK_KERNEL_FAULT_SHUFFLE},
+    {"a shuffle of the half of a warp that comes by",
+     "setp.lt.u32 %p1, %r1, 16; @%p1 shfl.sync.bfly.b32 %r4, %r1, 1, 31, 0xffff;",
+     WPK_KERNEL_FAULT_NONE},
     {"a shuffle that does not name itself", "shfl.sync.bfly.b32 %r4, %r1, 1, 31, 0xfffffffe;",
      WPK_KERNEL_FAULT_SHUFFLE},
     {"a shuffle reads a lane that has ended",

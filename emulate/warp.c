@@ -115,6 +115,21 @@ static uint32_t guarded_lanes(struct wpk_warp *warp, const struct wpk_ptx_instru
     return warp->active & (in->negated ? ~guard : guard);
 }
 
+/* Lanes that a guard leaves out come by an instruction without the others: all that it names have
+ * to be among the chosen ones. */
+static void check_members(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
+                          uint32_t chosen)
+{
+    const uint32_t_lane *names = WPK_LANES(uint32_t, in->operand_count - 1);
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        bool misses = (names[lane] & warp->live & ~chosen) != 0 || (names[lane] >> lane & 1) == 0;
+        if ((chosen >> lane & 1) != 0 && misses) {
+            wpk_block_fault(warp, in, WPK_KERNEL_FAULT_SHUFFLE, lane, 0);
+            return;
+        }
+    }
+}
+
 static void execute(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
     struct wpk_launch_counts *counts = &warp->block->counts;
@@ -127,6 +142,9 @@ static void execute(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
         in->run(warp, in); /* a branch reads its guard itself */
         carry(warp, in);
         return;
+    }
+    if (in->meeting == WPK_PTX_MEET_MEMBERS) {
+        check_members(warp, in, chosen);
     }
     if (chosen != 0) {
         warp->active = chosen;

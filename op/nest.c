@@ -92,6 +92,44 @@ bool wpk_bind_is_thread(enum wpk_loop_binding binding)
     return binding >= WPK_BIND_THREAD_Z && binding <= WPK_BIND_THREAD_X;
 }
 
+bool wpk_nest_is_shared_out(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                            int loop)
+{
+    const struct wpk_nest_loop *l = wpk_nest_at(nest, &entry->update, loop);
+    return entry->update.atomic && l->axis >= wpk_nest_stage(nest, entry)->rank &&
+           (wpk_bind_is_block(l->binding) || wpk_bind_is_thread(l->binding));
+}
+
+/* The entry that is computed before everything and that the entry is computed in. */
+static const struct wpk_nest_entry *launch_of(const struct wpk_nest *nest,
+                                              const struct wpk_nest_entry *entry)
+{
+    while (entry->place.entry >= 0 && entry->place.loop >= 0) {
+        entry = &nest->entry[entry->place.entry];
+    }
+    return entry;
+}
+
+int64_t wpk_nest_width(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
+{
+    const struct wpk_nest_entry *launch = launch_of(nest, entry);
+    int64_t found = 1;
+    for (int e = 0; e < nest->entry_count && found > 0; e++) {
+        const struct wpk_nest_entry *other = &nest->entry[e];
+        int64_t width = 1;
+        if (other->inlined || !other->update.atomic || launch_of(nest, other) != launch) {
+            continue;
+        }
+        for (int i = 0; i < other->update.count; i++) {
+            bool along = wpk_nest_is_shared_out(nest, other, i) &&
+                         wpk_nest_at(nest, &other->update, i)->binding == WPK_BIND_THREAD_X;
+            width *= along ? wpk_nest_iterations(nest, other, &other->update, i) : 1;
+        }
+        found = width == 1 || found == width ? found : found == 1 ? width : 0;
+    }
+    return found;
+}
+
 bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop)
 {
     return loop->binding != WPK_BIND_UNROLL && loop->binding != WPK_BIND_LANES;

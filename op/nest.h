@@ -97,7 +97,7 @@ struct wpk_nest_loop {
 struct wpk_nest_loops {
     int first; /* in wpk_nest.loop */
     int count;
-    bool atomic; /* the update's reduction runs in lanes, or in blocks */
+    bool atomic; /* the update's reduction runs in lanes, or in blocks and threads */
 };
 
 /* The place of an entry, inside a loop of one of its readers. */
@@ -201,6 +201,14 @@ void wpk_nest_name_loop(const struct wpk_nest *nest, const struct wpk_nest_entry
 /* True if the loop is one of blocks or of threads. */
 bool wpk_bind_is_block(enum wpk_loop_binding binding);
 bool wpk_bind_is_thread(enum wpk_loop_binding binding);
+/* True if blocks or threads share the terms of a reduction below `update atomic`: those of loop
+ * `loop` of the update. */
+bool wpk_nest_is_shared_out(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                            int loop);
+/* The threads along x that share the terms of the reductions in the launch that the entry belongs
+ * to: a definition without thread.x is run by all of them. 1: there are none; 0: two reductions
+ * have different numbers. */
+int64_t wpk_nest_width(const struct wpk_nest *nest, const struct wpk_nest_entry *entry);
 /* True if the loop is neither unrolled nor in lanes. */
 bool wpk_nest_is_rolled(const struct wpk_nest_loop *loop);
 /* True if the entry is a reduction with an update, whose loops are those of `update`. */

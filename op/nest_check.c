@@ -301,16 +301,31 @@ static wpk_err check_steps(const struct subject *s, int i)
     return check_tail(s, i);
 }
 
+/* Below `update atomic` threads of a block may share the terms of an element: each adds up its own
+ * in registers, then all of them have the total. */
+static wpk_err check_shares(const struct subject *s, int i)
+{
+    const struct wpk_nest_place *place = &s->entry->place;
+    return s->entry->scope == WPK_SCOPE_REGISTER && place->entry >= 0 && place->loop >= 0
+               ? WPK_OK
+               : refuse(s, i,
+                        "threads share the terms of a stage in registers that is computed in a "
+                        "loop over blocks: write scope register, and in STAGE LOOP");
+}
+
 /* Below `update atomic` the outermost loop may deal out the terms to blocks, whose parts are added
  * up. Each block has its part in registers, and nothing around it but loops over blocks. */
 static wpk_err check_parts(const struct subject *s, int i)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);
     const struct wpk_nest_place *place = &s->entry->place;
+    if (s->loops->atomic && wpk_bind_is_thread(loop->binding)) {
+        return check_shares(s, i);
+    }
     if (!s->loops->atomic || loop->binding != WPK_BIND_BLOCK_X) {
         return refuse(s, i,
                       "the iterations of a reduction do not run in parallel: write serial, or "
-                      "block.x below 'update atomic'");
+                      "block.x or thread.x below 'update atomic'");
     }
     bool fits = i == 0 && loop->tail == WPK_TAIL_EXACT && place->entry >= 0 && !place->update &&
                 s->entry->scope == WPK_SCOPE_REGISTER;
@@ -368,8 +383,8 @@ static bool is_in_blocks(const struct wpk_nest *nest, const struct wpk_nest_entr
     return is_in_blocks(nest, reader);
 }
 
-/* Blocks, then threads in them; of each first z, then y, then x, which is there if z or y is. Loops
- * of one binding run as one. */
+/* Blocks, then threads in them; of each first z, then y, then x, which is there if z or y is, or if
+ * the threads along x share terms. Loops of one binding run as one. */
 static wpk_err check_grid(const struct subject *s)
 {
     bool placed = is_in_blocks(s->nest, s->entry), blocks = placed;
@@ -377,8 +392,8 @@ static wpk_err check_grid(const struct subject *s)
     for (int i = 0; i < s->loops->count; i++) {
         enum wpk_loop_binding binding = wpk_nest_at(s->nest, s->loops, i)->binding;
         bool block = wpk_bind_is_block(binding);
-        bool parts = wpk_nest_at(s->nest, s->loops, i)->axis >= s->stage->rank; /* check_parts() */
-        if (parts || (!block && !wpk_bind_is_thread(binding))) {
+        bool parts = block && wpk_nest_at(s->nest, s->loops, i)->axis >= s->stage->rank;
+        if (parts || (!block && !wpk_bind_is_thread(binding))) { /* check_parts() */
             continue;
         }
         bool follows = last < 0 || (!block && last <= WPK_BIND_BLOCK_X
@@ -392,7 +407,13 @@ static wpk_err check_grid(const struct subject *s)
         blocks = blocks || block;
         last = (int)binding;
     }
-    if (last >= 0 && last != WPK_BIND_BLOCK_X && last != WPK_BIND_THREAD_X) {
+    int64_t width = last == WPK_BIND_THREAD_Y ? wpk_nest_width(s->nest, s->entry) : 1;
+    if (width == 0) {
+        return refuse(s, -1,
+                      "stages of one launch share terms among different numbers of thread.x: write "
+                      "the same number, or thread.x here");
+    }
+    if (last >= 0 && last != WPK_BIND_BLOCK_X && last != WPK_BIND_THREAD_X && width == 1) {
         return refuse(s, -1, "block.y and thread.y stand around block.x and thread.x");
     }
     return WPK_OK;

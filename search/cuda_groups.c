@@ -10,12 +10,15 @@
 
 #include <string.h>
 
-#define INLINE_TIMES 2         /* computed so often, a pointwise stage is still inlined */
-#define PART_RESULTS_MAX 16384 /* reductions with more results keep a GPU's threads busy */
-#define PART_TERMS_MIN 64      /* shorter reductions are not cut */
-#define ROWS_MANY 64           /* results that are many enough for few parts each */
-#define ROW_PARTS_MAX 32       /* of each of those */
-#define PARTS_MAX 256          /* of a reduction: threads that share it */
+#define INLINE_TIMES 2                /* computed so often, a pointwise stage is still inlined */
+#define PART_RESULTS_MAX 16384        /* reductions with more results keep a GPU's threads busy */
+#define PART_TERMS_MIN 64             /* shorter reductions are not cut */
+#define SHARED_TERMS_MIN 32           /* shorter reductions are of one thread */
+#define ORDERED_RESULTS_MIN (1 << 22) /* of fewer a GPU has all blocks in a wave or two */
+#define FEW_ROWS 4                    /* so few read an operand hardly less often as a tile */
+#define ROWS_MANY 64                  /* results that are many enough for few parts each */
+#define ROW_PARTS_MAX 32              /* of each of those */
+#define PARTS_MAX 256                 /* of a reduction: threads that share it */
 
 int64_t wpk_cuda_tiles_along(const struct wpk_stage *root, const struct wpk_cuda_group *group,
                              int axis)
@@ -95,9 +98,10 @@ static int64_t parts_of(int64_t extent, double results)
     return parts;
 }
 
-/* Deal out the terms of long reductions with few results. Neighbouring threads then read neighbours
- * in memory if the axis is contiguous. */
-static wpk_err cut_reductions(struct wpk_program *program)
+/* Deal out the terms of long reductions with few results, where threads cannot share them: a scalar
+ * has no block, and a strict sum's threads have one part each. Neighbouring threads then read
+ * neighbours in memory if the axis is contiguous. */
+static wpk_err cut_reductions(struct wpk_program *program, bool strict)
 {
     int count = program->stage_count;
     bool prepare[WPK_STAGES_MAX];
@@ -114,7 +118,8 @@ static wpk_err cut_reductions(struct wpk_program *program)
             longest = stage->axes[a].extent > stage->axes[longest].extent ? a : longest;
         }
         if (stage->reduction == WPK_REDUCE_NONE || prepare[s] || results > PART_RESULTS_MAX ||
-            stage->axes[longest].extent < PART_TERMS_MIN || stage->rank + 1 > WPK_RANK_MAX) {
+            (stage->rank > 0 && !strict) || stage->axes[longest].extent < PART_TERMS_MIN ||
+            stage->rank + 1 > WPK_RANK_MAX) {
             continue;
         }
         int64_t parts = parts_of(stage->axes[longest].extent, results);
@@ -173,9 +178,9 @@ static wpk_err copy_operands(struct wpk_program *program)
     return err;
 }
 
-wpk_err wpk_cuda_groups_normalize(struct wpk_program *program)
+wpk_err wpk_cuda_groups_normalize(struct wpk_program *program, bool strict)
 {
-    wpk_err err = cut_reductions(program);
+    wpk_err err = cut_reductions(program, strict);
     err = err == WPK_OK ? add_readers(program) : err;
     return err == WPK_OK ? copy_operands(program) : err;
 }
@@ -248,6 +253,59 @@ static void choose_axes(const struct wpk_program *program, bool strict,
     }
 }
 
+/* A tile along both axes would read its operands less often. */
+static bool is_tiled(const struct wpk_program *program, const struct wpk_cuda_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    const struct wpk_stage *sum = &program->stages[group->sum];
+    return group->i >= 0 && wpk_contraction_is(program, group->sum) &&
+           count_reuse(program, sum, group->i) > 0 && count_reuse(program, sum, group->j) > 0 &&
+           root->axes[group->i].extent > FEW_ROWS && root->axes[group->j].extent > FEW_ROWS;
+}
+
+static double find_stream(const struct wpk_program *program, int s, int load,
+                          struct wpk_cuda_stream *out)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    double elements = 1;
+    *out = (struct wpk_cuda_stream){.along = wpk_cuda_contiguous_axis(program, s, load)};
+    for (int a = 0; a < stage->axis_count; a++) {
+        if (wpk_contraction_uses_axis(program, &program->nodes[load], a)) {
+            elements *= (double)stage->axes[a].extent;
+            out->axes |= 1U << a;
+        }
+    }
+    return elements;
+}
+
+/* The largest operand decides which axis neighbouring threads run along. */
+static void find_shares(const struct wpk_program *program, bool strict,
+                        struct wpk_cuda_groups *groups, struct wpk_cuda_group *group)
+{
+    int loads[WPK_LOADS_MAX], along = -1;
+    double most = 0;
+    if (group->sum < 0 || strict || group->j < 0 || is_tiled(program, group)) {
+        return;
+    }
+    const struct wpk_stage *sum = &program->stages[group->sum];
+    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
+    for (int l = 0; l < count && l < WPK_CUDA_STREAMS_MAX; l++) {
+        double elements = find_stream(program, group->sum, loads[l], &group->stream[l]);
+        along = elements > most ? group->stream[l].along : along;
+        most = elements > most ? elements : most;
+        group->stream_count = l + 1;
+    }
+    group->rows = along >= sum->rank;
+    if (group->rows && sum->axes[along].extent >= SHARED_TERMS_MIN) {
+        group->k = along;
+    }
+    group->shares = sum->axes[group->k].extent >= SHARED_TERMS_MIN;
+    for (int c = 0; c < group->copy_count && group->shares; c++) {
+        groups->group_of[group->copy[c]] = WPK_CUDA_INLINED;
+    }
+    group->copy_count = group->shares ? 0 : group->copy_count;
+}
+
 /* An operand is read by one load, at axes. */
 static void find_moves(const struct wpk_program *program, const struct wpk_cuda_groups *groups,
                        struct wpk_cuda_group *group)
@@ -256,6 +314,7 @@ static void find_moves(const struct wpk_program *program, const struct wpk_cuda_
         int tensor = program->stages[group->copy[c]].output;
         int load = wpk_cuda_read(program, tensor).load, last = program->tensors[tensor].rank - 1;
         group->along[c] = wpk_index_axis(program, program->nodes[load].index[last]);
+        group->gathers[c] = wpk_cuda_contiguous_axis(program, group->sum, load) != group->along[c];
         group->is_move[c] = wpk_cuda_is_move(program, groups, group->copy[c]);
         group->is_vector_move[c] =
             group->is_move[c] && wpk_cuda_is_vector_move(program, groups, group->copy[c]);
@@ -279,6 +338,16 @@ static void choose_tiled_axes(const struct wpk_program *program, struct wpk_cuda
             most = tiles;
         }
     }
+}
+
+/* Blocks that run at the same time read rows and columns of operands, which the second cache keeps
+ * for them. */
+static void find_order(const struct wpk_program *program, struct wpk_cuda_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    group->ordered = group->copy_count > 0 && group->i >= 0 &&
+                     (double)root->axes[group->i].extent * (double)root->axes[group->j].extent >=
+                         ORDERED_RESULTS_MIN;
 }
 
 /* The stage says where its readers find a value, and computes none. */
@@ -461,7 +530,9 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
             choose_tiled_axes(program, &out->group[g]);
         } else {
             choose_axes(program, strict, &out->group[g]);
+            find_shares(program, strict, out, &out->group[g]);
             find_moves(program, out, &out->group[g]);
+            find_order(program, &out->group[g]);
         }
         find_rows(program, out, g);
     }

@@ -12,7 +12,7 @@
  * A group may have rows: then it can compute what it reads for a row of its root in the same
  * launch, in shared memory, if nothing else reads that. All of softmax is one launch so.
  *
- *     convolution:  { Y <- T <- X_t }             softmax:  { M_c <- M }  { D_c <- D }  { S }
+ *     convolution:  { Y <- T <- X_t }             softmax:  { M <- M_r }  { D <- D_r }  { S }
  */
 #ifndef WPK_SEARCH_CUDA_GROUPS_H
 #define WPK_SEARCH_CUDA_GROUPS_H
@@ -21,8 +21,16 @@
 
 #define WPK_CUDA_GROUPS_MAX 48
 #define WPK_CUDA_OPERANDS_MAX 2
+#define WPK_CUDA_STREAMS_MAX 4
 #define WPK_CUDA_INLINED (-1)
 #define WPK_CUDA_PREPARED (-2) /* the prepare program computes the stage */
+
+/* What a load of a reduction reads: the axis along which neighbours lie in memory, -1: none, and
+ * the axes that it depends on, a bit each. */
+struct wpk_cuda_stream {
+    int along;
+    unsigned axes;
+};
 
 struct wpk_cuda_group {
     int root; /* stage */
@@ -35,6 +43,13 @@ struct wpk_cuda_group {
      * copy is (cuda_moves.h). */
     int along[WPK_CUDA_OPERANDS_MAX];
     bool is_move[WPK_CUDA_OPERANDS_MAX], is_vector_move[WPK_CUDA_OPERANDS_MAX];
+    bool gathers[WPK_CUDA_OPERANDS_MAX]; /* neighbours of the copy are none in memory */
+    /* Threads of a block may share the terms of an element: operands are read once. `rows`:
+     * neighbours in memory are terms, so that neighbouring threads have them. */
+    bool shares, rows;
+    struct wpk_cuda_stream stream[WPK_CUDA_STREAMS_MAX]; /* of the reduction, if it shares */
+    int stream_count;
+    bool ordered; /* there are so many blocks that their order decides what is read again */
     /* Axes of the root before this one number its rows; the others are inside a row. 0: none */
     int row_axes;
     bool transforms;            /* the root ends a chain of transforms (cuda_transforms.h) */
@@ -49,12 +64,13 @@ struct wpk_cuda_groups {
 };
 
 /* Bring the program into the form that groups need: each reduction has a pointwise reader of its
- * own, long reductions with few results are cut into parts, and operands have copies.
+ * own, long reductions are cut into parts where threads cannot share their terms, and operands have
+ * copies.
  *   errors  WPK_ENOSPC, WPK_ENOMEM */
-wpk_err wpk_cuda_groups_normalize(struct wpk_program *program);
+wpk_err wpk_cuda_groups_normalize(struct wpk_program *program, bool strict);
 
 /* Find the groups of a normalized program. `strict`: reductions are cut along their last axis, so
- * that terms are added in the order in which they are written.
+ * that terms are added in the order in which they are written, and no threads share them.
  *   errors  WPK_EUNSUPPORTED a tensor's type is none that the back end computes with; WPK_ENOSPC */
 wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
                              struct wpk_cuda_groups *out);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define BANKED_ROWS 8 /* that begin in banks of their own, if they are padded */
+
 /* A nest while it is built. */
 struct build {
     struct wpk_nest *nest;
@@ -53,6 +55,46 @@ static void add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops,
     }
 }
 
+/* The threads that run along i or j: if threads along x share terms, there are others around. */
+static enum wpk_loop_binding thread_of(const struct wpk_cuda_group *group,
+                                       const struct wpk_cuda_tiles *t, int along_j)
+{
+    bool around = group->rows && t->share > 1;
+    return along_j ? (around ? WPK_BIND_THREAD_Y : WPK_BIND_THREAD_X)
+                   : (around ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y);
+}
+
+/* The last loop, over neighbours along j that a thread has: they are stored or loaded together, if
+ * they can be. */
+static void bind_lanes(struct wpk_nest *nest, const struct wpk_nest_loops *loops,
+                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+{
+    struct wpk_nest_loop *last = &nest->loop[loops->first + loops->count - 1];
+    if (t->piece[1] == WPK_CUDA_VECTOR_ELEMENTS && last->axis == group->j && last->step == 1) {
+        last->binding = WPK_BIND_LANES;
+    }
+}
+
+/* Blocks along i around those along j, or groups of them around those along j, which are around
+ * those of the group. */
+static void add_blocks(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_stage *root = &nest->program->stages[group->root];
+    const int axis[] = {group->i, group->j, group->i};
+    bool grouped = t->order > 1;
+    for (int a = 0; a < 2 + grouped; a++) {
+        if (axis[a] >= 0) {
+            int64_t step = t->block[a % 2] * (a == 0 ? t->order : 1);
+            add(nest, loops, axis[a],
+                a == 1 + grouped ? WPK_BIND_BLOCK_X
+                : a == grouped   ? WPK_BIND_BLOCK_Y
+                                 : WPK_BIND_BLOCK_Z,
+                step, tail_of(root->axes[axis[a]].extent, step, WPK_TAIL_SHIFT));
+        }
+    }
+}
+
 static void add_root(struct build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
@@ -68,25 +110,29 @@ static void add_root(struct build *b, int g)
             add(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, 1, WPK_TAIL_EXACT);
         }
     }
-    for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0) {
-            add(nest, &entry->pure, axis[a], a == 0 ? WPK_BIND_BLOCK_Y : WPK_BIND_BLOCK_X,
-                t->block[a], tail_of(root->axes[axis[a]].extent, t->block[a], WPK_TAIL_SHIFT));
-        }
-    }
+    add_blocks(nest, &entry->pure, group, t);
     b->block_loop[g] = entry->pure.count - 1;
     add_pieces(nest, &entry->pure, group, t);
     for (int a = 0; a < 2; a++) {
         if (axis[a] >= 0) {
-            add(nest, &entry->pure, axis[a], a == 0 ? WPK_BIND_THREAD_Y : WPK_BIND_THREAD_X,
-                t->piece[a], tail_of(root->axes[axis[a]].extent, t->piece[a], WPK_TAIL_SHIFT));
+            add(nest, &entry->pure, axis[a], thread_of(group, t, a), t->piece[a],
+                tail_of(root->axes[axis[a]].extent, t->piece[a], WPK_TAIL_SHIFT));
         }
     }
     add_points(nest, &entry->pure, group, t);
-    struct wpk_nest_loop *last = &nest->loop[entry->pure.first + entry->pure.count - 1];
-    if (group->j == root->rank - 1 && t->piece[1] == WPK_CUDA_VECTOR_ELEMENTS &&
-        last->axis == group->j) {
-        last->binding = WPK_BIND_LANES; /* stored together, if they can be */
+    if (group->j == root->rank - 1) {
+        bind_lanes(nest, &entry->pure, group, t);
+    }
+}
+
+static void add_threads(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                        const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+{
+    const int axis[] = {group->i, group->j};
+    for (int a = 0; a < 2; a++) {
+        if (axis[a] >= 0) {
+            add(nest, loops, axis[a], thread_of(group, t, a), t->piece[a], WPK_TAIL_EXACT);
+        }
     }
 }
 
@@ -94,17 +140,90 @@ static void add_tile(struct wpk_nest *nest, struct wpk_nest_loops *loops,
                      const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
 {
     add_pieces(nest, loops, group, t);
-    if (group->i >= 0) {
-        add(nest, loops, group->i, WPK_BIND_THREAD_Y, t->piece[0], WPK_TAIL_EXACT);
-    }
-    if (group->j >= 0) {
-        add(nest, loops, group->j, WPK_BIND_THREAD_X, t->piece[1], WPK_TAIL_EXACT);
-    }
+    add_threads(nest, loops, group, t);
     add_points(nest, loops, group, t);
 }
 
-/* Terms are added in the order in which they are written, but for those of a step. The reduction of
- * a root without axes is computed by one thread, before everything. */
+/* Threads along an axis: neighbours have neighbours, `vector` of them each, in lanes that the
+ * caller adds inside. */
+static void add_along(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis, int64_t extent,
+                      int64_t threads, int64_t vector)
+{
+    if (extent > threads * vector) {
+        add(nest, loops, axis, WPK_BIND_SERIAL, threads * vector,
+            tail_of(extent, threads * vector, WPK_TAIL_GUARD));
+    }
+    add(nest, loops, axis, WPK_BIND_THREAD_X, vector, WPK_TAIL_EXACT);
+}
+
+static void add_lanes(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis, int64_t vector)
+{
+    if (vector > 1) {
+        add(nest, loops, axis, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
+    }
+}
+
+/* Terms that threads share: neighbouring threads inside those of the tile have neighbours, or
+ * threads around those of the tile have one each. */
+static void add_shared_terms(struct build *b, int g, struct wpk_nest_loops *loops)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
+    const struct wpk_stage *sum = &nest->program->stages[group->sum];
+    int64_t terms = sum->axes[group->k].extent / t->parts;
+    for (int a = sum->rank; a < sum->axis_count; a++) {
+        if (a != group->k) {
+            add(nest, loops, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+        }
+    }
+    int64_t vector = wpk_cuda_term_vector(nest->program, group, t);
+    if (group->rows) {
+        add_threads(nest, loops, group, t);
+        add_along(nest, loops, group->k, terms, t->share, vector);
+    } else {
+        if (terms > t->share) {
+            add(nest, loops, group->k, WPK_BIND_SERIAL, t->share,
+                tail_of(terms, t->share, WPK_TAIL_GUARD));
+        }
+        add(nest, loops, group->k, group->i >= 0 ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y, 1,
+            WPK_TAIL_EXACT);
+        add_threads(nest, loops, group, t);
+    }
+    add_points(nest, loops, group, t);
+    if (!group->rows) {
+        bind_lanes(nest, loops, group, t);
+    }
+    add_lanes(nest, loops, group->k, vector);
+}
+
+/* Terms of one thread are added in the order in which they are written, but for those of a step. */
+static void add_terms(struct build *b, int g, struct wpk_nest_loops *loops)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
+    const struct wpk_stage *sum = &nest->program->stages[group->sum];
+    int64_t extent = sum->axes[group->k].extent;
+    for (int a = sum->rank; a < sum->axis_count; a++) {
+        int64_t step = a == group->k ? t->step : 1;
+        add(nest, loops, a, WPK_BIND_SERIAL, step,
+            a == group->k ? tail_of(extent, step, WPK_TAIL_GUARD) : WPK_TAIL_EXACT);
+    }
+    b->step_loop[g] = loops->count - 1;
+    if (t->step > t->unrolled) {
+        add(nest, loops, group->k, WPK_BIND_SERIAL, t->unrolled,
+            tail_of(extent, t->unrolled, WPK_TAIL_GUARD));
+    }
+    if (t->unrolled > 1) {
+        add(nest, loops, group->k, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
+    }
+    if (b->block_loop[g] >= 0) {
+        add_tile(nest, loops, group, t);
+    }
+}
+
+/* The reduction of a root without axes is computed by one thread, before everything. */
 static void add_sum(struct build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
@@ -112,7 +231,6 @@ static void add_sum(struct build *b, int g)
     const struct wpk_cuda_tiles *t = &b->tiles[g];
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->sum);
     const struct wpk_stage *sum = wpk_nest_stage(nest, entry);
-    int64_t extent = sum->axes[group->k].extent;
     bool placed = b->block_loop[g] >= 0;
     entry->place = (struct wpk_nest_place){.entry = placed ? b->entry_of[group->root] : -1,
                                            .loop = b->block_loop[g]};
@@ -122,25 +240,15 @@ static void add_sum(struct build *b, int g)
     if (placed) {
         add_tile(nest, &entry->pure, group, t);
     }
+    entry->update.atomic = t->parts > 1 || t->share > 1;
     if (t->parts > 1) {
-        entry->update.atomic = true;
-        add(nest, &entry->update, group->k, WPK_BIND_BLOCK_X, extent / t->parts, WPK_TAIL_EXACT);
+        add(nest, &entry->update, group->k, WPK_BIND_BLOCK_X, sum->axes[group->k].extent / t->parts,
+            WPK_TAIL_EXACT);
     }
-    for (int a = sum->rank; a < sum->axis_count; a++) {
-        int64_t step = a == group->k ? t->step : 1;
-        add(nest, &entry->update, a, WPK_BIND_SERIAL, step,
-            a == group->k ? tail_of(extent, step, WPK_TAIL_GUARD) : WPK_TAIL_EXACT);
-    }
-    b->step_loop[g] = entry->update.count - 1;
-    if (t->step > t->unrolled) {
-        add(nest, &entry->update, group->k, WPK_BIND_SERIAL, t->unrolled,
-            tail_of(extent, t->unrolled, WPK_TAIL_GUARD));
-    }
-    if (t->unrolled > 1) {
-        add(nest, &entry->update, group->k, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
-    }
-    if (placed) {
-        add_tile(nest, &entry->update, group, t);
+    if (t->share > 1) {
+        add_shared_terms(b, g, &entry->update);
+    } else {
+        add_terms(b, g, &entry->update);
     }
 }
 
@@ -188,6 +296,44 @@ static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int ra
     }
 }
 
+/* Deal out rows of terms that are padded. Eight rows begin in banks of their own: neighbours of a
+ * quarter of a warp, which moves 16 bytes each, are eight rows; of a warp that gathers elements one
+ * by one they are four in each of eight rows. False: there are fewer rows, or a row is as long. */
+static bool deal_out_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
+                          const int64_t *extent, int64_t threads, int64_t lanes)
+{
+    int x = rank - 1, y = 0;
+    int64_t along = lanes > 1 ? 1 : WPK_CUDA_VECTOR_ELEMENTS, others = 1;
+    for (int a = 1; a < x; a++) {
+        y = extent[a] > extent[y] ? a : y;
+    }
+    for (int a = 0; a < x; a++) {
+        others *= a == y ? 1 : extent[a];
+    }
+    int64_t width = x > 0 ? extent[x] / lanes : 0, rows = width > 0 ? threads / width : 0;
+    rows = x > 0 && rows > extent[y] ? extent[y] : rows;
+    if (width % along != 0 || width <= along || width * lanes > 2 * BANKED_ROWS * along * lanes ||
+        others > 1 || rows % BANKED_ROWS != 0 || rows == 0 || extent[y] % rows != 0) {
+        return false;
+    }
+    if (extent[y] > rows) {
+        add(nest, loops, y, WPK_BIND_SERIAL, rows, WPK_TAIL_EXACT);
+    }
+    if (rows > BANKED_ROWS) {
+        add(nest, loops, y, WPK_BIND_THREAD_Z, BANKED_ROWS, WPK_TAIL_EXACT);
+    }
+    if (lanes > 1) {
+        add(nest, loops, x, WPK_BIND_THREAD_Y, lanes, WPK_TAIL_EXACT);
+        add(nest, loops, y, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+        add(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
+    } else {
+        add(nest, loops, x, WPK_BIND_THREAD_Z, along, WPK_TAIL_EXACT);
+        add(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
+        add(nest, loops, x, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+    }
+    return true;
+}
+
 static void add_copy(struct build *b, int g, int c)
 {
     struct wpk_nest *nest = b->nest;
@@ -204,11 +350,24 @@ static void add_copy(struct build *b, int g, int c)
     entry->row_padding = wpk_cuda_row_padding(group, t, c);
     entry->depth = t->depth > 1 ? (int)t->depth : 0;
     wpk_nest_find_region(nest);
-    deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
-             (struct cut){.axis = -1}, t->threads, t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1);
+    int rank = wpk_nest_stage(nest, entry)->rank;
+    int64_t lanes = t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
+    bool banked = entry->row_padding > 0 && (t->vectors[c] || group->gathers[c]);
+    if (!banked || !deal_out_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
+        deal_out(nest, &entry->pure, rank, entry->extent, (struct cut){.axis = -1}, t->threads,
+                 lanes);
+    }
 }
 
 /* ---- rows */
+
+/* Rows of a block have threads of their own, around those of a row. */
+static void add_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis, int64_t rows)
+{
+    if (rows > 1) {
+        add(nest, loops, axis, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
+    }
+}
 
 /* The root of a block's rows: the block has all of each row. */
 static void add_row_root(struct build *b, int g)
@@ -231,37 +390,65 @@ static void add_row_root(struct build *b, int g)
     add(nest, &entry->pure, last, WPK_BIND_BLOCK_X, t->rows,
         tail_of(root->axes[last].extent, t->rows, WPK_TAIL_SHIFT));
     b->block_loop[g] = entry->pure.count - 1;
-    deal_out(nest, &entry->pure, root->rank, extent, (struct cut){last, root->axes[last].extent},
-             t->threads, 1);
+    if (root->rank > last + 2) {
+        deal_out(nest, &entry->pure, root->rank, extent,
+                 (struct cut){last, root->axes[last].extent}, t->threads, 1);
+        return;
+    }
+    add_rows(nest, &entry->pure, last, t->rows);
+    int64_t vector = wpk_cuda_vector(extent[last + 1], t->share);
+    add_along(nest, &entry->pure, last + 1, extent[last + 1], t->share, vector);
+    add_lanes(nest, &entry->pure, last + 1, vector); /* stored together, if they can be */
 }
 
-/* What a block of rows computes for itself, in shared memory. */
+/* What a block of rows computes for itself: numbers of each row in the registers of its threads,
+ * all else in shared memory. */
 static void add_row_part(struct build *b, int g, int host)
 {
     struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *of = &b->groups->group[host];
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, b->groups->group[g].root);
-    entry->place = (struct wpk_nest_place){.entry = b->entry_of[b->groups->group[host].root],
-                                           .loop = b->block_loop[host]};
-    entry->scope = WPK_SCOPE_SHARED;
+    entry->place =
+        (struct wpk_nest_place){.entry = b->entry_of[of->root], .loop = b->block_loop[host]};
     wpk_nest_find_region(nest);
+    if (wpk_cuda_is_in_registers(nest->program, b->groups, of, g)) {
+        entry->scope = WPK_SCOPE_REGISTER;
+        add_rows(nest, &entry->pure, of->row_axes - 1, b->tiles[host].rows);
+        return;
+    }
+    entry->scope = WPK_SCOPE_SHARED;
     deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
              (struct cut){.axis = -1}, b->tiles[host].threads, 1);
     b->block_loop[g] = entry->pure.count - 1; /* a thread's point */
 }
 
-/* A thread computes the reduction of its point alone. */
-static void add_row_sum(struct build *b, int g)
+/* A row's threads share the terms of a number of the row; others are of the thread that has the
+ * point. */
+static void add_row_sum(struct build *b, int g, int host)
 {
     struct wpk_nest *nest = b->nest;
-    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_cuda_group *group = &b->groups->group[g], *of = &b->groups->group[host];
+    const struct wpk_cuda_tiles *t = &b->tiles[host];
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->sum);
     const struct wpk_stage *sum = wpk_nest_stage(nest, entry);
-    entry->place =
-        (struct wpk_nest_place){.entry = b->entry_of[group->root], .loop = b->block_loop[g]};
+    bool shares = wpk_cuda_is_in_registers(nest->program, b->groups, of, g);
+    entry->place = (struct wpk_nest_place){.entry = b->entry_of[shares ? of->root : group->root],
+                                           .loop = b->block_loop[shares ? host : g]};
     entry->scope = WPK_SCOPE_REGISTER;
     wpk_nest_find_region(nest);
     for (int a = sum->rank; a < sum->axis_count; a++) {
-        add(nest, &entry->update, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+        if (!shares || a != group->k) {
+            add(nest, &entry->update, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+        }
+    }
+    if (shares) {
+        int64_t extent = sum->axes[group->k].extent;
+        entry->update.atomic = true;
+        add_rows(nest, &entry->pure, of->row_axes - 1, t->rows);
+        add_rows(nest, &entry->update, of->row_axes - 1, t->rows);
+        int64_t vector = wpk_cuda_vector(extent, t->share);
+        add_along(nest, &entry->update, group->k, extent, t->share, vector);
+        add_lanes(nest, &entry->update, group->k, vector);
     }
 }
 
@@ -289,7 +476,7 @@ static bool add_of_rows(struct build *b, int g, int stage)
     } else if (stage == group->root) {
         add_row_part(b, g, host);
     } else {
-        add_row_sum(b, g);
+        add_row_sum(b, g, host);
     }
     return true;
 }

@@ -45,9 +45,12 @@ int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wp
 }
 
 /* Threads that are neighbours read neighbours in shared memory: four elements each along an axis
- * that is contiguous there, one along an axis whose operand has rows of terms. */
-static void choose_pieces(const struct wpk_cuda_group *group, struct wpk_cuda_tiles *out)
+ * that is contiguous there, one along an axis whose operand has rows of terms. So they do in global
+ * memory, where rows that are no multiples of four elements are not accessed 16 bytes at a time. */
+static void choose_pieces(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                          struct wpk_cuda_tiles *out)
 {
+    bool odd_rows = group->j >= 0 && root->axes[group->j].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
     const int axis[] = {group->i, group->j};
     bool along_terms = false, along[2] = {false, false};
     for (int c = 0; c < group->copy_count; c++) {
@@ -60,6 +63,9 @@ static void choose_pieces(const struct wpk_cuda_group *group, struct wpk_cuda_ti
         int64_t most = along_terms && !along[a] ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
         bool cut = group->copy_count > 0 && out->thread[a] % most == 0 && out->thread[a] > most;
         out->piece[a] = cut ? most : out->thread[a];
+    }
+    if (odd_rows && group->sum < 0 && !group->transforms) {
+        out->piece[1] = 1;
     }
 }
 
@@ -78,15 +84,43 @@ static int64_t choose_unrolled(const struct wpk_cuda_group *group, const struct 
     return unrolled;
 }
 
+bool wpk_cuda_is_in_registers(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                              const struct wpk_cuda_group *host, int g)
+{
+    bool some = false;
+    for (int other = 0; other < all->count; other++) {
+        const struct wpk_cuda_group *part = &all->group[other];
+        some = some || (host->in_row[other] && part->shares &&
+                        program->stages[part->root].rank == host->row_axes);
+    }
+    const struct wpk_cuda_group *part = &all->group[g];
+    return some && (part->sum < 0 || part->shares) &&
+           program->stages[part->root].rank == host->row_axes;
+}
+
+int64_t wpk_cuda_vector(int64_t extent, int64_t threads)
+{
+    bool whole = extent % WPK_CUDA_VECTOR_ELEMENTS == 0;
+    return whole && extent >= WPK_CUDA_VECTOR_ELEMENTS * threads ? WPK_CUDA_VECTOR_ELEMENTS : 1;
+}
+
+int64_t wpk_cuda_term_vector(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                             const struct wpk_cuda_tiles *t)
+{
+    int64_t extent = program->stages[group->sum].axes[group->k].extent / t->parts;
+    return group->rows && t->share > 1 ? wpk_cuda_vector(extent, t->share) : 1;
+}
+
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int number, struct wpk_cuda_tiles *out)
 {
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     const struct wpk_cuda_group *group = &kept->groups.group[number];
-    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 1] = {0};
+    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2] = {0};
     int first = kept->first[number], count = kept->first[number + 1] - first;
     bool reduces = group->sum >= 0;
-    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 1);
+    int staged = WPK_CUDA_STAGED + group->ordered;
+    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2);
     for (int i = 0; i < count; i++) {
         value[i] = variant->genes[first + i].choice[candidate->gene[first + i]].value;
     }
@@ -94,23 +128,26 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
                                    .thread = {value[WPK_CUDA_THREAD_I], value[WPK_CUDA_THREAD_J]},
                                    .step = reduces ? value[WPK_CUDA_STEP] : 0,
                                    .parts = reduces ? value[WPK_CUDA_PARTS] : 1,
+                                   .share = group->shares ? value[WPK_CUDA_SHARE] : 1,
+                                   .order = group->ordered ? value[WPK_CUDA_ORDER] : 1,
                                    .rows = reduces ? 0 : value[WPK_CUDA_ROWS]};
     for (int c = 0; c < group->copy_count; c++) {
-        out->staged[c] = value[WPK_CUDA_STAGED + c] != 0;
-        out->vectors[c] = value[WPK_CUDA_STAGED + c] == WPK_CUDA_VECTOR_ELEMENTS;
+        out->staged[c] = value[staged + c] != 0;
+        out->vectors[c] = value[staged + c] == WPK_CUDA_VECTOR_ELEMENTS;
     }
-    out->depth = value[WPK_CUDA_STAGED + group->copy_count];
+    out->depth = group->shares ? 1 : value[staged + group->copy_count];
     out->depth = out->depth > 0 ? out->depth : 1;
     if (group->transforms) {
         out->rows = 0;
         out->thread[0] = group->i < 0 ? 1 : group->tile[group->i];
         out->thread[1] = group->j < 0 ? 1 : group->tile[group->j];
     }
-    choose_pieces(group, out);
+    choose_pieces(&variant->program.stages[group->root], group, out);
     out->unrolled = choose_unrolled(group, out);
-    out->threads = out->rows > 0
-                       ? WPK_CUDA_ROW_THREADS
-                       : out->block[0] / out->thread[0] * (out->block[1] / out->thread[1]);
+    out->share = out->rows > 0 ? value[WPK_CUDA_ROW_THREADS] : out->share;
+    out->threads = out->share * (out->rows > 0 ? out->rows
+                                               : out->block[0] / out->thread[0] *
+                                                     (out->block[1] / out->thread[1]));
     if (group->transforms) {
         out->threads *= wpk_cuda_tiles_beside(&variant->program.stages[group->root], group);
     }

@@ -7,8 +7,9 @@
 #include "search/space.h"
 
 /* The genes of a group, in the order in which they are listed. One without a reduction has the
- * first four and, if it can have rows, their number; others have steps and parts, each operand
- * adds one, and the last gene is the depth, if an operand can be copied ahead. */
+ * first four and, if it can have rows, their number and the threads of one; others have steps and
+ * parts. Then follow the threads that share terms, if there can be any, or the order of blocks, if
+ * there are many, a gene of each operand, and the depth, if one can be copied ahead. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
@@ -17,10 +18,11 @@ enum {
     WPK_CUDA_STEP,
     WPK_CUDA_ROWS = WPK_CUDA_STEP,
     WPK_CUDA_PARTS,
-    WPK_CUDA_STAGED
+    WPK_CUDA_ROW_THREADS = WPK_CUDA_PARTS,
+    WPK_CUDA_SHARE,
+    WPK_CUDA_ORDER = WPK_CUDA_SHARE,
+    WPK_CUDA_STAGED = WPK_CUDA_SHARE
 };
-
-#define WPK_CUDA_ROW_THREADS 256 /* of a block that computes rows */
 
 /* What the space keeps of a derived variant. */
 struct wpk_cuda_kept {
@@ -32,7 +34,9 @@ struct wpk_cuda_kept {
 struct wpk_cuda_tiles {
     int64_t block[2], thread[2]; /* of i, of j; 1 without the axis */
     int64_t step;                /* 0: there is no reduction */
+    int64_t order;               /* blocks along i that precede the next ones along j */
     int64_t parts;               /* blocks that share a tile's terms */
+    int64_t share;               /* threads that share an element's terms, or a row */
     int64_t rows;                /* of a block, which computes what they read; 0: it does not */
     bool staged[WPK_CUDA_OPERANDS_MAX];
     bool vectors[WPK_CUDA_OPERANDS_MAX]; /* it is copied four elements at a time */
@@ -42,6 +46,16 @@ struct wpk_cuda_tiles {
     int64_t threads;
 };
 
+/* Neighbours along an axis that a thread has of it, if `threads` run along the axis: so many are
+ * one access of memory. */
+int64_t wpk_cuda_vector(int64_t extent, int64_t threads);
+/* The same of the terms that threads share. */
+int64_t wpk_cuda_term_vector(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                             const struct wpk_cuda_tiles *t);
+/* True if each thread of a row has what group `g` computes for it: a number, of a reduction whose
+ * terms the row's threads share, or made of such numbers. */
+bool wpk_cuda_is_in_registers(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                              const struct wpk_cuda_group *host, int g);
 /* True if the group's operands can be copied ahead. */
 bool wpk_cuda_may_be_ahead(const struct wpk_cuda_group *group);
 /* Elements behind each row of a staged operand, so that threads read columns without conflicts. */

@@ -214,3 +214,96 @@ void wpk_cuda_subject_fini(struct wpk_cuda_subject *k)
     wpk_buf_fini(&k->text);
     memset(k, 0, sizeof(*k));
 }
+
+/* ---- whole tests */
+
+#define BARRIER "__syncthreads();"
+
+/* Remove barrier number `missing`, from 0; false if there are fewer. */
+static bool remove_barrier(char *text, int missing)
+{
+    char *at = strstr(text, BARRIER);
+    for (int i = 0; i < missing && at != NULL; i++) {
+        at = strstr(at + 1, BARRIER);
+    }
+    if (at != NULL) {
+        memset(at, ' ', strlen(BARRIER));
+    }
+    return at != NULL;
+}
+
+/* All that a thread has is in registers, and the plan has the shared memory that the code has. */
+static void check_entries(const struct wpk_cuda_subject *k)
+{
+    for (int i = 0; i < k->plan.step_count; i++) {
+        const struct wpk_ptx_entry *entry = wpk_ptx_find(&k->ptx, k->plan.step[i].entry);
+        assert_non_null(entry);
+        assert_int_equal(entry->parameter_count,
+                         k->plan.argument_count + (k->plan.part_bytes > 0 ? 2 : 0));
+        assert_int_equal(entry->shared_size, k->plan.step[i].shared_bytes);
+        assert_int_equal(entry->local_size, 0);
+    }
+}
+
+void wpk_cuda_subject_run(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k,
+                          struct wpk_rng *rng, double tolerance)
+{
+    struct wpk_kernel_fault_report report;
+    struct wpk_diag diag = {0};
+    wpk_cuda_subject_print(k);
+    wpk_cuda_subject_compile(nvrtc, k);
+    check_entries(k);
+    wpk_cuda_subject_fill(k, rng);
+    assert_int_equal(wpk_cuda_subject_launch(k, &report), WPK_OK);
+    if (report.fault != WPK_KERNEL_FAULT_NONE) {
+        fail_msg("%s, block %u, thread %d, line %d", wpk_kernel_fault_text(report.fault),
+                 report.block[0], report.thread, report.line);
+    }
+    if (!wpk_cuda_subject_agrees(k, tolerance, &diag)) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+char wpk_cuda_expected[1 << 20];
+
+void wpk_cuda_expect(const char *head, const char *nest, double tolerance,
+                     struct wpk_launch_counts *counts)
+{
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 1);
+    wpk_cuda_subject_parse(head, nest, &k.schedule);
+    wpk_cuda_subject_run(&nvrtc, &k, &rng, tolerance);
+    *counts = k.counts;
+    snprintf(wpk_cuda_expected, sizeof(wpk_cuda_expected), "%s", wpk_buf_text(&k.text));
+    wpk_cuda_subject_fini(&k);
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+void wpk_cuda_expect_barriers(const char *head, const char *nest, int expected)
+{
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    bool found = true;
+    int count = 0;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 3);
+    for (; found; count += found) {
+        struct wpk_kernel_fault_report report;
+        wpk_cuda_subject_parse(head, nest, &k.schedule);
+        wpk_cuda_subject_print(&k);
+        found = remove_barrier((char *)k.text.data, count);
+        wpk_cuda_subject_compile(&nvrtc, &k);
+        wpk_cuda_subject_fill(&k, &rng);
+        assert_int_equal(wpk_cuda_subject_launch(&k, &report), WPK_OK);
+        if ((report.fault == WPK_KERNEL_FAULT_NONE) == found) {
+            fail_msg("without barrier %d: %s", count, wpk_kernel_fault_text(report.fault));
+        }
+        wpk_cuda_subject_fini(&k);
+    }
+    assert_int_equal(count, expected);
+    wpk_cuda_nvrtc_close(&nvrtc);
+}

@@ -46,4 +46,19 @@ bool wpk_cuda_subject_agrees(const struct wpk_cuda_subject *k, double tolerance,
 /* Free all of it, and leave it zeroed. */
 void wpk_cuda_subject_fini(struct wpk_cuda_subject *k);
 
+/* ---- whole tests: they fail where the emulator or the comparison finds a mistake */
+
+#define WPK_CUDA_HEAD "wpk-schedule 2\ntarget cuda-sm_90 threads 1\nby c\n"
+
+/* Print, compile, fill, launch and compare a kernel, which has its schedule. */
+void wpk_cuda_subject_run(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k,
+                          struct wpk_rng *rng, double tolerance);
+/* The same with the schedule of a head and a nest, whose CUDA C is in `wpk_cuda_expected` then. */
+void wpk_cuda_expect(const char *head, const char *nest, double tolerance,
+                     struct wpk_launch_counts *counts);
+extern char wpk_cuda_expected[];
+/* The kernel has so many barriers, and without any one of them the emulator finds a fault: none is
+ * superfluous. */
+void wpk_cuda_expect_barriers(const char *head, const char *nest, int expected);
+
 #endif

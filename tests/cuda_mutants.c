@@ -105,6 +105,45 @@
          "stage S in T k.1\nscope shared\nthread.y k\nthread.x j step 4 exact\nunroll j.1\n"       \
          "stage R in T k.1\nscope shared\nthread.y i step 4 exact\nthread.x k\nunroll i.1\n"
 
+/* Two rows a block, of which 64 threads share the terms: pairs of warps. */
+#define SHARES                                                                                     \
+    HEAD "layout A f32[7,200] 0,1\nlayout V f32[200] 0\nlayout Y f32[7] 0\nprogram\n"              \
+         "input A f32[7,200]\ninput V f32[200]\nintermediate T f32[7]\noutput Y f32[7]\n"          \
+         "T[i] = sum.f32(k:200) A[i,k] * V[k]\nY[i] = max(T[i], 0)\nend\n"                         \
+         "stage Y root\nblock.x i step 2 shift\nthread.y i.1\n"                                    \
+         "stage T in Y i\nscope register\nextent i 2\ninit\nthread.y i\n"                          \
+         "update atomic\nserial k step 64 guard\nthread.y i\nthread.x k.1\n"
+
+/* Sums of columns, of which eight threads share the terms: pairs of them are in one warp. */
+#define COLUMNS                                                                                    \
+    HEAD "layout X f32[70,40] 0,1\nlayout Y f32[40] 0\nprogram\ninput X f32[70,40]\n"              \
+         "intermediate T f32[40]\noutput Y f32[40]\nT[j] = sum.f32(k:70) X[k,j]\n"                 \
+         "Y[j] = T[j] * 2\nend\n"                                                                  \
+         "stage Y root\nblock.x j step 16 shift\nthread.x j.1\n"                                   \
+         "stage T in Y j\nscope register\nextent j 16\ninit\nthread.x j\n"                         \
+         "update atomic\nserial k step 8 guard\nthread.y k.1\nthread.x j\n"
+
+/* Rows of exponentials: each thread of a row loads four neighbours at once. */
+#define LOADS                                                                                      \
+    HEAD "layout X f32[6,256] 0,1\nlayout Y f32[6] 0\nprogram\ninput X f32[6,256]\n"               \
+         "intermediate T f32[6]\noutput Y f32[6]\nT[i] = sum.f32(k:256) exp(X[i,k])\n"             \
+         "Y[i] = T[i] * 2\nend\nstage Y root\nblock.x i step 2 exact\nthread.y i.1\n"              \
+         "stage T in Y i\nscope register\nextent i 2\ninit\nthread.y i\nupdate atomic\n"           \
+         "serial k step 128 exact\nthread.y i\nthread.x k.1 step 4 exact\nlanes k.2\n"
+
+/* Blocks in groups of two rows, whose columns come one after the other. */
+#define ORDER                                                                                      \
+    HEAD                                                                                           \
+        "layout A f32[128,16] 0,1\nlayout B f32[16,128] 0,1\nlayout Y f32[128,128] 0,1\nprogram\n" \
+        "input A f32[128,16]\ninput B f32[16,128]\nintermediate T f32[128,128]\n"                  \
+        "output Y f32[128,128]\nT[i,j] = sum.f32(k:16) A[i,k] * B[k,j]\nY[i,j] = T[i,j] + "        \
+        "1\nend\n"                                                                                 \
+        "stage Y root\nblock.z i step 64 exact\nblock.y j step 32 exact\n"                         \
+        "block.x i.1 step 32 exact\nthread.y i.2 step 4 exact\nthread.x j.1\nunroll i.3\n"         \
+        "stage T in Y i.1\nscope register\nextent i 32 j 32\ninit\nthread.y i step 4 exact\n"      \
+        "thread.x j\nunroll i.1\nupdate\nserial k\nthread.y i step 4 exact\nthread.x j\n"          \
+        "unroll i.1\n"
+
 /* First candidates of the space, of the algorithm that is named. */
 #define CONVOLUTION                                                                                \
     "input X f32[1,16,12,12]\nconstant W f32[16,16,3,3]\nintermediate T f32[1,16,12,12]\n"         \
@@ -119,6 +158,10 @@ enum {
     OF_AHEAD,
     OF_WINDOW,
     OF_PARTS,
+    OF_SHARES,
+    OF_COLUMNS,
+    OF_LOADS,
+    OF_ORDER,
     OF_IM2COL,
     OF_WINOGRAD,
     KERNELS
@@ -135,6 +178,10 @@ static const struct {
     [OF_AHEAD] = {AHEAD, "", 0},
     [OF_WINDOW] = {WINDOW, "", 0},
     [OF_PARTS] = {PARTS, "", 0},
+    [OF_SHARES] = {SHARES, "", 0},
+    [OF_COLUMNS] = {COLUMNS, "", 0},
+    [OF_LOADS] = {LOADS, "", 1e-5},
+    [OF_ORDER] = {ORDER, "", 0},
     [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
     [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
 };
@@ -269,9 +316,46 @@ static const struct {
      "(i32)blockIdx.x % 6 * 1024"},
     {OF_PARTS, "an element of the part is not left", "mine[192] =", 0, "(void)"},
     {OF_PARTS, "terms are dealt out wrongly", "blockIdx.x / 6 % 4", 0, "blockIdx.x / 6 % 3"},
+    {OF_SHARES, "lanes exchange at a wrong distance", "c3_0_T, 8)", 0, "c3_0_T, 4)"},
+    {OF_SHARES, "an exchange is missing", "= t18 + t19;", 0, "= t18;"},
+    {OF_SHARES, "an exchange names half of the warp", "0xffffffffu", 0, "0xffffu"},
+    {OF_SHARES, "some lanes come by an exchange", "const f32 t13 =", 0,
+     "f32 t13 = 0; if (thread1 < 40) t13 ="},
+    {OF_SHARES, "a warp leaves no total", "if (thread3 == 0)", 0, "if (thread1 == 0)"},
+    {OF_SHARES, "totals of warps are taken before they are there", BARRIER, 0, ""},
+    {OF_SHARES, "warps leave their totals in one place", "(thread0 + 2 * thread2)] =", 0,
+     "thread0] ="},
+    {OF_SHARES, "totals of another row are taken", "(thread0 + 2 * thread4)", 0,
+     "(2 * thread0 + thread4)"},
+    {OF_SHARES, "totals of warps are not joined", "= t27 + t28;", 0, "= t27;"},
+    {OF_SHARES, "the last terms have no guard", "if ((thread1 - 8) < 0)", 0, "if (1)"},
+    {OF_SHARES, "the last term is missing", "(thread1 - 8) < 0", 0, "(thread1 - 7) < 0"},
+    {OF_SHARES, "no thread stores the result of a row", "if (thread1 == 0)", 0,
+     "if (thread1 == 64)"},
+    {OF_SHARES, "warps have the rows of others", "200 * thread0", 0, "200 * thread2"},
+    {OF_COLUMNS, "one share is missing", "n11_share < 4", 0, "n11_share < 3"},
+    {OF_COLUMNS, "one share too many", "n11_share < 4", 0, "n11_share < 5"},
+    {OF_COLUMNS, "lanes of two columns exchange", "c2_0_T, 16)", 0, "c2_0_T, 8)"},
+    {OF_COLUMNS, "terms are dealt out wrongly", "threadIdx.x / 16 % 8", 0, "threadIdx.x / 8 % 8"},
+    {OF_COLUMNS, "both threads of a pair leave their total", "if (thread3 == 0)", 0, "if (1)"},
+    {OF_COLUMNS, "a column is not stored", "if (threadIdx.x < 16)", 0, "if (threadIdx.x < 15)"},
+    {OF_COLUMNS, "shared memory is too small", "shared1[64]", 0, "shared1[32]"},
+    {OF_LOADS, "four elements begin at no multiple of 16 bytes", "4 * thread1", 0, "5 * thread1"},
+    {OF_LOADS, "an element of four is taken twice", ".z;", 0, ".y;"},
+    {OF_LOADS, "threads load what others have", "4 * thread1", 0, "4 * (thread1 / 2)"},
+    {OF_ORDER, "groups of blocks are dealt out wrongly", "blockIdx.x / 8 % 2", 0,
+     "blockIdx.x / 4 % 2"},
+    {OF_ORDER, "blocks of a group have the columns of others", "blockIdx.x / 2 % 4", 0,
+     "blockIdx.x / 1 % 4"},
+    {OF_ORDER, "blocks of a group have the same rows", "blockIdx.x / 1 % 2", 0,
+     "blockIdx.x / 8 % 2"},
     {OF_IM2COL, "the first row of the border is read", ") >= 0", 0, ") >= -1"},
     {OF_IM2COL, "a row inside the border is left out", ") >= 0", 0, ") >= 1"},
     {OF_IM2COL, "a column behind the border is read", " <= 11", 1, " <= 12"},
+    {OF_IM2COL, "rows of a copy are dealt out wrongly", "threadIdx.x / 8 % 4", 0,
+     "threadIdx.x / 4 % 4"},
+    {OF_IM2COL, "eight rows of a copy overlap", "20 * thread4", 0, "16 * thread4"},
+    {OF_IM2COL, "other rows are copied", "1152 * thread2", 0, "1008 * thread2"},
     {OF_IM2COL, "what is outside is copied, too", "inside ? 4 : 0", 0, "4"},
     {OF_WINOGRAD, "a number of the transform has the wrong sign", "(-0x1.52p+1f) *", 0,
      "0x1.52p+1f *"},

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/cuda_cost.h"
+
+#include "op/contraction.h"
+#include "search/cuda_moves.h"
+#include "search/genes.h"
+
+#include <math.h>
+
+#define WARP 32
+#define EXPOSED 0.2         /* of what is not the slowest: it overlaps, but not all of it */
+#define SCHEDULERS 4        /* of a multiprocessor: every one since sm_50 */
+#define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
+#define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
+#define FEWER_FIRST 1e-3    /* of instructions, where they are not what takes the time */
+#define EXCHANGE 30         /* cycles of one between lanes of a warp */
+#define LOADS_AHEAD 4       /* iterations of a loop whose loads are on their way */
+#define ROW_INSTRUCTIONS 6  /* for an element of a row, in each pass */
+#define SECTOR 8.0          /* elements */
+#define SECTORS_A_CYCLE 4   /* that the first cache hands out */
+#define FEW_REGISTERS 40    /* of a thread, beside its tile and operands */
+
+void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out)
+{
+    const struct wpk_device_cuda *cuda = &space->options.device.cuda;
+    wpk_cuda_machine(cuda->capability, cuda->sm_count, out);
+}
+
+/* ---- what a block has */
+
+static bool loads_tensor(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                         int tensor, const struct wpk_node **out)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, &program->stages[group->sum], loads, WPK_LOADS_MAX);
+    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+        if (program->nodes[loads[l]].tensor == tensor) {
+            *out = &program->nodes[loads[l]];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Bytes of an operand that a step of a block reads, with `padding` elements behind the terms of a
+ * row. */
+static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, int c, int64_t padding)
+{
+    int tensor = program->stages[group->copy[c]].output;
+    const struct wpk_node *load = NULL;
+    int64_t elements = 1;
+    bool found = loads_tensor(program, group, tensor, &load);
+    WPK_ASSERT(found);
+    for (int d = 0; d < program->tensors[tensor].rank; d++) {
+        int axis = wpk_index_axis(program, load->index[d]);
+        elements *= axis == group->i ? t->block[0] : axis == group->j ? t->block[1] : 1;
+        elements *= axis == group->k ? t->step + padding : 1;
+    }
+    return elements * (int64_t)wpk_dtype_size(program->tensors[tensor].dtype);
+}
+
+int64_t wpk_cuda_shared_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                              const struct wpk_cuda_tiles *t)
+{
+    int64_t bytes = 0;
+    for (int c = 0; c < group->copy_count; c++) {
+        int64_t padding = wpk_cuda_row_padding(group, t, c);
+        bytes += t->staged[c] ? staged_bytes(program, group, t, c, padding) : 0;
+    }
+    return bytes * t->depth;
+}
+
+int64_t wpk_cuda_registers(const struct wpk_cuda_tiles *t)
+{
+    return t->thread[0] * t->thread[1] + t->thread[0] + t->thread[1] + FEW_REGISTERS;
+}
+
+/* Bytes of what a block's rows read that the block computes. */
+int64_t wpk_cuda_row_bytes(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                           const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    int64_t bytes = 0;
+    for (int g = 0; g < all->count; g++) {
+        const struct wpk_stage *root = &variant->program.stages[all->group[g].root];
+        int64_t elements = t->rows;
+        for (int a = group->row_axes; a < root->rank && group->in_row[g]; a++) {
+            elements *= root->axes[a].extent;
+        }
+        bytes += group->in_row[g] ? elements * (int64_t)sizeof(float) : 0;
+    }
+    return bytes;
+}
+
+/* A thread has a tile of what it transforms, and of the result. */
+int64_t wpk_cuda_tile_registers(const struct wpk_stage *root, const struct wpk_cuda_group *group)
+{
+    int64_t elements = 1;
+    for (int a = 0; a < root->rank; a++) {
+        elements *= group->tile[a];
+    }
+    return 2 * elements + FEW_REGISTERS;
+}
+
+/* Terms of the reduction; 1 without one. */
+double wpk_cuda_terms(const struct wpk_program *program, const struct wpk_cuda_group *group)
+{
+    double terms = 1;
+    if (group->sum >= 0) {
+        const struct wpk_stage *sum = &program->stages[group->sum];
+        for (int a = sum->rank; a < sum->axis_count; a++) {
+            terms *= (double)sum->axes[a].extent;
+        }
+    }
+    return terms;
+}
+
+/* ---- ranks */
+
+static double ceiling(double a, double b)
+{
+    return ceil(a / b);
+}
+
+/* Blocks that a multiprocessor has at a time. */
+static double resident(const struct wpk_cuda_machine *m, const struct wpk_cuda_tiles *t,
+                       int64_t shared)
+{
+    double most = fmin(m->blocks_max, floor((double)m->threads_max / (double)t->threads));
+    most =
+        fmin(most, floor((double)m->registers_max / (double)(wpk_cuda_registers(t) * t->threads)));
+    return fmax(1, shared == 0 ? most : fmin(most, floor((double)m->shared_max / (double)shared)));
+}
+
+static double blocks_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    double blocks = 1;
+    for (int a = 0; a < root->rank; a++) {
+        int64_t block = a == group->i ? t->block[0] : a == group->j ? t->block[1] : 1;
+        blocks *= ceiling((double)root->axes[a].extent, (double)block);
+    }
+    return blocks;
+}
+
+/* Cycles in which a multiprocessor does what all of its blocks want of it, and those that a block
+ * waits for. */
+struct work {
+    double issued;   /* instructions of threads */
+    double requests; /* cycles of the first cache */
+    double bytes;    /* from the second one */
+    double wait;
+};
+
+/* Seconds of blocks that do this work each. */
+static double seconds_of(const struct wpk_cuda_machine *m, const struct work *work, double blocks,
+                         double threads, double together)
+{
+    double share = fmin(together, ceiling(blocks, m->sm_count));
+    double waves = ceiling(blocks, m->sm_count * together);
+    double busy = ceiling(threads, WARP) / SCHEDULERS;
+    double issued = work->issued * WARP * ceiling(threads, WARP) / threads;
+    double part[] = {issued / (m->multiply_adds * fmin(1, share * busy)), work->requests,
+                     work->bytes / m->l2_bytes};
+    double slowest = fmax(fmax(part[0], part[1]), part[2]);
+    double inner = fmax(issued / (m->multiply_adds * fmin(1, busy)), part[1]);
+    double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + work->wait / share);
+    return (waves * fmax(share * all, inner + work->wait) + m->launch) / m->hertz;
+}
+
+/* Cycles until threads that share terms have the total: exchanges, and if they are in several warps
+ * a barrier and others. */
+static double join_cycles(const struct wpk_cuda_machine *m, double share, bool neighbours)
+{
+    double one = log2(fmin(share, WARP)) * EXCHANGE;
+    return share == 1 ? 0 : neighbours && share <= WARP ? one : 2 * one + m->barrier;
+}
+
+/* A thread has so many loads of a pass over a row on their way at a time. */
+static double pass_wait(const struct wpk_cuda_machine *m, double elements, double threads,
+                        double vector)
+{
+    return m->latency * ceiling(ceiling(elements, threads * vector), LOADS_AHEAD);
+}
+
+/* A block of rows reads them once for each group that it computes. It saves the launches of those,
+ * and what they read: their bounds are counted all the same. */
+static double row_bound(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+{
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    double rows = 1, row = 1, saved = 0, threads = (double)t->threads, share = (double)t->share;
+    struct work work = {0};
+    for (int a = 0; a < root->rank; a++) {
+        *(a < group->row_axes ? &rows : &row) *= (double)root->axes[a].extent;
+    }
+    for (int g = 0; g <= all->count; g++) {
+        bool last = g == all->count; /* the root itself */
+        if (!last && !group->in_row[g]) {
+            continue;
+        }
+        bool own = !last && wpk_cuda_is_in_registers(&variant->program, all, group, g);
+        double elements = own || last ? row : wpk_cuda_terms(&variant->program, &all->group[g]);
+        double vector = (double)wpk_cuda_vector((int64_t)elements, t->share);
+        double bytes = elements * (double)t->rows * sizeof(float);
+        work.issued += elements * (double)t->rows * (ROW_INSTRUCTIONS + 1 / vector);
+        work.bytes += bytes;
+        work.wait += pass_wait(m, elements, own || last ? share : 1, vector) +
+                     join_cycles(m, own ? share : 1, true);
+        saved += last ? 0 : m->launch + bytes * rows / (double)t->rows / m->l2_bytes / m->sm_count;
+    }
+    double together = fmin(m->blocks_max, floor(m->threads_max / threads));
+    double blocks = ceiling(rows, (double)t->rows);
+    return seconds_of(m, &work, blocks, threads, together) - saved / m->hertz;
+}
+
+/* Lanes of a warp along an axis, of those that are left. */
+static double take_lanes(double *left, double threads)
+{
+    double lanes = fmin(*left, threads);
+    *left = fmax(1, floor(*left / threads));
+    return lanes;
+}
+
+/* Sectors that a warp's request of a stream reads, if each thread has `vector` neighbours. */
+static double sectors_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                         const struct wpk_cuda_stream *stream, double vector)
+{
+    double share = (double)t->share, left = WARP, sectors = 1;
+    double i = (double)(t->block[0] / t->thread[0]), j = (double)(t->block[1] / t->thread[1]);
+    const int axis[] = {group->rows ? group->k : group->j, group->rows ? group->j : group->i,
+                        group->rows ? group->i : group->k};
+    const double threads[] = {group->rows ? share : j, group->rows ? j : i,
+                              group->rows ? i : share};
+    for (int d = 0; d < 3; d++) {
+        double lanes = take_lanes(&left, threads[d]);
+        if (axis[d] >= 0 && (stream->axes >> axis[d] & 1) != 0) {
+            sectors *= axis[d] == stream->along ? fmax(1, lanes * vector / SECTOR) : lanes;
+        }
+    }
+    return sectors;
+}
+
+/* The loads of a tile whose threads may share its terms. */
+static double shares_bound(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                           const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+{
+    double parts = (double)t->parts, threads = (double)t->threads, share = (double)t->share;
+    double terms = wpk_cuda_terms(program, group) / parts;
+    double own = ceil(terms / share), points = (double)(t->block[0] * t->block[1]);
+    struct work work = {.issued = threads * own * (double)(t->thread[0] * t->thread[1])};
+    double along = (double)wpk_cuda_term_vector(program, group, t);
+    for (int l = 0; l < group->stream_count; l++) {
+        const struct wpk_cuda_stream *stream = &group->stream[l];
+        bool i = group->i >= 0 && (stream->axes >> group->i & 1) != 0;
+        bool j = (stream->axes >> group->j & 1) != 0;
+        double vector = stream->along == group->k && group->rows ? along
+                        : stream->along == group->j              ? (double)t->thread[1]
+                                                                 : 1;
+        double loads = own * (double)((i ? t->thread[0] : 1) * (j ? t->thread[1] : 1)) / vector;
+        double sectors = sectors_of(group, t, stream, vector);
+        double block = terms * (double)((i ? t->block[0] : 1) * (j ? t->block[1] : 1));
+        bool whole = stream->along >= program->stages[group->sum].rank || stream->along < 0;
+        work.issued += threads * loads;
+        work.requests += ceiling(threads, WARP) * loads * fmax(1, sectors / SECTORS_A_CYCLE);
+        work.bytes += block * sizeof(float) *
+                      (whole ? 1 : fmax(1, SECTOR / (double)t->block[stream->along == group->j]));
+    }
+    work.wait = m->latency * ceiling(own / along, LOADS_AHEAD) +
+                join_cycles(m, share, group->rows) +
+                (double)(t->thread[0] * t->thread[1]) * log2(fmax(share, 2));
+    if (t->parts > 1) {
+        work.wait +=
+            PART_LATENCIES * m->latency + (parts + 1) * points * sizeof(float) / m->l2_bytes;
+    }
+    return seconds_of(m, &work, blocks_of(program, group, t) * parts, threads, resident(m, t, 0));
+}
+
+/* Transforms read and write each element about once; the rest is latency. */
+static double transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                              const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+{
+    double tiles = 1, elements = 1;
+    for (int a = 0; a < root->rank; a++) {
+        tiles *= (double)wpk_cuda_tiles_along(root, group, a);
+        elements *= (double)group->tile[a];
+    }
+    double threads = (double)t->threads, blocks = ceiling(tiles, threads);
+    double together = fmax(1, floor((double)m->registers_max /
+                                    ((double)wpk_cuda_tile_registers(root, group) * threads)));
+    double waves = ceiling(blocks, m->sm_count * together);
+    double warps = WARP * ceiling(threads, WARP);
+    double bytes =
+        fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * 2 * (double)sizeof(float);
+    return (waves * (bytes / m->l2_bytes + 2 * m->latency) + m->launch) / m->hertz;
+}
+
+/* Load instructions of a thread for the terms of one product each: those of four neighbours are
+ * one. */
+static double loads_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
+{
+    int along = group->along[c];
+    double tile = (double)(along == group->i ? t->thread[0] : t->thread[1]);
+    double other = (double)t->thread[0]; /* of an operand with rows of terms: i, or j */
+    bool wide =
+        along == group->k
+            ? t->unrolled % WPK_CUDA_VECTOR_ELEMENTS == 0
+            : (along == group->i ? t->piece[0] : t->piece[1]) % WPK_CUDA_VECTOR_ELEMENTS == 0;
+    tile = along == group->k ? other : tile;
+    return t->staged[c] && wide ? tile / WPK_CUDA_VECTOR_ELEMENTS : tile;
+}
+
+/* The share of an operand's elements that lie in memory: a gathered one has some several times. */
+static double stored_share(const struct wpk_program *program, const struct wpk_stage *copy)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, copy, loads, WPK_LOADS_MAX);
+    double stored = 0;
+    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+        stored += (double)wpk_tensor_elements(&program->tensors[program->nodes[loads[l]].tensor]);
+    }
+    return fmin(1, stored / wpk_cuda_group_points(copy));
+}
+
+/* Cycles until memory has handed out what the blocks of a wave read, each row and column of a tile
+ * once. None if all of it stays in the second cache from wave to wave. */
+static double dram_cycles(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                          const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m,
+                          double together)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    double bytes = 0, all = 0, terms = wpk_cuda_terms(program, group) / (double)t->parts;
+    double count[] = {1, 1}, order = (double)t->order;
+    const int axis[] = {group->i, group->j};
+    for (int a = 0; a < 2 && axis[a] >= 0; a++) {
+        count[a] = ceiling((double)root->axes[axis[a]].extent, (double)t->block[a]);
+    }
+    double wave = fmin(count[0] * count[1], together * m->sm_count), rows = fmin(count[0], order);
+    double columns = fmin(count[1], ceiling(wave, rows));
+    rows = fmin(count[0], rows * ceiling(wave, rows * columns));
+    for (int c = 0; c < group->copy_count; c++) {
+        const struct wpk_stage *copy = &program->stages[group->copy[c]];
+        const struct wpk_node *load = NULL;
+        double share = sizeof(float) * stored_share(program, copy), read = terms * share;
+        (void)loads_tensor(program, group, copy->output, &load);
+        read *= wpk_contraction_uses_axis(program, load, group->i) ? rows * (double)t->block[0] : 1;
+        read *=
+            wpk_contraction_uses_axis(program, load, group->j) ? columns * (double)t->block[1] : 1;
+        bytes += read;
+        all += share * wpk_cuda_group_points(copy);
+    }
+    if (t->parts > 1) { /* each block leaves its part, which the last one reads */
+        bytes += wave * 2 * (double)(t->block[0] * t->block[1]) * sizeof(float);
+    }
+    return all > (double)m->l2_size ? bytes / (m->dram_bytes * m->sm_count) : 0;
+}
+
+/* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
+ * for all blocks of a multiprocessor together, or one block's latencies.
+ *   source  a roofline with latencies; ours, and not compared with times */
+double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                      int number)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
+    struct wpk_cuda_machine m;
+    struct wpk_cuda_tiles t;
+    wpk_cuda_read_machine(space, &m);
+    wpk_cuda_tiles_read(variant, candidate, number, &t);
+    if (t.rows > 0) {
+        return row_bound(variant, group, &t, &m);
+    }
+    if (group->shares) {
+        return shares_bound(program, group, &t, &m);
+    }
+    if (group->transforms) {
+        return transform_bound(&program->stages[group->root], group, &t, &m);
+    }
+    double blocks = blocks_of(program, group, &t) * (double)t.parts;
+    double terms = wpk_cuda_terms(program, group) / (double)t.parts;
+    double together = resident(&m, &t, wpk_cuda_shared_bytes(program, group, &t));
+    double share = fmin(together, ceiling(blocks, m.sm_count));
+    double waves = ceiling(blocks, m.sm_count * together);
+    double steps = group->sum < 0 ? 1 : ceiling(terms, (double)t.step), reads = 0, bytes = 0;
+    double points = (double)(t.block[0] * t.block[1]), copied = 0, loads = 0;
+    for (int c = 0; c < group->copy_count; c++) {
+        double staged = (double)staged_bytes(program, group, &t, c, 0);
+        double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
+        bytes += t.staged[c] ? staged : staged * (double)t.threads / WARP;
+        reads += t.staged[c] ? 1 : 4; /* an operand that is not staged comes from the first cache */
+        copied += t.staged[c] ? (t.depth > 1 ? 1 : 2) * COPY_INSTRUCTIONS * staged /
+                                    (double)sizeof(float) / wide
+                              : 0;
+        loads += loads_of(group, &t, c);
+    }
+    if (group->copy_count == 0) {
+        bytes = points * terms / steps * (double)sizeof(float);
+    }
+    double words = (double)t.threads * (double)(t.thread[0] + t.thread[1]) * terms * reads / 2;
+    double issued = (points + (double)t.threads * loads) * terms + steps * copied;
+    /* Each warp issues by one of the schedulers: few warps leave the others idle. */
+    double busy = ceiling((double)t.threads, WARP) / SCHEDULERS;
+    double part[] = {issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
+                     steps * bytes / m.l2_bytes};
+    double slowest = fmax(fmax(part[0], part[1]), part[2]);
+    double inner = fmax(issued / (m.multiply_adds * fmin(1, busy)), part[1]);
+    /* While a copy is on its way, the steps before it compute: as many steps take its latency. */
+    double ahead = (double)(t.depth - 1), step = inner / steps + m.barrier;
+    double wait =
+        steps * (t.depth == 1 ? m.latency : fmax(step, m.latency / ahead) - inner / steps);
+    double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + wait / share);
+    double block = fmax(share * all, inner + wait) + FEWER_FIRST * part[0];
+    if (t.parts > 1) { /* a part is left, a ticket taken, and the last block reads all parts */
+        block += PART_LATENCIES * m.latency +
+                 (double)(t.parts + 1) * points * (double)sizeof(float) / m.l2_bytes;
+    }
+    if (group->ordered) { /* some of it overlaps with what is computed */
+        double memory = dram_cycles(program, group, &t, &m, together);
+        block = fmax(block, memory) + EXPOSED * fmin(block, memory);
+    }
+    return (waves * block + m.launch) / m.hertz;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nests written by hand whose threads share the terms of an element, or have tiles in pieces. */
+#include "op/nest_check.h"
+#include "tests/cuda_check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD WPK_CUDA_HEAD
+
+/* ---- products with a vector: rows of terms */
+
+#define ROWS_OF(m, k)                                                                              \
+    HEAD "layout A f32[" m "," k "] 0,1\nlayout V f32[" k "] 0\nlayout Y f32[" m "] 0\nprogram\n"  \
+         "input A f32[" m "," k "]\ninput V f32[" k "]\nintermediate W f32[" k                     \
+         "]\nintermediate T f32[" m "]\noutput Y f32[" m "]\nW[k] = V[k]\nT[i] = sum.f32(k:" k     \
+         ") A[i,k] * W[k]\nY[i] = max(T[i], 0)\nend\n"
+
+/* Four rows a block, a warp or so many threads a row. */
+#define WARP_A_ROW(threads, terms)                                                                 \
+    "stage Y root\nblock.x i step 4 shift\nthread.y i.1\n"                                         \
+    "stage T in Y i\nscope register\nextent i 4\ninit\nthread.y i\n"                               \
+    "update atomic\nserial k step " threads " " terms "\nthread.y i\nthread.x k.1\n"               \
+    "stage W inline\n"
+
+#define BLOCK_A_ROW(threads, terms)                                                                \
+    "stage Y root\nblock.x i\n"                                                                    \
+    "stage T in Y i\nscope register\nextent i 1\ninit\n"                                           \
+    "update atomic\nserial k step " threads " " terms "\nthread.x k.1\nstage W inline\n"
+
+static void test_warps(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    wpk_cuda_expect(ROWS_OF("13", "200"), WARP_A_ROW("32", "guard"), 0, &counts);
+    assert_null(strstr(wpk_cuda_expected, "__syncthreads"));
+    assert_non_null(strstr(wpk_cuda_expected, "__shfl_xor_sync"));
+    wpk_cuda_expect(ROWS_OF("13", "200"), WARP_A_ROW("8", "exact"), 0, &counts);
+    assert_null(strstr(wpk_cuda_expected, "__syncthreads"));
+    /* a thread has two rows, and two neighbouring terms of each */
+    wpk_cuda_expect(ROWS_OF("16", "200"),
+                    "stage Y root\nblock.x i step 8 exact\nthread.y i.1 step 2 exact\nunroll i.2\n"
+                    "stage T in Y i\nscope register\nextent i 8\ninit\nthread.y i step 2 exact\n"
+                    "unroll i.1\nupdate atomic\nserial k step 32 guard\nthread.y i step 2 exact\n"
+                    "thread.x k.1 step 2 exact\nunroll k.2\nunroll i.1\nstage W inline\n",
+                    0, &counts);
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    wpk_cuda_expect(ROWS_OF("3", "1000"), BLOCK_A_ROW("128", "guard"), 0, &counts);
+    wpk_cuda_expect(ROWS_OF("3", "2100"), BLOCK_A_ROW("1024", "guard"), 0, &counts);
+    /* two warps a row, and threads whose number is no power of two */
+    wpk_cuda_expect(ROWS_OF("13", "200"), WARP_A_ROW("64", "guard"), 0, &counts);
+    wpk_cuda_expect(ROWS_OF("13", "200"), WARP_A_ROW("24", "guard"), 0, &counts);
+    /* rows one after the other: what threads leave is taken before the next row */
+    wpk_cuda_expect_barriers(ROWS_OF("8", "256"),
+                             "stage Y root\nblock.x i step 4 exact\nserial i.1\n"
+                             "stage T in Y i.1\nscope register\nextent i 1\ninit\n"
+                             "update atomic\nserial k step 64 exact\nthread.x k.1\n"
+                             "stage W inline\n",
+                             2);
+    wpk_cuda_expect_barriers(ROWS_OF("8", "256"), BLOCK_A_ROW("64", "exact"), 1);
+    /* an operand is staged for all rows */
+    wpk_cuda_expect_barriers(ROWS_OF("8", "256"),
+                             "stage Y root\nblock.x i step 4 exact\nthread.y i.1\n"
+                             "stage T in Y i\nscope register\nextent i 4\ninit\nthread.y i\n"
+                             "update atomic\nserial k step 64 exact\nthread.y i\nserial k.1 step "
+                             "16 exact\nthread.x k.2\n"
+                             "stage W in T k\nscope shared\nthread.x k\n",
+                             2);
+}
+
+/* Eight blocks a row, of which each has its terms in 64 threads. */
+static void test_blocks_and_threads(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    wpk_cuda_expect(ROWS_OF("5", "1024"),
+                    "stage Y root\nblock.x i\n"
+                    "stage T in Y i\nscope register\nextent i 1\ninit\nupdate atomic\n"
+                    "block.x k step 128 exact\nserial k.1 step 64 exact\nthread.x k.2\n"
+                    "stage W inline\n",
+                    0, &counts);
+    assert_non_null(strstr(wpk_cuda_expected, "% 5], 7u);"));
+    wpk_cuda_expect_barriers(
+        ROWS_OF("9", "1024"),
+        "stage Y root\nblock.x i step 4 shift\nthread.y i.1\n"
+        "stage T in Y i\nscope register\nextent i 4\ninit\nthread.y i\nupdate atomic\n"
+        "block.x k step 128 exact\nserial k.1 step 64 guard\nthread.y i\nthread.x k.2\n"
+        "stage W inline\n",
+        3);
+}
+
+/* ---- columns of terms */
+
+static void test_columns(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    static const char columns[] =
+        HEAD "layout X f32[70,40] 0,1\nlayout Y f32[70,40] 0,1\nprogram\ninput X f32[70,40]\n"
+             "intermediate T f32[40]\nintermediate M f32[40]\noutput Y f32[70,40]\n"
+             "T[j] = sum.f32(k:70) X[k,j]\nM[j] = T[j] * 0.5\nY[i,j] = X[i,j] - M[j]\nend\n";
+    static const char head[] =
+        "stage Y root\nblock.x j step 16 shift\nserial i step 8 guard\nthread.y i.1\n"
+        "thread.x j.1\nstage M in Y j\nscope register\nthread.x j\n"
+        "stage T in Y j\nscope register\nextent j 16\ninit\nthread.x j\nupdate atomic\n";
+    char nest[512];
+    snprintf(nest, sizeof(nest), "%sserial k step 8 guard\nthread.y k.1\nthread.x j\n", head);
+    wpk_cuda_expect(columns, nest, 0, &counts);
+    assert_non_null(strstr(wpk_cuda_expected, "__shfl_xor_sync"));
+    /* threads that Y has not */
+    snprintf(nest, sizeof(nest), "%sserial k step 64 guard\nthread.y k.1\nthread.x j\n", head);
+    wpk_cuda_expect(columns, nest, 0, &counts);
+}
+
+/* ---- rows of several stages */
+
+#define SOFTMAX                                                                                    \
+    HEAD "layout X f32[5,40] 0,1 pad 0:0,1:2\nlayout Y f32[5,40] 0,1\nprogram\n"                   \
+         "input X f32[5,40] pad 0:0,1:2\nintermediate M f32[5]\nintermediate E f32[5,40]\n"        \
+         "intermediate S f32[5]\noutput Y f32[5,40]\nM[i] = max.f32(k:40) X[i,k]\n"                \
+         "E[i,j] = exp(X[i,j] - M[i])\nS[i] = sum.f32(k:40) E[i,k]\nY[i,j] = E[i,j] / S[i]\nend\n"
+
+/* Rows of `rows` warps' threads; exponentials are computed twice, or kept in shared memory. */
+static void test_softmax(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    static const char twice[] =
+        "stage Y root\nblock.x i step 2 shift\nthread.y i.1\nserial j step 32 guard\nthread.x j.1\n"
+        "stage S in Y i\nscope register\ninit\nthread.y i\nupdate atomic\nthread.y i\n"
+        "serial k step 32 guard\nthread.x k.1\nstage E inline\n"
+        "stage M in Y i\nscope register\ninit\nthread.y i\nupdate atomic\nthread.y i\n"
+        "serial k step 32 guard\nthread.x k.1\n";
+    static const char kept[] = "stage Y root\nblock.x i\nthread.x j\n"
+                               "stage S in Y i\nscope register\ninit\nupdate atomic\nthread.x k\n"
+                               "stage E in Y i\nscope shared\nthread.x j step 4 exact\nserial j.1\n"
+                               "stage M in Y i\nscope register\ninit\nupdate atomic\nthread.x k\n";
+    wpk_cuda_expect(SOFTMAX, twice, 1e-5, &counts);
+    assert_null(strstr(wpk_cuda_expected, "__syncthreads"));
+    wpk_cuda_expect(SOFTMAX, kept, 1e-5, &counts);
+}
+
+/* ---- virtual threads */
+
+/* Tiles of threads are in pieces: rows that are 8 apart, and four columns twice. Eight rows of a
+ * padded copy are neighbours: neither they nor their readers have conflicts of banks. */
+static void test_virtual(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    wpk_cuda_expect(
+        HEAD "layout A f32[64,48] 0,1\nlayout B f32[48,64] 0,1\nlayout Y f32[64,64] 0,1\nprogram\n"
+             "input A f32[64,48]\ninput B f32[48,64]\nintermediate R f32[64,48]\n"
+             "intermediate S f32[48,64]\nintermediate T f32[64,64]\noutput Y f32[64,64]\n"
+             "R[i,k] = A[i,k]\nS[k,j] = B[k,j]\nT[i,j] = sum.f32(k:48) R[i,k] * S[k,j]\n"
+             "Y[i,j] = max(T[i,j], 0)\nend\n",
+        "stage Y root\nblock.y i step 32 exact\nblock.x j step 32 exact\n"
+        "unroll i.1 step 8 exact\nunroll j.1 step 16 exact\nthread.y i.2\nthread.x j.2 step 4 "
+        "exact\nlanes j.3\nstage T in Y j\nscope register\nextent i 32 j 32\n"
+        "init\nunroll i step 8 exact\nunroll j step 16 exact\nthread.y i.1\n"
+        "thread.x j.1 step 4 exact\nunroll j.2\nupdate\nserial k step 8 exact\n"
+        "unroll k.1\nunroll i step 8 exact\nunroll j step 16 exact\nthread.y i.1\n"
+        "thread.x j.1 step 4 exact\nunroll j.2\n"
+        "stage S in T k\nscope shared\ndepth 2\nserial k step 4 exact\nthread.y k.1\n"
+        "thread.x j step 4 exact\nlanes j.1\n"
+        "stage R in T k\nscope shared\npadded 4\ndepth 2\nserial i step 16 exact\n"
+        "thread.z i.1 step 8 exact\nthread.y k step 4 exact\nthread.x i.2\nlanes k.1\n",
+        0, &counts);
+    assert_int_equal(counts.shared_wavefronts, counts.shared_least);
+    assert_int_equal(counts.global_sectors, counts.global_least);
+}
+
+/* ---- what is refused */
+
+static void expect_refused(const char *nest, const char *why)
+{
+    struct wpk_schedule schedule;
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    wpk_buf_printf(&text, "%s%s", ROWS_OF("8", "256"), nest);
+    wpk_err err = wpk_schedule_parse(wpk_buf_text(&text), &schedule, &diag);
+    if (err == WPK_OK) {
+        err = wpk_nest_check(schedule.nest, &diag);
+        wpk_schedule_fini(&schedule);
+    }
+    if (err == WPK_OK || strstr(diag.text, why) == NULL) {
+        fail_msg("%s: %s", nest, diag.text);
+    }
+    wpk_buf_fini(&text);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    expect_refused("stage Y root\nblock.x i\nstage T in Y i\nscope register\nextent i 1\ninit\n"
+                   "update\nserial k step 64 exact\nthread.x k.1\nstage W inline\n",
+                   "or block.x or thread.x below 'update atomic'");
+    expect_refused("stage Y root\nblock.x i\nstage T in Y i\nscope shared\nextent i 1\ninit\n"
+                   "update atomic\nserial k step 64 exact\nthread.x k.1\nstage W inline\n",
+                   "write scope register");
+    expect_refused("stage Y root\nblock.x i\nstage T root\ninit\nserial i\n"
+                   "update atomic\nserial i\nthread.x k\nstage W inline\n",
+                   "write scope register");
+    expect_refused("stage Y root\nblock.x i step 4 exact\nthread.y i.1\nstage T in Y i\n"
+                   "scope register\nextent i 4\ninit\nserial i\nupdate\nserial k\nserial i\n"
+                   "stage W inline\n",
+                   "block.y and thread.y stand around");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_warps),    cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_columns),  cmocka_unit_test(test_blocks_and_threads),
+        cmocka_unit_test(test_softmax),  cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
