@@ -205,6 +205,12 @@ static int make_product(struct product *self)
     if (status == 0 && epilogue != 0) {
         status = set_product(self, WPK_CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     }
+    if (status == 0 && self->bias >= 0) {
+        /* Of this one, the heuristic takes the alignment alone. */
+        const uint64_t pointer = WPK_GPU_VENDOR_ALIGNMENT;
+        status = library.cublasLtMatmulDescSetAttribute(
+            self->product, WPK_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof(pointer));
+    }
     return status;
 }
 

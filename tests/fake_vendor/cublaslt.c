@@ -232,13 +232,20 @@ static bool agree(const struct product *product, const struct layout *a, const s
            a->batch_count == d->batch_count && b->batch_count == d->batch_count;
 }
 
+/* True if there is a pointer to the bias that the epilogue adds, or none is added. */
+static bool has_bias(const struct product *product)
+{
+    return (product->epilogue & WPK_CUBLASLT_EPILOGUE_BIAS) == 0 || product->bias != 0;
+}
+
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *product, void *a, void *b, void *c, void *d,
                                    void *preference, int count_max,
                                    struct wpk_cublaslt_heuristic *out, int *count)
 {
     const struct preference *wanted = preference;
     if (handle == NULL || c != d || !agree(product, a, b, d) || count_max < ALGORITHMS ||
-        wanted->workspace_bytes < WORKSPACE_BYTES || wanted->alignment[0] > 16) {
+        wanted->workspace_bytes < WORKSPACE_BYTES || wanted->alignment[0] > 16 ||
+        !has_bias(product)) {
         return WPK_CUBLAS_STATUS_INVALID_VALUE;
     }
     if (((struct product *)product)->compute_type != WPK_CUBLAS_COMPUTE_32F_PEDANTIC ||
@@ -263,7 +270,7 @@ int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a
     const struct layout *la = a_layout, *lb = b_layout, *ld = d_layout;
     if (*(const float *)alpha != 1 || *(const float *)beta != 0 || c != d || c_layout != d_layout ||
         !agree(p, la, lb, ld) || workspace == NULL || workspace_bytes < WORKSPACE_BYTES ||
-        ((p->epilogue & WPK_CUBLASLT_EPILOGUE_BIAS) != 0 && p->bias == 0)) {
+        !has_bias(p)) {
         return WPK_CUBLAS_STATUS_INVALID_VALUE;
     }
     if (algorithm->data[0] == REFUSED) {
