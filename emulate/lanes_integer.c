@@ -121,6 +121,30 @@ static uint32_t funnel_right(uint32_t a, uint32_t b, uint32_t by)
     return (uint32_t)(((uint64_t)b << 32 | a) >> by);
 }
 
+/* Part `i` of a word in parts of so many bits. */
+static uint32_t part(uint32_t word, int i, int bits, bool is_signed)
+{
+    uint32_t out = word << (32 - bits * (i + 1));
+    return is_signed ? (uint32_t)((int32_t)out >> (32 - bits)) : out >> (32 - bits);
+}
+
+/* Products of the two halves of a with two bytes of b, from number `first` on, added to c. */
+static uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, int first, bool signed_a, bool signed_b)
+{
+    for (int i = 0; i < 2; i++) {
+        c += part(a, i, 16, signed_a) * part(b, first + i, 8, signed_b);
+    }
+    return c;
+}
+
+static uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, bool signed_a, bool signed_b)
+{
+    for (int i = 0; i < 4; i++) {
+        c += part(a, i, 8, signed_a) * part(b, i, 8, signed_b);
+    }
+    return c;
+}
+
 #define WORDS(name, expression)                                                                    \
     WPK_LANES_OPERATION(name, 32, uint32_t, uint32_t, uint32_t, uint32_t, expression)
 #define FIELDS(bits, U)                                                                            \
@@ -136,6 +160,14 @@ WORDS(prmt_32, permute(a, b, c))
 WORDS(popc_32, __builtin_popcount(a))
 WORDS(clz_32, a == 0 ? 32 : __builtin_clz(a))
 WORDS(lop3_32, logic(a, b, c, WPK_LANES(uint32_t, 4)[i]))
+#define DOTS(name, signed_a, signed_b)                                                             \
+    WORDS(dp2a_lo_##name, dot2(a, b, c, 0, signed_a, signed_b))                                    \
+    WORDS(dp2a_hi_##name, dot2(a, b, c, 2, signed_a, signed_b))                                    \
+    WORDS(dp4a_##name, dot4(a, b, c, signed_a, signed_b))
+DOTS(uu, false, false)
+DOTS(us, false, true)
+DOTS(su, true, false)
+DOTS(ss, true, true)
 WORDS(shf_l_wrap, funnel_left(a, b, c & 31))
 WORDS(shf_r_wrap, funnel_right(a, b, c & 31))
 WORDS(shf_l_clamp, funnel_left(a, b, c > 32 ? 32 : c))
@@ -188,8 +220,15 @@ PREDICATES(not_pred, ~a)
                 BITS("xor", bits, xor_##bits, "d=dd") BITS("not", bits, not_##bits, "d=d")         \
                     BITS("cnot", bits, cnot_##bits, "d=d")
 
+#define DOT_ROWS(name, type, other)                                                                \
+    {"dp2a", "lo." other, type, dp2a_lo_##name, "d=ddd"},                                          \
+        {"dp2a", "hi." other, type, dp2a_hi_##name, "d=ddd"},                                      \
+        {"dp4a", other, type, dp4a_##name, "d=ddd"},
+
 const struct wpk_ptx_operation wpk_ptx_integers[] = {
-    ROWS(16) ROWS(32) ROWS(64){"mul", "wide", WPK_PTX_U16, mul_wide_u16, "w=dd"},
+    DOT_ROWS(uu, WPK_PTX_U32, "u32") DOT_ROWS(us, WPK_PTX_U32, "s32")
+        DOT_ROWS(su, WPK_PTX_S32, "u32") DOT_ROWS(ss, WPK_PTX_S32, "s32") ROWS(16) ROWS(32)
+            ROWS(64){"mul", "wide", WPK_PTX_U16, mul_wide_u16, "w=dd"},
     {"mul", "wide", WPK_PTX_S16, mul_wide_s16, "w=dd"},
     {"mul", "wide", WPK_PTX_U32, mul_wide_u32, "w=dd"},
     {"mul", "wide", WPK_PTX_S32, mul_wide_s32, "w=dd"},

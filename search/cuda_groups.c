@@ -18,6 +18,7 @@
 #define FEW_ROWS 4                    /* so few read an operand hardly less often as a tile */
 #define ROWS_MANY 64                  /* results that are many enough for few parts each */
 #define ROW_PARTS_MAX 32              /* of each of those */
+#define SCALAR_PARTS_MAX 16           /* of a single number: one thread adds them up in the end */
 #define PARTS_MAX 256                 /* of a reduction: threads that share it */
 
 int64_t wpk_cuda_tiles_along(const struct wpk_stage *root, const struct wpk_cuda_group *group,
@@ -89,9 +90,9 @@ static wpk_err add_readers(struct wpk_program *program)
 }
 
 /* The number of parts that the axis's terms are dealt out to: a power of two. */
-static int64_t parts_of(int64_t extent, double results)
+static int64_t parts_of(int64_t extent, double results, bool strict)
 {
-    int64_t parts = results >= ROWS_MANY ? ROW_PARTS_MAX : PARTS_MAX;
+    int64_t parts = !strict ? SCALAR_PARTS_MAX : results >= ROWS_MANY ? ROW_PARTS_MAX : PARTS_MAX;
     while (parts > 1 && (extent % parts != 0 || results * (double)parts > 4 * PART_RESULTS_MAX)) {
         parts /= 2;
     }
@@ -122,7 +123,7 @@ static wpk_err cut_reductions(struct wpk_program *program, bool strict)
             stage->rank + 1 > WPK_RANK_MAX) {
             continue;
         }
-        int64_t parts = parts_of(stage->axes[longest].extent, results);
+        int64_t parts = parts_of(stage->axes[longest].extent, results, strict);
         bool contraction = wpk_contraction_is(program, s) && stage->rank >= 2;
         if (parts > 1 && !contraction) {
             err = wpk_derive_split_reduction(program, s, longest, parts);

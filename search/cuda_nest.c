@@ -587,6 +587,26 @@ static int find_copy(const struct wpk_cuda_group *group, int stage)
     return found;
 }
 
+void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    struct build b = {.groups = &kept->groups};
+    for (int g = 0; g < b.groups->count; g++) {
+        wpk_cuda_tiles_read(variant, candidate, g, &b.tiles[g]);
+    }
+    for (int g = 0; g < b.groups->count; g++) {
+        uint8_t *gene = &candidate->gene[kept->first[g]];
+        if (find_host(&b, g) >= 0) {
+            memset(gene, 0, (size_t)(kept->first[g + 1] - kept->first[g]));
+        } else if (b.tiles[g].rows > 0) {
+            memset(gene, 0, WPK_CUDA_ROWS);
+        } else if (b.groups->group[g].row_axes > 0) {
+            gene[WPK_CUDA_ROW_THREADS] = 0;
+        }
+    }
+}
+
 /* Readers come after what they read in a program, and before it in a nest. */
 wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
                       struct wpk_nest *out)

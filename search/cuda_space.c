@@ -395,5 +395,6 @@ const struct wpk_space_kind wpk_space_cuda = {
     .part = part,
     .legal = legal,
     .bound = wpk_cuda_bound,
+    .settle = wpk_cuda_settle,
     .nest = wpk_cuda_nest,
 };

@@ -81,17 +81,37 @@ wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng
 
 struct ranked {
     double seconds;
-    struct wpk_candidate candidate;
+    struct wpk_candidate candidate, settled;
 };
 
-/* Keep the list sorted, the least first; equal ones in the order in which they came. */
-static void insert(struct ranked *list, int max, int *count, const struct ranked *one)
+/* Leave out the one of the list that is the same kernel; false: it is before number `at`. */
+static bool drop_same(struct ranked *list, int at, int *count, const struct ranked *one)
+{
+    int same = 0;
+    while (same < *count && !wpk_candidate_equal(&list[same].settled, &one->settled)) {
+        same++;
+    }
+    if (same < *count && same >= at) {
+        memmove(&list[same], &list[same + 1], (size_t)(--*count - same) * sizeof(*list));
+    }
+    return same >= at;
+}
+
+/* Keep the list sorted, the least first; equal ones in the order in which they came. Of a kernel it
+ * has the first candidate of the least seconds. */
+static void insert(const struct wpk_space *space, struct ranked *list, int max, int *count,
+                   struct ranked *one)
 {
     int at = *count;
     while (at > 0 && list[at - 1].seconds > one->seconds) {
         at--;
     }
     if (at >= max) {
+        return;
+    }
+    one->settled = one->candidate;
+    wpk_space_kind_of(space)->settle(space, &one->settled);
+    if (!drop_same(list, at, count, one)) {
         return;
     }
     *count += *count < max;
@@ -126,7 +146,7 @@ static void rank_part(const struct wpk_space *space, int part, const struct wpk_
     do {
         if (kind->legal(space, &one.candidate, part, NULL)) {
             one.seconds = kind->bound(space, &one.candidate, part);
-            insert(list, max, count, &one);
+            insert(space, list, max, count, &one);
         }
     } while (++looked_at < LOOKED_AT_MAX && advance(variant, first, genes, &one.candidate));
 }
@@ -146,14 +166,14 @@ static void rank_variant(const struct wpk_space *space, int v, struct ranked *sc
         best.candidate = found > 0 ? scratch[0].candidate : best.candidate;
     }
     best.seconds = wpk_space_kind_bound(space, &best.candidate);
-    insert(list, max, count, &best);
+    insert(space, list, max, count, &best);
     *first = best;
     for (int p = 0; p < parts; p++) {
         int found = 0;
         rank_part(space, p, &best.candidate, scratch, max, &found);
         for (int i = 1; i < found; i++) {
             scratch[i].seconds = wpk_space_kind_bound(space, &scratch[i].candidate);
-            insert(list, max, count, &scratch[i]);
+            insert(space, list, max, count, &scratch[i]);
         }
     }
 }

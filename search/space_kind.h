@@ -27,6 +27,9 @@ struct wpk_space_kind {
                   const char **why);
     /* Seconds of the part in one call: a rank of what was not built, no lower bound. */
     double (*bound)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part);
+    /* Give genes that decide nothing beside the others their first choice: candidates that are
+     * equal then are one kernel. */
+    void (*settle)(const struct wpk_space *space, struct wpk_candidate *candidate);
     /* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of op/nest.h */
     wpk_err (*nest)(const struct wpk_space *space, const struct wpk_candidate *candidate,
                     struct wpk_nest *out);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cuda_check.h"
 
+#include "codegen/lower.h"
 #include "op/nest_check.h"
+#include "op/notation.h"
 #include "op/reference.h"
 
 #include <math.h>
@@ -306,4 +308,40 @@ void wpk_cuda_expect_barriers(const char *head, const char *nest, int expected)
     }
     assert_int_equal(count, expected);
     wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+/* ---- spaces */
+
+void wpk_cuda_derive(const char *text, bool strict, struct wpk_space *space)
+{
+    struct wpk_space_options options = {.layouts = "any", .threads = 1, .strict = strict};
+    struct wpk_program program;
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
+    if (wpk_program_parse(text, &program, &diag) != WPK_OK ||
+        wpk_space_derive(&program, &options, space, &diag) != WPK_OK) {
+        fail_msg("%s: %s", text, diag.text);
+    }
+    wpk_program_fini(&program);
+}
+
+void wpk_cuda_lower(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                    struct wpk_schedule *out)
+{
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    struct wpk_candidate back = {0};
+    struct wpk_diag diag = {0};
+    assert_true(wpk_space_is_legal(space, candidate));
+    assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
+    assert_int_equal(strncmp(text, "cuda-7 ", 7), 0);
+    if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
+        fail_msg("%s: %s", text, diag.text);
+    }
+    assert_true(wpk_candidate_equal(candidate, &back));
+    if (wpk_lower(space, candidate, out, &diag) != WPK_OK ||
+        wpk_nest_check(out->nest, &diag) != WPK_OK) {
+        fail_msg("%s: %s", text, diag.text);
+    }
+    assert_string_equal(out->target, "cuda-sm_90");
+    assert_string_equal(out->by, "cuda");
 }

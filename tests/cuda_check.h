@@ -8,6 +8,7 @@
 #include "codegen/cuda_print.h"
 #include "common/rng.h"
 #include "emulate/launch.h"
+#include "search/space.h"
 
 /* Filled from top to bottom; zero before. */
 struct wpk_cuda_subject {
@@ -60,5 +61,12 @@ extern char wpk_cuda_expected[];
 /* The kernel has so many barriers, and without any one of them the emulator finds a fault: none is
  * superfluous. */
 void wpk_cuda_expect_barriers(const char *head, const char *nest, int expected);
+
+/* ---- spaces of an emulated H100, with free layouts */
+
+void wpk_cuda_derive(const char *text, bool strict, struct wpk_space *space);
+/* The schedule of a legal candidate, whose text leads back to it, and whose nest is legal, too. */
+void wpk_cuda_lower(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                    struct wpk_schedule *out);
 
 #endif

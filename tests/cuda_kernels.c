@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nests written by hand become CUDA C, which NVRTC compiles, and which computes on the emulator
  * what the reference does, without a fault. */
-#include "codegen/lower.h"
-#include "op/nest_check.h"
-#include "op/notation.h"
 #include "search/mask.h"
 #include "search/variant.h"
 #include "tests/cuda_check.h"
@@ -17,6 +14,7 @@
 #include <cmocka.h>
 
 #define HEAD WPK_CUDA_HEAD
+
 /* ---- products */
 
 #define PRODUCT_OF(m, k, n)                                                                        \
@@ -331,46 +329,6 @@ static const struct {
 
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
-static void derive_as(const char *text, bool strict, struct wpk_space *space)
-{
-    struct wpk_space_options options = {.layouts = "any", .threads = 1, .strict = strict};
-    struct wpk_program program;
-    struct wpk_diag diag = {0};
-    assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
-    if (wpk_program_parse(text, &program, &diag) != WPK_OK ||
-        wpk_space_derive(&program, &options, space, &diag) != WPK_OK) {
-        fail_msg("%s: %s", text, diag.text);
-    }
-    wpk_program_fini(&program);
-}
-
-static void derive(const char *text, struct wpk_space *space)
-{
-    derive_as(text, false, space);
-}
-
-/* The text of a candidate leads back to it, and its nest is one that can be checked. */
-static void lower(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                  struct wpk_schedule *out)
-{
-    char text[WPK_CANDIDATE_TEXT_MAX];
-    struct wpk_candidate back = {0};
-    struct wpk_diag diag = {0};
-    assert_true(wpk_space_is_legal(space, candidate));
-    assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-7 ", 7), 0);
-    if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
-        fail_msg("%s: %s", text, diag.text);
-    }
-    assert_true(wpk_candidate_equal(candidate, &back));
-    if (wpk_lower(space, candidate, out, &diag) != WPK_OK ||
-        wpk_nest_check(out->nest, &diag) != WPK_OK) {
-        fail_msg("%s: %s", text, diag.text);
-    }
-    assert_string_equal(out->target, "cuda-sm_90");
-    assert_string_equal(out->by, "cuda");
-}
-
 /* Candidates that are constructed, drawn, and made gene by gene. */
 static void test_candidates(void **state)
 {
@@ -386,7 +344,7 @@ static void test_candidates(void **state)
         bool allowed[WPK_CHOICES_MAX];
         bool pinned = programs[p].algorithm[0] != '\0';
         int count = 0, wanted = pinned ? CANDIDATES_PINNED : CANDIDATES;
-        derive(programs[p].text, &space);
+        wpk_cuda_derive(programs[p].text, false, &space);
         if (pinned) {
             struct wpk_diag diag = {0};
             if (wpk_space_pin(&space, "algorithm", programs[p].algorithm, &diag) != WPK_OK) {
@@ -408,7 +366,7 @@ static void test_candidates(void **state)
             wpk_mask_decide(&space, &made[count], g, choice);
         }
         for (int i = 0; i < wanted; i++) {
-            lower(&space, &made[i], &k.schedule);
+            wpk_cuda_lower(&space, &made[i], &k.schedule);
             if (getenv("WPK_TEST_SHOW") != NULL) {
                 char text[WPK_CANDIDATE_TEXT_MAX];
                 (void)wpk_candidate_encode(&space, &made[i], text, sizeof(text));
@@ -421,84 +379,6 @@ static void test_candidates(void **state)
         wpk_space_fini(&space);
     }
     wpk_cuda_nvrtc_close(&nvrtc);
-}
-
-/* Of a large product the first guess stages both operands and has larger tiles than one result a
- * thread; of a small one the blocks are smaller, so that there are more of them. */
-static void test_first_guess(void **state)
-{
-    (void)state;
-    static const char large[] = "input A f32[4096,4096]\ninput B f32[4096,4096]\n"
-                                "output Y f32[4096,4096]\n"
-                                "Y[i,j] = sum.f32(k:4096) A[i,k] * B[k,j]\n";
-    struct wpk_schedule schedule;
-    struct wpk_space space;
-    struct wpk_candidate best;
-    struct wpk_rng rng;
-    char text[WPK_CANDIDATE_TEXT_MAX];
-    int count = 0;
-    derive(large, &space);
-    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
-    assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
-    assert_non_null(strstr(text, "Y.block.i=128 Y.block.j=128 Y.thread.i=8 Y.thread.j=8"));
-    assert_non_null(strstr(text, "Y.stage.A_t=shared4 Y.depth=2")); /* all genes are tried */
-    assert_non_null(strstr(text, "Y.order=16")); /* a wave of blocks is as high as it is wide */
-    wpk_rng_seed(&rng, 9);
-    for (int i = 0; i < CANDIDATES; i++) {
-        assert_int_equal(wpk_space_draw(&space, &rng, &best), WPK_OK);
-        lower(&space, &best, &schedule);
-        wpk_schedule_fini(&schedule);
-    }
-    wpk_space_fini(&space);
-    derive(programs[0].text, &space);
-    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
-    assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
-    assert_non_null(strstr(text, "Y.block.i=16 Y.block.j=16"));
-    wpk_space_fini(&space);
-}
-
-/* The first kernel of rows is one launch whose threads share the terms, 16 bytes at a time; strict
- * sums have their terms in the order in which they are written. */
-static void test_first_rows(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *word;
-    } rows[] = {
-        {"input X f32[4096,1024]\nintermediate M f32[4096]\nintermediate E f32[4096,1024]\n"
-         "intermediate D f32[4096]\noutput Y f32[4096,1024]\nM[i] = max.f32(k:1024) X[i,k]\n"
-         "E[i,k] = exp(X[i,k] - M[i])\nD[i] = sum.f32(k:1024) E[i,k]\nY[i,k] = E[i,k] / D[i]\n",
-         "Y.rows=1 Y.threads=64"},
-        {"input A f32[4096,4096]\ninput V f32[4096]\noutput Y f32[4096]\n"
-         "Y[i] = sum.f32(k:4096) A[i,k] * V[k]\n",
-         "Y.share.k=8"},
-        {"input X f32[16,7,7,2048]\noutput Y f32[16,2048]\nY[n,c] = sum.f32(h:7,w:7) X[n,h,w,c]\n",
-         "Y.share.hw=16"},
-    };
-    static struct wpk_cuda_subject k; /* large */
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct wpk_space space;
-        struct wpk_candidate best;
-        char text[WPK_CANDIDATE_TEXT_MAX];
-        int count = 0;
-        derive(rows[i].text, &space);
-        assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
-        assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
-        if (strstr(text, rows[i].word) == NULL) {
-            fail_msg("%s lacks %s", text, rows[i].word);
-        }
-        lower(&space, &best, &k.schedule);
-        wpk_cuda_subject_print(&k);
-        assert_int_equal(k.plan.step_count, 1);
-        assert_non_null(strstr(wpk_buf_text(&k.text), "= *(const float4 *)&s0_"));
-        wpk_cuda_subject_fini(&k);
-        wpk_space_fini(&space);
-        derive_as(rows[i].text, true, &space);
-        assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
-        assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
-        assert_null(strstr(text, ".share."));
-        wpk_space_fini(&space);
-    }
 }
 
 /* Of an aligned product the first kernel hardly has conflicts of banks, and what a warp accesses in
@@ -514,11 +394,11 @@ static void test_counts(void **state)
     int count = 0;
     wpk_cuda_subject_open(&nvrtc);
     wpk_rng_seed(&rng, 4);
-    derive("input A f32[512,64]\ninput B f32[64,512]\noutput Y f32[512,512]\n"
-           "Y[i,j] = sum.f32(k:64) A[i,k] * B[k,j]\n",
-           &space);
+    wpk_cuda_derive("input A f32[512,64]\ninput B f32[64,512]\noutput Y f32[512,512]\n"
+                    "Y[i,j] = sum.f32(k:64) A[i,k] * B[k,j]\n",
+                    false, &space);
     assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
-    lower(&space, &best, &k.schedule);
+    wpk_cuda_lower(&space, &best, &k.schedule);
     wpk_cuda_subject_run(&nvrtc, &k, &rng, 0);
     assert_true((double)k.counts.shared_wavefronts <= 1.1 * (double)k.counts.shared_least);
     assert_true((double)k.counts.global_sectors <= 1.1 * (double)k.counts.global_least);
@@ -544,12 +424,12 @@ static void test_layouts(void **state)
     wpk_rng_seed(&rng, 6);
     static const char *const layouts[] = {"asis", "last1"};
     for (int i = 0; i < 2; i++) {
-        derive(CONVOLUTION("1", "16", "12", "24"), &space);
+        wpk_cuda_derive(CONVOLUTION("1", "16", "12", "24"), false, &space);
         assert_int_equal(wpk_space_pin(&space, "layout", layouts[i], &diag), WPK_OK);
         assert_int_equal(wpk_space_construct(&space, made, 8, &count), WPK_OK);
         assert_true(count > 1);
         for (int c = 0; c < count; c++) {
-            lower(&space, &made[c], &k.schedule);
+            wpk_cuda_lower(&space, &made[c], &k.schedule);
             const struct wpk_program *program = &k.schedule.main;
             const struct wpk_tensor *y = &program->tensors[wpk_program_output(program)];
             assert_int_equal(y->extent[y->rank - 1] == 24, i == 1);
@@ -561,59 +441,16 @@ static void test_layouts(void **state)
     wpk_cuda_nvrtc_close(&nvrtc);
 }
 
-/* Winograd, which the model puts first, leaves a place to the implicit product. */
-static void test_algorithms(void **state)
-{
-    (void)state;
-    struct wpk_space space;
-    struct wpk_candidate made[12];
-    int count = 0, products = 0, winograd = 0;
-    derive(CONVOLUTION("1", "64", "56", "64"), &space);
-    assert_int_equal(wpk_space_construct(&space, made, 12, &count), WPK_OK);
-    assert_int_equal(count, 12);
-    for (int i = 0; i < count; i++) {
-        char text[WPK_CANDIDATE_TEXT_MAX];
-        assert_int_equal(wpk_candidate_encode(&space, &made[i], text, sizeof(text)), WPK_OK);
-        products += strstr(text, "algorithm=im2col") != NULL;
-        winograd += strstr(text, "algorithm=winograd") != NULL;
-    }
-    assert_true(products > 0 && winograd > 0);
-    wpk_space_fini(&space);
-}
-
-/* An operand that is read through a window is staged, too, and a constant; types that the back end
- * does not compute with have no space. */
-static void test_other_programs(void **state)
-{
-    (void)state;
-    static const char window[] = "input X f32[18,16]\nconstant W f32[8,16,3]\noutput Y f32[8,16]\n"
-                                 "Y[c,x] = sum.f32(k:16,r:3) X[x+r,k] * W[c,k,r]\n";
-    struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
-    struct wpk_program program;
-    struct wpk_space space;
-    struct wpk_diag diag = {0};
-    assert_int_equal(wpk_device_emulate("sm_90", 132, &options.device, &diag), WPK_OK);
-    assert_int_equal(
-        wpk_program_parse("input X f64[8]\noutput Y f64[8]\nY[i] = exp(X[i])\n", &program, &diag),
-        WPK_OK);
-    assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
-    wpk_program_fini(&program);
-    derive(window, &space);
-    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 9);
-    wpk_space_fini(&space);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),        cmocka_unit_test(test_tails),
-        cmocka_unit_test(test_launches),       cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_ahead_window),
-        cmocka_unit_test(test_parts),          cmocka_unit_test(test_barriers),
-        cmocka_unit_test(test_candidates),     cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_algorithms),     cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_first_guess),    cmocka_unit_test(test_first_rows),
-        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_product),    cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_launches),   cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_ahead),      cmocka_unit_test(test_ahead_window),
+        cmocka_unit_test(test_parts),      cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_candidates), cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_counts),
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
