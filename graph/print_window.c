@@ -142,6 +142,107 @@ static void print_transposed_load(struct wpk_printer *printer, const struct wpk_
     wpk_buf_append_text(text, "]");
 }
 
+static void print_weights(struct wpk_printer *printer, int64_t group)
+{
+    const struct wpk_graph_value *weights = printer->input[1];
+
+    wpk_printer_operand(printer, 1);
+    if (group == 1) {
+        wpk_buf_append_text(printer->text, "[c,d1");
+    } else {
+        wpk_buf_printf(printer->text, "[%lld*(d1/%lld)+c,d1%%%lld",
+                       (long long)(weights->extent[0] / group), (long long)weights->extent[1],
+                       (long long)weights->extent[1]);
+    }
+}
+
+/* A window that is not dilated meets every stride-th element of it: the elements of each phase are
+ * a convolution of their own, without a stride. */
+static bool has_phases(const struct wpk_graph_window *w)
+{
+    bool has_stride = false;
+
+    for (int d = 0; d < w->rank; d++) {
+        has_stride = has_stride || w->stride[d] > 1;
+        if (w->stride[d] > 1 && w->dilation[d] != 1) {
+            return false;
+        }
+    }
+    return has_stride && 2 + 2 * w->rank <= WPK_RANK_MAX;
+}
+
+/* P[.., p0, p1, m0, m1]: element stride * m + p of an axis, less the padding before. */
+static void print_phases(struct wpk_printer *printer, const struct wpk_graph_window *w,
+                         int64_t group)
+{
+    const struct wpk_graph_value *weights = printer->input[1];
+    struct wpk_buf *text = printer->text;
+
+    wpk_buf_append_text(text, " where P[d0,d1");
+    for (int d = 0; d < w->rank; d++) {
+        wpk_buf_printf(text, ",p%d:%lld", d, (long long)w->stride[d]);
+    }
+    for (int d = 0; d < w->rank; d++) {
+        wpk_buf_printf(text, ",m%d:%lld", d,
+                       (long long)((w->output[d] + w->before[d] - 1) / w->stride[d] + 1));
+    }
+    wpk_buf_printf(text, "] = sum(c:%lld", (long long)(weights->extent[0] / group));
+    for (int d = 0; d < w->rank; d++) {
+        if (w->kernel[d] > w->stride[d]) {
+            wpk_buf_printf(text, ",q%d:%lld", d,
+                           (long long)((w->kernel[d] + w->stride[d] - 1) / w->stride[d]));
+        }
+    }
+    wpk_buf_append_text(text, ") ");
+    wpk_printer_operand(printer, 0);
+    if (group == 1) {
+        wpk_buf_append_text(text, "[d0,c");
+    } else {
+        wpk_buf_printf(text, "[d0,%lld*(d1/%lld)+c", (long long)(weights->extent[0] / group),
+                       (long long)weights->extent[1]);
+    }
+    for (int d = 0; d < w->rank; d++) {
+        wpk_buf_printf(text, ",m%d", d);
+        if (w->kernel[d] > w->stride[d]) {
+            wpk_buf_printf(text, "-%lld*q%d", (long long)w->dilation[d], d);
+        } else {
+            wpk_buf_append_text(text, "+0"); /* it may run beyond the input */
+        }
+    }
+    wpk_buf_append_text(text, "] * ");
+    print_weights(printer, group);
+    for (int d = 0; d < w->rank; d++) {
+        wpk_buf_printf(text, ",p%d", d);
+        if (w->kernel[d] > w->stride[d]) {
+            wpk_buf_printf(text, "+%lld*q%d", (long long)w->stride[d], d);
+        }
+    }
+    wpk_buf_append_text(text, "]");
+}
+
+static void print_phase_load(struct wpk_buf *text, const struct wpk_graph_window *w)
+{
+    static const char operators[] = {'%', '/'};
+
+    wpk_buf_append_text(text, "P[d0,d1");
+    for (int i = 0; i < 2; i++) {
+        for (int d = 0; d < w->rank; d++) {
+            wpk_buf_printf(text, ",(d%d+%lld)%c%lld", d + 2, (long long)w->before[d], operators[i],
+                           (long long)w->stride[d]);
+        }
+    }
+    wpk_buf_append_text(text, "]");
+}
+
+static void print_bias(struct wpk_printer *printer)
+{
+    if (printer->input[2] != NULL) {
+        wpk_buf_append_text(printer->text, " + ");
+        wpk_printer_operand(printer, 2);
+        wpk_buf_append_text(printer->text, "[d1]");
+    }
+}
+
 /* Weights are [channels, filters of a group, window...]. */
 wpk_err wpk_print_conv_transpose(struct wpk_printer *printer)
 {
@@ -157,6 +258,12 @@ wpk_err wpk_print_conv_transpose(struct wpk_printer *printer)
         return err;
     }
     wpk_printer_output(printer);
+    if (has_phases(&w)) {
+        print_phase_load(text, &w);
+        print_bias(printer);
+        print_phases(printer, &w, group);
+        return WPK_OK;
+    }
     wpk_buf_printf(text, "sum(c:%lld", (long long)(weights->extent[0] / group));
     for (int d = 0; d < w.rank; d++) {
         wpk_buf_printf(text, ",r%d:%lld", d, (long long)w.kernel[d]);
@@ -169,22 +276,12 @@ wpk_err wpk_print_conv_transpose(struct wpk_printer *printer)
     }
     print_transposed_load(printer, &w, group, weights->extent[0], weights->extent[1]);
     wpk_buf_append_text(text, has_stride ? ", 0) * " : " * ");
-    wpk_printer_operand(printer, 1);
-    if (group == 1) {
-        wpk_buf_append_text(text, "[c,d1");
-    } else {
-        wpk_buf_printf(text, "[%lld*(d1/%lld)+c,d1%%%lld", (long long)(weights->extent[0] / group),
-                       (long long)weights->extent[1], (long long)weights->extent[1]);
-    }
+    print_weights(printer, group);
     for (int d = 0; d < w.rank; d++) {
         wpk_buf_printf(text, ",r%d", d);
     }
     wpk_buf_append_text(text, "]");
-    if (printer->input[2] != NULL) {
-        wpk_buf_append_text(text, " + ");
-        wpk_printer_operand(printer, 2);
-        wpk_buf_append_text(text, "[d1]");
-    }
+    print_bias(printer);
     return WPK_OK;
 }
 
