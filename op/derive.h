@@ -89,6 +89,9 @@ wpk_err wpk_derive_collapse(struct wpk_program *program, int stage);
  * dimension d of the result is dimension order[d] of before. */
 wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int rank);
 
+/* Give each intermediate the order of dimensions in which all its readers run through it. */
+wpk_err wpk_derive_reading_order(struct wpk_program *program);
+
 /* Give inputs the zero border that their loads need, where loads read 0 outside. Dimension bare[t]
  * of input t (-1: none) gets no border: its loads keep reading 0 outside. Where the axes in its
  * index are unrolled this costs nothing, and saves the multiplications by zero.

@@ -86,6 +86,91 @@ wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int ra
     return wpk_program_tidy(program);
 }
 
+/* The order in which a load runs through its tensor: dimension order[d] of it is the stage's output
+ * axis d. False: it reads otherwise than each element once. */
+static bool find_order(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_node *load, int *order)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    bool seen[WPK_RANK_MAX] = {false};
+
+    if (tensor->rank != stage->rank || stage->axis_count != stage->rank) {
+        return false;
+    }
+    for (int d = 0; d < tensor->rank; d++) {
+        int axis = wpk_index_axis(program, load->index[d]);
+        if (axis < 0 || seen[axis] || stage->axes[axis].extent != tensor->extent[d]) {
+            return false;
+        }
+        seen[axis] = true;
+        order[axis] = d;
+    }
+    return true;
+}
+
+/* The order that all loads of an intermediate have in common, if it is not its own. */
+static bool find_reading_order(const struct wpk_program *program, int tensor, int *order)
+{
+    bool found = false;
+
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            int one[WPK_RANK_MAX];
+            if (program->nodes[loads[i]].tensor != tensor) {
+                continue;
+            }
+            if (!find_order(program, stage, &program->nodes[loads[i]], one) ||
+                (found && memcmp(one, order, (size_t)stage->rank * sizeof(*one)) != 0)) {
+                return false;
+            }
+            memcpy(order, one, (size_t)stage->rank * sizeof(*one));
+            found = true;
+        }
+    }
+    for (int d = 0; found && d < program->tensors[tensor].rank; d++) {
+        if (order[d] != d) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static wpk_err permute_one(struct wpk_program *program, int tensor, const int *order)
+{
+    bool affected[WPK_TENSORS_MAX] = {false};
+    struct permutation permutation = {
+        .order = order, .rank = program->tensors[tensor].rank, .affected = affected};
+
+    affected[tensor] = true;
+    for (int s = 0; s < program->stage_count; s++) {
+        wpk_err err = permute_stage(program, s, &permutation);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    permute_tensor(&program->tensors[tensor], order);
+    return WPK_OK;
+}
+
+wpk_err wpk_derive_reading_order(struct wpk_program *program)
+{
+    wpk_err err = WPK_OK;
+
+    /* The last first: what it reads may then be in order, too. */
+    for (int s = program->stage_count - 1; s >= 0 && err == WPK_OK; s--) {
+        int tensor = program->stages[s].output;
+        int order[WPK_RANK_MAX];
+        if (program->tensors[tensor].role == WPK_ROLE_INTERMEDIATE &&
+            find_reading_order(program, tensor, order)) {
+            err = permute_one(program, tensor, order);
+        }
+    }
+    return err;
+}
+
 /* The box of indices that the program reads of a tensor, its border included, and what it reads
  * outside of it. */
 struct reach {

@@ -403,5 +403,6 @@ wpk_err wpk_derive_spelling(struct wpk_program *program)
 
     while (err == WPK_OK && (inline_one(program, &err) || drop_one(program, &err))) {
     }
-    return err == WPK_OK ? respell_all(program) : err;
+    err = err == WPK_OK ? respell_all(program) : err;
+    return err == WPK_OK ? wpk_derive_reading_order(program) : err;
 }
