@@ -2,6 +2,7 @@
 #include "graph/border.h"
 
 #include "op/cost.h"
+#include "schema/model_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,15 @@ static wpk_err note_step(struct borders *b, const struct wpk_graph_region_use *u
     return err;
 }
 
+/* Rows of whole cache lines: else vectors read past the end of each, and a copy is better. */
+static bool has_whole_rows(const struct wpk_graph_value *value)
+{
+    return value->rank > 0 && value->extent[value->rank - 1] *
+                                      (int64_t)wpk_dtype_size(value->dtype) %
+                                      WPK_MODEL_PLAN_ALIGNMENT ==
+                                  0;
+}
+
 /* Only what one step writes, and steps alone read. */
 static void close_ends(struct borders *b)
 {
@@ -86,7 +96,7 @@ static void close_ends(struct borders *b)
         const struct wpk_graph_value *value = &graph->values[v];
         bool is_step = value->writer >= 0 && b->regions->uses[value->writer].region >= 0;
         b->reach[v].is_closed =
-            b->reach[v].is_closed || !is_step || value->is_output || value->dtype != WPK_F32;
+            b->reach[v].is_closed || !is_step || value->is_output || !has_whole_rows(value);
         if (views->of[v] >= 0) {
             b->reach[v].is_closed = true;
             b->reach[views->of[v]].is_closed = true;

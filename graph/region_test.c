@@ -164,6 +164,8 @@ static void read_graph(const struct node *nodes, size_t count, struct wpk_model_
     wpk_model_fixture_constant(model, "b", "f32[4,1,1]", NULL);
     wpk_model_fixture_constant(model, "v", "f32[4]", NULL);
     wpk_model_fixture_constant(model, "w2", "f32[4,4,3,3]", "3,1,2");
+    wpk_model_fixture_constant(model, "w16", "f32[16,4,3,3]", NULL);
+    wpk_model_fixture_constant(model, "wd16", "f32[16,1,3,3]", NULL);
     wpk_model_fixture_constant(model, "wd", "f32[4,1,3,3]", NULL);
     wpk_model_fixture_constant(model, "w4", "f32[4,8,3,3]", NULL);
     wpk_model_fixture_constant(model, "w8", "f32[4,2,3,3]", NULL);
@@ -269,13 +271,15 @@ static void test_layouts(void **state)
     }
 }
 
-/* What a depthwise convolution reads has a border; what a pool reads beyond the ends is no
- * zero. */
+/* What a depthwise convolution reads has a border, where rows are whole cache lines; what a pool
+ * reads beyond the ends is no zero. */
 static void test_borders(void **state)
 {
     static const struct node nodes[] = {
-        {"Conv", "x,w", "t", CONV},
-        {"Conv", "t,wd", "u", CONV " group:i=4"},
+        {"Conv", "x,w", "r", CONV},
+        {"Conv", "r,wd", "s", CONV " group:i=4"},
+        {"Conv", "s,w16", "t", CONV},
+        {"Conv", "t,wd16", "u", CONV " group:i=16"},
         {"MaxPool", "u", "y", "kernel_shape:I=3,3 pads:I=1,1,1,1"},
     };
     struct wpk_model_fixture model = {.fd = 0};
