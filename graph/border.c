@@ -161,7 +161,19 @@ static int concat_axis(const struct wpk_graph *graph, const struct wpk_graph_nod
     return axis;
 }
 
-/* A value that a step writes, and of which nothing else is known. */
+static bool is_read_by_host(const struct parts *p, int value)
+{
+    for (int n = 0; n < p->graph->node_count; n++) {
+        for (int i = 0; p->regions->uses[n].is_host && i < p->graph->nodes[n].input_count; i++) {
+            if (p->graph->nodes[n].inputs[i] == value) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A value that a step writes, and of which nothing else is known; kernels alone read it. */
 static bool can_be_part(const struct parts *p, int value)
 {
     const struct wpk_graph_value *v = &p->graph->values[value];
@@ -172,7 +184,7 @@ static bool can_be_part(const struct parts *p, int value)
     }
     return v->writer >= 0 && v->data == NULL && !v->is_output && !has_pads &&
            p->regions->uses[v->writer].region >= 0 && p->regions->views.of[value] < 0 &&
-           !p->has_parts[value];
+           !p->has_parts[value] && !is_read_by_host(p, value);
 }
 
 static bool are_parts(const struct parts *p, const struct wpk_graph_node *node, int axis)

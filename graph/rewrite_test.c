@@ -130,6 +130,13 @@ static const struct rewriting rewritings[] = {
     /* constants are multiplied with each other first; both products are as dear */
     {{{"MatMul", "x,m", "t", ""}, {"MatMul", "t,m2", "y", ""}}, 1, ASSOCIATIVITY},
     {{{"MatMul", "x,z", "t", ""}, {"MatMul", "t,x", "y", ""}}, 2, ""},
+    /* a column that becomes a row */
+    {{{"MatMul", "x,g", "t", ""},
+      {"MatMul", "t,m", "u", ""},
+      {"Unsqueeze", "u,three", "v1", ""},
+      {"Sub", "x,v1", "y", ""}},
+     4,
+     ""},
     /* the order of three products by their work */
     {{{"MatMul", "x,tall", "t", ""}, {"MatMul", "t,wide", "y", ""}}, 2, ""},
     {{{"MatMul", "x,z", "t", ""}, {"MatMul", "t,tall", "u", ""}, {"Sub", "u,x", "y", ""}},

@@ -124,6 +124,17 @@ static bool same_attributes(const struct attempt *a, const struct wpk_graph_node
     return true;
 }
 
+/* A vector is a row on one side of a MatMul and a column on the other: no rule is about that. */
+static bool has_vector(const struct attempt *a, const struct wpk_graph_node *node)
+{
+    bool has = false;
+
+    for (int i = 0; strcmp(node->op, "MatMul") == 0 && i < node->input_count; i++) {
+        has = has || wpk_graph_input(a->graph, node, i)->rank < 2;
+    }
+    return has;
+}
+
 static bool is_commutative(const char *name)
 {
     return strcmp(name, "Add") == 0 || strcmp(name, "Mul") == 0;
@@ -137,7 +148,7 @@ static bool match_node(struct attempt *a, const char *name, const char **text, i
     struct attempt before = *a;
 
     if (strcmp(node->op, name) != 0 || node->domain[0] != '\0' ||
-        a->node_count == WPK_RULE_NODES_MAX || node->output_count != 1 ||
+        a->node_count == WPK_RULE_NODES_MAX || node->output_count != 1 || has_vector(a, node) ||
         !same_attributes(a, node)) {
         return false;
     }
