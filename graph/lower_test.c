@@ -137,11 +137,11 @@ static const struct sample samples[] = {
     {"Resize", "f32[1,2,3] c=1:f32[1] c=1,1,2:f32[3]", "mode:s=sinc", "!its mode (sinc", 0},
     {"Resize", "f32[1,2,3] c=1:f32[1] f32[3]", "", "!must be constants", 0},
     {"ConvTranspose", "f32[1,4,5] c:f32[4,3,2] c:f32[3]", "strides:I=2",
-     "f32[1,3,10] Y[d0,d1,d2] = P[d0,d1,(d2+0)%2,(d2+0)/2] + X2[d1] where P[d0,d1,p0:2,m0:5] = "
+     "f32[1,3,10] Y[d0,d1,d2] = P[d0,d1,(d2+0)%2,(d2+0)/2] + X2[d1] where P[d0:1,d1:3,p0:2,m0:5] = "
      "sum(c:4) X[d0,c,m0+0] * X1[c,d1,p0]",
      0},
     {"ConvTranspose", "f32[1,1,3] c:f32[1,1,3]", "strides:I=2 auto_pad:s=SAME_UPPER",
-     "f32[1,1,6] Y[d0,d1,d2] = P[d0,d1,(d2+0)%2,(d2+0)/2] where P[d0,d1,p0:2,m0:3] = "
+     "f32[1,1,6] Y[d0,d1,d2] = P[d0,d1,(d2+0)%2,(d2+0)/2] where P[d0:1,d1:1,p0:2,m0:3] = "
      "sum(c:1,q0:2) X[d0,c,m0-1*q0] * X1[c,d1,p0+2*q0]",
      0},
     {"Dropout", "f32[2]", "ratio:f=0.5", "f32[2] Y[d0] = X[d0]", 9},

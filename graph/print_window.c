@@ -178,7 +178,8 @@ static void print_phases(struct wpk_printer *printer, const struct wpk_graph_win
     const struct wpk_graph_value *weights = printer->input[1];
     struct wpk_buf *text = printer->text;
 
-    wpk_buf_append_text(text, " where P[d0,d1");
+    wpk_buf_printf(text, " where P[d0:%lld,d1:%lld", (long long)printer->out->extent[0],
+                   (long long)printer->out->extent[1]);
     for (int d = 0; d < w->rank; d++) {
         wpk_buf_printf(text, ",p%d:%lld", d, (long long)w->stride[d]);
     }
