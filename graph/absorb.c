@@ -8,6 +8,7 @@
 #include "graph/interpret.h"
 #include "graph/trace.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #define DEPTH_MAX 8   /* nodes that are followed backwards */
 #define PLACES_MAX 16 /* constants that are multiplied */
 #define NO_DIM (-1)   /* the same factor for all elements */
+#define ROUNDING 0x1p-40
+#define LARGE 0x1p26
 
 enum { DATA, WEIGHTS, BIAS }; /* inputs of a convolution */
 
@@ -174,8 +177,12 @@ static wpk_err evaluate_line(struct wpk_graph *graph, int node, struct affine *a
     *x = whole_x;
     *y = whole_y;
     for (int64_t k = 0; err == WPK_OK && k < affine->count; k++) {
+        double b = fabs(affine->addend[k]);
         affine->factor[k] -= affine->addend[k];
-        if (!isfinite(affine->factor[k]) || !isfinite(affine->addend[k])) {
+        double f = affine->factor[k];
+        affine->factor[k] = fabs(f - 1) <= ROUNDING ? 1 : f;
+        /* The factor is a difference: beside a large addend it has too few bits. */
+        if (!isfinite(f) || !isfinite(b) || (b > LARGE * fabs(f) && !(f == 0 && b <= LARGE))) {
             err = WPK_EUNSUPPORTED;
         }
     }
@@ -394,6 +401,26 @@ static int64_t number_of(const struct wpk_graph_value *value, int dim, int64_t i
     return i % value->extent[dim];
 }
 
+/* True if all constants can be multiplied: no product overflows, or becomes zero. */
+static bool products_fit(const struct absorption *a)
+{
+    for (int i = 0; i < a->place_count; i++) {
+        const struct place *place = &a->places[i];
+        const struct wpk_graph_value *value =
+            &a->graph->values[a->graph->nodes[place->node].inputs[place->input]];
+        for (int64_t e = 0; e < wpk_graph_elements(value); e++) {
+            double one = wpk_graph_element(value, e);
+            double factor = a->affine.factor[number_of(value, place->dim, e)];
+            double product = fabs(one * factor);
+            if (isfinite(one) &&
+                (product > FLT_MAX || (product < FLT_MIN && factor != 0 && fabs(one) >= FLT_MIN))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Multiply a constant input, and add to it. */
 static wpk_err change_constant(struct absorption *a, const struct place *place,
                                const double *factor, const double *addend)
@@ -551,7 +578,7 @@ static wpk_err absorb(struct absorption *a, int node)
     for (int pass = 0; !fits && pass < 2; pass++) {
         a->place_count = 0;
         a->goes_on = pass == 1;
-        fits = multiply_value(a, affine->x, affine->dim, 0);
+        fits = multiply_value(a, affine->x, affine->dim, 0) && products_fit(a);
     }
     if (!fits) {
         return WPK_OK;

@@ -10,6 +10,7 @@
 /* Operations for each byte that a step touches. Where there are more, a copy with a border costs
  * little beside them, and rows that lie apart may cost more. */
 #define INTENSITY_MAX 8.0
+#define GROWTH_MAX 2.0 /* of a value by its border */
 
 struct reach {
     int64_t before[WPK_RANK_MAX];
@@ -77,6 +78,17 @@ static wpk_err note_step(struct borders *b, const struct wpk_graph_region_use *u
     return err;
 }
 
+/* How many times as large a value is with its border. */
+static double growth(const struct wpk_graph_value *value, const struct reach *reach)
+{
+    double times = 1;
+
+    for (int d = 0; d < value->rank; d++) {
+        times *= 1 + (double)(reach->before[d] + reach->after[d]) / (double)value->extent[d];
+    }
+    return times;
+}
+
 /* Rows of whole cache lines: else vectors read past the end of each, and a copy is better. */
 static bool has_whole_rows(const struct wpk_graph_value *value)
 {
@@ -129,7 +141,8 @@ wpk_err wpk_graph_add_borders(struct wpk_graph *graph, const struct wpk_graph_re
     }
     close_ends(&b);
     for (int v = 0; err == WPK_OK && v < graph->value_count; v++) {
-        if (b.reach[v].is_cheap && !b.reach[v].is_closed) {
+        if (b.reach[v].is_cheap && !b.reach[v].is_closed &&
+            growth(&graph->values[v], &b.reach[v]) <= GROWTH_MAX) {
             memcpy(graph->values[v].pad_before, b.reach[v].before, sizeof(b.reach[v].before));
             memcpy(graph->values[v].pad_after, b.reach[v].after, sizeof(b.reach[v].after));
             *any = true;
@@ -144,7 +157,7 @@ wpk_err wpk_graph_add_borders(struct wpk_graph *graph, const struct wpk_graph_re
 struct parts {
     struct wpk_graph *graph;
     const struct wpk_graph_regions *regions;
-    bool *has_parts; /* owned; [value_count] other values lie in its memory */
+    bool *has_parts; /* owned; [value_count] others lie in its memory, or a host step reads it */
 };
 
 /* The axis of a Concat; -1: the node is none. */
@@ -161,18 +174,6 @@ static int concat_axis(const struct wpk_graph *graph, const struct wpk_graph_nod
     return axis;
 }
 
-static bool is_read_by_host(const struct parts *p, int value)
-{
-    for (int n = 0; n < p->graph->node_count; n++) {
-        for (int i = 0; p->regions->uses[n].is_host && i < p->graph->nodes[n].input_count; i++) {
-            if (p->graph->nodes[n].inputs[i] == value) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* A value that a step writes, and of which nothing else is known; kernels alone read it. */
 static bool can_be_part(const struct parts *p, int value)
 {
@@ -184,7 +185,7 @@ static bool can_be_part(const struct parts *p, int value)
     }
     return v->writer >= 0 && v->data == NULL && !v->is_output && !has_pads &&
            p->regions->uses[v->writer].region >= 0 && p->regions->views.of[value] < 0 &&
-           !p->has_parts[value] && !is_read_by_host(p, value);
+           !p->has_parts[value];
 }
 
 static bool are_parts(const struct parts *p, const struct wpk_graph_node *node, int axis)
@@ -220,6 +221,13 @@ wpk_err wpk_graph_add_places(struct wpk_graph *graph, const struct wpk_graph_reg
     for (int v = 0; v < graph->value_count; v++) {
         if (regions->views.of[v] >= 0) {
             p.has_parts[regions->views.of[v]] = true;
+        }
+    }
+    for (int n = 0; n < graph->node_count; n++) {
+        for (int i = 0; regions->uses[n].is_host && i < graph->nodes[n].input_count; i++) {
+            if (graph->nodes[n].inputs[i] >= 0) {
+                p.has_parts[graph->nodes[n].inputs[i]] = true;
+            }
         }
     }
     for (int n = 0; n < graph->node_count; n++) {

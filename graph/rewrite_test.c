@@ -122,6 +122,14 @@ static const struct rewriting rewritings[] = {
       {"Mul", "t,half", "y", ""}},
      4,
      "folded into the weights of q"},
+    /* nor where a product overflows, or an addend hides the factor */
+    {{{"MatMul", "x,m", "t", ""},
+      {"Mul", "t,huge", "u", ""},
+      {"Mul", "u,huge", "v1", ""},
+      {"Div", "v1,huge", "v2", ""},
+      {"Div", "v2,huge", "y", ""}},
+     2,
+     "folded into the weights of t"},
     /* not where the value is used twice, is an input, or is not linear */
     {{{"MatMul", "x,m", "q", ""}, {"Mul", "q,half", "r", ""}, {"Add", "q,r", "y", ""}}, 3, ""},
     {{{"Mul", "x,half", "y", ""}}, 1, ""},
@@ -204,6 +212,7 @@ static void add_tensors(struct wpk_model_fixture *model)
     wpk_model_fixture_constant(model, "eight", "i64[1]", "8");
     wpk_model_fixture_constant(model, "nine", "i64[1]", "9");
     wpk_model_fixture_constant(model, "two_i", "i64[]", "2");
+    wpk_model_fixture_constant(model, "huge", "f32[1]", "1e30");
     wpk_model_fixture_constant(model, "half", "f32[1]", "0.5");
 }
 
