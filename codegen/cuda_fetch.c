@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four neighbours along an axis that are computed one after the other. What they read of a tensor
- * in global memory is often four neighbours, too, from a multiple of 16 bytes on: that is loaded as
- * one before they are computed. They are printed twice: the first time only their loads are noted,
- * those that are in no branch. */
+/* Four neighbours along an axis that are computed one after the other. The elements
+ * that they read of a tensor in global memory are often four neighbours, too, from a multiple of 16
+ * bytes on: one vector load fetches them before the four are computed. The four are printed twice:
+ * the first time only those of their loads are noted that are in no branch. */
 #include "codegen/cuda_point.h"
 
 #include <stdlib.h>

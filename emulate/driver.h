@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the emulated driver share. */
+/* Declarations that the files of the emulated driver share. */
 #ifndef WPK_EMULATE_DRIVER_H
 #define WPK_EMULATE_DRIVER_H
 
@@ -28,8 +28,8 @@ int wpk_driver_ordered(const char *name);
         }                                                                                          \
     } while (0)
 
-/* What a call needs that is about a context: the driver is started, has no error that sticks, and
- * the thread has a current context. Returns a CUresult. */
+/* Check that a call may use the current context: the driver is started, no error sticks, and the
+ * thread has a current context. Returns a CUresult. */
 int wpk_driver_entered(void);
 
 /* Let a stream record launches for a graph; NULL: none does any more. */

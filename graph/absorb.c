@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What computes x is followed backwards through sums (each term is multiplied), products (one
- * factor is), and whatever only moves elements, until constants are reached: all of it as the
- * equations say, whatever the nodes are called. */
+/* A factor of x is followed backwards through the nodes that compute x: through sums (each term is
+ * multiplied), products (one operand is), and nodes that only move elements, until constants are
+ * reached. The equations decide, whatever the nodes are called. */
 #include "graph/absorb.h"
 
-#include "graph/fuse.h"
-#include "graph/interpret.h"
+#include "graph/affine.h"
+#include "graph/lower.h"
 #include "graph/trace.h"
 
 #include <float.h>
@@ -15,20 +15,8 @@
 
 #define DEPTH_MAX 8   /* nodes that are followed backwards */
 #define PLACES_MAX 16 /* constants that are multiplied */
-#define NO_DIM (-1)   /* the same factor for all elements */
-#define ROUNDING 0x1p-40
-#define LARGE 0x1p26
 
 enum { DATA, WEIGHTS, BIAS }; /* inputs of a convolution */
-
-/* A node's output is factor[k] * x + addend[k] at element k of dimension `dim`. */
-struct affine {
-    int x; /* value */
-    int dim;
-    int64_t count;
-    double *factor; /* owned; [count] */
-    double *addend; /* owned; [count] */
-};
 
 /* A constant input of a node that is multiplied along its dimension `dim`. */
 struct place {
@@ -41,176 +29,11 @@ struct absorption {
     struct wpk_graph *graph;
     int *uses;     /* owned; [value_count] by nodes, and as an output of the model */
     bool *removed; /* owned; [node_count] */
-    struct affine affine;
+    struct wpk_graph_affine affine;
     struct place places[PLACES_MAX];
     int place_count;
     bool goes_on; /* from node to node, not only to the constants of the first */
 };
-
-/* ---- affine nodes */
-
-/* The degree of the expression in tensor `x`: 0, 1, or 2 for what is not known to be less. */
-static int degree(const struct wpk_program *p, int id, int x)
-{
-    const struct wpk_node *node = &p->nodes[id];
-    int a = 0;
-    int b = 0;
-
-    switch (node->kind) {
-    case WPK_NODE_LITERAL:
-        return 0;
-    case WPK_NODE_LOAD:
-        return node->tensor == x ? 1 : 0;
-    case WPK_NODE_CAST:
-        a = degree(p, node->arg[0], x);
-        return a == 0 || wpk_dtype_is_float(node->dtype) ? a : 2;
-    case WPK_NODE_UNARY:
-        a = degree(p, node->arg[0], x);
-        return a == 0 || node->op == WPK_UNARY_NEG ? a : 2;
-    case WPK_NODE_BINARY:
-        a = degree(p, node->arg[0], x);
-        b = degree(p, node->arg[1], x);
-        if (node->op == WPK_BINARY_ADD || node->op == WPK_BINARY_SUB) {
-            return a > b ? a : b;
-        }
-        if (node->op == WPK_BINARY_MUL) {
-            return a + b < 2 ? a + b : 2;
-        }
-        return b == 0 && (a == 0 || node->op == WPK_BINARY_DIV) ? a : 2;
-    default:
-        return 2;
-    }
-}
-
-/* The one axis that constants are read by, or NO_DIM. False: several, or not known. */
-static bool find_axis(const struct wpk_program *p, int x, int *axis)
-{
-    int loads[WPK_LOADS_MAX];
-    int count = wpk_stage_loads(p, &p->stages[0], loads, WPK_LOADS_MAX);
-
-    *axis = NO_DIM;
-    for (int i = 0; i < count; i++) {
-        const struct wpk_node *load = &p->nodes[loads[i]];
-        for (int d = 0; load->tensor != x && d < p->tensors[load->tensor].rank; d++) {
-            struct wpk_affine index;
-            if (!wpk_index_affine(p, load->index[d], &index)) {
-                return false;
-            }
-            for (int a = 0; a < p->stages[0].axis_count; a++) {
-                if (index.coefficient[a] != 0 && *axis != NO_DIM && *axis != a) {
-                    return false;
-                }
-                *axis = index.coefficient[a] != 0 ? a : *axis;
-            }
-        }
-    }
-    return true;
-}
-
-/* Operand x of a node whose output is affine in it; -1: it has none. */
-static int find_operand(const struct wpk_graph *graph, int node, int *dim)
-{
-    int output = graph->nodes[node].outputs[0];
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
-    int x = -1;
-
-    bool fits = wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && p->stage_count == 1 &&
-                p->stages[0].reduction == WPK_REDUCE_NONE && wpk_program_loads_fit(p) &&
-                !wpk_node_has_axis(p, p->stages[0].expr);
-    for (int i = 0; fits && i < lowered.operand_count; i++) {
-        if (graph->values[lowered.operand[i]].data == NULL) {
-            fits = x < 0;
-            x = i;
-        }
-    }
-    fits = fits && x >= 0 && degree(p, p->stages[0].expr, x) == 1 && find_axis(p, x, dim);
-    int value = fits ? lowered.operand[x] : -1;
-    wpk_lowered_fini(&lowered);
-    if (value < 0 || graph->values[value].dtype != WPK_F32 ||
-        graph->values[output].dtype != WPK_F32 ||
-        graph->values[value].rank != graph->values[output].rank ||
-        memcmp(graph->values[value].extent, graph->values[output].extent,
-               (size_t)graph->values[value].rank * sizeof(int64_t)) != 0 ||
-        !wpk_graph_reads_own_element(graph, node, value)) {
-        return -1;
-    }
-    return value;
-}
-
-/* Compute the node for x = `at` everywhere. */
-static wpk_err evaluate(const struct wpk_graph *graph, int node, int x, int64_t count, double at,
-                        double *out)
-{
-    double **values = calloc((size_t)graph->value_count, sizeof(*values));
-    double *data = calloc((size_t)count, sizeof(*data));
-    wpk_err err = values != NULL && data != NULL ? WPK_OK : WPK_ENOMEM;
-
-    for (int64_t i = 0; err == WPK_OK && i < count; i++) {
-        data[i] = at;
-    }
-    if (err == WPK_OK) {
-        values[x] = data;
-        err = wpk_graph_interpret_node(graph, node, values, out, NULL);
-    }
-    free(values);
-    free(data);
-    return err;
-}
-
-/* One element of each channel says what the node does to all. */
-static wpk_err evaluate_line(struct wpk_graph *graph, int node, struct affine *affine)
-{
-    struct wpk_graph_value *x = &graph->values[affine->x];
-    struct wpk_graph_value *y = &graph->values[graph->nodes[node].outputs[0]];
-    struct wpk_graph_value whole_x = *x;
-    struct wpk_graph_value whole_y = *y;
-
-    for (int d = 0; d < x->rank; d++) {
-        x->extent[d] = d == affine->dim ? x->extent[d] : 1;
-        y->extent[d] = x->extent[d];
-    }
-    wpk_err err = evaluate(graph, node, affine->x, affine->count, 0, affine->addend);
-    if (err == WPK_OK) {
-        err = evaluate(graph, node, affine->x, affine->count, 1, affine->factor);
-    }
-    *x = whole_x;
-    *y = whole_y;
-    for (int64_t k = 0; err == WPK_OK && k < affine->count; k++) {
-        double b = fabs(affine->addend[k]);
-        affine->factor[k] -= affine->addend[k];
-        double f = affine->factor[k];
-        affine->factor[k] = fabs(f - 1) <= ROUNDING ? 1 : f;
-        /* The factor is a difference: beside a large addend it has too few bits. */
-        if (!isfinite(f) || !isfinite(b) || (b > LARGE * fabs(f) && !(f == 0 && b <= LARGE))) {
-            err = WPK_EUNSUPPORTED;
-        }
-    }
-    return err;
-}
-
-/* errors  WPK_ENOENT  it is none; WPK_ENOMEM */
-static wpk_err find_affine(struct absorption *a, int node)
-{
-    struct wpk_graph *graph = a->graph;
-    struct affine *affine = &a->affine;
-
-    if (graph->values[graph->nodes[node].outputs[0]].data != NULL) {
-        return WPK_ENOENT;
-    }
-    affine->x = find_operand(graph, node, &affine->dim);
-    if (affine->x < 0 || a->uses[affine->x] != 1 || graph->values[affine->x].writer < 0) {
-        return WPK_ENOENT;
-    }
-    affine->count = affine->dim >= 0 ? graph->values[affine->x].extent[affine->dim] : 1;
-    affine->factor = calloc((size_t)affine->count, sizeof(double));
-    affine->addend = calloc((size_t)affine->count, sizeof(double));
-    if (affine->factor == NULL || affine->addend == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_err err = evaluate_line(graph, node, affine);
-    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
-}
 
 static bool all_are(const double *numbers, int64_t count, double value)
 {
@@ -275,7 +98,7 @@ static bool multiply_load(struct absorption *a, const struct equation *e,
                           const struct wpk_node *load, int axis)
 {
     const struct wpk_program *p = &e->lowered->program;
-    int dim = axis >= 0 ? wpk_trace_load(p, load, axis) : NO_DIM;
+    int dim = axis >= 0 ? wpk_trace_load(p, load, axis) : WPK_AFFINE_ALL;
 
     if ((axis >= 0 && dim < 0) || count_loads(p, load->tensor) != 1 ||
         (load->outside >= 0 && !wpk_load_is_zero_outside(p, load))) {
@@ -554,7 +377,7 @@ static wpk_err note(struct absorption *a, int node, int into)
                         : WPK_ENOMEM;
 }
 
-/* What computes x computes the node's output instead. */
+/* Let the node that computes x write this node's output instead. */
 static void remove_node(struct absorption *a, int node)
 {
     struct wpk_graph *graph = a->graph;
@@ -568,7 +391,7 @@ static void remove_node(struct absorption *a, int node)
 
 static wpk_err absorb(struct absorption *a, int node)
 {
-    const struct affine *affine = &a->affine;
+    const struct wpk_graph_affine *affine = &a->affine;
     bool has_factor = !all_are(affine->factor, affine->count, 1);
     bool has_addend = !all_are(affine->addend, affine->count, 0);
     int into = has_addend ? a->graph->values[affine->x].writer : -1;
@@ -630,12 +453,13 @@ wpk_err wpk_graph_absorb(struct wpk_graph *graph)
 
     wpk_err err = absorption_init(&a, graph);
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
-        err = find_affine(&a, n);
+        err = wpk_graph_affine_find(graph, n, &a.affine);
+        if (err == WPK_OK && a.uses[a.affine.x] != 1) {
+            err = WPK_ENOENT;
+        }
         err = err == WPK_OK ? absorb(&a, n) : err;
         err = err == WPK_ENOENT ? WPK_OK : err;
-        free(a.affine.factor);
-        free(a.affine.addend);
-        a.affine = (struct affine){.x = -1};
+        wpk_graph_affine_fini(&a.affine);
     }
     if (err == WPK_OK) {
         remove_nodes(graph, a.removed);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Operations for each byte that a step touches. Where there are more, a copy with a border costs
- * little beside them, and rows that lie apart may cost more. */
+/* Operations for each byte that a step touches. Beside more operations than these, a copy with a
+ * border costs little, and rows that lie apart may cost more. */
 #define INTENSITY_MAX 8.0
 #define GROWTH_MAX 2.0 /* of a value by its border */
 
@@ -98,7 +98,7 @@ static bool has_whole_rows(const struct wpk_graph_value *value)
                                   0;
 }
 
-/* Only what one step writes, and steps alone read. */
+/* Close values that no step writes, or that others than steps read. */
 static void close_ends(struct borders *b)
 {
     const struct wpk_graph *graph = b->graph;

@@ -45,21 +45,6 @@ static wpk_err find_branch(const struct wpk_onnx_reader *reader, struct wpk_prot
     return err == WPK_OK ? wpk_onnx_fail(reader, WPK_EPARSE, "it has no %s", name) : err;
 }
 
-static wpk_err read_parts(struct wpk_onnx_reader *reader, struct wpk_protobuf graph,
-                          uint32_t number,
-                          wpk_err (*read)(struct wpk_onnx_reader *, struct wpk_protobuf))
-{
-    struct wpk_protobuf_field field;
-    wpk_err err = WPK_OK;
-
-    while (err == WPK_OK && wpk_protobuf_next(&graph, &field)) {
-        if (field.number == number && field.wire == WPK_PROTOBUF_BYTES) {
-            err = read(reader, field.bytes);
-        }
-    }
-    return err == WPK_OK ? wpk_onnx_end(reader, &graph) : err;
-}
-
 /* The values that the branch's outputs are.   shape  out [count] */
 static wpk_err find_outputs(struct wpk_onnx_reader *reader, struct wpk_protobuf graph, int *out,
                             int count)
@@ -119,8 +104,9 @@ static wpk_err read_branch(struct wpk_onnx_reader *reader, const struct wpk_grap
     wpk_err err = find_branch(reader, message, name, &graph);
     reader->scope = &scope;
     reader->guard = guard;
-    err = err == WPK_OK ? read_parts(reader, graph, GRAPH_INITIALIZER, parts->initializer) : err;
-    err = err == WPK_OK ? read_parts(reader, graph, GRAPH_NODE, parts->node) : err;
+    err = err == WPK_OK ? wpk_onnx_read_parts(reader, graph, GRAPH_INITIALIZER, parts->initializer)
+                        : err;
+    err = err == WPK_OK ? wpk_onnx_read_parts(reader, graph, GRAPH_NODE, parts->node) : err;
     if (err == WPK_OK) {
         memcpy(reader->where, where, sizeof(where));
         err = find_outputs(reader, graph, out, node->output_count);

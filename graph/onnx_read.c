@@ -383,24 +383,13 @@ static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
 
 /* ---- graph and model */
 
-/* Read every part of the graph that is field `number`. */
+/* Read every part of the model's graph that is field `number`. */
 static wpk_err read_parts(struct wpk_onnx_reader *reader, struct wpk_protobuf graph,
                           uint32_t number,
                           wpk_err (*read)(struct wpk_onnx_reader *, struct wpk_protobuf))
 {
-    struct wpk_protobuf_field field;
-    wpk_err err = WPK_OK;
+    wpk_err err = wpk_onnx_read_parts(reader, graph, number, read);
 
-    while (err == WPK_OK && wpk_protobuf_next(&graph, &field)) {
-        reader->where[0] = '\0';
-        if (field.number == number && field.wire == WPK_PROTOBUF_BYTES) {
-            err = read(reader, field.bytes);
-        }
-    }
-    if (err == WPK_OK) {
-        reader->where[0] = '\0';
-        err = wpk_onnx_end(reader, &graph);
-    }
     return err == WPK_ENOSPC ? wpk_onnx_fail(reader, WPK_ERANGE, "more than %d nodes or %d values",
                                              WPK_GRAPH_NODES_MAX, WPK_GRAPH_VALUES_MAX)
                              : err;

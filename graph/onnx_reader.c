@@ -99,6 +99,26 @@ static int open_below(int folder, const char *path)
     return -1;
 }
 
+wpk_err wpk_onnx_read_parts(struct wpk_onnx_reader *reader, struct wpk_protobuf message,
+                            uint32_t number,
+                            wpk_err (*read)(struct wpk_onnx_reader *, struct wpk_protobuf))
+{
+    struct wpk_protobuf_field field;
+    wpk_err err = WPK_OK;
+
+    while (err == WPK_OK && wpk_protobuf_next(&message, &field)) {
+        reader->where[0] = '\0';
+        if (field.number == number && field.wire == WPK_PROTOBUF_BYTES) {
+            err = read(reader, field.bytes);
+        }
+    }
+    if (err == WPK_OK) {
+        reader->where[0] = '\0';
+        err = wpk_onnx_end(reader, &message);
+    }
+    return err;
+}
+
 wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder, const char *path,
                      struct wpk_protobuf *out)
 {

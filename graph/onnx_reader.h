@@ -63,6 +63,12 @@ WPK_MUST_CHECK wpk_err wpk_onnx_text(const struct wpk_onnx_reader *reader,
 /* How many fields of this number the message has. */
 int wpk_onnx_count(struct wpk_protobuf message, uint32_t number);
 
+/* Read every message that is field `number` of a message.   errors  those of `read`; WPK_EPARSE */
+WPK_MUST_CHECK wpk_err wpk_onnx_read_parts(struct wpk_onnx_reader *reader,
+                                           struct wpk_protobuf message, uint32_t number,
+                                           wpk_err (*read)(struct wpk_onnx_reader *,
+                                                           struct wpk_protobuf));
+
 /* Map a file for reading and note it in the graph. `folder` < 0: the path is the user's; else it is
  * a plain path below that directory, and no link in it is followed.
  *   errors  those of opening files; WPK_ENOSPC more than WPK_GRAPH_MAPS_MAX */

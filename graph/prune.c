@@ -98,7 +98,7 @@ static bool find_sliced(const struct wpk_graph *graph, const struct wpk_graph_no
     return out->dim >= 0;
 }
 
-/* What a node takes of input 0, if it takes a range of one axis and does nothing else. */
+/* Find the range of input 0 that a node takes. False: the node does something else. */
 static bool find_range(const struct wpk_graph *graph, int node, struct range *out)
 {
     const struct wpk_graph_node *n = &graph->nodes[node];
@@ -326,7 +326,7 @@ static wpk_err shift_readers(struct wpk_graph *graph, int value, const struct ra
         if (node->input_count == 0 || node->inputs[0] != value) {
             continue;
         }
-        /* What it took was found while the value was whole. */
+        /* The node's range is one of the whole value. */
         graph->values[value].extent[range->dim] = whole;
         bool found = find_range(graph, n, &part);
         graph->values[value].extent[range->dim] = range->end - range->begin;

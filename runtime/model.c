@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a model's plan. Opening loads the kernels, and prepares their constants for each step, all
- * in one block; steps with the same kernel and constants share them. A context holds everything
- * that a run writes, so that a run allocates nothing. */
-#include "common/clock.h"
+/* Opening loads the kernels, and prepares their constants for each step, all in one block; steps
+ * with the same kernel and constants share them. */
+#include "runtime/model.h"
+
 #include "common/fs.h"
 #include "runtime/host_step.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
-#include "schema/model_plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,44 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HOST_ARGUMENTS_MAX 3
-
 _Static_assert(WPK_MODEL_PLAN_SLACK >= WPK_MEMORY_SLACK, "constants are read where they lie");
-
-struct wpk_model {
-    void *bytes; /* mapped; owned */
-    size_t size;
-    struct wpk_model_plan plan;
-    int open_count;               /* steps that have been begun to open */
-    struct wpk_kernel **kernels;  /* [step_count]; owned by the step itself, if its share is -1 */
-    int *share;                   /* owned; [step_count] earlier step whose kernel it runs; -1 */
-    int *latest;                  /* owned; [kernel_count] last step with a kernel of its own; -1 */
-    int *previous;                /* owned; [step_count] such a step before it; -1: none */
-    char *fixed;                  /* owned; what the kernels prepare */
-    struct wpk_argument *inputs;  /* owned; [input_count] */
-    struct wpk_argument *outputs; /* owned; [output_count] */
-};
-
-/* The arguments of one step, inputs first, then outputs; constants are prepared. */
-struct step_data {
-    struct wpk_tensor_data *data; /* owned */
-    int *value;                   /* owned; of the plan */
-    size_t input_count;
-    size_t output_count;
-    struct wpk_tensor_span *borders; /* owned; [border_count] of the arena: cleared before it */
-    int64_t border_count;
-};
-
-struct wpk_model_context {
-    const struct wpk_model *model;
-    struct wpk_context *context;
-    char *arena;             /* owned */
-    struct step_data *steps; /* owned; [step_count] */
-    void **inputs;           /* owned; [input_count] of the run */
-    void **outputs;          /* owned; [output_count] */
-};
-
-/* ---- opening */
 
 static wpk_err map_file(const char *path, struct wpk_model *model, struct wpk_diag *diag)
 {
@@ -81,8 +43,8 @@ static wpk_err map_file(const char *path, struct wpk_model *model, struct wpk_di
     return err;
 }
 
-static const struct wpk_model_plan_argument *find_argument(const struct wpk_model_plan_step *step,
-                                                           const char *name)
+const struct wpk_model_plan_argument *
+wpk_model_find_argument(const struct wpk_model_plan_step *step, const char *name)
 {
     for (int i = 0; i < step->argument_count; i++) {
         if (strcmp(step->arguments[i].name, name) == 0) {
@@ -100,7 +62,7 @@ static wpk_err check_list(const struct wpk_model *model, const struct wpk_model_
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct wpk_model_plan_argument *argument =
-            find_argument(step, list->argument[i].name);
+            wpk_model_find_argument(step, list->argument[i].name);
         const struct wpk_model_plan_value *value =
             argument != NULL ? &model->plan.values[argument->value] : NULL;
         bool fits =
@@ -130,7 +92,7 @@ static wpk_err prepare_step(const struct wpk_model *model, const struct wpk_mode
     for (size_t i = 0; i < kernel->constants.count; i++) {
         const char *name = kernel->constants.argument[i].name;
         const struct wpk_model_plan_value *value =
-            &model->plan.values[find_argument(step, name)->value];
+            &model->plan.values[wpk_model_find_argument(step, name)->value];
         constants[i] = (struct wpk_tensor_data){.name = name,
                                                 .data = (char *)model->plan.data +
                                                         value->offset, /* read only */
@@ -145,9 +107,9 @@ static bool same_constants(const struct wpk_kernel *kernel, const struct wpk_mod
 {
     for (size_t i = 0; i < kernel->constants.count; i++) {
         const struct wpk_model_plan_argument *one =
-            find_argument(a, kernel->constants.argument[i].name);
+            wpk_model_find_argument(a, kernel->constants.argument[i].name);
         const struct wpk_model_plan_argument *other =
-            find_argument(b, kernel->constants.argument[i].name);
+            wpk_model_find_argument(b, kernel->constants.argument[i].name);
         if (one == NULL || other == NULL || one->value != other->value) {
             return false;
         }
@@ -382,283 +344,4 @@ const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_
 {
     WPK_ASSERT(index < wpk_model_output_count(model));
     return &model->outputs[index];
-}
-
-/* ---- contexts */
-
-/* True if another value lies in the same memory at another time. */
-static bool shares_memory(const struct wpk_model_plan *plan, int value)
-{
-    const struct wpk_model_plan_value *one = &plan->values[value];
-    int64_t end = one->offset + (int64_t)wpk_tensor_type_bytes(&one->type);
-
-    for (int v = 0; v < plan->value_count; v++) {
-        const struct wpk_model_plan_value *other = &plan->values[v];
-        if (v != value && other->place == WPK_MODEL_PLAN_ARENA && other->offset < end &&
-            one->offset < other->offset + (int64_t)wpk_tensor_type_bytes(&other->type)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Append the border of a value that the step writes. */
-static wpk_err add_border(const struct wpk_model_plan_value *value, struct step_data *out)
-{
-    int64_t count = wpk_tensor_padding(&value->type, NULL, 0);
-    struct wpk_tensor_span *grown =
-        realloc(out->borders, (size_t)(out->border_count + count) * sizeof(*grown));
-
-    if (grown == NULL) {
-        return WPK_ENOMEM;
-    }
-    out->borders = grown;
-    (void)wpk_tensor_padding(&value->type, grown + out->border_count, count);
-    for (int64_t i = 0; i < count; i++) {
-        grown[out->border_count++].offset += (size_t)value->offset;
-    }
-    return WPK_OK;
-}
-
-/* Borders are zero in a new arena. Where another value was, they are cleared before the step that
- * writes what they surround. */
-static wpk_err find_borders(const struct wpk_model *model, const struct wpk_model_plan_step *step,
-                            struct step_data *out)
-{
-    wpk_err err = WPK_OK;
-
-    for (size_t i = 0; err == WPK_OK && i < out->output_count; i++) {
-        const struct wpk_kernel *kernel = model->kernels[step - model->plan.steps];
-        int index = find_argument(step, kernel->outputs.argument[i].name)->value;
-        const struct wpk_model_plan_value *value = &model->plan.values[index];
-        if (!value->is_part && !wpk_layout_is_row_major(&value->type.layout) &&
-            shares_memory(&model->plan, index)) {
-            err = add_border(value, out);
-        }
-    }
-    return err;
-}
-
-static wpk_err bind_step(const struct wpk_model *model, int index, struct step_data *out)
-{
-    const struct wpk_kernel *kernel = model->kernels[index];
-    const struct wpk_model_plan_step *step = &model->plan.steps[index];
-
-    if (step->kernel < 0) {
-        return WPK_OK;
-    }
-    size_t count = kernel->inputs.count + kernel->outputs.count;
-
-    out->input_count = kernel->inputs.count;
-    out->output_count = kernel->outputs.count;
-    out->data = calloc(count + 1, sizeof(*out->data));
-    out->value = calloc(count + 1, sizeof(*out->value));
-    if (out->data == NULL || out->value == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_err err = find_borders(model, step, out);
-    for (size_t i = 0; err == WPK_OK && i < count; i++) {
-        bool is_input = i < out->input_count;
-        const struct wpk_argument *argument = is_input
-                                                  ? &kernel->inputs.argument[i]
-                                                  : &kernel->outputs.argument[i - out->input_count];
-        out->value[i] = find_argument(step, argument->name)->value;
-        out->data[i] = (struct wpk_tensor_data){
-            .name = argument->name,
-            .size = wpk_tensor_type_bytes(&model->plan.values[out->value[i]].type)};
-    }
-    return err;
-}
-
-/* Where a value lies in this run. */
-static void *address(const struct wpk_model_context *context, int index)
-{
-    const struct wpk_model_plan_value *value = &context->model->plan.values[index];
-
-    switch (value->place) {
-    case WPK_MODEL_PLAN_DATA:
-        return (char *)context->model->plan.data + value->offset; /* read only */
-    case WPK_MODEL_PLAN_INPUT:
-        return context->inputs[value->offset];
-    case WPK_MODEL_PLAN_OUTPUT:
-        return context->outputs[value->offset];
-    default:
-        return context->arena + value->offset;
-    }
-}
-
-static wpk_err run_host(const struct wpk_model_context *context,
-                        const struct wpk_model_plan_step *step)
-{
-    void *data[HOST_ARGUMENTS_MAX] = {NULL};
-
-    WPK_ASSERT(step->argument_count <= HOST_ARGUMENTS_MAX);
-    for (int a = 0; a < step->argument_count; a++) {
-        data[a] = address(context, step->arguments[a].value);
-    }
-    return wpk_host_step_run(&context->model->plan, step, data);
-}
-
-/* `step_ns`: NULL, or filled with the time of each step. */
-static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
-{
-    const struct wpk_model_plan *plan = &context->model->plan;
-    wpk_err err = WPK_OK;
-
-    for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
-        struct step_data *step = &context->steps[i];
-        uint64_t began_ns = step_ns != NULL ? wpk_clock_now_ns(wpk_clock_system()) : 0;
-        if (plan->steps[i].kernel < 0) {
-            err = run_host(context, &plan->steps[i]);
-        } else {
-            for (int64_t b = 0; b < step->border_count; b++) {
-                memset(context->arena + step->borders[b].offset, 0, step->borders[b].size);
-            }
-            for (size_t a = 0; a < step->input_count + step->output_count; a++) {
-                step->data[a].data = address(context, step->value[a]);
-            }
-            err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
-                                 step->input_count, step->data + step->input_count,
-                                 step->output_count);
-        }
-        if (step_ns != NULL) {
-            step_ns[i] = wpk_clock_now_ns(wpk_clock_system()) - began_ns;
-        }
-    }
-    for (int i = 0; err == WPK_OK && i < plan->output_count; i++) {
-        const struct wpk_model_plan_value *value = &plan->values[plan->outputs[i].value];
-        if (value->place != WPK_MODEL_PLAN_OUTPUT || value->offset != i) {
-            memcpy(context->outputs[i], address(context, plan->outputs[i].value),
-                   wpk_tensor_type_bytes(&value->type));
-        }
-    }
-    return err;
-}
-
-/* Run once on zeros: kernels reserve their scratch in their first run. */
-static wpk_err warm_up(struct wpk_model_context *context)
-{
-    const struct wpk_model *model = context->model;
-    wpk_err err = WPK_OK;
-
-    for (int i = 0; i < model->plan.input_count; i++) {
-        context->inputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&model->inputs[i].type));
-        err = context->inputs[i] == NULL ? WPK_ENOMEM : err;
-    }
-    for (int i = 0; i < model->plan.output_count; i++) {
-        context->outputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&model->outputs[i].type));
-        err = context->outputs[i] == NULL ? WPK_ENOMEM : err;
-    }
-    if (err == WPK_OK) {
-        err = run_steps(context, NULL);
-    }
-    for (int i = 0; i < model->plan.input_count; i++) {
-        wpk_memory_give(context->inputs[i]);
-    }
-    for (int i = 0; i < model->plan.output_count; i++) {
-        wpk_memory_give(context->outputs[i]);
-    }
-    return err;
-}
-
-wpk_err wpk_model_context_new(const struct wpk_model *model,
-                              const struct wpk_context_options *options,
-                              struct wpk_model_context **out)
-{
-    struct wpk_model_context *context = calloc(1, sizeof(*context));
-    wpk_err err = WPK_OK;
-
-    if (context == NULL) {
-        return WPK_ENOMEM;
-    }
-    context->model = model;
-    context->arena = wpk_memory_take((size_t)model->plan.arena_size);
-    context->steps = calloc((size_t)model->plan.step_count + 1, sizeof(*context->steps));
-    context->inputs = calloc((size_t)model->plan.input_count + 1, sizeof(void *));
-    context->outputs = calloc((size_t)model->plan.output_count + 1, sizeof(void *));
-    if (context->arena == NULL || context->steps == NULL || context->inputs == NULL ||
-        context->outputs == NULL) {
-        err = WPK_ENOMEM;
-    }
-    for (int i = 0; err == WPK_OK && i < model->plan.step_count; i++) {
-        err = bind_step(model, i, &context->steps[i]);
-    }
-    if (err == WPK_OK) {
-        err = wpk_context_new(options, &context->context);
-    }
-    if (err == WPK_OK) {
-        err = warm_up(context);
-    }
-    if (err != WPK_OK) {
-        wpk_model_context_free(context);
-        return err;
-    }
-    *out = context;
-    return WPK_OK;
-}
-
-void wpk_model_context_free(struct wpk_model_context *context)
-{
-    if (context == NULL) {
-        return;
-    }
-    for (int i = 0; context->steps != NULL && i < context->model->plan.step_count; i++) {
-        free(context->steps[i].data);
-        free(context->steps[i].value);
-        free(context->steps[i].borders);
-    }
-    if (context->context != NULL) {
-        wpk_context_free(context->context);
-    }
-    free(context->steps);
-    free(context->inputs);
-    free(context->outputs);
-    wpk_memory_give(context->arena);
-    free(context);
-}
-
-/* ---- running */
-
-static wpk_err take(const struct wpk_argument *arguments, size_t argument_count,
-                    const struct wpk_tensor_data *data, size_t count, void **out)
-{
-    if (count != argument_count) {
-        return WPK_EINVAL;
-    }
-    for (size_t a = 0; a < argument_count; a++) {
-        size_t alignment = wpk_dtype_size(arguments[a].type.dtype);
-        size_t i = 0;
-        while (i < count &&
-               (data[i].name == NULL || strcmp(data[i].name, arguments[a].name) != 0)) {
-            i++;
-        }
-        if (i == count || data[i].data == NULL || (uintptr_t)data[i].data % alignment != 0 ||
-            data[i].size != wpk_tensor_type_bytes(&arguments[a].type)) {
-            return WPK_EINVAL;
-        }
-        out[a] = data[i].data;
-    }
-    return WPK_OK;
-}
-
-wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
-                          size_t input_count, const struct wpk_tensor_data *outputs,
-                          size_t output_count, uint64_t *step_ns)
-{
-    const struct wpk_model *model = context->model;
-
-    wpk_err err =
-        take(model->inputs, wpk_model_input_count(model), inputs, input_count, context->inputs);
-    if (err == WPK_OK) {
-        err = take(model->outputs, wpk_model_output_count(model), outputs, output_count,
-                   context->outputs);
-    }
-    return err == WPK_OK ? run_steps(context, step_ns) : err;
-}
-
-wpk_err wpk_model_run(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
-                      size_t input_count, const struct wpk_tensor_data *outputs,
-                      size_t output_count)
-{
-    return wpk_model_profile(context, inputs, input_count, outputs, output_count, NULL);
 }
