@@ -135,22 +135,12 @@ static bool orient(struct product *self, int row, int column)
            !self->matrix[D].transposed && collapse_batch(operand, self) && take_bias(self, row);
 }
 
-static bool is_f32(const struct wpk_recipe *recipe)
-{
-    for (int i = 0; i < recipe->tensor_count; i++) {
-        if (recipe->tensor[i].type.dtype != WPK_F32) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool read_recipe(struct product *self)
 {
     const struct wpk_recipe *recipe = &self->base.recipe;
     int rank = recipe->operand[WPK_RECIPE_DST].rank;
     bool is_relu = recipe->post_count == 1 && recipe->post[0].function == WPK_RECIPE_RELU;
-    return recipe->kind == WPK_RECIPE_MATMUL && is_f32(recipe) &&
+    return recipe->kind == WPK_RECIPE_MATMUL && wpk_recipe_is_f32(recipe) &&
            (recipe->post_count == 0 || is_relu) &&
            (orient(self, rank - 1, rank - 2) || orient(self, rank - 2, rank - 1));
 }

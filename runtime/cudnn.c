@@ -108,16 +108,6 @@ static bool view_bias(const struct wpk_recipe_operand *bias, const struct wpk_cu
     return bias->rank == 1 && bias->extent[0] == result->extent[1] && bias->stride[0] == 1;
 }
 
-static bool is_f32(const struct wpk_recipe *recipe)
-{
-    for (int i = 0; i < recipe->tensor_count; i++) {
-        if (recipe->tensor[i].type.dtype != WPK_F32) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool read_recipe(struct convolution *self)
 {
     const struct wpk_recipe *recipe = &self->base.recipe;
@@ -125,7 +115,7 @@ static bool read_recipe(struct convolution *self)
     struct wpk_cudnn_tensor *tensor = self->tensor, *result = &tensor[WPK_RECIPE_DST];
     self->has_relu = recipe->post_count == 1 && recipe->post[0].function == WPK_RECIPE_RELU;
     self->has_bias = bias->tensor >= 0;
-    if (recipe->kind != WPK_RECIPE_CONVOLUTION || !is_f32(recipe) ||
+    if (recipe->kind != WPK_RECIPE_CONVOLUTION || !wpk_recipe_is_f32(recipe) ||
         recipe->post_count != (self->has_relu ? 1 : 0) || recipe->spatial < 1 ||
         recipe->spatial > SPATIAL_MAX) {
         return false;

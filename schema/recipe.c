@@ -24,6 +24,16 @@ static const struct window_field window_fields[] = {
 };
 #define WINDOW_FIELDS (sizeof(window_fields) / sizeof(window_fields[0]))
 
+bool wpk_recipe_is_f32(const struct wpk_recipe *recipe)
+{
+    for (int i = 0; i < recipe->tensor_count; i++) {
+        if (recipe->tensor[i].type.dtype != WPK_F32) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool wpk_recipe_has_window(const struct wpk_recipe *recipe)
 {
     return recipe->kind == WPK_RECIPE_CONVOLUTION || recipe->kind == WPK_RECIPE_POOL_MAX ||

@@ -123,6 +123,8 @@ struct wpk_recipe {
     int post_count;
 };
 
+/* True if all tensors are f32. */
+bool wpk_recipe_is_f32(const struct wpk_recipe *recipe);
 bool wpk_recipe_has_window(const struct wpk_recipe *recipe); /* convolution, pooling */
 
 /*   errors  WPK_ENOMEM, WPK_ENOSPC */
