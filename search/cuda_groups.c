@@ -315,6 +315,8 @@ static void find_moves(const struct wpk_program *program, const struct wpk_cuda_
         int tensor = program->stages[group->copy[c]].output;
         int load = wpk_cuda_read(program, tensor).load, last = program->tensors[tensor].rank - 1;
         group->along[c] = wpk_index_axis(program, program->nodes[load].index[last]);
+        bool by_j = wpk_contraction_uses_axis(program, &program->nodes[load], group->j);
+        group->tiled[c] = by_j ? group->j : group->i;
         group->gathers[c] = wpk_cuda_contiguous_axis(program, group->sum, load) != group->along[c];
         group->is_move[c] = wpk_cuda_is_move(program, groups, group->copy[c]);
         group->is_vector_move[c] =

@@ -37,8 +37,8 @@ static void add_pieces(struct wpk_nest *nest, struct wpk_nest_loops *loops,
 {
     const int axis[] = {group->i, group->j};
     for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0 && t->thread[a] > t->piece[a]) {
-            add(nest, loops, axis[a], WPK_BIND_UNROLL, t->block[a] / (t->thread[a] / t->piece[a]),
+        if (axis[a] >= 0 && t->virtual_threads[a] > 1) {
+            add(nest, loops, axis[a], WPK_BIND_UNROLL, t->block[a] / t->virtual_threads[a],
                 WPK_TAIL_EXACT);
         }
     }
@@ -597,10 +597,13 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
     }
     for (int g = 0; g < b.groups->count; g++) {
         uint8_t *gene = &candidate->gene[kept->first[g]];
+        int virtual_threads = wpk_cuda_count_virtual_threads(kept, g);
         if (find_host(&b, g) >= 0) {
             memset(gene, 0, (size_t)(kept->first[g + 1] - kept->first[g]));
         } else if (b.tiles[g].rows > 0) {
             memset(gene, 0, WPK_CUDA_ROWS);
+            memset(&candidate->gene[kept->first[g + 1] - virtual_threads], 0,
+                   (size_t)virtual_threads);
         } else if (b.groups->group[g].row_axes > 0) {
             gene[WPK_CUDA_ROW_THREADS] = 0;
         }

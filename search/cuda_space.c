@@ -164,9 +164,24 @@ static void add_rows(const char *of, const struct wpk_stage *root,
     }
 }
 
+/* Pieces of a thread's tile, of groups whose threads have tiles of their own. A tile of results
+ * that are not summed up is stored only: the axis along which neighbours lie has the gene. */
+static void add_virtual_threads(const char *of, const struct wpk_stage *root,
+                                const struct wpk_cuda_group *group, const struct sizes *sizes,
+                                struct wpk_gene_list *list, int *genes)
+{
+    const int axis[] = {group->i, group->j};
+    for (int a = group->sum < 0; a < 2 && !group->shares; a++) {
+        if (axis[a] >= 0) {
+            genes[a] = list->variant->gene_count;
+            add_sizes(list, of, "virtual", &root->axes[axis[a]], 1, sizes->thread[a]);
+        }
+    }
+}
+
 static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
                       const struct wpk_cuda_machine *machine, bool strict,
-                      struct wpk_gene_list *list)
+                      struct wpk_gene_list *list, int *virtual_threads)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     const struct sizes *sizes = group->shares     ? &shared_out
@@ -177,6 +192,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
                                            {.name = "one", .extent = 1}};
     const struct wpk_axis *axis[] = {group->i < 0 ? &none[0] : &root->axes[group->i],
                                      group->j < 0 ? &none[1] : &root->axes[group->j]};
+    virtual_threads[0] = virtual_threads[1] = -1;
     if (group->transforms) {
         add_tile_counts(list, of, root, group, group->i, 1, TILES_MAX / 4);
         add_tile_counts(list, of, root, group, group->j, THREADS_LEAST, TILES_MAX);
@@ -213,6 +229,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
             wpk_gene_list_number(list, gene, depth);
         }
     }
+    add_virtual_threads(of, root, group, sizes, list, virtual_threads);
 }
 
 static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant)
@@ -230,7 +247,8 @@ static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant
     err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
     for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
         kept->first[g] = variant->gene_count;
-        add_genes(program, &kept->groups.group[g], &machine, space->options.strict, &list);
+        add_genes(program, &kept->groups.group[g], &machine, space->options.strict, &list,
+                  kept->virtual_threads[g]);
         kept->first[g + 1] = variant->gene_count;
         err = list.err;
     }
@@ -247,6 +265,29 @@ static void part(const struct wpk_variant *variant, int number, int *first, int 
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     *first = kept->first[number];
     *count = kept->first[number + 1] - kept->first[number];
+}
+
+/* Set the virtual threads of the part to those that a thread's tile has at first. */
+static int guess(const struct wpk_space *space, int number, struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    const struct wpk_cuda_group *group = &kept->groups.group[number];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    int count = wpk_cuda_count_virtual_threads(kept, number);
+    struct wpk_cuda_tiles t = {0};
+    if (count > 0) {
+        wpk_cuda_tiles_read(variant, candidate, number, &t);
+    }
+    for (int a = 0; a < 2; a++) {
+        int gene = kept->virtual_threads[number][a];
+        int64_t first = gene < 0 ? 1 : wpk_cuda_first_virtual_threads(root, group, &t, a);
+        int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], first);
+        if (choice >= 0) {
+            candidate->gene[gene] = (uint8_t)choice;
+        }
+    }
+    return count;
 }
 
 /* ---- rules and ranks */
@@ -362,6 +403,9 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
         return no(why, "a thread's tile does not divide its block's");
     }
+    if (t.thread[0] % t.virtual_threads[0] != 0 || t.thread[1] % t.virtual_threads[1] != 0) {
+        return no(why, "virtual threads do not divide a thread's tile");
+    }
     if (t.threads > machine.block_threads_max || (t.threads < THREADS_LEAST && !least)) {
         return no(why, "too many threads in a block, or less than a warp");
     }
@@ -388,11 +432,12 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-7",
+    .version = "cuda-8",
     .back_end = "cuda",
     .derive = derive,
     .part_count = part_count,
     .part = part,
+    .guess = guess,
     .legal = legal,
     .bound = wpk_cuda_bound,
     .settle = wpk_cuda_settle,

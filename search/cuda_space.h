@@ -15,6 +15,8 @@
  *     Y.rows                    rows of a block that computes what they read, too; "apart": it does
  *                               not, and the genes above decide
  *     Y.threads                 of such a row
+ *     Y.virtual.i, Y.virtual.j  virtual threads: pieces of the tile of a thread, which lie apart
+ *                               by such pieces of all threads
  *
  * A group is a part of the space: its rules and its rank depend on its own genes alone. */
 #ifndef WPK_SEARCH_CUDA_SPACE_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulator's counts of the first constructed kernels of an operator. Run it by hand:
  *
- *     build/tests/cuda_counts [--all] FILE [ALGORITHM [STEM]]
+ *     build/tests/cuda_counts [--all] FILE [GENE=VALUE]... [STEM]
  *
- * FILE has an operator in whole form. The first few blocks of each launch are run, on an emulated
- * H100, or all of them, with the seconds that it takes; with STEM the kernel is left in STEM.cu and
- * STEM.ptx, for a disassembler. */
+ * FILE has an operator in whole form; of candidates with these genes the first one is taken. The
+ * first few blocks of each launch are run, on an emulated H100, or all of them, with the seconds
+ * that it takes; with STEM the kernel is left in STEM.cu and STEM.ptx, for a disassembler. */
 #include "codegen/lower.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -26,7 +26,20 @@
 #define SMS 132
 
 static bool all;
-static const char *op_path, *algorithm, *stem;
+static const char *op_path, *stem;
+static char **pins;
+static int pin_count;
+
+static wpk_err pin_all(struct wpk_space *space, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < pin_count && err == WPK_OK; i++) {
+        char *value = strchr(pins[i], '=');
+        *value = '\0';
+        err = wpk_space_pin(space, pins[i], value + 1, diag);
+    }
+    return err;
+}
 
 static void construct(struct wpk_schedule *out)
 {
@@ -42,7 +55,7 @@ static void construct(struct wpk_schedule *out)
         wpk_fs_read(op_path, OP_SIZE_MAX, &op, &diag) != WPK_OK ||
         wpk_program_parse(wpk_buf_text(&op), &program, &diag) != WPK_OK ||
         wpk_space_derive(&program, &options, &space, &diag) != WPK_OK ||
-        (algorithm != NULL && wpk_space_pin(&space, "algorithm", algorithm, &diag) != WPK_OK) ||
+        pin_all(&space, &diag) != WPK_OK ||
         wpk_space_construct(&space, &best, 1, &count) != WPK_OK ||
         wpk_candidate_encode(&space, &best, text, sizeof(text)) != WPK_OK ||
         wpk_lower(&space, &best, out, &diag) != WPK_OK) {
@@ -121,11 +134,14 @@ int main(int argc, char **argv)
     argc -= all;
     argv += all;
     if (argc < 2) {
-        fprintf(stderr, "usage: cuda_counts [--all] FILE [ALGORITHM [STEM]]\n");
+        fprintf(stderr, "usage: cuda_counts [--all] FILE [GENE=VALUE]... [STEM]\n");
         return 2;
     }
     op_path = argv[1];
-    algorithm = argc > 2 && argv[2][0] != '\0' ? argv[2] : NULL;
-    stem = argc > 3 ? argv[3] : NULL;
+    pins = argv + 2;
+    while (2 + pin_count < argc && strchr(pins[pin_count], '=') != NULL) {
+        pin_count++;
+    }
+    stem = argc > 2 + pin_count ? pins[pin_count] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,8 @@ static void test_first_guess(void **state)
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=128 Y.block.j=128 Y.thread.i=8 Y.thread.j=8"));
     assert_non_null(strstr(text, "Y.stage.A_t=shared4 Y.depth=2")); /* all genes are tried */
+    /* rows that are neighbours, and four neighbours of a row: no conflicts of banks, moves of 16 */
+    assert_non_null(strstr(text, "Y.virtual.i=8 Y.virtual.j=2"));
     assert_non_null(strstr(text, "Y.order=16")); /* a wave of blocks is as high as it is wide */
     wpk_rng_seed(&rng, 9);
     for (int i = 0; i < CANDIDATES; i++) {
@@ -155,7 +157,7 @@ static void test_other_programs(void **state)
     assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
     wpk_cuda_derive(window, false, &space);
-    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 9);
+    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 11);
     wpk_space_fini(&space);
 }
 
