@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #define BANKS 32
-#define SECTOR_SIZE 32
 
 /* What the active lanes of a warp access: addresses of the space, after windows are resolved. */
 struct access {
@@ -71,7 +70,7 @@ static uint64_t least_sectors(const struct wpk_warp *warp, const struct access *
             last = access->address[lane];
         }
     }
-    return (bytes + SECTOR_SIZE - 1) / SECTOR_SIZE;
+    return (bytes + WPK_SECTOR_SIZE - 1) / WPK_SECTOR_SIZE;
 }
 
 static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *access)
@@ -79,7 +78,7 @@ static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *
     uint64_t seen[4 * WPK_WARP_LANES];
     int count = 0, newest = 0;
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        uint64_t sector = access->address[lane] / SECTOR_SIZE;
+        uint64_t sector = access->address[lane] / WPK_SECTOR_SIZE;
         if ((warp->active >> lane & 1) == 0 || (count > 0 && seen[newest] == sector)) {
             continue;
         }
@@ -251,6 +250,7 @@ static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
                   const struct access *access, bool writes)
 {
     struct wpk_launch_counts *counts = &warp->block->counts;
+    uint64_t sectors;
     switch (access->space) {
     case WPK_PTX_SHARED:
         counts->shared_requests++;
@@ -261,8 +261,13 @@ static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
         return check_local(warp, in, access, writes);
     default:
         counts->global_requests++;
-        counts->global_sectors += count_sectors(warp, access);
+        sectors = count_sectors(warp, access);
+        counts->global_sectors += sectors;
         counts->global_least += least_sectors(warp, access);
+        if (warp->block->traffic != NULL) {
+            wpk_traffic_note(warp->block->traffic, warp->active, access->address, access->size,
+                             sectors);
+        }
         return check_global(warp, in, access, writes);
     }
 }

@@ -70,6 +70,7 @@ static wpk_err init_block(const struct wpk_launch *launch, struct wpk_block *blo
     wpk_err err;
     *block = (struct wpk_block){.entry = launch->entry,
                                 .memory = launch->memory,
+                                .traffic = launch->traffic,
                                 .tables = {.from = tables, .to = tables + launch->ptx->tables_size},
                                 .parameters = launch->parameters,
                                 .warp_count = (int)((threads + 31) / WPK_WARP_LANES),

@@ -158,6 +158,22 @@ static int find_operand(const struct wpk_program *program, int s)
     return found;
 }
 
+/* The axis that the copy of a load has last: the one along which neighbours lie in memory, or of a
+ * constant, which is prepared in any order, one whose rows are whole moves of 16 bytes. */
+static int last_of_copy(const struct wpk_program *program, int s, int load)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    const struct wpk_node *node = &program->nodes[load];
+    int last = wpk_cuda_contiguous_axis(program, s, load);
+    bool constant = program->tensors[node->tensor].role == WPK_ROLE_CONSTANT;
+    for (int a = 0; a < stage->rank && constant && last >= 0 &&
+                    stage->axes[last].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
+         a++) {
+        last = wpk_contraction_uses_axis(program, node, a) ? a : last;
+    }
+    return last;
+}
+
 /* Give the operands of each contraction copies. A constant that is not read at axes becomes a
  * prepared tensor first, which then gets a copy. */
 static wpk_err copy_operands(struct wpk_program *program)
@@ -170,8 +186,7 @@ static wpk_err copy_operands(struct wpk_program *program)
                           ? find_operand(program, s)
                           : wpk_cuda_transform_operand(program, s);
         if (operand >= 0) {
-            int last = wpk_cuda_contiguous_axis(program, s, operand);
-            err = wpk_derive_gather(program, s, operand, last);
+            err = wpk_derive_gather(program, s, operand, last_of_copy(program, s, operand));
             s = err == WPK_OK ? -1 : s; /* stages have moved */
         }
         err = err == WPK_EUNSUPPORTED ? WPK_OK : err;
@@ -317,7 +332,7 @@ static void find_moves(const struct wpk_program *program, const struct wpk_cuda_
         group->along[c] = wpk_index_axis(program, program->nodes[load].index[last]);
         bool by_j = wpk_contraction_uses_axis(program, &program->nodes[load], group->j);
         group->tiled[c] = by_j ? group->j : group->i;
-        group->gathers[c] = wpk_cuda_contiguous_axis(program, group->sum, load) != group->along[c];
+        group->gathers[c] = !wpk_cuda_has_runs(program, group->sum, load, group->along[c]);
         group->is_move[c] = wpk_cuda_is_move(program, groups, group->copy[c]);
         group->is_vector_move[c] =
             group->is_move[c] && wpk_cuda_is_vector_move(program, groups, group->copy[c]);

@@ -296,9 +296,20 @@ static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int ra
     }
 }
 
+/* The largest divisor of `count` that is at most `most`. */
+static int64_t divisor(int64_t count, int64_t most)
+{
+    int64_t found = most < count ? most : count;
+    while (count % found != 0) {
+        found--;
+    }
+    return found;
+}
+
 /* Deal out rows of terms that are padded. Eight rows begin in banks of their own: neighbours of a
  * quarter of a warp, which moves 16 bytes each, are eight rows; of a warp that gathers elements one
- * by one they are four in each of eight rows. False: there are fewer rows, or a row is as long. */
+ * by one they are four in each of eight rows. The threads that are left have other terms, and then
+ * other rows. False: there are no eight rows or four terms. */
 static bool deal_out_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
                           const int64_t *extent, int64_t threads, int64_t lanes)
 {
@@ -310,27 +321,27 @@ static bool deal_out_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, i
     for (int a = 0; a < x; a++) {
         others *= a == y ? 1 : extent[a];
     }
-    int64_t width = x > 0 ? extent[x] / lanes : 0, rows = width > 0 ? threads / width : 0;
-    rows = x > 0 && rows > extent[y] ? extent[y] : rows;
-    if (width % along != 0 || width <= along || width * lanes > 2 * BANKED_ROWS * along * lanes ||
-        others > 1 || rows % BANKED_ROWS != 0 || rows == 0 || extent[y] % rows != 0) {
+    int64_t left = threads / (BANKED_ROWS * along), columns = along * lanes;
+    if (x == 0 || extent[x] % columns != 0 || others > 1 || extent[y] < BANKED_ROWS || left == 0) {
         return false;
     }
-    if (extent[y] > rows) {
-        add(nest, loops, y, WPK_BIND_SERIAL, rows, WPK_TAIL_EXACT);
+    int64_t width = divisor(extent[x] / columns, left);
+    int64_t rows = divisor((extent[y] + BANKED_ROWS - 1) / BANKED_ROWS, left / width);
+    if (extent[y] > rows * BANKED_ROWS) {
+        add(nest, loops, y, WPK_BIND_SERIAL, rows * BANKED_ROWS,
+            tail_of(extent[y], rows * BANKED_ROWS, WPK_TAIL_GUARD));
     }
-    if (rows > BANKED_ROWS) {
-        add(nest, loops, y, WPK_BIND_THREAD_Z, BANKED_ROWS, WPK_TAIL_EXACT);
+    if (extent[x] > width * columns) {
+        add(nest, loops, x, WPK_BIND_SERIAL, width * columns, WPK_TAIL_EXACT);
     }
-    if (lanes > 1) {
-        add(nest, loops, x, WPK_BIND_THREAD_Y, lanes, WPK_TAIL_EXACT);
-        add(nest, loops, y, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
-        add(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
-    } else {
-        add(nest, loops, x, WPK_BIND_THREAD_Z, along, WPK_TAIL_EXACT);
-        add(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
-        add(nest, loops, x, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
+    if (rows > 1) {
+        bool all = extent[y] <= rows * BANKED_ROWS;
+        add(nest, loops, y, WPK_BIND_THREAD_Z, BANKED_ROWS,
+            tail_of(all ? extent[y] : BANKED_ROWS, BANKED_ROWS, WPK_TAIL_GUARD));
     }
+    add(nest, loops, x, lanes > 1 ? WPK_BIND_THREAD_Y : WPK_BIND_THREAD_Z, columns, WPK_TAIL_EXACT);
+    add(nest, loops, y, lanes > 1 ? WPK_BIND_THREAD_X : WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
+    add(nest, loops, x, lanes > 1 ? WPK_BIND_LANES : WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
     return true;
 }
 

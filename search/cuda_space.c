@@ -79,6 +79,20 @@ static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_var
 
 /* ---- genes */
 
+/* Elements of a thread's tile, or pieces of it: powers of two, and what divides an odd extent, such
+ * as the 49 points of an image of 7 x 7, into whole tiles. */
+static void add_thread_sizes(struct wpk_gene_list *list, const char *of, const char *name,
+                             const struct wpk_axis *axis, int64_t most)
+{
+    int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
+    for (int64_t size = 1; size <= most; size++) {
+        bool divides = axis->extent % 2 != 0 && axis->extent % size == 0;
+        if (divides || (size & (size - 1)) == 0) {
+            wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
+        }
+    }
+}
+
 static void add_sizes(struct wpk_gene_list *list, const char *of, const char *name,
                       const struct wpk_axis *axis, int64_t least, int64_t most)
 {
@@ -174,7 +188,7 @@ static void add_virtual_threads(const char *of, const struct wpk_stage *root,
     for (int a = group->sum < 0; a < 2 && !group->shares; a++) {
         if (axis[a] >= 0) {
             genes[a] = list->variant->gene_count;
-            add_sizes(list, of, "virtual", &root->axes[axis[a]], 1, sizes->thread[a]);
+            add_thread_sizes(list, of, "virtual", &root->axes[axis[a]], sizes->thread[a]);
         }
     }
 }
@@ -202,7 +216,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
         add_sizes(list, of, "block", axis[a], sizes->block[a][0], sizes->block[a][1]);
     }
     for (int a = 0; a < 2; a++) {
-        add_sizes(list, of, "thread", axis[a], 1, sizes->thread[a]);
+        add_thread_sizes(list, of, "thread", axis[a], sizes->thread[a]);
     }
     if (group->sum >= 0) {
         const struct wpk_axis *terms = &program->stages[group->sum].axes[group->k];

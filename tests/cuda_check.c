@@ -139,7 +139,8 @@ wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k, struct wpk_kernel_fa
                                        .block = {(uint32_t)step->threads, 1, 1},
                                        .parameters = origin,
                                        .order = k->order,
-                                       .memory = &k->memory};
+                                       .memory = &k->memory,
+                                       .traffic = k->traffic};
         assert_non_null(one.entry);
         err = wpk_launch_run(&one, &k->counts, report);
         if (report->fault != WPK_KERNEL_FAULT_NONE) {

@@ -82,6 +82,30 @@ static double ratio(uint64_t a, uint64_t b)
     return b == 0 ? 1 : (double)a / (double)b;
 }
 
+/* Print sectors over the least of the launch, and of each tensor that it accesses. */
+static void print_traffic(const struct wpk_cuda_subject *k, const struct wpk_traffic *traffic)
+{
+    double sectors = 0, least = 0;
+    for (size_t r = 0; r < traffic->range_count; r++) {
+        sectors += (double)traffic->range[r].sectors;
+        least += wpk_traffic_least(&traffic->range[r]);
+    }
+    printf("  global sectors %.3f of the least with holes:", least > 0 ? sectors / least : 1);
+    for (size_t r = 0; r < traffic->range_count; r++) {
+        const struct wpk_traffic_range *range = &traffic->range[r];
+        const char *name = "parts";
+        for (int i = 0; i < k->plan.argument_count; i++) {
+            bool is = k->address[i] == range->from;
+            name = is ? k->schedule.main.tensors[k->plan.argument[i]].name : name;
+        }
+        if (range->sectors > 0) {
+            printf(" %s %llu/%.0f", name, (unsigned long long)range->sectors,
+                   wpk_traffic_least(range));
+        }
+    }
+    printf("\n");
+}
+
 static void count_first(void **state)
 {
     (void)state;
@@ -106,6 +130,9 @@ static void count_first(void **state)
     for (int i = 0; i < steps; i++) {
         struct wpk_kernel_fault_report report;
         struct wpk_launch_step first = k.plan.step[0];
+        struct wpk_traffic traffic;
+        assert_int_equal(wpk_traffic_init(&traffic, &k.memory), WPK_OK);
+        k.traffic = &traffic;
         k.plan.step[0] = k.plan.step[i];
         k.plan.step_count = 1;
         k.counts = (struct wpk_launch_counts){0};
@@ -120,6 +147,8 @@ static void count_first(void **state)
                (double)blocks[i] / SMS, SMS,
                ratio(k.counts.shared_wavefronts, k.counts.shared_least),
                ratio(k.counts.global_sectors, k.counts.global_least));
+        print_traffic(&k, &traffic);
+        wpk_traffic_fini(&traffic);
         assert_int_equal(report.fault, WPK_KERNEL_FAULT_NONE);
         k.plan.step[0] = first;
     }
