@@ -295,9 +295,12 @@ static double transform_bound(const struct wpk_stage *root, const struct wpk_cud
                                     ((double)wpk_cuda_tile_registers(root, group) * threads)));
     double waves = ceiling(blocks, m->sm_count * together);
     double warps = WARP * ceiling(threads, WARP);
-    double bytes =
-        fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * 2 * (double)sizeof(float);
-    return (waves * (bytes / m->l2_bytes + 2 * m->latency) + m->launch) / m->hertz;
+    /* a row of a tile begins anywhere; read by a thread alone each of its elements is a sector */
+    double reads = group->copy_count == 0 || !group->gathers[0] ? 1 : t->staged[0] ? 2 : SECTOR;
+    double bytes = fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * (reads + 1) *
+                   (double)sizeof(float);
+    double wait = 2 * m->latency + (t->staged[0] ? m->barrier : 0);
+    return (waves * (bytes / m->l2_bytes + wait) + m->launch) / m->hertz;
 }
 
 /* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of

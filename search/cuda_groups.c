@@ -15,6 +15,7 @@
 #define PART_TERMS_MIN 64             /* shorter reductions are not cut */
 #define SHARED_TERMS_MIN 32           /* shorter reductions are of one thread */
 #define ORDERED_RESULTS_MIN (1 << 22) /* of fewer a GPU has all blocks in a wave or two */
+#define TILE_EXTENT_MAX 16            /* of an axis that a transform needs whole */
 #define FEW_ROWS 4                    /* so few read an operand hardly less often as a tile */
 #define ROWS_MANY 64                  /* results that are many enough for few parts each */
 #define ROW_PARTS_MAX 32              /* of each of those */
@@ -405,6 +406,13 @@ static bool find_in_chain(const struct wpk_program *program, int s, struct wpk_c
     bool moves = !copies && program->stages[s].reduction == WPK_REDUCE_NONE;
     if (root >= 0) {
         out->group_of[s] = moves ? WPK_CUDA_INLINED : out->group_of[root];
+    }
+    if (root >= 0 && copies) {
+        struct wpk_cuda_group *group = &out->group[out->group_of[root]];
+        int along = wpk_cuda_contiguous_axis(program, s, program->stages[s].expr);
+        group->gathers[0] = along >= 0 && program->stages[s].axes[along].extent <= TILE_EXTENT_MAX;
+        group->copy[0] = s;
+        group->copy_count = 1;
     }
     return root >= 0;
 }

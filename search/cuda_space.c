@@ -5,6 +5,7 @@
 #include "search/cuda_cost.h"
 #include "search/cuda_moves.h"
 #include "search/cuda_nest.h"
+#include "search/cuda_nest_transforms.h"
 #include "search/cuda_transforms.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
@@ -193,6 +194,22 @@ static void add_virtual_threads(const char *of, const struct wpk_stage *root,
     }
 }
 
+/* Where each operand lies while it is read. */
+static void add_stages(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                       struct wpk_gene_list *list)
+{
+    const char *of = program->tensors[program->stages[group->root].output].name;
+    for (int c = 0; c < group->copy_count; c++) {
+        const char *name = program->tensors[program->stages[group->copy[c]].output].name;
+        int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
+        wpk_gene_list_choice(list, gene, 0, "no");
+        wpk_gene_list_choice(list, gene, 1, "shared");
+        if (group->is_vector_move[c]) {
+            wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
+        }
+    }
+}
+
 static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
                       const struct wpk_cuda_machine *machine, bool strict,
                       struct wpk_gene_list *list, int *virtual_threads)
@@ -210,6 +227,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
     if (group->transforms) {
         add_tile_counts(list, of, root, group, group->i, 1, TILES_MAX / 4);
         add_tile_counts(list, of, root, group, group->j, THREADS_LEAST, TILES_MAX);
+        add_stages(program, group, list);
         return;
     }
     for (int a = 0; a < 2; a++) {
@@ -228,15 +246,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
     if (group->row_axes > 0) {
         add_rows(of, root, group, list);
     }
-    for (int c = 0; c < group->copy_count; c++) {
-        const char *name = program->tensors[program->stages[group->copy[c]].output].name;
-        int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
-        wpk_gene_list_choice(list, gene, 0, "no");
-        wpk_gene_list_choice(list, gene, 1, "shared");
-        if (group->is_vector_move[c]) {
-            wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
-        }
-    }
+    add_stages(program, group, list);
     if (machine->copies_ahead && wpk_cuda_may_be_ahead(group)) {
         int gene = wpk_gene_list_add(list, true, "%s.depth", of);
         for (int64_t depth = 1; depth <= DEPTH_MAX; depth++) {
@@ -314,16 +324,23 @@ static bool no(const char **why, const char *reason)
     return false;
 }
 
-static bool legal_transform(const struct wpk_stage *root, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
-                            const char **why)
+static bool legal_transform(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                            int number, const struct wpk_cuda_tiles *t,
+                            const struct wpk_cuda_machine *machine, const char **why)
 {
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
     bool all = group->j < 0 || t->block[1] >= root->axes[group->j].extent;
     if (t->threads > machine->block_threads_max || (t->threads < THREADS_LEAST && !all)) {
         return no(why, "too many threads in a block, or less than a warp");
     }
-    return wpk_cuda_tile_registers(root, group) * t->threads <= machine->registers_max ||
-           no(why, "the tiles do not fit the registers");
+    if (wpk_cuda_tile_registers(root, group) * t->threads > machine->registers_max) {
+        return no(why, "the tiles do not fit the registers");
+    }
+    return !t->staged[0] ||
+           wpk_cuda_copied_bytes(space, candidate, number) <= machine->block_shared_max ||
+           no(why, "what is transformed does not fit the shared memory");
 }
 
 /* The axis inside of a row, or the only one that its reduction runs over, is as long as the row has
@@ -409,7 +426,7 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     wpk_cuda_tiles_read(variant, candidate, number, &t);
     bool least = t.thread[0] * t.thread[1] == 1;
     if (group->transforms) {
-        return legal_transform(&variant->program.stages[group->root], group, &t, &machine, why);
+        return legal_transform(space, candidate, number, &t, &machine, why);
     }
     if (t.rows > 0) {
         return legal_rows(variant, group, &t, &machine, why);

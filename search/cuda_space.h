@@ -9,8 +9,8 @@
  *     Y.parts.k                 blocks that share a tile's terms, in one launch
  *     Y.share.k                 threads of a block that share an element's terms
  *     Y.order                   blocks along i that precede the next ones along j
- *     Y.stage.A                 "shared": the operand is staged; "shared4": in moves of four
- *                               elements; "no": each thread reads it
+ *     Y.stage.A                 "shared": the operand, or what is transformed, is staged;
+ *                               "shared4": in moves of four elements; "no": each thread reads it
  *     Y.depth                   buffers of the staged operands: with several, copies are ahead
  *     Y.rows                    rows of a block that computes what they read, too; "apart": it does
  *                               not, and the genes above decide

@@ -125,7 +125,7 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     int first = kept->first[number];
     int count = kept->first[number + 1] - first - wpk_cuda_count_virtual_threads(kept, number);
     bool reduces = group->sum >= 0;
-    int staged = WPK_CUDA_STAGED + group->ordered;
+    int staged = group->transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
     WPK_ASSERT(count <= GENES_MAX);
     for (int i = 0; i < count; i++) {
         value[i] = variant->genes[first + i].choice[candidate->gene[first + i]].value;

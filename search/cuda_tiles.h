@@ -10,7 +10,8 @@
  * first four and, if it can have rows, their number and the threads of one; others have steps and
  * parts. Then follow the threads that share terms, if there can be any, or the order of blocks, if
  * there are many, a gene of each operand, and the depth, if one can be copied ahead. The last ones
- * are virtual threads, where a tile can have several. */
+ * are virtual threads, where a tile can have several. One that transforms has the first two, and
+ * that of what it copies. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,

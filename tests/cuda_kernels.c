@@ -386,16 +386,18 @@ static void test_candidates(void **state)
  * windows that are apart, a constant whose rows are no multiples of 16 bytes. */
 static const struct {
     const char *text, *word, *algorithm;
+    double most; /* sectors over the least */
 } counted[] = {
     {"input A f32[512,64]\ninput B f32[64,512]\noutput Y f32[512,512]\n"
      "Y[i,j] = sum.f32(k:64) A[i,k] * B[k,j]\n",
-     "*(float4 *)&s2_Y[", ""},
+     "*(float4 *)&s2_Y[", "", 1.1},
     {"input X f32[1,32,32,32]\nconstant W f32[32,32,1,1]\noutput Y f32[1,32,16,16]\n"
      "Y[n,k,y,x] = sum.f32(c:32,r:1,s:1) X[n,c,2*y+r,2*x+s] * W[k,c,r,s]\n",
-     "", "im2col"},
+     "", "im2col", 1.1},
+    {CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 1.2},
     {"input X f32[1,3,64,64]\nconstant W f32[32,3,7,7]\noutput Y f32[1,32,32,32]\n"
      "Y[n,k,y,x] = sum.f32(c:3,r:7,s:7) X[n,c,2*y+r-3,2*x+s-3] * W[k,c,r,s]\n",
-     "", "im2col"},
+     "", "im2col", 1.1},
 };
 
 static void test_counts(void **state)
@@ -434,9 +436,11 @@ static void test_counts(void **state)
             least += wpk_traffic_least(&traffic.range[r]);
         }
         assert_true(sectors == (double)k.counts.global_sectors);
-        if (sectors > 1.1 * least ||
+        if (sectors > counted[i].most * least ||
             (double)k.counts.shared_wavefronts > 1.1 * (double)k.counts.shared_least) {
-            fail_msg("%s: %.0f sectors, least %.0f", counted[i].text, sectors, least);
+            fail_msg("%s: %.0f sectors, least %.0f; %llu wavefronts, least %llu", counted[i].text,
+                     sectors, least, (unsigned long long)k.counts.shared_wavefronts,
+                     (unsigned long long)k.counts.shared_least);
         }
         assert_non_null(strstr(wpk_buf_text(&k.text), counted[i].word));
         wpk_traffic_fini(&traffic);
