@@ -43,22 +43,36 @@ double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_cand
     return seconds;
 }
 
+/* Is the part legal as it is, or else with its last genes guessed? These are kept then. */
+static bool is_legal_guessed(const struct wpk_space *space, int part,
+                             struct wpk_candidate *candidate)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    if (kind->legal(space, candidate, part, NULL)) {
+        return true;
+    }
+    struct wpk_candidate attempt = *candidate;
+    bool legal = kind->guess(space, part, &attempt) > 0 && kind->legal(space, &attempt, part, NULL);
+    *candidate = legal ? attempt : *candidate;
+    return legal;
+}
+
 static bool repair_part(const struct wpk_space *space, struct wpk_rng *rng, int part,
                         struct wpk_candidate *candidate)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    int first, count;
+    struct wpk_candidate unused = *candidate;
+    int first, count, guessed = kind->guess(space, part, &unused);
     kind->part(variant, part, &first, &count);
-    if (!kind->legal(space, candidate, part, NULL)) {
-        (void)kind->guess(space, part, candidate);
-    }
-    for (int i = 0; i < TRIES_MAX && !kind->legal(space, candidate, part, NULL); i++) {
-        int gene = first + (int)wpk_rng_below(rng, (uint64_t)count);
+    bool legal = is_legal_guessed(space, part, candidate);
+    for (int i = 0; i < TRIES_MAX && !legal; i++) {
+        int gene = first + (int)wpk_rng_below(rng, (uint64_t)(count - guessed));
         candidate->gene[gene] =
             (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[gene].choice_count);
+        legal = is_legal_guessed(space, part, candidate);
     }
-    if (!kind->legal(space, candidate, part, NULL)) {
+    if (!legal) {
         memset(&candidate->gene[first], 0, (size_t)count);
     }
     return kind->legal(space, candidate, part, NULL);

@@ -47,7 +47,8 @@ const char *wpk_space_version(const struct wpk_space *space);
 bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate);
 /* Seconds of one call: those of all parts. */
 double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_candidate *candidate);
-/* Guess, then redraw genes until the candidate is legal; at last it becomes the neutral one. */
+/* Redraw genes until the candidate is legal, as it is or with its last genes guessed; at last it
+ * becomes the neutral one. */
 wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
                               struct wpk_candidate *candidate);
 /* As wpk_space_construct(): the candidates of the least bounds, of all if they are few. */
