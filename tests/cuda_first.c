@@ -190,10 +190,8 @@ static void test_other_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_guess),
-        cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_first_rows),
-        cmocka_unit_test(test_algorithms),
+        cmocka_unit_test(test_first_guess),    cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_first_rows),     cmocka_unit_test(test_algorithms),
         cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
