@@ -69,7 +69,8 @@ int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
         terms = terms || (t->staged[c] && group->along[c] == group->k);
         along = along || (t->staged[c] && group->along[c] == axis);
     }
-    int64_t piece = terms && !along ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
+    bool odd = t->thread[along_j] % 2 != 0; /* then no two of a piece are one access */
+    int64_t piece = (terms && !along) || odd ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
     return group->copy_count > 0 && t->thread[along_j] % piece == 0 ? t->thread[along_j] / piece
                                                                     : 1;
 }
