@@ -14,6 +14,7 @@
 #define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
 #define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
 #define FEWER_FIRST 1e-3    /* of instructions, where they are not what takes the time */
+#define TRANSFORM_ISSUED 25 /* instructions of a warp for an element of its tiles, as emulated */
 #define UNSTAGED 4          /* a word of the first cache, in words of shared memory */
 #define EXCHANGE 30         /* cycles of one between lanes of a warp */
 #define LOADS_AHEAD 4       /* iterations of a loop whose loads are on their way */
@@ -299,8 +300,10 @@ static double transform_bound(const struct wpk_stage *root, const struct wpk_cud
     double reads = group->copy_count == 0 || !group->gathers[0] ? 1 : t->staged[0] ? 2 : SECTOR;
     double bytes = fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * (reads + 1) *
                    (double)sizeof(float);
+    double share = fmin(together, ceiling(blocks, m->sm_count)) * ceiling(threads, WARP);
+    double issued = elements * TRANSFORM_ISSUED * fmax(1, share / SCHEDULERS);
     double wait = 2 * m->latency + (t->staged[0] ? m->barrier : 0);
-    return (waves * (bytes / m->l2_bytes + wait) + m->launch) / m->hertz;
+    return (waves * (bytes / m->l2_bytes + issued + wait) + m->launch) / m->hertz;
 }
 
 /* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of

@@ -105,10 +105,8 @@ bool wpk_cuda_deal_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int
         wpk_cuda_add_loop(nest, loops, x, WPK_BIND_SERIAL, width * columns, WPK_TAIL_EXACT);
     }
     if (rows > 1) {
-        bool all = extent[y] <= rows * BANKED_ROWS;
-        wpk_cuda_add_loop(
-            nest, loops, y, WPK_BIND_THREAD_Z, BANKED_ROWS,
-            wpk_cuda_tail(all ? extent[y] : BANKED_ROWS, BANKED_ROWS, WPK_TAIL_GUARD));
+        wpk_cuda_add_loop(nest, loops, y, WPK_BIND_THREAD_Z, BANKED_ROWS,
+                          wpk_cuda_tail(extent[y], BANKED_ROWS, WPK_TAIL_GUARD));
     }
     wpk_cuda_add_loop(nest, loops, x, lanes > 1 ? WPK_BIND_THREAD_Y : WPK_BIND_THREAD_Z, columns,
                       WPK_TAIL_EXACT);
