@@ -19,6 +19,7 @@
 static const struct wpk_strategy_class *const classes[] = {
     &wpk_strategy_auto,   &wpk_strategy_construct, &wpk_strategy_random, &wpk_strategy_ga,
     &wpk_strategy_anneal, &wpk_strategy_mcmc,      &wpk_strategy_bayes,  &wpk_strategy_rl,
+    &wpk_strategy_nearest,
 };
 
 enum { CLASSES = sizeof(classes) / sizeof(classes[0]) };
@@ -63,7 +64,7 @@ const struct wpk_strategy_class *wpk_strategy_find(const char *name)
 
 const char *wpk_strategy_names(void)
 {
-    return "auto, construct, random, ga, anneal, mcmc, bayes, rl";
+    return "auto, construct, random, ga, anneal, mcmc, bayes, rl, nearest";
 }
 
 const char *wpk_strategy_name(const struct wpk_strategy_class *class)
@@ -91,6 +92,11 @@ const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy
 bool wpk_strategy_takes_prior(const struct wpk_strategy_class *class)
 {
     return class->takes_prior;
+}
+
+bool wpk_strategy_takes_relatives(const struct wpk_strategy_class *class)
+{
+    return class->takes_relatives;
 }
 
 /* ---- options */
@@ -205,6 +211,8 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
     strategy->class = class;
     strategy->course.space = space;
     strategy->course.prior = setup->prior;
+    strategy->course.relatives = setup->relatives;
+    strategy->course.relative_count = class->takes_relatives ? setup->relative_count : 0;
     strategy->hints = (struct wpk_hints){.hint = setup->hints, .count = setup->hint_count};
     strategy->course.best = -1;
     strategy->course.origin = HUGE_VAL;
@@ -318,6 +326,18 @@ void wpk_strategy_learn(struct wpk_strategy *strategy, const struct wpk_candidat
 
 /* ---- asking */
 
+/* The first schedule of another shape that was not asked for yet. */
+static bool next_relative(const struct wpk_course *course, struct wpk_candidate *out)
+{
+    for (int i = 0; i < course->relative_count; i++) {
+        if (!wpk_seen_has(&course->seen, course->space, &course->relatives[i])) {
+            *out = course->relatives[i];
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The next constructed candidate, where it is one's turn. */
 static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate *out)
 {
@@ -343,7 +363,7 @@ static wpk_err next_candidate(struct wpk_strategy *strategy, struct wpk_candidat
     struct wpk_course *course = &strategy->course;
     bool first = course->asked < (uint64_t)strategy->first_count;
     *hint = -1;
-    if (next_constructed(strategy, out)) {
+    if (next_relative(course, out) || next_constructed(strategy, out)) {
         return WPK_OK;
     }
     if (!first) {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static const char *const names[] = {"ga",     "random", "auto",  "construct",
-                                    "anneal", "mcmc",   "bayes", "rl"};
+                                    "anneal", "mcmc",   "bayes", "rl", "nearest"};
 /* Those that learn a model take milliseconds an ask. */
 static int asks_for(const char *name, int asks)
 {
@@ -173,7 +173,7 @@ static void asks_depend_on_seed_and_results_only(void **state)
             assert_true(wpk_candidate_equal(&one->asked[i], &other->asked[i]));
         }
         search(names[n], &space, 3, 43, asks, 16, 1000, other);
-        assert_true(strcmp(names[n], "construct") == 0 ||
+        assert_true(strcmp(names[n], "construct") == 0 || strcmp(names[n], "nearest") == 0 ||
                     !wpk_candidate_equal(&one->asked[asks - 1], &other->asked[asks - 1]));
     }
     free(one);
@@ -317,6 +317,38 @@ static void each_beats_random(void **state)
     wpk_space_fini(&space);
 }
 
+/* In their order, before what is constructed; each once. Other strategies take none. */
+static void schedules_of_other_shapes_come_first(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_candidate relatives[4], asked[8];
+    struct wpk_rng rng;
+    make_space(&space);
+    wpk_rng_seed(&rng, 11);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wpk_space_draw(&space, &rng, &relatives[i]), WPK_OK);
+    }
+    relatives[3] = relatives[0];
+    for (int n = 0; n < NAMES; n++) {
+        const struct wpk_strategy_setup with = {
+            .seed = 1, .relatives = relatives, .relative_count = 4};
+        struct wpk_strategy *strategy = NULL;
+        int filled = 0;
+        assert_int_equal(wpk_strategy_make(wpk_strategy_find(names[n]), &space, &with, &strategy),
+                         WPK_OK);
+        assert_int_equal(wpk_strategy_ask(strategy, 4, asked, &filled), WPK_OK);
+        bool takes = strcmp(names[n], "nearest") == 0;
+        for (int i = 0; i < 3 && filled == 4; i++) {
+            assert_int_equal(wpk_candidate_equal(&asked[i], &relatives[i]), takes);
+        }
+        assert_true(!takes || filled == 4);
+        assert_true(!takes || !wpk_candidate_equal(&asked[3], &relatives[0]));
+        wpk_strategy_free(strategy);
+    }
+    wpk_space_fini(&space);
+}
+
 /* What history holds is not asked for again, and its best becomes a parent. */
 static void history_counts_as_seen(void **state)
 {
@@ -365,6 +397,7 @@ int main(void)
         cmocka_unit_test(asks_that_fail_leave_no_trace),
         cmocka_unit_test(exhaustion_does_not_depend_on_batches),
         cmocka_unit_test(a_small_space_is_searched_whole),
+        cmocka_unit_test(schedules_of_other_shapes_come_first),
         cmocka_unit_test(history_counts_as_seen),
         cmocka_unit_test(each_beats_random),
     };
