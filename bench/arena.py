@@ -47,5 +47,6 @@ def largest_sum(plan):
 
 for name in sys.argv[1:]:
     read_plan = read(name)
-    least = largest_sum(read_plan)
-    print("%-40s %10.3f MB  %.3f" % (name, read_plan["arena_size"] / 1e6, read_plan["arena_size"] / max(least, 1)))
+    for shape in read_plan["shapes"]:
+        size = shape["arena_size"]
+        print("%-40s %10.3f MB  %.3f" % (name, size / 1e6, size / max(largest_sum(shape), 1)))

@@ -3,6 +3,7 @@
  * A value that is a view of another lies in its memory. */
 #include "client/assemble_plan.h"
 
+#include "common/checksum.h"
 #include "graph/placement.h"
 #include "op/cost.h"
 
@@ -13,18 +14,35 @@
 #define DATA_SIZE_MAX ((size_t)1 << 40)
 #define STEP_NAME_MAX 1000 /* bytes, after which nodes are only counted */
 
-/* A plan under way. */
+/* Bytes that lie in the data. */
+struct datum {
+    char checksum[WPK_CHECKSUM_HEX_SIZE];
+    int64_t offset;
+    size_t size;
+};
+
+/* A plan under way; its lists are owned by `plan.arena`. */
+struct file {
+    struct wpk_model_plan plan;
+    struct wpk_buf data;     /* kernels and constants */
+    struct datum *constants; /* owned; [constant_count] */
+    int constant_count;
+};
+
+/* One set of shapes of it. */
 struct assembly {
+    struct file *file;
+    const struct wpk_assemble_shape *shape;
     const struct wpk_graph *graph;
     const struct wpk_graph_regions *regions;
-    struct wpk_model_plan plan;   /* its lists are owned by `plan.arena` */
-    struct wpk_buf data;          /* kernels and constants */
-    int *number;                  /* [value_count] its value in the plan; -1: none yet */
-    bool *has_parts;              /* [value_count] views are less than all of it */
-    struct wpk_placement *places; /* [plan.value_count] of those in the arena */
-    int *place_of;                /* [plan.value_count] index into places; -1: not in the arena */
-    int *base;                    /* [plan.value_count] value that it is part of; -1: none */
-    int64_t *shift;               /* [plan.value_count] bytes from there */
+    struct wpk_arena *arena;           /* of the plan */
+    struct wpk_model_plan_shape *plan; /* borrowed */
+    int *number;                       /* [value_count] its value in the plan; -1: none yet */
+    bool *has_parts;                   /* [value_count] views are less than all of it */
+    struct wpk_placement *places;      /* [plan.value_count] of those in the arena */
+    int *place_of;  /* [plan.value_count] index into places; -1: not in the arena */
+    int *base;      /* [plan.value_count] value that it is part of; -1: none */
+    int64_t *shift; /* [plan.value_count] bytes from there */
     int place_count;
 };
 
@@ -35,14 +53,33 @@ static int64_t align(int64_t size)
 }
 
 /* Append to the data, and return the offset. */
-static int64_t add_data(struct assembly *a, const void *bytes, size_t size)
+static int64_t add_data(struct file *file, const void *bytes, size_t size)
 {
     static const char zeros[WPK_MODEL_PLAN_ALIGNMENT];
-    int64_t offset = (int64_t)a->data.size;
+    int64_t offset = (int64_t)file->data.size;
 
-    wpk_buf_append(&a->data, bytes, size);
-    wpk_buf_append(&a->data, zeros, (size_t)align((int64_t)size) - size);
+    wpk_buf_append(&file->data, bytes, size);
+    wpk_buf_append(&file->data, zeros, (size_t)align((int64_t)size) - size);
     return offset;
+}
+
+/* The same for a constant, unless its bytes are there. */
+static int64_t add_constant(struct file *file, const void *bytes, size_t size)
+{
+    struct datum constant = {.size = size};
+
+    wpk_checksum_hex(bytes, size, constant.checksum);
+    for (int i = 0; i < file->constant_count; i++) {
+        const struct datum *known = &file->constants[i];
+        if (known->size == size && strcmp(known->checksum, constant.checksum) == 0 &&
+            wpk_buf_status(&file->data) == WPK_OK &&
+            memcmp(file->data.data + known->offset, bytes, size) == 0) {
+            return known->offset;
+        }
+    }
+    constant.offset = add_data(file, bytes, size);
+    file->constants[file->constant_count++] = constant;
+    return constant.offset;
 }
 
 static struct wpk_tensor_type type_of(const struct wpk_graph_value *value)
@@ -89,13 +126,13 @@ static int plan_value(struct assembly *a, int v)
     if (root != v) {
         base = plan_value(a, root);
     }
-    int number = a->plan.value_count++;
-    struct wpk_model_plan_value *out = &a->plan.values[number];
+    int number = a->plan->value_count++;
+    struct wpk_model_plan_value *out = &a->plan->values[number];
     *out = (struct wpk_model_plan_value){
         .type = type_of(value), .is_part = value->is_part, .place = WPK_MODEL_PLAN_ARENA};
     if (root == v && value->data != NULL) {
         out->place = WPK_MODEL_PLAN_DATA;
-        out->offset = add_data(a, value->data, value->size);
+        out->offset = add_constant(a->file, value->data, value->size);
     }
     a->number[v] = number;
     a->place_of[number] = -1;
@@ -106,7 +143,7 @@ static int plan_value(struct assembly *a, int v)
 
 static void set_place(struct assembly *a, int root, enum wpk_model_plan_place place, int index)
 {
-    struct wpk_model_plan_value *value = &a->plan.values[plan_value(a, root)];
+    struct wpk_model_plan_value *value = &a->plan->values[plan_value(a, root)];
 
     value->place = place;
     value->offset = index;
@@ -118,10 +155,10 @@ static void add_inputs(struct assembly *a)
 
     for (int i = 0; i < graph->input_count; i++) {
         set_place(a, graph->inputs[i], WPK_MODEL_PLAN_INPUT, i);
-        a->plan.inputs[i].name = graph->values[graph->inputs[i]].name;
-        a->plan.inputs[i].value = plan_value(a, graph->inputs[i]);
+        a->plan->inputs[i].name = graph->values[graph->inputs[i]].name;
+        a->plan->inputs[i].value = plan_value(a, graph->inputs[i]);
     }
-    a->plan.input_count = graph->input_count;
+    a->plan->input_count = graph->input_count;
 }
 
 /* An output that a step computes is written where the caller wants it; one that is an input, a
@@ -133,21 +170,21 @@ static void add_outputs(struct assembly *a)
     for (int i = 0; i < graph->output_count; i++) {
         int v = graph->outputs[i];
         int root = find_root(a, v);
-        a->plan.outputs[i].name = graph->values[v].name;
-        a->plan.outputs[i].value = plan_value(a, v);
-        if (a->plan.values[plan_value(a, root)].place == WPK_MODEL_PLAN_ARENA &&
+        a->plan->outputs[i].name = graph->values[v].name;
+        a->plan->outputs[i].value = plan_value(a, v);
+        if (a->plan->values[plan_value(a, root)].place == WPK_MODEL_PLAN_ARENA &&
             !a->has_parts[root]) {
             set_place(a, root, WPK_MODEL_PLAN_OUTPUT, i);
         }
     }
-    a->plan.output_count = graph->output_count;
+    a->plan->output_count = graph->output_count;
 }
 
 /* Note that step `step` touches the value. */
 static void touch(struct assembly *a, int v, int step)
 {
     int number = plan_value(a, find_root(a, v));
-    const struct wpk_model_plan_value *value = &a->plan.values[number];
+    const struct wpk_model_plan_value *value = &a->plan->values[number];
 
     if (value->place != WPK_MODEL_PLAN_ARENA) {
         return;
@@ -177,7 +214,7 @@ static const char *name_step(struct assembly *a, const struct wpk_graph_region_u
         }
     }
     const char *text = wpk_buf_status(&names) == WPK_OK
-                           ? wpk_arena_copy_text(&a->plan.arena, wpk_buf_text(&names))
+                           ? wpk_arena_copy_text(a->arena, wpk_buf_text(&names))
                            : NULL;
     wpk_buf_fini(&names);
     return text;
@@ -186,13 +223,13 @@ static const char *name_step(struct assembly *a, const struct wpk_graph_region_u
 static wpk_err add_step(struct assembly *a, int node)
 {
     const struct wpk_graph_region_use *use = &a->regions->uses[node];
-    struct wpk_model_plan_step *step = &a->plan.steps[a->plan.step_count];
+    struct wpk_model_plan_step *step = &a->plan->steps[a->plan->step_count];
 
-    step->kernel = use->region;
+    step->kernel = use->region >= 0 ? a->shape->kernel[use->region] : -1;
     step->host = use->host;
     step->node = name_step(a, use);
     step->arguments =
-        WPK_ARENA_NEW(&a->plan.arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
+        WPK_ARENA_NEW(a->arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
     if (step->arguments == NULL || step->node == NULL) {
         return WPK_ENOMEM;
     }
@@ -200,15 +237,15 @@ static wpk_err add_step(struct assembly *a, int node)
         struct wpk_model_plan_argument *argument = &step->arguments[step->argument_count++];
         snprintf(argument->name, sizeof(argument->name), "%s", use->arguments[i].name);
         argument->value = plan_value(a, use->arguments[i].value);
-        touch(a, use->arguments[i].value, a->plan.step_count);
+        touch(a, use->arguments[i].value, a->plan->step_count);
     }
-    a->plan.step_count++;
+    a->plan->step_count++;
     return WPK_OK;
 }
 
 static void add_note(struct assembly *a, const char *node, const char *why)
 {
-    a->plan.notes[a->plan.note_count++] = (struct wpk_model_plan_note){node, why};
+    a->plan->notes[a->plan->note_count++] = (struct wpk_model_plan_note){node, why};
 }
 
 /* True if the node's output is part of an input. */
@@ -242,15 +279,15 @@ static void add_notes(struct assembly *a)
 
 static wpk_err place_values(struct assembly *a)
 {
-    wpk_err err = wpk_placement_solve(a->places, a->place_count, &a->plan.arena_size);
+    wpk_err err = wpk_placement_solve(a->places, a->place_count, &a->plan->arena_size);
 
-    for (int v = 0; err == WPK_OK && v < a->plan.value_count; v++) {
-        struct wpk_model_plan_value *value = &a->plan.values[v];
+    for (int v = 0; err == WPK_OK && v < a->plan->value_count; v++) {
+        struct wpk_model_plan_value *value = &a->plan->values[v];
         if (a->place_of[v] >= 0) {
             value->offset = a->places[a->place_of[v]].offset;
         }
         if (a->base[v] >= 0) { /* a value that comes before */
-            const struct wpk_model_plan_value *base = &a->plan.values[a->base[v]];
+            const struct wpk_model_plan_value *base = &a->plan->values[a->base[v]];
             value->place = base->place;
             value->offset = base->offset + a->shift[v];
         }
@@ -262,76 +299,39 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
 {
     const struct wpk_graph *graph = a->graph;
     size_t values = (size_t)graph->value_count;
-    struct wpk_arena *arena = &a->plan.arena;
+    struct wpk_arena *arena = a->arena;
 
     if (graph->input_count > WPK_MODEL_PLAN_ENDS_MAX ||
         graph->output_count > WPK_MODEL_PLAN_ENDS_MAX) {
         wpk_diag_set(diag, "more than %d inputs or outputs", WPK_MODEL_PLAN_ENDS_MAX);
         return WPK_ERANGE;
     }
-    wpk_arena_init(arena, (size_t)4 << 30);
     a->has_parts = WPK_ARENA_NEW(arena, bool, (size_t)graph->value_count);
     a->base = WPK_ARENA_NEW(arena, int, values);
     a->shift = WPK_ARENA_NEW(arena, int64_t, values);
     a->number = WPK_ARENA_NEW(arena, int, (size_t)graph->value_count);
     a->places = WPK_ARENA_NEW(arena, struct wpk_placement, values);
     a->place_of = WPK_ARENA_NEW(arena, int, values);
-    a->plan.values = WPK_ARENA_NEW(arena, struct wpk_model_plan_value, values);
-    a->plan.inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->input_count);
-    a->plan.outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->output_count);
-    a->plan.kernels = WPK_ARENA_NEW(arena, struct wpk_model_plan_kernel, (size_t)a->regions->count);
-    a->plan.notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note,
-                                  (size_t)(graph->node_count + graph->note_count));
-    a->plan.steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
+    a->plan->values = WPK_ARENA_NEW(arena, struct wpk_model_plan_value, values);
+    a->plan->inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->input_count);
+    a->plan->outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->output_count);
+    a->plan->notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note,
+                                   (size_t)(graph->node_count + graph->note_count));
+    a->plan->steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
     return a->has_parts != NULL && a->base != NULL && a->shift != NULL && a->number != NULL &&
-                   a->places != NULL && a->place_of != NULL && a->plan.values != NULL &&
-                   a->plan.inputs != NULL && a->plan.outputs != NULL && a->plan.kernels != NULL &&
-                   a->plan.steps != NULL && a->plan.notes != NULL
+                   a->places != NULL && a->place_of != NULL && a->plan->values != NULL &&
+                   a->plan->inputs != NULL && a->plan->outputs != NULL && a->plan->steps != NULL &&
+                   a->plan->notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
 
-/* Fill in the operations and bytes of the kernel's program. */
-static wpk_err add_cost(const struct assembly *a, int region, struct wpk_model_plan_kernel *out,
-                        struct wpk_diag *diag)
+static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
 {
-    const struct wpk_graph_region *r = &a->regions->list[region];
-    struct wpk_lowered lowered;
-    struct wpk_cost cost;
+    wpk_err err = allocate(a, diag);
 
-    wpk_err err = wpk_graph_fuse(a->graph, r->nodes, r->node_count, &lowered, diag);
-    if (err == WPK_OK) {
-        wpk_cost(&lowered.program, &cost);
-        out->flops = cost.flops;
-        out->bytes = cost.bytes_min;
-    }
-    wpk_lowered_fini(&lowered);
-    return err;
-}
-
-static wpk_err add_kernel(struct assembly *a, int region, const struct wpk_assemble_kernel *kernel,
-                          struct wpk_diag *diag)
-{
-    struct wpk_model_plan_kernel *out = &a->plan.kernels[a->plan.kernel_count++];
-
-    *out = (struct wpk_model_plan_kernel){
-        .offset = add_data(a, kernel->object.data, kernel->object.size),
-        .size = (int64_t)kernel->object.size,
-        .time_ns = (int64_t)kernel->time_ns,
-        .vendor_ns = (int64_t)kernel->vendor_ns,
-    };
-    snprintf(out->name, sizeof(out->name), "%s", a->regions->list[region].name);
-    snprintf(out->vendor, sizeof(out->vendor), "%s", kernel->vendor);
-    return add_cost(a, region, out, diag);
-}
-
-static wpk_err assemble(struct assembly *a, const struct wpk_assemble_kernel *kernels,
-                        struct wpk_diag *diag)
-{
-    wpk_err err = WPK_OK;
-
-    for (int r = 0; err == WPK_OK && r < a->regions->count; r++) {
-        err = add_kernel(a, r, &kernels[r], diag);
+    if (err != WPK_OK) {
+        return err;
     }
     find_parts(a);
     add_inputs(a);
@@ -345,27 +345,108 @@ static wpk_err assemble(struct assembly *a, const struct wpk_assemble_kernel *ke
     return err == WPK_OK ? place_values(a) : err;
 }
 
-wpk_err wpk_assemble_plan(const struct wpk_graph *graph, const struct wpk_graph_regions *regions,
-                          const struct wpk_assemble_kernel *kernels, int threads,
-                          const char *device, struct wpk_buf *out, struct wpk_diag *diag)
-{
-    struct assembly a = {.graph = graph, .regions = regions, .data = {.size_max = DATA_SIZE_MAX}};
+/* ---- the file */
 
-    a.plan.threads = threads;
-    snprintf(a.plan.device, sizeof(a.plan.device), "%s", device);
-    wpk_err err = allocate(&a, diag);
+/* Fill in the operations and bytes of the kernel's program. */
+static wpk_err add_cost(const struct wpk_assemble_shape *shape, int region,
+                        struct wpk_model_plan_kernel *out, struct wpk_diag *diag)
+{
+    const struct wpk_graph_region *r = &shape->regions.list[region];
+    struct wpk_lowered lowered;
+    struct wpk_cost cost;
+
+    wpk_err err = wpk_graph_fuse(&shape->graph, r->nodes, r->node_count, &lowered, diag);
     if (err == WPK_OK) {
-        err = assemble(&a, kernels, diag);
+        wpk_cost(&lowered.program, &cost);
+        out->flops = cost.flops;
+        out->bytes = cost.bytes_min;
     }
-    if (err == WPK_OK) {
-        err = wpk_buf_status(&a.data);
-    }
-    if (err == WPK_OK) {
-        a.plan.data = wpk_buf_text(&a.data);
-        a.plan.data_size = a.data.size;
-        err = wpk_model_plan_encode(&a.plan, out);
-    }
-    wpk_buf_fini(&a.data);
-    wpk_model_plan_fini(&a.plan);
+    wpk_lowered_fini(&lowered);
     return err;
+}
+
+static wpk_err add_kernel(struct file *file, const struct wpk_assemble_parts *parts, int index,
+                          struct wpk_diag *diag)
+{
+    const struct wpk_assemble_kernel *kernel = &parts->kernels[index];
+    const struct wpk_assemble_shape *shape = &parts->shapes[kernel->shape];
+    struct wpk_model_plan_kernel *out = &file->plan.kernels[index];
+
+    *out = (struct wpk_model_plan_kernel){
+        .offset = add_data(file, kernel->object.data, kernel->object.size),
+        .size = (int64_t)kernel->object.size,
+        .time_ns = (int64_t)kernel->time_ns,
+        .vendor_ns = (int64_t)kernel->vendor_ns,
+    };
+    snprintf(out->name, sizeof(out->name), "%s", shape->regions.list[kernel->region].name);
+    snprintf(out->vendor, sizeof(out->vendor), "%s", kernel->vendor);
+    return add_cost(shape, kernel->region, out, diag);
+}
+
+static wpk_err file_init(struct file *file, const struct wpk_assemble_parts *parts)
+{
+    struct wpk_model_plan *plan = &file->plan;
+    size_t values = 0;
+
+    for (int s = 0; s < parts->shape_count; s++) {
+        values += (size_t)parts->shapes[s].graph.value_count;
+    }
+    wpk_arena_init(&plan->arena, (size_t)4 << 30);
+    file->constants = WPK_ARENA_NEW(&plan->arena, struct datum, values);
+    plan->kernels =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_kernel, (size_t)parts->kernel_count);
+    plan->shapes =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_shape, (size_t)parts->shape_count);
+    plan->threads = parts->threads;
+    plan->kernel_count = parts->kernel_count;
+    plan->shape_count = parts->shape_count;
+    snprintf(plan->device, sizeof(plan->device), "%s", parts->device);
+    return file->constants != NULL && plan->kernels != NULL && plan->shapes != NULL ? WPK_OK
+                                                                                    : WPK_ENOMEM;
+}
+
+static wpk_err assemble(struct file *file, const struct wpk_assemble_parts *parts,
+                        struct wpk_diag *diag)
+{
+    wpk_err err = file_init(file, parts);
+
+    for (int k = 0; err == WPK_OK && k < parts->kernel_count; k++) {
+        err = add_kernel(file, parts, k, diag);
+    }
+    for (int s = 0; err == WPK_OK && s < parts->shape_count; s++) {
+        struct assembly a = {
+            .file = file,
+            .shape = &parts->shapes[s],
+            .graph = &parts->shapes[s].graph,
+            .regions = &parts->shapes[s].regions,
+            .arena = &file->plan.arena,
+            .plan = &file->plan.shapes[s],
+        };
+        err = assemble_shape(&a, diag);
+    }
+    return err == WPK_OK ? wpk_buf_status(&file->data) : err;
+}
+
+wpk_err wpk_assemble_plan(const struct wpk_assemble_parts *parts, struct wpk_buf *out,
+                          struct wpk_diag *diag)
+{
+    struct file file = {.data = {.size_max = DATA_SIZE_MAX}};
+
+    wpk_err err = assemble(&file, parts, diag);
+    if (err == WPK_OK) {
+        file.plan.data = wpk_buf_text(&file.data);
+        file.plan.data_size = file.data.size;
+        err = wpk_model_plan_encode(&file.plan, out);
+    }
+    wpk_buf_fini(&file.data);
+    wpk_model_plan_fini(&file.plan);
+    return err;
+}
+
+void wpk_assemble_shape_fini(struct wpk_assemble_shape *shape)
+{
+    wpk_graph_regions_fini(&shape->regions);
+    wpk_graph_fini(&shape->graph);
+    free(shape->kernel);
+    shape->kernel = NULL;
 }

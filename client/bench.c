@@ -4,6 +4,7 @@
 #include "client/bench_peer.h"
 #include "client/command.h"
 #include "client/npy.h"
+#include "client/plan_shape.h"
 #include "client/run_model.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -96,7 +97,8 @@ static wpk_err write_inputs(const struct bench *bench, const struct wpk_run_mode
     for (size_t i = 0; err == WPK_OK && i < call->input_count; i++) {
         struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
         char path[96];
-        wpk_npy_encode(&wpk_model_input(call->model, i)->type, call->inputs[i].data, &bytes);
+        wpk_npy_encode(&wpk_model_input(call->model, call->shape, i)->type, call->inputs[i].data,
+                       &bytes);
         path_of(bench, "in", i, path, sizeof(path));
         err = wpk_buf_status(&bytes);
         if (err == WPK_OK) {
@@ -111,7 +113,7 @@ static wpk_err write_inputs(const struct bench *bench, const struct wpk_run_mode
 static wpk_err compare_output(const struct bench *bench, const struct wpk_run_model_call *call,
                               size_t index, double *worst, struct wpk_diag *diag)
 {
-    const struct wpk_tensor_type *type = &wpk_model_output(call->model, index)->type;
+    const struct wpk_tensor_type *type = &wpk_model_output(call->model, call->shape, index)->type;
     int64_t count = wpk_tensor_type_elements(type);
     double *ours = calloc((size_t)count + 1, sizeof(double));
     double *theirs = calloc((size_t)count + 1, sizeof(double));
@@ -222,7 +224,7 @@ static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *ca
 
 /* ---- results */
 
-static void print_table(const struct bench *bench, const struct wpk_model *model)
+static void print_table(const struct bench *bench, const struct wpk_run_model_call *call)
 {
     struct spread ours = spread_of(bench->entrant[0].ns, ROUNDS);
 
@@ -237,15 +239,16 @@ static void print_table(const struct bench *bench, const struct wpk_model *model
         printf("%-22s %10.3f %8.3f  %7.2f ± %.2f  %.1e of the largest output\n", name,
                theirs.median / 1e6, theirs.mad / 1e6, ratio.median, ratio.mad, entrant->difference);
     }
-    printf("%zu steps, %d thread%s, %d rounds of %g s\n", wpk_model_step_count(model),
-           bench->threads, bench->threads == 1 ? "" : "s", ROUNDS, ROUND_S);
+    printf("%zu steps, %d thread%s, %d rounds of %g s\n",
+           wpk_model_step_count(call->model, call->shape), bench->threads,
+           bench->threads == 1 ? "" : "s", ROUNDS, ROUND_S);
 }
 
-static wpk_err print_json(const struct bench *bench, const struct wpk_model *model)
+static wpk_err print_json(const struct bench *bench, const struct wpk_run_model_call *call)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
 
-    wpk_json_put_int(w, "steps", (int64_t)wpk_model_step_count(model));
+    wpk_json_put_int(w, "steps", (int64_t)wpk_model_step_count(call->model, call->shape));
     wpk_json_put_int(w, "threads", bench->threads);
     wpk_json_put_int(w, "rounds", ROUNDS);
     wpk_json_begin_array(w, "engines");
@@ -307,9 +310,9 @@ static wpk_err use(const struct wpk_run_model_call *call, void *user, struct wpk
         err = time_all(bench, call, diag);
     }
     if (err == WPK_OK && bench->json) {
-        err = print_json(bench, call->model);
+        err = print_json(bench, call);
     } else if (err == WPK_OK) {
-        print_table(bench, call->model);
+        print_table(bench, call);
     }
     for (int e = 1; e < bench->entrant_count; e++) {
         wpk_bench_peer_stop(&bench->entrant[e].peer);
@@ -351,6 +354,7 @@ enum wpk_exit wpk_command_bench(struct wpk_invocation *call)
                       &bench.against),
         WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
                       "an input; drawn where none is given (repeatable)", &bench.options.inputs),
+        WPK_PLAN_SHAPE_OPTION_ROW(bench.options.fixing.shapes),
         WPK_ARGS_TEXT("python", "PROGRAM", "the Python that has the engines; default python3",
                       &bench.python),
         WPK_ARGS_FLAG("json", "as JSON", &bench.json),

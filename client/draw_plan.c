@@ -2,6 +2,7 @@
 /* wpkctl show: a model's plan as an SVG. Each step has a row with the nodes that it computes; a
  * line goes to each step that reads what it writes. Below, the nodes that are no step, and why. */
 #include "client/command.h"
+#include "client/plan_shape.h"
 #include "client/svg.h"
 #include "common/fs.h"
 #include "schema/model_plan.h"
@@ -25,6 +26,7 @@ enum {
 
 struct drawing {
     const struct wpk_model_plan *plan;
+    const struct wpk_model_plan_shape *shape; /* what is drawn of it */
     int *writer; /* owned; [value_count] step that writes a value; -1: none */
     struct wpk_buf out;
 };
@@ -75,7 +77,7 @@ static void put_line(struct drawing *d, int from, int to)
 /* The row that a step reads a value from; -1: it is a constant. */
 static int source_row(const struct drawing *d, int value)
 {
-    switch (d->plan->values[value].place) {
+    switch (d->shape->values[value].place) {
     case WPK_MODEL_PLAN_INPUT:
         return 0;
     case WPK_MODEL_PLAN_DATA:
@@ -87,14 +89,14 @@ static int source_row(const struct drawing *d, int value)
 
 static bool is_end(const struct drawing *d, const struct wpk_model_plan_value *value, int of)
 {
-    const struct wpk_model_plan_value *other = &d->plan->values[of];
+    const struct wpk_model_plan_value *other = &d->shape->values[of];
 
     return other->place == value->place && other->offset == value->offset;
 }
 
 static void put_step(struct drawing *d, int step)
 {
-    const struct wpk_model_plan_step *s = &d->plan->steps[step];
+    const struct wpk_model_plan_step *s = &d->shape->steps[step];
     static const struct wpk_model_plan_kernel none = {.time_ns = 0};
     const struct wpk_model_plan_kernel *kernel =
         s->kernel < 0 ? &none : &d->plan->kernels[s->kernel];
@@ -141,11 +143,11 @@ static void put_ends(struct drawing *d, int row, const struct wpk_model_plan_end
 /* A line from whoever writes each output. */
 static void put_output_lines(struct drawing *d)
 {
-    int last = d->plan->step_count + 1;
+    int last = d->shape->step_count + 1;
 
-    for (int o = 0; o < d->plan->output_count; o++) {
-        const struct wpk_model_plan_value *value = &d->plan->values[d->plan->outputs[o].value];
-        for (int v = 0; v < d->plan->value_count; v++) {
+    for (int o = 0; o < d->shape->output_count; o++) {
+        const struct wpk_model_plan_value *value = &d->shape->values[d->shape->outputs[o].value];
+        for (int v = 0; v < d->shape->value_count; v++) {
             if (d->writer[v] >= 0 && is_end(d, value, v)) {
                 put_line(d, d->writer[v] + 1, last);
                 break;
@@ -158,13 +160,13 @@ static void put_output_lines(struct drawing *d)
  * it is written. */
 static void find_writers(struct drawing *d)
 {
-    for (int v = 0; v < d->plan->value_count; v++) {
+    for (int v = 0; v < d->shape->value_count; v++) {
         d->writer[v] = -1;
     }
-    for (int s = 0; s < d->plan->step_count; s++) {
-        for (int a = 0; a < d->plan->steps[s].argument_count; a++) {
-            int v = d->plan->steps[s].arguments[a].value;
-            enum wpk_model_plan_place place = d->plan->values[v].place;
+    for (int s = 0; s < d->shape->step_count; s++) {
+        for (int a = 0; a < d->shape->steps[s].argument_count; a++) {
+            int v = d->shape->steps[s].arguments[a].value;
+            enum wpk_model_plan_place place = d->shape->values[v].place;
             bool is_written = place == WPK_MODEL_PLAN_ARENA || place == WPK_MODEL_PLAN_OUTPUT;
             d->writer[v] = d->writer[v] < 0 && is_written ? s : d->writer[v];
         }
@@ -173,39 +175,40 @@ static void find_writers(struct drawing *d)
 
 static void put_notes(struct drawing *d)
 {
-    double y = row_y(d->plan->step_count + 2) + 30;
+    double y = row_y(d->shape->step_count + 2) + 30;
 
-    if (d->plan->note_count > 0) {
+    if (d->shape->note_count > 0) {
         wpk_svg_text(&d->out, LEFT, y, "start", "", "No step computes:");
     }
-    for (int i = 0; i < d->plan->note_count; i++) {
+    for (int i = 0; i < d->shape->note_count; i++) {
         y += 20;
-        wpk_svg_text(&d->out, LEFT + 8, y, "start", "", d->plan->notes[i].node);
-        wpk_svg_text(&d->out, LEFT + 250, y, "start", "faint", d->plan->notes[i].why);
+        wpk_svg_text(&d->out, LEFT + 8, y, "start", "", d->shape->notes[i].node);
+        wpk_svg_text(&d->out, LEFT + 250, y, "start", "faint", d->shape->notes[i].why);
     }
 }
 
 static wpk_err draw(struct drawing *d)
 {
     const struct wpk_model_plan *plan = d->plan;
-    int height = (int)row_y(plan->step_count + 2) + 60 + 20 * plan->note_count;
+    const struct wpk_model_plan_shape *shape = d->shape;
+    int height = (int)row_y(shape->step_count + 2) + 60 + 20 * shape->note_count;
     char title[WPK_MODEL_PLAN_DEVICE_MAX + 96];
 
-    d->writer = calloc((size_t)plan->value_count + 1, sizeof(*d->writer));
+    d->writer = calloc((size_t)shape->value_count + 1, sizeof(*d->writer));
     if (d->writer == NULL) {
         return WPK_ENOMEM;
     }
     find_writers(d);
     wpk_svg_begin(&d->out, WIDTH, height, "");
     snprintf(title, sizeof(title), "%d steps, %.1f MB between them, for %d thread%s of %s",
-             plan->step_count, (double)plan->arena_size / 1e6, plan->threads,
+             shape->step_count, (double)shape->arena_size / 1e6, plan->threads,
              plan->threads == 1 ? "" : "s", plan->device);
     wpk_svg_text(&d->out, 20, 30, "start", "", title);
-    put_ends(d, 0, plan->inputs, plan->input_count, "in");
-    for (int s = 0; s < plan->step_count; s++) {
+    put_ends(d, 0, shape->inputs, shape->input_count, "in");
+    for (int s = 0; s < shape->step_count; s++) {
         put_step(d, s);
     }
-    put_ends(d, plan->step_count + 1, plan->outputs, plan->output_count, "out");
+    put_ends(d, shape->step_count + 1, shape->outputs, shape->output_count, "out");
     put_output_lines(d);
     put_notes(d);
     wpk_buf_append_text(&d->out, "</svg>\n");
@@ -213,7 +216,33 @@ static wpk_err draw(struct drawing *d)
     return wpk_buf_status(&d->out);
 }
 
-static wpk_err show(const char *path, const char *out_path, struct wpk_diag *diag)
+/* Find the set of shapes that is wanted. */
+static wpk_err choose_shape(struct drawing *d, const struct wpk_option_list *shapes,
+                            struct wpk_diag *diag)
+{
+    const struct wpk_option_list no_files = {.count = 0};
+    int input_count = d->plan->shapes[0].input_count;
+    struct wpk_plan_shapes sets = {.count = d->plan->shape_count, .input_count = input_count};
+    size_t index = 0;
+
+    sets.inputs = calloc((size_t)(sets.count * input_count) + 1, sizeof(*sets.inputs));
+    if (sets.inputs == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; i < sets.count * input_count; i++) {
+        const struct wpk_model_plan_shape *shape = &d->plan->shapes[i / input_count];
+        const struct wpk_model_plan_end *input = &shape->inputs[i % input_count];
+        sets.inputs[i].name = input->name;
+        sets.inputs[i].type = shape->values[input->value].type;
+    }
+    wpk_err err = wpk_plan_shapes_choose(&sets, shapes, &no_files, &index, diag);
+    d->shape = &d->plan->shapes[index];
+    free(sets.inputs);
+    return err;
+}
+
+static wpk_err show(const char *path, const char *out_path, const struct wpk_option_list *shapes,
+                    struct wpk_diag *diag)
 {
     struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
     struct wpk_model_plan plan = {.threads = 0};
@@ -226,6 +255,9 @@ static wpk_err show(const char *path, const char *out_path, struct wpk_diag *dia
         if (err != WPK_OK && diag->file[0] == '\0') {
             snprintf(diag->file, sizeof(diag->file), "%s", path);
         }
+    }
+    if (err == WPK_OK) {
+        err = choose_shape(&d, shapes, diag);
     }
     if (err == WPK_OK) {
         err = draw(&d);
@@ -243,8 +275,10 @@ static wpk_err show(const char *path, const char *out_path, struct wpk_diag *dia
 enum wpk_exit wpk_command_show(struct wpk_invocation *call)
 {
     const char *path = NULL;
+    static struct wpk_option_list shapes;
     const struct wpk_option options[] = {
         WPK_ARGS_ROW("output", 'o', "FILE", "where the SVG goes", TEXT, &path, 0, 0),
+        WPK_PLAN_SHAPE_OPTION_ROW(shapes),
         WPK_ARGS_END,
     };
     wpk_err err = WPK_EINVAL;
@@ -255,7 +289,7 @@ enum wpk_exit wpk_command_show(struct wpk_invocation *call)
     if (path == NULL) {
         wpk_diag_set(&call->diag, "-o says where the SVG goes");
     } else {
-        err = show(call->args.operands[0], path, &call->diag);
+        err = show(call->args.operands[0], path, &shapes, &call->diag);
     }
     return wpk_command_end(call, err);
 }

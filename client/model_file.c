@@ -104,14 +104,79 @@ static wpk_err bind(struct wpk_graph *graph, const char *pair, struct wpk_diag *
     return err;
 }
 
+/* The bytes before the '=' of "INPUT=EXTENT,...". */
+static size_t name_size(const char *shape)
+{
+    const char *equals = strrchr(shape, '=');
+
+    return equals != NULL ? (size_t)(equals - shape) : strlen(shape);
+}
+
+/* The shapes before number `end` of the list that are of the input of `shape`. */
+static int count_shapes(const struct wpk_model_fixing *fixing, const char *shape, int end)
+{
+    size_t size = name_size(shape);
+    int count = 0;
+
+    for (int i = 0; i < end; i++) {
+        const char *other = fixing->shapes.items[i];
+        count += name_size(other) == size && memcmp(other, shape, size) == 0;
+    }
+    return count;
+}
+
+wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max, int *out,
+                               struct wpk_diag *diag)
+{
+    *out = 1;
+    for (int i = 0; i < fixing->shapes.count; i++) {
+        int count = count_shapes(fixing, fixing->shapes.items[i], fixing->shapes.count);
+        *out = count > *out ? count : *out;
+    }
+    for (int i = 0; i < fixing->shapes.count; i++) {
+        const char *shape = fixing->shapes.items[i];
+        int count = count_shapes(fixing, shape, fixing->shapes.count);
+        if (count > 1 && count != *out) {
+            wpk_diag_set(diag, "--shape: input %.*s has %d shapes, and another one %d",
+                         (int)name_size(shape), shape, count, *out);
+            return WPK_EINVAL;
+        }
+    }
+    if (*out > max) {
+        wpk_diag_set(diag,
+                     max == 1 ? "--shape: an input has %d shapes; only tune takes more than %d"
+                              : "--shape: an input has %d shapes; a plan has at most %d",
+                     *out, max);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
+void wpk_model_fixing_of_set(const struct wpk_model_fixing *fixing, int index,
+                             struct wpk_model_fixing *out)
+{
+    *out = (struct wpk_model_fixing){.binds = fixing->binds};
+    for (int i = 0; i < fixing->shapes.count; i++) {
+        const char *shape = fixing->shapes.items[i];
+        int count = count_shapes(fixing, shape, fixing->shapes.count);
+        if (count == 1 || count_shapes(fixing, shape, i) == index) {
+            out->shapes.items[out->shapes.count++] = shape;
+        }
+    }
+}
+
 wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fixing,
                             struct wpk_graph *out, struct wpk_diag *diag)
 {
     struct wpk_buf problems = {0};
+    int sets = 0;
 
     wpk_err err = wpk_onnx_read(path, out, diag);
     if (err == WPK_ENOENT || err == WPK_EACCES) {
         err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
+    }
+    if (err == WPK_OK) {
+        err = wpk_model_fixing_count(fixing, 1, &sets, diag);
     }
     for (int i = 0; err == WPK_OK && i < fixing->shapes.count; i++) {
         err = wpk_graph_set_shape(out, fixing->shapes.items[i], diag);
@@ -140,15 +205,20 @@ struct wpk_tensor_type wpk_model_value_type(const struct wpk_graph_value *value)
     return type;
 }
 
+void wpk_model_print_extents(const int64_t *extent, int rank, struct wpk_buf *out)
+{
+    for (int d = 0; d < rank; d++) {
+        wpk_buf_printf(out, "%s%lld", d > 0 ? "," : "", (long long)extent[d]);
+    }
+}
+
 void wpk_model_print_type(const struct wpk_graph_value *value, struct wpk_buf *out)
 {
     bool padded = false;
 
     wpk_buf_append_text(out, wpk_dtype_name(value->dtype));
     wpk_buf_append_byte(out, '[');
-    for (int d = 0; d < value->rank; d++) {
-        wpk_buf_printf(out, "%s%lld", d > 0 ? "," : "", (long long)value->extent[d]);
-    }
+    wpk_model_print_extents(value->extent, value->rank, out);
     wpk_buf_append_byte(out, ']');
     for (int d = 0; d < value->rank; d++) {
         padded = padded || value->pad_before[d] != 0 || value->pad_after[d] != 0;

@@ -21,11 +21,19 @@ struct wpk_model_fixing {
                       "make a model's input a constant, e.g. one of axes (repeatable)",            \
                       &(fixing).binds)
 
+/* The sets of shapes that are asked for: as many as the input has shapes that has most.
+ *   errors  WPK_EINVAL an input with fewer shapes than that, but more than one; more than `max` */
+WPK_MUST_CHECK wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max,
+                                              int *out, struct wpk_diag *diag);
+/* What set `index` fixes: of each input its shape number `index`, or its only one. */
+void wpk_model_fixing_of_set(const struct wpk_model_fixing *fixing, int index,
+                             struct wpk_model_fixing *out);
+
 /* True if the name ends in ".onnx". */
 bool wpk_model_file_is_onnx(const char *path);
 
-/* Read an ONNX file, fix its inputs and infer its shapes. Everything that is not supported is
- * printed to stderr, a line each, with its node.
+/* Read an ONNX file, fix its inputs, each by one shape at most, and infer its shapes. Everything
+ * that is not supported is printed to stderr, a line each, with its node.
  *   owns    caller calls wpk_graph_fini, after failures too
  *   errors  those of wpk_onnx_read, wpk_graph_set_shape, wpk_graph_bind and wpk_graph_infer; a
  *           file that is missing is WPK_EINVAL */
@@ -34,6 +42,8 @@ WPK_MUST_CHECK wpk_err wpk_model_file_read(const char *path, const struct wpk_mo
 
 /* The value's type, row-major. */
 struct wpk_tensor_type wpk_model_value_type(const struct wpk_graph_value *value);
+/* Append "1,3,224,224". */
+void wpk_model_print_extents(const int64_t *extent, int rank, struct wpk_buf *out);
 /* Append "f32[1,3,224,224]". */
 void wpk_model_print_type(const struct wpk_graph_value *value, struct wpk_buf *out);
 

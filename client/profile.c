@@ -3,6 +3,7 @@
  * is one run, the median one, in the Trace Event Format that browsers and Perfetto show. */
 #include "client/command.h"
 #include "client/format.h"
+#include "client/plan_shape.h"
 #include "client/run_model.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -111,7 +112,7 @@ static void print_step(const struct profile *profile, const struct wpk_model_ste
            NODE_WIDTH, step->node, strlen(step->node) > NODE_WIDTH ? "…" : "", vendor);
 }
 
-static void print_table(const struct profile *profile, const struct wpk_model *model,
+static void print_table(const struct profile *profile, const struct wpk_run_model_call *call,
                         uint64_t *scratch)
 {
     uint64_t sum_ns = median_of(profile->sum, profile->run_count, 1, scratch);
@@ -119,7 +120,7 @@ static void print_table(const struct profile *profile, const struct wpk_model *m
 
     printf("step          µs    share  roofline  kernel                nodes\n");
     for (size_t s = 0; s < profile->step_count; s++) {
-        const struct wpk_model_step step = wpk_model_step(model, s);
+        const struct wpk_model_step step = wpk_model_step(call->model, call->shape, s);
         uint64_t time_ns =
             median_of(profile->times + s, profile->run_count, profile->step_count, scratch);
         print_step(profile, &step, s, time_ns, sum_ns);
@@ -129,7 +130,7 @@ static void print_table(const struct profile *profile, const struct wpk_model *m
            profile->step_count, profile->run_count);
 }
 
-static wpk_err print_json(const struct profile *profile, const struct wpk_model *model,
+static wpk_err print_json(const struct profile *profile, const struct wpk_run_model_call *call,
                           uint64_t *scratch)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
@@ -140,7 +141,7 @@ static wpk_err print_json(const struct profile *profile, const struct wpk_model 
     wpk_json_put_int(w, "sum_ns", (int64_t)median_of(profile->sum, profile->run_count, 1, scratch));
     wpk_json_begin_array(w, "steps");
     for (size_t s = 0; s < profile->step_count; s++) {
-        const struct wpk_model_step step = wpk_model_step(model, s);
+        const struct wpk_model_step step = wpk_model_step(call->model, call->shape, s);
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "nodes", step.node);
         wpk_json_put_text(w, "kernel", step.kernel);
@@ -175,7 +176,7 @@ static int median_run(const struct profile *profile, uint64_t *scratch)
     return found;
 }
 
-static wpk_err write_trace(const struct profile *profile, const struct wpk_model *model,
+static wpk_err write_trace(const struct profile *profile, const struct wpk_run_model_call *call,
                            uint64_t *scratch, struct wpk_diag *diag)
 {
     const uint64_t *times =
@@ -186,7 +187,7 @@ static wpk_err write_trace(const struct profile *profile, const struct wpk_model
 
     wpk_json_begin_array(w, "traceEvents");
     for (size_t s = 0; s < profile->step_count; s++) {
-        const struct wpk_model_step step = wpk_model_step(model, s);
+        const struct wpk_model_step step = wpk_model_step(call->model, call->shape, s);
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", step.node);
         wpk_json_put_text(w, "cat", step.kernel);
@@ -219,8 +220,9 @@ static wpk_err use(const struct wpk_run_model_call *call, void *user, struct wpk
     struct profile *profile = user;
     uint64_t *scratch = calloc(RUNS_MAX, sizeof(*scratch));
 
-    wpk_err err =
-        scratch != NULL ? allocate(profile, wpk_model_step_count(call->model)) : WPK_ENOMEM;
+    wpk_err err = scratch != NULL
+                      ? allocate(profile, wpk_model_step_count(call->model, call->shape))
+                      : WPK_ENOMEM;
     if (err == WPK_OK && wpk_peak_measure(&profile->peak) != WPK_OK) {
         profile->peak = (struct wpk_peak){.name = ""};
     }
@@ -228,12 +230,12 @@ static wpk_err use(const struct wpk_run_model_call *call, void *user, struct wpk
         err = measure(call, profile);
     }
     if (err == WPK_OK && profile->trace_path != NULL) {
-        err = write_trace(profile, call->model, scratch, diag);
+        err = write_trace(profile, call, scratch, diag);
     }
     if (err == WPK_OK && profile->json) {
-        err = print_json(profile, call->model, scratch);
+        err = print_json(profile, call, scratch);
     } else if (err == WPK_OK) {
-        print_table(profile, call->model, scratch);
+        print_table(profile, call, scratch);
     }
     free(scratch);
     return err;
@@ -245,6 +247,7 @@ enum wpk_exit wpk_command_profile(struct wpk_invocation *call)
     const struct wpk_option options[] = {
         WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
                       "an input; drawn where none is given (repeatable)", &profile.options.inputs),
+        WPK_PLAN_SHAPE_OPTION_ROW(profile.options.fixing.shapes),
         WPK_ARGS_ROW("output", 'o', "FILE", "write one run as a trace that browsers show", TEXT,
                      &profile.trace_path, 0, 0),
         WPK_ARGS_FLAG("json", "as JSON", &profile.json),

@@ -3,6 +3,7 @@
 
 #include "client/model_file.h"
 #include "client/npy.h"
+#include "client/plan_shape.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/suggest.h"
@@ -85,18 +86,18 @@ static wpk_err list_of_graph(const struct wpk_graph *graph, struct tensors *out)
     return err;
 }
 
-static wpk_err list_of_plan(const struct wpk_model *model, struct tensors *out)
+static wpk_err list_of_plan(const struct wpk_model *model, size_t shape, struct tensors *out)
 {
     int input_count = (int)wpk_model_input_count(model);
     int output_count = (int)wpk_model_output_count(model);
     wpk_err err = allocate(out, input_count, output_count);
 
     for (int i = 0; err == WPK_OK && i < input_count; i++) {
-        const struct wpk_argument *argument = wpk_model_input(model, (size_t)i);
+        const struct wpk_argument *argument = wpk_model_input(model, shape, (size_t)i);
         err = init(&out->input[i], argument->name, &argument->type);
     }
     for (int i = 0; err == WPK_OK && i < output_count; i++) {
-        const struct wpk_argument *argument = wpk_model_output(model, (size_t)i);
+        const struct wpk_argument *argument = wpk_model_output(model, shape, (size_t)i);
         err = init(&out->output[i], argument->name, &argument->type);
     }
     return err;
@@ -318,18 +319,20 @@ static struct wpk_tensor_data *new_data(const struct tensor *list, int count)
     return out;
 }
 
-static wpk_err use_plan(const struct wpk_model *model, const struct tensors *tensors,
+static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct tensors *tensors,
                         wpk_run_model_use use, void *user, struct wpk_diag *diag)
 {
     struct wpk_model_context *context = NULL;
     struct wpk_tensor_data *inputs = new_data(tensors->input, tensors->input_count);
     struct wpk_tensor_data *outputs = new_data(tensors->output, tensors->output_count);
 
-    wpk_err err = inputs != NULL && outputs != NULL ? wpk_model_context_new(model, NULL, &context)
-                                                    : WPK_ENOMEM;
+    wpk_err err = inputs != NULL && outputs != NULL
+                      ? wpk_model_context_new(model, shape, NULL, &context)
+                      : WPK_ENOMEM;
     if (err == WPK_OK) {
         const struct wpk_run_model_call call = {
             .model = model,
+            .shape = shape,
             .context = context,
             .inputs = inputs,
             .input_count = (size_t)tensors->input_count,
@@ -407,14 +410,22 @@ static wpk_err compare(const struct tensors *found, const struct tensors *wanted
     return WPK_OK;
 }
 
-/* Interpret the model on the plan's inputs, and compare. */
+/* Interpret the model on the plan's inputs, in their shapes, and compare. */
 static wpk_err verify(const struct wpk_run_model *options, const struct tensors *found,
                       struct wpk_diag *diag)
 {
-    struct wpk_graph graph;
+    struct wpk_model_fixing fixing = {.binds = options->fixing.binds};
+    struct wpk_buf text[WPK_ARGS_LIST_MAX] = {{0}};
+    struct wpk_graph graph = {0};
     struct tensors wanted = {.input_count = 0};
 
-    wpk_err err = wpk_model_file_read(options->verify, &options->fixing, &graph, diag);
+    for (int i = 0; i < found->input_count && i < WPK_ARGS_LIST_MAX; i++) {
+        const struct tensor *input = &found->input[i];
+        wpk_buf_printf(&text[i], "%s=", input->name);
+        wpk_model_print_extents(input->type.extent, input->type.rank, &text[i]);
+        fixing.shapes.items[fixing.shapes.count++] = wpk_buf_text(&text[i]);
+    }
+    wpk_err err = wpk_model_file_read(options->verify, &fixing, &graph, diag);
     if (err == WPK_OK) {
         err = list_of_graph(&graph, &wanted);
     }
@@ -427,8 +438,24 @@ static wpk_err verify(const struct wpk_run_model *options, const struct tensors 
     if (err == WPK_OK) {
         err = compare(found, &wanted, diag);
     }
+    for (int i = 0; i < fixing.shapes.count; i++) {
+        wpk_buf_fini(&text[i]);
+    }
     fini(&wanted);
     wpk_graph_fini(&graph);
+    return err;
+}
+
+static wpk_err choose_shape(const struct wpk_model *model, const struct wpk_run_model *options,
+                            size_t *out, struct wpk_diag *diag)
+{
+    struct wpk_plan_shapes sets;
+
+    wpk_err err = wpk_plan_shapes_of_model(model, &sets);
+    if (err == WPK_OK) {
+        err = wpk_plan_shapes_choose(&sets, &options->fixing.shapes, &options->inputs, out, diag);
+    }
+    free(sets.inputs);
     return err;
 }
 
@@ -438,19 +465,23 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
 {
     struct wpk_model *model = NULL;
     struct tensors tensors = {.input_count = 0};
+    size_t shape = 0;
 
     wpk_err err = wpk_model_open(path, NULL, &model, diag);
     if (err == WPK_ENOENT || err == WPK_EACCES) {
         err = WPK_EINVAL; /* not found means a kernel or job, to scripts */
     }
     if (err == WPK_OK) {
-        err = list_of_plan(model, &tensors);
+        err = choose_shape(model, options, &shape, diag);
+    }
+    if (err == WPK_OK) {
+        err = list_of_plan(model, shape, &tensors);
     }
     if (err == WPK_OK) {
         err = read_inputs(options, &tensors, diag);
     }
     if (err == WPK_OK) {
-        err = use_plan(model, &tensors, use, user, diag);
+        err = use_plan(model, shape, &tensors, use, user, diag);
     }
     if (err == WPK_OK && options->verify != NULL) {
         err = verify(options, &tensors, diag);

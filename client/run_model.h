@@ -9,7 +9,7 @@
 #define WPK_RUN_MODEL_TOLERANCE 1e-4 /* of an output's largest element */
 
 struct wpk_run_model {
-    struct wpk_model_fixing fixing;
+    struct wpk_model_fixing fixing; /* of a plan: `shapes` choose its set of shapes */
     struct wpk_option_list inputs;  /* "NAME=FILE.npy" */
     struct wpk_option_list outputs; /* the same */
     bool draw;                      /* inputs that no file is given for, by their names */
@@ -27,6 +27,7 @@ WPK_MUST_CHECK wpk_err wpk_run_model_interpret(const char *path,
 /* An open plan with all its tensors, in the order of the model; a function that uses it once. */
 struct wpk_run_model_call {
     const struct wpk_model *model;
+    size_t shape; /* its set of shapes */
     struct wpk_model_context *context;
     const struct wpk_tensor_data *inputs;
     size_t input_count;

@@ -179,15 +179,27 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
     return err;
 }
 
+/* Compare the plan with the model, in each set of shapes. */
+static wpk_err verify_plan(const struct tune *tune, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (int s = 0; err == WPK_OK && s < tune->model.shape_count; s++) {
+        struct wpk_run_model options = {
+            .draw = true, .verify = tune->file, .json = tune->output.json};
+        wpk_model_fixing_of_set(&tune->fixing, s, &options.fixing);
+        err = wpk_run_model_verify(tune->plan_path, &options, diag);
+    }
+    return err;
+}
+
 /* Write the plan of a model whose job is done. */
 static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, struct wpk_diag *diag)
 {
     wpk_err err = wpk_tune_model_write(&tune->model, &tune->session, job, tune->job.threads,
                                        tune->plan_path, diag);
     if (err == WPK_OK && tune->verify) {
-        const struct wpk_run_model options = {
-            .fixing = tune->fixing, .draw = true, .verify = tune->file, .json = tune->output.json};
-        err = wpk_run_model_verify(tune->plan_path, &options, diag);
+        err = verify_plan(tune, diag);
     }
     if (err == WPK_OK && !tune->output.json) {
         printf("\nnext:\n  %s run %s --random\n", tune->program, tune->plan_path);

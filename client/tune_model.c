@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/tune_model.h"
 
-#include "client/assemble_plan.h"
 #include "client/choice_file.h"
 #include "common/caches.h"
 #include "common/fs.h"
@@ -18,8 +17,18 @@
 
 void wpk_tune_model_fini(struct wpk_tune_model *model)
 {
-    wpk_graph_regions_fini(&model->regions);
-    wpk_graph_fini(&model->graph);
+    for (int s = 0; s < model->shape_count; s++) {
+        wpk_assemble_shape_fini(&model->shapes[s]);
+    }
+    free(model->kernels);
+    *model = (struct wpk_tune_model){.shape_count = 0};
+}
+
+static const struct wpk_graph_region *region_of(const struct wpk_tune_model *model, int kernel)
+{
+    const struct wpk_tune_kernel *k = &model->kernels[kernel];
+
+    return &model->shapes[k->shape].regions.list[k->region];
 }
 
 /* ---- the job */
@@ -36,14 +45,14 @@ static bool evicts_constants(const struct wpk_graph *graph)
     return cache > 0 && bytes > cache;
 }
 
-static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_graph_region *region,
+static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_region *region,
                           bool is_cold, struct wpk_json_writer *w, struct wpk_diag *diag)
 {
     bool has_constants = false;
-    const struct wpk_graph_node *last = &model->graph.nodes[region->nodes[region->node_count - 1]];
+    const struct wpk_graph_node *last = &graph->nodes[region->nodes[region->node_count - 1]];
     struct wpk_lowered lowered;
 
-    wpk_err err = wpk_graph_fuse(&model->graph, region->nodes, region->node_count, &lowered, diag);
+    wpk_err err = wpk_graph_fuse(graph, region->nodes, region->node_count, &lowered, diag);
     if (err == WPK_OK) {
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", region->name);
@@ -53,7 +62,7 @@ static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_g
             bool is_output = i == lowered.operand_count;
             int value = is_output ? last->outputs[0] : lowered.operand[i];
             struct wpk_buf type = {0};
-            wpk_model_print_type(&model->graph.values[value], &type);
+            wpk_model_print_type(&graph->values[value], &type);
             wpk_json_put_text(w, is_output ? "Y" : lowered.program.tensors[i].name,
                               wpk_buf_text(&type));
             wpk_buf_fini(&type);
@@ -61,7 +70,7 @@ static wpk_err put_region(const struct wpk_tune_model *model, const struct wpk_g
         wpk_json_end(w);
         wpk_json_begin_array(w, "constants");
         for (int i = 0; i < lowered.operand_count; i++) {
-            if (model->graph.values[lowered.operand[i]].data != NULL) {
+            if (graph->values[lowered.operand[i]].data != NULL) {
                 wpk_json_put_text(w, NULL, lowered.program.tensors[i].name);
                 has_constants = true;
             }
@@ -81,13 +90,14 @@ static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
-    bool is_cold = evicts_constants(&model->graph);
+    bool is_cold = evicts_constants(&model->shapes[0].graph);
     wpk_err err = WPK_OK;
 
     wpk_json_put_text(w, "name", "model");
     wpk_json_begin_array(w, "ops");
-    for (int r = 0; err == WPK_OK && r < model->regions.count; r++) {
-        err = put_region(model, &model->regions.list[r], is_cold, w, diag);
+    for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
+        const struct wpk_graph *graph = &model->shapes[model->kernels[k].shape].graph;
+        err = put_region(graph, region_of(model, k), is_cold, w, diag);
     }
     wpk_json_end(w);
     wpk_json_begin_object(w, "budget");
@@ -105,26 +115,78 @@ static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
     return err;
 }
 
+/* The number of a kernel that computes the region; a new one, if no earlier shape needs it. */
+static int find_kernel_of(struct wpk_tune_model *model, int shape, int region)
+{
+    struct wpk_graph_region *wanted = &model->shapes[shape].regions.list[region];
+    char name[WPK_REGION_NAME_MAX];
+
+    for (int k = 0; k < model->kernel_count && shape > 0; k++) {
+        const struct wpk_graph_region *known = region_of(model, k);
+        if (strcmp(known->fingerprint.exact, wanted->fingerprint.exact) == 0) {
+            return k;
+        }
+    }
+    if (shape > 0) { /* names are unique in the job */
+        snprintf(name, sizeof(name), "%.50s_%d", wanted->name, shape + 1);
+        memcpy(wanted->name, name, sizeof(name));
+    }
+    model->kernels[model->kernel_count] = (struct wpk_tune_kernel){shape, region};
+    return model->kernel_count++;
+}
+
+static wpk_err number_kernels(struct wpk_tune_model *model, int shape)
+{
+    struct wpk_assemble_shape *out = &model->shapes[shape];
+    size_t count = (size_t)(model->kernel_count + out->regions.count) + 1;
+    struct wpk_tune_kernel *grown = realloc(model->kernels, count * sizeof(*grown));
+
+    model->kernels = grown != NULL ? grown : model->kernels;
+    out->kernel = calloc((size_t)out->regions.count + 1, sizeof(*out->kernel));
+    if (grown == NULL || out->kernel == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int r = 0; r < out->regions.count; r++) {
+        out->kernel[r] = find_kernel_of(model, shape, r);
+    }
+    return WPK_OK;
+}
+
+static wpk_err read_shape(const char *path, const struct wpk_model_fixing *fixing,
+                          struct wpk_tune_model *out, struct wpk_diag *diag)
+{
+    int index = out->shape_count++;
+    struct wpk_assemble_shape *shape = &out->shapes[index];
+    struct wpk_model_fixing here;
+
+    wpk_model_fixing_of_set(fixing, index, &here);
+    wpk_err err = wpk_model_file_read(path, &here, &shape->graph, diag);
+    if (err == WPK_OK) {
+        err = wpk_graph_rewrite(&shape->graph);
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_layout(&shape->graph, &shape->regions, diag);
+    }
+    return err == WPK_OK ? number_kernels(out, index) : err;
+}
+
 wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fixing,
                             const struct wpk_job_overrides *overrides, struct wpk_tune_model *out,
                             struct wpk_job *job, struct wpk_diag *diag)
 {
-    wpk_err err = WPK_OK;
+    int count = 0;
 
     if (overrides->layouts != NULL) {
         wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
         return WPK_EINVAL;
     }
-    err = wpk_model_file_read(path, fixing, &out->graph, diag);
-    if (err == WPK_OK) {
-        err = wpk_graph_rewrite(&out->graph);
+    wpk_err err = wpk_model_fixing_count(fixing, WPK_MODEL_PLAN_SHAPES_MAX, &count, diag);
+    for (int s = 0; err == WPK_OK && s < count; s++) {
+        err = read_shape(path, fixing, out, diag);
     }
-    if (err == WPK_OK) {
-        err = wpk_graph_layout(&out->graph, &out->regions, diag);
-    }
-    if (err == WPK_OK && (out->regions.count == 0 || out->regions.count > WPK_JOB_OPS_MAX)) {
+    if (err == WPK_OK && (out->kernel_count == 0 || out->kernel_count > WPK_JOB_OPS_MAX)) {
         wpk_diag_set(diag, "%s has %d different operators to tune; 1 to %d are possible", path,
-                     out->regions.count, WPK_JOB_OPS_MAX);
+                     out->kernel_count, WPK_JOB_OPS_MAX);
         err = WPK_ERANGE;
     }
     if (err == WPK_OK) {
@@ -146,12 +208,13 @@ static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *found,
 }
 
 /* The best object that libwpk can load: a generated kernel, else the plain one. */
-static wpk_err fetch(const struct wpk_tune_model *model, int region, struct wpk_session *session,
+static wpk_err fetch(const struct wpk_tune_model *model, int index, struct wpk_session *session,
                      const struct wpk_api_job *found, struct wpk_assemble_kernel *out,
                      struct wpk_diag *diag)
 {
-    const struct wpk_graph_region *r = &model->regions.list[region];
-    const struct wpk_graph_node *node = &model->graph.nodes[r->nodes[0]];
+    const struct wpk_tune_kernel *wanted = &model->kernels[index];
+    const struct wpk_graph_region *r = region_of(model, index);
+    const struct wpk_graph_node *node = &model->shapes[wanted->shape].graph.nodes[r->nodes[0]];
     const struct wpk_api_kernel *kernel = find_kernel(found, r->name);
     struct wpk_choice_answer answer = {.signature = ""};
     wpk_err err = WPK_ENOENT;
@@ -180,25 +243,33 @@ wpk_err wpk_tune_model_write(const struct wpk_tune_model *model, struct wpk_sess
                              const struct wpk_api_job *found, int threads, const char *path,
                              struct wpk_diag *diag)
 {
-    struct wpk_assemble_kernel *kernels = calloc((size_t)model->regions.count, sizeof(*kernels));
+    struct wpk_assemble_kernel *kernels = calloc((size_t)model->kernel_count, sizeof(*kernels));
     struct wpk_buf bytes = {.size_max = PLAN_SIZE_MAX};
     wpk_err err = kernels != NULL ? WPK_OK : WPK_ENOMEM;
 
-    for (int r = 0; err == WPK_OK && r < model->regions.count; r++) {
-        kernels[r] =
-            (struct wpk_assemble_kernel){.object.size_max = WPK_HTTP_REPLY_MAX, .vendor = ""};
-        err = fetch(model, r, session, found, &kernels[r], diag);
+    for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
+        kernels[k] = (struct wpk_assemble_kernel){.shape = model->kernels[k].shape,
+                                                  .region = model->kernels[k].region,
+                                                  .object.size_max = WPK_HTTP_REPLY_MAX,
+                                                  .vendor = ""};
+        err = fetch(model, k, session, found, &kernels[k], diag);
     }
     if (err == WPK_OK) {
-        const char *device = found->kernel_count > 0 ? found->kernels[0].device : "";
-        err = wpk_assemble_plan(&model->graph, &model->regions, kernels, threads, device, &bytes,
-                                diag);
+        const struct wpk_assemble_parts parts = {
+            .shapes = model->shapes,
+            .shape_count = model->shape_count,
+            .kernels = kernels,
+            .kernel_count = model->kernel_count,
+            .threads = threads,
+            .device = found->kernel_count > 0 ? found->kernels[0].device : "",
+        };
+        err = wpk_assemble_plan(&parts, &bytes, diag);
     }
     if (err == WPK_OK) {
         err = wpk_fs_write(path, bytes.data, bytes.size, 0644, diag);
     }
-    for (int r = 0; kernels != NULL && r < model->regions.count; r++) {
-        wpk_buf_fini(&kernels[r].object);
+    for (int k = 0; kernels != NULL && k < model->kernel_count; k++) {
+        wpk_buf_fini(&kernels[k].object);
     }
     free(kernels);
     wpk_buf_fini(&bytes);

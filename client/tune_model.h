@@ -3,6 +3,7 @@
 #ifndef WPK_CLIENT_TUNE_MODEL_H
 #define WPK_CLIENT_TUNE_MODEL_H
 
+#include "client/assemble_plan.h"
 #include "client/job_file.h"
 #include "client/model_file.h"
 #include "client/session.h"
@@ -11,13 +12,21 @@
 #define WPK_TUNE_MODEL_CANDIDATES 3 /* of each region, unless --candidates says otherwise */
 #define WPK_TUNE_MODEL_SECONDS 60
 
-/* = {0} is empty. */
-struct wpk_tune_model {
-    struct wpk_graph graph;
-    struct wpk_graph_regions regions;
+/* A kernel that the model needs: an operator of the job. */
+struct wpk_tune_kernel {
+    int shape;
+    int region; /* of this shape; others may need it, too */
 };
 
-/* Read a model and make the job of its regions.
+/* = {0} is empty. */
+struct wpk_tune_model {
+    struct wpk_assemble_shape shapes[WPK_MODEL_PLAN_SHAPES_MAX]; /* [shape_count] */
+    int shape_count;
+    struct wpk_tune_kernel *kernels; /* owned; [kernel_count] */
+    int kernel_count;
+};
+
+/* Read a model, for each set of shapes that `fixing` has, and make the job of its regions.
  *
  *   owns    caller calls wpk_tune_model_fini, after failures too, and wpk_job_fini
  *   errors  those of wpk_model_file_read, wpk_graph_regions_find and wpk_job_file_override;

@@ -83,21 +83,21 @@ int main(int argc, char **argv)
         return 1;
     }
     for (size_t i = 0; i < input_count; i++) {
-        print_argument(wpk_model_input(model, i));
-        inputs[i] = new_tensor(wpk_model_input(model, i));
+        print_argument(wpk_model_input(model, 0, i));
+        inputs[i] = new_tensor(wpk_model_input(model, 0, i));
     }
     for (size_t i = 0; i < output_count; i++) {
-        print_argument(wpk_model_output(model, i));
-        outputs[i] = new_tensor(wpk_model_output(model, i));
+        print_argument(wpk_model_output(model, 0, i));
+        outputs[i] = new_tensor(wpk_model_output(model, 0, i));
     }
-    check(wpk_model_context_new(model, &options, &context), "context", NULL);
+    check(wpk_model_context_new(model, 0, &options, &context), "context", NULL);
     for (int run = 0; run < RUN_COUNT; run++) {
         double began = now_us();
         check(wpk_model_run(context, inputs, input_count, outputs, output_count), "run", NULL);
         double took = now_us() - began;
         fastest = took < fastest ? took : fastest;
     }
-    printf("%zu steps, fastest of %d runs: %.1f us\n", wpk_model_step_count(model), RUN_COUNT,
+    printf("%zu steps, fastest of %d runs: %.1f us\n", wpk_model_step_count(model, 0), RUN_COUNT,
            fastest);
     wpk_model_context_free(context);
     for (size_t i = 0; i < input_count; i++) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const struct wpk_tensor_type *type_of(const struct wpk_model_plan *plan,
+static const struct wpk_tensor_type *type_of(const struct wpk_model_plan_shape *plan,
                                              const struct wpk_model_plan_step *step, int argument)
 {
     return &plan->values[step->arguments[argument].value].type;
@@ -20,7 +20,7 @@ static bool has_elements(const struct wpk_tensor_type *type, const struct wpk_mo
            (uint64_t)count == wpk_tensor_type_bytes(type) / wpk_dtype_size(type->dtype);
 }
 
-wpk_err wpk_host_step_check(const struct wpk_model_plan *plan,
+wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
                             const struct wpk_model_plan_step *step, struct wpk_diag *diag)
 {
     const struct wpk_model_plan_host *host = &step->host;
@@ -122,8 +122,8 @@ static void top_k(const struct wpk_model_plan_host *host, enum wpk_dtype dtype, 
     }
 }
 
-wpk_err wpk_host_step_run(const struct wpk_model_plan *plan, const struct wpk_model_plan_step *step,
-                          void *const *data)
+wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
+                          const struct wpk_model_plan_step *step, void *const *data)
 {
     const struct wpk_model_plan_host *host = &step->host;
     enum wpk_dtype dtype = type_of(plan, step, 0)->dtype;

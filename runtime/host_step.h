@@ -7,13 +7,13 @@
 
 /* Check that the step's arguments are of the types and sizes that it reads and writes.
  *   errors  WPK_ECORRUPT */
-WPK_MUST_CHECK wpk_err wpk_host_step_check(const struct wpk_model_plan *plan,
+WPK_MUST_CHECK wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
                                            const struct wpk_model_plan_step *step,
                                            struct wpk_diag *diag);
 
 /* Run a checked step.   shape  data [argument_count], inputs first, the output last
  *   errors  WPK_ERANGE an index that is out of its axis */
-WPK_MUST_CHECK wpk_err wpk_host_step_run(const struct wpk_model_plan *plan,
+WPK_MUST_CHECK wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
                                          const struct wpk_model_plan_step *step, void *const *data);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening loads the kernels, and prepares their constants for each step, all in one block; steps
- * with the same kernel and constants share them. */
+/* Loading a set of shapes loads its kernels, and prepares their constants for each step, all in one
+ * block; steps with the same kernel and constants share them. */
 #include "runtime/model.h"
 
 #include "common/fs.h"
@@ -56,7 +56,8 @@ wpk_model_find_argument(const struct wpk_model_plan_step *step, const char *name
 
 /* Check that the step gives every argument of the list a value of its type in a place that may be
  * used so. */
-static wpk_err check_list(const struct wpk_model *model, const struct wpk_model_plan_step *step,
+static wpk_err check_list(const struct wpk_model_shape *shape,
+                          const struct wpk_model_plan_step *step,
                           const struct wpk_argument_list *list, const char *kind,
                           struct wpk_diag *diag)
 {
@@ -64,7 +65,7 @@ static wpk_err check_list(const struct wpk_model *model, const struct wpk_model_
         const struct wpk_model_plan_argument *argument =
             wpk_model_find_argument(step, list->argument[i].name);
         const struct wpk_model_plan_value *value =
-            argument != NULL ? &model->plan.values[argument->value] : NULL;
+            argument != NULL ? &shape->plan->values[argument->value] : NULL;
         bool fits =
             value != NULL && value->type.dtype == list->argument[i].type.dtype &&
             wpk_layout_is_ordered(&list->argument[i].type.layout) &&
@@ -84,17 +85,18 @@ static wpk_err check_list(const struct wpk_model *model, const struct wpk_model_
     return WPK_OK;
 }
 
-static wpk_err prepare_step(const struct wpk_model *model, const struct wpk_model_plan_step *step,
-                            struct wpk_kernel *kernel, void *memory, struct wpk_diag *diag)
+static wpk_err prepare_step(const struct wpk_model_shape *shape,
+                            const struct wpk_model_plan_step *step, struct wpk_kernel *kernel,
+                            void *memory, struct wpk_diag *diag)
 {
     struct wpk_tensor_data constants[WPK_ABI_ARGUMENTS_MAX];
 
     for (size_t i = 0; i < kernel->constants.count; i++) {
         const char *name = kernel->constants.argument[i].name;
         const struct wpk_model_plan_value *value =
-            &model->plan.values[wpk_model_find_argument(step, name)->value];
+            &shape->plan->values[wpk_model_find_argument(step, name)->value];
         constants[i] = (struct wpk_tensor_data){.name = name,
-                                                .data = (char *)model->plan.data +
+                                                .data = (char *)shape->file->data +
                                                         value->offset, /* read only */
                                                 .size = wpk_tensor_type_bytes(&value->type)};
     }
@@ -118,56 +120,56 @@ static bool same_constants(const struct wpk_kernel *kernel, const struct wpk_mod
 }
 
 /* Load the step's kernel, or take an earlier step's. */
-static wpk_err load_step(struct wpk_model *model, int index, const struct wpk_open_options *options,
-                         struct wpk_diag *diag)
+static wpk_err load_step(struct wpk_model_shape *shape, int index,
+                         const struct wpk_open_options *options, struct wpk_diag *diag)
 {
-    const struct wpk_model_plan_step *step = &model->plan.steps[index];
-    const struct wpk_model_plan_kernel *at = &model->plan.kernels[step->kernel];
-    int *latest = &model->latest[step->kernel];
+    const struct wpk_model_plan_step *step = &shape->plan->steps[index];
+    const struct wpk_model_plan_kernel *at = &shape->file->kernels[step->kernel];
+    int *latest = &shape->latest[step->kernel];
 
-    for (int s = *latest; s >= 0; s = model->previous[s]) {
-        if (same_constants(model->kernels[s], step, &model->plan.steps[s])) {
-            model->share[index] = s;
-            model->kernels[index] = model->kernels[s];
+    for (int s = *latest; s >= 0; s = shape->previous[s]) {
+        if (same_constants(shape->kernels[s], step, &shape->plan->steps[s])) {
+            shape->share[index] = s;
+            shape->kernels[index] = shape->kernels[s];
             return WPK_OK;
         }
     }
-    model->previous[index] = *latest;
+    shape->previous[index] = *latest;
     wpk_err err =
         *latest >= 0
-            ? wpk_kernel_load_again(model->kernels[*latest], options, &model->kernels[index], diag)
-            : wpk_kernel_load_bytes(model->plan.data + at->offset, (size_t)at->size, options,
-                                    &model->kernels[index], diag);
+            ? wpk_kernel_load_again(shape->kernels[*latest], options, &shape->kernels[index], diag)
+            : wpk_kernel_load_bytes(shape->file->data + at->offset, (size_t)at->size, options,
+                                    &shape->kernels[index], diag);
     if (err == WPK_OK) {
         *latest = index;
     }
     return err;
 }
 
-static wpk_err open_step(struct wpk_model *model, int index, const struct wpk_open_options *options,
-                         struct wpk_diag *diag)
+static wpk_err open_step(struct wpk_model_shape *shape, int index,
+                         const struct wpk_open_options *options, struct wpk_diag *diag)
 {
-    const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    const struct wpk_model_plan_step *step = &shape->plan->steps[index];
 
     if (step->kernel < 0) {
-        return wpk_host_step_check(&model->plan, step, diag);
+        return wpk_host_step_check(shape->plan, step, diag);
     }
-    wpk_err err = load_step(model, index, options, diag);
+    wpk_err err = load_step(shape, index, options, diag);
     if (err != WPK_OK) {
         return err;
     }
-    struct wpk_kernel *kernel = model->kernels[index];
-    err = check_list(model, step, &kernel->inputs, "input", diag);
+    struct wpk_kernel *kernel = shape->kernels[index];
+    err = check_list(shape, step, &kernel->inputs, "input", diag);
     if (err == WPK_OK) {
-        err = check_list(model, step, &kernel->outputs, "output", diag);
+        err = check_list(shape, step, &kernel->outputs, "output", diag);
     }
-    return err == WPK_OK ? check_list(model, step, &kernel->constants, "constant", diag) : err;
+    return err == WPK_OK ? check_list(shape, step, &kernel->constants, "constant", diag) : err;
 }
 
 /* The step's own kernel; NULL if it has none. */
-static struct wpk_kernel *own_kernel(const struct wpk_model *model, int index)
+static struct wpk_kernel *own_kernel(const struct wpk_model_shape *shape, int index)
 {
-    return model->share[index] < 0 ? model->kernels[index] : NULL;
+    return shape->share[index] < 0 ? shape->kernels[index] : NULL;
 }
 
 /* Most of the file is not read again; pages that are come back. */
@@ -176,25 +178,26 @@ static void forget_pages(const struct wpk_model *model)
     (void)madvise(model->bytes, model->size, MADV_DONTNEED);
 }
 
-static wpk_err prepare(struct wpk_model *model, struct wpk_diag *diag)
+static wpk_err prepare(const struct wpk_model *model, struct wpk_model_shape *shape,
+                       struct wpk_diag *diag)
 {
-    const struct wpk_model_plan *plan = &model->plan;
+    const struct wpk_model_plan_shape *plan = shape->plan;
     size_t size = 0;
     wpk_err err = WPK_OK;
 
     for (int i = 0; i < plan->step_count; i++) {
-        const struct wpk_kernel *kernel = own_kernel(model, i);
+        const struct wpk_kernel *kernel = own_kernel(shape, i);
         size += kernel != NULL ? wpk_memory_round(wpk_kernel_fixed_size(kernel)) : 0;
     }
-    model->fixed = wpk_memory_take(size);
-    if (model->fixed == NULL) {
+    shape->fixed = wpk_memory_take(size);
+    if (shape->fixed == NULL) {
         return WPK_ENOMEM;
     }
     size = 0;
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
-        struct wpk_kernel *kernel = own_kernel(model, i);
+        struct wpk_kernel *kernel = own_kernel(shape, i);
         if (kernel != NULL) {
-            err = prepare_step(model, &plan->steps[i], kernel, model->fixed + size, diag);
+            err = prepare_step(shape, &plan->steps[i], kernel, shape->fixed + size, diag);
             size += wpk_memory_round(wpk_kernel_fixed_size(kernel));
             forget_pages(model);
         }
@@ -202,61 +205,123 @@ static wpk_err prepare(struct wpk_model *model, struct wpk_diag *diag)
     return err;
 }
 
-static wpk_err describe(struct wpk_model *model)
+static wpk_err describe(struct wpk_model_shape *shape)
 {
-    const struct wpk_model_plan *plan = &model->plan;
+    const struct wpk_model_plan_shape *plan = shape->plan;
 
-    model->kernels = calloc((size_t)plan->step_count + 1, sizeof(struct wpk_kernel *));
-    model->share = calloc((size_t)plan->step_count + 1, sizeof(int));
-    model->previous = calloc((size_t)plan->step_count + 1, sizeof(int));
-    model->latest = calloc((size_t)plan->kernel_count + 1, sizeof(int));
-    model->inputs = calloc((size_t)plan->input_count + 1, sizeof(*model->inputs));
-    model->outputs = calloc((size_t)plan->output_count + 1, sizeof(*model->outputs));
-    if (model->kernels == NULL || model->share == NULL || model->previous == NULL ||
-        model->latest == NULL || model->inputs == NULL || model->outputs == NULL) {
+    shape->kernels = calloc((size_t)plan->step_count + 1, sizeof(struct wpk_kernel *));
+    shape->share = calloc((size_t)plan->step_count + 1, sizeof(int));
+    shape->previous = calloc((size_t)plan->step_count + 1, sizeof(int));
+    shape->latest = calloc((size_t)shape->file->kernel_count + 1, sizeof(int));
+    shape->inputs = calloc((size_t)plan->input_count + 1, sizeof(*shape->inputs));
+    shape->outputs = calloc((size_t)plan->output_count + 1, sizeof(*shape->outputs));
+    if (shape->kernels == NULL || shape->share == NULL || shape->previous == NULL ||
+        shape->latest == NULL || shape->inputs == NULL || shape->outputs == NULL) {
         return WPK_ENOMEM;
     }
-    for (int k = 0; k < plan->kernel_count; k++) {
-        model->latest[k] = -1;
+    for (int k = 0; k < shape->file->kernel_count; k++) {
+        shape->latest[k] = -1;
     }
     for (int i = 0; i < plan->input_count; i++) {
-        model->inputs[i].name = plan->inputs[i].name;
-        model->inputs[i].type = plan->values[plan->inputs[i].value].type;
+        shape->inputs[i].name = plan->inputs[i].name;
+        shape->inputs[i].type = plan->values[plan->inputs[i].value].type;
     }
     for (int i = 0; i < plan->output_count; i++) {
-        model->outputs[i].name = plan->outputs[i].name;
-        model->outputs[i].type = plan->values[plan->outputs[i].value].type;
+        shape->outputs[i].name = plan->outputs[i].name;
+        shape->outputs[i].type = plan->values[plan->outputs[i].value].type;
     }
     return WPK_OK;
+}
+
+static void unload(struct wpk_model_shape *shape)
+{
+    /* The last first: a kernel's code may be an earlier one's. */
+    for (int i = shape->open_count - 1; i >= 0; i--) {
+        if (shape->share[i] < 0) {
+            wpk_kernel_close(shape->kernels[i]);
+        }
+    }
+    shape->open_count = 0;
+    wpk_memory_give(shape->fixed);
+    shape->fixed = NULL;
+}
+
+static wpk_err load(struct wpk_model *model, struct wpk_model_shape *shape, struct wpk_diag *diag)
+{
+    const struct wpk_open_options options = {.device = &model->device};
+    wpk_err err = WPK_OK;
+
+    for (int k = 0; k < shape->file->kernel_count; k++) {
+        shape->latest[k] = -1;
+    }
+    for (int i = 0; err == WPK_OK && i < shape->plan->step_count; i++) {
+        shape->share[i] = -1;
+        shape->kernels[i] = NULL;
+        shape->open_count = i + 1;
+        err = open_step(shape, i, &options, diag);
+    }
+    if (err == WPK_OK) {
+        err = prepare(model, shape, diag);
+    }
+    shape->is_loaded = err == WPK_OK;
+    if (err != WPK_OK) {
+        unload(shape);
+    }
+    return err;
+}
+
+wpk_err wpk_model_load(struct wpk_model *model, size_t shape, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    pthread_mutex_lock(&model->lock);
+    if (!model->shapes[shape].is_loaded) {
+        err = load(model, &model->shapes[shape], diag);
+    }
+    pthread_mutex_unlock(&model->lock);
+    return err;
+}
+
+static wpk_err describe_shapes(struct wpk_model *model)
+{
+    wpk_err err = WPK_OK;
+
+    model->shapes = calloc((size_t)model->plan.shape_count, sizeof(*model->shapes));
+    if (model->shapes == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; err == WPK_OK && i < model->plan.shape_count; i++) {
+        model->shapes[i].file = &model->plan;
+        model->shapes[i].plan = &model->plan.shapes[i];
+        err = describe(&model->shapes[i]);
+    }
+    return err;
 }
 
 wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
                        struct wpk_model **out, struct wpk_diag *diag)
 {
-    struct wpk_open_options here = options != NULL ? *options : (struct wpk_open_options){0};
-    struct wpk_device device;
     struct wpk_model *model = calloc(1, sizeof(*model));
-    wpk_err err = model != NULL ? map_file(path, model, diag) : WPK_ENOMEM;
 
-    if (err == WPK_OK && here.device == NULL) { /* once, not for each kernel */
-        err = wpk_device_probe(WPK_ISA_AVX512, &device);
-        here.device = &device;
+    if (model == NULL) {
+        return WPK_ENOMEM;
     }
-
+    pthread_mutex_init(&model->lock, NULL);
+    wpk_err err = map_file(path, model, diag);
+    if (err == WPK_OK && options != NULL && options->device != NULL) {
+        model->device = *options->device;
+    } else if (err == WPK_OK) {
+        err = wpk_device_probe(WPK_ISA_AVX512, &model->device);
+    }
     if (err == WPK_OK) {
         err = wpk_model_plan_decode(model->bytes, model->size, &model->plan, diag);
         forget_pages(model);
     }
     if (err == WPK_OK) {
-        err = describe(model);
-    }
-    for (int i = 0; err == WPK_OK && i < model->plan.step_count; i++) {
-        model->share[i] = -1;
-        model->open_count = i + 1;
-        err = open_step(model, i, &here, diag);
+        err = describe_shapes(model);
     }
     if (err == WPK_OK) {
-        err = prepare(model, diag);
+        err = wpk_model_load(model, 0, diag);
     }
     if (err != WPK_OK) {
         if (diag != NULL && diag->file[0] == '\0') {
@@ -274,39 +339,74 @@ void wpk_model_close(struct wpk_model *model)
     if (model == NULL) {
         return;
     }
-    /* The last first: a kernel's code may be an earlier one's. */
-    for (int i = model->open_count - 1; i >= 0; i--) {
-        if (model->share[i] < 0) {
-            wpk_kernel_close(model->kernels[i]);
-        }
+    for (int i = 0; model->shapes != NULL && i < model->plan.shape_count; i++) {
+        struct wpk_model_shape *shape = &model->shapes[i];
+        unload(shape);
+        free(shape->kernels);
+        free(shape->share);
+        free(shape->previous);
+        free(shape->latest);
+        free(shape->inputs);
+        free(shape->outputs);
     }
-    free(model->kernels);
-    free(model->share);
-    free(model->previous);
-    free(model->latest);
-    free(model->inputs);
-    free(model->outputs);
-    wpk_memory_give(model->fixed);
+    free(model->shapes);
     wpk_model_plan_fini(&model->plan);
     if (model->bytes != NULL) {
         munmap(model->bytes, model->size);
     }
+    pthread_mutex_destroy(&model->lock);
     free(model);
+}
+
+size_t wpk_model_shape_count(const struct wpk_model *model)
+{
+    return (size_t)model->plan.shape_count;
+}
+
+/* The type of the input with this name; NULL: the model has none. */
+static const struct wpk_tensor_type *find_input(const struct wpk_model_shape *shape,
+                                                const char *name)
+{
+    for (int i = 0; i < shape->plan->input_count; i++) {
+        if (strcmp(shape->inputs[i].name, name) == 0) {
+            return &shape->inputs[i].type;
+        }
+    }
+    return NULL;
+}
+
+size_t wpk_model_find_shape(const struct wpk_model *model, const struct wpk_argument *inputs,
+                            size_t input_count)
+{
+    for (size_t s = 0; s < wpk_model_shape_count(model); s++) {
+        size_t same = 0;
+        for (size_t i = 0; i < input_count; i++) {
+            const struct wpk_tensor_type *type = find_input(&model->shapes[s], inputs[i].name);
+            same += type != NULL && type->rank == inputs[i].type.rank &&
+                    memcmp(type->extent, inputs[i].type.extent,
+                           (size_t)type->rank * sizeof(type->extent[0])) == 0;
+        }
+        if (same == input_count) {
+            return s;
+        }
+    }
+    return WPK_MODEL_NO_SHAPE;
 }
 
 size_t wpk_model_input_count(const struct wpk_model *model)
 {
-    return (size_t)model->plan.input_count;
+    return (size_t)model->plan.shapes[0].input_count;
 }
 
 size_t wpk_model_output_count(const struct wpk_model *model)
 {
-    return (size_t)model->plan.output_count;
+    return (size_t)model->plan.shapes[0].output_count;
 }
 
-size_t wpk_model_step_count(const struct wpk_model *model)
+size_t wpk_model_step_count(const struct wpk_model *model, size_t shape)
 {
-    return (size_t)model->plan.step_count;
+    WPK_ASSERT(shape < wpk_model_shape_count(model));
+    return (size_t)model->plan.shapes[shape].step_count;
 }
 
 size_t wpk_model_threads(const struct wpk_model *model)
@@ -314,10 +414,10 @@ size_t wpk_model_threads(const struct wpk_model *model)
     return (size_t)model->plan.threads;
 }
 
-struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index)
+struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t shape, size_t index)
 {
-    WPK_ASSERT(index < wpk_model_step_count(model));
-    const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    WPK_ASSERT(index < wpk_model_step_count(model, shape));
+    const struct wpk_model_plan_step *step = &model->plan.shapes[shape].steps[index];
     if (step->kernel < 0) {
         return (struct wpk_model_step){
             .node = step->node, .kernel = wpk_model_plan_host_name(step->host.op), .vendor = ""};
@@ -334,14 +434,16 @@ struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index
     };
 }
 
-const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t index)
+const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t shape,
+                                           size_t index)
 {
-    WPK_ASSERT(index < wpk_model_input_count(model));
-    return &model->inputs[index];
+    WPK_ASSERT(shape < wpk_model_shape_count(model) && index < wpk_model_input_count(model));
+    return &model->shapes[shape].inputs[index];
 }
 
-const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t index)
+const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t shape,
+                                            size_t index)
 {
-    WPK_ASSERT(index < wpk_model_output_count(model));
-    return &model->outputs[index];
+    WPK_ASSERT(shape < wpk_model_shape_count(model) && index < wpk_model_output_count(model));
+    return &model->shapes[shape].outputs[index];
 }

@@ -22,7 +22,7 @@ struct step_data {
 };
 
 struct wpk_model_context {
-    const struct wpk_model *model;
+    const struct wpk_model_shape *shape;
     struct wpk_context *context;
     char *arena;             /* owned */
     struct step_data *steps; /* owned; [step_count] */
@@ -33,7 +33,7 @@ struct wpk_model_context {
 /* ---- contexts */
 
 /* True if another value lies in the same memory at another time. */
-static bool shares_memory(const struct wpk_model_plan *plan, int value)
+static bool shares_memory(const struct wpk_model_plan_shape *plan, int value)
 {
     const struct wpk_model_plan_value *one = &plan->values[value];
     int64_t end = one->offset + (int64_t)wpk_tensor_type_bytes(&one->type);
@@ -68,27 +68,27 @@ static wpk_err add_border(const struct wpk_model_plan_value *value, struct step_
 
 /* Borders are zero in a new arena. Where another value was, they are cleared before the step that
  * writes what they surround. */
-static wpk_err find_borders(const struct wpk_model *model, const struct wpk_model_plan_step *step,
-                            struct step_data *out)
+static wpk_err find_borders(const struct wpk_model_shape *shape,
+                            const struct wpk_model_plan_step *step, struct step_data *out)
 {
     wpk_err err = WPK_OK;
 
     for (size_t i = 0; err == WPK_OK && i < out->output_count; i++) {
-        const struct wpk_kernel *kernel = model->kernels[step - model->plan.steps];
+        const struct wpk_kernel *kernel = shape->kernels[step - shape->plan->steps];
         int index = wpk_model_find_argument(step, kernel->outputs.argument[i].name)->value;
-        const struct wpk_model_plan_value *value = &model->plan.values[index];
+        const struct wpk_model_plan_value *value = &shape->plan->values[index];
         if (!value->is_part && !wpk_layout_is_row_major(&value->type.layout) &&
-            shares_memory(&model->plan, index)) {
+            shares_memory(shape->plan, index)) {
             err = add_border(value, out);
         }
     }
     return err;
 }
 
-static wpk_err bind_step(const struct wpk_model *model, int index, struct step_data *out)
+static wpk_err bind_step(const struct wpk_model_shape *shape, int index, struct step_data *out)
 {
-    const struct wpk_kernel *kernel = model->kernels[index];
-    const struct wpk_model_plan_step *step = &model->plan.steps[index];
+    const struct wpk_kernel *kernel = shape->kernels[index];
+    const struct wpk_model_plan_step *step = &shape->plan->steps[index];
 
     if (step->kernel < 0) {
         return WPK_OK;
@@ -102,7 +102,7 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
     if (out->data == NULL || out->value == NULL) {
         return WPK_ENOMEM;
     }
-    wpk_err err = find_borders(model, step, out);
+    wpk_err err = find_borders(shape, step, out);
     for (size_t i = 0; err == WPK_OK && i < count; i++) {
         bool is_input = i < out->input_count;
         const struct wpk_argument *argument = is_input
@@ -111,7 +111,7 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
         out->value[i] = wpk_model_find_argument(step, argument->name)->value;
         out->data[i] = (struct wpk_tensor_data){
             .name = argument->name,
-            .size = wpk_tensor_type_bytes(&model->plan.values[out->value[i]].type)};
+            .size = wpk_tensor_type_bytes(&shape->plan->values[out->value[i]].type)};
     }
     return err;
 }
@@ -119,11 +119,11 @@ static wpk_err bind_step(const struct wpk_model *model, int index, struct step_d
 /* Where a value lies in this run. */
 static void *address(const struct wpk_model_context *context, int index)
 {
-    const struct wpk_model_plan_value *value = &context->model->plan.values[index];
+    const struct wpk_model_plan_value *value = &context->shape->plan->values[index];
 
     switch (value->place) {
     case WPK_MODEL_PLAN_DATA:
-        return (char *)context->model->plan.data + value->offset; /* read only */
+        return (char *)context->shape->file->data + value->offset; /* read only */
     case WPK_MODEL_PLAN_INPUT:
         return context->inputs[value->offset];
     case WPK_MODEL_PLAN_OUTPUT:
@@ -142,13 +142,13 @@ static wpk_err run_host(const struct wpk_model_context *context,
     for (int a = 0; a < step->argument_count; a++) {
         data[a] = address(context, step->arguments[a].value);
     }
-    return wpk_host_step_run(&context->model->plan, step, data);
+    return wpk_host_step_run(context->shape->plan, step, data);
 }
 
 /* `step_ns`: NULL, or filled with the time of each step. */
 static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
 {
-    const struct wpk_model_plan *plan = &context->model->plan;
+    const struct wpk_model_plan_shape *plan = context->shape->plan;
     wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
@@ -163,7 +163,7 @@ static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
             for (size_t a = 0; a < step->input_count + step->output_count; a++) {
                 step->data[a].data = address(context, step->value[a]);
             }
-            err = wpk_kernel_run(context->model->kernels[i], context->context, step->data,
+            err = wpk_kernel_run(context->shape->kernels[i], context->context, step->data,
                                  step->input_count, step->data + step->input_count,
                                  step->output_count);
         }
@@ -184,50 +184,55 @@ static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
 /* Run once on zeros: kernels reserve their scratch in their first run. */
 static wpk_err warm_up(struct wpk_model_context *context)
 {
-    const struct wpk_model *model = context->model;
+    const struct wpk_model_shape *shape = context->shape;
     wpk_err err = WPK_OK;
 
-    for (int i = 0; i < model->plan.input_count; i++) {
-        context->inputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&model->inputs[i].type));
+    for (int i = 0; i < shape->plan->input_count; i++) {
+        context->inputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&shape->inputs[i].type));
         err = context->inputs[i] == NULL ? WPK_ENOMEM : err;
     }
-    for (int i = 0; i < model->plan.output_count; i++) {
-        context->outputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&model->outputs[i].type));
+    for (int i = 0; i < shape->plan->output_count; i++) {
+        context->outputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&shape->outputs[i].type));
         err = context->outputs[i] == NULL ? WPK_ENOMEM : err;
     }
     if (err == WPK_OK) {
         err = run_steps(context, NULL);
     }
-    for (int i = 0; i < model->plan.input_count; i++) {
+    for (int i = 0; i < shape->plan->input_count; i++) {
         wpk_memory_give(context->inputs[i]);
     }
-    for (int i = 0; i < model->plan.output_count; i++) {
+    for (int i = 0; i < shape->plan->output_count; i++) {
         wpk_memory_give(context->outputs[i]);
     }
     return err;
 }
 
-wpk_err wpk_model_context_new(const struct wpk_model *model,
+wpk_err wpk_model_context_new(struct wpk_model *model, size_t index,
                               const struct wpk_context_options *options,
                               struct wpk_model_context **out)
 {
     struct wpk_model_context *context = calloc(1, sizeof(*context));
+    const struct wpk_model_shape *shape = &model->shapes[index];
     wpk_err err = WPK_OK;
 
+    WPK_ASSERT(index < wpk_model_shape_count(model));
     if (context == NULL) {
         return WPK_ENOMEM;
     }
-    context->model = model;
-    context->arena = wpk_memory_take((size_t)model->plan.arena_size);
-    context->steps = calloc((size_t)model->plan.step_count + 1, sizeof(*context->steps));
-    context->inputs = calloc((size_t)model->plan.input_count + 1, sizeof(void *));
-    context->outputs = calloc((size_t)model->plan.output_count + 1, sizeof(void *));
+    context->shape = shape;
+    context->arena = wpk_memory_take((size_t)shape->plan->arena_size);
+    context->steps = calloc((size_t)shape->plan->step_count + 1, sizeof(*context->steps));
+    context->inputs = calloc((size_t)shape->plan->input_count + 1, sizeof(void *));
+    context->outputs = calloc((size_t)shape->plan->output_count + 1, sizeof(void *));
     if (context->arena == NULL || context->steps == NULL || context->inputs == NULL ||
         context->outputs == NULL) {
         err = WPK_ENOMEM;
     }
-    for (int i = 0; err == WPK_OK && i < model->plan.step_count; i++) {
-        err = bind_step(model, i, &context->steps[i]);
+    if (err == WPK_OK) {
+        err = wpk_model_load(model, index, NULL);
+    }
+    for (int i = 0; err == WPK_OK && i < shape->plan->step_count; i++) {
+        err = bind_step(shape, i, &context->steps[i]);
     }
     if (err == WPK_OK) {
         err = wpk_context_new(options, &context->context);
@@ -248,7 +253,7 @@ void wpk_model_context_free(struct wpk_model_context *context)
     if (context == NULL) {
         return;
     }
-    for (int i = 0; context->steps != NULL && i < context->model->plan.step_count; i++) {
+    for (int i = 0; context->steps != NULL && i < context->shape->plan->step_count; i++) {
         free(context->steps[i].data);
         free(context->steps[i].value);
         free(context->steps[i].borders);
@@ -291,12 +296,12 @@ wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_te
                           size_t input_count, const struct wpk_tensor_data *outputs,
                           size_t output_count, uint64_t *step_ns)
 {
-    const struct wpk_model *model = context->model;
+    const struct wpk_model_shape *shape = context->shape;
 
     wpk_err err =
-        take(model->inputs, wpk_model_input_count(model), inputs, input_count, context->inputs);
+        take(shape->inputs, (size_t)shape->plan->input_count, inputs, input_count, context->inputs);
     if (err == WPK_OK) {
-        err = take(model->outputs, wpk_model_output_count(model), outputs, output_count,
+        err = take(shape->outputs, (size_t)shape->plan->output_count, outputs, output_count,
                    context->outputs);
     }
     return err == WPK_OK ? run_steps(context, step_ns) : err;

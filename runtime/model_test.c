@@ -62,9 +62,11 @@ struct scene {
     struct wpk_kernel_fixture fixture;
     char path[128];
     struct wpk_model_plan plan;
+    struct wpk_model_plan_shape shapes[2]; /* the second one has the first step alone */
     struct wpk_model_plan_value values[6];
     struct wpk_model_plan_end inputs[1];
     struct wpk_model_plan_end outputs[2];
+    struct wpk_model_plan_end short_outputs[2];
     struct wpk_model_plan_kernel kernels[1];
     struct wpk_model_plan_step steps[2];
     struct wpk_model_plan_argument arguments[2][4];
@@ -127,19 +129,28 @@ static void fill(struct scene *scene)
     scene->inputs[0] = (struct wpk_model_plan_end){"x", 0};
     scene->outputs[0] = (struct wpk_model_plan_end){"y", 2};
     scene->outputs[1] = (struct wpk_model_plan_end){"same", 0};
+    scene->short_outputs[0] = (struct wpk_model_plan_end){"y", 1};
+    scene->short_outputs[1] = scene->outputs[1];
+    scene->shapes[0] = (struct wpk_model_plan_shape){
+        .arena_size = 64 + COUNT * (int64_t)sizeof(float),
+        .values = scene->values,
+        .value_count = 6,
+        .inputs = scene->inputs,
+        .input_count = 1,
+        .outputs = scene->outputs,
+        .output_count = 2,
+        .steps = scene->steps,
+        .step_count = 2,
+    };
+    scene->shapes[1] = scene->shapes[0];
+    scene->shapes[1].outputs = scene->short_outputs;
+    scene->shapes[1].step_count = 1;
     scene->plan = (struct wpk_model_plan){.device = "cpu",
                                           .threads = 1,
-                                          .arena_size = 64 + COUNT * (int64_t)sizeof(float),
-                                          .values = scene->values,
-                                          .value_count = 6,
-                                          .inputs = scene->inputs,
-                                          .input_count = 1,
-                                          .outputs = scene->outputs,
-                                          .output_count = 2,
                                           .kernels = scene->kernels,
                                           .kernel_count = 1,
-                                          .steps = scene->steps,
-                                          .step_count = 2,
+                                          .shapes = scene->shapes,
+                                          .shape_count = 2,
                                           .data = scene->data,
                                           .data_size = DATA_SIZE};
 }
@@ -199,11 +210,11 @@ static void test_run(void **state)
         other[i] = (float)(i % 5);
     }
     assert_int_equal(open_plan(scene, &model, NULL), WPK_OK);
-    assert_int_equal(wpk_model_step_count(model), 2);
-    assert_string_equal(wpk_model_input(model, 0)->name, "x");
-    assert_int_equal(wpk_model_output(model, 1)->type.extent[1], COLUMNS);
+    assert_int_equal(wpk_model_step_count(model, 0), 2);
+    assert_string_equal(wpk_model_input(model, 0, 0)->name, "x");
+    assert_int_equal(wpk_model_output(model, 0, 1)->type.extent[1], COLUMNS);
     for (int c = 0; c < 2; c++) {
-        assert_int_equal(wpk_model_context_new(model, NULL, &contexts[c]), WPK_OK);
+        assert_int_equal(wpk_model_context_new(model, 0, NULL, &contexts[c]), WPK_OK);
     }
     int before = allocations;
     run(contexts[0], x, y, same);
@@ -219,7 +230,7 @@ static void test_run(void **state)
         float wanted = first * 2 * (-1.0F + 0.125F * j) + s;
         assert_true(y[i] == wanted); /* small multiples of powers of two are exact */
     }
-    const struct wpk_model_step step = wpk_model_step(model, 1);
+    const struct wpk_model_step step = wpk_model_step(model, 0, 1);
     assert_string_equal(step.node, "second");
     assert_string_equal(step.kernel, "Scale1");
     assert_string_equal(step.vendor, "peer");
@@ -235,6 +246,38 @@ static void test_run(void **state)
     for (int c = 0; c < 2; c++) {
         wpk_model_context_free(contexts[c]);
     }
+    wpk_model_close(model);
+}
+
+/* Each set of shapes has steps of its own; several contexts of several sets live side by side. */
+static void test_shapes(void **state)
+{
+    struct wpk_model *model = NULL;
+    struct wpk_model_context *both = NULL;
+    struct wpk_model_context *first = NULL;
+    float x[COUNT], y[COUNT], same[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i % 7) - 3;
+    }
+    assert_int_equal(open_plan(*state, &model, NULL), WPK_OK);
+    assert_int_equal(wpk_model_shape_count(model), 2);
+    assert_int_equal(wpk_model_step_count(model, 1), 1);
+    struct wpk_argument wanted = *wpk_model_input(model, 1, 0);
+    assert_int_equal(wpk_model_find_shape(model, &wanted, 1), 0);
+    assert_int_equal(wpk_model_find_shape(model, NULL, 0), 0);
+    wanted.type.extent[0]++;
+    assert_true(wpk_model_find_shape(model, &wanted, 1) == WPK_MODEL_NO_SHAPE);
+    assert_int_equal(wpk_model_context_new(model, 1, NULL, &first), WPK_OK);
+    assert_int_equal(wpk_model_context_new(model, 0, NULL, &both), WPK_OK);
+    run(both, x, y, same);
+    run(first, x, y, same);
+    for (int i = 0; i < COUNT; i++) {
+        float j = (float)(i % COLUMNS);
+        assert_true(y[i] == x[i] * 2 * (0.5F + 0.25F * j) + 3.0F - 0.5F * j);
+    }
+    wpk_model_context_free(first);
+    wpk_model_context_free(both);
     wpk_model_close(model);
 }
 
@@ -255,7 +298,7 @@ static void test_wrong_arguments(void **state)
     };
 
     assert_int_equal(open_plan(*state, &model, NULL), WPK_OK);
-    assert_int_equal(wpk_model_context_new(model, NULL, &context), WPK_OK);
+    assert_int_equal(wpk_model_context_new(model, 0, NULL, &context), WPK_OK);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_int_equal(wpk_model_run(context, &wrong[i], 1, y, 2), WPK_EINVAL);
     }
@@ -302,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shapes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_arguments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
     };

@@ -174,17 +174,19 @@ WPK_API const char *wpk_kernel_manifest(const struct wpk_kernel *kernel);
 /* ---- models
  *
  *     wpk_model_open("model.wpk", NULL, &model, NULL);
- *     wpk_model_context_new(model, NULL, &context);
+ *     wpk_model_context_new(model, 0, NULL, &context);
  *     wpk_model_run(context, inputs, 1, outputs, 1);
  *
- * A model is the plan that `wpkctl tune MODEL.onnx -o FILE.wpk` writes. An open model is immutable
- * and may be shared between threads; a context serves one run at a time. Inputs and outputs are
- * dense and row-major. */
+ * A model is the plan that `wpkctl tune MODEL.onnx -o FILE.wpk` writes. It was tuned for one set of
+ * shapes of its inputs, or for several (`--shape` repeated), which share kernels and constants of
+ * the file. An open model may be shared between threads; a context serves one run at a time. Inputs
+ * and outputs are dense and row-major. */
 
 struct wpk_model;
 struct wpk_model_context;
 
-/* Load a plan: check it, load the kernel of each step and prepare its constants.
+/* Load a plan: check it, load the kernel of each step and prepare its constants, for the first set
+ * of shapes. The first context of another set does so for that one.
  *
  *   shape   options: NULL for none; `device` and no other is used
  *   owns    caller calls wpk_model_close, after every context is freed
@@ -199,13 +201,23 @@ WPK_API void wpk_model_close(struct wpk_model *model);
 
 WPK_API size_t wpk_model_input_count(const struct wpk_model *model);
 WPK_API size_t wpk_model_output_count(const struct wpk_model *model);
+/* Sets of shapes of the inputs that it was tuned for; at least 1. */
+WPK_API size_t wpk_model_shape_count(const struct wpk_model *model);
+#define WPK_MODEL_NO_SHAPE ((size_t)-1)
+/* The first set of shapes in which these inputs have these extents; WPK_MODEL_NO_SHAPE: none.
+ *   shape   inputs [input_count]: some or all of the model's */
+WPK_API size_t wpk_model_find_shape(const struct wpk_model *model,
+                                    const struct wpk_argument *inputs, size_t input_count);
 /* Calls of kernels in one run. */
-WPK_API size_t wpk_model_step_count(const struct wpk_model *model);
+WPK_API size_t wpk_model_step_count(const struct wpk_model *model, size_t shape);
 /* Threads that its kernels were made for. */
 WPK_API size_t wpk_model_threads(const struct wpk_model *model);
-/* One input or output; `index` is below the count. The result lives as long as the model. */
-WPK_API const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t index);
-WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t index);
+/* One input or output in the set `shape`, both below their counts. The result lives as long as the
+ * model. */
+WPK_API const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t shape,
+                                                   size_t index);
+WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t shape,
+                                                    size_t index);
 
 /* One step of the plan, for people. Times are those of one call when the kernel was tuned. */
 struct wpk_model_step {
@@ -219,15 +231,17 @@ struct wpk_model_step {
 };
 
 /* Step `index`, below the count. Texts live as long as the model. */
-WPK_API struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t index);
+WPK_API struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t shape,
+                                             size_t index);
 
-/* Make what one run at a time needs: memory, scratch and threads. The model runs once, on zeros.
+/* Make what one run at a time needs, in the set `shape`: memory, scratch and threads. The model
+ * runs once, on zeros.
  *
  *   shape   options: NULL for none
  *   owns    caller calls wpk_model_context_free
- *   errors  WPK_ENOMEM; those of wpk_kernel_run
+ *   errors  WPK_ENOMEM; those of wpk_kernel_run; of a set's first context, those of wpk_model_open
  */
-WPK_API wpk_err wpk_model_context_new(const struct wpk_model *model,
+WPK_API wpk_err wpk_model_context_new(struct wpk_model *model, size_t shape,
                                       const struct wpk_context_options *options,
                                       struct wpk_model_context **out);
 WPK_API void wpk_model_context_free(struct wpk_model_context *context);

@@ -47,11 +47,11 @@ static size_t align(size_t size)
 
 /* ---- writing */
 
-static void put_values(struct wpk_json_writer *w, const struct wpk_model_plan *plan)
+static void put_values(struct wpk_json_writer *w, const struct wpk_model_plan_shape *shape)
 {
     wpk_json_begin_array(w, "values");
-    for (int i = 0; i < plan->value_count; i++) {
-        const struct wpk_model_plan_value *value = &plan->values[i];
+    for (int i = 0; i < shape->value_count; i++) {
+        const struct wpk_model_plan_value *value = &shape->values[i];
         struct wpk_named_tensor tensor = {.type = value->type};
         snprintf(tensor.name, sizeof(tensor.name), "v%d", i);
         wpk_json_begin_object(w, NULL);
@@ -90,11 +90,11 @@ static void put_host(struct wpk_json_writer *w, const struct wpk_model_plan_host
     wpk_json_end(w);
 }
 
-static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan *plan)
+static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan_shape *shape)
 {
     wpk_json_begin_array(w, "steps");
-    for (int i = 0; i < plan->step_count; i++) {
-        const struct wpk_model_plan_step *step = &plan->steps[i];
+    for (int i = 0; i < shape->step_count; i++) {
+        const struct wpk_model_plan_step *step = &shape->steps[i];
         wpk_json_begin_object(w, NULL);
         wpk_json_put_int(w, "kernel", step->kernel);
         if (step->kernel < 0) {
@@ -114,15 +114,27 @@ static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan *pl
     wpk_json_end(w);
 }
 
-static void put_notes(struct wpk_json_writer *w, const struct wpk_model_plan *plan)
+static void put_notes(struct wpk_json_writer *w, const struct wpk_model_plan_shape *shape)
 {
     wpk_json_begin_array(w, "notes");
-    for (int i = 0; i < plan->note_count; i++) {
+    for (int i = 0; i < shape->note_count; i++) {
         wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "node", plan->notes[i].node);
-        wpk_json_put_text(w, "why", plan->notes[i].why);
+        wpk_json_put_text(w, "node", shape->notes[i].node);
+        wpk_json_put_text(w, "why", shape->notes[i].why);
         wpk_json_end(w);
     }
+    wpk_json_end(w);
+}
+
+static void put_shape(struct wpk_json_writer *w, const struct wpk_model_plan_shape *shape)
+{
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_int(w, "arena_size", shape->arena_size);
+    put_values(w, shape);
+    put_ends(w, "inputs", shape->inputs, shape->input_count);
+    put_ends(w, "outputs", shape->outputs, shape->output_count);
+    put_steps(w, shape);
+    put_notes(w, shape);
     wpk_json_end(w);
 }
 
@@ -134,11 +146,7 @@ static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf
     wpk_checksum_hex(plan->data, plan->data_size, checksum);
     wpk_json_put_text(w, "device", plan->device);
     wpk_json_put_int(w, "threads", plan->threads);
-    wpk_json_put_int(w, "arena_size", plan->arena_size);
     wpk_json_put_text(w, "data_checksum", checksum);
-    put_values(w, plan);
-    put_ends(w, "inputs", plan->inputs, plan->input_count);
-    put_ends(w, "outputs", plan->outputs, plan->output_count);
     wpk_json_begin_array(w, "kernels");
     for (int i = 0; i < plan->kernel_count; i++) {
         wpk_json_begin_object(w, NULL);
@@ -153,8 +161,11 @@ static wpk_err encode_manifest(const struct wpk_model_plan *plan, struct wpk_buf
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    put_steps(w, plan);
-    put_notes(w, plan);
+    wpk_json_begin_array(w, "shapes");
+    for (int i = 0; i < plan->shape_count; i++) {
+        put_shape(w, &plan->shapes[i]);
+    }
+    wpk_json_end(w);
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);
     return err;
@@ -206,7 +217,7 @@ static const char *get_text(struct wpk_json_reader *r, struct wpk_model_plan *pl
 }
 
 static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *plan,
-                       struct wpk_model_plan_value *out)
+                       const struct wpk_model_plan_shape *shape, struct wpk_model_plan_value *out)
 {
     struct wpk_named_tensor tensor = {.name = ""};
 
@@ -230,9 +241,9 @@ static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *p
     }
     uint64_t size = wpk_tensor_type_bytes(&out->type);
     uint64_t room =
-        out->place == WPK_MODEL_PLAN_DATA ? plan->data_size : (uint64_t)plan->arena_size;
+        out->place == WPK_MODEL_PLAN_DATA ? plan->data_size : (uint64_t)shape->arena_size;
     bool is_memory = out->place == WPK_MODEL_PLAN_ARENA || out->place == WPK_MODEL_PLAN_DATA;
-    int ends = out->place == WPK_MODEL_PLAN_INPUT ? plan->input_count : plan->output_count;
+    int ends = out->place == WPK_MODEL_PLAN_INPUT ? shape->input_count : shape->output_count;
     if (is_memory ? out->offset % (int64_t)wpk_dtype_size(out->type.dtype) != 0 || size > room ||
                         (uint64_t)out->offset > room - size
                   : out->offset >= ends) {
@@ -240,17 +251,24 @@ static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *p
     }
 }
 
-static void read_end(struct wpk_json_reader *r, struct wpk_model_plan *plan, bool is_input,
-                     int index)
+/* The end has the name that it has in the first shape. */
+static void read_end(struct wpk_json_reader *r, struct wpk_model_plan *plan,
+                     struct wpk_model_plan_shape *shape, bool is_input, int index)
 {
-    struct wpk_model_plan_end *out = is_input ? &plan->inputs[index] : &plan->outputs[index];
+    const struct wpk_model_plan_shape *first = &plan->shapes[0];
+    const struct wpk_model_plan_end *same =
+        is_input ? &first->inputs[index] : &first->outputs[index];
+    struct wpk_model_plan_end *out = is_input ? &shape->inputs[index] : &shape->outputs[index];
 
     out->name = get_text(r, plan, "name");
-    out->value = (int)wpk_json_get_int(r, "value", 0, plan->value_count - 1);
+    out->value = (int)wpk_json_get_int(r, "value", 0, shape->value_count - 1);
     if (wpk_json_status(r) != WPK_OK) {
         return;
     }
-    const struct wpk_model_plan_value *value = &plan->values[out->value];
+    const struct wpk_model_plan_value *value = &shape->values[out->value];
+    if (strcmp(out->name, same->name) != 0) {
+        wpk_json_fail(r, "name", WPK_EINVAL, "another name than in the first shape");
+    }
     if (is_input && (value->place != WPK_MODEL_PLAN_INPUT || value->offset != index)) {
         wpk_json_fail(r, "value", WPK_EINVAL, "the value lies elsewhere");
     }
@@ -288,7 +306,7 @@ static void read_host(struct wpk_json_reader *r, struct wpk_model_plan_host *out
 }
 
 static void read_step(struct wpk_json_reader *r, struct wpk_model_plan *plan,
-                      struct wpk_model_plan_step *out)
+                      const struct wpk_model_plan_shape *shape, struct wpk_model_plan_step *out)
 {
     out->kernel = (int)wpk_json_get_int(r, "kernel", -1, plan->kernel_count - 1);
     if (out->kernel < 0) {
@@ -305,75 +323,114 @@ static void read_step(struct wpk_json_reader *r, struct wpk_model_plan *plan,
     while (wpk_json_next(r) && out->argument_count < count) {
         struct wpk_model_plan_argument *argument = &out->arguments[out->argument_count++];
         wpk_json_get_copy(r, "name", argument->name, sizeof(argument->name));
-        argument->value = (int)wpk_json_get_int(r, "value", 0, plan->value_count - 1);
+        argument->value = (int)wpk_json_get_int(r, "value", 0, shape->value_count - 1);
     }
     wpk_json_leave(r);
 }
 
-static wpk_err allocate(struct wpk_json_reader *r, struct wpk_model_plan *plan)
+static wpk_err allocate(struct wpk_json_reader *r, struct wpk_arena *arena,
+                        struct wpk_model_plan_shape *shape)
 {
-    plan->value_count = count_items(r, "values", WPK_MODEL_PLAN_VALUES_MAX);
-    plan->input_count = count_items(r, "inputs", WPK_MODEL_PLAN_ENDS_MAX);
-    plan->output_count = count_items(r, "outputs", WPK_MODEL_PLAN_ENDS_MAX);
-    plan->kernel_count = count_items(r, "kernels", WPK_MODEL_PLAN_STEPS_MAX);
-    plan->step_count = count_items(r, "steps", WPK_MODEL_PLAN_STEPS_MAX);
-    plan->note_count = count_items(r, "notes", WPK_MODEL_PLAN_STEPS_MAX);
-    plan->notes = WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_note, (size_t)plan->note_count);
-    plan->values =
-        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_value, (size_t)plan->value_count);
-    plan->inputs =
-        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_end, (size_t)plan->input_count);
-    plan->outputs =
-        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_end, (size_t)plan->output_count);
-    plan->kernels =
-        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_kernel, (size_t)plan->kernel_count);
-    plan->steps = WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_step, (size_t)plan->step_count);
-    return plan->values != NULL && plan->inputs != NULL && plan->outputs != NULL &&
-                   plan->kernels != NULL && plan->steps != NULL && plan->notes != NULL
+    shape->value_count = count_items(r, "values", WPK_MODEL_PLAN_VALUES_MAX);
+    shape->input_count = count_items(r, "inputs", WPK_MODEL_PLAN_ENDS_MAX);
+    shape->output_count = count_items(r, "outputs", WPK_MODEL_PLAN_ENDS_MAX);
+    shape->step_count = count_items(r, "steps", WPK_MODEL_PLAN_STEPS_MAX);
+    shape->note_count = count_items(r, "notes", WPK_MODEL_PLAN_STEPS_MAX);
+    shape->values = WPK_ARENA_NEW(arena, struct wpk_model_plan_value, (size_t)shape->value_count);
+    shape->inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)shape->input_count);
+    shape->outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)shape->output_count);
+    shape->steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)shape->step_count);
+    shape->notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note, (size_t)shape->note_count);
+    return shape->values != NULL && shape->inputs != NULL && shape->outputs != NULL &&
+                   shape->steps != NULL && shape->notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
 
-static void read_lists(struct wpk_json_reader *r, struct wpk_model_plan *plan)
+static void read_lists(struct wpk_json_reader *r, struct wpk_model_plan *plan,
+                       struct wpk_model_plan_shape *shape)
 {
     int i = 0;
 
     wpk_json_enter_array(r, "values");
     while (wpk_json_next(r)) {
-        read_value(r, plan, &plan->values[i++]);
+        read_value(r, plan, shape, &shape->values[i++]);
     }
     wpk_json_leave(r);
     i = 0;
     wpk_json_enter_array(r, "inputs");
     while (wpk_json_next(r)) {
-        read_end(r, plan, true, i++);
+        read_end(r, plan, shape, true, i++);
     }
     wpk_json_leave(r);
     i = 0;
     wpk_json_enter_array(r, "outputs");
     while (wpk_json_next(r)) {
-        read_end(r, plan, false, i++);
+        read_end(r, plan, shape, false, i++);
     }
     wpk_json_leave(r);
     i = 0;
+    wpk_json_enter_array(r, "steps");
+    while (wpk_json_next(r)) {
+        read_step(r, plan, shape, &shape->steps[i++]);
+    }
+    wpk_json_leave(r);
+    i = 0;
+    wpk_json_enter_array(r, "notes");
+    while (wpk_json_next(r)) {
+        shape->notes[i].node = get_text(r, plan, "node");
+        shape->notes[i++].why = get_text(r, plan, "why");
+    }
+    wpk_json_leave(r);
+}
+
+static void read_shape(struct wpk_json_reader *r, struct wpk_model_plan *plan,
+                       struct wpk_model_plan_shape *shape)
+{
+    const struct wpk_model_plan_shape *first = &plan->shapes[0];
+
+    shape->arena_size = wpk_json_get_int(r, "arena_size", 0, WPK_MODEL_PLAN_ARENA_MAX);
+    if (wpk_json_status(r) != WPK_OK) {
+        return;
+    }
+    if (allocate(r, &plan->arena, shape) != WPK_OK) {
+        wpk_json_fail(r, "values", WPK_ENOMEM, "out of memory");
+    } else if (shape->input_count != first->input_count ||
+               shape->output_count != first->output_count) {
+        wpk_json_fail(r, "inputs", WPK_EINVAL, "other inputs or outputs than in the first shape");
+    } else {
+        read_lists(r, plan, shape);
+    }
+}
+
+static wpk_err read_parts(struct wpk_json_reader *r, struct wpk_model_plan *plan)
+{
+    int i = 0;
+
+    plan->kernel_count = count_items(r, "kernels", WPK_MODEL_PLAN_STEPS_MAX);
+    plan->shape_count = count_items(r, "shapes", WPK_MODEL_PLAN_SHAPES_MAX);
+    plan->kernels =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_kernel, (size_t)plan->kernel_count);
+    plan->shapes =
+        WPK_ARENA_NEW(&plan->arena, struct wpk_model_plan_shape, (size_t)plan->shape_count);
+    if (plan->kernels == NULL || plan->shapes == NULL) {
+        return WPK_ENOMEM;
+    }
+    if (plan->shape_count == 0) {
+        wpk_json_fail(r, "shapes", WPK_EINVAL, "none");
+    }
     wpk_json_enter_array(r, "kernels");
     while (wpk_json_next(r)) {
         read_kernel(r, plan, &plan->kernels[i++]);
     }
     wpk_json_leave(r);
     i = 0;
-    wpk_json_enter_array(r, "steps");
+    wpk_json_enter_array(r, "shapes");
     while (wpk_json_next(r)) {
-        read_step(r, plan, &plan->steps[i++]);
+        read_shape(r, plan, &plan->shapes[i++]);
     }
     wpk_json_leave(r);
-    i = 0;
-    wpk_json_enter_array(r, "notes");
-    while (wpk_json_next(r)) {
-        plan->notes[i].node = get_text(r, plan, "node");
-        plan->notes[i++].why = get_text(r, plan, "why");
-    }
-    wpk_json_leave(r);
+    return wpk_json_status(r);
 }
 
 static wpk_err read_manifest(const char *text, size_t size, struct wpk_model_plan *plan,
@@ -389,7 +446,6 @@ static wpk_err read_manifest(const char *text, size_t size, struct wpk_model_pla
     }
     wpk_json_get_copy(r, "device", plan->device, sizeof(plan->device));
     plan->threads = (int)wpk_json_get_int(r, "threads", 1, 1024);
-    plan->arena_size = wpk_json_get_int(r, "arena_size", 0, WPK_MODEL_PLAN_ARENA_MAX);
     wpk_json_get_copy(r, "data_checksum", expected, sizeof(expected));
     err = wpk_json_status(r);
     if (err == WPK_OK) {
@@ -400,11 +456,7 @@ static wpk_err read_manifest(const char *text, size_t size, struct wpk_model_pla
         }
     }
     if (err == WPK_OK) {
-        err = allocate(r, plan);
-    }
-    if (err == WPK_OK) {
-        read_lists(r, plan);
-        err = wpk_json_status(r);
+        err = read_parts(r, plan);
     }
     wpk_json_close(r);
     return err;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's plan, the file model.wpk: kernels, constants, and the steps that compute the outputs.
+/* A model's plan, the file model.wpk: kernels, constants, and the steps that compute the outputs,
+ * for each set of shapes of its inputs that it was tuned for.
  *
  *     "WPKPLAN\n"  version u32  zero u32  manifest_size u64  data_size u64  SHA-256 of the manifest
- *     the manifest: JSON with values, kernels and steps, and a checksum (XXH3) of the data
+ *     the manifest: JSON with kernels, values and steps, and a checksum (XXH3) of the data
  *     zeros up to a multiple of 64 bytes
  *     the data: kernels (shared objects as they are) and constants, each at a multiple of 64 bytes
  *     128 zeros, so that a vector load may begin in the last constant
@@ -17,13 +18,14 @@
 #include "common/buf.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 7
+#define WPK_MODEL_PLAN_VERSION 8
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
 #define WPK_MODEL_PLAN_SLACK 128     /* bytes after the data that may be read */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
 #define WPK_MODEL_PLAN_STEPS_MAX 65536
 #define WPK_MODEL_PLAN_VALUES_MAX 262144
+#define WPK_MODEL_PLAN_SHAPES_MAX 16
 #define WPK_MODEL_PLAN_ENDS_MAX 1024 /* inputs, and outputs */
 #define WPK_MODEL_PLAN_ARGUMENTS_MAX 64
 #define WPK_MODEL_PLAN_KERNEL_NAME_MAX 64
@@ -100,11 +102,8 @@ struct wpk_model_plan_note {
     const char *why;
 };
 
-/* = {0} is an empty plan. Texts and arrays lie in `arena`, or are borrowed by who encodes. */
-struct wpk_model_plan {
-    struct wpk_arena arena;
-    char device[WPK_MODEL_PLAN_DEVICE_MAX]; /* class of the device that it was tuned on */
-    int threads;
+/* The model for one set of shapes of its inputs. */
+struct wpk_model_plan_shape {
     int64_t arena_size; /* bytes that a context needs */
     struct wpk_model_plan_value *values;
     int value_count;
@@ -112,12 +111,22 @@ struct wpk_model_plan {
     int input_count;
     struct wpk_model_plan_end *outputs;
     int output_count;
-    struct wpk_model_plan_kernel *kernels;
-    int kernel_count;
     struct wpk_model_plan_step *steps;
     int step_count;
     struct wpk_model_plan_note *notes;
     int note_count;
+};
+
+/* = {0} is an empty plan. Texts and arrays lie in `arena`, or are borrowed by who encodes. Every
+ * shape has inputs and outputs of the same names, in one order. */
+struct wpk_model_plan {
+    struct wpk_arena arena;
+    char device[WPK_MODEL_PLAN_DEVICE_MAX]; /* class of the device that it was tuned on */
+    int threads;
+    struct wpk_model_plan_kernel *kernels;
+    int kernel_count;
+    struct wpk_model_plan_shape *shapes; /* [shape_count], at least one */
+    int shape_count;
     const char *data; /* [data_size]; borrowed */
     size_t data_size;
 };

@@ -23,6 +23,7 @@ static struct wpk_tensor_type vector(int64_t extent)
 /* y = k(k(x, w), w) by way of the arena, in lists of the caller's. */
 struct sample {
     struct wpk_model_plan plan;
+    struct wpk_model_plan_shape shapes[2];
     struct wpk_model_plan_value values[4];
     struct wpk_model_plan_end inputs[1];
     struct wpk_model_plan_end outputs[1];
@@ -57,21 +58,25 @@ static void fill(struct sample *s)
         s->steps[i] = (struct wpk_model_plan_step){
             .kernel = 0, .node = "node", .arguments = s->arguments[i], .argument_count = 3};
     }
+    for (int i = 0; i < 2; i++) {
+        s->shapes[i] = (struct wpk_model_plan_shape){.arena_size = 128,
+                                                     .values = s->values,
+                                                     .value_count = 4,
+                                                     .inputs = s->inputs,
+                                                     .input_count = 1,
+                                                     .outputs = s->outputs,
+                                                     .output_count = 1,
+                                                     .notes = s->notes,
+                                                     .note_count = 1,
+                                                     .steps = s->steps,
+                                                     .step_count = 2};
+    }
     s->plan = (struct wpk_model_plan){.device = "cpu",
                                       .threads = 2,
-                                      .arena_size = 128,
-                                      .values = s->values,
-                                      .value_count = 4,
-                                      .inputs = s->inputs,
-                                      .input_count = 1,
-                                      .outputs = s->outputs,
-                                      .output_count = 1,
                                       .kernels = s->kernels,
                                       .kernel_count = 1,
-                                      .notes = s->notes,
-                                      .note_count = 1,
-                                      .steps = s->steps,
-                                      .step_count = 2,
+                                      .shapes = s->shapes,
+                                      .shape_count = 2,
                                       .data = s->data,
                                       .data_size = sizeof(s->data)};
 }
@@ -93,8 +98,8 @@ static void test_round_trip(void **state)
     fill(&s);
     encode(&s, &once);
     assert_int_equal(wpk_model_plan_decode(once.data, once.size, &plan, NULL), WPK_OK);
-    assert_string_equal(plan.inputs[0].name, "the \"x\"");
-    assert_int_equal(plan.steps[1].arguments[2].value, 3);
+    assert_string_equal(plan.shapes[0].inputs[0].name, "the \"x\"");
+    assert_int_equal(plan.shapes[1].steps[1].arguments[2].value, 3);
     assert_memory_equal(plan.data, s.data, sizeof(s.data));
     assert_int_equal((plan.data - once.data) % WPK_MODEL_PLAN_ALIGNMENT, 0);
     assert_int_equal(wpk_model_plan_encode(&plan, &twice), WPK_OK);
@@ -146,6 +151,26 @@ static void expect_refused(struct sample *s)
     fill(s);
 }
 
+/* Shapes with other inputs or outputs, or none at all. */
+static void test_unequal_shapes(void **state)
+{
+    struct wpk_model_plan_end other = {"z", 0};
+    struct wpk_model_plan_end two[2] = {{"the \"x\"", 0}, {"y", 0}};
+    struct sample s;
+
+    (void)state;
+    fill(&s);
+    s.plan.shape_count = 0;
+    expect_refused(&s);
+    s.shapes[1].inputs = &other;
+    expect_refused(&s);
+    s.shapes[1].inputs = two;
+    s.shapes[1].input_count = 2;
+    expect_refused(&s);
+    s.shapes[1].output_count = 0;
+    expect_refused(&s);
+}
+
 /* A plan with right checksums whose places or numbers are out of bounds. */
 static void test_inconsistent(void **state)
 {
@@ -182,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_unequal_shapes),
         cmocka_unit_test(test_inconsistent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

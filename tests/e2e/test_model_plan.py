@@ -8,7 +8,7 @@ import time
 import xml.etree.ElementTree
 
 from lib import Service, check, descendants, kill, main, wait_for
-from test_model import PYTHON, compare, make_model, refused
+from test_model import PYTHON, compare, edit, make_model, read_npy, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
 TOLERANCE = 1e-5  # of the largest output
@@ -119,6 +119,39 @@ def older(plan):
     with open(plan + ".old.wpk", "wb") as file:
         file.write(whole)
     return plan + ".old.wpk"
+
+
+def test_several_shapes(box):
+    """One file with a plan for each set of shapes; the inputs' files say which one runs."""
+    folder = make_model(box, "tiny")
+    path = edit(folder, "tiny", "free", "m.graph.input[0].type.tensor_type.shape.dim[0].dim_param = 'n'\n"
+                "m.graph.output[0].type.tensor_type.shape.dim[0].dim_param = 'rows'\n"
+                "w = [t for t in m.graph.initializer if t.name == n['reshape9'].input[1]][0]\n"
+                "w.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(w) * 0 + (-1, 2), w.name))")
+    plan, drawing, shapes = os.path.join(folder, "free.wpk"), os.path.join(folder, "plan.svg"), []
+    x, two, y, out = (os.path.join(folder, n + ".npy") for n in ("x", "two", "y", "out"))
+    for batch in (1, 2):
+        shapes += ["--shape", "x=%d,%s" % (batch, ",".join(str(d) for d in read_npy(x)[0][1:]))]
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--seconds", "60", "-q",
+                                "--data", box.path("history"), "--verify", *shapes, seconds=280)
+    check(status == 0 and err.count("verified: output y") == 2, "both are tuned and verified", said, err)
+    subprocess.run([PYTHON, "-c", "import numpy, sys; x = numpy.load(sys.argv[1]); numpy.save(sys.argv[2], "
+                    "numpy.concatenate([x, x]))", x, two], check=True)
+    for file, batch in ((x, 1), (two, 2)):
+        status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + file, "--output", "y=" + out)
+        check(status == 0, "a batch of %d" % batch, said, err)
+        (extents, found), (_, wanted) = read_npy(out), read_npy(y)
+        check(extents == [3 * batch, 2], "its rows", extents)
+        check(max(abs(a - b) for a, b in zip(found, wanted * batch)) <= TOLERANCE * max(map(abs, wanted)),
+              "what it computes", found, wanted)
+    for words in (("run", plan, "--random", *shapes[2:]), ("profile", plan, *shapes[2:]),
+                  ("show", plan, "-o", drawing, *shapes[2:])):
+        status, said, err = box.run("wpkctl", *words)
+        check(status == 0, "%s" % (words,), said, err)
+    err = refused(box, "run", plan, "--random", "--shape", "x=9," + shapes[1].split(",", 1)[1])
+    check("was not tuned for these shapes, but for x=1," in err and "; x=2," in err, "another batch", err)
+    check("no input of 'z=1'" in refused(box, "run", plan, "--random", "--shape", "z=1"), "another input")
+    check("only tune takes more" in refused(box, "check", path, *shapes), "check takes one")
 
 
 def test_interrupted(box):

@@ -153,15 +153,16 @@ static void mutate(struct wpk_rng *rng)
     }
 }
 
-static void run_one(void)
+static int run_one(void)
 {
     /* A copy of exact size, so that a sanitizer sees a read past the end. */
     uint8_t *copy = malloc(at_work_size > 0 ? at_work_size : 1);
 
     WPK_ASSERT(copy != NULL);
     memcpy(copy, at_work, at_work_size);
-    LLVMFuzzerTestOneInput(copy, at_work_size);
+    int result = LLVMFuzzerTestOneInput(copy, at_work_size);
     free(copy);
+    return result;
 }
 
 static void load(const struct input *input)
@@ -190,7 +191,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < corpus_count; i++) {
         load(&corpus[i]);
-        run_one();
+        WPK_ASSERT(run_one() != WPK_FUZZ_REJECTED);
     }
     wpk_rng_seed(&rng, seed);
     uint64_t end_ns = wpk_clock_now_ns(clock) + seconds * WPK_NS_PER_S;
@@ -199,7 +200,7 @@ int main(int argc, char **argv)
         for (size_t i = draw(&rng, MUTATIONS_MAX) + 1; i > 0; i--) {
             mutate(&rng);
         }
-        run_one();
+        (void)run_one();
         count++;
     }
     printf("%d files, %llu mutations, seed %llu\n", corpus_count, (unsigned long long)count,

@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Returned for bytes that the target refuses; else 0. No file of the corpus is refused, and
+ * libFuzzer adds no such bytes to it. */
+#define WPK_FUZZ_REJECTED (-1)
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif

@@ -12,24 +12,24 @@
 #define HEADER_SIZE 64
 #define SHA_AT 32
 
-static void check_values(const struct wpk_model_plan *plan)
+static void check_values(const struct wpk_model_plan *file, const struct wpk_model_plan_shape *plan)
 {
     for (int i = 0; i < plan->value_count; i++) {
         const struct wpk_model_plan_value *value = &plan->values[i];
         uint64_t end = (uint64_t)value->offset + wpk_tensor_type_bytes(&value->type);
         WPK_ASSERT(value->offset >= 0);
-        WPK_ASSERT(value->place != WPK_MODEL_PLAN_DATA || end <= plan->data_size);
+        WPK_ASSERT(value->place != WPK_MODEL_PLAN_DATA || end <= file->data_size);
         WPK_ASSERT(value->place != WPK_MODEL_PLAN_ARENA || end <= (uint64_t)plan->arena_size);
         WPK_ASSERT(value->place != WPK_MODEL_PLAN_INPUT || value->offset < plan->input_count);
         WPK_ASSERT(value->place != WPK_MODEL_PLAN_OUTPUT || value->offset < plan->output_count);
     }
 }
 
-static void check_steps(const struct wpk_model_plan *plan)
+static void check_steps(const struct wpk_model_plan *file, const struct wpk_model_plan_shape *plan)
 {
     for (int i = 0; i < plan->step_count; i++) {
         const struct wpk_model_plan_step *step = &plan->steps[i];
-        WPK_ASSERT(step->kernel >= 0 && step->kernel < plan->kernel_count);
+        WPK_ASSERT(step->kernel >= -1 && step->kernel < file->kernel_count);
         for (int a = 0; a < step->argument_count; a++) {
             WPK_ASSERT(step->arguments[a].value >= 0);
             WPK_ASSERT(step->arguments[a].value < plan->value_count);
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t aligned =
         (size + WPK_MODEL_PLAN_ALIGNMENT - 1) / WPK_MODEL_PLAN_ALIGNMENT * WPK_MODEL_PLAN_ALIGNMENT;
-    size_t whole = HEADER_SIZE + aligned + DATA_SIZE;
+    size_t whole = HEADER_SIZE + aligned + DATA_SIZE + WPK_MODEL_PLAN_SLACK;
     uint8_t *file = aligned_alloc(WPK_MODEL_PLAN_ALIGNMENT, whole);
     const uint32_t version[] = {WPK_MODEL_PLAN_VERSION, 0};
     const uint64_t sizes[] = {size, DATA_SIZE};
@@ -55,13 +55,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(file + 16, sizes, sizeof(sizes));
     wpk_crypto_sha256(data, size, file + SHA_AT);
     memcpy(file + HEADER_SIZE, data, size);
-    if (wpk_model_plan_decode(file, whole, &plan, &diag) == WPK_OK) {
-        check_values(&plan);
-        check_steps(&plan);
-    } else {
-        WPK_ASSERT(diag.text[0] != '\0');
+    bool accepted = wpk_model_plan_decode(file, whole, &plan, &diag) == WPK_OK;
+    WPK_ASSERT(accepted || diag.text[0] != '\0');
+    for (int i = 0; accepted && i < plan.shape_count; i++) {
+        check_values(&plan, &plan.shapes[i]);
+        check_steps(&plan, &plan.shapes[i]);
     }
     wpk_model_plan_fini(&plan);
     free(file);
-    return 0;
+    return accepted ? 0 : WPK_FUZZ_REJECTED;
 }
