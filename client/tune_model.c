@@ -7,13 +7,18 @@
 #include "common/json.h"
 #include "graph/layout.h"
 #include "graph/rewrite.h"
+#include "op/cost.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LAST_CACHE 3 /* its level */
 #define PLAN_SIZE_MAX ((size_t)1 << 40)
+/* Operations that take as long as moving a byte between memory and one core of a server: some 100
+ * in a ns beside some 12 bytes. It orders operators, and decides nothing else. */
+#define FLOPS_PER_BYTE 8.0
 
 void wpk_tune_model_fini(struct wpk_tune_model *model)
 {
@@ -45,8 +50,25 @@ static bool evicts_constants(const struct wpk_graph *graph)
     return cache > 0 && bytes > cache;
 }
 
+static void weigh(const struct wpk_graph_region *region, const struct wpk_lowered *lowered,
+                  struct wpk_tune_kernel *out)
+{
+    struct wpk_cost cost;
+
+    wpk_cost(&lowered->program, &cost);
+    out->weight = region->count * fmax(cost.flops, FLOPS_PER_BYTE * cost.bytes_min);
+    for (int t = 0; t < lowered->program.tensor_count; t++) {
+        const struct wpk_tensor *tensor = &lowered->program.tensors[t];
+        for (int d = 0; d < tensor->rank; d++) {
+            out->is_placed =
+                out->is_placed || tensor->pad_before[d] != 0 || tensor->pad_after[d] != 0;
+        }
+    }
+}
+
 static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_region *region,
-                          bool is_cold, struct wpk_json_writer *w, struct wpk_diag *diag)
+                          bool is_cold, struct wpk_json_writer *w, struct wpk_tune_kernel *out,
+                          struct wpk_diag *diag)
 {
     bool has_constants = false;
     const struct wpk_graph_node *last = &graph->nodes[region->nodes[region->node_count - 1]];
@@ -76,6 +98,8 @@ static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_
             }
         }
         wpk_json_end(w);
+        wpk_json_put_int(w, "count", region->count);
+        weigh(region, &lowered, out);
         if (is_cold && has_constants) {
             wpk_json_put_text(w, "conditions", wpk_conditions_name(WPK_CONDITIONS_COLD_CONSTANTS));
         }
@@ -85,8 +109,28 @@ static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_
     return err;
 }
 
-static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
-                        struct wpk_diag *diag)
+/* Of the kernels of one equation and shape, one without borders is the base of the others. */
+static void find_bases(struct wpk_tune_model *model)
+{
+    for (int k = 0; k < model->kernel_count; k++) {
+        struct wpk_tune_kernel *kernel = &model->kernels[k];
+        const struct wpk_fingerprint *mine = &region_of(model, k)->fingerprint;
+        kernel->base = k;
+        for (int i = 0; i < model->kernel_count && kernel->is_placed; i++) {
+            const struct wpk_fingerprint *other = &region_of(model, i)->fingerprint;
+            if (strcmp(mine->family, other->family) == 0 &&
+                strcmp(mine->extents, other->extents) == 0 &&
+                (!model->kernels[i].is_placed || i < kernel->base)) {
+                kernel->base = i;
+            }
+            if (!model->kernels[kernel->base].is_placed) {
+                break;
+            }
+        }
+    }
+}
+
+static wpk_err make_job(struct wpk_tune_model *model, struct wpk_job *job, struct wpk_diag *diag)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
@@ -97,8 +141,9 @@ static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
     wpk_json_begin_array(w, "ops");
     for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
         const struct wpk_graph *graph = &model->shapes[model->kernels[k].shape].graph;
-        err = put_region(graph, region_of(model, k), is_cold, w, diag);
+        err = put_region(graph, region_of(model, k), is_cold, w, &model->kernels[k], diag);
     }
+    find_bases(model);
     wpk_json_end(w);
     wpk_json_begin_object(w, "budget");
     wpk_json_put_int(w, "candidates", WPK_TUNE_MODEL_CANDIDATES);
@@ -131,7 +176,8 @@ static int find_kernel_of(struct wpk_tune_model *model, int shape, int region)
         snprintf(name, sizeof(name), "%.50s_%d", wanted->name, shape + 1);
         memcpy(wanted->name, name, sizeof(name));
     }
-    model->kernels[model->kernel_count] = (struct wpk_tune_kernel){shape, region};
+    model->kernels[model->kernel_count] =
+        (struct wpk_tune_kernel){.shape = shape, .region = region};
     return model->kernel_count++;
 }
 

@@ -12,10 +12,13 @@
 #define WPK_TUNE_MODEL_CANDIDATES 3 /* of each region, unless --candidates says otherwise */
 #define WPK_TUNE_MODEL_SECONDS 60
 
-/* A kernel that the model needs: an operator of the job. */
+/* A kernel that the model needs: an operator of the job, with the same number. */
 struct wpk_tune_kernel {
     int shape;
-    int region; /* of this shape; others may need it, too */
+    int region;     /* of this shape; others may need it, too */
+    double weight;  /* its calls times the work of one: what is tuned first */
+    bool is_placed; /* an operand has something around it in memory */
+    int base;       /* kernel that differs in what is around its operands alone, or itself */
 };
 
 /* = {0} is empty. */

@@ -7,8 +7,8 @@
  *     output t2 f32[64,32]
  *     t2[a0,a1] = sum.f32(a2:128) t0[a0,a2] * t1[a2,a1]
  *
- * The family's text has 0 in place of extents, and no borders. Changing anything in the canonical form or in the
- * printer changes every fingerprint: raise the version. */
+ * The family's text has 0 in place of extents, and no borders. Changing anything in the canonical
+ * form or in the printer changes every fingerprint: raise the version. */
 #include "op/fingerprint.h"
 
 #include "common/buf.h"

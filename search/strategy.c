@@ -17,9 +17,9 @@
 #define BEST_KEPT (WPK_TRIALS_MAX / 8) /* of the trials, where they are thinned out */
 
 static const struct wpk_strategy_class *const classes[] = {
-    &wpk_strategy_auto,   &wpk_strategy_construct, &wpk_strategy_random, &wpk_strategy_ga,
-    &wpk_strategy_anneal, &wpk_strategy_mcmc,      &wpk_strategy_bayes,  &wpk_strategy_rl,
-    &wpk_strategy_nearest,
+    &wpk_strategy_auto,  &wpk_strategy_construct, &wpk_strategy_random,
+    &wpk_strategy_ga,    &wpk_strategy_anneal,    &wpk_strategy_mcmc,
+    &wpk_strategy_bayes, &wpk_strategy_rl,        &wpk_strategy_nearest,
 };
 
 enum { CLASSES = sizeof(classes) / sizeof(classes[0]) };

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-static const char *const names[] = {"ga",     "random", "auto",  "construct",
-                                    "anneal", "mcmc",   "bayes", "rl", "nearest"};
+static const char *const names[] = {"ga",   "random", "auto", "construct", "anneal",
+                                    "mcmc", "bayes",  "rl",   "nearest"};
 /* Those that learn a model take milliseconds an ask. */
 static int asks_for(const char *name, int asks)
 {

@@ -103,8 +103,9 @@ static wpk_err begin(const struct wpk_space *space, int variant, struct wpk_cand
     struct wpk_candidate *constructed = calloc(CONSTRUCTED, sizeof(*constructed));
     const struct wpk_variant *of = &space->variants[variant];
     int count = 0;
-    wpk_err err = constructed == NULL ? WPK_ENOMEM
-                                      : wpk_space_construct(space, constructed, CONSTRUCTED, &count);
+    wpk_err err = constructed == NULL
+                      ? WPK_ENOMEM
+                      : wpk_space_construct(space, constructed, CONSTRUCTED, &count);
     *out = (struct wpk_candidate){.variant = variant, .gene_count = of->gene_count};
     for (int i = 0; err == WPK_OK && i < count; i++) {
         if (constructed[i].variant == variant) {
@@ -170,10 +171,10 @@ static void take_unwritten(const struct wpk_variant *variant, const bool *given,
 {
     for (int i = 0; i < variant->gene_count; i++) {
         const struct wpk_gene *gene = &variant->genes[i];
-        int choice = given[i]                                    ? -1
-                     : gene->optional                            ? wpk_gene_find(gene, WPK_GENE_ALL)
+        int choice = given[i]         ? -1
+                     : gene->optional ? wpk_gene_find(gene, WPK_GENE_ALL)
                      : strcmp(gene->name, WPK_BACK_END_GENE) == 0 ? wpk_gene_find(gene, 0)
-                                                                 : -1;
+                                                                  : -1;
         out->gene[i] = choice < 0 ? out->gene[i] : (uint8_t)choice;
     }
 }

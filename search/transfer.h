@@ -16,9 +16,9 @@ WPK_MUST_CHECK wpk_err wpk_space_fits(const struct wpk_space *space, const char 
                                       struct wpk_candidate *out, struct wpk_diag *diag);
 
 /* Make a legal candidate of this space that is as near to the text of one of another shape as it
- * can be: of the same algorithm, and of the same layout if there is one. Of a size that is no choice
- * here the nearest one is taken, by the logarithm; other genes that are not the same here stay as
- * they are in the variant's first constructed candidate. Then the candidate is repaired.
+ * can be: of the same algorithm, and of the same layout if there is one. Of a size that is no
+ * choice here the nearest one is taken, by the logarithm; other genes that are not the same here
+ * stay as they are in the variant's first constructed candidate. Then the candidate is repaired.
  *
  *   errors  WPK_EMISMATCH another version, or no such algorithm, with the reason in `diag`;
  *           WPK_EEXHAUSTED no legal candidate was found; WPK_ENOMEM */

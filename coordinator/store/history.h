@@ -181,8 +181,8 @@ struct wpk_history_log {
 void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
                           struct wpk_history_log *out);
 /* Texts of the best candidates of the problems that differ from the search's one in extents or
- * borders alone and are timed in the same way, as they are now: nearest first, some of each. Returns
- * their number.
+ * borders alone and are timed in the same way, as they are now: nearest first, some of each.
+ * Returns their number.
  *   owns    the caller frees each */
 uint32_t wpk_history_relatives(struct wpk_store *store, uint64_t search_id,
                                char *out[WPK_HISTORY_RELATIVES_MAX]);

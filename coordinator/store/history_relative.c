@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBLEMS_MAX 4 /* the nearest ones */
+#define PROBLEMS_MAX 4                                           /* the nearest ones */
 #define SCHEDULES_MAX (WPK_HISTORY_RELATIVES_MAX / PROBLEMS_MAX) /* of each */
 
 struct relative {
