@@ -2,6 +2,7 @@
 /* The tuning of a model in rounds, each a job of some of its operators:
  *
  *     one candidate of each, the heaviest first ──▶ the others ──▶ places ──▶ done
+ *                (if there is a limit of time)
  *                        │                           │               │
  *                        └──── time is over, Ctrl-C ─┴───────────────┴──▶ rest: nearest schedules
  *
