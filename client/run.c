@@ -258,7 +258,8 @@ static wpk_err check(const struct wpk_kernel *kernel, struct run *run,
 
     wpk_err err = read_operator(kernel, run, &op, diag);
     if (err == WPK_OK) {
-        err = wpk_run_check(wpk_buf_text(&op), tensors, run->accuracy, out, diag);
+        err = wpk_run_check(wpk_buf_text(&op), tensors, run->accuracy, WPK_RUN_CHECK_POINTS_MAX,
+                            out, diag);
     }
     wpk_buf_fini(&op);
     return err;
@@ -395,9 +396,9 @@ static enum wpk_exit run_model(struct wpk_invocation *call, const struct run *ru
     model->outputs = run->outputs;
     model->draw = run->draw;
     model->json = run->json;
-    if (run->check) {
-        wpk_diag_set(&call->diag,
-                     "--check is of kernels; of a model's plan, --verify MODEL.onnx compares");
+    model->check = run->check;
+    if (is_onnx && run->check) {
+        wpk_diag_set(&call->diag, "--check is of kernels and plans; --interpret is the reference");
     } else if (is_onnx && !interpret) {
         wpk_diag_set(&call->diag, "an ONNX model runs with --interpret, node by node in f64, or "
                                   "after wpkctl tune MODEL.onnx -o MODEL" WPK_MODEL_PLAN_SUFFIX);
@@ -432,7 +433,8 @@ enum wpk_exit wpk_command_run(struct wpk_invocation *call)
                       &model.verify),
         WPK_MODEL_FIXING_OPTION_ROWS(model.fixing),
         WPK_FIND_OPTION_ROWS(run.wanted),
-        WPK_ARGS_FLAG("check", "compare with the reference interpreter", &run.check),
+        WPK_ARGS_FLAG("check", "compare with the reference interpreter; of a plan, each step",
+                      &run.check),
         WPK_ARGS_FLAG("json", "what came out, as JSON", &run.json),
         WPK_SESSION_OPTION_ROWS(run.session),
         WPK_ARGS_END,

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS_MAX 65536
 #define POINTS_MIN 256
-#define ITERATIONS_MAX 4e9 /* of all points: some seconds */
-#define DIRECT_SET 1       /* names the draw of direct's last places; any number does */
+#define SCATTER 2654435761U /* 2^32 divided by the golden ratio */
+#define ITERATIONS_MAX 4e9  /* of all points: some seconds */
+#define DIRECT_SET 1        /* names the draw of direct's last places; any number does */
 
 #define SCALE_MAX 0x1p40 /* of magnitudes that say how much a sum may lose, by its value */
 
@@ -64,8 +64,9 @@ static wpk_err widen_arguments(const struct wpk_run_tensors *tensors, struct com
     return WPK_OK;
 }
 
-/* Points at even distances over the whole output. */
-static wpk_err choose_points(const struct wpk_run_tensor *output, struct comparison *c)
+/* Points all over the output: one in each of as many equal parts, not always at the same place. */
+static wpk_err choose_points(const struct wpk_run_tensor *output, int64_t points_max,
+                             struct comparison *c)
 {
     const struct wpk_tensor_type *type = &output->argument->type;
     int64_t elements = wpk_tensor_type_elements(type);
@@ -73,7 +74,7 @@ static wpk_err choose_points(const struct wpk_run_tensor *output, struct compari
 
     wpk_cost(&c->program, &cost);
     double most = ITERATIONS_MAX / (cost.flops / (double)elements + 1);
-    most = most < POINTS_MIN ? POINTS_MIN : most > POINTS_MAX ? POINTS_MAX : most;
+    most = most < POINTS_MIN ? POINTS_MIN : most > (double)points_max ? (double)points_max : most;
     c->count = (double)elements < most ? elements : (int64_t)most;
     size_t count = (size_t)c->count;
     c->points = calloc(count * (size_t)(type->rank > 0 ? type->rank : 1), sizeof(*c->points));
@@ -86,7 +87,10 @@ static wpk_err choose_points(const struct wpk_run_tensor *output, struct compari
         return WPK_ENOMEM;
     }
     for (int64_t i = 0; i < c->count; i++) {
-        int64_t element = (int64_t)((double)i * ((double)elements / (double)c->count));
+        int64_t begin = (int64_t)((double)i * ((double)elements / (double)c->count));
+        int64_t end = (int64_t)((double)(i + 1) * ((double)elements / (double)c->count));
+        int64_t size = end > begin && end <= elements ? end - begin : 1;
+        int64_t element = begin + (int64_t)((uint64_t)i * SCATTER % (uint64_t)size);
         const char *at =
             (const char *)output->dense + (size_t)element * wpk_dtype_size(type->dtype);
         wpk_convert_widen(type->dtype, at, 1, &c->value[i]);
@@ -298,12 +302,12 @@ static void compare(struct comparison *c, enum wpk_dtype dtype, struct wpk_accur
 
 static wpk_err compare_floats(struct comparison *c, const struct wpk_run_tensors *tensors,
                               const struct wpk_run_tensor *output, struct wpk_accuracy accuracy,
-                              struct wpk_run_check *out, struct wpk_diag *diag)
+                              int64_t points_max, struct wpk_run_check *out, struct wpk_diag *diag)
 {
     c->steps = has_steps(&c->program);
     wpk_err err = widen_arguments(tensors, c);
     if (err == WPK_OK) {
-        err = choose_points(output, c);
+        err = choose_points(output, points_max, c);
     }
     if (err == WPK_OK) {
         err = wpk_reference_run_at(&c->program, &c->args, c->points, c->count, c->reference,
@@ -345,7 +349,7 @@ static wpk_err select_output(struct wpk_program *program, const struct wpk_run_t
 
 static wpk_err check_output(const char *op, const struct wpk_run_tensors *tensors,
                             const struct wpk_run_tensor *output, struct wpk_accuracy accuracy,
-                            struct wpk_run_check *out, struct wpk_diag *diag)
+                            int64_t points_max, struct wpk_run_check *out, struct wpk_diag *diag)
 {
     struct comparison *c = calloc(1, sizeof(*c)); /* a program is too large for a stack */
     if (c == NULL) {
@@ -358,7 +362,7 @@ static wpk_err check_output(const char *op, const struct wpk_run_tensors *tensor
     if (err == WPK_OK) {
         err = wpk_integer_fits(&c->program)
                   ? compare_integers(&c->program, tensors, output, out)
-                  : compare_floats(c, tensors, output, accuracy, out, diag);
+                  : compare_floats(c, tensors, output, accuracy, points_max, out, diag);
     }
     fini(c);
     free(c);
@@ -366,7 +370,7 @@ static wpk_err check_output(const char *op, const struct wpk_run_tensors *tensor
 }
 
 wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
-                      struct wpk_accuracy accuracy, struct wpk_run_check *out,
+                      struct wpk_accuracy accuracy, int64_t points_max, struct wpk_run_check *out,
                       struct wpk_diag *diag)
 {
     const struct wpk_run_tensor *outputs =
@@ -375,7 +379,7 @@ wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
 
     for (int i = 0; i < tensors->output_count; i++) {
         struct wpk_run_check one = {.passed = false};
-        wpk_err err = check_output(op, tensors, &outputs[i], accuracy, &one, diag);
+        wpk_err err = check_output(op, tensors, &outputs[i], accuracy, points_max, &one, diag);
         if (err != WPK_OK) {
             return err;
         }

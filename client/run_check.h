@@ -19,13 +19,16 @@ struct wpk_run_check {
     bool passed;
 };
 
-/* Compare each output at as many points as some seconds allow.
+/* Points of an output that are compared at most, and as many as some seconds allow. */
+#define WPK_RUN_CHECK_POINTS_MAX 65536
+
+/* Compare each output at up to `points_max` points, or as many as some seconds allow.
  *
  *   shape   op: the operator in whole form, tensors called as in the kernel
  *   errors  those of wpk_program_parse and wpk_reference_run_at; WPK_ECORRUPT a
  *           tensor that the operator does not have */
 WPK_MUST_CHECK wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
-                                     struct wpk_accuracy accuracy, struct wpk_run_check *out,
-                                     struct wpk_diag *diag);
+                                     struct wpk_accuracy accuracy, int64_t points_max,
+                                     struct wpk_run_check *out, struct wpk_diag *diag);
 
 #endif

@@ -51,7 +51,8 @@ static struct wpk_run_check check(const struct run *run)
     const struct wpk_accuracy widest = {.times_direct = 16};
     struct wpk_run_check result = {.passed = true};
 
-    assert_int_equal(wpk_run_check(op, &run->tensors, widest, &result, NULL), WPK_OK);
+    assert_int_equal(
+        wpk_run_check(op, &run->tensors, widest, WPK_RUN_CHECK_POINTS_MAX, &result, NULL), WPK_OK);
     return result;
 }
 
@@ -122,7 +123,7 @@ static bool passes(const char *text, int inputs, const struct wpk_run_tensor *gi
     struct wpk_run_check result = {.passed = true};
     struct wpk_diag diag = {0};
     memcpy(tensors.tensor, given, (size_t)count * sizeof(*given));
-    if (wpk_run_check(text, &tensors, widest, &result, &diag) != WPK_OK) {
+    if (wpk_run_check(text, &tensors, widest, WPK_RUN_CHECK_POINTS_MAX, &result, &diag) != WPK_OK) {
         fail_msg("%s", diag.text);
     }
     return result.passed;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/run_model.h"
 
+#include "client/check_plan.h"
 #include "client/model_file.h"
 #include "client/npy.h"
 #include "client/plan_shape.h"
@@ -502,20 +503,32 @@ wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options
 
 static wpk_err run_once(const struct wpk_run_model_call *call, void *user, struct wpk_diag *diag)
 {
-    (void)user;
-    (void)diag;
-    return wpk_model_run(call->context, call->inputs, call->input_count, call->outputs,
-                         call->output_count);
+    const struct wpk_run_model *options = user;
+    struct wpk_check_plan found;
+
+    if (!options->check) {
+        return wpk_model_run(call->context, call->inputs, call->input_count, call->outputs,
+                             call->output_count);
+    }
+    wpk_err err = wpk_check_plan(call, &found, diag);
+    if (err == WPK_OK) {
+        fprintf(stderr,
+                "checked: %d steps at %lld points; the largest error is %.1f times that of direct "
+                "evaluation%s%s\n",
+                found.steps, (long long)found.points, found.times_direct,
+                found.worst_node[0] != '\0' ? ", of " : "", found.worst_node);
+    }
+    return err;
 }
 
 wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
                            struct wpk_diag *diag)
 {
-    return with_plan(path, options, run_once, NULL, true, diag);
+    return with_plan(path, options, run_once, (void *)(uintptr_t)options, true, diag);
 }
 
 wpk_err wpk_run_model_verify(const char *path, const struct wpk_run_model *options,
                              struct wpk_diag *diag)
 {
-    return with_plan(path, options, run_once, NULL, false, diag);
+    return with_plan(path, options, run_once, (void *)(uintptr_t)options, false, diag);
 }

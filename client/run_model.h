@@ -13,6 +13,7 @@ struct wpk_run_model {
     struct wpk_option_list inputs;  /* "NAME=FILE.npy" */
     struct wpk_option_list outputs; /* the same */
     bool draw;                      /* inputs that no file is given for, by their names */
+    bool check;                     /* of a plan: each step (client/check_plan.h) */
     const char *verify;             /* of a plan: the ONNX model that it is of; NULL: none */
     bool json;                      /* say what was computed as JSON */
 };
@@ -42,9 +43,11 @@ typedef wpk_err (*wpk_run_model_use)(const struct wpk_run_model_call *call, void
 WPK_MUST_CHECK wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options,
                                           wpk_run_model_use use, void *user, struct wpk_diag *diag);
 
-/* Run a plan through libwpk, as any host does, and write its outputs. With `verify`, the ONNX model
- * is interpreted on the same inputs, and the largest difference is printed.
- *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above;
+/* Run a plan through libwpk, as any host does, and write its outputs. With `check`, each step is
+ * compared at some points, and the largest error is printed. With `verify`, the ONNX model is
+ * interpreted on the same inputs, and the largest difference is printed.
+ *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above; those of
+ *           wpk_check_plan;
  *           WPK_EMISMATCH  the outputs differ by more than WPK_RUN_MODEL_TOLERANCE */
 WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
                                           struct wpk_diag *diag);

@@ -8,6 +8,7 @@
 #include "client/job_space.h"
 #include "client/report.h"
 #include "client/run_model.h"
+#include "client/tune_merge.h"
 #include "client/tune_model.h"
 #include "client/tune_rounds.h"
 #include "schema/device.h"
@@ -34,6 +35,7 @@ struct tune {
     bool verify; /* the plan, beside the model */
     struct wpk_tune_model model;
     struct wpk_tune_rounds rounds; /* of the model */
+    struct wpk_tune_merges merges; /* likewise */
 };
 
 static void print_notice(const char *text, void *user)
@@ -159,14 +161,16 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
     return err;
 }
 
-/* Compare the plan with the model, in each set of shapes. */
+/* Check each step of the plan, and with --verify all of it, in each set of shapes. */
 static wpk_err verify_plan(const struct tune *tune, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
     for (int s = 0; err == WPK_OK && s < tune->model.shape_count; s++) {
-        struct wpk_run_model options = {
-            .draw = true, .verify = tune->file, .json = tune->output.json};
+        struct wpk_run_model options = {.draw = true,
+                                        .check = true,
+                                        .verify = tune->verify ? tune->file : NULL,
+                                        .json = tune->output.json};
         wpk_model_fixing_of_set(&tune->fixing, s, &options.fixing);
         err = wpk_run_model_verify(tune->plan_path, &options, diag);
     }
@@ -178,7 +182,7 @@ static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, stru
 {
     wpk_err err = wpk_tune_model_write(&tune->model, &tune->session, job, tune->job.threads,
                                        tune->plan_path, diag);
-    if (err == WPK_OK && tune->verify) {
+    if (err == WPK_OK) {
         err = verify_plan(tune, diag);
     }
     if (err == WPK_OK && !tune->output.json) {
@@ -216,6 +220,12 @@ static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_
         .own_worker = has_own_worker(tune)};
 
     wpk_err err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
+    const char *state = tune->rounds.found.state;
+    if (err == WPK_OK && state != NULL && strcmp(state, "done") == 0 && !tune->rounds.is_cut &&
+        tune->model.shape_count == 1) {
+        err = wpk_tune_merges_try(&tune->model, &options, &tune->overrides, &tune->session,
+                                  &tune->rounds, &tune->merges, diag);
+    }
     *job = tune->rounds.found;
     return err;
 }
@@ -264,6 +274,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     }
     wpk_session_close(&tune->session);
     wpk_tune_rounds_fini(&tune->rounds);
+    wpk_tune_merges_fini(&tune->merges);
     wpk_http_reply_fini(&reply);
     wpk_arena_fini(&arena);
     return interrupted ? WPK_EXIT_INTERRUPTED : status;

@@ -16,9 +16,6 @@
 
 #define LAST_CACHE 3 /* its level */
 #define PLAN_SIZE_MAX ((size_t)1 << 40)
-/* Operations that take as long as moving a byte between memory and one core of a server: some 100
- * in a ns beside some 12 bytes. It orders operators, and decides nothing else. */
-#define FLOPS_PER_BYTE 8.0
 
 void wpk_tune_model_fini(struct wpk_tune_model *model)
 {
@@ -56,7 +53,7 @@ static void weigh(const struct wpk_graph_region *region, const struct wpk_lowere
     struct wpk_cost cost;
 
     wpk_cost(&lowered->program, &cost);
-    out->weight = region->count * fmax(cost.flops, FLOPS_PER_BYTE * cost.bytes_min);
+    out->weight = region->count * fmax(cost.flops, WPK_TUNE_FLOPS_PER_BYTE * cost.bytes_min);
     for (int t = 0; t < lowered->program.tensor_count; t++) {
         const struct wpk_tensor *tensor = &lowered->program.tensors[t];
         for (int d = 0; d < tensor->rank; d++) {
@@ -130,8 +127,11 @@ static void find_bases(struct wpk_tune_model *model)
     }
 }
 
-static wpk_err make_job(struct wpk_tune_model *model, struct wpk_job *job, struct wpk_diag *diag)
+/* The job of all kernels, or of one region of the first shape, if it is given. */
+static wpk_err make_job(struct wpk_tune_model *model, const struct wpk_graph_region *one,
+                        struct wpk_job *job, struct wpk_diag *diag)
 {
+    struct wpk_tune_kernel unused = {.shape = 0};
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
     bool is_cold = evicts_constants(&model->shapes[0].graph);
@@ -139,11 +139,13 @@ static wpk_err make_job(struct wpk_tune_model *model, struct wpk_job *job, struc
 
     wpk_json_put_text(w, "name", "model");
     wpk_json_begin_array(w, "ops");
-    for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
+    for (int k = 0; err == WPK_OK && k < model->kernel_count && one == NULL; k++) {
         const struct wpk_graph *graph = &model->shapes[model->kernels[k].shape].graph;
         err = put_region(graph, region_of(model, k), is_cold, w, &model->kernels[k], diag);
     }
-    find_bases(model);
+    if (one != NULL) {
+        err = put_region(&model->shapes[0].graph, one, is_cold, w, &unused, diag);
+    }
     wpk_json_end(w);
     wpk_json_begin_object(w, "budget");
     wpk_json_put_int(w, "candidates", WPK_TUNE_MODEL_CANDIDATES);
@@ -236,9 +238,41 @@ wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fix
         err = WPK_ERANGE;
     }
     if (err == WPK_OK) {
-        err = make_job(out, job, diag);
+        err = make_job(out, NULL, job, diag);
+        find_bases(out);
     }
     return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
+}
+
+wpk_err wpk_tune_model_region_job(struct wpk_tune_model *model,
+                                  const struct wpk_graph_region *region,
+                                  const struct wpk_job_overrides *overrides, struct wpk_job *job,
+                                  struct wpk_diag *diag)
+{
+    wpk_err err = make_job(model, region, job, diag);
+
+    return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
+}
+
+wpk_err wpk_tune_model_renumber(struct wpk_tune_model *model)
+{
+    struct wpk_assemble_shape *shape = &model->shapes[0];
+
+    WPK_ASSERT(model->shape_count == 1);
+    free(shape->kernel);
+    shape->kernel = NULL;
+    model->kernel_count = 0;
+    wpk_err err = number_kernels(model, 0);
+    int kept = 0;
+    for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
+        int region = model->kernels[k].region;
+        if (shape->regions.list[region].count > 0) {
+            shape->kernel[region] = kept;
+            model->kernels[kept++].region = region;
+        }
+    }
+    model->kernel_count = err == WPK_OK ? kept : model->kernel_count;
+    return err;
 }
 
 /* ---- the plan */

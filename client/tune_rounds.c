@@ -197,7 +197,8 @@ static wpk_err gather(struct tuning *t)
     double seconds = 0;
     bool whole = true;
 
-    found->kernels = calloc((size_t)kernel_count(t) + 1, sizeof(*found->kernels));
+    found->kernels =
+        calloc((size_t)kernel_count(t) + WPK_TUNE_ROUNDS_ROOM, sizeof(*found->kernels));
     if (found->kernels == NULL) {
         return WPK_ENOMEM;
     }
@@ -245,7 +246,8 @@ static wpk_err run_all(struct tuning *t, struct wpk_diag *diag)
         err = run_places(t, job->candidates, diag);
     }
     t->out->interrupted = wpk_follow_interrupted();
-    return err == WPK_OK && is_over(t) ? complete(t, diag) : err;
+    t->out->is_cut = is_over(t);
+    return err == WPK_OK && t->out->is_cut ? complete(t, diag) : err;
 }
 
 wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,

@@ -16,6 +16,7 @@
 #include "client/tune_model.h"
 
 #define WPK_TUNE_ROUNDS_MAX 6
+#define WPK_TUNE_ROUNDS_ROOM 4 /* for kernels that are added later */
 
 struct wpk_tune_rounds_options {
     const struct wpk_tune_model *model;
@@ -41,6 +42,7 @@ struct wpk_tune_rounds {
     bool *tried;                    /* owned; likewise: some candidate was measured */
     struct wpk_api_job found;       /* all together: the kernels that there are, the seconds */
     bool interrupted;
+    bool is_cut; /* by Ctrl-C, or the time was over */
 };
 
 /* Tune the model. After Ctrl-C, or when the time is over, each operator without a kernel gets one

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/affine.h"
 
-#include "graph/fuse.h"
 #include "graph/interpret.h"
+#include "graph/mapping.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static int find_operand(const struct wpk_graph *graph, int node, int *dim)
         graph->values[value].rank != graph->values[output].rank ||
         memcmp(graph->values[value].extent, graph->values[output].extent,
                (size_t)graph->values[value].rank * sizeof(int64_t)) != 0 ||
-        !wpk_graph_reads_own_element(graph, node, value)) {
+        wpk_graph_read_mapping(graph, node, value) != WPK_MAPPING_ONE_TO_ONE) {
         return -1;
     }
     return value;

@@ -19,21 +19,4 @@
 WPK_MUST_CHECK wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int count,
                                       struct wpk_lowered *out, struct wpk_diag *diag);
 
-/* True if the node computes each element of its output by one expression, and reads value `value`
- * at that element alone.   errors  as wpk_graph_lower: false */
-bool wpk_graph_reads_own_element(const struct wpk_graph *graph, int node, int value);
-
-/* True if the node reads value `value` and never outside of it; with `or_zero`: or zeros there. */
-bool wpk_graph_reads_inside(const struct wpk_graph *graph, int node, int value, bool or_zero);
-
-/* True if the node's output is its input with zeros around it. */
-bool wpk_graph_is_padding(const struct wpk_graph *graph, int node);
-
-/* True if the node only moves elements, each index being a sum of multiples of axes. With
- * `is_order`: all of them, once. */
-bool wpk_graph_is_movement(const struct wpk_graph *graph, int node, bool is_order);
-
-/* True if one stage without a reduction computes the node's output. */
-bool wpk_graph_is_pointwise(const struct wpk_graph *graph, int node);
-
 #endif

@@ -7,6 +7,7 @@
 #include "graph/layout.h"
 
 #include "graph/border.h"
+#include "graph/mapping.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +133,7 @@ static void class_node(struct layouts *l, const struct wpk_graph_regions *region
             continue;
         }
         if (l->graph->values[input].rank == l->graph->values[output].rank &&
-            (joins || wpk_graph_reads_own_element(l->graph, node, input))) {
+            (joins || wpk_graph_read_mapping(l->graph, node, input) == WPK_MAPPING_ONE_TO_ONE)) {
             unite(l, input, output);
         }
         l->is_window[find(l, input)] |= window;

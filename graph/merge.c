@@ -11,6 +11,7 @@
 
 #include "graph/fuse.h"
 #include "graph/joint.h"
+#include "graph/mapping.h"
 #include "graph/trace.h"
 #include "graph/view.h"
 
@@ -201,8 +202,7 @@ static bool reads_slice(const struct wpk_joint *m, int node, int value)
         return wpk_graph_reads_inside(m->graph, node, value, false);
     }
     int reader = only_reader(m, output);
-    return wpk_graph_is_movement(m->graph, node, false) && reader >= 0 &&
-           reads_slice(m, reader, output);
+    return wpk_graph_is_movement(m->graph, node) && reader >= 0 && reads_slice(m, reader, output);
 }
 
 /* A slice of the merged value is memory that lies in one piece, or its only reader reads it. */
@@ -221,7 +221,8 @@ static bool is_free(const struct wpk_joint *m, const struct wpk_joint_level *lev
         for (int i = 0; i < node->input_count; i++) {
             /* It would be computed with the member, or place the member's output in its own. */
             if (node->inputs[i] == value &&
-                ((m->uses[value] == 1 && wpk_graph_reads_own_element(m->graph, n, value)) ||
+                ((m->uses[value] == 1 &&
+                  wpk_graph_read_mapping(m->graph, n, value) == WPK_MAPPING_ONE_TO_ONE) ||
                  wpk_operator_find(node->op, node->domain)->kind == WPK_KIND_CONCAT)) {
                 return false;
             }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/region.h"
 
+#include "graph/mapping.h"
 #include "op/rows.h"
 
 #include <stdio.h>
@@ -28,10 +29,8 @@ void wpk_graph_regions_fini(struct wpk_graph_regions *regions)
 struct group {
     int nodes[WPK_FUSE_NODES_MAX]; /* [count] ascending; 0: none, or part of a later node's */
     int count;
-    bool is_pointwise; /* all of them */
-    bool is_movement;  /* all of them only move elements */
-    bool is_padding;   /* its one node puts zeros around its input */
-    bool is_order;     /* all of them give the same elements in another order of axes */
+    enum wpk_mapping mapping;
+    bool is_padding; /* its one node puts zeros around its input */
 };
 
 struct grouping {
@@ -47,16 +46,36 @@ static wpk_err grouping_init(struct grouping *g)
     return g->groups != NULL && g->uses != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
-/* How a node of a group may read a value of an earlier group that is to become part of it. What
- * computes is not to be computed in each step of a reduction. */
+static bool is_pointwise(const struct group *group)
+{
+    return group->mapping != WPK_MAPPING_MANY_TO_MANY;
+}
+
+/* True if the group only moves elements, and makes none. */
+static bool is_movement(const struct group *group)
+{
+    return is_pointwise(group) && group->mapping != WPK_MAPPING_ONE_TO_ONE && !group->is_padding;
+}
+
+/* A node of a group may read a value of an earlier group that is to become part of it. */
 static bool may_read(const struct grouping *g, const struct group *earlier,
                      const struct group *group, int node, int value)
 {
-    return wpk_graph_reads_own_element(g->graph, node, value) ||
-           (group->is_pointwise && wpk_graph_is_movement(g->graph, node, true)) ||
-           earlier->is_order ||
-           (earlier->is_movement && wpk_graph_reads_inside(g->graph, node, value, false)) ||
-           (earlier->is_padding && wpk_graph_reads_inside(g->graph, node, value, true));
+    enum wpk_mapping read = wpk_graph_read_mapping(g->graph, node, value);
+
+    if (wpk_mapping_fusion(earlier->mapping, read) != WPK_FUSION_YES) {
+        return false;
+    }
+    switch (earlier->mapping) {
+    case WPK_MAPPING_ONE_TO_ONE:
+    case WPK_MAPPING_MANY_TO_MANY: /* what is computed is stored in another order */
+        return read != WPK_MAPPING_SHUFFLE ||
+               (is_pointwise(group) && wpk_graph_is_movement(g->graph, node));
+    case WPK_MAPPING_SHUFFLE:
+        return true;
+    default: /* beyond a border only if all elements are there */
+        return wpk_graph_reads_inside(g->graph, node, value, earlier->is_padding);
+    }
 }
 
 /* Only nodes of the group read the value, and nothing wants it in memory. */
@@ -91,7 +110,7 @@ static bool is_pointwise_join(const struct grouping *g, const struct group *earl
             return false;
         }
     }
-    return earlier->is_pointwise || group->is_pointwise;
+    return is_pointwise(earlier) || is_pointwise(group);
 }
 
 static int ascending(const void *a, const void *b)
@@ -111,10 +130,11 @@ static bool join(const struct grouping *g, const struct group *earlier, const st
     *out = *group;
     memcpy(out->nodes + out->count, earlier->nodes, (size_t)earlier->count * sizeof(int));
     out->count += earlier->count;
-    out->is_pointwise = earlier->is_pointwise && group->is_pointwise;
-    out->is_movement = earlier->is_movement && group->is_movement;
-    out->is_order = earlier->is_order && group->is_order;
-    out->is_padding = false;
+    out->mapping = wpk_mapping_join(earlier->mapping, group->mapping);
+    if (earlier->is_padding || group->is_padding) {
+        out->mapping = wpk_mapping_join(out->mapping, WPK_MAPPING_ONE_TO_ONE);
+        out->is_padding = false;
+    }
     qsort(out->nodes, (size_t)out->count, sizeof(int), ascending);
     bool joined =
         wpk_graph_fuse(g->graph, out->nodes, out->count, &lowered, NULL) == WPK_OK &&
@@ -166,7 +186,7 @@ static void grow(struct grouping *g, int node)
 static const char *main_op(const struct wpk_graph *graph, const struct group *group)
 {
     for (int i = 0; i < group->count; i++) {
-        if (!wpk_graph_is_pointwise(graph, group->nodes[i])) {
+        if (wpk_graph_mapping(graph, group->nodes[i]) == WPK_MAPPING_MANY_TO_MANY) {
             return graph->nodes[group->nodes[i]].op;
         }
     }
@@ -220,8 +240,8 @@ static bool continues_movement(const struct grouping *g, int node)
     const struct wpk_graph_node *n = &g->graph->nodes[node];
     int writer = n->inputs[0] >= 0 ? g->graph->values[n->inputs[0]].writer : -1;
 
-    return writer >= 0 && g->groups[writer].count > 0 && g->groups[writer].is_movement &&
-           g->uses[n->inputs[0]] == 1 && wpk_graph_is_movement(g->graph, node, false);
+    return writer >= 0 && g->groups[writer].count > 0 && is_movement(&g->groups[writer]) &&
+           g->uses[n->inputs[0]] == 1 && wpk_graph_is_movement(g->graph, node);
 }
 
 static void start_group(struct grouping *g, int node, struct wpk_graph_regions *regions)
@@ -244,9 +264,7 @@ static void start_group(struct grouping *g, int node, struct wpk_graph_regions *
     g->groups[node] = (struct group){
         .nodes = {node},
         .count = 1,
-        .is_pointwise = wpk_graph_is_pointwise(g->graph, node),
-        .is_movement = wpk_graph_is_movement(g->graph, node, false),
-        .is_order = wpk_graph_is_movement(g->graph, node, true),
+        .mapping = wpk_graph_mapping(g->graph, node),
         .is_padding = wpk_graph_is_padding(g->graph, node),
     };
     grow(g, node);
@@ -327,8 +345,7 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
     wpk_err err = WPK_OK;
 
     *out = (struct wpk_graph_regions){.count = 0};
-    out->list =
-        calloc((size_t)graph->node_count + WPK_REGIONS_JOINED_MAX, sizeof(*out->list));
+    out->list = calloc((size_t)graph->node_count + WPK_REGIONS_JOINED_MAX, sizeof(*out->list));
     out->uses = calloc((size_t)graph->node_count + 1, sizeof(*out->uses));
     if (binding == NULL || out->list == NULL || out->uses == NULL) {
         err = WPK_ENOMEM;
@@ -431,9 +448,9 @@ wpk_err wpk_graph_regions_join(const struct wpk_graph *graph, struct wpk_graph_r
     *same = false;
     wpk_err err = lower_joint(graph, regions, first, second, &group, &lowered, diag);
     if (err == WPK_OK) {
-        err = binding == NULL ? WPK_ENOMEM
-                              : wpk_program_identity(&lowered.program, &canonical, binding,
-                                                     &fingerprint);
+        err = binding == NULL
+                  ? WPK_ENOMEM
+                  : wpk_program_identity(&lowered.program, &canonical, binding, &fingerprint);
     }
     if (err == WPK_OK && strcmp(fingerprint.exact, as->fingerprint.exact) == 0) {
         use.region = add_region(regions, graph->node_count + WPK_REGIONS_JOINED_MAX, as);

@@ -4,6 +4,7 @@
 
 #include "graph/interpret.h"
 #include "graph/layout.h"
+#include "graph/mapping.h"
 #include "graph/model_fixture.h"
 #include "graph/onnx_read.h"
 #include "graph/rewrite.h"
@@ -428,12 +429,51 @@ static void test_spellings(void **state)
     }
 }
 
+/* The types of nodes that read x, and of how they read it. */
+static void test_mapping(void **state)
+{
+    static const struct {
+        struct node node;
+        enum wpk_mapping type;
+        enum wpk_mapping read;
+    } cases[] = {
+        {{"Relu", "x", "y", ""}, WPK_MAPPING_ONE_TO_ONE, WPK_MAPPING_ONE_TO_ONE},
+        {{"Identity", "x", "y", ""}, WPK_MAPPING_SHUFFLE, WPK_MAPPING_ONE_TO_ONE},
+        {{"Transpose", "x", "y", "perm:I=0,1,3,2"}, WPK_MAPPING_SHUFFLE, WPK_MAPPING_SHUFFLE},
+        {{"Slice", "x,one,four,two", "y", ""}, WPK_MAPPING_REORGANIZE, WPK_MAPPING_REORGANIZE},
+        {{"Pad", "x,pads", "y", ""}, WPK_MAPPING_REORGANIZE, WPK_MAPPING_REORGANIZE},
+        {{"Unsqueeze", "x,one", "y", ""}, WPK_MAPPING_REORGANIZE, WPK_MAPPING_REORGANIZE},
+        {{"Expand", "x,big", "y", ""}, WPK_MAPPING_ONE_TO_MANY, WPK_MAPPING_ONE_TO_MANY},
+        {{"Add", "x,wide", "y", ""}, WPK_MAPPING_ONE_TO_ONE, WPK_MAPPING_ONE_TO_MANY},
+        {{"MaxPool", "x", "y", "kernel_shape:I=3,3"},
+         WPK_MAPPING_MANY_TO_MANY,
+         WPK_MAPPING_MANY_TO_MANY},
+        {{"Conv", "x,w", "y", CONV}, WPK_MAPPING_MANY_TO_MANY, WPK_MAPPING_MANY_TO_MANY},
+        {{"Softmax", "x", "y", "axis:i=3"}, WPK_MAPPING_MANY_TO_MANY, WPK_MAPPING_MANY_TO_MANY},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_model_fixture model = {.opset = 18};
+        struct wpk_graph graph;
+        wpk_model_fixture_constant(&model, "big", "i64[4]", "5,4,6,6");
+        wpk_model_fixture_constant(&model, "wide", "f32[3,4,6,6]", NULL);
+        read_graph(&cases[i].node, 1, &model, &graph);
+        if (wpk_graph_mapping(&graph, 0) != cases[i].type ||
+            wpk_graph_read_mapping(&graph, 0, graph.inputs[0]) != cases[i].read) {
+            fail_msg("%s: %d, and reads as %d", cases[i].node.op, (int)wpk_graph_mapping(&graph, 0),
+                     (int)wpk_graph_read_mapping(&graph, 0, graph.inputs[0]));
+        }
+        wpk_graph_fini(&graph);
+        wpk_model_fixture_fini(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_mapping),   cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_layouts),   cmocka_unit_test(test_borders),
         cmocka_unit_test(test_spellings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/site.h"
 
+#include "graph/mapping.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@ struct finding {
 static bool reduces(const struct wpk_graph *graph, const struct wpk_graph_region_use *use)
 {
     for (int i = 0; i < use->node_count; i++) {
-        if (!wpk_graph_is_pointwise(graph, use->nodes[i])) {
+        if (wpk_graph_mapping(graph, use->nodes[i]) == WPK_MAPPING_MANY_TO_MANY) {
             return true;
         }
     }
@@ -168,8 +170,8 @@ wpk_err wpk_graph_site_join(const struct wpk_graph *graph, const struct wpk_grap
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
         for (int m = n + 1; err == WPK_OK && m < graph->node_count; m++) {
             bool same = false;
-            if (regions->uses[n].region == site->first &&
-                regions->uses[m].region == site->second && is_pair(&f, n, m)) {
+            if (regions->uses[n].region == site->first && regions->uses[m].region == site->second &&
+                is_pair(&f, n, m)) {
                 err = wpk_graph_regions_join(graph, regions, n, m, region, &same, diag);
                 *joined += same;
             }

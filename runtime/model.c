@@ -419,13 +419,17 @@ struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t shape
     WPK_ASSERT(index < wpk_model_step_count(model, shape));
     const struct wpk_model_plan_step *step = &model->plan.shapes[shape].steps[index];
     if (step->kernel < 0) {
-        return (struct wpk_model_step){
-            .node = step->node, .kernel = wpk_model_plan_host_name(step->host.op), .vendor = ""};
+        return (struct wpk_model_step){.node = step->node,
+                                       .kernel = wpk_model_plan_host_name(step->host.op),
+                                       .op = "",
+                                       .vendor = ""};
     }
     const struct wpk_model_plan_kernel *kernel = &model->plan.kernels[step->kernel];
     return (struct wpk_model_step){
         .node = step->node,
         .kernel = kernel->name,
+        .op =
+            model->shapes[shape].is_loaded ? model->shapes[shape].kernels[index]->manifest.op : "",
         .flops = kernel->flops,
         .bytes = kernel->bytes,
         .tuned_ns = (uint64_t)kernel->time_ns,

@@ -145,14 +145,56 @@ static wpk_err run_host(const struct wpk_model_context *context,
     return wpk_host_step_run(context->shape->plan, step, data);
 }
 
-/* `step_ns`: NULL, or filled with the time of each step. */
-static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
+/* How a run is looked at. */
+struct watching {
+    uint64_t *step_ns;         /* NULL, or filled with the time of each step */
+    wpk_model_watcher watcher; /* NULL: none */
+    void *user;
+};
+
+/* Append the tensors of a list.   owns  borrowed */
+static size_t add_tensors(const struct wpk_model_context *context, int step,
+                          const struct wpk_argument_list *list, enum wpk_model_tensor_role role,
+                          struct wpk_model_tensor *out)
 {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct wpk_model_plan_argument *argument =
+            wpk_model_find_argument(&context->shape->plan->steps[step], list->argument[i].name);
+        out[i] =
+            (struct wpk_model_tensor){&list->argument[i], role, address(context, argument->value)};
+    }
+    return list->count;
+}
+
+static void show_step(const struct wpk_model_context *context, int step, bool is_done,
+                      const struct watching *watching)
+{
+    const struct wpk_kernel *kernel = context->shape->kernels[step];
+    struct wpk_model_tensor tensors[3 * WPK_ABI_ARGUMENTS_MAX];
+    size_t count = 0;
+
+    if (watching->watcher == NULL) {
+        return;
+    }
+    if (kernel != NULL) {
+        count += add_tensors(context, step, &kernel->inputs, WPK_MODEL_TENSOR_INPUT, tensors);
+        count += add_tensors(context, step, &kernel->constants, WPK_MODEL_TENSOR_CONSTANT,
+                             tensors + count);
+        count +=
+            add_tensors(context, step, &kernel->outputs, WPK_MODEL_TENSOR_OUTPUT, tensors + count);
+    }
+    watching->watcher(watching->user, (size_t)step, is_done, tensors, count);
+}
+
+static wpk_err run_steps(struct wpk_model_context *context, const struct watching *watching)
+{
+    uint64_t *step_ns = watching->step_ns;
     const struct wpk_model_plan_shape *plan = context->shape->plan;
     wpk_err err = WPK_OK;
 
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
         struct step_data *step = &context->steps[i];
+        show_step(context, i, false, watching);
         uint64_t began_ns = step_ns != NULL ? wpk_clock_now_ns(wpk_clock_system()) : 0;
         if (plan->steps[i].kernel < 0) {
             err = run_host(context, &plan->steps[i]);
@@ -169,6 +211,9 @@ static wpk_err run_steps(struct wpk_model_context *context, uint64_t *step_ns)
         }
         if (step_ns != NULL) {
             step_ns[i] = wpk_clock_now_ns(wpk_clock_system()) - began_ns;
+        }
+        if (err == WPK_OK) {
+            show_step(context, i, true, watching);
         }
     }
     for (int i = 0; err == WPK_OK && i < plan->output_count; i++) {
@@ -196,7 +241,7 @@ static wpk_err warm_up(struct wpk_model_context *context)
         err = context->outputs[i] == NULL ? WPK_ENOMEM : err;
     }
     if (err == WPK_OK) {
-        err = run_steps(context, NULL);
+        err = run_steps(context, &(struct watching){.step_ns = NULL});
     }
     for (int i = 0; i < shape->plan->input_count; i++) {
         wpk_memory_give(context->inputs[i]);
@@ -292,9 +337,9 @@ static wpk_err take(const struct wpk_argument *arguments, size_t argument_count,
     return WPK_OK;
 }
 
-wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
-                          size_t input_count, const struct wpk_tensor_data *outputs,
-                          size_t output_count, uint64_t *step_ns)
+static wpk_err run(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                   size_t input_count, const struct wpk_tensor_data *outputs, size_t output_count,
+                   const struct watching *watching)
 {
     const struct wpk_model_shape *shape = context->shape;
 
@@ -304,12 +349,29 @@ wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_te
         err = take(shape->outputs, (size_t)shape->plan->output_count, outputs, output_count,
                    context->outputs);
     }
-    return err == WPK_OK ? run_steps(context, step_ns) : err;
+    return err == WPK_OK ? run_steps(context, watching) : err;
+}
+
+wpk_err wpk_model_profile(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                          size_t input_count, const struct wpk_tensor_data *outputs,
+                          size_t output_count, uint64_t *step_ns)
+{
+    return run(context, inputs, input_count, outputs, output_count,
+               &(struct watching){.step_ns = step_ns});
+}
+
+wpk_err wpk_model_watch(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
+                        size_t input_count, const struct wpk_tensor_data *outputs,
+                        size_t output_count, wpk_model_watcher watcher, void *user)
+{
+    return run(context, inputs, input_count, outputs, output_count,
+               &(struct watching){.watcher = watcher, .user = user});
 }
 
 wpk_err wpk_model_run(struct wpk_model_context *context, const struct wpk_tensor_data *inputs,
                       size_t input_count, const struct wpk_tensor_data *outputs,
                       size_t output_count)
 {
-    return wpk_model_profile(context, inputs, input_count, outputs, output_count, NULL);
+    return run(context, inputs, input_count, outputs, output_count,
+               &(struct watching){.step_ns = NULL});
 }

@@ -223,6 +223,8 @@ WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *mode
 struct wpk_model_step {
     const char *node;   /* the nodes of the model that it computes */
     const char *kernel; /* several steps may have one kernel */
+    const char *op;     /* the kernel's program, in whole form (docs/notation.md); "": a function of
+                         * libwpk computes the step, or its set of shapes was not loaded yet */
     double flops;       /* operations that the equations need */
     double bytes;       /* every input and output once */
     uint64_t tuned_ns;  /* 0: not timed */
@@ -264,6 +266,30 @@ WPK_API wpk_err wpk_model_profile(struct wpk_model_context *context,
                                   const struct wpk_tensor_data *inputs, size_t input_count,
                                   const struct wpk_tensor_data *outputs, size_t output_count,
                                   uint64_t *step_ns);
+
+/* A tensor of a step, as the step's kernel has it. */
+struct wpk_model_tensor {
+    const struct wpk_argument *argument; /* its layout says where elements lie */
+    enum wpk_model_tensor_role {
+        WPK_MODEL_TENSOR_INPUT,
+        WPK_MODEL_TENSOR_CONSTANT,
+        WPK_MODEL_TENSOR_OUTPUT,
+    } role;
+    const void *data;
+};
+
+/* Called before each step, and with `is_done` after it, when its outputs are there.
+ *   shape   tensors [count]: the inputs, constants and outputs of the step's kernel, in this order;
+ *           0 for a step without a kernel
+ *   owns    tensors and data are valid during the call */
+typedef void (*wpk_model_watcher)(void *user, size_t step, bool is_done,
+                                  const struct wpk_model_tensor *tensors, size_t count);
+
+/* Run the model once, and show each step to `watcher`.   errors  as wpk_model_run */
+WPK_API wpk_err wpk_model_watch(struct wpk_model_context *context,
+                                const struct wpk_tensor_data *inputs, size_t input_count,
+                                const struct wpk_tensor_data *outputs, size_t output_count,
+                                wpk_model_watcher watcher, void *user);
 
 #ifdef __cplusplus
 }

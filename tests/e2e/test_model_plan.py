@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model from its file to verified outputs: wpkctl tune, the plan, and libwpk that runs it."""
 import contextlib
+import hashlib
 import json
 import os
 import signal
 import sqlite3
+import struct
 import subprocess
 import time
 import xml.etree.ElementTree
@@ -59,6 +61,40 @@ def test_plan_computes_the_model(box):
             file.write(whole[:at])
         status, said, err = box.run("wpkctl", "run", bad, "--random")
         check(status == 1 and "bad.wpk: " in err, "cut at %d" % at, status, err)
+
+
+def rewritten(plan, change):
+    """A copy of the plan whose first set of shapes was changed, with a right checksum."""
+    with open(plan, "rb") as file:
+        whole = file.read()
+    size, = struct.unpack_from("<Q", whole, 16)
+    manifest = json.loads(whole[64:64 + size])
+    change(manifest["shapes"][0])
+    text = json.dumps(manifest, separators=(",", ":")).encode()
+    text += b" " * (-(64 + len(text)) % 64)
+    data = whole[64 + size + (-(64 + size) % 64):]
+    path = plan + ".changed.wpk"
+    with open(path, "wb") as file:
+        file.write(whole[:16] + struct.pack("<QQ", len(text), struct.unpack_from("<Q", whole, 24)[0]) +
+                   hashlib.sha256(text).digest() + text + data)
+    return path
+
+
+def test_steps_are_checked(box):
+    """Each step on the data that flows through it; a value that another one overwrites is seen."""
+    plan = tuned(box)[1]
+    status, out, err = box.run("wpkctl", "run", plan, "--random", "--check")
+    check(status == 0 and "checked: " in err, "the plan is right", out, err)
+
+    def overlap(shape):
+        places = [value for value in shape["values"] if value["place"] == 0]
+        for value in places:
+            value["offset"] = 0
+
+    status, out, err = box.run("wpkctl", "run", rewritten(plan, lambda shape: None), "--random", "--check")
+    check(status == 0 and "checked: " in err, "so is a copy", out, err)
+    status, out, err = box.run("wpkctl", "run", rewritten(plan, overlap), "--random", "--check")
+    check(status == 1 and ("overwritten" in err or "is wrong" in err), "all values in one place", status, out, err)
 
 
 def test_profile(box):

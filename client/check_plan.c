@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/check_plan.h"
+
+#include "client/run_check.h"
+#include "common/checksum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a step wrote. */
+struct written {
+    const void *data;
+    size_t size;
+    size_t step;
+    char checksum[WPK_CHECKSUM_HEX_SIZE];
+};
+
+/* A plan that is being checked. */
+struct checking {
+    const struct wpk_run_model_call *call;
+    struct wpk_run_tensors *tensors; /* owned; of the step that runs */
+    struct written *written;         /* owned; [written_count], one for each place */
+    int written_count;
+    struct wpk_check_plan result;
+    wpk_err err; /* the first one */
+    struct wpk_diag *diag;
+};
+
+static int *count_of(struct wpk_run_tensors *tensors, enum wpk_model_tensor_role role)
+{
+    return role == WPK_MODEL_TENSOR_INPUT      ? &tensors->input_count
+           : role == WPK_MODEL_TENSOR_CONSTANT ? &tensors->constant_count
+                                               : &tensors->output_count;
+}
+
+/* Keep a step's tensor as dense rows; an output's elements are there when the step is done. */
+static wpk_err keep(struct wpk_run_tensors *tensors, const struct wpk_model_tensor *from)
+{
+    const struct wpk_tensor_type *type = &from->argument->type;
+    size_t size = (size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype);
+    int index = tensors->input_count + tensors->constant_count + tensors->output_count;
+    struct wpk_run_tensor *tensor = &tensors->tensor[index];
+
+    if (index == WPK_RUN_TENSORS_MAX) {
+        return WPK_ENOSPC;
+    }
+    *tensor = (struct wpk_run_tensor){
+        .argument = from->argument, .name = from->argument->name, .dense = malloc(size)};
+    if (tensor->dense == NULL) {
+        return WPK_ENOMEM;
+    }
+    (*count_of(tensors, from->role))++;
+    if (from->role == WPK_MODEL_TENSOR_CONSTANT) { /* they are dense, as the user gave them */
+        memcpy(tensor->dense, from->data, size);
+    } else if (from->role == WPK_MODEL_TENSOR_INPUT) {
+        wpk_tensor_unpack(type, from->data, tensor->dense);
+    }
+    return WPK_OK;
+}
+
+static size_t dense_size(const struct wpk_run_tensor *tensor)
+{
+    const struct wpk_tensor_type *type = &tensor->argument->type;
+
+    return (size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype);
+}
+
+static struct written *find_written(const struct checking *c, const void *data)
+{
+    for (int i = 0; i < c->written_count; i++) {
+        if (c->written[i].data == data) {
+            return &c->written[i];
+        }
+    }
+    return NULL;
+}
+
+/* Remember what a step wrote. Another value may have been there before. */
+static void remember(struct checking *c, size_t step, const void *data,
+                     const struct wpk_run_tensor *tensor)
+{
+    struct written *written = find_written(c, data);
+
+    if (written == NULL) {
+        written = &c->written[c->written_count++];
+    }
+    *written = (struct written){.data = data, .size = dense_size(tensor), .step = step};
+    wpk_checksum_hex(tensor->dense, written->size, written->checksum);
+}
+
+/* Fail if an input that a step wrote was changed since. */
+static wpk_err check_kept(const struct checking *c, size_t step, const void *data,
+                          const struct wpk_run_tensor *tensor)
+{
+    const struct written *written = find_written(c, data);
+    char checksum[WPK_CHECKSUM_HEX_SIZE];
+
+    if (written == NULL || written->size != dense_size(tensor)) {
+        return WPK_OK;
+    }
+    wpk_checksum_hex(tensor->dense, written->size, checksum);
+    if (strcmp(checksum, written->checksum) != 0) {
+        wpk_diag_set(c->diag, "step %zu reads what step %zu wrote, but it was overwritten", step,
+                     written->step);
+        return WPK_EMISMATCH;
+    }
+    return WPK_OK;
+}
+
+static wpk_err compare(struct checking *c, size_t step, const struct wpk_model_tensor *tensors,
+                       size_t count)
+{
+    const struct wpk_model_step about = wpk_model_step(c->call->model, c->call->shape, step);
+    const struct wpk_accuracy class = {.times_direct = 16}; /* `fast`: the widest with a name */
+    struct wpk_run_check found;
+
+    for (size_t i = 0; i < count; i++) {
+        if (tensors[i].role == WPK_MODEL_TENSOR_OUTPUT) {
+            wpk_tensor_unpack(&tensors[i].argument->type, tensors[i].data,
+                              c->tensors->tensor[i].dense);
+            remember(c, step, tensors[i].data, &c->tensors->tensor[i]);
+        }
+    }
+    wpk_err err =
+        wpk_run_check(about.op, c->tensors, class, WPK_CHECK_PLAN_POINTS_MAX, &found, c->diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (!found.passed) {
+        wpk_diag_set(
+            c->diag,
+            "step %zu (%s) is wrong: its error is %.2e of its output's rms, %.1f times that "
+            "of direct evaluation",
+            step, about.node, found.of_rms, found.times_direct);
+        return WPK_EMISMATCH;
+    }
+    c->result.steps++;
+    c->result.points += found.points;
+    if (found.times_direct >= c->result.times_direct) {
+        c->result.times_direct = found.times_direct;
+        c->result.worst_node = about.node;
+    }
+    return WPK_OK;
+}
+
+static void watch(void *user, size_t step, bool is_done, const struct wpk_model_tensor *tensors,
+                  size_t count)
+{
+    struct checking *c = user;
+
+    if (c->err != WPK_OK || count == 0) {
+        return;
+    }
+    if (!is_done) {
+        *c->tensors = (struct wpk_run_tensors){.input_count = 0};
+        for (size_t i = 0; i < count && c->err == WPK_OK; i++) {
+            c->err = keep(c->tensors, &tensors[i]);
+            if (c->err == WPK_OK && tensors[i].role == WPK_MODEL_TENSOR_INPUT) {
+                c->err = check_kept(c, step, tensors[i].data, &c->tensors->tensor[i]);
+            }
+        }
+    } else {
+        c->err = compare(c, step, tensors, count);
+    }
+    if (is_done || c->err != WPK_OK) {
+        wpk_run_tensors_fini(c->tensors);
+        *c->tensors = (struct wpk_run_tensors){.input_count = 0};
+    }
+}
+
+wpk_err wpk_check_plan(const struct wpk_run_model_call *call, struct wpk_check_plan *out,
+                       struct wpk_diag *diag)
+{
+    struct checking c = {.call = call, .diag = diag, .result = {.worst_node = ""}};
+
+    size_t steps = wpk_model_step_count(call->model, call->shape);
+
+    c.tensors = calloc(1, sizeof(*c.tensors));
+    c.written = calloc(steps * WPK_RUN_TENSORS_MAX + 1, sizeof(*c.written));
+    wpk_err err = c.tensors != NULL && c.written != NULL
+                      ? wpk_model_watch(call->context, call->inputs, call->input_count,
+                                        call->outputs, call->output_count, watch, &c)
+                      : WPK_ENOMEM;
+    free(c.tensors);
+    free(c.written);
+    *out = c.result;
+    return err != WPK_OK ? err : c.err;
+}
