@@ -175,34 +175,48 @@ static wpk_err keep(struct merging *m, struct wpk_tune_merge *merge, struct wpk_
     return err;
 }
 
+/* The node after which a region is named in a message: the first that has a name. */
+static const char *node_name(const struct merging *m, int region)
+{
+    const struct wpk_graph_region *r = &regions_of(m)->list[region];
+
+    for (int i = 0; i < r->node_count; i++) {
+        const char *name = graph_of(m)->nodes[r->nodes[i]].name;
+        if (name[0] != '\0') {
+            return name;
+        }
+    }
+    return r->name;
+}
+
 static void describe(const struct merging *m, const struct wpk_tune_merge *merge, char *out,
                      size_t size)
 {
-    const struct wpk_graph_node *second = &graph_of(m)->nodes[merge->site.nodes[1]];
+    const char *second = node_name(m, merge->site.second);
     char merged[WPK_FORMAT_SIZE], apart[WPK_FORMAT_SIZE];
 
     wpk_format_ns((uint64_t)merge->merged_ns, merged);
     wpk_format_ns((uint64_t)merge->apart_ns, apart);
     if (merge->merged_ns > 0) {
         snprintf(out, size, "%s kernel with %.60s: %s, apart %s",
-                 merge->is_kept ? "one" : "not one", second->name, merged, apart);
+                 merge->is_kept ? "one" : "not one", second, merged, apart);
     } else {
-        snprintf(out, size, "not one kernel with %.60s: %.120s", second->name, merge->why.text);
+        snprintf(out, size, "not one kernel with %.60s: %.120s", second, merge->why.text);
     }
 }
 
 static wpk_err tell(struct merging *m, const struct wpk_tune_merge *merge)
 {
     struct wpk_graph *graph = graph_of(m);
-    const struct wpk_graph_node *first = &graph->nodes[merge->site.nodes[0]];
+    const char *first = node_name(m, merge->site.first);
     char text[NOTE_SIZE];
 
     describe(m, merge, text, sizeof(text));
     if (!m->options->quiet) {
-        fprintf(stderr, "%s: %s\n", first->name, text);
+        fprintf(stderr, "%s: %s\n", first, text);
     }
     char *why = wpk_arena_copy_text(&graph->arena, text);
-    return why == NULL ? WPK_ENOMEM : wpk_graph_add_note(graph, first->name, why);
+    return why == NULL ? WPK_ENOMEM : wpk_graph_add_note(graph, first, why);
 }
 
 wpk_err wpk_tune_merges_try(struct wpk_tune_model *model,

@@ -11,7 +11,6 @@ struct finding {
     const struct wpk_graph *graph;
     const struct wpk_graph_regions *regions;
     int *uses;                   /* owned; [value_count] by nodes, and as an output of the model */
-    bool *is_shared;             /* owned; [value_count] it has parts, or is one */
     struct wpk_graph_site *list; /* owned; [count] */
     int count;
 };
@@ -40,14 +39,14 @@ static int reads_of(const struct wpk_graph *graph, const struct wpk_graph_region
     return count;
 }
 
-/* Is it the one reader of a value that no other step, and nothing else, touches? */
+/* Is it the one reader of what the other step writes? A view of the value is a reader, too. */
 static bool is_pair(const struct finding *f, int first, int second)
 {
     int value = f->graph->nodes[first].outputs[0];
     const struct wpk_graph_region_use *reader = &f->regions->uses[second];
 
-    return reader->region >= 0 && !f->graph->values[value].is_stored && !f->is_shared[value] &&
-           f->uses[value] > 0 && reads_of(f->graph, reader, value) == f->uses[value];
+    return reader->region >= 0 && f->uses[value] > 0 &&
+           reads_of(f->graph, reader, value) == f->uses[value];
 }
 
 static void add_pair(struct finding *f, int first, int second)
@@ -66,18 +65,6 @@ static void add_pair(struct finding *f, int first, int second)
     f->list[at].count++;
     f->list[at].bytes +=
         2.0 * (double)wpk_graph_elements(value) * (double)wpk_dtype_size(value->dtype);
-}
-
-static void find_shared(struct finding *f)
-{
-    for (int v = 0; v < f->graph->value_count; v++) {
-        int64_t offset;
-        int root = wpk_graph_views_root(&f->regions->views, v, &offset);
-        if (root != v) {
-            f->is_shared[root] = true;
-            f->is_shared[v] = true;
-        }
-    }
 }
 
 static void find(struct finding *f)
@@ -110,19 +97,16 @@ static wpk_err begin(const struct wpk_graph *graph, const struct wpk_graph_regio
     *f = (struct finding){.graph = graph,
                           .regions = regions,
                           .uses = wpk_graph_count_uses(graph),
-                          .is_shared = calloc((size_t)graph->value_count + 1, sizeof(bool)),
                           .list = calloc((size_t)graph->node_count + 1, sizeof(*f->list))};
-    if (f->uses == NULL || f->is_shared == NULL || f->list == NULL) {
+    if (f->uses == NULL || f->list == NULL) {
         return WPK_ENOMEM;
     }
-    find_shared(f);
     return WPK_OK;
 }
 
 static void end(struct finding *f)
 {
     free(f->uses);
-    free(f->is_shared);
     free(f->list);
 }
 

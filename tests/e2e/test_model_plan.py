@@ -221,6 +221,22 @@ def test_interrupted(box):
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
 
 
+def test_merged_reductions(box):
+    """Two steps are tried as one, and are one only where that is faster; the plan says so."""
+    folder = make_model(box, "pair")
+    path, plan, drawing = (os.path.join(folder, "pair." + suffix) for suffix in ("onnx", "wpk", "svg"))
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--verify",
+                                "--data", box.path("history"), seconds=280)
+    check(status == 0 and "conv1: " in err and "one kernel with conv3: " in err, "they are tried", said, err)
+    kept = "not one kernel" not in err
+    check(kept or ", apart " in err, "as one they have a time", err)
+    status, said, err = box.run("wpkctl", "profile", plan, "--json")
+    check(status == 0 and len(json.loads(said)["steps"]) == (1 if kept else 2), "the steps", said, err)
+    status, said, err = box.run("wpkctl", "show", plan, "-o", drawing)
+    with open(drawing, encoding="utf-8") as file:
+        check(status == 0 and "one kernel with conv3" in file.read(), "the drawing", said, err)
+
+
 def test_kills(box):
     """kill -9 of every program of a tune, one after the other; of wpkctl itself in the end. What was found
     stays found, and the plan is right."""
