@@ -239,7 +239,8 @@ static void print(const struct survey *survey)
         snprintf(names, sizeof(names), "%.60s + %.60s", survey->regions.list[site->first].name,
                  survey->regions.list[site->second].name);
         wpk_format_count(site->bytes, text);
-        printf("%-8d %-24s %sB between, in one kernel if that is faster\n", site->count, names, text);
+        printf("%-8d %-24s %sB between, in one kernel if that is faster\n", site->count, names,
+               text);
     }
     fputs(wpk_buf_text(&survey->equations), stdout);
 }

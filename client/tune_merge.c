@@ -62,8 +62,8 @@ static double region_ns(const struct merging *m, int region)
     return time_of(&m->rounds->kernels[region]);
 }
 
-/* Bytes that a value between steps needs to be worth it: a share of the model's time, at the rate at
- * which one core reads and writes them. */
+/* Bytes that a value between steps needs to be worth it: a share of the model's time, at the rate
+ * at which one core reads and writes them. */
 static double bytes_min(const struct merging *m)
 {
     double model_ns = 0;

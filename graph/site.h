@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs of steps that could be one: both reduce, and the second alone reads what the first writes,
- * such as a product before a window, or before a softmax. One kernel for both does without the value
- * between, but has to compute parts of it again, or loops that suit neither. */
+ * such as a product before a window, or before a softmax. One kernel for both does without the
+ * value between, but has to compute parts of it again, or loops that suit neither. */
 #ifndef WPK_GRAPH_SITE_H
 #define WPK_GRAPH_SITE_H
 
@@ -29,8 +29,8 @@ WPK_MUST_CHECK wpk_err wpk_graph_site_region(const struct wpk_graph *graph,
                                              const struct wpk_graph_site *site,
                                              struct wpk_graph_region *out, struct wpk_diag *diag);
 
-/* Make the site's pairs one step each, of this region, as far as both groups are as they were found.
- * Regions without a group keep their number, with a count of 0.
+/* Make the site's pairs one step each, of this region, as far as both groups are as they were
+ * found. Regions without a group keep their number, with a count of 0.
  *   shape   *joined: pairs
  *   errors  those of wpk_graph_regions_join */
 WPK_MUST_CHECK wpk_err wpk_graph_site_join(const struct wpk_graph *graph,
