@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAREST "nearest" /* the strategy that begins with the schedules of others */
+#define NEAREST "nearest" /* the strategy that begins with schedules of the same shape */
 /* Candidates of a place: of those of a search one in so many, and no more than these. */
 #define PLACE_SHARE 3
 #define PLACE_CANDIDATES_MAX 3
@@ -166,8 +166,7 @@ static wpk_err run_places(struct tuning *t, int64_t candidates, struct wpk_diag 
     return err == WPK_OK && !is_over(t) ? run(t, NULL, candidates, diag) : err;
 }
 
-/* Operators of which some candidates were measured get their winner; the others one candidate, of
- * the nearest shape that has a kernel. */
+/* Operators of which some candidates were measured get their winner; the others one candidate. */
 static wpk_err complete(struct tuning *t, struct wpk_diag *diag)
 {
     if (!t->options->quiet) {

@@ -4,7 +4,7 @@
  *     one candidate of each, the heaviest first ──▶ the others ──▶ places ──▶ done
  *                (if there is a limit of time)
  *                        │                           │               │
- *                        └──── time is over, Ctrl-C ─┴───────────────┴──▶ rest: nearest schedules
+ *                        └──── time is over, Ctrl-C ─┴───────────────┴──▶ the rest: one candidate
  *
  * A place is an operator that differs from another one in what is around its tensors in memory. It
  * is not searched: it takes the best schedules of the other one, which are verified and timed as

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strategies that learn nothing. Random search draws without replacement: every other strategy
  * is compared with it. Construction gives what the rules of construct.c find, best first, then
- * draws. The strategy nearest begins with the schedules of other shapes. */
+ * draws. The strategy nearest takes the schedules of other borders and shapes. */
 #include "search/strategies.h"
 
 #define CONSTRUCTED 64
@@ -28,11 +28,19 @@ const struct wpk_strategy_class wpk_strategy_construct = {
     .first = first_constructed,
 };
 
+static const struct wpk_strategy_option nearest_options[] = {
+    {"constructed", "constructed candidates before schedules of other shapes", 0, CONSTRUCTED, 1,
+     true},
+};
+
 const struct wpk_strategy_class wpk_strategy_nearest = {
     .name = "nearest",
     .version = "nearest-1",
-    .summary = "the best schedules of the nearest shapes in the history, then as construct; for "
-               "budgets of one",
+    .summary =
+        "the best schedules of the same shape with other borders, a constructed one, those of "
+        "the nearest shapes, then as construct; for budgets of one to three",
+    .options = nearest_options,
+    .option_count = 1,
     .ahead = 1,
     .takes_relatives = true,
     .first = first_constructed,

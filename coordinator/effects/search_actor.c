@@ -29,6 +29,7 @@ struct wpk_search_actor {
     int hint_count;
     struct wpk_candidate *relatives; /* owned; [relative_count] */
     int relative_count;
+    int twin_count;
     struct wpk_accuracy accuracy; /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
@@ -228,7 +229,8 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
                                              .hints = actor->hints,
                                              .hint_count = actor->hint_count,
                                              .relatives = actor->relatives,
-                                             .relative_count = actor->relative_count};
+                                             .relative_count = actor->relative_count,
+                                             .twin_count = actor->twin_count};
     wpk_err err =
         wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
     actor->asked_count = asked;
@@ -247,7 +249,8 @@ static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
                                              .hints = actor->hints,
                                              .hint_count = actor->hint_count,
                                              .relatives = actor->relatives,
-                                             .relative_count = actor->relative_count};
+                                             .relative_count = actor->relative_count,
+                                             .twin_count = actor->twin_count};
     actor->asked_count = asked;
     return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
 }
@@ -294,7 +297,7 @@ static wpk_err read_prior(struct wpk_search_actor *actor, const struct wpk_searc
     return err == WPK_EMISMATCH ? WPK_EUNSUPPORTED : err; /* no other log helps */
 }
 
-/* Schedules of other shapes, each as near to it as it can be here. */
+/* Schedules of other borders and shapes, each as near to it as it can be here. */
 static wpk_err read_relatives(struct wpk_search_actor *actor, const struct wpk_history_log *log)
 {
     wpk_err err = WPK_OK;
@@ -303,13 +306,13 @@ static wpk_err read_relatives(struct wpk_search_actor *actor, const struct wpk_h
     }
     actor->relatives = calloc(log->relative_count, sizeof(*actor->relatives));
     err = actor->relatives == NULL ? WPK_ENOMEM : WPK_OK;
-    for (uint32_t i = 0; err == WPK_OK && i < log->relative_count; i++) {
+    for (uint32_t i = 0; err != WPK_ENOMEM && i < log->relative_count; i++) {
         err = wpk_space_adapt(&actor->space, log->relatives[i],
                               &actor->relatives[actor->relative_count], NULL);
         actor->relative_count += err == WPK_OK;
-        err = err == WPK_ENOMEM ? err : WPK_OK;
+        actor->twin_count += err == WPK_OK && i < log->twin_count;
     }
-    return err;
+    return err == WPK_ENOMEM ? err : WPK_OK;
 }
 
 /* Hints of other devices and pins may not be in this space. */

@@ -100,7 +100,7 @@ static void an_accuracy_class_prunes_the_space(void **state)
 static void a_search_begins_with_other_shapes(void **state)
 {
     (void)state;
-    struct wpk_history_log log = {.relative_count = 2};
+    struct wpk_history_log log = {.relative_count = 2, .twin_count = 2};
     struct wpk_search_actor *random = new_actor("standard"), *nearest = NULL;
     struct wpk_diag diag = {0};
     char *drawn[1], *asked[1];

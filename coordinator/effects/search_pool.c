@@ -163,7 +163,8 @@ static wpk_err make(struct actor *actor, struct wpk_store *store, uint32_t told_
         struct wpk_history_log log;
         wpk_history_read_log(store, actor->spec.search_id, whole == 1, &log);
         if (kind != NULL && wpk_strategy_takes_relatives(kind)) {
-            log.relative_count = wpk_history_relatives(store, actor->spec.search_id, log.relatives);
+            log.relative_count =
+                wpk_history_relatives(store, actor->spec.search_id, log.relatives, &log.twin_count);
         }
         err = wpk_store_status(store);
         if (err == WPK_OK) {

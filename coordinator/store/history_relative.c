@@ -93,13 +93,15 @@ static uint32_t read_best(struct wpk_store *store, int64_t problem_id, char **ou
 }
 
 uint32_t wpk_history_relatives(struct wpk_store *store, uint64_t search_id,
-                               char *out[WPK_HISTORY_RELATIVES_MAX])
+                               char *out[WPK_HISTORY_RELATIVES_MAX], uint32_t *twin_count)
 {
     struct relatives relatives = {.count = 0};
     uint32_t count = 0;
     find(store, search_id, &relatives);
+    *twin_count = 0;
     for (int i = 0; i < relatives.count; i++) {
         count += read_best(store, relatives.item[i].problem_id, &out[count]);
+        *twin_count = relatives.item[i].distance == 0 ? count : *twin_count;
     }
     return count;
 }

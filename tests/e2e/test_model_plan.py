@@ -204,7 +204,7 @@ def place_of(history):
 
 
 def test_interrupted(box):
-    """Ctrl-C leaves a plan: what was found until then, and the nearest shape's schedule where there was nothing."""
+    """Ctrl-C leaves a plan: what was found until then, and one candidate where there was nothing."""
     folder = make_model(box, "places")
     path, plan = os.path.join(folder, "places.onnx"), os.path.join(folder, "places.wpk")
     tune = box.start("wpkctl", "tune", path, "-o", plan, "--candidates", "1000", "--seconds", "600",
