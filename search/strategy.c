@@ -358,8 +358,8 @@ static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate
     return false;
 }
 
-/* What rules or other searches say: schedules of the same shape, some that are constructed, those of
- * other shapes, and all others that are constructed. */
+/* What rules or other searches say: schedules of the same shape, some that are constructed, those
+ * of other shapes, and all others that are constructed. */
 static bool next_known(struct wpk_strategy *strategy, struct wpk_candidate *out)
 {
     const struct wpk_course *course = &strategy->course;

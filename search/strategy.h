@@ -53,8 +53,8 @@ struct wpk_strategy_setup {
                                       take none ignore it */
     const struct wpk_hint *hints;  /* [hint_count], fastest first; borrowed likewise */
     int hint_count;
-    /* [relative_count] schedules of other borders, the first `twin_count`, and of other shapes, each
-     * best first; borrowed likewise. Classes that take none ignore them */
+    /* [relative_count] schedules of other borders, the first `twin_count`, and of other shapes,
+     * each best first; borrowed likewise. Classes that take none ignore them */
     const struct wpk_candidate *relatives;
     int relative_count;
     int twin_count;
