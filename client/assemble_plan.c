@@ -7,6 +7,7 @@
 #include "graph/placement.h"
 #include "op/cost.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +36,16 @@ struct assembly {
     const struct wpk_assemble_shape *shape;
     const struct wpk_graph *graph;
     const struct wpk_graph_regions *regions;
-    struct wpk_arena *arena;           /* of the plan */
-    struct wpk_model_plan_shape *plan; /* borrowed */
-    int *number;                       /* [value_count] its value in the plan; -1: none yet */
-    bool *has_parts;                   /* [value_count] views are less than all of it */
-    struct wpk_placement *places;      /* [plan.value_count] of those in the arena */
-    int *place_of;  /* [plan.value_count] index into places; -1: not in the arena */
-    int *base;      /* [plan.value_count] value that it is part of; -1: none */
-    int64_t *shift; /* [plan.value_count] bytes from there */
+    struct wpk_arena *arena;                   /* of the plan */
+    struct wpk_model_plan_shape *plan;         /* borrowed */
+    const struct wpk_assemble_kernel *kernels; /* borrowed; by number */
+    int *last_use;   /* [value_count of the graph] of roots: the last step that touches it */
+    int *number;     /* [value_count] its value in the plan; -1: none yet */
+    bool *has_parts; /* [value_count] views are less than all of it */
+    struct wpk_placement *places; /* [plan.value_count] of those in the arena */
+    int *place_of;                /* [plan.value_count] index into places; -1: not in the arena */
+    int *base;                    /* [plan.value_count] value that it is part of; -1: none */
+    int64_t *shift;               /* [plan.value_count] bytes from there */
     int place_count;
 };
 
@@ -180,6 +183,72 @@ static void add_outputs(struct assembly *a)
     a->plan->output_count = graph->output_count;
 }
 
+/* Find the last step that touches each root. */
+static void find_last_uses(struct assembly *a)
+{
+    int step = 0;
+
+    for (int n = 0; n < a->graph->node_count; n++) {
+        const struct wpk_graph_region_use *use = &a->regions->uses[n];
+        if (use->region < 0 && !use->is_host) {
+            continue;
+        }
+        for (int i = 0; i < use->argument_count; i++) {
+            a->last_use[find_root(a, use->arguments[i].value)] = step;
+        }
+        step++;
+    }
+    for (int i = 0; i < a->graph->output_count;
+         i++) { /* copied at the end, if it lies in the arena */
+        a->last_use[find_root(a, a->graph->outputs[i])] = INT_MAX;
+    }
+}
+
+/* The value that the step's kernel may replace by its output, and that nothing needs later; -1:
+ * none. */
+static int find_replaced(const struct assembly *a, const struct wpk_graph_region_use *use,
+                         int output, int step)
+{
+    int found = -1;
+    int count = 0;
+
+    if (use->region < 0) {
+        return -1;
+    }
+    const char *name = a->kernels[a->shape->kernel[use->region]].in_place;
+    for (int i = 0; name[0] != '\0' && i < use->argument_count; i++) {
+        if (strcmp(use->arguments[i].name, name) == 0) {
+            found = find_root(a, use->arguments[i].value);
+        }
+    }
+    for (int i = 0; i < use->argument_count; i++) {
+        count += find_root(a, use->arguments[i].value) == found;
+    }
+    if (found < 0 || count != 1 || a->last_use[found] != step || a->has_parts[found] ||
+        a->has_parts[output] || find_root(a, output) != output || a->number[found] < 0) {
+        return -1;
+    }
+    const struct wpk_model_plan_value *value = &a->plan->values[a->number[found]];
+    return a->place_of[a->number[found]] >= 0 && !value->is_part ? found : -1;
+}
+
+/* Put the step's output where that value is. */
+static void replace(struct assembly *a, int output, int value)
+{
+    int from = a->number[value];
+    int to = plan_value(a, output);
+    const struct wpk_model_plan_value *out = &a->plan->values[to];
+    const struct wpk_tensor_type *before = &a->plan->values[from].type;
+    bool are_dense = wpk_layout_is_row_major(&before->layout) &&
+                     wpk_layout_is_row_major(&out->type.layout) &&
+                     wpk_tensor_type_bytes(before) == wpk_tensor_type_bytes(&out->type);
+
+    if (out->place == WPK_MODEL_PLAN_ARENA && !out->is_part && a->place_of[to] < 0 &&
+        (are_dense || wpk_tensor_type_equal(&out->type, before))) {
+        a->place_of[to] = a->place_of[from];
+    }
+}
+
 /* Note that step `step` touches the value. */
 static void touch(struct assembly *a, int v, int step)
 {
@@ -232,6 +301,11 @@ static wpk_err add_step(struct assembly *a, int node)
         WPK_ARENA_NEW(a->arena, struct wpk_model_plan_argument, (size_t)use->argument_count);
     if (step->arguments == NULL || step->node == NULL) {
         return WPK_ENOMEM;
+    }
+    int output = a->graph->nodes[node].outputs[0];
+    int replaced = find_replaced(a, use, output, a->plan->step_count);
+    if (replaced >= 0) {
+        replace(a, output, replaced);
     }
     for (int i = 0; i < use->argument_count; i++) {
         struct wpk_model_plan_argument *argument = &step->arguments[step->argument_count++];
@@ -312,6 +386,7 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
     a->number = WPK_ARENA_NEW(arena, int, (size_t)graph->value_count);
     a->places = WPK_ARENA_NEW(arena, struct wpk_placement, values);
     a->place_of = WPK_ARENA_NEW(arena, int, values);
+    a->last_use = WPK_ARENA_NEW(arena, int, values);
     a->plan->values = WPK_ARENA_NEW(arena, struct wpk_model_plan_value, values);
     a->plan->inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->input_count);
     a->plan->outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)graph->output_count);
@@ -319,9 +394,9 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
                                    (size_t)(graph->node_count + graph->note_count));
     a->plan->steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
     return a->has_parts != NULL && a->base != NULL && a->shift != NULL && a->number != NULL &&
-                   a->places != NULL && a->place_of != NULL && a->plan->values != NULL &&
-                   a->plan->inputs != NULL && a->plan->outputs != NULL && a->plan->steps != NULL &&
-                   a->plan->notes != NULL
+                   a->places != NULL && a->place_of != NULL && a->last_use != NULL &&
+                   a->plan->values != NULL && a->plan->inputs != NULL && a->plan->outputs != NULL &&
+                   a->plan->steps != NULL && a->plan->notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
@@ -334,6 +409,7 @@ static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
         return err;
     }
     find_parts(a);
+    find_last_uses(a);
     add_inputs(a);
     add_outputs(a);
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
@@ -421,6 +497,7 @@ static wpk_err assemble(struct file *file, const struct wpk_assemble_parts *part
             .regions = &parts->shapes[s].regions,
             .arena = &file->plan.arena,
             .plan = &file->plan.shapes[s],
+            .kernels = parts->kernels,
         };
         err = assemble_shape(&a, diag);
     }

@@ -21,12 +21,14 @@ struct wpk_assemble_kernel {
     int shape;
     int region;
     struct wpk_buf object; /* the shared object */
+    char in_place[WPK_NAME_MAX]; /* its input whose memory the output may be; "": none */
     uint64_t time_ns;      /* 0: not timed */
     const char *vendor;    /* the fastest library that was timed beside it; "": none; borrowed */
     uint64_t vendor_ns;
 };
 
-/* What a plan is made of. */
+/* What a plan is made of. Outputs of kernels take the memory of the inputs that they may replace,
+ * if nothing needs those later. */
 struct wpk_assemble_parts {
     const struct wpk_assemble_shape *shapes; /* [shape_count] */
     int shape_count;

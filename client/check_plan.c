@@ -9,7 +9,7 @@
 
 /* What a step wrote. */
 struct written {
-    const void *data;
+    int value;
     size_t size;
     size_t step;
     char checksum[WPK_CHECKSUM_HEX_SIZE];
@@ -19,7 +19,7 @@ struct written {
 struct checking {
     const struct wpk_run_model_call *call;
     struct wpk_run_tensors *tensors; /* owned; of the step that runs */
-    struct written *written;         /* owned; [written_count], one for each place */
+    struct written *written;         /* owned; [written_count], one for each value */
     int written_count;
     struct wpk_check_plan result;
     wpk_err err; /* the first one */
@@ -65,44 +65,33 @@ static size_t dense_size(const struct wpk_run_tensor *tensor)
     return (size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype);
 }
 
-static struct written *find_written(const struct checking *c, const void *data)
-{
-    for (int i = 0; i < c->written_count; i++) {
-        if (c->written[i].data == data) {
-            return &c->written[i];
-        }
-    }
-    return NULL;
-}
-
-/* Remember what a step wrote. Another value may have been there before. */
-static void remember(struct checking *c, size_t step, const void *data,
+/* Remember what a step wrote. */
+static void remember(struct checking *c, size_t step, int value,
                      const struct wpk_run_tensor *tensor)
 {
-    struct written *written = find_written(c, data);
+    struct written *written = &c->written[c->written_count++];
 
-    if (written == NULL) {
-        written = &c->written[c->written_count++];
-    }
-    *written = (struct written){.data = data, .size = dense_size(tensor), .step = step};
+    *written = (struct written){.value = value, .size = dense_size(tensor), .step = step};
     wpk_checksum_hex(tensor->dense, written->size, written->checksum);
 }
 
 /* Fail if an input that a step wrote was changed since. */
-static wpk_err check_kept(const struct checking *c, size_t step, const void *data,
+static wpk_err check_kept(const struct checking *c, size_t step, int value,
                           const struct wpk_run_tensor *tensor)
 {
-    const struct written *written = find_written(c, data);
     char checksum[WPK_CHECKSUM_HEX_SIZE];
 
-    if (written == NULL || written->size != dense_size(tensor)) {
-        return WPK_OK;
-    }
-    wpk_checksum_hex(tensor->dense, written->size, checksum);
-    if (strcmp(checksum, written->checksum) != 0) {
-        wpk_diag_set(c->diag, "step %zu reads what step %zu wrote, but it was overwritten", step,
-                     written->step);
-        return WPK_EMISMATCH;
+    for (int i = 0; i < c->written_count; i++) {
+        const struct written *written = &c->written[i];
+        if (written->value != value || written->size != dense_size(tensor)) {
+            continue;
+        }
+        wpk_checksum_hex(tensor->dense, written->size, checksum);
+        if (strcmp(checksum, written->checksum) != 0) {
+            wpk_diag_set(c->diag, "step %zu reads what step %zu wrote, but it was overwritten",
+                         step, written->step);
+            return WPK_EMISMATCH;
+        }
     }
     return WPK_OK;
 }
@@ -118,7 +107,7 @@ static wpk_err compare(struct checking *c, size_t step, const struct wpk_model_t
         if (tensors[i].role == WPK_MODEL_TENSOR_OUTPUT) {
             wpk_tensor_unpack(&tensors[i].argument->type, tensors[i].data,
                               c->tensors->tensor[i].dense);
-            remember(c, step, tensors[i].data, &c->tensors->tensor[i]);
+            remember(c, step, tensors[i].value, &c->tensors->tensor[i]);
         }
     }
     wpk_err err =
@@ -156,7 +145,7 @@ static void watch(void *user, size_t step, bool is_done, const struct wpk_model_
         for (size_t i = 0; i < count && c->err == WPK_OK; i++) {
             c->err = keep(c->tensors, &tensors[i]);
             if (c->err == WPK_OK && tensors[i].role == WPK_MODEL_TENSOR_INPUT) {
-                c->err = check_kept(c, step, tensors[i].data, &c->tensors->tensor[i]);
+                c->err = check_kept(c, step, tensors[i].value, &c->tensors->tensor[i]);
             }
         }
     } else {

@@ -8,6 +8,7 @@
 #include "graph/layout.h"
 #include "graph/rewrite.h"
 #include "op/cost.h"
+#include "runtime/kernel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -287,6 +288,18 @@ static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *found,
     return NULL;
 }
 
+/* Ask the kernel itself. One that is not for this device is not asked. */
+static void find_in_place(struct wpk_assemble_kernel *out)
+{
+    struct wpk_kernel *kernel = NULL;
+
+    if (wpk_kernel_load_bytes(out->object.data, out->object.size, NULL, &kernel, NULL) == WPK_OK) {
+        const char *name = wpk_kernel_in_place(kernel);
+        snprintf(out->in_place, sizeof(out->in_place), "%s", name != NULL ? name : "");
+        wpk_kernel_close(kernel);
+    }
+}
+
 /* The best object that libwpk can load: a generated kernel, else the plain one. */
 static wpk_err fetch(const struct wpk_tune_model *model, int index, struct wpk_session *session,
                      const struct wpk_api_job *found, struct wpk_assemble_kernel *out,
@@ -314,6 +327,9 @@ static wpk_err fetch(const struct wpk_tune_model *model, int index, struct wpk_s
         out->vendor = kernel->baseline.provider != NULL ? kernel->baseline.provider : "";
         out->vendor_ns = kernel->baseline.time.median_ns;
         err = wpk_choice_file_download(session, answer.object[0].sha256, &out->object, diag);
+    }
+    if (err == WPK_OK) {
+        find_in_place(out);
     }
     wpk_choice_answer_fini(&answer);
     return err;

@@ -82,6 +82,7 @@ struct wpk_c_kernel {
     const struct wpk_nest *nest;
     const struct wpk_program *program; /* expanded; tensors and stages as in nest->program */
     const char *symbol;
+    int in_place; /* input that may be the output's memory; -1: none, or a launch */
     int vector_bytes;
     bool strict; /* each operation rounds */
     struct wpk_forms forms;

@@ -3,6 +3,7 @@
 
 #include "codegen/c_kernel.h"
 #include "codegen/c_target.h"
+#include "op/nest_output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -140,6 +141,7 @@ static wpk_err begin(struct wpk_c_kernel *k, const struct wpk_nest *nest,
                      const struct wpk_program *program)
 {
     k->nest = nest;
+    k->in_place = wpk_nest_in_place(nest);
     k->program = program;
     k->known = calloc((size_t)program->node_count + 1, sizeof(*k->known));
     k->used = calloc((size_t)program->node_count + 1, sizeof(*k->used));

@@ -207,8 +207,9 @@ void wpk_c_storage_put_pointer(struct wpk_c_kernel *k, const struct wpk_c_storag
 {
     enum wpk_role role = k->program->tensors[s->tensor].role;
     bool written = role == WPK_ROLE_INTERMEDIATE || role == WPK_ROLE_OUTPUT;
-    wpk_c_put(&k->text, "%s%s *restrict const ", written ? "" : "const ",
-              wpk_c_type_name(wpk_c_memory_type(s->dtype)));
+    bool shared = k->in_place >= 0 && (s->tensor == k->in_place || role == WPK_ROLE_OUTPUT);
+    wpk_c_put(&k->text, "%s%s *%sconst ", written ? "" : "const ",
+              wpk_c_type_name(wpk_c_memory_type(s->dtype)), shared ? "" : "restrict ");
     wpk_c_storage_put_name(k, s->tensor, k->storage_of[s->tensor]);
 }
 

@@ -348,6 +348,7 @@ wpk_err wpk_cuda_print(const struct wpk_schedule *schedule, const char *symbol, 
         return WPK_ENOMEM;
     }
     k->nest = schedule->nest;
+    k->in_place = -1;
     k->program = &program;
     k->symbol = symbol;
     k->strict = wpk_target_is_strict(schedule->target);

@@ -73,6 +73,28 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
     return err;
 }
 
+/* The indices of the elements that are not 0: out[d, k] is that of axis d of the k-th one. */
+static void fold_non_zero(const struct wpk_graph_value *x, int64_t *out)
+{
+    int64_t count = 0;
+    int64_t total = 0;
+
+    for (int64_t i = 0; i < wpk_graph_elements(x); i++) {
+        total += wpk_graph_element(x, i) != 0;
+    }
+    for (int64_t i = 0; i < wpk_graph_elements(x); i++) {
+        int64_t rest = i;
+        if (wpk_graph_element(x, i) == 0) {
+            continue;
+        }
+        for (int d = x->rank - 1; d >= 0; d--) {
+            out[d * total + count] = rest % x->extent[d];
+            rest /= x->extent[d];
+        }
+        count++;
+    }
+}
+
 /* Fill the output with the one element of attribute `value`, or 0. */
 static wpk_err fill_constant(const struct wpk_graph *graph, const struct wpk_graph_node *node,
                              char *out, struct wpk_diag *diag)
@@ -132,8 +154,10 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
     wpk_err err = WPK_OK;
 
     bool is_gather = op->kind == WPK_KIND_GATHER;
-    if (!is_shape && (!has_constant_inputs(graph, n) || (!is_gather && !is_small(graph, n)) ||
-                      wpk_graph_elements(value) > WPK_FOLD_ELEMENTS_MAX)) {
+    bool is_non_zero = op->kind == WPK_KIND_NON_ZERO;
+    if (!is_shape && !is_non_zero &&
+        (!has_constant_inputs(graph, n) || (!is_gather && !is_small(graph, n)) ||
+         wpk_graph_elements(value) > WPK_FOLD_ELEMENTS_MAX)) {
         return WPK_OK;
     }
     void *out = new_data(graph, value);
@@ -142,6 +166,8 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
     }
     if (is_shape) {
         fold_shape(n, op, wpk_graph_input(graph, n, 0), out);
+    } else if (is_non_zero) {
+        fold_non_zero(wpk_graph_input(graph, n, 0), out);
     } else if (is_gather) {
         err = fold_gather(graph, n, out, diag);
     } else if (op->kind == WPK_KIND_CONSTANT_OF_SHAPE) {

@@ -454,6 +454,23 @@ static wpk_err infer_range(const struct wpk_inference *in)
     return WPK_OK;
 }
 
+static wpk_err infer_non_zero(const struct wpk_inference *in)
+{
+    int64_t count = 0;
+
+    if (in->x->data == NULL) {
+        wpk_diag_set(in->diag, "its input must be a constant: the output's shape follows from it");
+        return WPK_EUNSUPPORTED;
+    }
+    for (int64_t i = 0; i < wpk_graph_elements(in->x); i++) {
+        count += wpk_graph_element(in->x, i) != 0;
+    }
+    in->out->rank = 2;
+    in->out->extent[0] = in->x->rank;
+    in->out->extent[1] = count;
+    return WPK_OK;
+}
+
 /* Of Shape, a list of the axes from `start` to `end`; of Size, a number. */
 static wpk_err infer_shape_of(const struct wpk_inference *in)
 {
@@ -537,6 +554,8 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return wpk_infer_group(in);
     case WPK_KIND_RANGE:
         return infer_range(in);
+    case WPK_KIND_NON_ZERO:
+        return infer_non_zero(in);
     case WPK_KIND_LOSS:
         return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:

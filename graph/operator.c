@@ -225,6 +225,7 @@ static const struct wpk_operator operators[] = {
     {"Shape", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "end:i start:i", NULL, 0},
     {"CastLike", 2, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_SECOND, "saturate:i",
      "Y[..] = {to}(X[..])", 0},
+    {"NonZero", 1, 1, WPK_KIND_NON_ZERO, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0},
     {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0},
     OTHER("Upsample", 1, 2, WPK_KIND_RESIZE, "mode:s"),
     OTHER("DepthToSpace", 1, 1, WPK_KIND_DEPTH_TO_SPACE, "blocksize:i mode:s"),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/nest_output.h"
 
+#include <string.h>
+
 /* Loops up to the place cover the output exactly once, and none inside writes an element twice. */
 static bool writes_once(const struct wpk_nest *nest, const struct wpk_nest_entry *output, int place)
 {
@@ -153,4 +155,69 @@ bool wpk_program_may_use_output(const struct wpk_program *program)
         }
     }
     return false;
+}
+
+/* True if something else than the entry of the output reads the tensor, or keeps values in the
+ * output's memory. */
+static bool is_touched_elsewhere(const struct wpk_nest *nest, int output, int tensor)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        bool same;
+        if (entry->scope == WPK_SCOPE_OUTPUT) {
+            return true;
+        }
+        if (entry->kind == WPK_NEST_COPY
+                ? entry->packing.tensor == tensor
+                : e != output && reads(nest->program, wpk_nest_stage(nest, entry), tensor, &same)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The entry that computes the only output, by itself and not from a sum of its own; -1: none. */
+static int find_output(const struct wpk_nest *nest)
+{
+    int found = -1;
+
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        if (entry->kind == WPK_NEST_COPY) {
+            continue;
+        }
+        const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+        if (nest->program->tensors[stage->output].role != WPK_ROLE_OUTPUT) {
+            continue;
+        }
+        if (found >= 0 || entry->kind != WPK_NEST_STAGE || entry->place.entry >= 0 ||
+            stage->reduction != WPK_REDUCE_NONE || entry->bounded || entry->slides) {
+            return -1;
+        }
+        found = e;
+    }
+    return found;
+}
+
+int wpk_nest_in_place(const struct wpk_nest *nest)
+{
+    const struct wpk_program *p = nest->program;
+    int output = find_output(nest);
+
+    if (output < 0 || !writes_once(nest, &nest->entry[output], -1)) {
+        return -1;
+    }
+    const struct wpk_stage *stage = wpk_nest_stage(nest, &nest->entry[output]);
+    const struct wpk_tensor *to = &p->tensors[stage->output];
+    for (int t = 0; t < p->tensor_count; t++) {
+        const struct wpk_tensor *from = &p->tensors[t];
+        bool same = false;
+        if (from->role == WPK_ROLE_INPUT && are_alike(from, to) &&
+            memcmp(from->pad_before, to->pad_before, (size_t)to->rank * sizeof(int64_t)) == 0 &&
+            memcmp(from->pad_after, to->pad_after, (size_t)to->rank * sizeof(int64_t)) == 0 &&
+            reads(p, stage, t, &same) && same && !is_touched_elsewhere(nest, output, t)) {
+            return t;
+        }
+    }
+    return -1;
 }

@@ -304,6 +304,58 @@ static void test_what_may_lie_in_an_output(void **state)
     }
 }
 
+/* Y over one loop; the tail of its innermost loop is `tail`. */
+static int in_place_of(const char *text, enum wpk_tail tail)
+{
+    struct subject *s = calloc(1, sizeof(*s));
+    set_up(s, text);
+    struct wpk_nest_entry *y = add(s, "Y", at_root);
+    loop(s, &y->pure, 0, 1, WPK_TAIL_EXACT);
+    loop(s, &y->pure, 1, 3, tail);
+    loop(s, &y->pure, 1, 1, WPK_TAIL_EXACT);
+    if (wpk_program_find_tensor(&s->program, "T") >= 0) {
+        const struct wpk_nest_place inside = {.entry = 0, .loop = 1};
+        struct wpk_nest_entry *t = add(s, "T", inside);
+        loop(s, &t->pure, 1, 1, WPK_TAIL_EXACT);
+    }
+    int tensor = wpk_nest_in_place(&s->nest);
+    wpk_program_fini(&s->program);
+    free(s);
+    return tensor;
+}
+
+static void test_the_output_in_an_input(void **state)
+{
+    (void)state;
+#define IN_PLACE(declared, read)                                                                   \
+    "input A f32[4,8]\ninput X " declared "\noutput Y f32[4,8]\nY[i,j] = A[i,0] + " read "\n"
+#define WITH_SUM(read)                                                                             \
+    "input A f32[4,8]\ninput X f32[4,8]\nintermediate T f32[4,8]\noutput Y f32[4,8]\n"             \
+    "T[i,j] = sum.f32(k:8) A[i,k] * " read "\nY[i,j] = max(T[i,j] + X[i,j], 0)\n"
+    static const struct {
+        const char *text;
+        enum wpk_tail tail;
+        int tensor;
+    } cases[] = {
+        {IN_PLACE("f32[4,8]", "X[i,j]"), WPK_TAIL_GUARD, 1},
+        {IN_PLACE("f32[4,8]", "relu(X[i,j]) * X[i,j]"), WPK_TAIL_PREDICATE, 1},
+        {IN_PLACE("f32[4,8]", "X[i,j]"), WPK_TAIL_SHIFT, -1}, /* an element twice */
+        {IN_PLACE("f32[4,8]", "X[i,7-j]"), WPK_TAIL_GUARD, -1},
+        {IN_PLACE("f32[4,8]", "X[i,j] + X[0,j]"), WPK_TAIL_GUARD, -1},
+        {IN_PLACE("f32[4,9]", "X[i,j]"), WPK_TAIL_GUARD, -1},
+        {IN_PLACE("i32[4,8]", "f32(X[i,j])"), WPK_TAIL_GUARD, -1},
+        {IN_PLACE("f32[4,8] pad 0:0,1:1", "X[i,j]"), WPK_TAIL_GUARD, -1},
+        {WITH_SUM("2"), WPK_TAIL_GUARD, 1},
+        {WITH_SUM("X[k/2,j]"), WPK_TAIL_GUARD, -1}, /* the sum reads it, too */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int tensor = in_place_of(cases[i].text, cases[i].tail);
+        if (tensor != cases[i].tensor) {
+            fail_msg("case %zu: tensor %d", i, tensor);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_what_may_lie_in_an_output),
+        cmocka_unit_test(test_the_output_in_an_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

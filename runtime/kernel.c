@@ -438,6 +438,18 @@ struct wpk_choice_taken wpk_kernel_choice(const struct wpk_kernel *kernel)
     return kernel->taken;
 }
 
+const char *wpk_kernel_in_place(const struct wpk_kernel *kernel)
+{
+    for (size_t i = 0; i < kernel->inputs.count; i++) {
+        int source = kernel->inputs.source[i];
+        if (kernel->vendor == NULL && kernel->manifest.in_place[0] != '\0' &&
+            strcmp(kernel->manifest.inputs[source].name, kernel->manifest.in_place) == 0) {
+            return kernel->inputs.name[i];
+        }
+    }
+    return NULL;
+}
+
 const char *wpk_kernel_manifest(const struct wpk_kernel *kernel)
 {
     return kernel->manifest_text;

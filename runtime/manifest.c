@@ -96,6 +96,9 @@ static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest
     }
     put_names(w, "main", m->main, m->main_count);
     put_names(w, "prepare", m->prepare, m->prepare_count);
+    if (m->in_place[0] != '\0') {
+        wpk_json_put_text(w, "in_place", m->in_place);
+    }
     wpk_json_put_text(w, "algorithm", m->algorithm);
     wpk_json_put_text(w, "candidate", m->candidate);
     wpk_json_put_text(w, "schedule", m->schedule);
@@ -213,6 +216,30 @@ static void check_arguments(struct wpk_json_reader *r, const struct wpk_manifest
     }
 }
 
+static const struct wpk_named_tensor *find_input(const struct wpk_manifest *m, const char *name)
+{
+    for (int i = 0; i < m->input_count; i++) {
+        if (strcmp(m->inputs[i].name, name) == 0) {
+            return &m->inputs[i];
+        }
+    }
+    return NULL;
+}
+
+/* The only output and the input have one type. */
+static void get_in_place(struct wpk_json_reader *r, struct wpk_manifest *m)
+{
+    if (!wpk_json_has(r, "in_place")) {
+        return;
+    }
+    wpk_json_get_copy(r, "in_place", m->in_place, sizeof(m->in_place));
+    const struct wpk_named_tensor *input = find_input(m, m->in_place);
+    if (input == NULL || m->output_count != 1 ||
+        !wpk_tensor_type_equal(&input->type, &m->outputs[0].type)) {
+        wpk_json_fail(r, "in_place", WPK_EINVAL, "no input of the output's type");
+    }
+}
+
 static char *get_owned(struct wpk_json_reader *r, const char *key)
 {
     char *copy = strdup(wpk_json_get_text(r, key, WPK_MANIFEST_SIZE_MAX));
@@ -246,8 +273,8 @@ static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *need
 static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
     WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "needs", "threads", "inputs", "constants",
-                   "outputs", "prepared", "main", "prepare", "algorithm", "candidate", "schedule",
-                   "versions");
+                   "outputs", "prepared", "main", "prepare", "in_place", "algorithm", "candidate",
+                   "schedule", "versions");
     m->op = get_owned(r, "op");
     wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
     if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
@@ -261,6 +288,7 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
     get_tensors(r, "prepared", m, m->prepared, &m->prepared_count);
     get_names(r, "main", m, m->main, &m->main_count);
     get_names(r, "prepare", m, m->prepare, &m->prepare_count);
+    get_in_place(r, m);
     m->algorithm = get_owned(r, "algorithm");
     m->candidate = get_owned(r, "candidate");
     m->schedule = get_owned(r, "schedule");

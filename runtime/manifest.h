@@ -6,7 +6,7 @@
  *      "inputs":[{"name":"X","type":"f32[1,128,28,28]","layout":"0,2,3,1 pad 0:0,0:0,1:1,1:1"}],
  *      "constants":[{"name":"W","type":"f32[128,128,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[...],"prepared":[...],
- *      "main":["X","B","W_packed","Y"],"prepare":["W","W_packed"],
+ *      "main":["X","B","W_packed","Y"],"prepare":["W","W_packed"],"in_place":"X",
  *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 2\n...",
  *      "versions":{"wpk":"0.1.0","codegen":"halide-21.0.0"}}
  *
@@ -16,7 +16,8 @@
  * Types are logical; a layout says how the kernel wants the tensor to lie. The user gives constants
  * dense and row-major whatever their layout: libwpk packs them. The prepare program makes prepared
  * tensors from constants. `main` and `prepare` list the arguments of the two functions in the order
- * of the call: tensors that are read come first, tensors that are written last. */
+ * of the call: tensors that are read come first, tensors that are written last. `in_place` is there
+ * only if the output may lie where that input does. */
 #ifndef WPK_RUNTIME_MANIFEST_H
 #define WPK_RUNTIME_MANIFEST_H
 
@@ -57,6 +58,7 @@ struct wpk_manifest {
     int main_count;
     char prepare[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
     int prepare_count; /* 0: there is no prepare program */
+    char in_place[WPK_NAME_MAX]; /* the input whose memory the output may be; "": none */
     char *algorithm;
     char *candidate; /* genes as text */
     char *schedule;  /* its text; the kernel can be rebuilt from it */

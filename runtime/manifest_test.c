@@ -91,6 +91,8 @@ static void refuses_what_it_does_not_mean(void **state)
         {"\"prepare\":[\"W\",\"P\"]", "\"prepare\":[]", WPK_EINVAL},
         {"\"name\":\"S\"", "\"name\":\"W\"", WPK_EINVAL},
         {"\"name\":\"S\"", "\"name\":\"\"", WPK_EINVAL},
+        {"\"algorithm\"", "\"in_place\":\"W\",\"algorithm\"", WPK_EINVAL},
+        {"\"algorithm\"", "\"in_place\":\"Y\",\"algorithm\"", WPK_EINVAL},
         {"\"algorithm\"", "\"color\":1,\"algorithm\"", WPK_OK},
     };
     char *text = encode_example();

@@ -85,6 +85,45 @@ static wpk_err check_list(const struct wpk_model_shape *shape,
     return WPK_OK;
 }
 
+/* True if an output of the step lies in the memory of an input that it may not replace. */
+static bool overwrites_input(const struct wpk_model_shape *shape,
+                             const struct wpk_model_plan_step *step,
+                             const struct wpk_kernel *kernel, const struct wpk_argument *output)
+{
+    const struct wpk_model_plan_value *out =
+        &shape->plan->values[wpk_model_find_argument(step, output->name)->value];
+    int64_t out_end = out->offset + (int64_t)wpk_tensor_type_bytes(&out->type);
+    const char *in_place = wpk_kernel_in_place(kernel);
+
+    for (size_t i = 0; i < kernel->inputs.count; i++) {
+        const char *name = kernel->inputs.argument[i].name;
+        const struct wpk_model_plan_value *in =
+            &shape->plan->values[wpk_model_find_argument(step, name)->value];
+        int64_t in_end = in->offset + (int64_t)wpk_tensor_type_bytes(&in->type);
+        bool may = in_place != NULL && strcmp(in_place, name) == 0 && in->offset == out->offset;
+        if (out->place == WPK_MODEL_PLAN_ARENA && in->place == WPK_MODEL_PLAN_ARENA &&
+            !out->is_part && !in->is_part && in->offset < out_end && out->offset < in_end && !may) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static wpk_err check_overlap(const struct wpk_model_shape *shape,
+                             const struct wpk_model_plan_step *step,
+                             const struct wpk_kernel *kernel, struct wpk_diag *diag)
+{
+    for (size_t i = 0; i < kernel->outputs.count; i++) {
+        const struct wpk_argument *output = &kernel->outputs.argument[i];
+        if (overwrites_input(shape, step, kernel, output)) {
+            wpk_diag_set(diag, "node %s: the plan has output %s where an input is", step->node,
+                         output->name);
+            return WPK_ECORRUPT;
+        }
+    }
+    return WPK_OK;
+}
+
 static wpk_err prepare_step(const struct wpk_model_shape *shape,
                             const struct wpk_model_plan_step *step, struct wpk_kernel *kernel,
                             void *memory, struct wpk_diag *diag)
@@ -163,7 +202,10 @@ static wpk_err open_step(struct wpk_model_shape *shape, int index,
     if (err == WPK_OK) {
         err = check_list(shape, step, &kernel->outputs, "output", diag);
     }
-    return err == WPK_OK ? check_list(shape, step, &kernel->constants, "constant", diag) : err;
+    if (err == WPK_OK) {
+        err = check_list(shape, step, &kernel->constants, "constant", diag);
+    }
+    return err == WPK_OK ? check_overlap(shape, step, kernel, diag) : err;
 }
 
 /* The step's own kernel; NULL if it has none. */

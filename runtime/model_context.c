@@ -160,8 +160,10 @@ static size_t add_tensors(const struct wpk_model_context *context, int step,
     for (size_t i = 0; i < list->count; i++) {
         const struct wpk_model_plan_argument *argument =
             wpk_model_find_argument(&context->shape->plan->steps[step], list->argument[i].name);
-        out[i] =
-            (struct wpk_model_tensor){&list->argument[i], role, address(context, argument->value)};
+        out[i] = (struct wpk_model_tensor){.argument = &list->argument[i],
+                                           .role = role,
+                                           .value = argument->value,
+                                           .data = address(context, argument->value)};
     }
     return list->count;
 }

@@ -162,6 +162,7 @@ static int set_up(void **state)
 
     scene = (struct scene){.path = ""};
     wpk_kernel_fixture_manifest(&manifest, ROWS, COLUMNS, "0,1");
+    snprintf(manifest.in_place, sizeof(manifest.in_place), "X");
     wpk_kernel_fixture_init(&scene.fixture, &manifest, false);
     snprintf(scene.path, sizeof(scene.path), "%s/model.wpk", scene.fixture.directory);
     read_kernel(&scene);
@@ -281,6 +282,38 @@ static void test_shapes(void **state)
     wpk_model_close(model);
 }
 
+/* A step's output may be where its input is, if the kernel says so, and not beside it. */
+static void test_in_place(void **state)
+{
+    struct scene *scene = *state;
+    struct wpk_model *model = NULL;
+    struct wpk_model_context *context = NULL;
+    struct wpk_diag diag = {.text = ""};
+    float x[COUNT], apart[COUNT], y[COUNT], same[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i % 11) - 5;
+    }
+    assert_int_equal(open_plan(scene, &model, NULL), WPK_OK);
+    assert_int_equal(wpk_model_context_new(model, 0, NULL, &context), WPK_OK);
+    run(context, x, apart, same);
+    wpk_model_context_free(context);
+    wpk_model_close(model);
+    scene->values[2].place = WPK_MODEL_PLAN_ARENA;
+    scene->values[2].offset = 64; /* as value 1 */
+    assert_int_equal(open_plan(scene, &model, NULL), WPK_OK);
+    assert_int_equal(wpk_model_context_new(model, 0, NULL, &context), WPK_OK);
+    run(context, x, y, same);
+    assert_memory_equal(y, apart, sizeof(y));
+    wpk_model_context_free(context);
+    wpk_model_close(model);
+    scene->values[2].offset = 68;
+    scene->shapes[0].arena_size += 64;
+    scene->shapes[1].arena_size += 64;
+    assert_int_equal(open_plan(scene, &model, &diag), WPK_ECORRUPT);
+    assert_non_null(strstr(diag.text, "node second: the plan has output Y where an input is"));
+}
+
 static void test_wrong_arguments(void **state)
 {
     struct wpk_model *model = NULL;
@@ -346,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shapes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_in_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_arguments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
     };

@@ -168,6 +168,9 @@ WPK_API const struct wpk_argument *wpk_kernel_input(const struct wpk_kernel *ker
 WPK_API const struct wpk_argument *wpk_kernel_output(const struct wpk_kernel *kernel, size_t index);
 WPK_API const struct wpk_argument *wpk_kernel_constant(const struct wpk_kernel *kernel,
                                                        size_t index);
+/* The name of the input whose memory the only output may be, at the same address; NULL: outputs
+ * overlap no input. */
+WPK_API const char *wpk_kernel_in_place(const struct wpk_kernel *kernel);
 /* The manifest: JSON with operator, layouts, schedule and versions. Of a vendor's: the recipe. */
 WPK_API const char *wpk_kernel_manifest(const struct wpk_kernel *kernel);
 
@@ -275,6 +278,7 @@ struct wpk_model_tensor {
         WPK_MODEL_TENSOR_CONSTANT,
         WPK_MODEL_TENSOR_OUTPUT,
     } role;
+    int value; /* its number in the plan: several steps may have it */
     const void *data;
 };
 

@@ -196,6 +196,20 @@ wpk_err wpk_layout_decode(const char *text, int rank, struct wpk_layout *out)
 
 /* ---- sizes */
 
+bool wpk_tensor_type_equal(const struct wpk_tensor_type *a, const struct wpk_tensor_type *b)
+{
+    const struct wpk_layout *x = &a->layout;
+    const struct wpk_layout *y = &b->layout;
+    size_t size = (size_t)a->rank * sizeof(a->extent[0]);
+
+    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->extent, b->extent, size) == 0 &&
+           x->dim_count == y->dim_count &&
+           memcmp(x->axis, y->axis, (size_t)x->dim_count * sizeof(x->axis[0])) == 0 &&
+           x->block == y->block && (x->block == 0 || x->block_axis == y->block_axis) &&
+           memcmp(x->pad_before, y->pad_before, size) == 0 &&
+           memcmp(x->pad_after, y->pad_after, size) == 0;
+}
+
 void wpk_tensor_type_dims(const struct wpk_tensor_type *type, int64_t dims[WPK_RANK_MAX])
 {
     const struct wpk_layout *layout = &type->layout;

@@ -78,6 +78,9 @@ bool wpk_layout_is_ordered(const struct wpk_layout *layout);   /* row-major but 
 wpk_err wpk_layout_encode(const struct wpk_layout *layout, char *out, size_t size);
 wpk_err wpk_layout_decode(const char *text, int rank, struct wpk_layout *out);
 
+/* True if buffers of both types hold the same elements at the same places. */
+bool wpk_tensor_type_equal(const struct wpk_tensor_type *a, const struct wpk_tensor_type *b);
+
 /* Extents of the physical dimensions, and the elements and bytes of the whole buffer. */
 void wpk_tensor_type_dims(const struct wpk_tensor_type *type, int64_t dims[WPK_RANK_MAX]);
 int64_t wpk_tensor_type_elements(const struct wpk_tensor_type *type); /* logical, without padding */

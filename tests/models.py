@@ -258,7 +258,8 @@ def lookup(side):
     first = m.add("Gather", rows, m.constant(np.int64(0)), axis=1)
     least, _ = m.add_parts("TopK", 2, m.add("Mul", rows, m.add("Unsqueeze", values, integers(2))), integers(2),
                          axis=0, largest=0)
-    m.add("Add", least, m.add("Unsqueeze", m.add("Gather", first, integers(1, 3), axis=0), integers(1)))
+    chosen = m.add("Squeeze", m.add("NonZero", integers(0, 7, 0, 1)), integers(0))
+    m.add("Add", least, m.add("Unsqueeze", m.add("Gather", first, chosen, axis=0), integers(1)))
     return m.finish({"x": [4, side]}, [2, 3, 8])
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/package.h"
 
+#include "op/nest_output.h"
 #include "runtime/manifest.h"
 
 #include <stdio.h>
@@ -101,6 +102,32 @@ static wpk_err list_arguments(const struct wpk_program *program, char (*names)[W
     return WPK_OK;
 }
 
+static const struct wpk_tensor_type *boundary_type(const struct wpk_schedule *schedule,
+                                                   const char *name)
+{
+    for (int i = 0; i < schedule->boundary_count; i++) {
+        if (strcmp(schedule->boundary[i].name, name) == 0) {
+            return &schedule->boundary[i].type;
+        }
+    }
+    return NULL;
+}
+
+/* In C the two pointers are not `restrict` then (codegen/c_storage.c). Halide tells LLVM that
+ * buffers are apart, but marks no load as invariant: a load of an element is not repeated after the
+ * store that depends on it. */
+static void fill_in_place(const struct wpk_schedule *schedule, struct wpk_manifest *out)
+{
+    int tensor = out->needs.cuda ? -1 : wpk_nest_in_place(schedule->nest);
+    const char *name = tensor >= 0 ? schedule->main.tensors[tensor].name : "";
+    const struct wpk_tensor_type *input = boundary_type(schedule, name);
+
+    if (input != NULL && out->output_count == 1 &&
+        wpk_tensor_type_equal(input, &out->outputs[0].type)) {
+        memcpy(out->in_place, name, strlen(name) + 1);
+    }
+}
+
 static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
 {
     const struct wpk_schedule *schedule = package->schedule;
@@ -119,6 +146,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     out->threads = schedule->threads;
     wpk_err err = list_boundary(schedule, out);
     if (err == WPK_OK) {
+        fill_in_place(schedule, out);
         err = list_prepared(schedule, out);
     }
     if (err == WPK_OK) {

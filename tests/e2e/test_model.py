@@ -54,10 +54,10 @@ def compare(found, expected):
     return max(abs(a - b) for a, b in zip(values, reference)) / largest
 
 
-def refused(box, *words):
-    """What stderr says where a model is refused."""
-    status, out, err = box.run("wpkctl", *words)
-    check(status == 2, "%s ends with 2" % (words,), status, out, err)
+def refused(box, *words, status=2):
+    """What stderr says where a model or a plan is refused."""
+    ended, out, err = box.run("wpkctl", *words)
+    check(ended == status, "%s ends with %d" % (words, status), ended, out, err)
     return err
 
 
