@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup setup-gpu demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
+.PHONY: all help setup setup-gpu setup-gpu-vendors demo demo-gpu check test test-all test-onnx soak bench bench-gpu bench-models bench-search bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -19,6 +19,9 @@ setup: ## install what is missing (Debian packages; Halide and oneDNN into .deps
 
 setup-gpu: ## install NVRTC, the compiler of CUDA C, into .deps/ (94 MB; no GPU is needed)
 	@$(SETUP) gpu
+
+setup-gpu-vendors: ## install cuBLASLt and cuDNN into .deps/ (1.2 GB)
+	@$(SETUP) gpu-vendors
 
 .deps/stamp: setup
 

@@ -304,28 +304,41 @@ static void add_stage(struct wpk_nest *nest, int s, const struct lanes *lanes,
 /* ---- on a GPU */
 
 #define GPU_THREADS 128
+#define GPU_WARP 32
 
-/* Each stage is a launch, whose threads run along the last axis. */
+/* The last axis, along which neighbours lie, unless it has less than a warp: then the longest. */
+static int threads_axis(const struct wpk_stage *stage)
+{
+    int axis = stage->rank - 1;
+    for (int a = 0; a < stage->rank && stage->axes[stage->rank - 1].extent < GPU_WARP; a++) {
+        axis = stage->axes[a].extent > stage->axes[axis].extent ? a : axis;
+    }
+    return axis;
+}
+
+/* A stage that computes is a launch, whose threads run along one axis. */
 static void add_launch(struct wpk_nest *nest, int s, bool update)
 {
     struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];
     const struct wpk_stage *stage = &nest->program->stages[s];
     struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
-    int last = stage->rank - 1;
+    int axis = threads_axis(stage);
     struct wpk_nest_loop loop = {.step = 1, .binding = WPK_BIND_BLOCK_Y};
-    for (loop.axis = 0; loop.axis < last; loop.axis++) {
-        wpk_nest_add_loop(nest, loops, &loop);
+    for (loop.axis = 0; loop.axis < stage->rank; loop.axis++) {
+        if (loop.axis != axis) {
+            wpk_nest_add_loop(nest, loops, &loop);
+        }
     }
-    if (last >= 0) {
-        int64_t extent = stage->axes[last].extent;
+    if (axis >= 0) {
+        int64_t extent = stage->axes[axis].extent;
         int64_t step = extent < GPU_THREADS ? extent : GPU_THREADS;
         enum wpk_tail tail = extent % step == 0 ? WPK_TAIL_EXACT : WPK_TAIL_SHIFT;
         wpk_nest_add_loop(nest, loops,
-                          &(struct wpk_nest_loop){.axis = last,
+                          &(struct wpk_nest_loop){.axis = axis,
                                                   .binding = WPK_BIND_BLOCK_X,
                                                   .step = step,
                                                   .tail = update ? WPK_TAIL_EXACT : tail});
-        loop = (struct wpk_nest_loop){.axis = last, .step = 1, .binding = WPK_BIND_THREAD_X};
+        loop = (struct wpk_nest_loop){.axis = axis, .step = 1, .binding = WPK_BIND_THREAD_X};
         wpk_nest_add_loop(nest, loops, &loop);
     }
     loop.binding = WPK_BIND_SERIAL;
@@ -337,10 +350,17 @@ static void add_launch(struct wpk_nest *nest, int s, bool update)
 static void add_launches(struct wpk_nest *nest, int s)
 {
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
+    const struct wpk_program *program = nest->program;
+    const struct wpk_stage *stage = &program->stages[s];
+    if (program->tensors[stage->output].role == WPK_ROLE_INTERMEDIATE &&
+        stage->reduction == WPK_REDUCE_NONE && program->nodes[stage->expr].kind == WPK_NODE_LOAD) {
+        entry->inlined = true; /* it only moves values */
+        return;
+    }
     entry->place = (struct wpk_nest_place){.entry = -1, .loop = -1};
     wpk_nest_find_region(nest);
     add_launch(nest, s, false);
-    if (nest->program->stages[s].reduction != WPK_REDUCE_NONE) {
+    if (stage->reduction != WPK_REDUCE_NONE) {
         add_launch(nest, s, true);
     }
 }

@@ -46,6 +46,8 @@ enum wpk_label { WPK_LABEL_LIST(WPK_LABEL_ENUM) WPK_LABEL_COUNT };
     X(LEASES_EXPIRED, "wpk_leases_expired_total", NONE, "Leases whose worker fell silent")         \
     X(WORKERS_FAILED, "wpk_workers_failed_total", NONE,                                            \
       "Workers that left because their machine or device failed")                                  \
+    X(SAMPLES_THROTTLED, "wpk_samples_throttled_total", NONE,                                      \
+      "Samples that count although the GPU's clocks were lowered")                                 \
     X(RESULTS_REPEATED, "wpk_results_repeated_total", NONE,                                        \
       "Results of work that had its result already")                                               \
     X(DEVICE_SECONDS, "wpk_device_seconds_total", DEVICE, "Time leased to searches")               \
@@ -79,6 +81,8 @@ enum wpk_counter { WPK_COUNTER_LIST(WPK_COUNTER_ENUM) WPK_COUNTER_COUNT };
     X(WORKERS, "wpk_workers", WORKER_STATE, "Workers with a live session, by state")               \
     X(WORKER_OUTLIERS, "wpk_worker_outliers", NONE,                                                \
       "Workers whose times are not those of their class")                                          \
+    X(WORKERS_THROTTLED, "wpk_workers_throttled", NONE,                                            \
+      "Workers whose GPU's clocks were lowered while they timed their last result")                \
     X(QUEUE_DEPTH, "wpk_queue_depth", DEVICE, "Work items that want a worker, by device")          \
     X(LEASES_HELD, "wpk_leases_held", NONE, "Leases that are out")                                 \
     X(SEARCHES, "wpk_searches", NONE, "Searches that live jobs ask for")                           \

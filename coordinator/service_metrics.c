@@ -33,6 +33,7 @@ static void set_states(const struct wpk_coordinator *coordinator)
                        workers[i].count);
     }
     wpk_metric_set(WPK_GAUGE_WORKER_OUTLIERS, 0, counts.workers_outliers);
+    wpk_metric_set(WPK_GAUGE_WORKERS_THROTTLED, 0, counts.workers_throttled);
     wpk_metric_set(WPK_GAUGE_LEASES_HELD, 0, counts.leases);
     wpk_metric_set(WPK_GAUGE_SEARCHES, 0, counts.searches);
 }

@@ -69,9 +69,12 @@ static void the_state_is_shown(void **state)
     assert_int_equal(gauge(WPK_GAUGE_LEASES_HELD), 1);
     assert_int_equal(gauge(WPK_GAUGE_SEARCHES), 1);
     assert_int_equal(gauge(WPK_GAUGE_WORKER_OUTLIERS), 0);
+    assert_int_equal(gauge(WPK_GAUGE_WORKERS_THROTTLED), 0);
+    ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 1))->throttled_count = 3;
     ((struct wpk_worker *)wpk_coordinator_worker(coordinator, 0))->is_outlier = true;
     wpk_service_measure(&service);
     assert_int_equal(gauge(WPK_GAUGE_WORKER_OUTLIERS), 1);
+    assert_int_equal(gauge(WPK_GAUGE_WORKERS_THROTTLED), 1);
     wpk_index_free(service.index);
 }
 

@@ -6,6 +6,7 @@
 #     deploy/setup.sh test     and what `make test` needs on top
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
 #     deploy/setup.sh gpu      NVRTC and cuda.h alone, pinned by hash, into .deps/nvrtc
+#     deploy/setup.sh gpu-vendors  cuBLASLt and cuDNN alone, into .deps/gpu-vendors (1.2 GB)
 #
 # Two things are done, each only when something is missing: Debian packages are installed (as root
 # or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/. For
@@ -132,37 +133,59 @@ unpack_wheels() {
     cp "$requirements" "$deps/stamp"
 }
 
-unpack_nvrtc() {
+# Fetches the wheels of $1 and unpacks them into $staging/tree; $2 says what, and how much it is.
+unpack_gpu_wheels() {
     find_python
-    begin "fetching NVRTC and cuda.h (94 MB)"
+    begin "fetching $2"
     staging=$(mktemp -d "$deps/staging.XXXXXX")
     trap 'rm -rf "$staging"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     if ! $python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
         --only-binary :all: --platform manylinux_2_12_x86_64 --platform manylinux_2_17_x86_64 \
-        --dest "$staging" -r "$1" >"$staging/log" 2>&1; then
+        --platform manylinux_2_27_x86_64 --dest "$staging" -r "$1" >"$staging/log" 2>&1; then
         finished
         tail -n 15 "$staging/log" >&2
-        fail "pip could not fetch the wheels of deploy/requirements-gpu.txt (see above); is there a network?"
+        fail "pip could not fetch the wheels of ${1#"$root/"} (see above); is there a network?"
     fi
     for wheel in "$staging"/*.whl; do
         $python -m zipfile -e "$wheel" "$staging/tree"
+        rm "$wheel"
     done
     finished
+}
+
+# Moves $staging/$2, with the licenses of all wheels, to .deps; $1 are its requirements.
+keep_gpu_wheels() {
+    for info in "$staging"/tree/*.dist-info; do
+        mkdir -p "$staging/$2/licenses/$(basename "$info" .dist-info)"
+        mv "$info"/licenses/* "$staging/$2/licenses/$(basename "$info" .dist-info)/"
+    done
+    cp "$1" "$staging/$2/stamp"
+    rm -rf "${deps:?}/$2"
+    mv "$staging/$2" "$deps/"
+    rm -rf "$staging"
+}
+
+unpack_nvrtc() {
+    unpack_gpu_wheels "$1" "NVRTC and cuda.h (94 MB)"
     mkdir "$staging/nvrtc" "$staging/nvrtc/lib" "$staging/nvrtc/include"
     mv "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc.so.12 \
         "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9 "$staging/nvrtc/lib/"
     mv "$staging"/tree/nvidia/cuda_runtime/include/cuda.h \
         "$staging"/tree/nvidia/nvml_dev/include/nvml.h "$staging/nvrtc/include/"
-    for info in "$staging"/tree/*.dist-info; do
-        mkdir -p "$staging/nvrtc/licenses/$(basename "$info" .dist-info)"
-        mv "$info"/licenses/* "$staging/nvrtc/licenses/$(basename "$info" .dist-info)/"
-    done
-    cp "$1" "$staging/nvrtc/stamp"
-    rm -rf "$deps/nvrtc"
-    mv "$staging/nvrtc" "$deps/"
-    rm -rf "$staging"
+    keep_gpu_wheels "$1" nvrtc
+}
+
+# cuDNN finds its other parts, and cuBLASLt, beside itself.
+unpack_gpu_vendors() {
+    unpack_gpu_wheels "$1" "cuBLASLt and cuDNN (1.2 GB)"
+    mkdir "$staging/gpu-vendors" "$staging/gpu-vendors/lib" "$staging/gpu-vendors/include"
+    mv "$staging"/tree/nvidia/cublas/lib/libcublas*.so.12 \
+        "$staging"/tree/nvidia/cudnn/lib/libcudnn*.so.9 "$staging/gpu-vendors/lib/"
+    mv "$staging"/tree/nvidia/cublas/include/cublas*.h \
+        "$staging"/tree/nvidia/cudnn/include/cudnn*.h "$staging/gpu-vendors/include/"
+    keep_gpu_wheels "$1" gpu-vendors
 }
 
 # What asks wpkd by its contract; made aside, so that an interrupted run starts again.
@@ -201,14 +224,21 @@ Linux-x86_64) ;;
 *) fail "only Linux on x86-64 is supported so far" ;;
 esac
 
-if [ "${1:-}" = gpu ]; then
+case ${1:-} in
+gpu | gpu-vendors)
     mkdir -p "$deps"
     exec 9>"$deps/lock"
     flock 9
-    cmp -s "$root/deploy/requirements-gpu.txt" "$deps/nvrtc/stamp" ||
-        unpack_nvrtc "$root/deploy/requirements-gpu.txt"
+    if [ "$1" = gpu ]; then
+        wanted=$root/deploy/requirements-gpu.txt
+        cmp -s "$wanted" "$deps/nvrtc/stamp" || unpack_nvrtc "$wanted"
+    else
+        wanted=$root/deploy/requirements-gpu-vendors.txt
+        cmp -s "$wanted" "$deps/gpu-vendors/stamp" || unpack_gpu_vendors "$wanted"
+    fi
     exit
-fi
+    ;;
+esac
 
 wheels_present() {
     cmp -s "$requirements" "$deps/stamp" && [ -e "$deps/halide/lib64/libHalide.so" ]

@@ -6,6 +6,7 @@
 #include "emulate/memory.h"
 #include "emulate/ptx.h"
 #include "emulate/shadow.h"
+#include "emulate/traffic.h"
 #include "emulate/warp.h"
 
 #define WPK_BLOCK_WARPS_MAX 32
@@ -75,6 +76,7 @@ struct wpk_copy {
 struct wpk_block {
     const struct wpk_ptx_entry *entry;
     const struct wpk_device_memory *memory;
+    struct wpk_traffic *traffic;    /* NULL: nobody asks for it */
     struct wpk_device_range tables; /* of the module; may be read */
     const uint8_t *parameters;      /* entry->parameter_size bytes */
     uint64_t steps_left;            /* warp instructions until it counts as hanging */

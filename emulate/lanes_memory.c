@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #define BANKS 32
-#define SECTOR_SIZE 32
 
 /* What the active lanes of a warp access: addresses of the space, after windows are resolved. */
 struct access {
@@ -71,7 +70,7 @@ static uint64_t least_sectors(const struct wpk_warp *warp, const struct access *
             last = access->address[lane];
         }
     }
-    return (bytes + SECTOR_SIZE - 1) / SECTOR_SIZE;
+    return (bytes + WPK_SECTOR_SIZE - 1) / WPK_SECTOR_SIZE;
 }
 
 static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *access)
@@ -79,7 +78,7 @@ static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *
     uint64_t seen[4 * WPK_WARP_LANES];
     int count = 0, newest = 0;
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        uint64_t sector = access->address[lane] / SECTOR_SIZE;
+        uint64_t sector = access->address[lane] / WPK_SECTOR_SIZE;
         if ((warp->active >> lane & 1) == 0 || (count > 0 && seen[newest] == sector)) {
             continue;
         }
@@ -251,6 +250,7 @@ static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
                   const struct access *access, bool writes)
 {
     struct wpk_launch_counts *counts = &warp->block->counts;
+    uint64_t sectors;
     switch (access->space) {
     case WPK_PTX_SHARED:
         counts->shared_requests++;
@@ -261,8 +261,13 @@ static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
         return check_local(warp, in, access, writes);
     default:
         counts->global_requests++;
-        counts->global_sectors += count_sectors(warp, access);
+        sectors = count_sectors(warp, access);
+        counts->global_sectors += sectors;
         counts->global_least += least_sectors(warp, access);
+        if (warp->block->traffic != NULL) {
+            wpk_traffic_note(warp->block->traffic, warp->active, access->address, access->size,
+                             sectors);
+        }
         return check_global(warp, in, access, writes);
     }
 }
@@ -281,32 +286,48 @@ static uint8_t *locate(const struct wpk_warp *warp, const struct access *access,
     }
 }
 
+/*   shape  out [WPK_WARP_LANES]; those of active lanes are filled */
+static void locate_all(const struct wpk_warp *warp, const struct access *access, uint8_t **out)
+{
+    for (uint32_t lanes = warp->active; lanes != 0; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes);
+        out[lane] = locate(warp, access, lane);
+    }
+}
+
 /* ---- loads and stores */
 
-static void load_element(struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int i,
-                         int lane, const uint8_t *from)
+/* Load register `i` of the active lanes.
+ *   shape  from [WPK_WARP_LANES] */
+static void load_register(struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int i,
+                          uint8_t *const *from)
 {
     const struct wpk_ptx_operand *to = &in->operand[i];
-    uint8_t *at = warp->file + to->offset + (size_t)lane * to->size;
-    uint64_t bits = 0;
-    if (in->size == to->size && in->size == 4) {
-        memcpy(at, from, 4);
-        return;
+    uint8_t *file = warp->file + to->offset;
+    for (uint32_t lanes = warp->active; lanes != 0; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes);
+        const uint8_t *at = from[lane] + (ptrdiff_t)i * in->size;
+        if (in->size == 4 && to->size == 4) {
+            memcpy(file + (size_t)lane * 4, at, 4);
+        } else if (in->size == 8) {
+            memcpy(file + (size_t)lane * 8, at, 8);
+        } else {
+            uint64_t bits = 0;
+            memcpy(&bits, at, in->size);
+            bits = wpk_ptx_extend(bits, in->type);
+            memcpy(file + (size_t)lane * to->size, &bits, to->size);
+        }
     }
-    memcpy(&bits, from, in->size);
-    bits = wpk_ptx_extend(bits, in->type);
-    memcpy(at, &bits, to->size);
 }
 
 static void load_parameter(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
+    uint8_t *from[WPK_WARP_LANES];
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        from[lane] = (uint8_t *)(uintptr_t)(warp->block->parameters + in->offset);
+    }
     for (int i = 0; i < in->vector; i++) {
-        for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-            if ((warp->active >> lane & 1) != 0) {
-                load_element(warp, in, i, lane,
-                             warp->block->parameters + in->offset + (ptrdiff_t)i * in->size);
-            }
-        }
+        load_register(warp, in, i, from);
     }
 }
 
@@ -328,9 +349,25 @@ void wpk_ptx_load(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
     if (!check(warp, in, &used, false)) {
         return;
     }
-    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        for (int i = 0; i < in->vector && (warp->active >> lane & 1) != 0; i++) {
-            load_element(warp, in, i, lane, locate(warp, &access, lane) + (ptrdiff_t)i * in->size);
+    uint8_t *from[WPK_WARP_LANES];
+    locate_all(warp, &access, from);
+    for (int i = 0; i < in->vector; i++) {
+        load_register(warp, in, i, from);
+    }
+}
+
+static void store_register(const struct wpk_warp *warp, const struct wpk_ptx_instruction *in, int i,
+                           uint8_t *const *to)
+{
+    const struct wpk_ptx_operand *from = &in->operand[i];
+    const uint8_t *file = warp->file + from->offset;
+    for (uint32_t lanes = warp->active; lanes != 0; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes);
+        uint8_t *at = to[lane] + (ptrdiff_t)i * in->size;
+        if (in->size == 4 && from->size == 4) {
+            memcpy(at, file + (size_t)lane * 4, 4);
+        } else {
+            memcpy(at, file + (size_t)lane * from->size, in->size);
         }
     }
 }
@@ -357,12 +394,10 @@ void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
         warp->unfenced |= warp->active;
         warp->stored = warp->block->shadow.epoch;
     }
-    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        for (int i = 0; i < in->vector && (warp->active >> lane & 1) != 0; i++) {
-            const struct wpk_ptx_operand *from = &in->operand[i];
-            memcpy(locate(warp, &access, lane) + (ptrdiff_t)i * in->size,
-                   warp->file + from->offset + (size_t)lane * from->size, in->size);
-        }
+    uint8_t *to[WPK_WARP_LANES];
+    locate_all(warp, &access, to);
+    for (int i = 0; i < in->vector; i++) {
+        store_register(warp, in, i, to);
     }
 }
 

@@ -171,9 +171,53 @@ static uint64_t convert(const struct wpk_ptx_instruction *in, uint64_t bits)
     return in->saturates ? limit_integer(bits, from, to) : bits;
 }
 
+/* The conversions that kernels have most, to 64 bits of the same kind; false: it is another one. */
+static bool widen(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    uint64_t results[WPK_WARP_LANES];
+    bool wider = in->operand[1].size == 4 && in->operand[0].size == 8 && !in->saturates &&
+                 types[in->from].size == 4 && types[in->type].size == 8 &&
+                 types[in->from].is_float == types[in->type].is_float;
+    if (!wider) {
+        return false;
+    }
+    const uint32_t_lane *from = WPK_LANES(uint32_t, 1);
+    for (int lane = 0; lane < WPK_WARP_LANES && types[in->from].is_float; lane++) {
+        float single;
+        memcpy(&single, &from[lane], sizeof(single));
+        double number = (double)single;
+        memcpy(&results[lane], &number, sizeof(number));
+    }
+    for (int lane = 0; lane < WPK_WARP_LANES && !types[in->from].is_float; lane++) {
+        results[lane] =
+            types[in->from].is_signed ? (uint64_t)(int64_t)(int32_t)from[lane] : from[lane];
+    }
+    wpk_lanes_put_64(warp, &in->operand[0], results);
+    return true;
+}
+
+/* f64 to f32, rounded to the nearest; false: it is another one. */
+static bool narrow(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    float results[WPK_WARP_LANES];
+    if (in->from != WPK_PTX_F64 || in->type != WPK_PTX_F32 || in->saturates ||
+        in->round > WPK_PTX_ROUND_EVEN) {
+        return false;
+    }
+    const double_lane *from = WPK_LANES(double, 1);
+    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+        results[lane] = (float)from[lane];
+    }
+    wpk_lanes_put_32(warp, &in->operand[0], results);
+    return true;
+}
+
 void wpk_ptx_convert(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
     static const int modes[] = {FE_TONEAREST, FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+    if (!in->to_integer && (widen(warp, in) || narrow(warp, in))) {
+        return;
+    }
     int before = in->round > WPK_PTX_ROUND_EVEN ? fegetround() : FE_TONEAREST;
     if (in->round > WPK_PTX_ROUND_EVEN) {
         (void)fesetround(modes[in->round]);

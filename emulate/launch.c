@@ -70,6 +70,7 @@ static wpk_err init_block(const struct wpk_launch *launch, struct wpk_block *blo
     wpk_err err;
     *block = (struct wpk_block){.entry = launch->entry,
                                 .memory = launch->memory,
+                                .traffic = launch->traffic,
                                 .tables = {.from = tables, .to = tables + launch->ptx->tables_size},
                                 .parameters = launch->parameters,
                                 .warp_count = (int)((threads + 31) / WPK_WARP_LANES),
@@ -100,7 +101,8 @@ static void fini_block(struct wpk_block *block)
     free(block->copy);
 }
 
-/* The registers that every thread has from the start; see WPK_PTX_SPECIAL_LIST. */
+/* The registers that every thread has from the start, and that nothing writes; see
+ * WPK_PTX_SPECIAL_LIST. */
 static void fill_special(const struct wpk_launch *launch, struct wpk_warp *warp)
 {
     uint32_t(*special)[WPK_WARP_LANES] = (void *)warp->file;
@@ -111,11 +113,21 @@ static void fill_special(const struct wpk_launch *launch, struct wpk_warp *warp)
         special[2][lane] = thread / launch->block[0] / launch->block[1];
         for (int i = 0; i < 3; i++) {
             special[3 + i][lane] = launch->block[i];
-            special[6 + i][lane] = warp->block->index[i];
             special[9 + i][lane] = launch->grid[i];
         }
         special[12][lane] = lane;
         special[13][lane] = (uint32_t)warp->number;
+    }
+}
+
+/* Those of them that say which block it is. */
+static void fill_index(struct wpk_warp *warp)
+{
+    uint32_t(*special)[WPK_WARP_LANES] = (void *)warp->file;
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t lane = 0; lane < WPK_WARP_LANES; lane++) {
+            special[6 + i][lane] = warp->block->index[i];
+        }
     }
 }
 
@@ -130,7 +142,7 @@ static void start_warp(const struct wpk_launch *launch, struct wpk_warp *warp)
     for (int i = 0; i < entry->constant_count; i++) {
         warp->defined[entry->constant[i].at.reg] = UINT32_MAX;
     }
-    fill_special(launch, warp);
+    fill_index(warp);
     wpk_warp_start(warp, rest >= WPK_WARP_LANES ? UINT32_MAX : (1U << rest) - 1);
 }
 
@@ -177,7 +189,7 @@ static void run_block(const struct wpk_launch *launch, struct wpk_block *block)
     wpk_shadow_begin(&block->shadow);
     block->copy_count = 0;
     block->told = 0;
-    memset(block->group, 0, sizeof(block->group));
+    memset(block->group, 0, (size_t)block->warp_count * WPK_WARP_LANES * sizeof(*block->group));
     memset(block->local_written, 0, (size_t)threads_of(launch) * launch->entry->local_size);
     block->steps_left = launch->steps_max != 0 ? launch->steps_max : WPK_LAUNCH_STEPS_MAX;
     for (int i = 0; i < block->warp_count; i++) {
@@ -222,6 +234,9 @@ wpk_err wpk_launch_run(const struct wpk_launch *launch, struct wpk_launch_counts
         return WPK_ENOMEM;
     }
     wpk_err err = init_block(launch, block);
+    for (int i = 0; i < block->warp_count && err == WPK_OK; i++) {
+        fill_special(launch, &block->warp[i]);
+    }
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     for (uint64_t i = 0;
          i < blocks && err == WPK_OK && block->report.fault == WPK_KERNEL_FAULT_NONE; i++) {

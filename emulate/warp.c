@@ -137,7 +137,8 @@ static void execute(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
     warp->next++;
     warp->undefined = 0;
     counts->warp_instructions++;
-    counts->thread_instructions += (uint64_t)__builtin_popcount(all);
+    counts->thread_instructions +=
+        all == WPK_LANES_ALL ? WPK_WARP_LANES : (uint64_t)__builtin_popcount(all);
     if (!in->guarded || in->target >= 0) {
         in->run(warp, in); /* a branch reads its guard itself */
         carry(warp, in);

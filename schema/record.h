@@ -58,6 +58,7 @@ struct wpk_timing {
     int sample_count; /* 0: not timed */
     int repeat_count; /* calls averaged in a sample */
     bool censored;    /* raced out: stopped early because clearly slower */
+    int throttled_count; /* samples that count although the GPU's clocks were lowered */
     uint64_t sample_ns[WPK_SAMPLES_MAX];
 };
 

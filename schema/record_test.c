@@ -23,6 +23,7 @@ static struct wpk_record make_full(void)
                    .sample_count = 3,
                    .repeat_count = 2,
                    .censored = true,
+                   .throttled_count = 2,
                    .sample_ns = {588001, 590125, 600003}},
         .anchor_ns = 1000017,
         .anchor_failed = true,

@@ -8,11 +8,13 @@
 #include <math.h>
 
 #define WARP 32
+#define BANKS 32            /* of shared memory, of a word each */
 #define EXPOSED 0.2         /* of what is not the slowest: it overlaps, but not all of it */
 #define SCHEDULERS 4        /* of a multiprocessor: every one since sm_50 */
 #define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
 #define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
 #define FEWER_FIRST 1e-3    /* of instructions, where they are not what takes the time */
+#define UNSTAGED 4          /* a word of the first cache, in words of shared memory */
 #define EXCHANGE 30         /* cycles of one between lanes of a warp */
 #define LOADS_AHEAD 4       /* iterations of a loop whose loads are on their way */
 #define ROW_INSTRUCTIONS 6  /* for an element of a row, in each pass */
@@ -293,24 +295,43 @@ static double transform_bound(const struct wpk_stage *root, const struct wpk_cud
                                     ((double)wpk_cuda_tile_registers(root, group) * threads)));
     double waves = ceiling(blocks, m->sm_count * together);
     double warps = WARP * ceiling(threads, WARP);
-    double bytes =
-        fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * 2 * (double)sizeof(float);
-    return (waves * (bytes / m->l2_bytes + 2 * m->latency) + m->launch) / m->hertz;
+    /* a row of a tile begins anywhere; read by a thread alone each of its elements is a sector */
+    double reads = group->copy_count == 0 || !group->gathers[0] ? 1 : t->staged[0] ? 2 : SECTOR;
+    double bytes = fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * (reads + 1) *
+                   (double)sizeof(float);
+    double wait = 2 * m->latency + (t->staged[0] ? m->barrier : 0);
+    return (waves * (bytes / m->l2_bytes + wait) + m->launch) / m->hertz;
 }
 
-/* Load instructions of a thread for the terms of one product each: those of four neighbours are
- * one. */
-static double loads_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
+/* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of
+ * a piece. */
+static int64_t width_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
 {
-    int along = group->along[c];
-    double tile = (double)(along == group->i ? t->thread[0] : t->thread[1]);
-    double other = (double)t->thread[0]; /* of an operand with rows of terms: i, or j */
-    bool wide =
-        along == group->k
-            ? t->unrolled % WPK_CUDA_VECTOR_ELEMENTS == 0
-            : (along == group->i ? t->piece[0] : t->piece[1]) % WPK_CUDA_VECTOR_ELEMENTS == 0;
-    tile = along == group->k ? other : tile;
-    return t->staged[c] && wide ? tile / WPK_CUDA_VECTOR_ELEMENTS : tile;
+    int64_t neighbours =
+        group->along[c] == group->k ? t->unrolled : t->piece[group->along[c] != group->i];
+    int64_t width = WPK_CUDA_VECTOR_ELEMENTS;
+    while (neighbours % width != 0) {
+        width /= 2;
+    }
+    return width;
+}
+
+static int64_t common(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common(b, a % b);
+}
+
+/* Rounds in which the banks serve a read of a staged operand: so many lanes at a time as read all
+ * banks once. Those of different addresses are apart by a piece, or by its rows of terms. */
+static double rounds_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c,
+                        int64_t width)
+{
+    int64_t row = t->step + wpk_cuda_row_padding(group, t, c), lanes = BANKS / width;
+    int64_t threads = t->block[1] / t->thread[1], along_j = group->tiled[c] == group->j;
+    int64_t stride = t->piece[along_j] * (group->along[c] == group->k ? row : 1) / width;
+    int64_t places = lanes / common(lanes, stride);
+    lanes = along_j ? (threads < lanes ? threads : lanes) : threads < lanes ? lanes / threads : 1;
+    return ceiling((double)lanes, (double)places);
 }
 
 /* The share of an operand's elements that lie in memory: a gathered one has some several times. */
@@ -385,22 +406,25 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
     double together = resident(&m, &t, wpk_cuda_shared_bytes(program, group, &t));
     double share = fmin(together, ceiling(blocks, m.sm_count));
     double waves = ceiling(blocks, m.sm_count * together);
-    double steps = group->sum < 0 ? 1 : ceiling(terms, (double)t.step), reads = 0, bytes = 0;
+    double steps = group->sum < 0 ? 1 : ceiling(terms, (double)t.step), words = 0, bytes = 0;
     double points = (double)(t.block[0] * t.block[1]), copied = 0, loads = 0;
     for (int c = 0; c < group->copy_count; c++) {
         double staged = (double)staged_bytes(program, group, &t, c, 0);
         double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
         bytes += t.staged[c] ? staged : staged * (double)t.threads / WARP;
-        reads += t.staged[c] ? 1 : 4; /* an operand that is not staged comes from the first cache */
+        int64_t width = t.staged[c] ? width_of(group, &t, c) : 1;
+        double tile = (double)t.thread[group->tiled[c] == group->j];
+        /* an operand that is not staged comes from the first cache */
+        words += tile * (t.staged[c] ? rounds_of(group, &t, c, width) : UNSTAGED);
+        loads += tile / (double)width;
         copied += t.staged[c] ? (t.depth > 1 ? 1 : 2) * COPY_INSTRUCTIONS * staged /
                                     (double)sizeof(float) / wide
                               : 0;
-        loads += loads_of(group, &t, c);
     }
     if (group->copy_count == 0) {
         bytes = points * terms / steps * (double)sizeof(float);
     }
-    double words = (double)t.threads * (double)(t.thread[0] + t.thread[1]) * terms * reads / 2;
+    words *= (double)t.threads * terms;
     double issued = (points + (double)t.threads * loads) * terms + steps * copied;
     /* Each warp issues by one of the schedulers: few warps leave the others idle. */
     double busy = ceiling((double)t.threads, WARP) / SCHEDULERS;

@@ -15,6 +15,7 @@
 #define PART_TERMS_MIN 64             /* shorter reductions are not cut */
 #define SHARED_TERMS_MIN 32           /* shorter reductions are of one thread */
 #define ORDERED_RESULTS_MIN (1 << 22) /* of fewer a GPU has all blocks in a wave or two */
+#define TILE_EXTENT_MAX 16            /* of an axis that a transform needs whole */
 #define FEW_ROWS 4                    /* so few read an operand hardly less often as a tile */
 #define ROWS_MANY 64                  /* results that are many enough for few parts each */
 #define ROW_PARTS_MAX 32              /* of each of those */
@@ -158,6 +159,22 @@ static int find_operand(const struct wpk_program *program, int s)
     return found;
 }
 
+/* The axis that the copy of a load has last: the one along which neighbours lie in memory, or of a
+ * constant, which is prepared in any order, one whose rows are whole moves of 16 bytes. */
+static int last_of_copy(const struct wpk_program *program, int s, int load)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    const struct wpk_node *node = &program->nodes[load];
+    int last = wpk_cuda_contiguous_axis(program, s, load);
+    bool constant = program->tensors[node->tensor].role == WPK_ROLE_CONSTANT;
+    for (int a = 0; a < stage->rank && constant && last >= 0 &&
+                    stage->axes[last].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
+         a++) {
+        last = wpk_contraction_uses_axis(program, node, a) ? a : last;
+    }
+    return last;
+}
+
 /* Give the operands of each contraction copies. A constant that is not read at axes becomes a
  * prepared tensor first, which then gets a copy. */
 static wpk_err copy_operands(struct wpk_program *program)
@@ -170,8 +187,7 @@ static wpk_err copy_operands(struct wpk_program *program)
                           ? find_operand(program, s)
                           : wpk_cuda_transform_operand(program, s);
         if (operand >= 0) {
-            int last = wpk_cuda_contiguous_axis(program, s, operand);
-            err = wpk_derive_gather(program, s, operand, last);
+            err = wpk_derive_gather(program, s, operand, last_of_copy(program, s, operand));
             s = err == WPK_OK ? -1 : s; /* stages have moved */
         }
         err = err == WPK_EUNSUPPORTED ? WPK_OK : err;
@@ -315,7 +331,9 @@ static void find_moves(const struct wpk_program *program, const struct wpk_cuda_
         int tensor = program->stages[group->copy[c]].output;
         int load = wpk_cuda_read(program, tensor).load, last = program->tensors[tensor].rank - 1;
         group->along[c] = wpk_index_axis(program, program->nodes[load].index[last]);
-        group->gathers[c] = wpk_cuda_contiguous_axis(program, group->sum, load) != group->along[c];
+        bool by_j = wpk_contraction_uses_axis(program, &program->nodes[load], group->j);
+        group->tiled[c] = by_j ? group->j : group->i;
+        group->gathers[c] = !wpk_cuda_has_runs(program, group->sum, load, group->along[c]);
         group->is_move[c] = wpk_cuda_is_move(program, groups, group->copy[c]);
         group->is_vector_move[c] =
             group->is_move[c] && wpk_cuda_is_vector_move(program, groups, group->copy[c]);
@@ -388,6 +406,13 @@ static bool find_in_chain(const struct wpk_program *program, int s, struct wpk_c
     bool moves = !copies && program->stages[s].reduction == WPK_REDUCE_NONE;
     if (root >= 0) {
         out->group_of[s] = moves ? WPK_CUDA_INLINED : out->group_of[root];
+    }
+    if (root >= 0 && copies) {
+        struct wpk_cuda_group *group = &out->group[out->group_of[root]];
+        int along = wpk_cuda_contiguous_axis(program, s, program->stages[s].expr);
+        group->gathers[0] = along >= 0 && program->stages[s].axes[along].extent <= TILE_EXTENT_MAX;
+        group->copy[0] = s;
+        group->copy_count = 1;
     }
     return root >= 0;
 }

@@ -42,8 +42,9 @@ struct wpk_cuda_group {
     /* Of each operand: the axis of the reduction that is the last one of its tensor, and what its
      * copy is (cuda_moves.h). */
     int along[WPK_CUDA_OPERANDS_MAX];
+    int tiled[WPK_CUDA_OPERANDS_MAX]; /* j if the operand depends on it, else i */
     bool is_move[WPK_CUDA_OPERANDS_MAX], is_vector_move[WPK_CUDA_OPERANDS_MAX];
-    bool gathers[WPK_CUDA_OPERANDS_MAX]; /* neighbours of the copy are none in memory */
+    bool gathers[WPK_CUDA_OPERANDS_MAX]; /* few neighbours of the copy are some in memory */
     /* Threads of a block may share the terms of an element: operands are read once. `rows`:
      * neighbours in memory are terms, so that neighbouring threads have them. */
     bool shares, rows;

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define POINTS 64 /* that are tried */
+#define POINTS 64  /* that are tried */
+#define RUN_MIN 16 /* neighbours in memory: two sectors or more, wherever they begin */
 
 /* The place in a tensor that an element of the copy is read from. */
 struct source {
@@ -111,30 +112,42 @@ bool wpk_cuda_is_vector_move(const struct wpk_program *program,
     return together;
 }
 
-int wpk_cuda_contiguous_axis(const struct wpk_program *program, int s, int load)
+/* Of some points of a stage those whose neighbours along the axis are neighbours in memory. */
+static int count_neighbours(const struct wpk_program *program, int s, int load, int axis)
 {
     const struct wpk_stage *stage = &program->stages[s];
     int64_t point[WPK_AXES_MAX] = {0};
-    int found = -1, most = POINTS / 2;
-    for (int a = 0; a < stage->axis_count; a++) {
-        struct wpk_rng rng;
-        int neighbours = 0;
-        wpk_rng_seed(&rng, 1);
-        for (int i = 0; i < POINTS && stage->axes[a].extent > 1; i++) {
-            struct source here = {.inside = true}, next = here;
-            for (int b = 0; b < stage->axis_count; b++) {
-                uint64_t extent = (uint64_t)stage->axes[b].extent - (b == a);
-                point[b] = (int64_t)wpk_rng_below(&rng, extent);
-            }
-            bool known = find_source(program, NULL, load, point, &here);
-            point[a]++;
-            neighbours +=
-                known && find_source(program, NULL, load, point, &next) && next.at == here.at + 1;
+    int neighbours = 0;
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < POINTS && stage->axes[axis].extent > 1; i++) {
+        struct source here = {.inside = true}, next = here;
+        for (int a = 0; a < stage->axis_count; a++) {
+            uint64_t extent = (uint64_t)stage->axes[a].extent - (a == axis);
+            point[a] = (int64_t)wpk_rng_below(&rng, extent);
         }
+        bool known = find_source(program, NULL, load, point, &here);
+        point[axis]++;
+        neighbours +=
+            known && find_source(program, NULL, load, point, &next) && next.at == here.at + 1;
+    }
+    return neighbours;
+}
+
+int wpk_cuda_contiguous_axis(const struct wpk_program *program, int s, int load)
+{
+    int found = -1, most = POINTS / 2;
+    for (int a = 0; a < program->stages[s].axis_count; a++) {
+        int neighbours = count_neighbours(program, s, load, a);
         if (neighbours > most) {
             most = neighbours;
             found = a;
         }
     }
     return found;
+}
+
+bool wpk_cuda_has_runs(const struct wpk_program *program, int s, int load, int axis)
+{
+    return count_neighbours(program, s, load, axis) * RUN_MIN >= POINTS * (RUN_MIN - 1);
 }

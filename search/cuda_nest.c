@@ -2,34 +2,11 @@
 /* The nest of a candidate on a GPU. */
 #include "search/cuda_nest.h"
 
+#include "search/cuda_deal.h"
 #include "search/cuda_moves.h"
+#include "search/cuda_nest_transforms.h"
 
 #include <string.h>
-
-#define BANKED_ROWS 8 /* that begin in banks of their own, if they are padded */
-
-/* A nest while it is built. */
-struct build {
-    struct wpk_nest *nest;
-    const struct wpk_cuda_groups *groups;
-    struct wpk_cuda_tiles tiles[WPK_CUDA_GROUPS_MAX];
-    int entry_of[WPK_STAGES_MAX];
-    int block_loop[WPK_CUDA_GROUPS_MAX]; /* the root's last loop over blocks; -1: none */
-    int step_loop[WPK_CUDA_GROUPS_MAX];  /* the reduction's loop that operands are staged in */
-};
-
-static void add(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis,
-                enum wpk_loop_binding binding, int64_t step, enum wpk_tail tail)
-{
-    wpk_nest_add_loop(
-        nest, loops,
-        &(struct wpk_nest_loop){.axis = axis, .binding = binding, .step = step, .tail = tail});
-}
-
-static enum wpk_tail tail_of(int64_t extent, int64_t step, enum wpk_tail tail)
-{
-    return extent % step == 0 ? WPK_TAIL_EXACT : tail;
-}
 
 /* The tile of a thread in pieces, which are apart; its points are written out. */
 static void add_pieces(struct wpk_nest *nest, struct wpk_nest_loops *loops,
@@ -37,9 +14,9 @@ static void add_pieces(struct wpk_nest *nest, struct wpk_nest_loops *loops,
 {
     const int axis[] = {group->i, group->j};
     for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0 && t->thread[a] > t->piece[a]) {
-            add(nest, loops, axis[a], WPK_BIND_UNROLL, t->block[a] / (t->thread[a] / t->piece[a]),
-                WPK_TAIL_EXACT);
+        if (axis[a] >= 0 && t->virtual_threads[a] > 1) {
+            wpk_cuda_add_loop(nest, loops, axis[a], WPK_BIND_UNROLL,
+                              t->block[a] / t->virtual_threads[a], WPK_TAIL_EXACT);
         }
     }
 }
@@ -50,7 +27,7 @@ static void add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops,
     const int axis[] = {group->i, group->j};
     for (int a = 0; a < 2; a++) {
         if (axis[a] >= 0 && t->piece[a] > 1) {
-            add(nest, loops, axis[a], WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
+            wpk_cuda_add_loop(nest, loops, axis[a], WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
         }
     }
 }
@@ -86,16 +63,17 @@ static void add_blocks(struct wpk_nest *nest, struct wpk_nest_loops *loops,
     for (int a = 0; a < 2 + grouped; a++) {
         if (axis[a] >= 0) {
             int64_t step = t->block[a % 2] * (a == 0 ? t->order : 1);
-            add(nest, loops, axis[a],
-                a == 1 + grouped ? WPK_BIND_BLOCK_X
-                : a == grouped   ? WPK_BIND_BLOCK_Y
-                                 : WPK_BIND_BLOCK_Z,
-                step, tail_of(root->axes[axis[a]].extent, step, WPK_TAIL_SHIFT));
+            wpk_cuda_add_loop(nest, loops, axis[a],
+                              a == 1 + grouped ? WPK_BIND_BLOCK_X
+                              : a == grouped   ? WPK_BIND_BLOCK_Y
+                                               : WPK_BIND_BLOCK_Z,
+                              step,
+                              wpk_cuda_tail(root->axes[axis[a]].extent, step, WPK_TAIL_SHIFT));
         }
     }
 }
 
-static void add_root(struct build *b, int g)
+static void add_root(struct wpk_cuda_build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -107,7 +85,7 @@ static void add_root(struct build *b, int g)
     wpk_nest_find_region(nest);
     for (int a = 0; a < root->rank; a++) {
         if (a != group->i && a != group->j && root->axes[a].extent > 1) {
-            add(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, 1, WPK_TAIL_EXACT);
+            wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, 1, WPK_TAIL_EXACT);
         }
     }
     add_blocks(nest, &entry->pure, group, t);
@@ -115,8 +93,9 @@ static void add_root(struct build *b, int g)
     add_pieces(nest, &entry->pure, group, t);
     for (int a = 0; a < 2; a++) {
         if (axis[a] >= 0) {
-            add(nest, &entry->pure, axis[a], thread_of(group, t, a), t->piece[a],
-                tail_of(root->axes[axis[a]].extent, t->piece[a], WPK_TAIL_SHIFT));
+            wpk_cuda_add_loop(
+                nest, &entry->pure, axis[a], thread_of(group, t, a), t->piece[a],
+                wpk_cuda_tail(root->axes[axis[a]].extent, t->piece[a], WPK_TAIL_SHIFT));
         }
     }
     add_points(nest, &entry->pure, group, t);
@@ -131,7 +110,8 @@ static void add_threads(struct wpk_nest *nest, struct wpk_nest_loops *loops,
     const int axis[] = {group->i, group->j};
     for (int a = 0; a < 2; a++) {
         if (axis[a] >= 0) {
-            add(nest, loops, axis[a], thread_of(group, t, a), t->piece[a], WPK_TAIL_EXACT);
+            wpk_cuda_add_loop(nest, loops, axis[a], thread_of(group, t, a), t->piece[a],
+                              WPK_TAIL_EXACT);
         }
     }
 }
@@ -144,28 +124,9 @@ static void add_tile(struct wpk_nest *nest, struct wpk_nest_loops *loops,
     add_points(nest, loops, group, t);
 }
 
-/* Threads along an axis: neighbours have neighbours, `vector` of them each, in lanes that the
- * caller adds inside. */
-static void add_along(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis, int64_t extent,
-                      int64_t threads, int64_t vector)
-{
-    if (extent > threads * vector) {
-        add(nest, loops, axis, WPK_BIND_SERIAL, threads * vector,
-            tail_of(extent, threads * vector, WPK_TAIL_GUARD));
-    }
-    add(nest, loops, axis, WPK_BIND_THREAD_X, vector, WPK_TAIL_EXACT);
-}
-
-static void add_lanes(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis, int64_t vector)
-{
-    if (vector > 1) {
-        add(nest, loops, axis, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
-    }
-}
-
 /* Terms that threads share: neighbouring threads inside those of the tile have neighbours, or
  * threads around those of the tile have one each. */
-static void add_shared_terms(struct build *b, int g, struct wpk_nest_loops *loops)
+static void add_shared_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *loops)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -174,31 +135,31 @@ static void add_shared_terms(struct build *b, int g, struct wpk_nest_loops *loop
     int64_t terms = sum->axes[group->k].extent / t->parts;
     for (int a = sum->rank; a < sum->axis_count; a++) {
         if (a != group->k) {
-            add(nest, loops, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+            wpk_cuda_add_loop(nest, loops, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
         }
     }
     int64_t vector = wpk_cuda_term_vector(nest->program, group, t);
     if (group->rows) {
         add_threads(nest, loops, group, t);
-        add_along(nest, loops, group->k, terms, t->share, vector);
+        wpk_cuda_deal_along(nest, loops, group->k, terms, t->share, vector);
     } else {
         if (terms > t->share) {
-            add(nest, loops, group->k, WPK_BIND_SERIAL, t->share,
-                tail_of(terms, t->share, WPK_TAIL_GUARD));
+            wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_SERIAL, t->share,
+                              wpk_cuda_tail(terms, t->share, WPK_TAIL_GUARD));
         }
-        add(nest, loops, group->k, group->i >= 0 ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y, 1,
-            WPK_TAIL_EXACT);
+        wpk_cuda_add_loop(nest, loops, group->k,
+                          group->i >= 0 ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
         add_threads(nest, loops, group, t);
     }
     add_points(nest, loops, group, t);
     if (!group->rows) {
         bind_lanes(nest, loops, group, t);
     }
-    add_lanes(nest, loops, group->k, vector);
+    wpk_cuda_deal_lanes(nest, loops, group->k, vector);
 }
 
 /* Terms of one thread are added in the order in which they are written, but for those of a step. */
-static void add_terms(struct build *b, int g, struct wpk_nest_loops *loops)
+static void add_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *loops)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -207,16 +168,17 @@ static void add_terms(struct build *b, int g, struct wpk_nest_loops *loops)
     int64_t extent = sum->axes[group->k].extent;
     for (int a = sum->rank; a < sum->axis_count; a++) {
         int64_t step = a == group->k ? t->step : 1;
-        add(nest, loops, a, WPK_BIND_SERIAL, step,
-            a == group->k ? tail_of(extent, step, WPK_TAIL_GUARD) : WPK_TAIL_EXACT);
+        wpk_cuda_add_loop(nest, loops, a, WPK_BIND_SERIAL, step,
+                          a == group->k ? wpk_cuda_tail(extent, step, WPK_TAIL_GUARD)
+                                        : WPK_TAIL_EXACT);
     }
     b->step_loop[g] = loops->count - 1;
     if (t->step > t->unrolled) {
-        add(nest, loops, group->k, WPK_BIND_SERIAL, t->unrolled,
-            tail_of(extent, t->unrolled, WPK_TAIL_GUARD));
+        wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_SERIAL, t->unrolled,
+                          wpk_cuda_tail(extent, t->unrolled, WPK_TAIL_GUARD));
     }
     if (t->unrolled > 1) {
-        add(nest, loops, group->k, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
+        wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
     }
     if (b->block_loop[g] >= 0) {
         add_tile(nest, loops, group, t);
@@ -224,7 +186,7 @@ static void add_terms(struct build *b, int g, struct wpk_nest_loops *loops)
 }
 
 /* The reduction of a root without axes is computed by one thread, before everything. */
-static void add_sum(struct build *b, int g)
+static void add_sum(struct wpk_cuda_build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -242,8 +204,8 @@ static void add_sum(struct build *b, int g)
     }
     entry->update.atomic = t->parts > 1 || t->share > 1;
     if (t->parts > 1) {
-        add(nest, &entry->update, group->k, WPK_BIND_BLOCK_X, sum->axes[group->k].extent / t->parts,
-            WPK_TAIL_EXACT);
+        wpk_cuda_add_loop(nest, &entry->update, group->k, WPK_BIND_BLOCK_X,
+                          sum->axes[group->k].extent / t->parts, WPK_TAIL_EXACT);
     }
     if (t->share > 1) {
         add_shared_terms(b, g, &entry->update);
@@ -252,89 +214,7 @@ static void add_sum(struct build *b, int g)
     }
 }
 
-/* A loop around a box has cut this axis: further loops divide what it leaves, and move inwards as
- * it does at the end of the axis. */
-struct cut {
-    int axis; /* -1: none */
-    int64_t extent;
-};
-
-/* Deal out the points of a box to so many threads: neighbours in memory to neighbours, or `lanes`
- * of them, which divide the last extent, to each.
- *   shape   extent [rank] */
-static void deal_out(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
-                     const int64_t *extent, struct cut cut, int64_t threads, int64_t lanes)
-{
-    int x = rank - 1, y = 0;
-    for (int a = 1; a < x; a++) {
-        y = extent[a] > extent[y] ? a : y;
-    }
-    int64_t width = extent[x] / lanes < threads ? extent[x] / lanes : threads;
-    int64_t rows = x > 0 ? threads / width : 1;
-    rows = rows < extent[y] ? rows : extent[y];
-    while (y == cut.axis && extent[y] % rows != 0) {
-        rows--;
-    }
-    for (int a = 0; a < x; a++) {
-        int64_t step = a == y ? rows : 1;
-        if (extent[a] > step) {
-            enum wpk_tail tail = a == cut.axis ? tail_of(cut.extent, step, WPK_TAIL_SHIFT)
-                                               : tail_of(extent[a], step, WPK_TAIL_GUARD);
-            add(nest, loops, a, WPK_BIND_SERIAL, step, tail);
-        }
-    }
-    if (extent[x] > width * lanes) {
-        add(nest, loops, x, WPK_BIND_SERIAL, width * lanes,
-            tail_of(extent[x], width * lanes, WPK_TAIL_GUARD));
-    }
-    if (rows > 1) {
-        add(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
-    }
-    add(nest, loops, x, WPK_BIND_THREAD_X, lanes, WPK_TAIL_EXACT);
-    if (lanes > 1) {
-        add(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
-    }
-}
-
-/* Deal out rows of terms that are padded. Eight rows begin in banks of their own: neighbours of a
- * quarter of a warp, which moves 16 bytes each, are eight rows; of a warp that gathers elements one
- * by one they are four in each of eight rows. False: there are fewer rows, or a row is as long. */
-static bool deal_out_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
-                          const int64_t *extent, int64_t threads, int64_t lanes)
-{
-    int x = rank - 1, y = 0;
-    int64_t along = lanes > 1 ? 1 : WPK_CUDA_VECTOR_ELEMENTS, others = 1;
-    for (int a = 1; a < x; a++) {
-        y = extent[a] > extent[y] ? a : y;
-    }
-    for (int a = 0; a < x; a++) {
-        others *= a == y ? 1 : extent[a];
-    }
-    int64_t width = x > 0 ? extent[x] / lanes : 0, rows = width > 0 ? threads / width : 0;
-    rows = x > 0 && rows > extent[y] ? extent[y] : rows;
-    if (width % along != 0 || width <= along || width * lanes > 2 * BANKED_ROWS * along * lanes ||
-        others > 1 || rows % BANKED_ROWS != 0 || rows == 0 || extent[y] % rows != 0) {
-        return false;
-    }
-    if (extent[y] > rows) {
-        add(nest, loops, y, WPK_BIND_SERIAL, rows, WPK_TAIL_EXACT);
-    }
-    if (rows > BANKED_ROWS) {
-        add(nest, loops, y, WPK_BIND_THREAD_Z, BANKED_ROWS, WPK_TAIL_EXACT);
-    }
-    if (lanes > 1) {
-        add(nest, loops, x, WPK_BIND_THREAD_Y, lanes, WPK_TAIL_EXACT);
-        add(nest, loops, y, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
-        add(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
-    } else {
-        add(nest, loops, x, WPK_BIND_THREAD_Z, along, WPK_TAIL_EXACT);
-        add(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
-        add(nest, loops, x, WPK_BIND_THREAD_X, 1, WPK_TAIL_EXACT);
-    }
-    return true;
-}
-
-static void add_copy(struct build *b, int g, int c)
+static void add_copy(struct wpk_cuda_build *b, int g, int c)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -353,9 +233,10 @@ static void add_copy(struct build *b, int g, int c)
     int rank = wpk_nest_stage(nest, entry)->rank;
     int64_t lanes = t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
     bool banked = entry->row_padding > 0 && (t->vectors[c] || group->gathers[c]);
-    if (!banked || !deal_out_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
-        deal_out(nest, &entry->pure, rank, entry->extent, (struct cut){.axis = -1}, t->threads,
-                 lanes);
+    if (!banked ||
+        !wpk_cuda_deal_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
+        wpk_cuda_deal(nest, &entry->pure, rank, entry->extent, (struct wpk_cuda_cut){.axis = -1},
+                      t->threads, lanes);
     }
 }
 
@@ -365,12 +246,12 @@ static void add_copy(struct build *b, int g, int c)
 static void add_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis, int64_t rows)
 {
     if (rows > 1) {
-        add(nest, loops, axis, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
+        wpk_cuda_add_loop(nest, loops, axis, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
     }
 }
 
 /* The root of a block's rows: the block has all of each row. */
-static void add_row_root(struct build *b, int g)
+static void add_row_root(struct wpk_cuda_build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g];
@@ -384,26 +265,26 @@ static void add_row_root(struct build *b, int g)
     for (int a = 0; a < root->rank; a++) {
         extent[a] = a < last ? 1 : a == last ? t->rows : root->axes[a].extent;
         if (a < last && root->axes[a].extent > 1) {
-            add(nest, &entry->pure, a, WPK_BIND_BLOCK_Y, 1, WPK_TAIL_EXACT);
+            wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_BLOCK_Y, 1, WPK_TAIL_EXACT);
         }
     }
-    add(nest, &entry->pure, last, WPK_BIND_BLOCK_X, t->rows,
-        tail_of(root->axes[last].extent, t->rows, WPK_TAIL_SHIFT));
+    wpk_cuda_add_loop(nest, &entry->pure, last, WPK_BIND_BLOCK_X, t->rows,
+                      wpk_cuda_tail(root->axes[last].extent, t->rows, WPK_TAIL_SHIFT));
     b->block_loop[g] = entry->pure.count - 1;
     if (root->rank > last + 2) {
-        deal_out(nest, &entry->pure, root->rank, extent,
-                 (struct cut){last, root->axes[last].extent}, t->threads, 1);
+        wpk_cuda_deal(nest, &entry->pure, root->rank, extent,
+                      (struct wpk_cuda_cut){last, root->axes[last].extent}, t->threads, 1);
         return;
     }
     add_rows(nest, &entry->pure, last, t->rows);
     int64_t vector = wpk_cuda_vector(extent[last + 1], t->share);
-    add_along(nest, &entry->pure, last + 1, extent[last + 1], t->share, vector);
-    add_lanes(nest, &entry->pure, last + 1, vector); /* stored together, if they can be */
+    wpk_cuda_deal_along(nest, &entry->pure, last + 1, extent[last + 1], t->share, vector);
+    wpk_cuda_deal_lanes(nest, &entry->pure, last + 1, vector); /* stored together, if they can be */
 }
 
 /* What a block of rows computes for itself: numbers of each row in the registers of its threads,
  * all else in shared memory. */
-static void add_row_part(struct build *b, int g, int host)
+static void add_row_part(struct wpk_cuda_build *b, int g, int host)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *of = &b->groups->group[host];
@@ -417,14 +298,14 @@ static void add_row_part(struct build *b, int g, int host)
         return;
     }
     entry->scope = WPK_SCOPE_SHARED;
-    deal_out(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
-             (struct cut){.axis = -1}, b->tiles[host].threads, 1);
+    wpk_cuda_deal(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
+                  (struct wpk_cuda_cut){.axis = -1}, b->tiles[host].threads, 1);
     b->block_loop[g] = entry->pure.count - 1; /* a thread's point */
 }
 
 /* A row's threads share the terms of a number of the row; others are of the thread that has the
  * point. */
-static void add_row_sum(struct build *b, int g, int host)
+static void add_row_sum(struct wpk_cuda_build *b, int g, int host)
 {
     struct wpk_nest *nest = b->nest;
     const struct wpk_cuda_group *group = &b->groups->group[g], *of = &b->groups->group[host];
@@ -438,7 +319,7 @@ static void add_row_sum(struct build *b, int g, int host)
     wpk_nest_find_region(nest);
     for (int a = sum->rank; a < sum->axis_count; a++) {
         if (!shares || a != group->k) {
-            add(nest, &entry->update, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+            wpk_cuda_add_loop(nest, &entry->update, a, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
         }
     }
     if (shares) {
@@ -447,13 +328,13 @@ static void add_row_sum(struct build *b, int g, int host)
         add_rows(nest, &entry->pure, of->row_axes - 1, t->rows);
         add_rows(nest, &entry->update, of->row_axes - 1, t->rows);
         int64_t vector = wpk_cuda_vector(extent, t->share);
-        add_along(nest, &entry->update, group->k, extent, t->share, vector);
-        add_lanes(nest, &entry->update, group->k, vector);
+        wpk_cuda_deal_along(nest, &entry->update, group->k, extent, t->share, vector);
+        wpk_cuda_deal_lanes(nest, &entry->update, group->k, vector);
     }
 }
 
 /* The group whose rows' block computes the group, or -1: it is a launch. */
-static int find_host(const struct build *b, int g)
+static int find_host(const struct wpk_cuda_build *b, int g)
 {
     int host = -1;
     for (int h = g + 1; h < b->groups->count; h++) {
@@ -464,7 +345,7 @@ static int find_host(const struct build *b, int g)
 
 /* Add the entry of a stage of a group that has rows, or that is computed in a row's block; false:
  * it is neither. */
-static bool add_of_rows(struct build *b, int g, int stage)
+static bool add_of_rows(struct wpk_cuda_build *b, int g, int stage)
 {
     const struct wpk_cuda_group *group = &b->groups->group[g];
     int host = find_host(b, g);
@@ -481,102 +362,6 @@ static bool add_of_rows(struct build *b, int g, int stage)
     return true;
 }
 
-/* ---- transforms */
-
-/* Name the loops over blocks and those over threads: the last ones are x, those before them y, all
- * others z. */
-static void name_loops(struct wpk_nest *nest, const struct wpk_nest_loops *loops, int first_thread)
-{
-    int count = loops->count;
-    for (int i = 0; i < count; i++) {
-        int left = (i < first_thread ? first_thread : count) - 1 - i;
-        bool block = i < first_thread;
-        nest->loop[loops->first + i].binding =
-            left == 0   ? (block ? WPK_BIND_BLOCK_X : WPK_BIND_THREAD_X)
-            : left == 1 ? (block ? WPK_BIND_BLOCK_Y : WPK_BIND_THREAD_Y)
-                        : (block ? WPK_BIND_BLOCK_Z : WPK_BIND_THREAD_Z);
-    }
-}
-
-/* Tiles of axes that are along neither i nor j are blocks of their own, unless the last one is not
- * whole: then the axis is one block, whose threads have its tiles. */
-static void add_tile_blocks(struct build *b, int g, struct wpk_nest_loops *loops,
-                            const struct wpk_stage *root)
-{
-    const struct wpk_cuda_group *group = &b->groups->group[g];
-    const int order[] = {group->i, group->j};
-    for (int a = 0; a < root->rank; a++) {
-        bool along = a == group->i || a == group->j;
-        if (!along && root->axes[a].extent > group->tile[a] &&
-            root->axes[a].extent % group->tile[a] == 0) {
-            add(b->nest, loops, a, WPK_BIND_BLOCK_Z, group->tile[a], WPK_TAIL_EXACT);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        if (order[i] >= 0) {
-            int64_t extent = root->axes[order[i]].extent, step = b->tiles[g].block[i];
-            add(b->nest, loops, order[i], WPK_BIND_BLOCK_X, step,
-                tail_of(extent, step, WPK_TAIL_SHIFT));
-        }
-    }
-    if (loops->count == 0) {
-        add(b->nest, loops, 0, WPK_BIND_BLOCK_X, root->axes[0].extent, WPK_TAIL_EXACT);
-    }
-}
-
-/* The root of transforms. Blocks and threads deal out tiles; a thread has all of a tile. */
-static void add_tiled_root(struct build *b, int g)
-{
-    struct wpk_nest *nest = b->nest;
-    const struct wpk_cuda_group *group = &b->groups->group[g];
-    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->root);
-    const struct wpk_stage *root = wpk_nest_stage(nest, entry);
-    const int order[] = {group->i, group->j};
-    entry->place = (struct wpk_nest_place){.entry = -1, .loop = -1};
-    wpk_nest_find_region(nest);
-    add_tile_blocks(b, g, &entry->pure, root);
-    int blocks = entry->pure.count;
-    for (int a = 0; a < root->rank; a++) {
-        if (a != group->i && a != group->j && root->axes[a].extent % group->tile[a] != 0) {
-            add(nest, &entry->pure, a, WPK_BIND_THREAD_Z, group->tile[a], WPK_TAIL_GUARD);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        if (order[i] >= 0) {
-            int64_t tile = group->tile[order[i]];
-            add(nest, &entry->pure, order[i], WPK_BIND_THREAD_X, tile,
-                tail_of(root->axes[order[i]].extent, tile, WPK_TAIL_GUARD));
-        }
-    }
-    name_loops(nest, &entry->pure, blocks);
-    b->block_loop[g] = entry->pure.count - 1;
-    for (int a = 0; a < root->rank; a++) {
-        if (group->tile[a] > 1) {
-            add(nest, &entry->pure, a, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
-        }
-    }
-}
-
-/* A transform, or what it copies, in the registers of a thread: all loops are unrolled. */
-static void add_transform(struct build *b, int g, int s)
-{
-    struct wpk_nest *nest = b->nest;
-    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
-    const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
-    entry->place = (struct wpk_nest_place){.entry = b->entry_of[b->groups->group[g].root],
-                                           .loop = b->block_loop[g]};
-    entry->scope = WPK_SCOPE_REGISTER;
-    wpk_nest_find_region(nest);
-    for (int update = 0; update <= (stage->reduction != WPK_REDUCE_NONE); update++) {
-        struct wpk_nest_loops *loops = update ? &entry->update : &entry->pure;
-        for (int a = 0; a < (update ? stage->axis_count : stage->rank); a++) {
-            if (a >= stage->rank || entry->extent[a] > 1) {
-                add(nest, loops, a, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
-            }
-        }
-    }
-}
-
 /* The stage's number among the operands of its group, or -1. */
 static int find_copy(const struct wpk_cuda_group *group, int stage)
 {
@@ -591,16 +376,19 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
-    struct build b = {.groups = &kept->groups};
+    struct wpk_cuda_build b = {.groups = &kept->groups};
     for (int g = 0; g < b.groups->count; g++) {
         wpk_cuda_tiles_read(variant, candidate, g, &b.tiles[g]);
     }
     for (int g = 0; g < b.groups->count; g++) {
         uint8_t *gene = &candidate->gene[kept->first[g]];
+        int virtual_threads = wpk_cuda_count_virtual_threads(kept, g);
         if (find_host(&b, g) >= 0) {
             memset(gene, 0, (size_t)(kept->first[g + 1] - kept->first[g]));
         } else if (b.tiles[g].rows > 0) {
             memset(gene, 0, WPK_CUDA_ROWS);
+            memset(&candidate->gene[kept->first[g + 1] - virtual_threads], 0,
+                   (size_t)virtual_threads);
         } else if (b.groups->group[g].row_axes > 0) {
             gene[WPK_CUDA_ROW_THREADS] = 0;
         }
@@ -612,7 +400,7 @@ wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate 
                       struct wpk_nest *out)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    struct build b = {.nest = out, .groups = &wpk_cuda_kept_of(variant)->groups};
+    struct wpk_cuda_build b = {.nest = out, .groups = &wpk_cuda_kept_of(variant)->groups};
     for (int g = 0; g < b.groups->count; g++) {
         wpk_cuda_tiles_read(variant, candidate, g, &b.tiles[g]);
     }
@@ -628,9 +416,11 @@ wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate 
         if (group == NULL) {
             wpk_nest_add(out, WPK_NEST_STAGE, s)->inlined = true;
         } else if (group->transforms && group->root == s) {
-            add_tiled_root(&b, g);
+            wpk_cuda_add_tiled_root(&b, g);
+        } else if (group->transforms && b.tiles[g].staged[0] && group->copy[0] == s) {
+            wpk_cuda_add_transform_copy(&b, g, s);
         } else if (group->transforms) {
-            add_transform(&b, g, s);
+            wpk_cuda_add_transform(&b, g, s);
         } else if (add_of_rows(&b, g, s)) {
             continue;
         } else if (group->root == s) {

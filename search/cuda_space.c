@@ -5,6 +5,7 @@
 #include "search/cuda_cost.h"
 #include "search/cuda_moves.h"
 #include "search/cuda_nest.h"
+#include "search/cuda_nest_transforms.h"
 #include "search/cuda_transforms.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
@@ -78,6 +79,20 @@ static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_var
 }
 
 /* ---- genes */
+
+/* Elements of a thread's tile, or pieces of it: powers of two, and what divides an odd extent, such
+ * as the 49 points of an image of 7 x 7, into whole tiles. */
+static void add_thread_sizes(struct wpk_gene_list *list, const char *of, const char *name,
+                             const struct wpk_axis *axis, int64_t most)
+{
+    int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
+    for (int64_t size = 1; size <= most; size++) {
+        bool divides = axis->extent % 2 != 0 && axis->extent % size == 0;
+        if (divides || (size & (size - 1)) == 0) {
+            wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
+        }
+    }
+}
 
 static void add_sizes(struct wpk_gene_list *list, const char *of, const char *name,
                       const struct wpk_axis *axis, int64_t least, int64_t most)
@@ -164,9 +179,40 @@ static void add_rows(const char *of, const struct wpk_stage *root,
     }
 }
 
+/* Pieces of a thread's tile, of groups whose threads have tiles of their own. A tile of results
+ * that are not summed up is stored only: the axis along which neighbours lie has the gene. */
+static void add_virtual_threads(const char *of, const struct wpk_stage *root,
+                                const struct wpk_cuda_group *group, const struct sizes *sizes,
+                                struct wpk_gene_list *list, int *genes)
+{
+    const int axis[] = {group->i, group->j};
+    for (int a = group->sum < 0; a < 2 && !group->shares; a++) {
+        if (axis[a] >= 0) {
+            genes[a] = list->variant->gene_count;
+            add_thread_sizes(list, of, "virtual", &root->axes[axis[a]], sizes->thread[a]);
+        }
+    }
+}
+
+/* Where each operand lies while it is read. */
+static void add_stages(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                       struct wpk_gene_list *list)
+{
+    const char *of = program->tensors[program->stages[group->root].output].name;
+    for (int c = 0; c < group->copy_count; c++) {
+        const char *name = program->tensors[program->stages[group->copy[c]].output].name;
+        int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
+        wpk_gene_list_choice(list, gene, 0, "no");
+        wpk_gene_list_choice(list, gene, 1, "shared");
+        if (group->is_vector_move[c]) {
+            wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
+        }
+    }
+}
+
 static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
                       const struct wpk_cuda_machine *machine, bool strict,
-                      struct wpk_gene_list *list)
+                      struct wpk_gene_list *list, int *virtual_threads)
 {
     const struct wpk_stage *root = &program->stages[group->root];
     const struct sizes *sizes = group->shares     ? &shared_out
@@ -177,16 +223,18 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
                                            {.name = "one", .extent = 1}};
     const struct wpk_axis *axis[] = {group->i < 0 ? &none[0] : &root->axes[group->i],
                                      group->j < 0 ? &none[1] : &root->axes[group->j]};
+    virtual_threads[0] = virtual_threads[1] = -1;
     if (group->transforms) {
         add_tile_counts(list, of, root, group, group->i, 1, TILES_MAX / 4);
         add_tile_counts(list, of, root, group, group->j, THREADS_LEAST, TILES_MAX);
+        add_stages(program, group, list);
         return;
     }
     for (int a = 0; a < 2; a++) {
         add_sizes(list, of, "block", axis[a], sizes->block[a][0], sizes->block[a][1]);
     }
     for (int a = 0; a < 2; a++) {
-        add_sizes(list, of, "thread", axis[a], 1, sizes->thread[a]);
+        add_thread_sizes(list, of, "thread", axis[a], sizes->thread[a]);
     }
     if (group->sum >= 0) {
         const struct wpk_axis *terms = &program->stages[group->sum].axes[group->k];
@@ -198,21 +246,14 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
     if (group->row_axes > 0) {
         add_rows(of, root, group, list);
     }
-    for (int c = 0; c < group->copy_count; c++) {
-        const char *name = program->tensors[program->stages[group->copy[c]].output].name;
-        int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
-        wpk_gene_list_choice(list, gene, 0, "no");
-        wpk_gene_list_choice(list, gene, 1, "shared");
-        if (group->is_vector_move[c]) {
-            wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
-        }
-    }
+    add_stages(program, group, list);
     if (machine->copies_ahead && wpk_cuda_may_be_ahead(group)) {
         int gene = wpk_gene_list_add(list, true, "%s.depth", of);
         for (int64_t depth = 1; depth <= DEPTH_MAX; depth++) {
             wpk_gene_list_number(list, gene, depth);
         }
     }
+    add_virtual_threads(of, root, group, sizes, list, virtual_threads);
 }
 
 static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant)
@@ -230,7 +271,8 @@ static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant
     err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
     for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
         kept->first[g] = variant->gene_count;
-        add_genes(program, &kept->groups.group[g], &machine, space->options.strict, &list);
+        add_genes(program, &kept->groups.group[g], &machine, space->options.strict, &list,
+                  kept->virtual_threads[g]);
         kept->first[g + 1] = variant->gene_count;
         err = list.err;
     }
@@ -249,6 +291,29 @@ static void part(const struct wpk_variant *variant, int number, int *first, int 
     *count = kept->first[number + 1] - kept->first[number];
 }
 
+/* Set the virtual threads of the part to those that a thread's tile has at first. */
+static int guess(const struct wpk_space *space, int number, struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    const struct wpk_cuda_group *group = &kept->groups.group[number];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    int count = wpk_cuda_count_virtual_threads(kept, number);
+    struct wpk_cuda_tiles t = {0};
+    if (count > 0) {
+        wpk_cuda_tiles_read(variant, candidate, number, &t);
+    }
+    for (int a = 0; a < 2; a++) {
+        int gene = kept->virtual_threads[number][a];
+        int64_t first = gene < 0 ? 1 : wpk_cuda_first_virtual_threads(root, group, &t, a);
+        int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], first);
+        if (choice >= 0) {
+            candidate->gene[gene] = (uint8_t)choice;
+        }
+    }
+    return count;
+}
+
 /* ---- rules and ranks */
 
 static bool no(const char **why, const char *reason)
@@ -259,16 +324,23 @@ static bool no(const char **why, const char *reason)
     return false;
 }
 
-static bool legal_transform(const struct wpk_stage *root, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
-                            const char **why)
+static bool legal_transform(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                            int number, const struct wpk_cuda_tiles *t,
+                            const struct wpk_cuda_machine *machine, const char **why)
 {
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
     bool all = group->j < 0 || t->block[1] >= root->axes[group->j].extent;
     if (t->threads > machine->block_threads_max || (t->threads < THREADS_LEAST && !all)) {
         return no(why, "too many threads in a block, or less than a warp");
     }
-    return wpk_cuda_tile_registers(root, group) * t->threads <= machine->registers_max ||
-           no(why, "the tiles do not fit the registers");
+    if (wpk_cuda_tile_registers(root, group) * t->threads > machine->registers_max) {
+        return no(why, "the tiles do not fit the registers");
+    }
+    return !t->staged[0] ||
+           wpk_cuda_copied_bytes(space, candidate, number) <= machine->block_shared_max ||
+           no(why, "what is transformed does not fit the shared memory");
 }
 
 /* The axis inside of a row, or the only one that its reduction runs over, is as long as the row has
@@ -354,13 +426,16 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
     wpk_cuda_tiles_read(variant, candidate, number, &t);
     bool least = t.thread[0] * t.thread[1] == 1;
     if (group->transforms) {
-        return legal_transform(&variant->program.stages[group->root], group, &t, &machine, why);
+        return legal_transform(space, candidate, number, &t, &machine, why);
     }
     if (t.rows > 0) {
         return legal_rows(variant, group, &t, &machine, why);
     }
     if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
         return no(why, "a thread's tile does not divide its block's");
+    }
+    if (t.thread[0] % t.virtual_threads[0] != 0 || t.thread[1] % t.virtual_threads[1] != 0) {
+        return no(why, "virtual threads do not divide a thread's tile");
     }
     if (t.threads > machine.block_threads_max || (t.threads < THREADS_LEAST && !least)) {
         return no(why, "too many threads in a block, or less than a warp");
@@ -388,11 +463,12 @@ static bool legal(const struct wpk_space *space, const struct wpk_candidate *can
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-7",
+    .version = "cuda-8",
     .back_end = "cuda",
     .derive = derive,
     .part_count = part_count,
     .part = part,
+    .guess = guess,
     .legal = legal,
     .bound = wpk_cuda_bound,
     .settle = wpk_cuda_settle,

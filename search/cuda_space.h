@@ -9,12 +9,14 @@
  *     Y.parts.k                 blocks that share a tile's terms, in one launch
  *     Y.share.k                 threads of a block that share an element's terms
  *     Y.order                   blocks along i that precede the next ones along j
- *     Y.stage.A                 "shared": the operand is staged; "shared4": in moves of four
- *                               elements; "no": each thread reads it
+ *     Y.stage.A                 "shared": the operand, or what is transformed, is staged;
+ *                               "shared4": in moves of four elements; "no": each thread reads it
  *     Y.depth                   buffers of the staged operands: with several, copies are ahead
  *     Y.rows                    rows of a block that computes what they read, too; "apart": it does
  *                               not, and the genes above decide
  *     Y.threads                 of such a row
+ *     Y.virtual.i, Y.virtual.j  virtual threads: pieces of the tile of a thread, which lie apart
+ *                               by such pieces of all threads
  *
  * A group is a part of the space: its rules and its rank depend on its own genes alone. */
 #ifndef WPK_SEARCH_CUDA_SPACE_H

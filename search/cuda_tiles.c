@@ -5,11 +5,19 @@
 #include "search/genes.h"
 
 #define UNROLLED_MAX 1024 /* products of a thread that are written out */
+/* Of a group, without virtual threads: also the order of blocks, and the depth. */
+#define GENES_MAX (WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2)
 
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant)
 {
     const struct wpk_structure *structure = variant->plan;
     return structure->kind;
+}
+
+int wpk_cuda_count_virtual_threads(const struct wpk_cuda_kept *kept, int group)
+{
+    const int *gene = kept->virtual_threads[group];
+    return (gene[0] >= 0) + (gene[1] >= 0);
 }
 
 int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group)
@@ -47,26 +55,24 @@ int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wp
 /* Threads that are neighbours read neighbours in shared memory: four elements each along an axis
  * that is contiguous there, one along an axis whose operand has rows of terms. So they do in global
  * memory, where rows that are no multiples of four elements are not accessed 16 bytes at a time. */
-static void choose_pieces(const struct wpk_stage *root, const struct wpk_cuda_group *group,
-                          struct wpk_cuda_tiles *out)
+int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
+                                       const struct wpk_cuda_group *group,
+                                       const struct wpk_cuda_tiles *t, int along_j)
 {
-    bool odd_rows = group->j >= 0 && root->axes[group->j].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
-    const int axis[] = {group->i, group->j};
-    bool along_terms = false, along[2] = {false, false};
+    int axis = along_j ? group->j : group->i;
+    bool terms = false, along = false;
+    if (group->sum < 0) {
+        bool odd_rows = along_j && root->axes[axis].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
+        return odd_rows ? t->thread[along_j] : 1;
+    }
     for (int c = 0; c < group->copy_count; c++) {
-        along_terms = along_terms || (out->staged[c] && group->along[c] == group->k);
-        for (int a = 0; a < 2; a++) {
-            along[a] = along[a] || (out->staged[c] && group->along[c] == axis[a]);
-        }
+        terms = terms || (t->staged[c] && group->along[c] == group->k);
+        along = along || (t->staged[c] && group->along[c] == axis);
     }
-    for (int a = 0; a < 2; a++) {
-        int64_t most = along_terms && !along[a] ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
-        bool cut = group->copy_count > 0 && out->thread[a] % most == 0 && out->thread[a] > most;
-        out->piece[a] = cut ? most : out->thread[a];
-    }
-    if (odd_rows && group->sum < 0 && !group->transforms) {
-        out->piece[1] = 1;
-    }
+    bool odd = t->thread[along_j] % 2 != 0; /* then no two of a piece are one access */
+    int64_t piece = (terms && !along) || odd ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
+    return group->copy_count > 0 && t->thread[along_j] % piece == 0 ? t->thread[along_j] / piece
+                                                                    : 1;
 }
 
 /* All terms of a step, or as many as divide it and are not too much code. */
@@ -116,11 +122,12 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
 {
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     const struct wpk_cuda_group *group = &kept->groups.group[number];
-    int64_t value[WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2] = {0};
-    int first = kept->first[number], count = kept->first[number + 1] - first;
+    int64_t value[GENES_MAX] = {0};
+    int first = kept->first[number];
+    int count = kept->first[number + 1] - first - wpk_cuda_count_virtual_threads(kept, number);
     bool reduces = group->sum >= 0;
-    int staged = WPK_CUDA_STAGED + group->ordered;
-    WPK_ASSERT(count <= WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2);
+    int staged = group->transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
+    WPK_ASSERT(count <= GENES_MAX);
     for (int i = 0; i < count; i++) {
         value[i] = variant->genes[first + i].choice[candidate->gene[first + i]].value;
     }
@@ -142,7 +149,12 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
         out->thread[0] = group->i < 0 ? 1 : group->tile[group->i];
         out->thread[1] = group->j < 0 ? 1 : group->tile[group->j];
     }
-    choose_pieces(&variant->program.stages[group->root], group, out);
+    for (int a = 0; a < 2; a++) {
+        int gene = kept->virtual_threads[number][a];
+        out->virtual_threads[a] =
+            gene < 0 ? 1 : variant->genes[gene].choice[candidate->gene[gene]].value;
+        out->piece[a] = out->thread[a] / out->virtual_threads[a];
+    }
     out->unrolled = choose_unrolled(group, out);
     out->share = out->rows > 0 ? value[WPK_CUDA_ROW_THREADS] : out->share;
     out->threads = out->share * (out->rows > 0 ? out->rows

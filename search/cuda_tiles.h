@@ -9,7 +9,9 @@
 /* The genes of a group, in the order in which they are listed. One without a reduction has the
  * first four and, if it can have rows, their number and the threads of one; others have steps and
  * parts. Then follow the threads that share terms, if there can be any, or the order of blocks, if
- * there are many, a gene of each operand, and the depth, if one can be copied ahead. */
+ * there are many, a gene of each operand, and the depth, if one can be copied ahead. The last ones
+ * are virtual threads, where a tile can have several. One that transforms has the first two, and
+ * that of what it copies. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
@@ -28,6 +30,8 @@ enum {
 struct wpk_cuda_kept {
     struct wpk_cuda_groups groups;
     int first[WPK_CUDA_GROUPS_MAX + 1]; /* gene of each group; the last one: of all */
+    /* Genes of each group, of i, of j; -1: none. They are its last ones. */
+    int virtual_threads[WPK_CUDA_GROUPS_MAX][2];
 };
 
 /* What a candidate decides for a group. */
@@ -41,7 +45,8 @@ struct wpk_cuda_tiles {
     bool staged[WPK_CUDA_OPERANDS_MAX];
     bool vectors[WPK_CUDA_OPERANDS_MAX]; /* it is copied four elements at a time */
     int64_t depth;                       /* buffers of the staged operands; 1: none is ahead */
-    int64_t piece[2];                    /* neighbours in the tile of a thread, of i, of j */
+    int64_t virtual_threads[2];          /* pieces of the tile of a thread, of i, of j */
+    int64_t piece[2];                    /* neighbours in a piece */
     int64_t unrolled;                    /* terms of a step that are written out */
     int64_t threads;
 };
@@ -66,7 +71,15 @@ int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wp
  * last tile is not whole. A block of threads has all of these axes. */
 int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group);
 
+/* The number of virtual threads along i or j with which the group's threads access memory best:
+ * where the model finds others as good, these come first. */
+int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
+                                       const struct wpk_cuda_group *group,
+                                       const struct wpk_cuda_tiles *t, int along_j);
+
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
+/* The genes of virtual threads that the group has. */
+int wpk_cuda_count_virtual_threads(const struct wpk_cuda_kept *kept, int group);
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int group, struct wpk_cuda_tiles *out);
 

@@ -5,7 +5,8 @@
  *
  *     V: { T_v <- T_v_r <- T_v1 <- X_t }        Y: { Y <- T_s <- T_s1 }
  *
- * A chain of transforms begins at what it reads and ends in a pointwise stage, the root of its
+ * What the first one reads may lie in shared memory, copied by all threads of the block. A chain of
+ * transforms begins at what it reads and ends in a pointwise stage, the root of its
  * group. The root has whole tiles of each axis that the transforms need whole. */
 #ifndef WPK_SEARCH_CUDA_TRANSFORMS_H
 #define WPK_SEARCH_CUDA_TRANSFORMS_H

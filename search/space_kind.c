@@ -43,19 +43,36 @@ double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_cand
     return seconds;
 }
 
+/* Is the part legal as it is, or else with its last genes guessed? These are kept then. */
+static bool is_legal_guessed(const struct wpk_space *space, int part,
+                             struct wpk_candidate *candidate)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    if (kind->legal(space, candidate, part, NULL)) {
+        return true;
+    }
+    struct wpk_candidate attempt = *candidate;
+    bool legal = kind->guess(space, part, &attempt) > 0 && kind->legal(space, &attempt, part, NULL);
+    *candidate = legal ? attempt : *candidate;
+    return legal;
+}
+
 static bool repair_part(const struct wpk_space *space, struct wpk_rng *rng, int part,
                         struct wpk_candidate *candidate)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     const struct wpk_variant *variant = &space->variants[candidate->variant];
-    int first, count;
+    struct wpk_candidate unused = *candidate;
+    int first, count, guessed = kind->guess(space, part, &unused);
     kind->part(variant, part, &first, &count);
-    for (int i = 0; i < TRIES_MAX && !kind->legal(space, candidate, part, NULL); i++) {
-        int gene = first + (int)wpk_rng_below(rng, (uint64_t)count);
+    bool legal = is_legal_guessed(space, part, candidate);
+    for (int i = 0; i < TRIES_MAX && !legal; i++) {
+        int gene = first + (int)wpk_rng_below(rng, (uint64_t)(count - guessed));
         candidate->gene[gene] =
             (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[gene].choice_count);
+        legal = is_legal_guessed(space, part, candidate);
     }
-    if (!kind->legal(space, candidate, part, NULL)) {
+    if (!legal) {
         memset(&candidate->gene[first], 0, (size_t)count);
     }
     return kind->legal(space, candidate, part, NULL);
@@ -134,25 +151,54 @@ static bool advance(const struct wpk_variant *variant, int first, int count,
     return false;
 }
 
-/* The part's best decisions, in candidates whose other genes are those of `base`. */
+static void rank(const struct wpk_space *space, int part, struct ranked *one, struct ranked *list,
+                 int max, int *count)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    if (kind->legal(space, &one->candidate, part, NULL)) {
+        one->seconds = kind->bound(space, &one->candidate, part);
+        insert(space, list, max, count, one);
+    }
+}
+
+/* Beside each of the list: all values of the part's last genes, which were guessed.
+ *   shape  scratch [max] */
+static void rank_guessed(const struct wpk_space *space, int part, int first, int genes,
+                         struct ranked *scratch, struct ranked *list, int max, int *count)
+{
+    int found = *count;
+    memcpy(scratch, list, (size_t)found * sizeof(*list));
+    for (int i = 0; i < found; i++) {
+        struct ranked one = scratch[i];
+        memset(&one.candidate.gene[first], 0, (size_t)genes);
+        do {
+            rank(space, part, &one, list, max, count);
+        } while (advance(&space->variants[one.candidate.variant], first, genes, &one.candidate));
+    }
+}
+
+/* The part's best decisions, in candidates whose other genes are those of `base`.
+ *   shape  scratch, list [max] */
 static void rank_part(const struct wpk_space *space, int part, const struct wpk_candidate *base,
-                      struct ranked *list, int max, int *count)
+                      struct ranked *scratch, struct ranked *list, int max, int *count)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     const struct wpk_variant *variant = &space->variants[base->variant];
     struct ranked one = {.candidate = *base};
-    int first, genes, looked_at = 0;
+    int first, genes, looked_at = 0, guessed = kind->guess(space, part, &one.candidate);
     kind->part(variant, part, &first, &genes);
     do {
-        if (kind->legal(space, &one.candidate, part, NULL)) {
-            one.seconds = kind->bound(space, &one.candidate, part);
-            insert(space, list, max, count, &one);
-        }
-    } while (++looked_at < LOOKED_AT_MAX && advance(variant, first, genes, &one.candidate));
+        (void)kind->guess(space, part, &one.candidate);
+        rank(space, part, &one, list, max, count);
+    } while (++looked_at < LOOKED_AT_MAX &&
+             advance(variant, first, genes - guessed, &one.candidate));
+    if (guessed > 0) {
+        rank_guessed(space, part, first + genes - guessed, guessed, scratch, list, max, count);
+    }
 }
 
 /* Insert the variant's candidates; the first of them is also *first.
- *   shape  scratch [max] */
+ *   shape  scratch [2 * max] */
 static void rank_variant(const struct wpk_space *space, int v, struct ranked *scratch,
                          struct ranked *list, int max, int *count, struct ranked *first)
 {
@@ -162,7 +208,7 @@ static void rank_variant(const struct wpk_space *space, int v, struct ranked *sc
     struct ranked best = {.candidate = {.variant = v, .gene_count = variant->gene_count}};
     for (int p = 0; p < parts; p++) {
         int found = 0;
-        rank_part(space, p, &best.candidate, scratch, 1, &found);
+        rank_part(space, p, &best.candidate, scratch + max, scratch, 1, &found);
         best.candidate = found > 0 ? scratch[0].candidate : best.candidate;
     }
     best.seconds = wpk_space_kind_bound(space, &best.candidate);
@@ -170,7 +216,7 @@ static void rank_variant(const struct wpk_space *space, int v, struct ranked *sc
     *first = best;
     for (int p = 0; p < parts; p++) {
         int found = 0;
-        rank_part(space, p, &best.candidate, scratch, max, &found);
+        rank_part(space, p, &best.candidate, scratch + max, scratch, max, &found);
         for (int i = 1; i < found; i++) {
             scratch[i].seconds = wpk_space_kind_bound(space, &scratch[i].candidate);
             insert(space, list, max, count, &scratch[i]);
@@ -219,7 +265,7 @@ static void place_algorithms(const struct wpk_space *space, const struct ranked 
 wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
                                  int *filled)
 {
-    struct ranked *list = calloc(2 * (size_t)max + 2, sizeof(*list));
+    struct ranked *list = calloc(3 * (size_t)max + 2, sizeof(*list));
     struct ranked best[ALGORITHMS_MAX + 1]; /* of each algorithm */
     int count = 0, found = 0;
     if (list == NULL) {

@@ -22,6 +22,9 @@ struct wpk_space_kind {
     int (*part_count)(const struct wpk_variant *variant);
     /* The genes of a part. */
     void (*part)(const struct wpk_variant *variant, int number, int *first, int *count);
+    /* Set the part's last genes to what fits its others best, where that is simple to say: they are
+     * not ranked beside all values of the others. Returns how many there are. */
+    int (*guess)(const struct wpk_space *space, int part, struct wpk_candidate *candidate);
     /* True if the part keeps the device's limits; else *why, unless NULL, is the broken rule. */
     bool (*legal)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part,
                   const char **why);
@@ -44,7 +47,8 @@ const char *wpk_space_version(const struct wpk_space *space);
 bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate);
 /* Seconds of one call: those of all parts. */
 double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_candidate *candidate);
-/* Redraw genes until the candidate is legal; at last it becomes the neutral one. */
+/* Redraw genes until the candidate is legal, as it is or with its last genes guessed; at last it
+ * becomes the neutral one. */
 wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
                               struct wpk_candidate *candidate);
 /* As wpk_space_construct(): the candidates of the least bounds, of all if they are few. */

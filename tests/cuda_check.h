@@ -19,6 +19,7 @@ struct wpk_cuda_subject {
     int64_t missing[WPK_TENSORS_MAX]; /* elements by which arguments are too small, for tests */
     struct wpk_device_memory memory;
     struct wpk_launch_counts counts;
+    struct wpk_traffic *traffic; /* of launches; NULL: nobody asks for it */
     enum wpk_launch_order order;      /* of blocks and warps */
     uint64_t parts, tickets;          /* addresses; 0: the plan has none */
     uint64_t address[WPK_TENSORS_MAX]; /* of arguments, with their padding */

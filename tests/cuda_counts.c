@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulator's counts of the first constructed kernels of an operator. Run it by hand:
  *
- *     build/tests/cuda_counts [--all] FILE [ALGORITHM [STEM]]
+ *     build/tests/cuda_counts [--all] FILE [GENE=VALUE]... [STEM]
  *
- * FILE has an operator in whole form. The first few blocks of each launch are run, on an emulated
- * H100, or all of them, with the seconds that it takes; with STEM the kernel is left in STEM.cu and
- * STEM.ptx, for a disassembler. */
+ * FILE has an operator in whole form; of candidates with these genes the first one is taken. The
+ * first few blocks of each launch are run, on an emulated H100, or all of them, with the seconds
+ * that it takes; with STEM the kernel is left in STEM.cu and STEM.ptx, for a disassembler. */
 #include "codegen/lower.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -26,7 +26,20 @@
 #define SMS 132
 
 static bool all;
-static const char *op_path, *algorithm, *stem;
+static const char *op_path, *stem;
+static char **pins;
+static int pin_count;
+
+static wpk_err pin_all(struct wpk_space *space, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < pin_count && err == WPK_OK; i++) {
+        char *value = strchr(pins[i], '=');
+        *value = '\0';
+        err = wpk_space_pin(space, pins[i], value + 1, diag);
+    }
+    return err;
+}
 
 static void construct(struct wpk_schedule *out)
 {
@@ -42,7 +55,7 @@ static void construct(struct wpk_schedule *out)
         wpk_fs_read(op_path, OP_SIZE_MAX, &op, &diag) != WPK_OK ||
         wpk_program_parse(wpk_buf_text(&op), &program, &diag) != WPK_OK ||
         wpk_space_derive(&program, &options, &space, &diag) != WPK_OK ||
-        (algorithm != NULL && wpk_space_pin(&space, "algorithm", algorithm, &diag) != WPK_OK) ||
+        pin_all(&space, &diag) != WPK_OK ||
         wpk_space_construct(&space, &best, 1, &count) != WPK_OK ||
         wpk_candidate_encode(&space, &best, text, sizeof(text)) != WPK_OK ||
         wpk_lower(&space, &best, out, &diag) != WPK_OK) {
@@ -69,6 +82,30 @@ static double ratio(uint64_t a, uint64_t b)
     return b == 0 ? 1 : (double)a / (double)b;
 }
 
+/* Print sectors over the least of the launch, and of each tensor that it accesses. */
+static void print_traffic(const struct wpk_cuda_subject *k, const struct wpk_traffic *traffic)
+{
+    double sectors = 0, least = 0;
+    for (size_t r = 0; r < traffic->range_count; r++) {
+        sectors += (double)traffic->range[r].sectors;
+        least += wpk_traffic_least(&traffic->range[r]);
+    }
+    printf("  global sectors %.3f of the least with holes:", least > 0 ? sectors / least : 1);
+    for (size_t r = 0; r < traffic->range_count; r++) {
+        const struct wpk_traffic_range *range = &traffic->range[r];
+        const char *name = "parts";
+        for (int i = 0; i < k->plan.argument_count; i++) {
+            bool is = k->address[i] == range->from;
+            name = is ? k->schedule.main.tensors[k->plan.argument[i]].name : name;
+        }
+        if (range->sectors > 0) {
+            printf(" %s %llu/%.0f", name, (unsigned long long)range->sectors,
+                   wpk_traffic_least(range));
+        }
+    }
+    printf("\n");
+}
+
 static void count_first(void **state)
 {
     (void)state;
@@ -93,6 +130,9 @@ static void count_first(void **state)
     for (int i = 0; i < steps; i++) {
         struct wpk_kernel_fault_report report;
         struct wpk_launch_step first = k.plan.step[0];
+        struct wpk_traffic traffic;
+        assert_int_equal(wpk_traffic_init(&traffic, &k.memory), WPK_OK);
+        k.traffic = &traffic;
         k.plan.step[0] = k.plan.step[i];
         k.plan.step_count = 1;
         k.counts = (struct wpk_launch_counts){0};
@@ -107,6 +147,8 @@ static void count_first(void **state)
                (double)blocks[i] / SMS, SMS,
                ratio(k.counts.shared_wavefronts, k.counts.shared_least),
                ratio(k.counts.global_sectors, k.counts.global_least));
+        print_traffic(&k, &traffic);
+        wpk_traffic_fini(&traffic);
         assert_int_equal(report.fault, WPK_KERNEL_FAULT_NONE);
         k.plan.step[0] = first;
     }
@@ -121,11 +163,14 @@ int main(int argc, char **argv)
     argc -= all;
     argv += all;
     if (argc < 2) {
-        fprintf(stderr, "usage: cuda_counts [--all] FILE [ALGORITHM [STEM]]\n");
+        fprintf(stderr, "usage: cuda_counts [--all] FILE [GENE=VALUE]... [STEM]\n");
         return 2;
     }
     op_path = argv[1];
-    algorithm = argc > 2 && argv[2][0] != '\0' ? argv[2] : NULL;
-    stem = argc > 3 ? argv[3] : NULL;
+    pins = argv + 2;
+    while (2 + pin_count < argc && strchr(pins[pin_count], '=') != NULL) {
+        pin_count++;
+    }
+    stem = argc > 2 + pin_count ? pins[pin_count] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #define CANDIDATES 16
+#define DRAWS 100
 
 /* Of a large product the first guess stages both operands and has larger tiles than one result a
  * thread; of a small one the blocks are smaller, so that there are more of them. */
@@ -34,6 +35,8 @@ static void test_first_guess(void **state)
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=128 Y.block.j=128 Y.thread.i=8 Y.thread.j=8"));
     assert_non_null(strstr(text, "Y.stage.A_t=shared4 Y.depth=2")); /* all genes are tried */
+    /* rows that are neighbours, and four neighbours of a row: no conflicts of banks, moves of 16 */
+    assert_non_null(strstr(text, "Y.virtual.i=8 Y.virtual.j=2"));
     assert_non_null(strstr(text, "Y.order=16")); /* a wave of blocks is as high as it is wide */
     wpk_rng_seed(&rng, 9);
     for (int i = 0; i < CANDIDATES; i++) {
@@ -46,6 +49,31 @@ static void test_first_guess(void **state)
     assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
     assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
     assert_non_null(strstr(text, "Y.block.i=16 Y.block.j=16"));
+    wpk_space_fini(&space);
+}
+
+/* Random candidates are different ones: few draws end as the neutral candidate, because no redrawn
+ * gene made them legal. */
+static void test_draws(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_candidate drawn[DRAWS];
+    struct wpk_rng rng;
+    int distinct = 0;
+    wpk_rng_seed(&rng, 7);
+    wpk_cuda_derive("input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
+                    "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n",
+                    false, &space);
+    for (int i = 0; i < DRAWS; i++) {
+        bool is_new = true;
+        assert_int_equal(wpk_space_draw(&space, &rng, &drawn[i]), WPK_OK);
+        for (int other = 0; other < i; other++) {
+            is_new = is_new && !wpk_candidate_equal(&drawn[i], &drawn[other]);
+        }
+        distinct += is_new;
+    }
+    assert_true(distinct >= DRAWS * 9 / 10);
     wpk_space_fini(&space);
 }
 
@@ -155,16 +183,15 @@ static void test_other_programs(void **state)
     assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
     wpk_cuda_derive(window, false, &space);
-    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 9);
+    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 11);
     wpk_space_fini(&space);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_guess),
-        cmocka_unit_test(test_first_rows),
-        cmocka_unit_test(test_algorithms),
+        cmocka_unit_test(test_first_guess),    cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_first_rows),     cmocka_unit_test(test_algorithms),
         cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLACES = (os.path.join(ROOT, ".deps/nvrtc/include"), "/usr/local/cuda/include")
 NAME = "declarations"
-TOOLKITS = ("/usr/local/cuda/include", "/usr/local/include", "/usr/include")
+TOOLKITS = (os.path.join(ROOT, ".deps/gpu-vendors/include"), "/usr/local/cuda/include", "/usr/local/include", "/usr/include")
 TOOLKIT = next((place for place in TOOLKITS
                 if all(os.path.exists(os.path.join(place, name)) for name in ("cublasLt.h", "cudnn.h"))), None)
 

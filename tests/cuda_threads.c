@@ -180,6 +180,95 @@ static void test_virtual(void **state)
     assert_int_equal(counts.global_sectors, counts.global_least);
 }
 
+/* Candidates of a product and of a stage without a reduction, with virtual threads along i, j. */
+#define PRODUCT                                                                                    \
+    "input A f32[64,32]\ninput B f32[32,64]\noutput Y f32[64,64]\n"                                \
+    "Y[i,j] = sum.f32(k:32) A[i,k] * B[k,j]\n"
+#define PRODUCT_GENES                                                                              \
+    "cuda-8 algorithm=direct layout=asis Y.block.i=64 Y.block.j=64 Y.thread.i=8 Y.thread.j=8 "     \
+    "Y.step.k=16 Y.parts.k=1 Y.stage.B_t=shared4 Y.stage.A_t=shared4 Y.depth=2 "
+#define POINTS "input X f32[40,256]\noutput Y f32[40,256]\nY[i,j] = max(X[i,j], 0)\n"
+#define POINTS_GENES                                                                               \
+    "cuda-8 algorithm=direct layout=asis Y.block.i=4 Y.block.j=128 Y.thread.i=1 Y.thread.j=4 "
+
+static const struct {
+    const char *program, *genes;
+    int64_t threads;
+    const char *virtual_threads[6];
+} virtual_subjects[] = {
+    {PRODUCT,
+     PRODUCT_GENES,
+     64,
+     {"Y.virtual.i=1 Y.virtual.j=8", "Y.virtual.i=2 Y.virtual.j=4", "Y.virtual.i=4 Y.virtual.j=2",
+      "Y.virtual.i=8 Y.virtual.j=1"}},
+    {POINTS, POINTS_GENES, 128, {"Y.virtual.j=1", "Y.virtual.j=2", "Y.virtual.j=4"}},
+};
+
+static void read_candidate(const struct wpk_space *space, const char *genes, const char *more,
+                           struct wpk_candidate *out)
+{
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    struct wpk_diag diag = {0};
+    snprintf(text, sizeof(text), "%s%s", genes, more);
+    if (wpk_candidate_decode(space, text, out, &diag) != WPK_OK) {
+        fail_msg("%s: %s", text, diag.text);
+    }
+}
+
+/* Each value of the gene is a nest of its own, and computes the program. */
+static void test_virtual_gene(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 5);
+    for (size_t s = 0; s < sizeof(virtual_subjects) / sizeof(virtual_subjects[0]); s++) {
+        const char *const *values = virtual_subjects[s].virtual_threads;
+        uint64_t hash[6];
+        struct wpk_space space;
+        wpk_cuda_derive(virtual_subjects[s].program, false, &space);
+        for (int i = 0; values[i] != NULL; i++) {
+            struct wpk_candidate candidate;
+            read_candidate(&space, virtual_subjects[s].genes, values[i], &candidate);
+            wpk_cuda_lower(&space, &candidate, &k.schedule);
+            hash[i] = wpk_nest_hash(k.schedule.nest);
+            for (int other = 0; other < i; other++) {
+                assert_true(hash[other] != hash[i]);
+            }
+            wpk_cuda_subject_run(&nvrtc, &k, &rng, 0);
+            assert_int_equal(k.plan.step[0].threads, virtual_subjects[s].threads);
+            wpk_cuda_subject_fini(&k);
+        }
+        wpk_space_fini(&space);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
+/* Virtual threads divide a thread's tile; a repair takes those that fit it best. */
+static void test_virtual_repair(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_candidate right, wrong;
+    struct wpk_diag diag = {0};
+    struct wpk_rng rng;
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    wpk_rng_seed(&rng, 5);
+    wpk_cuda_derive(PRODUCT, false, &space);
+    read_candidate(&space, PRODUCT_GENES, "Y.virtual.i=8 Y.virtual.j=8", &right);
+    assert_int_equal(wpk_candidate_encode(&space, &right, text, sizeof(text)), WPK_OK);
+    memcpy(strstr(text, "Y.thread.j=8"), "Y.thread.j=4", strlen("Y.thread.j=4"));
+    assert_int_equal(wpk_candidate_decode(&space, text, &wrong, &diag), WPK_OK);
+    assert_false(wpk_space_is_legal(&space, &wrong));
+    assert_int_equal(wpk_space_repair(&space, &rng, &wrong), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&space, &wrong, text, sizeof(text)), WPK_OK);
+    assert_non_null(strstr(text, "Y.thread.i=8 Y.thread.j=4"));
+    assert_non_null(strstr(text, "Y.virtual.i=8 Y.virtual.j=1"));
+    wpk_space_fini(&space);
+}
+
 /* ---- what is refused */
 
 static void expect_refused(const char *nest, const char *why)
@@ -220,9 +309,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_warps),    cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_columns),  cmocka_unit_test(test_blocks_and_threads),
-        cmocka_unit_test(test_softmax),  cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_warps),        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_columns),      cmocka_unit_test(test_blocks_and_threads),
+        cmocka_unit_test(test_softmax),      cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_virtual_gene), cmocka_unit_test(test_virtual_repair),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

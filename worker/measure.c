@@ -282,7 +282,7 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
             retries++;
             continue;
         }
-        pair.throttled_count += throttled;
+        pair.timing.throttled_count += throttled;
         pair.timing.censored =
             is_raced_out(policy, incumbent, beside.min_ns, call_ns, &pair.timing);
     }

@@ -54,7 +54,6 @@ struct wpk_pair {
     uint64_t anchor_ns;       /* median of the anchor's samples; 0: there is none */
     double ratio;             /* median over pairs of candidate's over anchor's; 0: none */
     double ratio_mad;         /* its median absolute deviation */
-    int throttled_count;      /* pairs that count although clocks were lowered */
 };
 
 /* Time a candidate in turns with its anchor, or alone (`anchor` NULL). Both share the policy's

@@ -215,7 +215,7 @@ static void test_throttled_samples(void **state)
         subject.clock = &fake.clock.clock;
         assert_int_equal(wpk_measure_pair(&subject, NULL, &policy, 0, &pair), WPK_OK);
         assert_int_equal(fake.paused_ns / WPK_NS_PER_MS, 50 * cases[i].retries);
-        assert_int_equal(pair.throttled_count, cases[i].counted);
+        assert_int_equal(pair.timing.throttled_count, cases[i].counted);
         assert_int_equal(pair.timing.sample_count, 20);
     }
 }

@@ -39,7 +39,7 @@ static double unrest(const struct wpk_run_batch *batch)
 bool wpk_run_batch_is_steady(const struct wpk_run_batch *batch)
 {
     return batch->pair.timing.censored ||
-           (batch->pair.throttled_count == 0 && batch->drift <= DRIFT_MAX &&
+           (batch->pair.timing.throttled_count == 0 && batch->drift <= DRIFT_MAX &&
             batch->noise <= WPK_MEASURE_NOISE_MAX);
 }
 
@@ -72,9 +72,9 @@ void wpk_run_batch_describe(const struct wpk_run_batch *batch, char *out, size_t
         snprintf(out, size, "%s", "");
         return;
     }
-    if (batch->pair.throttled_count > 0) {
+    if (batch->pair.timing.throttled_count > 0) {
         snprintf(out, size, "its time is uncertain: the GPU was throttled in %d of %d samples",
-                 batch->pair.throttled_count, batch->pair.timing.sample_count);
+                 batch->pair.timing.throttled_count, batch->pair.timing.sample_count);
         return;
     }
     snprintf(out, size,

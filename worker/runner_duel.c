@@ -27,12 +27,14 @@ struct turn {
     wpk_err err;
     uint64_t ns; /* median of the turn's samples */
     int repeat_count;
+    int throttled_count;
 };
 
 struct contestant {
     pid_t pid; /* 0: out */
     int fd;
     int repeat_count;          /* of its last turn */
+    int throttled_count;       /* samples of all turns */
     struct wpk_record *record; /* how it ended */
 };
 
@@ -73,6 +75,7 @@ static void serve_turns(const struct wpk_duel_request *request, struct wpk_subje
         struct turn turn = {.err = wpk_measure(&measured, &request->policy, 0, &timing)};
         turn.ns = timing.median_ns;
         turn.repeat_count = timing.repeat_count;
+        turn.throttled_count = timing.throttled_count;
         if (!say(fd, &turn)) {
             break;
         }
@@ -140,6 +143,7 @@ static uint64_t take_turn(void *user, int index)
     bool heard = hear(contestant, &turn);
     nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
     contestant->repeat_count = turn.repeat_count;
+    contestant->throttled_count += turn.throttled_count;
     return !heard ? 0 : turn.ns > 0 ? turn.ns : 1;
 }
 
@@ -184,5 +188,6 @@ void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_reque
     for (int i = 0; i < request->count; i++) {
         out[i].timing = timing[i];
         out[i].timing.repeat_count = contestants[i].repeat_count;
+        out[i].timing.throttled_count = contestants[i].throttled_count;
     }
 }

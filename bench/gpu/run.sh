@@ -31,7 +31,7 @@ if [ "${1:-}" = pack ]; then
     exit
 fi
 libraries=$here/lib
-[ -d "$libraries" ] || libraries=$here/../../build/emulate
+[ -d "$libraries" ] || libraries=$here/../../build/emulate:$here/../../.deps/gpu-vendors/lib
 LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 exec python3 "$here/bench.py" "$@"

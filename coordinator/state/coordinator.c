@@ -243,6 +243,7 @@ void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinat
     for (uint32_t i = 0; i < c->worker_count; i++) {
         const struct wpk_worker *worker = c->workers[i];
         out->workers_outliers += worker->is_outlier;
+        out->workers_throttled += worker->throttled_count > 0;
         if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
             out->workers_quarantined++;
         } else if (worker->admin_state == WPK_ADMIN_STATE_DRAIN || worker->draining) {

@@ -246,6 +246,29 @@ static void observe(const struct wpk_record *record)
     }
 }
 
+/* Note how many samples of the result's times the worker took with lowered clocks, of a final all
+ * entries' together. */
+static void note_throttled(struct wpk_coordinator *c, struct wpk_worker *worker,
+                           const struct wpk_result *result)
+{
+    int throttled = result->record.timing.throttled_count;
+    int samples = result->record.timing.sample_count;
+    for (uint32_t i = 0; i < result->timing_count; i++) {
+        throttled += result->timing[i].throttled_count;
+        samples += result->timing[i].sample_count;
+    }
+    if (samples == 0) {
+        return;
+    }
+    wpk_metric_add(WPK_COUNTER_SAMPLES_THROTTLED, 0, (uint64_t)throttled);
+    if ((throttled > 0) != (worker->throttled_count > 0)) {
+        wpk_effect_log(c, throttled > 0 ? "worker_throttled" : "worker_not_throttled",
+                       "worker=%s samples=%d of=%d", worker->hello.name, throttled, samples);
+    }
+    worker->throttled_count = throttled;
+    worker->sample_count = samples;
+}
+
 /* Is the result of a kind that the worker may bring for this, asked or not? */
 static bool is_admissible(const struct wpk_search *search, const struct wpk_worker *worker,
                           const struct wpk_result *result)
@@ -285,6 +308,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
         wpk_lease_end(c, item->lease, (uint64_t)ns);
     }
     observe(&result->record);
+    note_throttled(c, worker, result);
     if (nothing) {
         try_again(c, search, worker, result);
     } else if (result->id.kind == WPK_WORK_FINAL) {

@@ -47,6 +47,7 @@ struct wpk_worker {
     uint32_t lease_count;
     struct wpk_comparisons *comparisons;   /* owned; with other workers' times; NULL: none yet */
     bool is_outlier;                       /* outlier.h */
+    int throttled_count, sample_count;     /* of its last result with a time */
     bool available;                        /* may be given work: counted in its worker class */
     struct wpk_worker_class *worker_class; /* workers that can do the same work */
     /* List of workers whose polls wait: of its worker class, or of `awaited`. */

@@ -433,6 +433,30 @@ def test_a_gpu_that_is_gone(box):
     service.stop()
 
 
+def test_a_throttled_gpu(box):
+    """The GPU stays hot: samples count after ten tries, and the service says in how many of them it was throttled, until
+    a result comes without."""
+    need_compiler(box)
+    service = Service(box)
+    for reasons, throttled in (("1-99999=64", True), ("", False)):
+        box.env["WPK_EMULATED_THROTTLED"] = reasons
+        worker = service.add_worker("--name", "g", device=EMULATED)
+        op = dict(PRODUCT, op=PRODUCT["op"] if throttled else PRODUCT["op"].replace("relu", "tanh"))
+        job = service.ask("POST", "/v1/jobs", job_of([op], 1))[1]["id"]
+        wait_for("it is done", lambda job=job: state_of(service, job)["state"] == "done", 120)
+        listed = {w["name"]: w for w in service.ask("GET", "/v1/workers")[1]["workers"]}
+        check(listed["g"]["throttled"] == throttled, "the worker is listed as throttled, or not", listed)
+        check(("its GPU is throttled: its clocks were lowered in " in listed["g"]["reason"]) == throttled, "with a reason", listed)
+        check(("is throttled" in box.ctl("workers", "-o", "wide", "--server", service.url)) == throttled, "wpkctl shows it")
+        gauge = f"\nwpk_workers_throttled {int(throttled)}\n".encode()
+        wait_for("the gauge shows it", lambda gauge=gauge: gauge in service.ask("GET", "/metrics")[1])
+        counted = re.search(rb"\nwpk_samples_throttled_total (\d+)\n", service.ask("GET", "/metrics")[1])
+        check(int(counted[1]) > 0, "and samples are counted", counted)
+        worker.popen.terminate()
+        worker.wait(30)
+    service.stop()
+
+
 SWEEP_MAX = 40
 
 
