@@ -8,12 +8,14 @@
 #include "graph/lower.h"
 #include "graph/region.h"
 #include "graph/rewrite.h"
+#include "graph/site.h"
 #include "op/cost.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define SITES_MAX 3       /* that are shown */
 #define OPERATORS_MAX 128 /* names; the table of operators has fewer */
 
 /* All nodes of one operator. */
@@ -31,6 +33,8 @@ struct survey {
     double constant_bytes;
     struct wpk_graph_regions regions; /* of the rewritten graph */
     int step_count;
+    struct wpk_graph_site sites[SITES_MAX]; /* [site_count] those with the most bytes */
+    int site_count;
     struct wpk_buf equations;       /* of --expand */
     struct wpk_json_writer *writer; /* NULL: print for people */
 };
@@ -123,6 +127,10 @@ static wpk_err find_steps(struct survey *survey, struct wpk_graph *graph, struct
     }
     for (int n = 0; n < survey->regions.use_count; n++) {
         survey->step_count += survey->regions.uses[n].is_host;
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_sites_find(graph, &survey->regions, SITES_MAX, survey->sites,
+                                   &survey->site_count);
     }
     return err;
 }
@@ -225,6 +233,15 @@ static void print(const struct survey *survey)
     wpk_format_count(survey->constant_bytes, text);
     printf(", %sB of constants, opset %lld\n", text, (long long)graph->opset);
     printf("%-8d %-24s %d different\n", survey->step_count, "steps", survey->regions.count);
+    for (int i = 0; i < survey->site_count; i++) {
+        const struct wpk_graph_site *site = &survey->sites[i];
+        char names[2 * WPK_REGION_NAME_MAX];
+        snprintf(names, sizeof(names), "%.60s + %.60s", survey->regions.list[site->first].name,
+                 survey->regions.list[site->second].name);
+        wpk_format_count(site->bytes, text);
+        printf("%-8d %-24s %sB between, in one kernel if that is faster\n", site->count, names,
+               text);
+    }
     fputs(wpk_buf_text(&survey->equations), stdout);
 }
 

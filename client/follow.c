@@ -319,7 +319,8 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
 
     while (err == WPK_OK) {
         uint64_t now_ns = wpk_clock_now_ns(clock);
-        bool cancel = interrupted != 0 && options->cancel && cancelled_ns == 0;
+        bool over = interrupted != 0 || (options->until_ns != 0 && now_ns >= options->until_ns);
+        bool cancel = over && options->cancel && cancelled_ns == 0;
         bool answered = false;
         err = ask_once(session, options->id, cancel ? ":cancel" : "", arena, reply, out, &answered,
                        &last);
@@ -337,9 +338,8 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
                 draw(&line, out, now_ns - began_ns < starting_ns, now_ns);
             }
         }
-        if (interrupted != 0 &&
-            (!options->cancel ||
-             (cancelled_ns != 0 && now_ns - cancelled_ns > CANCEL_S * WPK_NS_PER_S))) {
+        if (over && (!options->cancel ||
+                     (cancelled_ns != 0 && now_ns - cancelled_ns > CANCEL_S * WPK_NS_PER_S))) {
             break;
         }
         if (err == WPK_OK) {
@@ -359,5 +359,33 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
     if (err != WPK_OK && diag != NULL) {
         *diag = last;
     }
+    return err;
+}
+
+wpk_err wpk_follow_submit(struct wpk_session *session, const struct wpk_job *job,
+                          const struct wpk_follow_options *options, struct wpk_arena *arena,
+                          struct wpk_http_reply *reply, struct wpk_api_job *out,
+                          struct wpk_diag *diag)
+{
+    struct wpk_buf text = {0};
+    struct wpk_http_reply accepted = {0};
+    struct wpk_follow_options follow = *options;
+    struct wpk_api_job job_there;
+    char id[64];
+
+    wpk_err err = wpk_job_encode(job, &text);
+    if (err == WPK_OK) {
+        err = wpk_session_submit(session, wpk_buf_text(&text), &accepted, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_api_decode_job(&accepted.body, arena, &job_there, diag);
+    }
+    if (err == WPK_OK) {
+        snprintf(id, sizeof(id), "%s", job_there.id);
+        follow.id = id;
+        err = wpk_follow(session, &follow, arena, reply, out, diag);
+    }
+    wpk_http_reply_fini(&accepted);
+    wpk_buf_fini(&text);
     return err;
 }

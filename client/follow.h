@@ -4,10 +4,12 @@
 #define WPK_CLIENT_FOLLOW_H
 
 #include "client/session.h"
+#include "schema/job.h"
 
 struct wpk_follow_options {
     const char *id;
-    bool cancel;     /* Ctrl-C cancels the job; false: Ctrl-C only ends the watching */
+    bool cancel;       /* Ctrl-C cancels the job; false: Ctrl-C only ends the watching */
+    uint64_t until_ns; /* of the system's clock: then it is cancelled, too; 0: never */
     bool quiet;      /* no progress */
     bool own_worker; /* a worker was started just now, for this job */
 };
@@ -31,6 +33,13 @@ WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
                                   const struct wpk_follow_options *options, struct wpk_arena *arena,
                                   struct wpk_http_reply *reply, struct wpk_api_job *out,
                                   struct wpk_diag *diag);
+
+/* Submit the job, and follow it; the options' id is not read.
+ *   owns, errors  as wpk_follow, and those of wpk_job_encode and wpk_session_submit */
+WPK_MUST_CHECK wpk_err wpk_follow_submit(struct wpk_session *session, const struct wpk_job *job,
+                                         const struct wpk_follow_options *options,
+                                         struct wpk_arena *arena, struct wpk_http_reply *reply,
+                                         struct wpk_api_job *out, struct wpk_diag *diag);
 
 /* Print to standard error that the job has failed or was cancelled, and what the user can do. */
 void wpk_follow_complain(const struct wpk_api_job *job);

@@ -73,8 +73,9 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
                  WPK_JOB_CANDIDATES_MAX),                                                          \
         WPK_ARGS_INT("total", "N", "candidates of all operators together, shared out",             \
                      &(o).total, 1, WPK_JOB_CANDIDATES_MAX),                                       \
-        WPK_ARGS_INT("seconds", "S", "of each operator, while it is worked on", &(o).seconds, 1,   \
-                     WPK_JOB_SECONDS_MAX),                                                         \
+        WPK_ARGS_INT("seconds", "S",                                                               \
+                     "of each operator, while it is worked on; of a whole model",                  \
+                     &(o).seconds, 1, WPK_JOB_SECONDS_MAX),                                        \
         WPK_ARGS_TEXT("until", "END", "converged, speedup=1.2 or of_peak=0.9: stop earlier",       \
                       &(o).until),                                                                 \
         WPK_ARGS_TEXT("strategy", "NAME", "of the search; wpkctl strategies lists them",           \

@@ -8,7 +8,9 @@
 #include "client/job_space.h"
 #include "client/report.h"
 #include "client/run_model.h"
+#include "client/tune_merge.h"
 #include "client/tune_model.h"
+#include "client/tune_rounds.h"
 #include "schema/device.h"
 
 #include <stdio.h>
@@ -32,6 +34,8 @@ struct tune {
     const char *plan_path;
     bool verify; /* the plan, beside the model */
     struct wpk_tune_model model;
+    struct wpk_tune_rounds rounds; /* of the model */
+    struct wpk_tune_merges merges; /* likewise */
 };
 
 static void print_notice(const char *text, void *user)
@@ -75,28 +79,6 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
     if (err != WPK_OK && tune->file != NULL && diag->file[0] == '\0') {
         snprintf(diag->file, sizeof(diag->file), "%s", tune->file);
     }
-    return err;
-}
-
-static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size_t id_size,
-                      struct wpk_diag *diag)
-{
-    struct wpk_buf text = {0};
-    struct wpk_http_reply reply = {0};
-    struct wpk_api_job accepted;
-
-    wpk_err err = wpk_job_encode(&tune->job, &text);
-    if (err == WPK_OK) {
-        err = wpk_session_submit(&tune->session, wpk_buf_text(&text), &reply, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_api_decode_job(&reply.body, arena, &accepted, diag);
-    }
-    if (err == WPK_OK) {
-        snprintf(id, id_size, "%s", accepted.id);
-    }
-    wpk_http_reply_fini(&reply);
-    wpk_buf_fini(&text);
     return err;
 }
 
@@ -209,37 +191,43 @@ static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, stru
     return err;
 }
 
-/* Submit the job and follow it until it ends or is interrupted. */
-static wpk_err submit_and_follow(struct tune *tune, struct wpk_arena *arena,
-                                 struct wpk_http_reply *reply, struct wpk_api_job *job,
-                                 struct wpk_diag *diag)
+static bool has_own_worker(const struct tune *tune)
 {
-    char id[64] = "";
-
-    wpk_err err = submit(tune, arena, id, sizeof(id), diag);
-    if (err == WPK_OK) {
-        const struct wpk_follow_options follow = {
-            .id = id,
-            .cancel = true,
-            .quiet = tune->quiet,
-            .own_worker = tune->session.private_service != NULL &&
-                          wpk_private_is_owner(tune->session.private_service)};
-        err = wpk_follow(&tune->session, &follow, arena, reply, job, diag);
-    }
-    return err;
+    return tune->session.private_service != NULL &&
+           wpk_private_is_owner(tune->session.private_service);
 }
 
-/* A plan needs a kernel of every operator. After Ctrl-C, those that have none get one candidate;
- * what the others have is in the history. */
-static wpk_err complete(struct tune *tune, struct wpk_arena *arena, struct wpk_http_reply *reply,
-                        struct wpk_api_job *job, struct wpk_diag *diag)
+/* Submit the job and follow it until it ends or is interrupted. */
+static wpk_err run_job(struct tune *tune, struct wpk_arena *arena, struct wpk_http_reply *reply,
+                       struct wpk_api_job *job, struct wpk_diag *diag)
 {
-    print_notice("interrupted; every operator without a kernel gets one candidate for the plan "
-                 "(Ctrl-C again: no plan)",
-                 tune);
-    wpk_follow_go_on();
-    tune->job.candidates = 1;
-    return submit_and_follow(tune, arena, reply, job, diag);
+    const struct wpk_follow_options follow = {
+        .cancel = true, .quiet = tune->quiet, .own_worker = has_own_worker(tune)};
+
+    return wpk_follow_submit(&tune->session, &tune->job, &follow, arena, reply, job, diag);
+}
+
+/* Tune a model's operators; those that differ in their place alone are one search, unless the user
+ * says how to search, or shares a budget out. */
+static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_diag *diag)
+{
+    const struct wpk_tune_rounds_options options = {
+        .model = &tune->model,
+        .job = &tune->job,
+        .search_places = tune->overrides.strategy != NULL || tune->job.total > 0,
+        .seconds = tune->overrides.seconds,
+        .quiet = tune->quiet,
+        .own_worker = has_own_worker(tune)};
+
+    wpk_err err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
+    const char *state = tune->rounds.found.state;
+    if (err == WPK_OK && state != NULL && strcmp(state, "done") == 0 && !tune->rounds.is_cut &&
+        tune->model.shape_count == 1) {
+        err = wpk_tune_merges_try(&tune->model, &options, &tune->overrides, &tune->session,
+                                  &tune->rounds, &tune->merges, diag);
+    }
+    *job = tune->rounds.found;
+    return err;
 }
 
 /* Everything between the job and the report. */
@@ -265,12 +253,10 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
         }
     }
     if (err == WPK_OK) {
-        err = submit_and_follow(tune, &arena, &reply, &job, &diag);
+        err = tune->is_model ? run_model(tune, &job, &diag)
+                             : run_job(tune, &arena, &reply, &job, &diag);
     }
-    interrupted = wpk_follow_interrupted();
-    if (err == WPK_OK && interrupted && tune->is_model) {
-        err = complete(tune, &arena, &reply, &job, &diag);
-    }
+    interrupted = wpk_follow_interrupted() || tune->rounds.interrupted;
     if (err == WPK_OK && job.state != NULL) {
         err = report(tune, &job, &arena);
     }
@@ -287,6 +273,8 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
         status = WPK_EXIT_FAILED;
     }
     wpk_session_close(&tune->session);
+    wpk_tune_rounds_fini(&tune->rounds);
+    wpk_tune_merges_fini(&tune->merges);
     wpk_http_reply_fini(&reply);
     wpk_arena_fini(&arena);
     return interrupted ? WPK_EXIT_INTERRUPTED : status;

@@ -7,8 +7,10 @@
 #include "common/json.h"
 #include "graph/layout.h"
 #include "graph/rewrite.h"
+#include "op/cost.h"
 #include "runtime/kernel.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +48,25 @@ static bool evicts_constants(const struct wpk_graph *graph)
     return cache > 0 && bytes > cache;
 }
 
+static void weigh(const struct wpk_graph_region *region, const struct wpk_lowered *lowered,
+                  struct wpk_tune_kernel *out)
+{
+    struct wpk_cost cost;
+
+    wpk_cost(&lowered->program, &cost);
+    out->weight = region->count * fmax(cost.flops, WPK_TUNE_FLOPS_PER_BYTE * cost.bytes_min);
+    for (int t = 0; t < lowered->program.tensor_count; t++) {
+        const struct wpk_tensor *tensor = &lowered->program.tensors[t];
+        for (int d = 0; d < tensor->rank; d++) {
+            out->is_placed =
+                out->is_placed || tensor->pad_before[d] != 0 || tensor->pad_after[d] != 0;
+        }
+    }
+}
+
 static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_region *region,
-                          bool is_cold, struct wpk_json_writer *w, struct wpk_diag *diag)
+                          bool is_cold, struct wpk_json_writer *w, struct wpk_tune_kernel *out,
+                          struct wpk_diag *diag)
 {
     bool has_constants = false;
     const struct wpk_graph_node *last = &graph->nodes[region->nodes[region->node_count - 1]];
@@ -77,6 +96,8 @@ static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_
             }
         }
         wpk_json_end(w);
+        wpk_json_put_int(w, "count", region->count);
+        weigh(region, &lowered, out);
         if (is_cold && has_constants) {
             wpk_json_put_text(w, "conditions", wpk_conditions_name(WPK_CONDITIONS_COLD_CONSTANTS));
         }
@@ -86,9 +107,32 @@ static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_
     return err;
 }
 
-static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
-                        struct wpk_diag *diag)
+/* Of the kernels of one equation and shape, one without borders is the base of the others. */
+static void find_bases(struct wpk_tune_model *model)
 {
+    for (int k = 0; k < model->kernel_count; k++) {
+        struct wpk_tune_kernel *kernel = &model->kernels[k];
+        const struct wpk_fingerprint *mine = &region_of(model, k)->fingerprint;
+        kernel->base = k;
+        for (int i = 0; i < model->kernel_count && kernel->is_placed; i++) {
+            const struct wpk_fingerprint *other = &region_of(model, i)->fingerprint;
+            if (strcmp(mine->family, other->family) == 0 &&
+                strcmp(mine->extents, other->extents) == 0 &&
+                (!model->kernels[i].is_placed || i < kernel->base)) {
+                kernel->base = i;
+            }
+            if (!model->kernels[kernel->base].is_placed) {
+                break;
+            }
+        }
+    }
+}
+
+/* The job of all kernels, or of one region of the first shape, if it is given. */
+static wpk_err make_job(struct wpk_tune_model *model, const struct wpk_graph_region *one,
+                        struct wpk_job *job, struct wpk_diag *diag)
+{
+    struct wpk_tune_kernel unused = {.shape = 0};
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
     bool is_cold = evicts_constants(&model->shapes[0].graph);
@@ -96,9 +140,12 @@ static wpk_err make_job(const struct wpk_tune_model *model, struct wpk_job *job,
 
     wpk_json_put_text(w, "name", "model");
     wpk_json_begin_array(w, "ops");
-    for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
+    for (int k = 0; err == WPK_OK && k < model->kernel_count && one == NULL; k++) {
         const struct wpk_graph *graph = &model->shapes[model->kernels[k].shape].graph;
-        err = put_region(graph, region_of(model, k), is_cold, w, diag);
+        err = put_region(graph, region_of(model, k), is_cold, w, &model->kernels[k], diag);
+    }
+    if (one != NULL) {
+        err = put_region(&model->shapes[0].graph, one, is_cold, w, &unused, diag);
     }
     wpk_json_end(w);
     wpk_json_begin_object(w, "budget");
@@ -132,7 +179,8 @@ static int find_kernel_of(struct wpk_tune_model *model, int shape, int region)
         snprintf(name, sizeof(name), "%.50s_%d", wanted->name, shape + 1);
         memcpy(wanted->name, name, sizeof(name));
     }
-    model->kernels[model->kernel_count] = (struct wpk_tune_kernel){shape, region};
+    model->kernels[model->kernel_count] =
+        (struct wpk_tune_kernel){.shape = shape, .region = region};
     return model->kernel_count++;
 }
 
@@ -191,9 +239,41 @@ wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fix
         err = WPK_ERANGE;
     }
     if (err == WPK_OK) {
-        err = make_job(out, job, diag);
+        err = make_job(out, NULL, job, diag);
+        find_bases(out);
     }
     return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
+}
+
+wpk_err wpk_tune_model_region_job(struct wpk_tune_model *model,
+                                  const struct wpk_graph_region *region,
+                                  const struct wpk_job_overrides *overrides, struct wpk_job *job,
+                                  struct wpk_diag *diag)
+{
+    wpk_err err = make_job(model, region, job, diag);
+
+    return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
+}
+
+wpk_err wpk_tune_model_renumber(struct wpk_tune_model *model)
+{
+    struct wpk_assemble_shape *shape = &model->shapes[0];
+
+    WPK_ASSERT(model->shape_count == 1);
+    free(shape->kernel);
+    shape->kernel = NULL;
+    model->kernel_count = 0;
+    wpk_err err = number_kernels(model, 0);
+    int kept = 0;
+    for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
+        int region = model->kernels[k].region;
+        if (shape->regions.list[region].count > 0) {
+            shape->kernel[region] = kept;
+            model->kernels[kept++].region = region;
+        }
+    }
+    model->kernel_count = err == WPK_OK ? kept : model->kernel_count;
+    return err;
 }
 
 /* ---- the plan */

@@ -11,11 +11,18 @@
 
 #define WPK_TUNE_MODEL_CANDIDATES 3 /* of each region, unless --candidates says otherwise */
 #define WPK_TUNE_MODEL_SECONDS 60
+/* Operations that take as long as moving a byte between memory and one core of a server: some 100
+ * in a ns beside some 12 bytes. It orders operators and says which merges are worth a trial; both
+ * are then measured. */
+#define WPK_TUNE_FLOPS_PER_BYTE 8.0
 
-/* A kernel that the model needs: an operator of the job. */
+/* A kernel that the model needs: an operator of the job, with the same number. */
 struct wpk_tune_kernel {
     int shape;
-    int region; /* of this shape; others may need it, too */
+    int region;     /* of this shape; others may need it, too */
+    double weight;  /* its calls times the work of one: what is tuned first */
+    bool is_placed; /* an operand has something around it in memory */
+    int base;       /* kernel that differs in what is around its operands alone, or itself */
 };
 
 /* = {0} is empty. */
@@ -36,6 +43,17 @@ WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path, const struct wpk_mo
                                            struct wpk_tune_model *out, struct wpk_job *job,
                                            struct wpk_diag *diag);
 void wpk_tune_model_fini(struct wpk_tune_model *model);
+
+/* Make the job of one more region of the first shape.
+ *   owns, errors  as wpk_tune_model_read */
+WPK_MUST_CHECK wpk_err wpk_tune_model_region_job(struct wpk_tune_model *model,
+                                                 const struct wpk_graph_region *region,
+                                                 const struct wpk_job_overrides *overrides,
+                                                 struct wpk_job *job, struct wpk_diag *diag);
+
+/* Number the kernels of a model of one shape anew, after regions came and went. Their weights and
+ * bases are gone.   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_tune_model_renumber(struct wpk_tune_model *model);
 
 /* Fetch the best kernel of each region that the job found, and write the plan.
  *

@@ -6,16 +6,21 @@
  * Lanes run along one axis of each stage. The main program reads a prepared tensor along its last
  * axis, so the lanes of the stage that writes it run along that one. From there the choice goes
  * back to the stages that are read, so that only the first of them gathers values one by one.
- * Intermediate tensors are stored with the axis of lanes last. */
+ * Intermediate tensors are stored with the axis of lanes last.
+ *
+ * A transform (Winograd's) has axes that the constants do not have. They are unrolled inside the
+ * loops over the others: each constant is read once, and what is between lies in registers. */
 #include "codegen/prepare.h"
 
 #include "op/infinite.h"
+#include "op/nest_check.h"
 
 #include <string.h>
 
 #define LANES_MAX 16
 #define LANES_MIN 4
 #define UNROLLED_TERMS_MAX 16
+#define UNROLLED_POINTS_MAX 64 /* of a transform */
 
 /* The axis of each stage that runs in lanes, -1: none. */
 struct lanes {
@@ -78,6 +83,72 @@ static void choose_all(const struct wpk_program *program, struct lanes *lanes)
     }
 }
 
+/* ---- transforms */
+
+/* For each axis of each stage, the axes of the output's stage that it moves with, as bits. */
+struct moves {
+    unsigned of[WPK_STAGES_MAX][WPK_AXES_MAX];
+    unsigned by_constants; /* that the indices of constants move with */
+    bool affine;
+};
+
+/* Carry on from a stage to what it reads. */
+static void follow_load(const struct wpk_program *program, int s, const struct wpk_node *load,
+                        struct moves *moves)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    int writer = wpk_program_writer(program, load->tensor);
+    for (int d = 0; d < tensor->rank; d++) {
+        struct wpk_affine affine;
+        unsigned with = 0;
+        moves->affine = moves->affine && wpk_index_affine(program, load->index[d], &affine);
+        for (int a = 0; moves->affine && a < program->stages[s].axis_count; a++) {
+            with |= affine.coefficient[a] != 0 ? moves->of[s][a] : 0;
+        }
+        if (writer >= 0) {
+            moves->of[writer][d] |= with;
+        } else if (tensor->role != WPK_ROLE_LITERAL) {
+            moves->by_constants |= with;
+        }
+    }
+}
+
+/* The axes of the last stage that no constant has, as bits; 0: the program is no transform. All
+ * stages are read once, but for the last, which is stored. */
+static unsigned find_transform(const struct wpk_program *program, const struct lanes *lanes)
+{
+    struct moves moves = {.affine = true};
+    int readers[WPK_STAGES_MAX] = {0};
+    int last = program->stage_count - 1;
+    const struct wpk_stage *root = &program->stages[last];
+    int64_t points = 1;
+    for (int a = 0; a < root->rank; a++) {
+        moves.of[last][a] = 1U << a;
+    }
+    for (int s = last; s >= 0; s--) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        if (count > WPK_LOADS_MAX || (s < last && readers[s] != 1) ||
+            (program->tensors[program->stages[s].output].role == WPK_ROLE_OUTPUT) != (s == last)) {
+            return 0;
+        }
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            int writer = wpk_program_writer(program, load->tensor);
+            follow_load(program, s, load, &moves);
+            readers[writer >= 0 ? writer : s] += writer >= 0;
+        }
+    }
+    unsigned own = ((1U << root->rank) - 1) & ~moves.by_constants;
+    for (int a = 0; a < root->rank; a++) {
+        points *= (own >> a & 1U) != 0 ? root->axes[a].extent : 1;
+    }
+    int lane = lanes->axis[last];
+    bool fits = moves.affine && points <= UNROLLED_POINTS_MAX && lane >= 0 &&
+                (own >> lane & 1U) == 0 && root->reduction == WPK_REDUCE_NONE;
+    return fits ? own : 0;
+}
+
 /* Where an intermediate tensor is computed: inside the `level` outermost loops of stage `root`, so
  * that what it takes stays in a cache. */
 struct place {
@@ -138,8 +209,23 @@ static void find_places(const struct wpk_program *program, const struct lanes *l
     }
 }
 
-/* Innermost first: lanes, a sum's terms, the rest of the axis in lanes, the other axes. */
-static void add_loops(struct wpk_nest *nest, const struct lanes *lanes, bool update)
+/* All intermediates of a transform are inside the last stage's loops over the constants' axes. */
+static void place_transform(const struct wpk_program *program, unsigned own, struct place *places)
+{
+    int last = program->stage_count - 1;
+    int level = 0;
+    for (int a = 0; a < program->stages[last].rank; a++) {
+        level += (own >> a & 1U) == 0;
+    }
+    for (int s = 0; s < last; s++) {
+        places[s] = (struct place){.root = last, .level = level};
+    }
+}
+
+/* Innermost first: lanes, a sum's terms, what is unrolled, the rest of the axis in lanes, the other
+ * axes.
+ *   unit   inner: the axes that are unrolled, as bits */
+static void add_loops(struct wpk_nest *nest, const struct lanes *lanes, unsigned inner, bool update)
 {
     struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];
     const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
@@ -153,13 +239,23 @@ static void add_loops(struct wpk_nest *nest, const struct lanes *lanes, bool upd
     struct wpk_nest_loop loop = {.step = 1};
     for (int a = 0; a < stage->rank; a++) {
         loop.axis = a;
-        if (a != axis) {
+        if (a != axis && (inner >> a & 1U) == 0) {
             wpk_nest_add_loop(nest, loops, &loop);
         }
     }
     if (axis >= 0) {
-        struct wpk_nest_loop rest = {.axis = axis, .step = lanes->count[entry->stage]};
+        bool ends_early = entry->least[axis] != entry->extent[axis];
+        struct wpk_nest_loop rest = {.axis = axis,
+                                     .step = lanes->count[entry->stage],
+                                     .tail = ends_early ? WPK_TAIL_GUARD : WPK_TAIL_EXACT};
         wpk_nest_add_loop(nest, loops, &rest);
+    }
+    loop.binding = WPK_BIND_UNROLL;
+    for (int a = 0; a < stage->rank; a++) {
+        loop.axis = a;
+        if (a != axis && (inner >> a & 1U) != 0) {
+            wpk_nest_add_loop(nest, loops, &loop);
+        }
     }
     loop.binding = unrolls ? WPK_BIND_UNROLL : WPK_BIND_SERIAL;
     for (int a = stage->rank; a < stage->axis_count && update; a++) {
@@ -173,7 +269,7 @@ static void add_loops(struct wpk_nest *nest, const struct lanes *lanes, bool upd
 }
 
 static void add_stage(struct wpk_nest *nest, int s, const struct lanes *lanes,
-                      const struct place *place)
+                      const struct place *place, unsigned transform)
 {
     const struct wpk_program *program = nest->program;
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, s);
@@ -197,9 +293,11 @@ static void add_stage(struct wpk_nest *nest, int s, const struct lanes *lanes,
             entry->storage[a == axis ? stage->rank - 1 : at++] = a;
         }
     }
-    add_loops(nest, lanes, false);
+    /* inside a transform's loops all axes are short */
+    unsigned inner = transform == 0 ? 0 : stored ? transform : ~0U;
+    add_loops(nest, lanes, inner, false);
     if (stage->reduction != WPK_REDUCE_NONE) {
-        add_loops(nest, lanes, true);
+        add_loops(nest, lanes, inner, true);
     }
 }
 
@@ -283,10 +381,41 @@ static bool prepares_infinite(const struct wpk_schedule *schedule)
     return found;
 }
 
-wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_schedule *out)
+static void add_launches_of_all(struct wpk_nest *nest)
 {
+    for (int s = nest->program->stage_count - 1; s >= 0; s--) {
+        add_launches(nest, s);
+    }
+}
+
+/* The nest as a transform's, or if it is none that can be computed so, each stage on its own. */
+static void fill_nest(struct wpk_nest *nest)
+{
+    const struct wpk_program *program = nest->program;
     struct lanes lanes;
     struct place places[WPK_STAGES_MAX];
+    choose_all(program, &lanes);
+    unsigned transform = find_transform(program, &lanes);
+    if (transform != 0) {
+        place_transform(program, transform, places);
+        for (int s = program->stage_count - 1; s >= 0; s--) {
+            add_stage(nest, s, &lanes, &places[s], transform);
+        }
+        if (!nest->full && wpk_nest_check(nest, NULL) == WPK_OK) {
+            return;
+        }
+        nest->entry_count = 0;
+        nest->loop_count = 0;
+        nest->full = false;
+    }
+    find_places(program, &lanes, places);
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        add_stage(nest, s, &lanes, &places[s], 0);
+    }
+}
+
+wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_schedule *out)
+{
     WPK_ASSERT(schedule->prepare.stage_count > 0);
     memset(out, 0, sizeof(*out));
     /* nobody waits for it: all of its arithmetic may be strict */
@@ -305,15 +434,10 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
     if (err == WPK_OK) {
         struct wpk_device device;
         wpk_target_read(out->target, &device);
-        bool cuda = wpk_device_is_cuda(&device);
-        choose_all(&out->main, &lanes);
-        find_places(&out->main, &lanes, places);
-        for (int s = out->main.stage_count - 1; s >= 0; s--) {
-            if (cuda) {
-                add_launches(out->nest, s);
-            } else {
-                add_stage(out->nest, s, &lanes, &places[s]);
-            }
+        if (wpk_device_is_cuda(&device)) {
+            add_launches_of_all(out->nest);
+        } else {
+            fill_nest(out->nest);
         }
         err = out->nest->full ? WPK_ENOSPC : WPK_OK;
     }

@@ -68,11 +68,11 @@ static void test_one_reader_has_it_inside(void **state)
     (void)state;
     expect_nest(
         HEAD
-        "layout X f32[4,40] 0,1\nlayout W f32[32,40,3] 0,1,2\nlayout Y f32[4,32] 0,1\n"
-        "program\ninput X f32[4,40]\nconstant W f32[32,40,3]\noutput Y f32[4,32]\n"
-        "literal G f64[2,3] = 1,2,3,4,5,6\nintermediate U f64[2,32,40]\n"
+        "layout X f32[4,40] 0,1\nlayout W f32[2,32,40,3] 0,1,2,3\nlayout Y f32[4,32] 0,1\n"
+        "program\ninput X f32[4,40]\nconstant W f32[2,32,40,3]\noutput Y f32[4,32]\n"
+        "literal G f64[3] = 1,2,3\nintermediate U f64[2,32,40]\n"
         "intermediate P f32[2,2,40,16]\n"
-        "U[a,j,k] = sum.f64(r:3) G[a,r] * f64(W[j,k,r])\n"
+        "U[a,j,k] = sum.f64(r:3) G[r] * f64(W[a,j,k,r])\n"
         "P[a0,i0,i1,i2] = f32(U[a0,16*i0+i2,i1])\n"
         "Y[i,j] = sum.f32(k:40) X[i,k] * (P[0,j/16,k,j%16] + P[1,j/16,k,j%16])\nend\n" Y_PRODUCT,
         "stage P root\n  serial a0\n  serial i0\n  serial i1\n  serial i2 step 16 exact\n"
@@ -80,6 +80,27 @@ static void test_one_reader_has_it_inside(void **state)
         "stage U in P a0\n  align j 16\n  stored a k j\n"
         "  init\n    serial a\n    serial k\n    serial j step 16 exact\n    lanes j.1\n"
         "  update\n    serial a\n    serial k\n    serial j step 16 exact\n    unroll r\n"
+        "    lanes j.1\n");
+}
+
+/* Axes a and b are the transform's own: they are unrolled inside the loops over the constant's. */
+static void test_a_transform_reads_each_constant_once(void **state)
+{
+    (void)state;
+    expect_nest(
+        HEAD
+        "layout X f32[4,40] 0,1\nlayout W f32[32,40,3] 0,1,2\nlayout Y f32[4,32] 0,1\n"
+        "program\ninput X f32[4,40]\nconstant W f32[32,40,3]\noutput Y f32[4,32]\n"
+        "literal G f64[2,3] = 1,2,3,4,5,6\nintermediate U f64[2,32,40]\n"
+        "intermediate P f32[2,2,40,16]\n"
+        "U[a,j,k] = sum.f64(r:3) G[a,r] * f64(W[j,k,r])\n"
+        "P[a0,i0,i1,i2] = f32(U[a0,16*i0+i2,i1])\n"
+        "Y[i,j] = sum.f32(k:40) X[i,k] * (P[0,j/16,k,j%16] + P[1,j/16,k,j%16])\nend\n" Y_PRODUCT,
+        "stage P root\n  serial i0\n  serial i1\n  serial i2 step 16 exact\n  unroll a0\n"
+        "  lanes i2.1\n"
+        "stage U in P i2\n  align j 16\n  stored a k j\n"
+        "  init\n    serial j step 16 exact\n    unroll a\n    unroll k\n    lanes j.1\n"
+        "  update\n    serial j step 16 exact\n    unroll a\n    unroll k\n    unroll r\n"
         "    lanes j.1\n");
 }
 
@@ -123,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes_follow_what_reads_them),
         cmocka_unit_test(test_one_reader_has_it_inside),
+        cmocka_unit_test(test_a_transform_reads_each_constant_once),
         cmocka_unit_test(test_odd_extents_stay_scalar),
         cmocka_unit_test(test_masks_are_strict),
     };

@@ -172,7 +172,9 @@ static uint64_t label_type(const struct wpk_labels *labels, const struct wpk_ten
     for (int d = 0; d < tensor->rank; d++) {
         /* A literal's extents belong to its values. */
         hash = mix(hash, labels->family && !is_literal ? 0 : (uint64_t)tensor->extent[d]);
-        hash = mix(mix(hash, (uint64_t)tensor->pad_before[d]), (uint64_t)tensor->pad_after[d]);
+        if (!labels->family) {
+            hash = mix(mix(hash, (uint64_t)tensor->pad_before[d]), (uint64_t)tensor->pad_after[d]);
+        }
     }
     for (int64_t i = 0; is_literal && i < wpk_tensor_elements(tensor); i++) {
         hash = mix(hash, bits_of(tensor->values[i]));

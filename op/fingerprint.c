@@ -7,8 +7,8 @@
  *     output t2 f32[64,32]
  *     t2[a0,a1] = sum.f32(a2:128) t0[a0,a2] * t1[a2,a1]
  *
- * The family's text has 0 in place of extents. Changing anything in the canonical form or in the
- * printer changes every fingerprint: raise the version. */
+ * The family's text has 0 in place of extents, and no borders. Changing anything in the canonical
+ * form or in the printer changes every fingerprint: raise the version. */
 #include "op/fingerprint.h"
 
 #include "common/buf.h"
@@ -32,7 +32,7 @@ static wpk_err hash_program(const struct wpk_program *program, char out[WPK_FING
     return err;
 }
 
-/* Write the extents of all axes down, and leave 0 in their place. */
+/* Write the extents of all axes down, and leave 0 in their place and that of borders. */
 static wpk_err take_extents(struct wpk_program *program, char out[WPK_EXTENTS_SIZE])
 {
     struct wpk_buf text;
@@ -52,6 +52,8 @@ static wpk_err take_extents(struct wpk_program *program, char out[WPK_EXTENTS_SI
         struct wpk_tensor *tensor = &program->tensors[t];
         for (int d = 0; d < tensor->rank && tensor->role != WPK_ROLE_LITERAL; d++) {
             tensor->extent[d] = 0;
+            tensor->pad_before[d] = 0;
+            tensor->pad_after[d] = 0;
         }
     }
     wpk_err err = wpk_buf_status(&text);

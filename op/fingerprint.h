@@ -11,7 +11,8 @@
 
 struct wpk_fingerprint {
     char exact[WPK_FINGERPRINT_SIZE];
-    char family[WPK_FINGERPRINT_SIZE]; /* extents erased, strides and dilations kept */
+    char family[WPK_FINGERPRINT_SIZE]; /* extents and borders erased, strides and
+                                          dilations kept */
     /* "1,64,56,56,64,3,3": extents of the axes of all stages, in the order of the family's
      * canonical form. Programs of one family have the same axes at the same places. */
     char extents[WPK_EXTENTS_SIZE];

@@ -28,7 +28,7 @@ CREATE TABLE problem (
     device_class TEXT NOT NULL,         -- schema/device.h
     environment  TEXT NOT NULL,         -- versions: "codegen=1;halide=21.0.0;onednn=3.2.0"
     policy       TEXT NOT NULL,         -- how it is timed: "threads=1;conditions=warm;..."
-    family       TEXT NOT NULL,         -- fingerprint with the extents erased
+    family       TEXT NOT NULL,         -- fingerprint with the extents and borders erased
     extents      TEXT NOT NULL,         -- of the canonical form's axes: "64,64,56,56,3,3"; within a
                                         -- family as many everywhere, so shapes have a distance
     op           TEXT NOT NULL,         -- the operator's canonical form

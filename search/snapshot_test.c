@@ -15,8 +15,8 @@
 
 #define ASKS_MAX 12000
 
-static const char *const names[] = {"ga",     "random", "auto",  "construct",
-                                    "anneal", "mcmc",   "bayes", "rl"};
+static const char *const names[] = {"ga",   "random", "auto", "construct", "anneal",
+                                    "mcmc", "bayes",  "rl",   "nearest"};
 enum { NAMES = sizeof names / sizeof names[0] };
 
 /* Those that learn a model take milliseconds an ask. */

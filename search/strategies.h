@@ -37,6 +37,9 @@ struct wpk_course_trial {
 struct wpk_course {
     const struct wpk_space *space;
     const struct wpk_prior *prior;  /* NULL: none */
+    const struct wpk_candidate *relatives; /* [relative_count] of other borders and shapes */
+    int relative_count;
+    int twin_count; /* of them, of other borders: asked for first */
     double option[WPK_OPTIONS_MAX]; /* of the class, in its order */
     struct wpk_rng rng;
     struct wpk_seen seen;
@@ -59,6 +62,8 @@ struct wpk_strategy_class {
     int ahead;  /* asks under way that an ask does not wait for */
     bool keeps; /* trials */
     bool takes_prior;
+    bool takes_relatives; /* its first option says how many constructed candidates come before those
+                             of other shapes */
     /* The number of the first asks that construction gives, and of these every `drawn`-th that is
      * drawn at random, 0: none; NULL: no such asks. */
     int (*first)(const struct wpk_course *course, int *drawn);
@@ -86,6 +91,7 @@ struct wpk_strategy_class {
 extern const struct wpk_strategy_class wpk_strategy_auto;
 extern const struct wpk_strategy_class wpk_strategy_random;
 extern const struct wpk_strategy_class wpk_strategy_construct;
+extern const struct wpk_strategy_class wpk_strategy_nearest;
 extern const struct wpk_strategy_class wpk_strategy_ga;
 extern const struct wpk_strategy_class wpk_strategy_anneal;
 extern const struct wpk_strategy_class wpk_strategy_mcmc;

@@ -17,8 +17,9 @@
 #define BEST_KEPT (WPK_TRIALS_MAX / 8) /* of the trials, where they are thinned out */
 
 static const struct wpk_strategy_class *const classes[] = {
-    &wpk_strategy_auto,   &wpk_strategy_construct, &wpk_strategy_random, &wpk_strategy_ga,
-    &wpk_strategy_anneal, &wpk_strategy_mcmc,      &wpk_strategy_bayes,  &wpk_strategy_rl,
+    &wpk_strategy_auto,  &wpk_strategy_construct, &wpk_strategy_random,
+    &wpk_strategy_ga,    &wpk_strategy_anneal,    &wpk_strategy_mcmc,
+    &wpk_strategy_bayes, &wpk_strategy_rl,        &wpk_strategy_nearest,
 };
 
 enum { CLASSES = sizeof(classes) / sizeof(classes[0]) };
@@ -63,7 +64,7 @@ const struct wpk_strategy_class *wpk_strategy_find(const char *name)
 
 const char *wpk_strategy_names(void)
 {
-    return "auto, construct, random, ga, anneal, mcmc, bayes, rl";
+    return "auto, construct, random, ga, anneal, mcmc, bayes, rl, nearest";
 }
 
 const char *wpk_strategy_name(const struct wpk_strategy_class *class)
@@ -91,6 +92,11 @@ const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy
 bool wpk_strategy_takes_prior(const struct wpk_strategy_class *class)
 {
     return class->takes_prior;
+}
+
+bool wpk_strategy_takes_relatives(const struct wpk_strategy_class *class)
+{
+    return class->takes_relatives;
 }
 
 /* ---- options */
@@ -205,6 +211,9 @@ wpk_err wpk_strategy_make(const struct wpk_strategy_class *class, const struct w
     strategy->class = class;
     strategy->course.space = space;
     strategy->course.prior = setup->prior;
+    strategy->course.relatives = setup->relatives;
+    strategy->course.relative_count = class->takes_relatives ? setup->relative_count : 0;
+    strategy->course.twin_count = class->takes_relatives ? setup->twin_count : 0;
     strategy->hints = (struct wpk_hints){.hint = setup->hints, .count = setup->hint_count};
     strategy->course.best = -1;
     strategy->course.origin = HUGE_VAL;
@@ -318,6 +327,18 @@ void wpk_strategy_learn(struct wpk_strategy *strategy, const struct wpk_candidat
 
 /* ---- asking */
 
+/* The first of so many relatives that was not asked for yet. */
+static bool next_relative(const struct wpk_course *course, int count, struct wpk_candidate *out)
+{
+    for (int i = 0; i < count; i++) {
+        if (!wpk_seen_has(&course->seen, course->space, &course->relatives[i])) {
+            *out = course->relatives[i];
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The next constructed candidate, where it is one's turn. */
 static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate *out)
 {
@@ -337,13 +358,25 @@ static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate
     return false;
 }
 
+/* What rules or other searches say: schedules of the same shape, some that are constructed, those
+ * of other shapes, and all others that are constructed. */
+static bool next_known(struct wpk_strategy *strategy, struct wpk_candidate *out)
+{
+    const struct wpk_course *course = &strategy->course;
+    bool takes = strategy->class->takes_relatives;
+    return next_relative(course, course->twin_count, out) ||
+           (takes && strategy->constructed_next < (int)course->option[0] &&
+            next_constructed(strategy, out)) ||
+           next_relative(course, course->relative_count, out) || next_constructed(strategy, out);
+}
+
 /*   shape   *hint: the number of the hint that it is; -1: it is none */
 static wpk_err next_candidate(struct wpk_strategy *strategy, struct wpk_candidate *out, int *hint)
 {
     struct wpk_course *course = &strategy->course;
     bool first = course->asked < (uint64_t)strategy->first_count;
     *hint = -1;
-    if (next_constructed(strategy, out)) {
+    if (next_known(strategy, out)) {
         return WPK_OK;
     }
     if (!first) {

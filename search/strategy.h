@@ -53,6 +53,11 @@ struct wpk_strategy_setup {
                                       take none ignore it */
     const struct wpk_hint *hints;  /* [hint_count], fastest first; borrowed likewise */
     int hint_count;
+    /* [relative_count] schedules of other borders, the first `twin_count`, and of other shapes,
+     * each best first; borrowed likewise. Classes that take none ignore them */
+    const struct wpk_candidate *relatives;
+    int relative_count;
+    int twin_count;
 };
 
 /* The class of that name; NULL when there is none. */
@@ -73,6 +78,9 @@ const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy
 
 /* Does the strategy begin from what other operators' trials have taught (prior.h)? */
 bool wpk_strategy_takes_prior(const struct wpk_strategy_class *kind);
+
+/* Does the strategy take schedules of other borders and shapes (transfer.h)? */
+bool wpk_strategy_takes_relatives(const struct wpk_strategy_class *kind);
 
 /* Check one option of a strategy.
  *   shape   name: "rl.learning_rate"; value: a number

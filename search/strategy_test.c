@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-static const char *const names[] = {"ga",     "random", "auto",  "construct",
-                                    "anneal", "mcmc",   "bayes", "rl"};
+static const char *const names[] = {"ga",   "random", "auto", "construct", "anneal",
+                                    "mcmc", "bayes",  "rl",   "nearest"};
 /* Those that learn a model take milliseconds an ask. */
 static int asks_for(const char *name, int asks)
 {
@@ -173,7 +173,7 @@ static void asks_depend_on_seed_and_results_only(void **state)
             assert_true(wpk_candidate_equal(&one->asked[i], &other->asked[i]));
         }
         search(names[n], &space, 3, 43, asks, 16, 1000, other);
-        assert_true(strcmp(names[n], "construct") == 0 ||
+        assert_true(strcmp(names[n], "construct") == 0 || strcmp(names[n], "nearest") == 0 ||
                     !wpk_candidate_equal(&one->asked[asks - 1], &other->asked[asks - 1]));
     }
     free(one);
@@ -317,6 +317,50 @@ static void each_beats_random(void **state)
     wpk_space_fini(&space);
 }
 
+/* Schedules of the same shape come first, then a constructed one, then those of other shapes; each
+ * once. Other strategies take none. */
+static void schedules_of_relatives(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *options;
+        int order[4]; /* of relatives, -1: constructed */
+    } wanted[] = {{"nearest", "", {0, 1, -1, 2}},
+                  {"nearest", "nearest.constructed=0", {0, 1, 2, -1}},
+                  {"construct", "", {-1, -1, -1, -1}}};
+    struct wpk_space space;
+    struct wpk_candidate relatives[4], constructed[4], asked[4];
+    struct wpk_rng rng;
+    int count = 0;
+    make_space(&space);
+    wpk_rng_seed(&rng, 11);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wpk_space_draw(&space, &rng, &relatives[i]), WPK_OK);
+    }
+    relatives[3] = relatives[0];
+    assert_int_equal(wpk_space_construct(&space, constructed, 4, &count), WPK_OK);
+    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++) {
+        const struct wpk_strategy_setup with = {.seed = 1,
+                                                .options = wanted[n].options,
+                                                .relatives = relatives,
+                                                .relative_count = 4,
+                                                .twin_count = 2};
+        struct wpk_strategy *strategy = NULL;
+        int filled = 0, next = 0;
+        assert_int_equal(
+            wpk_strategy_make(wpk_strategy_find(wanted[n].name), &space, &with, &strategy), WPK_OK);
+        assert_int_equal(wpk_strategy_ask(strategy, 4, asked, &filled), WPK_OK);
+        assert_int_equal(filled, 4);
+        for (int i = 0; i < 4; i++) {
+            int k = wanted[n].order[i];
+            assert_true(
+                wpk_candidate_equal(&asked[i], k < 0 ? &constructed[next++] : &relatives[k]));
+        }
+        wpk_strategy_free(strategy);
+    }
+    wpk_space_fini(&space);
+}
+
 /* What history holds is not asked for again, and its best becomes a parent. */
 static void history_counts_as_seen(void **state)
 {
@@ -365,6 +409,7 @@ int main(void)
         cmocka_unit_test(asks_that_fail_leave_no_trace),
         cmocka_unit_test(exhaustion_does_not_depend_on_batches),
         cmocka_unit_test(a_small_space_is_searched_whole),
+        cmocka_unit_test(schedules_of_relatives),
         cmocka_unit_test(history_counts_as_seen),
         cmocka_unit_test(each_beats_random),
     };

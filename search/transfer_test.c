@@ -104,6 +104,77 @@ static void neighbours_share_candidates(void **state)
     }
 }
 
+/* What fits is taken as it is. All else becomes legal, of the same algorithm. */
+static void candidates_are_adapted(void **state)
+{
+    (void)state;
+    static const int shapes[][3] = {{64, 56, 64}, {128, 28, 128}, {48, 50, 80}, {3, 5, 5}};
+    struct wpk_space spaces[4];
+    for (int i = 0; i < 4; i++) {
+        make_space(shapes[i][0], shapes[i][1], shapes[i][2], &options, &spaces[i]);
+    }
+    for (int f = 0; f < 4; f++) {
+        struct wpk_candidate constructed[CANDIDATES];
+        int count = 0, adapted = 0;
+        struct wpk_rng rng;
+        wpk_rng_seed(&rng, 1);
+        assert_int_equal(wpk_space_construct(&spaces[f], constructed, CANDIDATES, &count), WPK_OK);
+        for (int i = 0; i < DRAWS; i++) {
+            const struct wpk_space *to = &spaces[(f + i % 4) % 4];
+            char text[WPK_CANDIDATE_TEXT_MAX];
+            struct wpk_candidate fits, near;
+            draw(&spaces[f], &rng, i, constructed, count, text);
+            wpk_err err = wpk_space_adapt(to, text, &near, NULL);
+            if (err == WPK_OK) {
+                const char *algorithm = to->variants[near.variant].algorithm;
+                assert_true(wpk_space_is_legal(to, &near));
+                assert_non_null(strstr(text, algorithm));
+                adapted++;
+            } else {
+                assert_true(err == WPK_EMISMATCH || err == WPK_EEXHAUSTED);
+            }
+            if (wpk_space_fits(to, text, &fits, NULL) == WPK_OK) {
+                assert_int_equal(err, WPK_OK);
+                assert_true(wpk_candidate_equal(&fits, &near));
+            }
+        }
+        print_message("%d·%d→%d: %d of %d\n", shapes[f][1], shapes[f][0], shapes[f][2], adapted,
+                      DRAWS);
+        assert_true(adapted > DRAWS * 3 / 4);
+    }
+    for (int i = 0; i < 4; i++) {
+        wpk_space_fini(&spaces[i]);
+    }
+}
+
+/* Of a size that is no choice here the nearest one is taken. */
+static void the_nearest_size_is_taken(void **state)
+{
+    (void)state;
+    struct wpk_space from, to;
+    struct wpk_candidate candidate;
+    char text[WPK_CANDIDATE_TEXT_MAX], *size;
+    int count = 0;
+    make_space(64, 56, 64, &options, &from);
+    make_space(64, 56, 64, &options, &to);
+    assert_int_equal(wpk_space_construct(&from, &candidate, 1, &count), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&from, &candidate, text, sizeof text), WPK_OK);
+    size = strstr(text, ".lanes=");
+    assert_non_null(size);
+    size += strlen(".lanes=");
+    assert_memory_equal(size, "16", 2);
+    memcpy(size, "15", 2);
+    assert_int_equal(wpk_space_fits(&to, text, NULL, NULL), WPK_EMISMATCH);
+    struct wpk_candidate near;
+    assert_int_equal(wpk_space_adapt(&to, text, &near, NULL), WPK_OK);
+    assert_true(wpk_candidate_equal(&near, &candidate));
+    assert_int_equal(wpk_space_adapt(&to, "cpu-0 algorithm=direct layout=asis", &near, NULL),
+                     WPK_EMISMATCH);
+    assert_int_equal(wpk_space_adapt(&to, "", &near, NULL), WPK_EMISMATCH);
+    wpk_space_fini(&from);
+    wpk_space_fini(&to);
+}
+
 /* Wide vectors on a narrow device, other threads, a shape that has no such tile. */
 static void other_devices_and_shapes_do_not_fit(void **state)
 {
@@ -143,6 +214,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_share_candidates),
+        cmocka_unit_test(candidates_are_adapted),
+        cmocka_unit_test(the_nearest_size_is_taken),
         cmocka_unit_test(other_devices_and_shapes_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,26 @@ def tiny(side):
     return m.finish({"x": [1, 3, side, side]}, [3, 2])
 
 
+def places(side):
+    """Two pointwise convolutions of one shape: a window reads the first one's output beyond its ends."""
+    m = Model()
+    x = m.add("Relu", m.conv("x", 3, 16, 3, pad=1, bias=True))
+    x = m.add("Relu", m.conv(x, 16, 16, 1, bias=True))
+    x = m.add("Relu", m.conv(x, 16, 16, 3, pad=1, group=16, bias=True))
+    x = m.add("Relu", m.conv(x, 16, 16, 1, bias=True))
+    x = m.add("Flatten", m.add("GlobalAveragePool", x))
+    m.add("Gemm", x, m.normal(6, 16), m.normal(6), transB=1)
+    return m.finish({"x": [1, 3, side, side]}, [1, 6])
+
+
+def pair(side):
+    """Two steps that reduce, and more bytes between them than a first cache has."""
+    m = Model()
+    x = m.add("Relu", m.conv("x", 3, 16, 1, bias=True))
+    m.conv(x, 16, 4, 3, stride=2)
+    return m.finish({"x": [1, 3, side, side]}, [1, 4, (side - 1) // 2, (side - 1) // 2])
+
+
 def small(side):
     """Convolutions of several kinds, pools, a residual, and a classifier."""
     m = Model()
@@ -298,7 +318,7 @@ def choices(side):
     return m.finish({"x": [4, side]}, [side])
 
 
-MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "pair": (pair, 41), "places": (places, 12), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

@@ -27,6 +27,9 @@ struct wpk_search_actor {
     struct wpk_prior *prior; /* owned; NULL: none */
     struct wpk_hint *hints;  /* owned; [hint_count] */
     int hint_count;
+    struct wpk_candidate *relatives; /* owned; [relative_count] */
+    int relative_count;
+    int twin_count;
     struct wpk_accuracy accuracy; /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
@@ -224,7 +227,10 @@ static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log
                                              .options = actor->options,
                                              .prior = actor->prior,
                                              .hints = actor->hints,
-                                             .hint_count = actor->hint_count};
+                                             .hint_count = actor->hint_count,
+                                             .relatives = actor->relatives,
+                                             .relative_count = actor->relative_count,
+                                             .twin_count = actor->twin_count};
     wpk_err err =
         wpk_strategy_load(actor->kind, &actor->space, &setup, text + 1, &actor->strategy, NULL);
     actor->asked_count = asked;
@@ -241,7 +247,10 @@ static wpk_err make_strategy(struct wpk_search_actor *actor, uint32_t asked)
                                              .options = actor->options,
                                              .prior = actor->prior,
                                              .hints = actor->hints,
-                                             .hint_count = actor->hint_count};
+                                             .hint_count = actor->hint_count,
+                                             .relatives = actor->relatives,
+                                             .relative_count = actor->relative_count,
+                                             .twin_count = actor->twin_count};
     actor->asked_count = asked;
     return wpk_strategy_make(actor->kind, &actor->space, &setup, &actor->strategy);
 }
@@ -286,6 +295,24 @@ static wpk_err read_prior(struct wpk_search_actor *actor, const struct wpk_searc
     }
     wpk_err err = wpk_prior_decode(wpk_buf_text(&log->prior), &actor->prior, diag);
     return err == WPK_EMISMATCH ? WPK_EUNSUPPORTED : err; /* no other log helps */
+}
+
+/* Schedules of other borders and shapes, each as near to it as it can be here. */
+static wpk_err read_relatives(struct wpk_search_actor *actor, const struct wpk_history_log *log)
+{
+    wpk_err err = WPK_OK;
+    if (log->relative_count == 0) {
+        return WPK_OK;
+    }
+    actor->relatives = calloc(log->relative_count, sizeof(*actor->relatives));
+    err = actor->relatives == NULL ? WPK_ENOMEM : WPK_OK;
+    for (uint32_t i = 0; err != WPK_ENOMEM && i < log->relative_count; i++) {
+        err = wpk_space_adapt(&actor->space, log->relatives[i],
+                              &actor->relatives[actor->relative_count], NULL);
+        actor->relative_count += err == WPK_OK;
+        actor->twin_count += err == WPK_OK && i < log->twin_count;
+    }
+    return err == WPK_ENOMEM ? err : WPK_OK;
 }
 
 /* Hints of other devices and pins may not be in this space. */
@@ -337,6 +364,9 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
         err = read_hints(actor, log);
     }
     if (err == WPK_OK) {
+        err = read_relatives(actor, log);
+    }
+    if (err == WPK_OK) {
         err = start(actor, log, told_count);
     }
     if (err != WPK_OK) {
@@ -356,6 +386,7 @@ void wpk_search_actor_free(struct wpk_search_actor *actor)
     drop_strategy(actor);
     free(actor->prior);
     free(actor->hints);
+    free(actor->relatives);
     wpk_space_fini(&actor->space);
     free(actor);
 }

@@ -35,16 +35,12 @@ char *__wrap_strdup(const char *text)
 }
 
 /* The actor of a convolution, which fast Winograd tiles compute less accurately than its sums. */
-static wpk_err make_actor_with(const char *accuracy, const char *prior,
-                               const struct wpk_history_log *log, struct wpk_search_actor **out,
-                               struct wpk_diag *diag)
+static wpk_err make_actor_of(const char *strategy, const char *accuracy, const char *prior,
+                             const struct wpk_history_log *log, struct wpk_search_actor **out,
+                             struct wpk_diag *diag)
 {
     struct wpk_search_spec spec = {
-        .key = {.layouts = "fixed",
-                .threads = 1,
-                .strategy = "random",
-                .seed = 1,
-                .providers = "halide-cpu"},
+        .key = {.layouts = "fixed", .threads = 1, .seed = 1, .providers = "halide-cpu"},
         .op = (char *)"input X f32[1,16,14,14]\nconstant W f32[16,16,3,3]\n"
                       "output Y f32[1,16,14,14]\n"
                       "Y[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
@@ -58,9 +54,17 @@ static wpk_err make_actor_with(const char *accuracy, const char *prior,
                    .vector_bytes = 32,
                    .vector_registers = 16},
     };
+    snprintf(spec.key.strategy, sizeof spec.key.strategy, "%s", strategy);
     snprintf(spec.key.accuracy, sizeof spec.key.accuracy, "%s", accuracy);
     snprintf(spec.key.prior, sizeof spec.key.prior, "%s", prior);
     return wpk_search_actor_new(&spec, log, 0, out, diag);
+}
+
+static wpk_err make_actor_with(const char *accuracy, const char *prior,
+                               const struct wpk_history_log *log, struct wpk_search_actor **out,
+                               struct wpk_diag *diag)
+{
+    return make_actor_of("random", accuracy, prior, log, out, diag);
 }
 
 static wpk_err make_actor(const char *accuracy, const struct wpk_history_log *log,
@@ -90,6 +94,28 @@ static void an_accuracy_class_prunes_the_space(void **state)
 {
     (void)state;
     assert_true(size_log2_of("strict") < size_log2_of("fast"));
+}
+
+/* Of the texts of other shapes those that cannot be one here are left out. */
+static void a_search_begins_with_other_shapes(void **state)
+{
+    (void)state;
+    struct wpk_history_log log = {.relative_count = 2, .twin_count = 2};
+    struct wpk_search_actor *random = new_actor("standard"), *nearest = NULL;
+    struct wpk_diag diag = {0};
+    char *drawn[1], *asked[1];
+    uint32_t filled = 0;
+    assert_int_equal(wpk_search_actor_ask(random, 1, drawn, &filled), WPK_OK);
+    log.relatives[0] = (char *)"cpu-0 algorithm=direct layout=asis";
+    log.relatives[1] = drawn[0];
+    assert_int_equal(make_actor_of("nearest", "standard", "", &log, &nearest, &diag), WPK_OK);
+    assert_int_equal(wpk_search_actor_ask(nearest, 1, asked, &filled), WPK_OK);
+    assert_int_equal(filled, 1);
+    assert_string_equal(asked[0], drawn[0]);
+    free(asked[0]);
+    free(drawn[0]);
+    wpk_search_actor_free(nearest);
+    wpk_search_actor_free(random);
 }
 
 /* A search never goes on without its prior, or with another one. */
@@ -182,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_accuracy_class_prunes_the_space),
+        cmocka_unit_test(a_search_begins_with_other_shapes),
         cmocka_unit_test(a_prior_that_is_gone_or_old),
         cmocka_unit_test(a_snapshot_that_does_not_fit),
         cmocka_unit_test(an_ask_that_fails_leaves_no_trace),

@@ -4,6 +4,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "coordinator/effects/search_actor.h"
+#include "search/strategy.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -156,10 +157,15 @@ static void add_early(const struct actor *actor, struct wpk_history_log *log)
 static wpk_err make(struct actor *actor, struct wpk_store *store, uint32_t told_count,
                     struct wpk_diag *diag)
 {
+    const struct wpk_strategy_class *kind = wpk_strategy_find(actor->spec.key.strategy);
     wpk_err err = WPK_EMISMATCH;
     for (int whole = 0; err == WPK_EMISMATCH && whole < 2; whole++) {
         struct wpk_history_log log;
         wpk_history_read_log(store, actor->spec.search_id, whole == 1, &log);
+        if (kind != NULL && wpk_strategy_takes_relatives(kind)) {
+            log.relative_count =
+                wpk_history_relatives(store, actor->spec.search_id, log.relatives, &log.twin_count);
+        }
         err = wpk_store_status(store);
         if (err == WPK_OK) {
             add_early(actor, &log);

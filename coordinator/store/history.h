@@ -155,11 +155,18 @@ struct wpk_history_hint {
     double time_ns;
 };
 
+#define WPK_HISTORY_RELATIVES_MAX 12
+
 struct wpk_history_log {
     struct wpk_buf snapshot; /* empty: no snapshot, and `first` is 0 */
     char version[64];        /* of the snapshot's text */
     struct wpk_history_hint *hints; /* [hint_count], fastest first */
     uint32_t hint_count;
+    char *relatives[WPK_HISTORY_RELATIVES_MAX]; /* owned; [relative_count], nearest first: the best
+                                                   candidates of other shapes; of searches whose
+                                                   strategy takes them */
+    uint32_t relative_count;
+    uint32_t twin_count; /* of them, of the same shape: those come first */
     struct wpk_buf prior;    /* text of the search's prior; empty: none, or it is gone */
     uint32_t first;
     uint32_t ok_count; /* of the asks before `first`, like the next two */
@@ -174,6 +181,12 @@ struct wpk_history_log {
  *   owns    the caller calls wpk_history_log_fini */
 void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
                           struct wpk_history_log *out);
+/* Texts of the best candidates of the problems that differ from the search's one in extents or
+ * borders alone and are timed in the same way, as they are now: nearest first, some of each.
+ * Returns their number; *twin_count: those of problems that differ in borders alone.
+ *   owns    the caller frees each */
+uint32_t wpk_history_relatives(struct wpk_store *store, uint64_t search_id,
+                               char *out[WPK_HISTORY_RELATIVES_MAX], uint32_t *twin_count);
 void wpk_history_log_fini(struct wpk_history_log *log);
 
 /* Find a trial; false: none. A vendor's candidate is "". `id` may be NULL. */

@@ -551,6 +551,9 @@ void wpk_history_log_fini(struct wpk_history_log *log)
         free(log->hints[i].candidate);
     }
     free(log->hints);
+    for (uint32_t i = 0; i < log->relative_count; i++) {
+        free(log->relatives[i]);
+    }
     for (uint32_t i = 0; i < log->best_count; i++) {
         free(log->best[i].candidate);
     }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model from its file to verified outputs: wpkctl tune, the plan, and libwpk that runs it."""
+import contextlib
 import hashlib
 import json
 import os
 import signal
+import sqlite3
 import struct
 import subprocess
 import time
@@ -221,26 +223,56 @@ def test_several_shapes(box):
     check("only tune takes more" in refused(box, "check", path, *shapes), "check takes one")
 
 
+def place_of(history):
+    """Of the model `places`: strategy and candidates of the convolution whose output has a border, and all
+    candidates of the other one."""
+    with contextlib.closing(sqlite3.connect(os.path.join(history, "history.db"))) as db:
+        rows = db.execute(
+            "SELECT s.strategy, t.candidate, p.op LIKE '%output t4%pad%' FROM problem p JOIN search s ON s.problem_id = p.id"
+            " JOIN ask a ON a.search_id = s.id JOIN trial t ON t.id = a.trial_id WHERE p.extents ="
+            " '1,12,12,16,16,1,12,12,16'").fetchall()
+    return ({r[0] for r in rows if r[2]}, {r[1] for r in rows if r[2]}, {r[1] for r in rows if not r[2]})
+
+
 def test_interrupted(box):
     """Ctrl-C leaves a plan: what was found until then, and one candidate where there was nothing."""
-    folder = make_model(box, "tiny")
-    path, plan = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk")
+    folder = make_model(box, "places")
+    path, plan = os.path.join(folder, "places.onnx"), os.path.join(folder, "places.wpk")
     tune = box.start("wpkctl", "tune", path, "-o", plan, "--candidates", "1000", "--seconds", "600",
                      "--data", box.path("history"))
     wait_for("progress", lambda: tune.note() is None and " tried" in tune.text(tune.err))
     tune.popen.send_signal(signal.SIGINT)
     code, out, err = tune.wait(60)
     check(code == 130 and "interrupted" in err and os.path.exists(plan), "a plan", code, out, err)
+    strategies, candidates, known = place_of(box.path("history"))
+    check(strategies == {"nearest"} and len(candidates) == 1 and candidates <= known,
+          "the one with a border takes the schedule of the other", strategies, candidates, known)
     x, y, out = (os.path.join(folder, n + ".npy") for n in ("x", "y", "out"))
     status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
 
 
+def test_merged_reductions(box):
+    """Two steps are tried as one, and are one only where that is faster; the plan says so."""
+    folder = make_model(box, "pair")
+    path, plan, drawing = (os.path.join(folder, "pair." + suffix) for suffix in ("onnx", "wpk", "svg"))
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--verify",
+                                "--data", box.path("history"), seconds=280)
+    check(status == 0 and "conv1: " in err and "one kernel with conv3: " in err, "they are tried", said, err)
+    kept = "not one kernel" not in err
+    check(kept or ", apart " in err, "as one they have a time", err)
+    status, said, err = box.run("wpkctl", "profile", plan, "--json")
+    check(status == 0 and len(json.loads(said)["steps"]) == (1 if kept else 2), "the steps", said, err)
+    status, said, err = box.run("wpkctl", "show", plan, "-o", drawing)
+    with open(drawing, encoding="utf-8") as file:
+        check(status == 0 and "one kernel with conv3" in file.read(), "the drawing", said, err)
+
+
 def test_kills(box):
     """kill -9 of every program of a tune, one after the other; of wpkctl itself in the end. What was found
     stays found, and the plan is right."""
-    folder = make_model(box, "tiny")
-    path, plan = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk")
+    folder = make_model(box, "places")
+    path, plan = os.path.join(folder, "places.onnx"), os.path.join(folder, "places.wpk")
     words = ("wpkctl", "tune", path, "-o", plan, "--candidates", "3", "--data", box.path("killed"))
     tune = box.start(*words)
     for name in ("wpk-builder", "wpk-runner", "wpk-worker", "wpkd"):
@@ -254,6 +286,9 @@ def test_kills(box):
     tune.popen.wait()
     status, said, err = box.run(*words, "-q", seconds=280)
     check(status == 0, "again", said, err)
+    strategies, candidates, known = place_of(box.path("killed"))
+    check(strategies == {"nearest"} and len(candidates) == 1 and len(known) == 3 and candidates <= known,
+          "one search for both places", strategies, candidates, known)
     x, y, out = (os.path.join(folder, n + ".npy") for n in ("x", "y", "out"))
     status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out)
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)

@@ -14,7 +14,7 @@ from lib import Service, check, main, need, small_job, wait_for
 from wire import DEVICE, VERSION, Peer, frame, hello, poll, put_artifact
 
 KILLS = int(os.environ.get("WPK_ASK_KILLS", 1))
-STRATEGIES = ("auto", "construct", "random", "ga", "anneal", "mcmc", "bayes", "rl") if KILLS > 1 else ("auto", "rl")
+STRATEGIES = ("auto", "construct", "random", "ga", "anneal", "mcmc", "bayes", "rl", "nearest") if KILLS > 1 else ("auto", "rl")
 CANDIDATES = 40 + KILLS
 MESSAGES = 2 * CANDIDATES  # sent in a life without kills, at least
 SECONDS = 120

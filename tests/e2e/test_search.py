@@ -8,7 +8,7 @@ import xml.dom.minidom
 from lib import check, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner")
-STRATEGIES = ("auto", "construct", "random", "ga", "anneal", "mcmc", "bayes", "rl")
+STRATEGIES = ("auto", "construct", "random", "ga", "anneal", "mcmc", "bayes", "rl", "nearest")
 
 
 def test_strategies_are_listed(box):

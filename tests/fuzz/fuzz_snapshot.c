@@ -52,8 +52,8 @@ static void go_on(const struct wpk_strategy_class *kind, struct wpk_strategy *st
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"ga",     "random", "auto",  "construct",
-                                        "anneal", "mcmc",   "bayes", "rl"};
+    static const char *const names[] = {"ga",   "random", "auto", "construct", "anneal",
+                                        "mcmc", "bayes",  "rl",   "nearest"};
     if (space.variants == NULL) {
         derive_space();
     }

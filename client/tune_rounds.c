@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/tune_rounds.h"
+
+#include "client/follow.h"
+#include "common/clock.h"
+#include "schema/message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEAREST "nearest" /* the strategy that begins with schedules of the same shape */
+/* Candidates of a place: of those of a search one in so many, and no more than these. */
+#define PLACE_SHARE 3
+#define PLACE_CANDIDATES_MAX 3
+
+/* A tuning under way. */
+struct tuning {
+    const struct wpk_tune_rounds_options *options;
+    struct wpk_session *session;
+    struct wpk_tune_rounds *out;
+    uint64_t until_ns; /* 0: never */
+    bool *wanted;      /* [kernel_count] operators of the next round */
+    int *order;        /* [kernel_count] kernels, the heaviest first */
+};
+
+static int kernel_count(const struct tuning *t)
+{
+    return t->options->model->kernel_count;
+}
+
+void wpk_tune_rounds_fini(struct wpk_tune_rounds *rounds)
+{
+    for (int r = 0; r < rounds->round_count; r++) {
+        wpk_http_reply_fini(&rounds->rounds[r].reply);
+        wpk_arena_fini(&rounds->rounds[r].arena);
+    }
+    free(rounds->kernels);
+    free(rounds->tried);
+    free(rounds->found.kernels);
+    *rounds = (struct wpk_tune_rounds){.round_count = 0};
+}
+
+/* ---- one round */
+
+static void sort(struct tuning *t)
+{
+    const struct wpk_tune_kernel *kernels = t->options->model->kernels;
+
+    for (int k = 0; k < kernel_count(t); k++) {
+        int at = k;
+        for (; at > 0 && kernels[t->order[at - 1]].weight < kernels[k].weight; at--) {
+            t->order[at] = t->order[at - 1];
+        }
+        t->order[at] = k;
+    }
+}
+
+static void take(struct tuning *t, const struct wpk_api_job *job)
+{
+    const struct wpk_job *asked = t->options->job;
+
+    for (int k = 0; k < kernel_count(t); k++) {
+        for (int i = 0; i < job->kernel_count; i++) {
+            if (strcmp(job->kernels[i].name, asked->ops[k].name) == 0) {
+                t->out->kernels[k] = job->kernels[i];
+            }
+        }
+        for (int i = 0; i < job->op_count; i++) {
+            if (strcmp(job->ops[i].name, asked->ops[k].name) == 0) {
+                t->out->tried[k] = t->out->tried[k] || job->ops[i].measured > 0;
+            }
+        }
+    }
+}
+
+/* Follow a job of the wanted operators, if there are any.
+ *   shape   strategy: NULL: that of the job, with its options */
+static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
+                   struct wpk_diag *diag)
+{
+    struct wpk_tune_round *round = &t->out->rounds[t->out->round_count];
+    struct wpk_job job = *t->options->job;
+    struct wpk_job_op *ops = calloc((size_t)kernel_count(t) + 1, sizeof(*ops));
+
+    if (ops == NULL) {
+        return WPK_ENOMEM;
+    }
+    job.ops = ops;
+    job.op_count = 0;
+    for (int i = 0; i < kernel_count(t); i++) {
+        if (t->wanted[t->order[i]]) {
+            ops[job.op_count++] = t->options->job->ops[t->order[i]]; /* borrowed */
+        }
+    }
+    job.candidates = candidates;
+    if (strategy != NULL) {
+        snprintf(job.strategy, sizeof(job.strategy), "%s", strategy);
+        job.options[0] = '\0';
+        job.prior[0] = '\0';
+        job.prior_text = NULL;
+        job.total = 0;
+    }
+    wpk_err err = WPK_OK;
+    if (job.op_count > 0) {
+        const struct wpk_follow_options follow = {.cancel = true,
+                                                  .until_ns = t->until_ns,
+                                                  .quiet = t->options->quiet,
+                                                  .own_worker = t->options->own_worker &&
+                                                                t->out->round_count == 0};
+        WPK_ASSERT(t->out->round_count < WPK_TUNE_ROUNDS_MAX);
+        t->out->round_count++;
+        err = wpk_follow_submit(t->session, &job, &follow, &round->arena, &round->reply,
+                                &round->job, diag);
+    }
+    if (err == WPK_OK && job.op_count > 0 && round->job.state != NULL) {
+        take(t, &round->job);
+    }
+    free(ops);
+    return err;
+}
+
+/* ---- all rounds */
+
+static bool is_over(const struct tuning *t)
+{
+    return wpk_follow_interrupted() ||
+           (t->until_ns != 0 && wpk_clock_now_ns(wpk_clock_system()) >= t->until_ns);
+}
+
+static bool is_place(const struct tuning *t, int k)
+{
+    return !t->options->search_places && t->options->model->kernels[k].base != k;
+}
+
+/* Has it a kernel that was made of a candidate? */
+static bool has_own(const struct tuning *t, int k)
+{
+    const struct wpk_api_kernel *kernel = &t->out->kernels[k];
+
+    return kernel->name != NULL && kernel->own.provider != NULL &&
+           strcmp(kernel->own.provider, WPK_PLAIN_PROVIDER) != 0;
+}
+
+static wpk_err run_searches(struct tuning *t, int64_t candidates, struct wpk_diag *diag)
+{
+    for (int k = 0; k < kernel_count(t); k++) {
+        t->wanted[k] = !is_place(t, k);
+    }
+    return run(t, NULL, candidates, diag);
+}
+
+/* A place that no schedule fits is searched. */
+static wpk_err run_places(struct tuning *t, int64_t candidates, struct wpk_diag *diag)
+{
+    int64_t few = candidates / PLACE_SHARE;
+
+    few = few < 1 ? 1 : few > PLACE_CANDIDATES_MAX ? PLACE_CANDIDATES_MAX : few;
+    for (int k = 0; k < kernel_count(t); k++) {
+        t->wanted[k] = is_place(t, k);
+    }
+    wpk_err err = run(t, NEAREST, few, diag);
+    for (int k = 0; k < kernel_count(t); k++) {
+        t->wanted[k] = is_place(t, k) && !has_own(t, k);
+    }
+    return err == WPK_OK && !is_over(t) ? run(t, NULL, candidates, diag) : err;
+}
+
+/* Operators of which some candidates were measured get their winner; the others one candidate. */
+static wpk_err complete(struct tuning *t, struct wpk_diag *diag)
+{
+    if (!t->options->quiet) {
+        fprintf(stderr,
+                "%s; every operator without a kernel gets one candidate for the plan"
+                " (Ctrl-C%s: no plan)\n",
+                t->out->interrupted ? "interrupted" : "the time is over",
+                t->out->interrupted ? " again" : "");
+    }
+    wpk_follow_go_on();
+    t->until_ns = 0;
+    for (int k = 0; k < kernel_count(t); k++) {
+        t->wanted[k] = t->out->kernels[k].name == NULL && t->out->tried[k];
+    }
+    wpk_err err = run(t, NULL, 1, diag);
+    for (int k = 0; k < kernel_count(t); k++) {
+        t->wanted[k] = t->out->kernels[k].name == NULL;
+    }
+    return err == WPK_OK && !is_over(t) ? run(t, NEAREST, 1, diag) : err;
+}
+
+/* The rounds as one answer: of a job that is not done, if there is one. */
+static wpk_err gather(struct tuning *t)
+{
+    struct wpk_tune_rounds *out = t->out;
+    struct wpk_api_job *found = &out->found;
+    double seconds = 0;
+    bool whole = true;
+
+    found->kernels =
+        calloc((size_t)kernel_count(t) + WPK_TUNE_ROUNDS_ROOM, sizeof(*found->kernels));
+    if (found->kernels == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; i < kernel_count(t); i++) {
+        const struct wpk_api_kernel *kernel = &out->kernels[t->order[i]];
+        whole = whole && kernel->name != NULL;
+        if (kernel->name != NULL) {
+            found->kernels[found->kernel_count++] = *kernel;
+        }
+    }
+    for (int r = 0; r < out->round_count; r++) {
+        const struct wpk_api_job *job = &out->rounds[r].job;
+        seconds += job->seconds;
+        if (job->state != NULL &&
+            (found->id == NULL || (!whole && strcmp(found->state, "done") == 0))) {
+            found->id = job->id;
+            found->name = job->name;
+            found->owner = job->owner;
+            found->state = job->state;
+            found->reason = job->reason;
+            found->created = job->created;
+        }
+    }
+    if (whole) {
+        found->state = "done";
+        found->reason = "";
+    }
+    found->seconds = seconds;
+    return WPK_OK;
+}
+
+static wpk_err run_all(struct tuning *t, struct wpk_diag *diag)
+{
+    const struct wpk_job *job = t->options->job;
+    wpk_err err = WPK_OK;
+
+    /* Each round has finals of its own, which are a tenth of the time (docs/models.md). */
+    if (t->until_ns != 0 && job->total == 0 && job->candidates > 1) {
+        err = run_searches(t, 1, diag);
+    }
+    if (err == WPK_OK && !is_over(t)) {
+        err = run_searches(t, job->candidates, diag);
+    }
+    if (err == WPK_OK && !is_over(t)) {
+        err = run_places(t, job->candidates, diag);
+    }
+    t->out->interrupted = wpk_follow_interrupted();
+    t->out->is_cut = is_over(t);
+    return err == WPK_OK && t->out->is_cut ? complete(t, diag) : err;
+}
+
+wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
+                            struct wpk_session *session, struct wpk_tune_rounds *out,
+                            struct wpk_diag *diag)
+{
+    size_t count = (size_t)options->model->kernel_count + 1;
+    struct tuning t = {.options = options,
+                       .session = session,
+                       .out = out,
+                       .wanted = calloc(count, sizeof(*t.wanted)),
+                       .order = calloc(count, sizeof(*t.order))};
+    wpk_err err = WPK_ENOMEM;
+
+    out->kernels = calloc(count, sizeof(*out->kernels));
+    out->tried = calloc(count, sizeof(*out->tried));
+    if (options->seconds > 0) {
+        t.until_ns =
+            wpk_clock_now_ns(wpk_clock_system()) + (uint64_t)options->seconds * WPK_NS_PER_S;
+    }
+    if (t.wanted != NULL && t.order != NULL && out->kernels != NULL && out->tried != NULL) {
+        sort(&t);
+        err = run_all(&t, diag);
+    }
+    if (err == WPK_OK) {
+        err = gather(&t);
+    }
+    free(t.wanted);
+    free(t.order);
+    return err;
+}

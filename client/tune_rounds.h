@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tuning of a model in rounds, each a job of some of its operators:
+ *
+ *     one candidate of each, the heaviest first ──▶ the others ──▶ places ──▶ done
+ *                (if there is a limit of time)
+ *                        │                           │               │
+ *                        └──── time is over, Ctrl-C ─┴───────────────┴──▶ the rest: one candidate
+ *
+ * A place is an operator that differs from another one in what is around its tensors in memory. It
+ * is not searched: it takes the best schedules of the other one, which are verified and timed as
+ * any candidate. */
+#ifndef WPK_CLIENT_TUNE_ROUNDS_H
+#define WPK_CLIENT_TUNE_ROUNDS_H
+
+#include "client/session.h"
+#include "client/tune_model.h"
+
+#define WPK_TUNE_ROUNDS_MAX 6
+#define WPK_TUNE_ROUNDS_ROOM 4 /* for kernels that are added later */
+
+struct wpk_tune_rounds_options {
+    const struct wpk_tune_model *model;
+    const struct wpk_job *job; /* an operator for each kernel of the model */
+    bool search_places;        /* as all others */
+    int64_t seconds;           /* of all rounds but the last; 0: no limit */
+    bool quiet;
+    bool own_worker; /* as in struct wpk_follow_options */
+};
+
+/* The answer of a job. */
+struct wpk_tune_round {
+    struct wpk_arena arena;
+    struct wpk_http_reply reply;
+    struct wpk_api_job job;
+};
+
+/* = {0} is empty. */
+struct wpk_tune_rounds {
+    struct wpk_tune_round rounds[WPK_TUNE_ROUNDS_MAX]; /* [round_count] */
+    int round_count;
+    struct wpk_api_kernel *kernels; /* owned; [kernel_count] of the model; name NULL: none */
+    bool *tried;                    /* owned; likewise: some candidate was measured */
+    struct wpk_api_job found;       /* all together: the kernels that there are, the seconds */
+    bool interrupted;
+    bool is_cut; /* by Ctrl-C, or the time was over */
+};
+
+/* Tune the model. After Ctrl-C, or when the time is over, each operator without a kernel gets one
+ * candidate.
+ *   owns    caller calls wpk_tune_rounds_fini, after failures too; `found` is part of it
+ *   errors  those of wpk_follow_submit; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
+                                           struct wpk_session *session, struct wpk_tune_rounds *out,
+                                           struct wpk_diag *diag);
+void wpk_tune_rounds_fini(struct wpk_tune_rounds *rounds);
+
+#endif
