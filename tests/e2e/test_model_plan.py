@@ -252,6 +252,16 @@ def test_interrupted(box):
     check(status == 0 and compare(out, y) <= TOLERANCE, "it computes the model", said, err)
 
 
+def test_time_is_over(box):
+    """--seconds is the time of a whole model: then it ends as after Ctrl-C, but as it should."""
+    folder = make_model(box, "pair")
+    path, plan = os.path.join(folder, "pair.onnx"), os.path.join(folder, "pair.wpk")
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1000", "--seconds", "1",
+                                "--data", box.path("history"), seconds=280)
+    check(status == 0 and "the time is over; every operator" in err and os.path.exists(plan), "a plan", said, err)
+    check("kernel with" not in err, "nothing else is tried then", err)
+
+
 def test_merged_reductions(box):
     """Two steps are tried as one, and are one only where that is faster; the plan says so."""
     folder = make_model(box, "pair")
