@@ -282,6 +282,9 @@ static const char *name_step(struct assembly *a, const struct wpk_graph_region_u
             break;
         }
     }
+    if (names.size == 0) {
+        wpk_buf_append_text(&names, "(another order)");
+    }
     const char *text = wpk_buf_status(&names) == WPK_OK
                            ? wpk_arena_copy_text(a->arena, wpk_buf_text(&names))
                            : NULL;

@@ -18,7 +18,7 @@
  *     common/real.h       exponentials and logarithms that are the same everywhere
  *
  * To add a strategy: write its class in a file of its own, declare it here, and list it in
- * strategy.c. */
+ * strategy_class.c. */
 #ifndef WPK_SEARCH_STRATEGIES_H
 #define WPK_SEARCH_STRATEGIES_H
 
@@ -97,5 +97,11 @@ extern const struct wpk_strategy_class wpk_strategy_anneal;
 extern const struct wpk_strategy_class wpk_strategy_mcmc;
 extern const struct wpk_strategy_class wpk_strategy_bayes;
 extern const struct wpk_strategy_class wpk_strategy_rl;
+
+/* Fill in the options of a class: those that `text` gives ("ga.elite=4;..."; NULL: none), and the
+ * initial values of the others.   shape  out [class->option_count]
+ *   errors  those of wpk_strategy_check_option; WPK_EPARSE */
+WPK_MUST_CHECK wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *class,
+                                                 const char *text, double *out);
 
 #endif

@@ -1,71 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/answers.h"
 
-#include "common/fs.h"
 #include "common/rng.h"
 #include "op/cost.h"
 #include "op/direct.h"
 #include "op/infinite.h"
 #include "op/reference.h"
+#include "worker/answers_file.h"
 
-#include <fcntl.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define MAGIC                                                                                      \
-    UINT64_C(0x39736e61706b7731) /* changes with the format and with how inputs are drawn */
-#define BORDER 2                 /* coordinates from each end that count as border */
-#define BORDER_EVERY 8           /* of so many points one lies near a border */
+#define BORDER 2       /* coordinates from each end that count as border */
+#define BORDER_EVERY 8 /* of so many points one lies near a border */
 /* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */
 #define FRESH_ITERATIONS_MAX 2e8
 /* Iterations and elements of all draws of a set: some 10 ms of every candidate's time. */
 #define DRAWS_WORK_MAX 2e6
 /* Smaller ones are no larger than what the integer set has. */
 #define LARGE_LEAST 16.0
-
-struct file_head {
-    uint64_t magic;
-    uint64_t seed;
-    uint64_t constants_seed;
-    int64_t count;
-    double magnitude_max;
-    double direct_error;
-    double large;
-    int32_t rank;
-    int32_t draws;
-    uint8_t kind;
-    uint8_t positive;
-    uint8_t whole;
-    uint8_t exact;
-    uint8_t rows;
-    uint8_t zero[3];
-    uint8_t seen[WPK_STAGES_MAX];
-};
-
-/* Lay the arrays out in one block, the same in memory and in the file. */
-static void point_into(struct wpk_answers *answers)
-{
-    char *at = (char *)answers->block + sizeof(struct file_head);
-    size_t count = (size_t)answers->count;
-    answers->points = NULL;
-    if (!answers->whole) {
-        answers->points = (const int64_t *)at;
-        at += count * (size_t)answers->rank * sizeof(int64_t);
-    }
-    answers->value = (const double *)at;
-    answers->magnitude = answers->value + count * (size_t)answers->draws;
-}
-
-static size_t block_size(bool whole, int rank, int64_t count, int draws)
-{
-    size_t each = 2 * sizeof(double) * (size_t)draws + (whole ? 0 : (size_t)rank * sizeof(int64_t));
-    return sizeof(struct file_head) + (size_t)count * each;
-}
 
 /* The first points are the two corners, then each dimension's first and last index with the rest
  * drawn; of the others some lie near a border: there tails and padding go wrong. Errors are not
@@ -241,8 +197,8 @@ static void fill_head(const struct wpk_program *program, struct wpk_answers *ans
     if (answers->inputs.kind == WPK_INPUT_INTEGERS || answers->inputs.kind == WPK_INPUT_LARGE) {
         answers->exact = answers->magnitude_max < wpk_inputs_exact_below(program);
     }
-    *(struct file_head *)answers->block = (struct file_head){
-        .magic = MAGIC,
+    *(struct wpk_answers_head *)answers->block = (struct wpk_answers_head){
+        .magic = WPK_ANSWERS_MAGIC,
         .seed = answers->inputs.seed,
         .constants_seed = answers->inputs.constants_seed,
         .count = answers->count,
@@ -285,12 +241,12 @@ static wpk_err choose_points(const struct wpk_program *program, const struct wpk
         err = WPK_EUNSUPPORTED;
     }
     if (err == WPK_OK) {
-        answers->block_size = block_size(false, answers->rank, answers->count, 1);
+        answers->block_size = wpk_answers_block_size(false, answers->rank, answers->count, 1);
         answers->block = malloc(answers->block_size);
         err = answers->block == NULL ? WPK_ENOMEM : WPK_OK;
     }
     if (err == WPK_OK) {
-        point_into(answers);
+        wpk_answers_point_into(answers);
         memcpy((int64_t *)answers->points, points, (size_t)answers->count * point_size);
     }
     free(points);
@@ -301,12 +257,12 @@ static wpk_err choose_all(const struct wpk_tensor *output, struct wpk_answers *a
 {
     answers->whole = true;
     answers->count = wpk_tensor_elements(output);
-    answers->block_size = block_size(true, answers->rank, answers->count, 1);
+    answers->block_size = wpk_answers_block_size(true, answers->rank, answers->count, 1);
     answers->block = malloc(answers->block_size);
     if (answers->block == NULL) {
         return WPK_ENOMEM;
     }
-    point_into(answers);
+    wpk_answers_point_into(answers);
     return WPK_OK;
 }
 
@@ -428,12 +384,12 @@ static wpk_err make_none(struct wpk_answers *answers)
     free(answers->block);
     answers->whole = false;
     answers->count = 0;
-    answers->block_size = block_size(false, answers->rank, 0, 1);
+    answers->block_size = wpk_answers_block_size(false, answers->rank, 0, 1);
     answers->block = malloc(answers->block_size);
     if (answers->block == NULL) {
         return WPK_ENOMEM;
     }
-    point_into(answers);
+    wpk_answers_point_into(answers);
     return WPK_OK;
 }
 
@@ -504,12 +460,12 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
     if (more.draws < 2) {
         return WPK_OK;
     }
-    more.block_size = block_size(true, more.rank, more.count, more.draws);
+    more.block_size = wpk_answers_block_size(true, more.rank, more.count, more.draws);
     more.block = malloc(more.block_size);
     if (more.block == NULL) {
         return WPK_ENOMEM;
     }
-    point_into(&more);
+    wpk_answers_point_into(&more);
     wpk_err err = evaluate_all(program, &more, diag);
     if (err != WPK_OK || !all_defined(program, &more)) {
         free(more.block);
@@ -523,7 +479,7 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
 
 void wpk_answers_note(struct wpk_answers *answers, const uint8_t *seen)
 {
-    struct file_head *head = answers->block;
+    struct wpk_answers_head *head = answers->block;
     memcpy(answers->seen, seen, sizeof(answers->seen));
     memcpy(head->seen, seen, sizeof(head->seen));
 }
@@ -539,66 +495,4 @@ void wpk_answers_fini(struct wpk_answers *answers)
         free(answers->block);
     }
     *answers = (struct wpk_answers){0};
-}
-
-wpk_err wpk_answers_save(const struct wpk_answers *answers, const char *path, struct wpk_diag *diag)
-{
-    return wpk_fs_write(path, answers->block, answers->block_size, 0644, diag);
-}
-
-static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
-{
-    struct file_head head;
-    if (size < sizeof(head)) {
-        return WPK_ECORRUPT;
-    }
-    memcpy(&head, block, sizeof(head));
-    if (head.magic != MAGIC || head.rank < 0 || head.rank > WPK_RANK_MAX || head.count < 0 ||
-        head.count > WPK_ELEMENTS_MAX || head.kind >= WPK_INPUT_KINDS || head.draws < 1 ||
-        size != block_size(head.whole, head.rank, head.count, head.draws)) {
-        return WPK_ECORRUPT;
-    }
-    *out = (struct wpk_answers){
-        .inputs = {.kind = (enum wpk_input_kind)head.kind,
-                   .positive = head.positive,
-                   .seed = head.seed,
-                   .constants_seed = head.constants_seed,
-                   .large = head.large,
-                   .rows = head.rows},
-        .whole = head.whole,
-        .exact = head.exact,
-        .rank = head.rank,
-        .count = head.count,
-        .draws = head.draws,
-        .magnitude_max = head.magnitude_max,
-        .direct_error = head.direct_error,
-        .block = block,
-        .block_size = size,
-        .mapped = true,
-    };
-    memcpy(out->seen, head.seen, sizeof(out->seen));
-    point_into(out);
-    return WPK_OK;
-}
-
-wpk_err wpk_answers_load(const char *path, struct wpk_answers *out)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return WPK_ENOENT;
-    }
-    struct stat stat;
-    wpk_err err = WPK_ECORRUPT;
-    if (fstat(fd, &stat) == 0 && stat.st_size > 0) {
-        size_t size = (size_t)stat.st_size;
-        void *block = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (block != MAP_FAILED) {
-            err = adopt(block, size, out);
-            if (err != WPK_OK) {
-                munmap(block, size);
-            }
-        }
-    }
-    close(fd);
-    return err;
 }
