@@ -99,9 +99,9 @@ extern const struct wpk_strategy_class wpk_strategy_bayes;
 extern const struct wpk_strategy_class wpk_strategy_rl;
 
 /* Fill in the options of a class: those that `text` gives ("ga.elite=4;..."; NULL: none), and the
- * initial values of the others.   shape  out [class->option_count]
+ * initial values of the others.   shape  out [kind->option_count]
  *   errors  those of wpk_strategy_check_option; WPK_EPARSE */
-WPK_MUST_CHECK wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *class,
+WPK_MUST_CHECK wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *kind,
                                                  const char *text, double *out);
 
 #endif

@@ -123,20 +123,20 @@ wpk_err wpk_strategy_check_option(const struct wpk_strategy_class *class, const 
     return read_option(class, name, strlen(name), value, strlen(value), ignored, diag);
 }
 
-wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *class, const char *text,
+wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *kind, const char *text,
                                   double *out)
 {
     wpk_err err = WPK_OK;
-    WPK_ASSERT(class->option_count <= WPK_OPTIONS_MAX);
-    for (int i = 0; i < class->option_count; i++) {
-        out[i] = class->options[i].initial;
+    WPK_ASSERT(kind->option_count <= WPK_OPTIONS_MAX);
+    for (int i = 0; i < kind->option_count; i++) {
+        out[i] = kind->options[i].initial;
     }
     for (const char *at = text == NULL ? "" : text; err == WPK_OK && *at != '\0';) {
         size_t length = strcspn(at, "="), end = strcspn(at, ";");
         if (length >= end) {
             return WPK_EPARSE;
         }
-        err = read_option(class, at, length, at + length + 1, end - length - 1, out, NULL);
+        err = read_option(kind, at, length, at + length + 1, end - length - 1, out, NULL);
         at += end + (at[end] == ';');
     }
     return err;
