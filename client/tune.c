@@ -53,6 +53,10 @@ static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
     if (tune->gpu == NULL && strcmp(tune->job.kind, "cuda") != 0) {
         return WPK_OK;
     }
+    if (tune->is_model) {
+        wpk_diag_set(diag, "a model's plan runs on a CPU: leave --gpu out");
+        return WPK_EINVAL;
+    }
     if (tune->job.threads > 1) {
         wpk_diag_set(diag, "a kernel for a GPU has one thread on the CPU, not %d",
                      tune->job.threads);

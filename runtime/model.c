@@ -198,6 +198,10 @@ static wpk_err open_step(struct wpk_model_shape *shape, int index,
         return err;
     }
     struct wpk_kernel *kernel = shape->kernels[index];
+    if (kernel->gpu != NULL || kernel->vendor != NULL) {
+        wpk_diag_set(diag, "node %s: its kernel is none that a CPU runs", step->node);
+        return WPK_ECORRUPT;
+    }
     err = check_list(shape, step, &kernel->inputs, "input", diag);
     if (err == WPK_OK) {
         err = check_list(shape, step, &kernel->outputs, "output", diag);

@@ -350,6 +350,7 @@ def test_refused_before_anything_starts(box):
     path = os.path.join(folder, "tiny.onnx")
     check("-o FILE.wpk" in refused(box, "tune", path), "where the plan goes")
     check("--layouts" in refused(box, "tune", path, "-o", "p.wpk", "--layouts", "any"), "row-major")
+    check("leave --gpu out" in refused(box, "tune", path, "-o", "p.wpk", "--gpu", "emulated"), "a GPU")
     check("absent.onnx" in refused(box, "tune", os.path.join(folder, "absent.onnx"), "-o", "p.wpk"),
           "a missing model")
     check("absent.wpk" in refused(box, "run", os.path.join(folder, "absent.wpk")), "a missing plan")
