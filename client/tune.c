@@ -14,6 +14,7 @@
 #include "schema/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TIMES_LONGER 4 /* the search that is proposed next, against this one */
@@ -211,6 +212,33 @@ static wpk_err run_job(struct tune *tune, struct wpk_arena *arena, struct wpk_ht
     return wpk_follow_submit(&tune->session, &tune->job, &follow, arena, reply, job, diag);
 }
 
+/* Where no candidate of a region works, tune its nodes one by one. */
+static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_options *options,
+                              struct wpk_diag *diag)
+{
+    bool *is_hopeless = calloc((size_t)tune->model.kernel_count + 1, sizeof(*is_hopeless));
+    int count = 0;
+
+    if (is_hopeless == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int k = 0; k < tune->model.kernel_count; k++) {
+        is_hopeless[k] = wpk_tune_rounds_is_hopeless(&tune->rounds, k);
+    }
+    wpk_err err = wpk_tune_model_split(&tune->model, tune->file, &tune->fixing, &tune->overrides,
+                                       is_hopeless, &tune->job, &count, diag);
+    free(is_hopeless);
+    if (err != WPK_OK || count == 0) {
+        return err;
+    }
+    if (!tune->quiet) {
+        fprintf(stderr, "no candidate works for %d group%s of nodes; each of the nodes is a step\n",
+                count, count == 1 ? "" : "s");
+    }
+    wpk_tune_rounds_fini(&tune->rounds);
+    return wpk_tune_rounds_run(options, &tune->session, &tune->rounds, diag);
+}
+
 /* Tune a model's operators; those that differ in their place alone are one search, unless the user
  * says how to search, or shares a budget out. */
 static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_diag *diag)
@@ -224,6 +252,9 @@ static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_
         .own_worker = has_own_worker(tune)};
 
     wpk_err err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
+    if (err == WPK_OK && !tune->rounds.is_cut) {
+        err = split_hopeless(tune, &options, diag);
+    }
     const char *state = tune->rounds.found.state;
     if (err == WPK_OK && state != NULL && strcmp(state, "done") == 0 && !tune->rounds.is_cut &&
         tune->model.shape_count == 1) {

@@ -18,12 +18,25 @@
 #define LAST_CACHE 3 /* its level */
 #define PLAN_SIZE_MAX ((size_t)1 << 40)
 
-void wpk_tune_model_fini(struct wpk_tune_model *model)
+/* All but the names of values that are apart. */
+static void forget_shapes(struct wpk_tune_model *model)
 {
     for (int s = 0; s < model->shape_count; s++) {
         wpk_assemble_shape_fini(&model->shapes[s]);
     }
     free(model->kernels);
+    model->kernels = NULL;
+    model->kernel_count = 0;
+    model->shape_count = 0;
+}
+
+void wpk_tune_model_fini(struct wpk_tune_model *model)
+{
+    forget_shapes(model);
+    for (int i = 0; i < model->apart_count; i++) {
+        free(model->apart[i]);
+    }
+    free(model->apart);
     *model = (struct wpk_tune_model){.shape_count = 0};
 }
 
@@ -201,6 +214,17 @@ static wpk_err number_kernels(struct wpk_tune_model *model, int shape)
     return WPK_OK;
 }
 
+static void set_apart(const struct wpk_tune_model *model, struct wpk_graph *graph)
+{
+    for (int v = 0; v < graph->value_count; v++) {
+        for (int i = 0; i < model->apart_count; i++) {
+            if (strcmp(graph->values[v].name, model->apart[i]) == 0) {
+                graph->values[v].is_stored = true;
+            }
+        }
+    }
+}
+
 static wpk_err read_shape(const char *path, const struct wpk_model_fixing *fixing,
                           struct wpk_tune_model *out, struct wpk_diag *diag)
 {
@@ -214,6 +238,7 @@ static wpk_err read_shape(const char *path, const struct wpk_model_fixing *fixin
         err = wpk_graph_rewrite(&shape->graph);
     }
     if (err == WPK_OK) {
+        set_apart(out, &shape->graph);
         err = wpk_graph_layout(&shape->graph, &shape->regions, diag);
     }
     return err == WPK_OK ? number_kernels(out, index) : err;
@@ -243,6 +268,55 @@ wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fix
         find_bases(out);
     }
     return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
+}
+
+/* Take apart what a group has inside. A change of order has no name, and is made anew. */
+static wpk_err add_apart(struct wpk_tune_model *model, const struct wpk_graph *graph,
+                         const struct wpk_graph_region_use *use)
+{
+    size_t count = (size_t)(model->apart_count + use->node_count) + 1;
+    char **grown = realloc(model->apart, count * sizeof(*grown));
+
+    if (grown == NULL) {
+        return WPK_ENOMEM;
+    }
+    model->apart = grown;
+    for (int i = 0; i + 1 < use->node_count; i++) {
+        const char *name = graph->values[graph->nodes[use->nodes[i]].outputs[0]].name;
+        char *copy = name != NULL && name[0] != '\0' ? strdup(name) : NULL;
+        if (copy != NULL) {
+            model->apart[model->apart_count++] = copy;
+        }
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
+                             const struct wpk_model_fixing *fixing,
+                             const struct wpk_job_overrides *overrides, const bool *is_hopeless,
+                             struct wpk_job *job, int *count, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    *count = 0;
+    for (int k = 0; k < model->kernel_count; k++) {
+        *count += is_hopeless[k] && region_of(model, k)->node_count > 1;
+    }
+    for (int s = 0; *count > 0 && s < model->shape_count; s++) {
+        const struct wpk_assemble_shape *shape = &model->shapes[s];
+        for (int n = 0; err == WPK_OK && n < shape->graph.node_count; n++) {
+            const struct wpk_graph_region_use *use = &shape->regions.uses[n];
+            if (use->region >= 0 && is_hopeless[shape->kernel[use->region]]) {
+                err = add_apart(model, &shape->graph, use);
+            }
+        }
+    }
+    if (err == WPK_OK && *count > 0) {
+        forget_shapes(model);
+        wpk_job_fini(job);
+        err = wpk_tune_model_read(path, fixing, overrides, model, job, diag);
+    }
+    return err;
 }
 
 wpk_err wpk_tune_model_region_job(struct wpk_tune_model *model,

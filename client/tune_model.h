@@ -31,6 +31,8 @@ struct wpk_tune_model {
     int shape_count;
     struct wpk_tune_kernel *kernels; /* owned; [kernel_count] */
     int kernel_count;
+    char **apart; /* owned; [apart_count] names of values that no region has inside */
+    int apart_count;
 };
 
 /* Read a model, for each set of shapes that `fixing` has, and make the job of its regions.
@@ -43,6 +45,17 @@ WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path, const struct wpk_mo
                                            struct wpk_tune_model *out, struct wpk_job *job,
                                            struct wpk_diag *diag);
 void wpk_tune_model_fini(struct wpk_tune_model *model);
+
+/* Read the model once more, so that the nodes of these regions are steps of their own, and make the
+ * job anew.
+ *   shape   is_hopeless [kernel_count]; *count: the regions with several nodes among them; 0: the
+ *           model and the job are as before
+ *   errors  as wpk_tune_model_read */
+WPK_MUST_CHECK wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
+                                            const struct wpk_model_fixing *fixing,
+                                            const struct wpk_job_overrides *overrides,
+                                            const bool *is_hopeless, struct wpk_job *job,
+                                            int *count, struct wpk_diag *diag);
 
 /* Make the job of one more region of the first shape.
  *   owns, errors  as wpk_tune_model_read */

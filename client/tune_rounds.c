@@ -37,6 +37,7 @@ void wpk_tune_rounds_fini(struct wpk_tune_rounds *rounds)
     }
     free(rounds->kernels);
     free(rounds->tried);
+    free(rounds->failed);
     free(rounds->found.kernels);
     *rounds = (struct wpk_tune_rounds){.round_count = 0};
 }
@@ -69,6 +70,7 @@ static void take(struct tuning *t, const struct wpk_api_job *job)
         for (int i = 0; i < job->op_count; i++) {
             if (strcmp(job->ops[i].name, asked->ops[k].name) == 0) {
                 t->out->tried[k] = t->out->tried[k] || job->ops[i].measured > 0;
+                t->out->failed[k] = t->out->failed[k] || job->ops[i].failed > 0;
             }
         }
     }
@@ -134,12 +136,17 @@ static bool is_place(const struct tuning *t, int k)
 }
 
 /* Has it a kernel that was made of a candidate? */
-static bool has_own(const struct tuning *t, int k)
+static bool has_own(const struct wpk_tune_rounds *rounds, int k)
 {
-    const struct wpk_api_kernel *kernel = &t->out->kernels[k];
+    const struct wpk_api_kernel *kernel = &rounds->kernels[k];
 
     return kernel->name != NULL && kernel->own.provider != NULL &&
            strcmp(kernel->own.provider, WPK_PLAIN_PROVIDER) != 0;
+}
+
+bool wpk_tune_rounds_is_hopeless(const struct wpk_tune_rounds *rounds, int k)
+{
+    return rounds->failed[k] && !rounds->tried[k] && !has_own(rounds, k);
 }
 
 static wpk_err run_searches(struct tuning *t, int64_t candidates, struct wpk_diag *diag)
@@ -161,7 +168,7 @@ static wpk_err run_places(struct tuning *t, int64_t candidates, struct wpk_diag 
     }
     wpk_err err = run(t, NEAREST, few, diag);
     for (int k = 0; k < kernel_count(t); k++) {
-        t->wanted[k] = is_place(t, k) && !has_own(t, k);
+        t->wanted[k] = is_place(t, k) && !has_own(t->out, k);
     }
     return err == WPK_OK && !is_over(t) ? run(t, NULL, candidates, diag) : err;
 }
@@ -263,11 +270,13 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
 
     out->kernels = calloc(count, sizeof(*out->kernels));
     out->tried = calloc(count, sizeof(*out->tried));
+    out->failed = calloc(count, sizeof(*out->failed));
     if (options->seconds > 0) {
         t.until_ns =
             wpk_clock_now_ns(wpk_clock_system()) + (uint64_t)options->seconds * WPK_NS_PER_S;
     }
-    if (t.wanted != NULL && t.order != NULL && out->kernels != NULL && out->tried != NULL) {
+    if (t.wanted != NULL && t.order != NULL && out->kernels != NULL && out->tried != NULL &&
+        out->failed != NULL) {
         sort(&t);
         err = run_all(&t, diag);
     }

@@ -40,6 +40,7 @@ struct wpk_tune_rounds {
     int round_count;
     struct wpk_api_kernel *kernels; /* owned; [kernel_count] of the model; name NULL: none */
     bool *tried;                    /* owned; likewise: some candidate was measured */
+    bool *failed;                   /* owned; likewise: some candidate failed */
     struct wpk_api_job found;       /* all together: the kernels that there are, the seconds */
     bool interrupted;
     bool is_cut; /* by Ctrl-C, or the time was over */
@@ -53,5 +54,8 @@ WPK_MUST_CHECK wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options 
                                            struct wpk_session *session, struct wpk_tune_rounds *out,
                                            struct wpk_diag *diag);
 void wpk_tune_rounds_fini(struct wpk_tune_rounds *rounds);
+
+/* True if candidates of kernel `k` were tried, and none of them works. */
+bool wpk_tune_rounds_is_hopeless(const struct wpk_tune_rounds *rounds, int k);
 
 #endif

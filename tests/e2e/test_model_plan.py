@@ -190,6 +190,23 @@ def older(plan):
     return plan + ".old.wpk"
 
 
+def test_no_candidate_works(box):
+    """Where every candidate of a region fails, its nodes are tuned one by one; plain kernels are left."""
+    folder = make_model(box, "tiny")
+    path, plan, tools = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk"), box.path("tools")
+    os.makedirs(tools)
+    with open(os.path.join(tools, "gcc"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n[ \"$1\" = -dumpfullversion ] && echo 12.2.0 && exit 0\nexit 1\n")
+    os.chmod(os.path.join(tools, "gcc"), 0o755)
+    box.env["PATH"] = tools + ":" + box.env["PATH"]
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--seconds", "60",
+                                "--pin", "by=c", "--verify", "--data", box.path("history"), seconds=280)
+    check("no candidate works for 3 groups of nodes; each of the nodes is a step" in err, "they are apart", err)
+    check(status == 0 and "verified: output y" in err, "the plan is right", said, err)
+    nodes = [step["nodes"] for step in json.loads(box.run("wpkctl", "profile", plan, "--json")[1])["steps"]]
+    check("relu3" in nodes and "add5" in nodes, "steps of single nodes", nodes)
+
+
 def test_several_shapes(box):
     """One file with a plan for each set of shapes; the inputs' files say which one runs."""
     folder = make_model(box, "tiny")
