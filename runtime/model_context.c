@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A context holds everything that a run writes, so that a run allocates nothing. */
+/* A context holds everything that a run writes. Kernels reserve their scratch memory in its first
+ * run; later ones allocate nothing. */
 #include "common/clock.h"
 #include "runtime/host_step.h"
 #include "runtime/kernel.h"
@@ -228,32 +229,6 @@ static wpk_err run_steps(struct wpk_model_context *context, const struct watchin
     return err;
 }
 
-/* Run once on zeros: kernels reserve their scratch in their first run. */
-static wpk_err warm_up(struct wpk_model_context *context)
-{
-    const struct wpk_model_shape *shape = context->shape;
-    wpk_err err = WPK_OK;
-
-    for (int i = 0; i < shape->plan->input_count; i++) {
-        context->inputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&shape->inputs[i].type));
-        err = context->inputs[i] == NULL ? WPK_ENOMEM : err;
-    }
-    for (int i = 0; i < shape->plan->output_count; i++) {
-        context->outputs[i] = wpk_memory_take(wpk_tensor_type_bytes(&shape->outputs[i].type));
-        err = context->outputs[i] == NULL ? WPK_ENOMEM : err;
-    }
-    if (err == WPK_OK) {
-        err = run_steps(context, &(struct watching){.step_ns = NULL});
-    }
-    for (int i = 0; i < shape->plan->input_count; i++) {
-        wpk_memory_give(context->inputs[i]);
-    }
-    for (int i = 0; i < shape->plan->output_count; i++) {
-        wpk_memory_give(context->outputs[i]);
-    }
-    return err;
-}
-
 wpk_err wpk_model_context_new(struct wpk_model *model, size_t index,
                               const struct wpk_context_options *options,
                               struct wpk_model_context **out)
@@ -283,9 +258,6 @@ wpk_err wpk_model_context_new(struct wpk_model *model, size_t index,
     }
     if (err == WPK_OK) {
         err = wpk_context_new(options, &context->context);
-    }
-    if (err == WPK_OK) {
-        err = warm_up(context);
     }
     if (err != WPK_OK) {
         wpk_model_context_free(context);

@@ -217,6 +217,8 @@ static void test_run(void **state)
     for (int c = 0; c < 2; c++) {
         assert_int_equal(wpk_model_context_new(model, 0, NULL, &contexts[c]), WPK_OK);
     }
+    run(contexts[0], x, y, same);
+    run(contexts[1], x, y, same);
     int before = allocations;
     run(contexts[0], x, y, same);
     run(contexts[1], other, again, same);

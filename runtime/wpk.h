@@ -239,8 +239,7 @@ struct wpk_model_step {
 WPK_API struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t shape,
                                              size_t index);
 
-/* Make what one run at a time needs, in the set `shape`: memory, scratch and threads. The model
- * runs once, on zeros.
+/* Make what one run at a time needs, in the set `shape`: memory and threads.
  *
  *   shape   options: NULL for none
  *   owns    caller calls wpk_model_context_free
@@ -251,7 +250,8 @@ WPK_API wpk_err wpk_model_context_new(struct wpk_model *model, size_t shape,
                                       struct wpk_model_context **out);
 WPK_API void wpk_model_context_free(struct wpk_model_context *context);
 
-/* Run the model once. Nothing is allocated.
+/* Run the model once. The first run of a context reserves and touches scratch memory; later ones
+ * allocate nothing.
  *
  *   shape   inputs [input_count], outputs [output_count]: all of the model's, in any order
  *   owns    caller owns all memory; inputs and outputs do not overlap
