@@ -14,6 +14,7 @@
 #define FIRST_CACHE 1 /* its level: what stays there is read for nothing */
 #define SITES_MAX 64  /* that are looked at */
 #define SHARE_MIN 0.03
+#define KEPT_MAX 0.95 /* of the time apart: times of separate runs differ by some percent */
 #define CANDIDATES_MAX 3
 #define NOTE_SIZE 240
 
@@ -123,7 +124,7 @@ static void judge(struct wpk_tune_merge *merge)
     if (merge->merged_ns == 0 && merge->why.text[0] == '\0') {
         wpk_diag_set(&merge->why, "no candidate works");
     }
-    merge->is_kept = merge->merged_ns > 0 && merge->merged_ns < merge->apart_ns;
+    merge->is_kept = merge->merged_ns > 0 && merge->merged_ns < KEPT_MAX * merge->apart_ns;
 }
 
 static wpk_err follow(struct merging *m, struct wpk_tune_merge *merge, struct wpk_job *job,
