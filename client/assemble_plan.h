@@ -27,8 +27,8 @@ struct wpk_assemble_kernel {
     uint64_t vendor_ns;
 };
 
-/* What a plan is made of. Outputs of kernels take the memory of the inputs that they may replace,
- * if nothing needs those later. */
+/* The shapes and kernels of a plan. Outputs of kernels take the memory of the inputs that they may
+ * replace, if nothing needs those later. */
 struct wpk_assemble_parts {
     const struct wpk_assemble_shape *shapes; /* [shape_count] */
     int shape_count;

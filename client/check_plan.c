@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a step wrote. */
+/* An output of a step, as the step left it. */
 struct written {
     int value;
     size_t size;

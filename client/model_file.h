@@ -25,7 +25,8 @@ struct wpk_model_fixing {
  *   errors  WPK_EINVAL an input with fewer shapes than that, but more than one; more than `max` */
 WPK_MUST_CHECK wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max,
                                               int *out, struct wpk_diag *diag);
-/* What set `index` fixes: of each input its shape number `index`, or its only one. */
+/* Fill `out` with the shapes of set `index`: of each input shape number `index`, or the only
+ * one. */
 void wpk_model_fixing_of_set(const struct wpk_model_fixing *fixing, int index,
                              struct wpk_model_fixing *out);
 

@@ -26,7 +26,7 @@ wpk_err wpk_plan_shapes_of_model(const struct wpk_model *model, struct wpk_plan_
     return WPK_OK;
 }
 
-/* What follows "NAME=" in one of the items; NULL: none has this name. */
+/* The value of the first item "NAME=VALUE" with this name; NULL: the list has none. */
 static const char *find_item(const struct wpk_option_list *list, const char *name)
 {
     size_t size = strlen(name);

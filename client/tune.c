@@ -212,7 +212,7 @@ static wpk_err run_job(struct tune *tune, struct wpk_arena *arena, struct wpk_ht
     return wpk_follow_submit(&tune->session, &tune->job, &follow, arena, reply, job, diag);
 }
 
-/* Where no candidate of a region works, tune its nodes one by one. */
+/* Tune the nodes of regions for which every candidate failed one by one. */
 static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_options *options,
                               struct wpk_diag *diag)
 {

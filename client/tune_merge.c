@@ -137,7 +137,7 @@ static wpk_err follow(struct merging *m, struct wpk_tune_merge *merge, struct wp
                              &merge->round.job, diag);
 }
 
-/* What the compiler of operators cannot express is no failure. */
+/* A merged region that the compiler of operators cannot express is no failure. */
 static wpk_err try_one(struct merging *m, struct wpk_tune_merge *merge, struct wpk_diag *diag)
 {
     struct wpk_job job = {.op_count = 0};

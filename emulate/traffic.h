@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launches access in global memory, allocation by allocation, for those who ask. A sector that
- * holds bytes which no block accesses has to be moved all the same: the least number of sectors is
- * that of the bytes that are accessed, times the share of them in the sectors that they lie in. A
- * stride of 2 needs twice the sectors of the bytes. */
+/* Global memory traffic of launches, counted for each allocation. A sector that holds bytes which
+ * no block accesses has to be moved all the same: the least number of sectors is that of the bytes
+ * that are accessed, times the share of them in the sectors that they lie in. A stride of 2 needs
+ * twice the sectors of the bytes. */
 #ifndef WPK_EMULATE_TRAFFIC_H
 #define WPK_EMULATE_TRAFFIC_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a serial loop inside an unrolled one says could be compiled: its code is repeated for each
- * iteration. It is refused because compilers take too long, as are many unrolled statements. */
+/* A serial loop inside an unrolled one could be compiled: its code is repeated for each iteration.
+ * It is refused because compilers take too long, as are many unrolled statements. */
 #include "op/nest_check_loops.h"
 
 #include <stdarg.h>
@@ -32,8 +32,8 @@ wpk_err wpk_nest_refuse(const struct wpk_nest_subject *s, int loop, const char *
     return WPK_EINVAL;
 }
 
-/* What the step of loop `i` has to divide for its tail to be exact: elements, or tiles outside of
- * the tile. 0: that is not known where an outer loop ends. */
+/* The extent that the step of loop `i` must divide for an exact tail: elements, or tiles outside
+ * of the tile. 0: that is not known where an outer loop ends. */
 static int64_t divided_by(const struct wpk_nest_subject *s, int i, int64_t *step)
 {
     const struct wpk_nest_loop *loop = wpk_nest_at(s->nest, s->loops, i);

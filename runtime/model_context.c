@@ -67,8 +67,8 @@ static wpk_err add_border(const struct wpk_model_plan_value *value, struct step_
     return WPK_OK;
 }
 
-/* Borders are zero in a new arena. Where another value was, they are cleared before the step that
- * writes what they surround. */
+/* Borders are zero in a new arena. If another value lay in their memory, they are cleared before
+ * the step that writes the value inside. */
 static wpk_err find_borders(const struct wpk_model_shape *shape,
                             const struct wpk_model_plan_step *step, struct step_data *out)
 {

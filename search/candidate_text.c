@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a candidate is, as a hash and as text. */
+/* The hash and the text of a candidate. */
 #include "search/space.h"
 
 #include "search/back_end.h"
+#include "search/candidate_head.h"
 #include "search/candidate_nest.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
@@ -130,28 +131,15 @@ static wpk_err decode_gene(const struct wpk_variant *variant, char *word, struct
 static wpk_err decode_head(const struct wpk_space *space, char **rest, struct wpk_candidate *out,
                            struct wpk_diag *diag)
 {
-    static const char name[] = "algorithm", last[] = "layout=";
-    char algorithm[WPK_ALGORITHM_MAX] = "";
-    size_t used = 0;
-    const char *version = strtok_r(NULL, " ", rest), *word = strtok_r(NULL, " ", rest);
-    if (version == NULL || strcmp(version, wpk_space_version(space)) != 0) {
-        wpk_diag_set(diag, "space version %s, expected %s", version == NULL ? "missing" : version,
-                     wpk_space_version(space));
-        return WPK_EMISMATCH;
-    }
-    for (; word != NULL && strncmp(word, name, strlen(name)) == 0 && used < sizeof(algorithm);
-         word = strtok_r(NULL, " ", rest)) {
-        const char *value = word + strlen(name);
-        used += (size_t)snprintf(algorithm + used, sizeof(algorithm) - used, "%s%s",
-                                 used > 0 ? " " : "", *value == '\0' ? "" : value + 1);
-    }
-    if (used == 0 || word == NULL || strncmp(word, last, strlen(last)) != 0) {
-        wpk_diag_set(diag, "expected algorithm=... layout=... behind the version");
-        return WPK_EPARSE;
-    }
-    wpk_err err = find_variant(space, algorithm, word + strlen(last), &out->variant);
+    char algorithm[WPK_ALGORITHM_MAX];
+    const char *layout = NULL;
+    wpk_err err = wpk_candidate_read_head(space, rest, algorithm, &layout, diag);
     if (err != WPK_OK) {
-        wpk_diag_set(diag, "no variant with the algorithm %s and the %s", algorithm, word);
+        return err;
+    }
+    err = find_variant(space, algorithm, layout, &out->variant);
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "no variant with the algorithm %s and the layout=%s", algorithm, layout);
         return err;
     }
     out->gene_count = space->variants[out->variant].gene_count;

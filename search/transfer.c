@@ -2,6 +2,7 @@
 #include "search/transfer.h"
 
 #include "common/real.h"
+#include "search/candidate_head.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/space_kind.h"
@@ -73,31 +74,20 @@ static int find_variant(const struct wpk_space *space, const char *algorithm, co
  *   shape   returns the variant; -1: there is none */
 static int read_head(const struct wpk_space *space, char **rest, struct wpk_diag *diag)
 {
-    static const char name[] = "algorithm", last[] = "layout=";
-    char algorithm[WPK_ALGORITHM_MAX] = "";
-    size_t used = 0;
-    const char *version = strtok_r(NULL, " ", rest), *word = strtok_r(NULL, " ", rest);
-    if (version == NULL || strcmp(version, wpk_space_version(space)) != 0) {
-        wpk_diag_set(diag, "space version %s, expected %s", version == NULL ? "missing" : version,
-                     wpk_space_version(space));
+    char algorithm[WPK_ALGORITHM_MAX];
+    const char *layout = NULL;
+    if (wpk_candidate_read_head(space, rest, algorithm, &layout, diag) != WPK_OK) {
         return -1;
     }
-    for (; word != NULL && strncmp(word, name, strlen(name)) == 0 && used < sizeof(algorithm);
-         word = strtok_r(NULL, " ", rest)) {
-        const char *value = word + strlen(name);
-        used += (size_t)snprintf(algorithm + used, sizeof(algorithm) - used, "%s%s",
-                                 used > 0 ? " " : "", *value == '\0' ? "" : value + 1);
-    }
-    bool is_head = word != NULL && strncmp(word, last, strlen(last)) == 0;
-    int variant = is_head ? find_variant(space, algorithm, word + strlen(last)) : -1;
+    int variant = find_variant(space, algorithm, layout);
     if (variant < 0) {
         wpk_diag_set(diag, "no variant with the algorithm %s", algorithm);
     }
     return variant;
 }
 
-/* Its first constructed candidate; without one its first choices, and all where that is not
- * written. */
+/* Fill `out` with the variant's first constructed candidate; if there is none, with its first
+ * choices. */
 static wpk_err begin(const struct wpk_space *space, int variant, struct wpk_candidate *out)
 {
     struct wpk_candidate *constructed = calloc(CONSTRUCTED, sizeof(*constructed));

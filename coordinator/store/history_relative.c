@@ -70,7 +70,8 @@ static void find(struct wpk_store *store, uint64_t search_id, struct relatives *
     wpk_rows_close(rows);
 }
 
-/* Its verified schedules, then those that were only timed, each by time. */
+/* Read the schedules of one problem: verified ones first, then those that were only timed, each
+ * group by time. */
 static uint32_t read_best(struct wpk_store *store, int64_t problem_id, char **out)
 {
     uint32_t count = 0;

@@ -92,7 +92,7 @@ static int tear_down(void **state)
     return err == WPK_OK ? 0 : -1;
 }
 
-/* Its relatives, each followed by a blank. */
+/* Print the relatives of a problem, each followed by a blank. */
 static void expect(struct fixture *f, const char *wanted, uint32_t twins)
 {
     char *found[WPK_HISTORY_RELATIVES_MAX];

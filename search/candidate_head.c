@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/candidate_head.h"
+
+#include "search/space_kind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+wpk_err wpk_candidate_read_head(const struct wpk_space *space, char **rest,
+                                char algorithm[WPK_ALGORITHM_MAX], const char **layout,
+                                struct wpk_diag *diag)
+{
+    static const char name[] = "algorithm", last[] = "layout=";
+    size_t used = 0;
+    const char *version = strtok_r(NULL, " ", rest), *word = strtok_r(NULL, " ", rest);
+    if (version == NULL || strcmp(version, wpk_space_version(space)) != 0) {
+        wpk_diag_set(diag, "space version %s, expected %s", version == NULL ? "missing" : version,
+                     wpk_space_version(space));
+        return WPK_EMISMATCH;
+    }
+    algorithm[0] = '\0';
+    for (; word != NULL && strncmp(word, name, strlen(name)) == 0 && used < WPK_ALGORITHM_MAX;
+         word = strtok_r(NULL, " ", rest)) {
+        const char *value = word + strlen(name);
+        used += (size_t)snprintf(algorithm + used, WPK_ALGORITHM_MAX - used, "%s%s",
+                                 used > 0 ? " " : "", *value == '\0' ? "" : value + 1);
+    }
+    if (used == 0 || word == NULL || strncmp(word, last, strlen(last)) != 0) {
+        wpk_diag_set(diag, "expected algorithm=... layout=... behind the version");
+        return WPK_EPARSE;
+    }
+    *layout = word + strlen(last);
+    return WPK_OK;
+}
