@@ -76,7 +76,11 @@ static void write_images(const char *directory, int launches, int tensors)
         .architecture = "sm_50", .argument_count = tensors, .launch_count = launches};
     struct wpk_buf image = {0};
     for (int i = 0; i < launches; i++) {
-        plan.launch[i] = (struct wpk_launch_step){.entry = "k", .blocks = 1, .threads = 1};
+        plan.launch[i] = (struct wpk_launch_step){
+            .entry = "k", .blocks = {1, 1, 1}, .threads = {1, 1, 1}, .parameter_count = tensors};
+        for (int t = 0; t < tensors; t++) {
+            plan.launch[i].parameter[t] = (uint8_t)t;
+        }
     }
     check(wpk_launch_plan_encode(&plan, "no code\n", &image), "the image", NULL);
     write_file(directory, "main.image", image.data, image.size);

@@ -32,12 +32,25 @@ static struct wpk_launch_scratch scratch_of(const struct wpk_tensor *tensor, enu
     return scratch;
 }
 
+/* All functions take all pointers. */
+static struct wpk_launch_step launch_of(const struct wpk_cuda_step *step, int pointers)
+{
+    struct wpk_launch_step launch = {.blocks = {step->blocks, 1, 1},
+                                     .threads = {step->threads, 1, 1},
+                                     .shared_bytes = step->shared_bytes,
+                                     .parameter_count = pointers};
+    memcpy(launch.entry, step->entry, sizeof(launch.entry));
+    for (int i = 0; i < pointers; i++) {
+        launch.parameter[i] = (uint8_t)i;
+    }
+    return launch;
+}
+
 static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_cuda_plan *printed,
                          const char *architecture, struct wpk_launch_plan *out)
 {
     *out = (struct wpk_launch_plan){.launch_count = printed->step_count};
     snprintf(out->architecture, sizeof(out->architecture), "%s", architecture);
-    memcpy(out->launch, printed->step, sizeof(out->launch));
     for (int i = 0; i < printed->argument_count; i++) {
         const struct wpk_tensor *tensor = &schedule->main.tensors[printed->argument[i]];
         if (tensor->role != WPK_ROLE_INTERMEDIATE) {
@@ -58,7 +71,13 @@ static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_c
         out->scratch[out->scratch_count++] = (struct wpk_launch_scratch){
             .bytes = printed->ticket_count * (int64_t)sizeof(uint32_t), .zeroed = true};
     }
-    return out->argument_count > WPK_LAUNCH_ARGUMENTS_MAX ? WPK_ENOSPC : WPK_OK;
+    if (out->argument_count > WPK_LAUNCH_ARGUMENTS_MAX) {
+        return WPK_ENOSPC;
+    }
+    for (int i = 0; i < out->launch_count; i++) {
+        out->launch[i] = launch_of(&printed->step[i], out->argument_count + out->scratch_count);
+    }
+    return WPK_OK;
 }
 
 static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol,

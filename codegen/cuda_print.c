@@ -169,7 +169,7 @@ static void put_parts(struct printer *p)
 static void end_launch(struct printer *p)
 {
     struct wpk_c_kernel *k = p->k;
-    struct wpk_launch_step *step = &p->plan->step[p->plan->step_count];
+    struct wpk_cuda_step *step = &p->plan->step[p->plan->step_count];
     const struct wpk_cuda_launch *launch = &p->launch;
     p->threads[p->plan->step_count] = launch->threads;
     if (launch->threads > WPK_CUDA_THREADS_MAX) {

@@ -10,9 +10,16 @@
 #include "codegen/schedule.h"
 #include "schema/launch_plan.h"
 
+/* A launch, whose blocks and threads have one dimension. */
+struct wpk_cuda_step {
+    char entry[WPK_LAUNCH_ENTRY_MAX]; /* the function's name */
+    int64_t blocks, threads;          /* >= 1 */
+    int64_t shared_bytes;             /* that the function declares */
+};
+
 /* Invariant: every launch takes a pointer for each argument, to the tensor's element 0. */
 struct wpk_cuda_plan {
-    struct wpk_launch_step step[WPK_LAUNCHES_MAX];
+    struct wpk_cuda_step step[WPK_LAUNCHES_MAX];
     int step_count;
     int argument[WPK_TENSORS_MAX]; /* tensors of the schedule's main program: what is read, what is
                                       written, and intermediate tensors between launches */

@@ -4,6 +4,7 @@
 #include "codegen/c_build.h"
 #include "codegen/cuda_build.h"
 #include "codegen/halide.h"
+#include "codegen/halide_cuda.h"
 #include "search/back_end.h"
 
 #include <string.h>
@@ -24,6 +25,12 @@ static wpk_err emit_halide(const struct wpk_schedule *schedule, const char *symb
                            const char *object_path, struct wpk_diag *diag)
 {
     return wpk_halide_build(schedule, symbol, object_path, NULL, diag);
+}
+
+static wpk_err emit_halide_cuda(const struct wpk_schedule *schedule, const char *symbol,
+                                const char *path, struct wpk_diag *diag)
+{
+    return wpk_halide_cuda_build(schedule, symbol, path, diag);
 }
 
 static wpk_err emit_cuda(const struct wpk_schedule *schedule, const char *symbol, const char *path,

@@ -10,11 +10,15 @@
 
 #include "codegen/halide_directive.h"
 #include "codegen/halide_expression.hh"
+#include "codegen/halide_launch.hh"
+#include "codegen/target.h"
 #include "op/nest_inside.h"
 #include "op/nest_reach.h"
 #include "schema/convert.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <new>
 #include <string>
@@ -32,6 +36,11 @@ using wpk::Failure;
 using wpk::Tensor;
 using wpk::type_of;
 
+bool makes_launches(const wpk_schedule &schedule) {
+    char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
+    return wpk_target_architecture(schedule.target, architecture, sizeof(architecture)) == WPK_OK;
+}
+
 // The loops a stage has by now: names given by axes and splits.
 struct Stage {
     Func func;
@@ -43,7 +52,7 @@ class Builder {
   public:
     // `program`: of the schedule, expanded.
     Builder(const wpk_schedule &schedule, const wpk_program &program)
-        : program_(program), nest_(*schedule.nest) {
+        : program_(program), nest_(*schedule.nest), launches_(makes_launches(schedule)) {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
             wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
             wpk_directives_fini(&directives_);
@@ -56,6 +65,7 @@ class Builder {
 
     Halide::Pipeline build();
     std::vector<Halide::Argument> arguments() const { return arguments_; }
+    std::vector<std::string> buffers() const; // names of all arguments, outputs last
 
   private:
     void declare_tensors();
@@ -76,6 +86,7 @@ class Builder {
 
     const wpk_program &program_;
     const wpk_nest &nest_;
+    const bool launches_; // on a GPU: a buffer is its element [0, 0, ...], behind its padding
     wpk_directives directives_ = {};
     wpk_nest_reach reach_;
     std::vector<Tensor> tensors_;
@@ -94,8 +105,9 @@ void Builder::declare_tensors() {
             int64_t stride = 1;
             for (int d = t.rank - 1; d >= 0; d--) {
                 int64_t extent = t.pad_before[d] + t.extent[d] + t.pad_after[d];
+                int64_t min = launches_ ? 0 : -t.pad_before[d];
                 out.image.dim(t.rank - 1 - d)
-                    .set_bounds(static_cast<int>(-t.pad_before[d]), static_cast<int>(extent))
+                    .set_bounds(static_cast<int>(min), static_cast<int>(extent))
                     .set_stride(static_cast<int>(stride));
                 stride *= extent;
             }
@@ -397,18 +409,56 @@ Halide::Pipeline Builder::build() {
     if (wpk_program_is_strict(&program_)) {
         pipeline.add_custom_lowering_pass(new wpk::StrictPass(strict_));
     }
+    if (launches_) {
+        pipeline.add_custom_lowering_pass(new wpk::SharedPass());
+    }
     return pipeline;
 }
 
-// What a kernel for a CPU calls is in its shared object (runtime/stub.c). The object of one for a
-// device has Halide's runtime, which talks to the driver.
+std::vector<std::string> Builder::buffers() const {
+    std::vector<std::string> names;
+    for (bool outputs : {false, true}) {
+        for (int i = 0; i < program_.tensor_count; i++) {
+            wpk_role role = program_.tensors[i].role;
+            const Tensor &tensor = tensors_[static_cast<size_t>(i)];
+            if (outputs && role == WPK_ROLE_OUTPUT) {
+                names.push_back(tensor.func.name());
+            } else if (!outputs && (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT)) {
+                names.push_back(tensor.image.name());
+            }
+        }
+    }
+    return names;
+}
+
+// The newest GPU that this version of Halide knows, or the schedule's if that is older. The host's
+// code is not compiled.
+std::string gpu_target(const std::string &architecture, bool strict) {
+    const int known[] = {86, 80, 75, 70, 61, 50};
+    long wanted = std::strtol(architecture.c_str() + strlen("sm_"), nullptr, 10);
+    for (int capability : known) {
+        if (capability <= wanted) {
+            return "x86-64-linux-sse41-cuda-cuda_capability_" + std::to_string(capability) +
+                   (strict ? "-strict_float" : "");
+        }
+    }
+    throw Failure{"Halide knows no GPU as old as " + architecture};
+}
+
+// What a kernel for a CPU calls is in its shared object (runtime/stub.c). The object of one for
+// OpenCL has Halide's runtime, which talks to the driver.
 Halide::Target target_of(const wpk_schedule &schedule) {
-    Halide::Target target(schedule.target);
+    char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
+    std::string text = schedule.target;
+    if (wpk_target_architecture(text.c_str(), architecture, sizeof(architecture)) == WPK_OK) {
+        text = gpu_target(architecture, wpk_target_is_strict(schedule.target));
+    }
+    Halide::Target target(text);
     for (Halide::Target::Feature f : {Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
                                       Halide::Target::UserContext}) {
         target.set_feature(f);
     }
-    target.set_feature(Halide::Target::NoRuntime, !target.has_gpu_feature());
+    target.set_feature(Halide::Target::NoRuntime, !target.has_feature(Halide::Target::OpenCL));
     return target;
 }
 
@@ -455,7 +505,7 @@ static wpk_err with_pipeline(const struct wpk_schedule *schedule, struct wpk_dia
     err = guarded(diag, [&] {
         Builder builder(*schedule, program);
         Halide::Pipeline pipeline = builder.build();
-        use(pipeline, builder.arguments());
+        use(pipeline, builder);
     });
     wpk_program_fini(&program);
     return err;
@@ -469,14 +519,35 @@ wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol
     if (llvm_path != nullptr) {
         outputs[Halide::OutputFileType::llvm_assembly] = llvm_path;
     }
-    return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const auto &arguments) {
-        pipeline.compile_to(outputs, arguments, symbol, target_of(*schedule));
+    return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const Builder &builder) {
+        pipeline.compile_to(outputs, builder.arguments(), symbol, target_of(*schedule));
     });
 }
 
 wpk_err wpk_halide_lower(const struct wpk_schedule *schedule, const char *path,
                          struct wpk_diag *diag) {
-    return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const auto &arguments) {
-        pipeline.compile_to_lowered_stmt(path, arguments, Halide::Text, target_of(*schedule));
+    return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const Builder &builder) {
+        pipeline.compile_to_lowered_stmt(path, builder.arguments(), Halide::Text,
+                                         target_of(*schedule));
     });
+}
+
+wpk_err wpk_halide_launches(const struct wpk_schedule *schedule, const char *symbol,
+                            struct wpk_launch_plan *plan, struct wpk_buf *ptx,
+                            struct wpk_diag *diag) {
+    *plan = {};
+    wpk_err err =
+        wpk_target_architecture(schedule->target, plan->architecture, sizeof(plan->architecture));
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "the target %s names no architecture of a GPU", schedule->target);
+        return WPK_EUNSUPPORTED;
+    }
+    err = with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const Builder &builder) {
+        std::string text;
+        Halide::Module module =
+            pipeline.compile_to_module(builder.arguments(), symbol, target_of(*schedule));
+        wpk::take_launches(module, symbol, builder.buffers(), *plan, text);
+        wpk_buf_append_text(ptx, text.c_str());
+    });
+    return err == WPK_OK ? wpk_buf_status(ptx) : err;
 }

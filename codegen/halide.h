@@ -5,6 +5,7 @@
 #define WPK_CODEGEN_HALIDE_H
 
 #include "codegen/schedule.h"
+#include "schema/launch_plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +24,15 @@ wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag);
  */
 wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
                          const char *object_path, const char *llvm_path, struct wpk_diag *diag);
+
+/* Compile the main program of a schedule for a GPU: fill the plan of its launches, and append its
+ * kernels as PTX, functions SYMBOL_0, SYMBOL_1, ... The host's code is not compiled.
+ *
+ *   shape   arguments as above
+ *   errors  as above; WPK_ENOMEM */
+wpk_err wpk_halide_launches(const struct wpk_schedule *schedule, const char *symbol,
+                            struct wpk_launch_plan *plan, struct wpk_buf *ptx,
+                            struct wpk_diag *diag);
 
 /* Write the loops and allocations that Halide makes of the main program to `path`, as text.
  *   errors  as above */

@@ -6,6 +6,10 @@
 
 #include "schema/device.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define WPK_TARGET_MAX 256
 
 /* Write the target of a device; `strict`: each floating operation rounds. */
@@ -19,5 +23,9 @@ bool wpk_target_is_strict(const char *target);
 void wpk_target_read(const char *target, struct wpk_device *out);
 /* Copy the architecture of a GPU's target: "sm_90".   errors  WPK_EINVAL it is not a GPU's */
 WPK_MUST_CHECK wpk_err wpk_target_architecture(const char *target, char *out, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

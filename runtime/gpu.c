@@ -180,7 +180,7 @@ wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, size_t size, uint6
 wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers, struct wpk_diag *diag)
 {
     uint64_t scratch[WPK_LAUNCH_SCRATCH_MAX] = {0};
-    uint64_t all[WPK_GPU_POINTERS_MAX];
+    uint64_t all[WPK_LAUNCH_POINTERS_MAX];
     memcpy(all, pointers, sizeof(*pointers) * (size_t)gpu->prepare.plan.argument_count);
     wpk_err err = wpk_gpu_enter(gpu, diag);
     if (err != WPK_OK) {
@@ -368,7 +368,7 @@ static wpk_err launch_graph(struct wpk_gpu_call *call, void *stream, const uint6
 wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint64_t *data)
 {
     struct wpk_gpu *gpu = call->gpu;
-    uint64_t pointers[WPK_GPU_POINTERS_MAX];
+    uint64_t pointers[WPK_LAUNCH_POINTERS_MAX];
     int arguments = gpu->main.plan.argument_count;
     for (int i = 0; i < arguments; i++) {
         bool given = gpu->argument[i].address == 0;

@@ -75,28 +75,29 @@ void wpk_gpu_program_unload(struct wpk_gpu_program *program)
     }
 }
 
-/* The parameters that the driver copies values from. */
-static void list_parameters(const struct wpk_gpu_program *program, const uint64_t *pointers,
+/* The parameters of a launch, which the driver copies values from. */
+static void list_parameters(const struct wpk_launch_step *step, const uint64_t *pointers,
                             void **parameters)
 {
-    for (int i = 0; i < count_pointers(program); i++) {
-        parameters[i] = (void *)&pointers[i];
+    for (int i = 0; i < step->parameter_count; i++) {
+        parameters[i] = (void *)&pointers[step->parameter[i]];
     }
 }
 
 wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stream,
                                const uint64_t *pointers, struct wpk_diag *diag)
 {
-    void *parameters[WPK_GPU_POINTERS_MAX];
+    void *parameters[WPK_LAUNCH_POINTERS_MAX];
     if (program->primitive != NULL) {
         return program->primitive->launch(program->primitive, stream, pointers, diag);
     }
-    list_parameters(program, pointers, parameters);
     for (int i = 0; i < program->plan.launch_count; i++) {
         const struct wpk_launch_step *step = &program->plan.launch[i];
-        int result = program->driver->cuLaunchKernel(program->function[i], (unsigned)step->blocks,
-                                                     1, 1, (unsigned)step->threads, 1, 1, 0, stream,
-                                                     parameters, NULL);
+        list_parameters(step, pointers, parameters);
+        int result = program->driver->cuLaunchKernel(
+            program->function[i], (unsigned)step->blocks[0], (unsigned)step->blocks[1],
+            (unsigned)step->blocks[2], (unsigned)step->threads[0], (unsigned)step->threads[1],
+            (unsigned)step->threads[2], (unsigned)step->added_bytes, stream, parameters, NULL);
         if (result != WPK_CUDA_SUCCESS) {
             return wpk_cuda_driver_fail(program->driver, result, step->entry, diag);
         }
@@ -114,17 +115,20 @@ struct wpk_gpu_graph {
     void *graph, *exec; /* the driver's; owned */
 };
 
+/* `parameters`: room for them. */
 static struct wpk_cuda_kernel_node describe(const struct wpk_gpu_program *program, int launch,
-                                            void **parameters)
+                                            const uint64_t *pointers, void **parameters)
 {
     const struct wpk_launch_step *step = &program->plan.launch[launch];
+    list_parameters(step, pointers, parameters);
     return (struct wpk_cuda_kernel_node){.function = program->function[launch],
-                                         .grid_x = (unsigned)step->blocks,
-                                         .grid_y = 1,
-                                         .grid_z = 1,
-                                         .block_x = (unsigned)step->threads,
-                                         .block_y = 1,
-                                         .block_z = 1,
+                                         .grid_x = (unsigned)step->blocks[0],
+                                         .grid_y = (unsigned)step->blocks[1],
+                                         .grid_z = (unsigned)step->blocks[2],
+                                         .block_x = (unsigned)step->threads[0],
+                                         .block_y = (unsigned)step->threads[1],
+                                         .block_z = (unsigned)step->threads[2],
+                                         .shared_bytes = (unsigned)step->added_bytes,
                                          .parameters = parameters};
 }
 
@@ -134,11 +138,11 @@ static wpk_err add_launches(struct wpk_gpu_graph *graph, const uint64_t *pointer
 {
     const struct wpk_gpu_program *program = graph->program;
     int launches = program->plan.launch_count;
-    void *parameters[WPK_GPU_POINTERS_MAX];
+    void *parameters[WPK_LAUNCH_POINTERS_MAX];
     wpk_err err = WPK_OK;
-    list_parameters(program, pointers, parameters);
     for (int i = 0; i < graph->calls * launches && err == WPK_OK; i++) {
-        const struct wpk_cuda_kernel_node node = describe(program, i % launches, parameters);
+        const struct wpk_cuda_kernel_node node =
+            describe(program, i % launches, pointers, parameters);
         void *const *before = i > 0 ? &graph->node[i - 1] : NULL;
         err =
             wpk_cuda_driver_check(program->driver,
@@ -226,15 +230,14 @@ wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_
     const struct wpk_gpu_program *program = graph->program;
     size_t count = (size_t)count_pointers(program), size = count * sizeof(*pointers);
     uint64_t *own = graph->pointers + (size_t)call * count;
-    void *parameters[WPK_GPU_POINTERS_MAX];
+    void *parameters[WPK_LAUNCH_POINTERS_MAX];
     wpk_err err = WPK_OK;
     if (memcmp(own, pointers, size) == 0) {
         return WPK_OK;
     }
-    list_parameters(program, pointers, parameters);
     int launches = program->primitive == NULL ? program->plan.launch_count : 0;
     for (int i = 0; i < launches && err == WPK_OK; i++) {
-        const struct wpk_cuda_kernel_node node = describe(program, i, parameters);
+        const struct wpk_cuda_kernel_node node = describe(program, i, pointers, parameters);
         err = wpk_cuda_driver_check(
             program->driver,
             program->driver->cuGraphExecKernelNodeSetParams_v2(

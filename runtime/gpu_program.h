@@ -9,9 +9,6 @@
 #include "runtime/memory.h"
 #include "schema/launch_plan.h"
 
-/* What a launch takes: the program's arguments, and its scratch tensors. */
-#define WPK_GPU_POINTERS_MAX (WPK_LAUNCH_ARGUMENTS_MAX + WPK_LAUNCH_SCRATCH_MAX)
-
 struct wpk_gpu_program {
     const struct wpk_cuda_driver *driver;
     struct wpk_launch_plan plan;

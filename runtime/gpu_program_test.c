@@ -18,9 +18,11 @@
     "ld.param.u64 %d1, [x];\nld.global.u64 %d2, [%d1];\nshl.b64 %d3, %d2, 3;\n"                    \
     "add.s64 %d4, %d1, %d3;\nmov.u64 %d5, " number ";\nst.global.u64 [%d4+8], %d5;\n"              \
     "add.s64 %d2, %d2, 1;\nst.global.u64 [%d1], %d2;\nret;\n}\n"
-#define LAUNCH(name) "{\"entry\":\"" name "\",\"blocks\":1,\"threads\":1,\"shared_bytes\":0}"
+#define LAUNCH(name)                                                                               \
+    "{\"entry\":\"" name "\",\"blocks\":[1,1,1],\"threads\":[1,1,1],\"shared_bytes\":0,"           \
+    "\"added_bytes\":0,\"parameters\":[0]}"
 #define IMAGE(launches)                                                                            \
-    "{\"version\":2,\"architecture\":\"sm_50\",\"arguments\":1,\"launches\":[" launches            \
+    "{\"version\":3,\"architecture\":\"sm_50\",\"arguments\":1,\"launches\":[" launches            \
     "],\"scratch\":[]}\n.version 8.0\n.target sm_50\n.address_size 64\n" KERNEL("a", "1")          \
         KERNEL("b", "2") KERNEL("c", "3")
 

@@ -116,7 +116,7 @@ static wpk_err make_measured(struct wpk_gpu_call *call, int repeats)
 /* Give the calls of the graph the arguments that are next. */
 static wpk_err turn_measured(struct wpk_gpu_call *call)
 {
-    uint64_t pointers[WPK_GPU_POINTERS_MAX];
+    uint64_t pointers[WPK_LAUNCH_POINTERS_MAX];
     wpk_err err = WPK_OK;
     memcpy(pointers, call->pointer, sizeof(pointers));
     for (int i = 0; i < wpk_gpu_graph_calls(call->measured) && err == WPK_OK; i++) {
@@ -131,7 +131,7 @@ static wpk_err turn_measured(struct wpk_gpu_call *call)
 static wpk_err launch_calls(struct wpk_gpu_call *call, int repeats, int graph_calls)
 {
     struct wpk_diag *diag = &call->trouble;
-    uint64_t pointers[WPK_GPU_POINTERS_MAX];
+    uint64_t pointers[WPK_LAUNCH_POINTERS_MAX];
     wpk_err err = WPK_OK;
     int done = 0;
     for (; graph_calls > 0 && done + graph_calls <= repeats && err == WPK_OK; done += graph_calls) {

@@ -10,6 +10,22 @@
 #define SHARED_BYTES_MAX ((int64_t)1 << 20)
 #define SCRATCH_BYTES_MAX ((int64_t)1 << 40)
 
+static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_step *launch)
+{
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "entry", launch->entry);
+    wpk_json_put_ints(w, "blocks", launch->blocks, 3);
+    wpk_json_put_ints(w, "threads", launch->threads, 3);
+    wpk_json_put_int(w, "shared_bytes", launch->shared_bytes);
+    wpk_json_put_int(w, "added_bytes", launch->added_bytes);
+    wpk_json_begin_array(w, "parameters");
+    for (int i = 0; i < launch->parameter_count; i++) {
+        wpk_json_put_int(w, NULL, launch->parameter[i]);
+    }
+    wpk_json_end(w);
+    wpk_json_end(w);
+}
+
 static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *plan)
 {
     wpk_json_put_int(w, "version", WPK_LAUNCH_PLAN_VERSION);
@@ -17,12 +33,7 @@ static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *pl
     wpk_json_put_int(w, "arguments", plan->argument_count);
     wpk_json_begin_array(w, "launches");
     for (int i = 0; i < plan->launch_count; i++) {
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "entry", plan->launch[i].entry);
-        wpk_json_put_int(w, "blocks", plan->launch[i].blocks);
-        wpk_json_put_int(w, "threads", plan->launch[i].threads);
-        wpk_json_put_int(w, "shared_bytes", plan->launch[i].shared_bytes);
-        wpk_json_end(w);
+        put_launch(w, &plan->launch[i]);
     }
     wpk_json_end(w);
     wpk_json_begin_array(w, "scratch");
@@ -49,6 +60,36 @@ wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan, const char *c
     return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
+static void get_sizes(struct wpk_json_reader *r, const char *name, int64_t most, int64_t size[3])
+{
+    if (wpk_json_get_ints(r, name, 1, most, size, 3) != 3) {
+        wpk_json_fail(r, name, WPK_EINVAL, "there must be three sizes: x, y, z");
+    }
+}
+
+static void get_parameters(struct wpk_json_reader *r, struct wpk_launch_step *launch)
+{
+    int64_t number[WPK_LAUNCH_POINTERS_MAX];
+    launch->parameter_count = (int)wpk_json_get_ints(
+        r, "parameters", 0, WPK_LAUNCH_POINTERS_MAX - 1, number, WPK_LAUNCH_POINTERS_MAX);
+    for (int i = 0; i < launch->parameter_count; i++) {
+        launch->parameter[i] = (uint8_t)number[i];
+    }
+}
+
+static void get_launch(struct wpk_json_reader *r, struct wpk_launch_step *launch)
+{
+    wpk_json_enter(r, NULL);
+    WPK_JSON_ALLOW(r, "entry", "blocks", "threads", "shared_bytes", "added_bytes", "parameters");
+    wpk_json_get_label(r, "entry", launch->entry, sizeof(launch->entry));
+    get_sizes(r, "blocks", BLOCKS_MAX, launch->blocks);
+    get_sizes(r, "threads", THREADS_MAX, launch->threads);
+    launch->shared_bytes = wpk_json_get_int(r, "shared_bytes", 0, SHARED_BYTES_MAX);
+    launch->added_bytes = wpk_json_get_int(r, "added_bytes", 0, SHARED_BYTES_MAX);
+    get_parameters(r, launch);
+    wpk_json_leave(r);
+}
+
 static void get_launches(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
 {
     wpk_json_enter_array(r, "launches");
@@ -57,14 +98,7 @@ static void get_launches(struct wpk_json_reader *r, struct wpk_launch_plan *plan
             wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d launches", WPK_LAUNCHES_MAX);
             break;
         }
-        struct wpk_launch_step *launch = &plan->launch[plan->launch_count++];
-        wpk_json_enter(r, NULL);
-        WPK_JSON_ALLOW(r, "entry", "blocks", "threads", "shared_bytes");
-        wpk_json_get_label(r, "entry", launch->entry, sizeof(launch->entry));
-        launch->blocks = wpk_json_get_int(r, "blocks", 1, BLOCKS_MAX);
-        launch->threads = wpk_json_get_int(r, "threads", 1, THREADS_MAX);
-        launch->shared_bytes = wpk_json_get_int(r, "shared_bytes", 0, SHARED_BYTES_MAX);
-        wpk_json_leave(r);
+        get_launch(r, &plan->launch[plan->launch_count++]);
     }
     wpk_json_leave(r);
     if (plan->launch_count == 0) {
@@ -94,6 +128,20 @@ static void get_scratch(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
     wpk_json_leave(r);
 }
 
+/* Each parameter is one of the program's pointers. */
+static void check_parameters(struct wpk_json_reader *r, const struct wpk_launch_plan *plan)
+{
+    for (int i = 0; i < plan->launch_count; i++) {
+        const struct wpk_launch_step *launch = &plan->launch[i];
+        for (int p = 0; p < launch->parameter_count && wpk_json_status(r) == WPK_OK; p++) {
+            if (launch->parameter[p] >= plan->argument_count + plan->scratch_count) {
+                wpk_json_fail(r, "launches", WPK_ERANGE, "%s takes pointer %d, which there is not",
+                              launch->entry, launch->parameter[p]);
+            }
+        }
+    }
+}
+
 static void get_plan(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
 {
     int64_t version = wpk_json_get_int(r, "version", 0, WPK_JSON_INT_MAX);
@@ -108,6 +156,7 @@ static void get_plan(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
     plan->argument_count = (int)wpk_json_get_int(r, "arguments", 1, WPK_LAUNCH_ARGUMENTS_MAX);
     get_launches(r, plan);
     get_scratch(r, plan);
+    check_parameters(r, plan);
 }
 
 wpk_err wpk_launch_plan_decode(const char *image, size_t size, struct wpk_launch_plan *out,

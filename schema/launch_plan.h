@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The image of a GPU program: its launches as data, and the code that they launch.
  *
- *     {"version":2,"architecture":"sm_90","arguments":3,
- *      "launches":[{"entry":"wpk_main_0","blocks":64,"threads":256,"shared_bytes":8192}],
+ *     {"version":3,"architecture":"sm_90","arguments":3,
+ *      "launches":[{"entry":"wpk_main_0","blocks":[64,1,1],"threads":[256,1,1],
+ *                   "shared_bytes":8192,"added_bytes":0,"parameters":[0,1,2,3]}],
  *      "scratch":[{"bytes":4096,"offset":0,"zeroed":false}]}
  *     .version 8.8
  *     ...
  *
- * The first line is the plan, the rest the code as PTX. All launches take the same parameters:
- * first a pointer for each argument of the program, in the order of the kernel's manifest, then a
- * pointer for each scratch tensor. A pointer is to the element [0, 0, ...] of its tensor: behind
- * the padding. Launches run one after another; each waits for the one before it. */
+ * The first line is the plan, the rest the code as PTX. A program has a pointer for each of its
+ * arguments, in the order of the kernel's manifest, then one for each scratch tensor. A pointer is
+ * to the element [0, 0, ...] of its tensor: behind the padding. The parameters of a launch are
+ * some of them, by number. Launches run one after another; each waits for the one before it. */
 #ifndef WPK_SCHEMA_LAUNCH_PLAN_H
 #define WPK_SCHEMA_LAUNCH_PLAN_H
 
@@ -18,18 +19,26 @@
 
 #include <stdint.h>
 
-#define WPK_LAUNCH_PLAN_VERSION 2
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_LAUNCH_PLAN_VERSION 3
 #define WPK_LAUNCHES_MAX 64
 #define WPK_LAUNCH_ENTRY_MAX 64
 #define WPK_LAUNCH_SCRATCH_MAX 64
 #define WPK_LAUNCH_ARGUMENTS_MAX 64
+#define WPK_LAUNCH_POINTERS_MAX (WPK_LAUNCH_ARGUMENTS_MAX + WPK_LAUNCH_SCRATCH_MAX)
 #define WPK_LAUNCH_ARCHITECTURE_MAX 16
 #define WPK_LAUNCH_PLAN_SIZE_MAX ((size_t)64 << 10) /* bytes of the first line */
 
 struct wpk_launch_step {
     char entry[WPK_LAUNCH_ENTRY_MAX]; /* the function's name */
-    int64_t blocks, threads;          /* of one dimension each; >= 1 */
+    int64_t blocks[3], threads[3];    /* x, y, z; >= 1 */
     int64_t shared_bytes;             /* that the function declares */
+    int64_t added_bytes;              /* of shared memory that the launch adds to them */
+    uint8_t parameter[WPK_LAUNCH_POINTERS_MAX]; /* [parameter_count] which pointers it takes */
+    int parameter_count;
 };
 
 /* A tensor that one launch leaves to the next. */
@@ -59,5 +68,9 @@ WPK_MUST_CHECK wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan
 WPK_MUST_CHECK wpk_err wpk_launch_plan_decode(const char *image, size_t size,
                                               struct wpk_launch_plan *out, const char **code,
                                               struct wpk_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

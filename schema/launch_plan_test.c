@@ -9,9 +9,11 @@
 #include <cmocka.h>
 
 static const char image[] =
-    "{\"version\":2,\"architecture\":\"sm_90\",\"arguments\":3,\"launches\":[{\"entry\":\"k_0\","
-    "\"blocks\":64,\"threads\":256,\"shared_bytes\":8192},{\"entry\":\"k_1\",\"blocks\":1,"
-    "\"threads\":32,\"shared_bytes\":0}],\"scratch\":[{\"bytes\":4096,\"offset\":16,\"zeroed\":"
+    "{\"version\":3,\"architecture\":\"sm_90\",\"arguments\":3,\"launches\":[{\"entry\":\"k_0\","
+    "\"blocks\":[64,2,1],\"threads\":[256,1,1],\"shared_bytes\":8192,\"added_bytes\":0,"
+    "\"parameters\":[0,1,3]},{\"entry\":\"k_1\",\"blocks\":[1,1,1],\"threads\":[32,4,2],"
+    "\"shared_bytes\":0,\"added_bytes\":512,\"parameters\":[3,2]}],\"scratch\":[{\"bytes\":4096,"
+    "\"offset\":16,\"zeroed\":"
     "true}]}\n"
     ".version 8.8\n";
 
@@ -26,7 +28,12 @@ static void test_round_trip(void **state)
     assert_int_equal(plan.argument_count, 3);
     assert_int_equal(plan.launch_count, 2);
     assert_string_equal(plan.launch[1].entry, "k_1");
+    assert_int_equal(plan.launch[0].blocks[1], 2);
     assert_int_equal(plan.launch[0].shared_bytes, 8192);
+    assert_int_equal(plan.launch[1].added_bytes, 512);
+    assert_int_equal(plan.launch[1].threads[2], 2);
+    assert_int_equal(plan.launch[1].parameter_count, 2);
+    assert_int_equal(plan.launch[1].parameter[0], 3);
     assert_int_equal(plan.scratch[0].offset, 16);
     assert_true(plan.scratch[0].zeroed);
     assert_string_equal(code, ".version 8.8\n");
@@ -58,9 +65,12 @@ static void test_refusals(void **state)
     struct wpk_launch_plan plan = {0};
     const char *code = NULL;
     size_t line = strcspn(image, "\n") + 1;
-    expect_refused("\"version\":2", "\"version\":1", WPK_EMISMATCH, "version");
-    expect_refused("\"blocks\":64", "\"blocks\": 0", WPK_ERANGE, "blocks");
-    expect_refused("\"threads\":256", "\"threads\":1e9", WPK_ERANGE, "threads");
+    expect_refused("\"version\":3", "\"version\":1", WPK_EMISMATCH, "version");
+    expect_refused("\"blocks\":[64", "\"blocks\":[ 0", WPK_ERANGE, "blocks");
+    expect_refused("\"blocks\":[64,", "\"blocks\":[64 ", WPK_EPARSE, NULL);
+    expect_refused("\"blocks\":[64,2,1]", "\"blocks\":[64,  2]", WPK_EINVAL, "blocks");
+    expect_refused("\"threads\":[256", "\"threads\":[1e9", WPK_ERANGE, "threads");
+    expect_refused("[0,1,3]", "[0,1,4]", WPK_ERANGE, "launches");
     expect_refused("\"bytes\":4096", "\"bytes\":   9", WPK_ERANGE, "offset");
     expect_refused("\"entry\"", "\"extra\"", WPK_EINVAL, NULL);
     expect_refused("{\"version\"", "[\"version\"", WPK_EPARSE, NULL);

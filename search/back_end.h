@@ -22,7 +22,8 @@
 #define WPK_BACK_END_LIST(X)                                                                       \
     X(halide, "halide-cpu", "cpu", false)                                                          \
     X(c, "c", "cpu", true)                                                                         \
-    X(cuda, "cuda", "cuda", false)
+    X(cuda, "cuda", "cuda", false)                                                                 \
+    X(halide_cuda, "halide-cuda", "cuda", false)
 
 /* The name of back end number `i`, from 0, or NULL. */
 const char *wpk_back_end_name(int i);

@@ -132,7 +132,7 @@ wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k, struct wpk_kernel_fa
     origin[k->plan.argument_count] = k->parts;
     origin[k->plan.argument_count + 1] = k->tickets;
     for (int i = 0; i < k->plan.step_count && err == WPK_OK; i++) {
-        const struct wpk_launch_step *step = &k->plan.step[i];
+        const struct wpk_cuda_step *step = &k->plan.step[i];
         const struct wpk_launch one = {.ptx = &k->ptx,
                                        .entry = wpk_ptx_find(&k->ptx, step->entry),
                                        .grid = {(uint32_t)step->blocks, 1, 1},

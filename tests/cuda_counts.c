@@ -129,7 +129,7 @@ static void count_first(void **state)
     int steps = k.plan.step_count;
     for (int i = 0; i < steps; i++) {
         struct wpk_kernel_fault_report report;
-        struct wpk_launch_step first = k.plan.step[0];
+        struct wpk_cuda_step first = k.plan.step[0];
         struct wpk_traffic traffic;
         assert_int_equal(wpk_traffic_init(&traffic, &k.memory), WPK_OK);
         k.traffic = &traffic;

@@ -386,7 +386,7 @@ static void edit(struct wpk_buf *text, size_t e)
 
 static void swap_steps(struct wpk_cuda_plan *plan, int a, int b)
 {
-    struct wpk_launch_step first = plan->step[a];
+    struct wpk_cuda_step first = plan->step[a];
     plan->step[a] = plan->step[b];
     plan->step[b] = first;
 }

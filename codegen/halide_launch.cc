@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/halide_launch.hh"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace wpk {
+
+using Halide::Expr;
+using namespace Halide::Internal;
+
+// ---- shared memory
+
+namespace {
+
+constexpr int reserved_bytes = 1024;
+
+int reserved(Halide::Type type) {
+    return reserved_bytes / type.bytes();
+}
+
+Expr moved(const Expr &index, Halide::Type type) {
+    return simplify(index + make_const(index.type(), reserved(type.element_of())));
+}
+
+ModulusRemainder moved(const ModulusRemainder &index, Halide::Type type) {
+    return index + ModulusRemainder(0, reserved(type.element_of()));
+}
+
+} // namespace
+
+Stmt SharedPass::visit(const Allocate *allocate) {
+    if (allocate->memory_type != Halide::MemoryType::GPUShared) {
+        return IRMutator::visit(allocate);
+    }
+    shared_.insert(allocate->name);
+    Expr elements = 1;
+    for (const Expr &extent : allocate->extents) {
+        elements = elements * extent;
+    }
+    elements = simplify(elements + reserved(allocate->type));
+    return Allocate::make(allocate->name, allocate->type, allocate->memory_type, {elements},
+                          allocate->condition, mutate(allocate->body));
+}
+
+Stmt SharedPass::visit(const Store *store) {
+    Stmt mutated = IRMutator::visit(store);
+    const Store *s = mutated.as<Store>();
+    return shared_.count(store->name) == 0
+               ? mutated
+               : Store::make(s->name, s->value, moved(s->index, s->value.type()), s->param,
+                             s->predicate, moved(s->alignment, s->value.type()));
+}
+
+Expr SharedPass::visit(const Load *load) {
+    Expr mutated = IRMutator::visit(load);
+    const Load *l = mutated.as<Load>();
+    return shared_.count(load->name) == 0
+               ? mutated
+               : Load::make(l->type, l->name, moved(l->index, l->type), l->image, l->param,
+                            l->predicate, moved(l->alignment, l->type));
+}
+
+// ---- launches
+
+namespace {
+
+constexpr size_t run_arguments = 12; // state, function, 3 blocks, 3 threads, shared bytes, 3 lists
+constexpr const char *buffer_suffix = ".buffer";
+
+int64_t number(const Expr &e) {
+    auto value = as_const_int(simplify(e));
+    if (!value) {
+        throw Failure("the size of a launch is no number");
+    }
+    return *value;
+}
+
+class Reader : public IRVisitor {
+  public:
+    Reader(const std::string &symbol, const std::vector<std::string> &arguments,
+           wpk_launch_plan &plan)
+        : symbol_(symbol), plan_(plan) {
+        for (const std::string &name : arguments) {
+            int place = plan_.argument_count++;
+            pointer_[name] = place;
+        }
+    }
+
+    std::vector<std::string> functions; // Halide's names, by launch
+
+  private:
+    using IRVisitor::visit;
+    void visit(const Allocate *allocate) override;
+    void visit(const Call *call) override;
+    void visit(const Store *) override { refuse(); }
+    void visit(const For *) override { refuse(); }
+
+    [[noreturn]] static void refuse() {
+        throw Failure("a loop is in no launch: write loops over blocks around it");
+    }
+    void take_launch(const Call *call);
+    int find_pointer(const Expr &argument);
+
+    const std::string &symbol_;
+    wpk_launch_plan &plan_;
+    std::map<std::string, int> pointer_;   // of buffers, among a launch's
+    std::map<std::string, int64_t> bytes_; // of what the host allocates
+};
+
+void Reader::visit(const Allocate *allocate) {
+    int64_t bytes = allocate->type.bytes();
+    for (const Expr &extent : allocate->extents) {
+        bytes *= number(extent);
+    }
+    bytes_[allocate->name] = bytes;
+    IRVisitor::visit(allocate);
+}
+
+void Reader::visit(const Call *call) {
+    if (call->name == "halide_cuda_run") {
+        take_launch(call);
+    } else {
+        IRVisitor::visit(call);
+    }
+}
+
+// What a launch leaves to the next one is scratch, from where it is named first.
+int Reader::find_pointer(const Expr &argument) {
+    const Variable *variable = argument.as<Variable>();
+    std::string name = variable != nullptr ? variable->name : "";
+    size_t suffix = name.rfind(buffer_suffix);
+    name = suffix == std::string::npos ? name : name.substr(0, suffix);
+    auto known = pointer_.find(name);
+    if (known != pointer_.end()) {
+        return known->second;
+    }
+    auto allocated = bytes_.find(name);
+    if (allocated == bytes_.end()) {
+        throw Failure("a launch reads " + (name.empty() ? "a number" : name) +
+                      ", which the host has");
+    }
+    if (plan_.scratch_count == WPK_LAUNCH_SCRATCH_MAX) {
+        throw Failure("there are too many tensors between launches");
+    }
+    int place = plan_.argument_count + plan_.scratch_count;
+    plan_.scratch[plan_.scratch_count++].bytes = allocated->second;
+    pointer_[name] = place;
+    return place;
+}
+
+void Reader::take_launch(const Call *call) {
+    if (plan_.launch_count == WPK_LAUNCHES_MAX) {
+        throw Failure("there are too many launches");
+    }
+    const StringImm *function =
+        call->args.size() == run_arguments ? call->args[1].as<StringImm>() : nullptr;
+    const Call *arguments =
+        call->args.size() == run_arguments ? call->args[10].as<Call>() : nullptr;
+    if (function == nullptr || arguments == nullptr) {
+        throw Failure("a launch is not as this version of Halide makes them");
+    }
+    wpk_launch_step &step = plan_.launch[plan_.launch_count];
+    std::snprintf(step.entry, sizeof(step.entry), "%s_%d", symbol_.c_str(), plan_.launch_count);
+    for (size_t d = 0; d < 3; d++) {
+        step.blocks[d] = number(call->args[2 + d]);
+        step.threads[d] = number(call->args[5 + d]);
+    }
+    step.added_bytes = number(call->args[8]);
+    for (size_t i = 0; i + 1 < arguments->args.size(); i++) { // the last one ends the list
+        if (step.parameter_count == WPK_LAUNCH_POINTERS_MAX) {
+            throw Failure("a launch has too many arguments");
+        }
+        step.parameter[step.parameter_count++] =
+            static_cast<uint8_t>(find_pointer(arguments->args[i]));
+    }
+    functions.push_back(function->value);
+    plan_.launch_count++;
+}
+
+// ---- the kernels
+
+bool is_of_name(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+}
+
+// Names of parameters and the like begin with the function's.
+void rename(std::string &ptx, const std::string &from, const std::string &to) {
+    for (size_t at = ptx.find(from); at != std::string::npos; at = ptx.find(from, at)) {
+        size_t end = at + from.size();
+        bool whole = (at == 0 || !is_of_name(ptx[at - 1])) &&
+                     (end == ptx.size() || !is_of_name(ptx[end]) ||
+                      ptx.compare(end, 7, "_param_") == 0);
+        if (whole) {
+            ptx.replace(at, from.size(), to);
+        }
+        at += whole ? to.size() : from.size();
+    }
+}
+
+// A compiler that knows how many threads there are gives each its share of the registers.
+void limit_threads(std::string &ptx, const wpk_launch_step &step) {
+    size_t at = ptx.find(std::string(".entry ") + step.entry);
+    size_t body = at == std::string::npos ? at : ptx.find("\n{", at);
+    if (body == std::string::npos) {
+        throw Failure("a launched function is not in the module");
+    }
+    ptx.insert(body, "\n.maxntid " + std::to_string(step.threads[0]) + ", " +
+                         std::to_string(step.threads[1]) + ", " + std::to_string(step.threads[2]));
+}
+
+} // namespace
+
+void take_launches(const Halide::Module &module, const std::string &symbol,
+                   const std::vector<std::string> &arguments, wpk_launch_plan &plan,
+                   std::string &ptx) {
+    Reader reader(symbol, arguments, plan);
+    for (const LoweredFunc &function : module.functions()) {
+        function.body.accept(&reader);
+    }
+    Halide::Buffer<> code = module.get_cuda_ptx_assembly_buffer();
+    if (plan.launch_count == 0 || !code.defined()) {
+        throw Failure("nothing is launched: write loops over blocks");
+    }
+    const char *text = static_cast<const char *>(code.data());
+    ptx.assign(text, strnlen(text, code.size_in_bytes()));
+    for (int i = 0; i < plan.launch_count; i++) {
+        rename(ptx, reader.functions[static_cast<size_t>(i)], plan.launch[i].entry);
+        limit_threads(ptx, plan.launch[i]);
+    }
+}
+
+} // namespace wpk

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Halide compiled for a GPU, as the parts of an image (schema/launch_plan.h): its kernels as
+// PTX, and the launches. The host's code that launches them is read, not compiled: all sizes of a
+// program are numbers, so it is a list of calls whose arguments are numbers and buffers.
+#ifndef WPK_CODEGEN_HALIDE_LAUNCH_HH
+#define WPK_CODEGEN_HALIDE_LAUNCH_HH
+
+#include "codegen/halide_expression.hh"
+#include "schema/launch_plan.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace wpk {
+
+// Moves what a block has in shared memory up by a KiB. Halide counts addresses from 0, but GPUs
+// from sm_90 on keep the first KiB for themselves, and variables begin behind it.
+class SharedPass : public Halide::Internal::IRMutator {
+  private:
+    using IRMutator::visit;
+    Halide::Internal::Stmt visit(const Halide::Internal::Allocate *allocate) override;
+    Halide::Internal::Stmt visit(const Halide::Internal::Store *store) override;
+    Halide::Expr visit(const Halide::Internal::Load *load) override;
+
+    std::set<std::string> shared_; // names of allocations around
+};
+
+// Fill the plan but for its architecture, and the PTX, whose functions are SYMBOL_0, SYMBOL_1, ...
+// `arguments`: the names of the program's buffers, in the order of its arguments. Throws Failure
+// where the host does more than launch.
+void take_launches(const Halide::Module &module, const std::string &symbol,
+                   const std::vector<std::string> &arguments, wpk_launch_plan &plan,
+                   std::string &ptx);
+
+} // namespace wpk
+#endif
