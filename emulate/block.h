@@ -84,7 +84,7 @@ struct wpk_block {
     struct wpk_warp warp[WPK_BLOCK_WARPS_MAX];
     int warp_count;
     uint8_t *shared; /* owned */
-    uint32_t shared_size;
+    uint32_t shared_size; /* bytes, with those before WPK_PTX_SHARED_RESERVED, which are nobody's */
     struct wpk_shadow shadow;
     uint8_t *local, *local_written; /* of all threads, entry->local_size each; owned */
     struct wpk_copy *copy;          /* owned */

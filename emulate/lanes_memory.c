@@ -151,7 +151,8 @@ static bool check_shared_lane(struct wpk_warp *warp, const struct wpk_ptx_instru
                                                        WPK_KERNEL_FAULT_UNWRITTEN,
                                                    [WPK_SHADOW_PENDING] = WPK_KERNEL_FAULT_PENDING};
     enum wpk_kernel_fault fault = WPK_KERNEL_FAULT_NONE;
-    if (from > block->shared_size || size > block->shared_size - from) {
+    if (from < WPK_PTX_SHARED_RESERVED || from > block->shared_size ||
+        size > block->shared_size - from) {
         fault = WPK_KERNEL_FAULT_BOUNDS;
     }
     for (uint64_t word = from / 4; word * 4 < from + size && fault == WPK_KERNEL_FAULT_NONE;

@@ -59,7 +59,7 @@ static wpk_err init_warp(struct wpk_block *block, int number)
 /* What the launch adds begins at a multiple of 16. */
 static uint32_t shared_size(const struct wpk_launch *launch)
 {
-    uint32_t own = launch->entry->shared_size;
+    uint32_t own = WPK_PTX_SHARED_RESERVED + launch->entry->shared_size;
     return launch->shared_size == 0 ? own : (own + 15) / 16 * 16 + launch->shared_size;
 }
 

@@ -45,6 +45,7 @@ static const struct {
     {"shared memory before its start", "st.shared.u32 [%r2+-4], %r1;", WPK_KERNEL_FAULT_BOUNDS},
     {"local memory behind its end", "mov.u64 %d3, l; st.local.u32 [%d3+64], %r1;",
      WPK_KERNEL_FAULT_BOUNDS},
+    {"shared memory that is nobody's", "st.shared.u32 [%r3], %r1;", WPK_KERNEL_FAULT_BOUNDS},
     {"a generic address behind shared memory",
      "cvt.u64.u32 %d3, %r2; cvta.shared.u64 %d4, %d3; st.u32 [%d4+4], %r1;",
      WPK_KERNEL_FAULT_BOUNDS},

@@ -109,7 +109,7 @@ static void take_shared(struct module *m, struct wpk_ptx_entry *entry)
             (void)wpk_ptx_text_fail(&m->text, WPK_EUNSUPPORTED, "too much shared memory");
         }
         *size = (uint32_t)(at + d.size);
-        name_variable(m, &d, WPK_PTX_SHARED, at);
+        name_variable(m, &d, WPK_PTX_SHARED, WPK_PTX_SHARED_RESERVED + at);
     }
     wpk_ptx_text_take(&m->text, ";");
 }
@@ -280,7 +280,9 @@ static void resolve_dynamic(struct wpk_ptx_entry *entry)
 {
     for (int i = 0; i < entry->constant_count; i++) {
         uint64_t *bits = &entry->constant[i].bits;
-        *bits = *bits == WPK_PTX_DYNAMIC ? align_up(entry->shared_size, DYNAMIC_ALIGN) : *bits;
+        *bits = *bits == WPK_PTX_DYNAMIC
+                    ? WPK_PTX_SHARED_RESERVED + align_up(entry->shared_size, DYNAMIC_ALIGN)
+                    : *bits;
         *bits = entry->constant[i].at.size == 4 ? (uint32_t)*bits : *bits;
     }
 }

@@ -17,6 +17,9 @@
 #define WPK_PTX_OPERANDS_MAX 6 /* v4 and an address are five */
 #define WPK_PTX_PARAMETERS_MAX 64
 #define WPK_WARP_LANES 32
+/* Bytes of shared memory before what entries declare and launches add. GPUs from sm_90 on keep them
+ * for themselves. */
+#define WPK_PTX_SHARED_RESERVED ((uint32_t)1024)
 
 struct wpk_warp;
 struct wpk_ptx_instruction;
