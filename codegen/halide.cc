@@ -120,6 +120,9 @@ void Builder::declare_tensors() {
             if (t.dtype != WPK_F32 && t.dtype != WPK_F64) {
                 throw Failure{std::string("literal ") + t.name + ": only f32 and f64 are built"};
             }
+            if (launches_) { // the host would have it
+                continue;
+            }
             out.literal = Halide::Buffer<void>(type_of(t.dtype), extents);
             wpk_convert_narrow(t.dtype, t.values, wpk_tensor_elements(&t), out.literal.data());
         }
@@ -129,7 +132,7 @@ void Builder::declare_tensors() {
 void Builder::find_parts() {
     for (int e = 0; e < nest_.entry_count; e++) {
         const wpk_nest_entry &entry = nest_.entry[e];
-        if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined) {
+        if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined && !launches_) {
             int tensor = program_.stages[entry.stage].output;
             tensors_[static_cast<size_t>(tensor)].part = true;
         }
@@ -329,6 +332,9 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
         stage.func.reorder_storage(order);
         break;
     }
+    case WPK_DIRECTIVE_ALIGN_STORAGE:
+        stage.func.align_storage(var(directive.loop[0]), static_cast<int>(directive.factor));
+        break;
     case WPK_DIRECTIVE_BOUND_EXTENT:
         stage.func.bound_extent(var(directive.loop[0]), static_cast<int>(directive.factor));
         break;
@@ -367,6 +373,10 @@ void Builder::apply(const wpk_directive &directive) {
     case WPK_DIRECTIVE_GPU_THREADS:
         with_definition(stage, directive,
                         [&](auto &definition) { definition.gpu_threads(first()); });
+        break;
+    case WPK_DIRECTIVE_GPU_SINGLE_THREAD:
+        with_definition(stage, directive,
+                        [&](auto &definition) { definition.gpu_single_thread(); });
         break;
     case WPK_DIRECTIVE_ATOMIC: stage.func.update().atomic(); break;
     case WPK_DIRECTIVE_NO_PARTITION:
@@ -410,7 +420,7 @@ Halide::Pipeline Builder::build() {
         pipeline.add_custom_lowering_pass(new wpk::StrictPass(strict_));
     }
     if (launches_) {
-        pipeline.add_custom_lowering_pass(new wpk::SharedPass());
+        pipeline.add_custom_lowering_pass(new wpk::LaunchPass());
     }
     return pipeline;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/halide_accepts.h"
 
+#include "codegen/cuda_kernel.h"
 #include "codegen/cuda_print.h"
 
 #include <string.h>
@@ -24,7 +25,13 @@ static int find_uncut(const struct wpk_nest *nest, const struct wpk_nest_entry *
     return -1;
 }
 
-/* Halide unrolls loops, and makes vectors of them, whose extents are numbers. */
+bool wpk_halide_is_cut(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
+{
+    return entry->inlined || entry->place.entry < 0 ||
+           (find_uncut(nest, entry, &entry->pure) < 0 &&
+            find_uncut(nest, entry, &entry->update) < 0);
+}
+
 static bool are_cut(const struct wpk_nest *nest, struct wpk_diag *diag)
 {
     for (int e = 0; e < nest->entry_count; e++) {
@@ -122,10 +129,8 @@ static bool accepts_entry(const struct wpk_schedule *schedule, const struct wpk_
                           "adds up no parts of blocks or threads: write serial");
         }
     }
-    if (entry->row_padding > 0 || entry->depth > 0) {
-        return refuse(schedule, &entry->at, diag,
-                      "stores rows one after the other, and computes nothing ahead: leave padded "
-                      "and depth out");
+    if (entry->depth > 0) {
+        return refuse(schedule, &entry->at, diag, "copies nothing ahead: leave depth out");
     }
     if (entry->scope != WPK_SCOPE_SHARED && is_of_block(nest, entry)) {
         return refuse(schedule, &entry->at, diag,
@@ -133,6 +138,61 @@ static bool accepts_entry(const struct wpk_schedule *schedule, const struct wpk_
     }
     return entry->place.entry >= 0 || (accepts_root(schedule, &entry->pure, diag) &&
                                        accepts_root(schedule, &entry->update, diag));
+}
+
+/* Threads of a launch along each dimension. */
+struct threads {
+    int64_t most[3];
+};
+
+/* Halide counts the dimensions of a definition's threads from the inside. */
+static void add_threads(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                        const struct wpk_nest_loops *loops, struct threads *out)
+{
+    int64_t count = 1;
+    int dim = -1;
+    enum wpk_loop_binding before = WPK_BIND_SERIAL;
+    for (int i = loops->count - 1; i >= 0; i--) {
+        enum wpk_loop_binding binding = wpk_nest_at(nest, loops, i)->binding;
+        if (!wpk_bind_is_thread(binding)) {
+            continue;
+        }
+        dim += binding != before;
+        count = binding != before ? 1 : count;
+        before = binding;
+        count *= wpk_nest_iterations(nest, entry, loops, i);
+        out->most[dim] = count > out->most[dim] ? count : out->most[dim];
+    }
+}
+
+/* A block has as many threads along each dimension as any definition has; CUDA C's cut theirs out
+ * of one number. */
+static bool accepts_threads(const struct wpk_schedule *schedule, struct wpk_diag *diag)
+{
+    const struct wpk_nest *nest = schedule->nest;
+    struct threads launch[WPK_NEST_ENTRIES_MAX][2] = {0};
+    for (int e = 0; e < nest->entry_count; e++) {
+        const struct wpk_nest_entry *entry = &nest->entry[e];
+        for (int update = 0; update <= 1 && !entry->inlined; update++) {
+            int root = e, part = update;
+            while (nest->entry[root].place.entry >= 0) {
+                part = nest->entry[root].place.update;
+                root = nest->entry[root].place.entry;
+            }
+            struct threads *threads = &launch[root][part];
+            add_threads(nest, entry, update != 0 ? &entry->update : &entry->pure, threads);
+            int64_t all = 1;
+            for (int d = 0; d < 3; d++) {
+                all *= threads->most[d] > 0 ? threads->most[d] : 1;
+            }
+            if (all > WPK_CUDA_THREADS_MAX) {
+                return refuse(schedule, &entry->at, diag,
+                              "has as many threads along each dimension as any stage of a launch "
+                              "has, together at most 1024: cut the stages alike");
+            }
+        }
+    }
+    return true;
 }
 
 static bool accepts_grid(const struct wpk_schedule *schedule, struct wpk_diag *diag)
@@ -143,13 +203,12 @@ static bool accepts_grid(const struct wpk_schedule *schedule, struct wpk_diag *d
             return false;
         }
     }
-    return true;
+    return accepts_threads(schedule, diag);
 }
 
 bool wpk_halide_cuda_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
-    return wpk_cuda_accepts(schedule, diag) && are_cut(schedule->nest, diag) &&
-           accepts_grid(schedule, diag);
+    return wpk_cuda_accepts(schedule, diag) && accepts_grid(schedule, diag);
 }
 
 /* ---- CPUs */

@@ -3,7 +3,10 @@
 
 #include "codegen/cuda_print.h"
 #include "codegen/halide.h"
+#include "codegen/halide_accepts.h"
 #include "common/fs.h"
+
+#include <stdlib.h>
 
 /* Halide gives each thread registers of its own, and does not notice that another thread reads
  * them: the printer of CUDA C does. */
@@ -17,15 +20,41 @@ static wpk_err check_registers(const struct wpk_schedule *schedule, const char *
     return err;
 }
 
+/* Where loops are unrolled whose iterations are not as many everywhere, the most are computed. */
+static void bound(struct wpk_nest *nest)
+{
+    for (int e = 0; e < nest->entry_count; e++) {
+        nest->entry[e].bounded =
+            nest->entry[e].bounded || !wpk_halide_is_cut(nest, &nest->entry[e]);
+    }
+}
+
+wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule, const char *symbol,
+                                struct wpk_launch_plan *plan, struct wpk_buf *ptx,
+                                struct wpk_diag *diag)
+{
+    struct wpk_schedule *bounded = calloc(1, sizeof(*bounded));
+    struct wpk_nest *nest = calloc(1, sizeof(*nest));
+    wpk_err err =
+        bounded != NULL && nest != NULL ? check_registers(schedule, symbol, diag) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        *bounded = *schedule;
+        *nest = *schedule->nest;
+        bounded->nest = nest;
+        bound(nest);
+        err = wpk_halide_launches(bounded, symbol, plan, ptx, diag);
+    }
+    free(nest);
+    free(bounded);
+    return err;
+}
+
 wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule, const char *symbol,
                               const char *path, struct wpk_diag *diag)
 {
     static struct wpk_launch_plan plan; /* large */
     struct wpk_buf ptx = {0}, image = {0};
-    wpk_err err = check_registers(schedule, symbol, diag);
-    if (err == WPK_OK) {
-        err = wpk_halide_launches(schedule, symbol, &plan, &ptx, diag);
-    }
+    wpk_err err = wpk_halide_cuda_compile(schedule, symbol, &plan, &ptx, diag);
     if (err == WPK_OK) {
         err = wpk_launch_plan_encode(&plan, wpk_buf_text(&ptx), &image);
     }

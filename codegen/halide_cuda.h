@@ -4,12 +4,18 @@
 #define WPK_CODEGEN_HALIDE_CUDA_H
 
 #include "codegen/schedule.h"
+#include "schema/launch_plan.h"
 
-/* Compile the main program of the schedule for the architecture that its target names, and write
- * its image (schema/launch_plan.h), whose functions are SYMBOL_0, SYMBOL_1, ..., to `path`. What
- * cuda_print.h refuses, this does.
+/* Compile the main program of a schedule that is accepted (halide_accepts.h) for the architecture
+ * that its target names: fill the plan of its launches, and append its kernels as PTX, functions
+ * SYMBOL_0, SYMBOL_1, ...
  *
- *   errors  WPK_EUNSUPPORTED with the reason; those of wpk_fs_write; WPK_ENOMEM */
+ *   errors  WPK_EUNSUPPORTED with the reason: what cuda_print.h refuses, this does; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule,
+                                               const char *symbol, struct wpk_launch_plan *plan,
+                                               struct wpk_buf *ptx, struct wpk_diag *diag);
+/* The same as an image (schema/launch_plan.h), which is written to `path`.
+ *   errors  those of wpk_fs_write, too */
 WPK_MUST_CHECK wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule,
                                              const char *symbol, const char *path,
                                              struct wpk_diag *diag);

@@ -3,11 +3,11 @@
  * tiles from the inside: blocks are of whole tiles (op/nest.h). */
 #include "codegen/halide_directive.h"
 
+#include "codegen/target.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define JOBS "jobs.P" /* the loop that all parallel ones become */
 
 /* One definition of a stage, and where its directives go. */
 struct draft {
@@ -16,7 +16,8 @@ struct draft {
     const struct wpk_nest_entry *entry;
     const struct wpk_nest_loops *loops;
     bool update;
-    bool full; /* memory ran out */
+    bool device; /* the schedule is for one with blocks of threads */
+    bool full;   /* memory ran out */
 };
 
 /* The loops over one axis, outermost first; those before `tile` are cut into blocks of its tiles,
@@ -150,6 +151,27 @@ static void emit_split(struct draft *draft, const char *name, const char *outer,
     split->tail = loop->tail;
 }
 
+/* On a device a block's elements are cut first, which begin anywhere where the last one moves
+ * inwards. A single iteration has nowhere to move to. */
+static void split_inwards(struct draft *draft, int a)
+{
+    int64_t covered = draft->entry->extent[a];
+    struct axis_loops axis = loops_of(draft->nest, draft->loops, a);
+    const char *name = axis_name(draft, a);
+    char whole[WPK_LOOP_NAME_MAX], outer[WPK_LOOP_NAME_MAX], inner[WPK_LOOP_NAME_MAX];
+    snprintf(whole, sizeof(whole), "%s", name);
+    for (int i = 0; i < axis.count - 1; i++) {
+        struct wpk_nest_loop loop = *wpk_nest_at(draft->nest, draft->loops, axis.loop[i]);
+        bool stays = loop.tail == WPK_TAIL_SHIFT && covered < loop.step;
+        loop.tail = stays ? WPK_TAIL_GUARD : loop.tail;
+        covered = loop.step;
+        name_of(&axis, name, i, outer);
+        name_of(&axis, name, i + 1, inner);
+        emit_split(draft, whole, outer, inner, &loop, loop.step);
+        snprintf(whole, sizeof(whole), "%s", inner);
+    }
+}
+
 static void split_axis(struct draft *draft, int a)
 {
     struct axis_loops axis = loops_of(draft->nest, draft->loops, a);
@@ -210,47 +232,73 @@ static void emit_binding(struct draft *draft, int i)
         emit_loop(draft, WPK_DIRECTIVE_VECTORIZE, name, 0);
     } else if (loop->binding == WPK_BIND_UNROLL) {
         emit_loop(draft, WPK_DIRECTIVE_UNROLL, name, 0);
-    } else if (wpk_bind_is_block(loop->binding)) {
-        emit_loop(draft, WPK_DIRECTIVE_GPU_BLOCKS, name, 0);
-    } else if (wpk_bind_is_thread(loop->binding)) {
-        emit_loop(draft, WPK_DIRECTIVE_GPU_THREADS, name, 0);
     }
 }
 
-static int count_parallel(const struct wpk_nest *nest, const struct wpk_nest_loops *loops)
+/* Loops of these bindings run as one. */
+static const struct {
+    enum wpk_directive_kind kind;
+    const char *name; /* of that one */
+} joined[WPK_BIND_COUNT] = {
+    [WPK_BIND_PARALLEL] = {WPK_DIRECTIVE_PARALLEL, "jobs"},
+    [WPK_BIND_BLOCK_Z] = {WPK_DIRECTIVE_GPU_BLOCKS, "block_z"},
+    [WPK_BIND_BLOCK_Y] = {WPK_DIRECTIVE_GPU_BLOCKS, "block_y"},
+    [WPK_BIND_BLOCK_X] = {WPK_DIRECTIVE_GPU_BLOCKS, "block_x"},
+    [WPK_BIND_THREAD_Z] = {WPK_DIRECTIVE_GPU_THREADS, "thread_z"},
+    [WPK_BIND_THREAD_Y] = {WPK_DIRECTIVE_GPU_THREADS, "thread_y"},
+    [WPK_BIND_THREAD_X] = {WPK_DIRECTIVE_GPU_THREADS, "thread_x"},
+};
+
+static int count_bound(const struct wpk_nest *nest, const struct wpk_nest_loops *loops,
+                       enum wpk_loop_binding binding)
 {
     int count = 0;
     for (int i = 0; i < loops->count; i++) {
-        count += wpk_nest_at(nest, loops, i)->binding == WPK_BIND_PARALLEL;
+        count += wpk_nest_at(nest, loops, i)->binding == binding;
     }
     return count;
 }
 
-/* The innermost of the parallel loops takes in the others, from the inside outwards. */
-static void emit_parallel(struct draft *draft)
+/* The loop that the innermost one of a binding becomes when it has taken in all but `left`. */
+static void name_joined(enum wpk_loop_binding binding, int left, char out[WPK_LOOP_NAME_MAX])
 {
-    char jobs[WPK_LOOP_NAME_MAX] = "";
-    int left = count_parallel(draft->nest, draft->loops);
+    name_axis_loop(joined[binding].name, (char)('P' + left), out); /* P is the last */
+}
+
+/* The innermost loop of the binding takes in the others, from the inside outwards. */
+static void emit_joined(struct draft *draft, enum wpk_loop_binding binding)
+{
+    char taken[WPK_LOOP_NAME_MAX] = "";
+    int left = count_bound(draft->nest, draft->loops, binding);
     for (int i = draft->loops->count - 1; i >= 0; i--) {
         char name[WPK_LOOP_NAME_MAX];
-        if (wpk_nest_at(draft->nest, draft->loops, i)->binding != WPK_BIND_PARALLEL) {
+        if (wpk_nest_at(draft->nest, draft->loops, i)->binding != binding) {
             continue;
         }
         name_loop(draft->nest, draft->entry, draft->loops, i, name);
         left--;
-        if (jobs[0] != '\0') {
+        if (taken[0] != '\0') {
             struct wpk_directive *fuse = emit(draft, WPK_DIRECTIVE_FUSE);
-            add_name(fuse, jobs);
+            add_name(fuse, taken);
             add_name(fuse, name);
-            snprintf(name, sizeof(name), JOBS);
-            name[sizeof(JOBS) - 2] = (char)('P' + left); /* P is the last */
+            name_joined(binding, left, name);
             add_name(fuse, name);
         }
-        snprintf(jobs, sizeof(jobs), "%s", name);
+        snprintf(taken, sizeof(taken), "%s", name);
     }
-    if (jobs[0] != '\0') {
-        emit_loop(draft, WPK_DIRECTIVE_PARALLEL, jobs, 0);
+    if (taken[0] != '\0') {
+        emit_loop(draft, joined[binding].kind, taken, 0);
     }
+}
+
+/* Of a GPU: what is computed before everything, and not in blocks, is computed by one thread. */
+static bool is_single_thread(const struct draft *draft)
+{
+    bool single = draft->device && draft->entry->place.entry < 0;
+    for (int i = 0; i < draft->loops->count; i++) {
+        single = single && !wpk_bind_is_block(wpk_nest_at(draft->nest, draft->loops, i)->binding);
+    }
+    return single;
 }
 
 static void emit_definition(struct draft *draft, bool update)
@@ -260,7 +308,11 @@ static void emit_definition(struct draft *draft, bool update)
     draft->update = update;
     draft->loops = update ? &entry->update : &entry->pure;
     for (int a = 0; a < stage->axis_count; a++) {
-        split_axis(draft, a);
+        if (draft->device) {
+            split_inwards(draft, a);
+        } else {
+            split_axis(draft, a);
+        }
     }
     emit_reorder(draft);
     if (draft->loops->atomic) {
@@ -269,7 +321,12 @@ static void emit_definition(struct draft *draft, bool update)
     for (int i = draft->loops->count - 1; i >= 0; i--) {
         emit_binding(draft, i);
     }
-    emit_parallel(draft);
+    for (int b = WPK_BIND_PARALLEL; b < WPK_BIND_COUNT; b++) {
+        emit_joined(draft, (enum wpk_loop_binding)b);
+    }
+    if (is_single_thread(draft)) {
+        (void)emit(draft, WPK_DIRECTIVE_GPU_SINGLE_THREAD);
+    }
     draft->update = false;
 }
 
@@ -283,12 +340,15 @@ static void emit_at(struct draft *draft, enum wpk_directive_kind kind, int loop)
     const struct wpk_nest_entry *reader = &nest->entry[place->entry];
     const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
     char name[WPK_LOOP_NAME_MAX];
-    bool fused = wpk_nest_at(nest, loops, loop)->binding == WPK_BIND_PARALLEL &&
-                 count_parallel(nest, loops) > 1;
-    name_loop(nest, reader, loops, loop, name);
+    enum wpk_loop_binding binding = wpk_nest_at(nest, loops, loop)->binding;
+    if (joined[binding].name != NULL && count_bound(nest, loops, binding) > 1) {
+        name_joined(binding, 0, name);
+    } else {
+        name_loop(nest, reader, loops, loop, name);
+    }
     struct wpk_directive *at = emit(draft, kind);
     add_name(at, nest->program->tensors[wpk_nest_stage(nest, reader)->output].name);
-    add_name(at, fused ? JOBS : name);
+    add_name(at, name);
 }
 
 static void emit_place(struct draft *draft)
@@ -327,6 +387,11 @@ static void emit_storage(struct draft *draft)
             add_name(order, axis_name(draft, entry->storage[a]));
         }
     }
+    if (entry->row_padding > 0) {
+        int axis = entry->reordered ? entry->storage[rank - 1] : rank - 1;
+        emit_loop(draft, WPK_DIRECTIVE_ALIGN_STORAGE, axis_name(draft, axis),
+                  entry->extent[axis] + entry->row_padding);
+    }
     if (entry->scope != WPK_SCOPE_ANY) {
         emit_loop(draft, WPK_DIRECTIVE_STORE_IN, wpk_scope_name(entry->scope), 0);
     }
@@ -335,7 +400,8 @@ static void emit_storage(struct draft *draft)
 wpk_err wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_directives *out)
 {
     const struct wpk_nest *nest = schedule->nest;
-    struct draft draft = {.nest = nest, .out = out};
+    struct draft draft = {
+        .nest = nest, .out = out, .device = wpk_target_has_blocks(schedule->target)};
     *out = (struct wpk_directives){.count = 0};
     for (int e = 0; e < nest->entry_count; e++) {
         draft.entry = &nest->entry[e];

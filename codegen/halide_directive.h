@@ -28,12 +28,14 @@ extern "C" {
     X(PARALLEL, "parallel")   /* loop */                                                           \
     X(GPU_BLOCKS, "gpu_blocks")                                                                    \
     X(GPU_THREADS, "gpu_threads")                                                                  \
+    X(GPU_SINGLE_THREAD, "gpu_single_thread") /* no loops: around all of them */                   \
     X(ATOMIC, "atomic")                                                                            \
     X(COMPUTE_ROOT, "compute_root")                                                                \
     X(COMPUTE_AT, "compute_at")           /* stage loop */                                         \
     X(STORE_AT, "store_at")               /* stage loop */                                         \
     X(STORE_IN, "store_in")               /* memory */                                             \
     X(REORDER_STORAGE, "reorder_storage") /* axes, innermost first */                              \
+    X(ALIGN_STORAGE, "align_storage")     /* axis; factor */                                       \
     X(BOUND_EXTENT, "bound_extent")       /* axis; factor */                                       \
     X(ALIGN_BOUNDS, "align_bounds")       /* axis; factor */                                       \
     X(NO_PARTITION, "partition")          /* loop */

@@ -239,8 +239,9 @@ Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
     Expr value;
     if (t.role == WPK_ROLE_LITERAL) {
         // loops of a sum that is an expression are unrolled
-        value = stage_.reduction == WPK_REDUCE_NONE ? element(t, index)
-                                                    : Expr(source.literal(index));
+        value = stage_.reduction == WPK_REDUCE_NONE || !source.literal.defined()
+                    ? element(t, index)
+                    : Expr(source.literal(index));
     } else if (t.role == WPK_ROLE_INPUT || t.role == WPK_ROLE_CONSTANT) {
         value = source.image(index);
     } else {

@@ -24,7 +24,7 @@ Halide::Expr identity_of(const wpk_program &program, const wpk_stage &stage);
 // One tensor of the program on Halide's side.
 struct Tensor {
     Halide::ImageParam image;     // inputs and constants
-    Halide::Buffer<void> literal; // literals
+    Halide::Buffer<void> literal; // literals; undefined: they are in no memory
     Halide::Func func;            // written by a stage
     bool part = false;            // of it: what an iteration of a reader's loop needs
 };

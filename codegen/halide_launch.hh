@@ -14,15 +14,19 @@
 
 namespace wpk {
 
-// Moves what a block has in shared memory up by a KiB. Halide counts addresses from 0, but GPUs
-// from sm_90 on keep the first KiB for themselves, and variables begin behind it.
-class SharedPass : public Halide::Internal::IRMutator {
+// Moves what a block has in shared memory up by a KiB: Halide counts addresses from 0, but GPUs
+// from sm_90 on keep the first KiB for themselves, and variables begin behind it. And computes
+// numbers in the launches that use them, which the host would give them.
+class LaunchPass : public Halide::Internal::IRMutator {
   private:
     using IRMutator::visit;
+    Halide::Internal::Stmt visit(const Halide::Internal::For *loop) override;
+    Halide::Internal::Stmt visit(const Halide::Internal::LetStmt *let) override;
     Halide::Internal::Stmt visit(const Halide::Internal::Allocate *allocate) override;
     Halide::Internal::Stmt visit(const Halide::Internal::Store *store) override;
     Halide::Expr visit(const Halide::Internal::Load *load) override;
 
+    bool launched_ = false;        // inside of loops over blocks
     std::set<std::string> shared_; // names of allocations around
 };
 

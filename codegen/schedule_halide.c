@@ -178,7 +178,8 @@ static bool is_of_definition(enum wpk_directive_kind kind)
            kind == WPK_DIRECTIVE_REORDER || kind == WPK_DIRECTIVE_VECTORIZE ||
            kind == WPK_DIRECTIVE_UNROLL || kind == WPK_DIRECTIVE_GPU_BLOCKS ||
            kind == WPK_DIRECTIVE_GPU_THREADS || kind == WPK_DIRECTIVE_PARALLEL ||
-           kind == WPK_DIRECTIVE_ATOMIC || kind == WPK_DIRECTIVE_NO_PARTITION;
+           kind == WPK_DIRECTIVE_GPU_SINGLE_THREAD || kind == WPK_DIRECTIVE_ATOMIC ||
+           kind == WPK_DIRECTIVE_NO_PARTITION;
 }
 
 static void put_loops(struct wpk_halide_writer *w, const struct wpk_directive *d)

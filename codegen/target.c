@@ -38,6 +38,11 @@ bool wpk_target_is_strict(const char *target)
     return strstr(target, STRICT) != NULL;
 }
 
+bool wpk_target_has_blocks(const char *target)
+{
+    return strncmp(target, CUDA, strlen(CUDA)) == 0 || strstr(target, "-opencl") != NULL;
+}
+
 wpk_err wpk_target_architecture(const char *target, char *out, size_t size)
 {
     const char *name = target + strlen(CUDA);

@@ -120,14 +120,30 @@ void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng)
     }
 }
 
+void wpk_cuda_subject_erase(struct wpk_cuda_subject *k)
+{
+    for (int i = 0; i < k->plan.argument_count; i++) {
+        const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
+        bool read = t->role == WPK_ROLE_INPUT || t->role == WPK_ROLE_CONSTANT;
+        for (int64_t e = 0; e < elements_of(t) - k->missing[i] && !read; e++) {
+            host(k->address[i])[e] = NAN;
+        }
+    }
+}
+
+uint64_t wpk_cuda_subject_origin(const struct wpk_cuda_subject *k, int i)
+{
+    const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
+    return k->address[i] + (uint64_t)place_of(t, 0) * sizeof(float);
+}
+
 wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k, struct wpk_kernel_fault_report *report)
 {
     uint64_t origin[WPK_TENSORS_MAX + 2] = {0};
     wpk_err err = WPK_OK;
     *report = (struct wpk_kernel_fault_report){0};
     for (int i = 0; i < k->plan.argument_count; i++) {
-        const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
-        origin[i] = k->address[i] + (uint64_t)place_of(t, 0) * sizeof(float);
+        origin[i] = wpk_cuda_subject_origin(k, i);
     }
     origin[k->plan.argument_count] = k->parts;
     origin[k->plan.argument_count + 1] = k->tickets;

@@ -37,6 +37,10 @@ void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cud
 /* Allocate all arguments; what is read gets numbers from -4 to 4 in sixteenths, in which sums are
  * exact, all else NaN. */
 void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng);
+/* Fill what the plan writes with NaN again. */
+void wpk_cuda_subject_erase(struct wpk_cuda_subject *k);
+/* The address of element 0 of argument `i` of the plan. */
+uint64_t wpk_cuda_subject_origin(const struct wpk_cuda_subject *k, int i);
 /* Run the plan, up to its first fault.
  *   errors  those of wpk_launch_run */
 WPK_MUST_CHECK wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k,
