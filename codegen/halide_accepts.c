@@ -74,19 +74,15 @@ static bool is_grid(const struct wpk_nest_loop *loop)
 static bool accepts_root(const struct wpk_schedule *schedule, const struct wpk_nest_loops *loops,
                          struct wpk_diag *diag)
 {
-    bool serial = false, blocks = false;
+    bool other = false;
     for (int i = 0; i < loops->count; i++) {
         const struct wpk_nest_loop *loop = wpk_nest_at(schedule->nest, loops, i);
-        if (wpk_bind_is_block(loop->binding) && serial) {
+        bool block = wpk_bind_is_block(loop->binding);
+        if (block && other) {
             return refuse(schedule, &loop->at, diag,
                           "launches once: write the loops over blocks outside of all others");
         }
-        if (wpk_bind_is_thread(loop->binding) && !blocks) {
-            return refuse(schedule, &loop->at, diag,
-                          "has threads in blocks only: write a loop over blocks around it");
-        }
-        serial = serial || !wpk_bind_is_block(loop->binding);
-        blocks = blocks || wpk_bind_is_block(loop->binding);
+        other = other || !block;
     }
     return true;
 }

@@ -299,7 +299,6 @@ static void test_blocks_and_threads_are_checked(void **state)
         {"  thread.x i step 4 exact\n  block.x i.1\n", "blocks stand around", 1},
         {"  block.x i step 4 exact\n  block.y i.1\n", "z around y", 2},
         {"  block.y i step 4 exact\n  thread.x i.1\n", "z around y", 2},
-        {"  block.x i step 4 exact\n  block.x i.1\n", "two loops of block.x", 2},
         {"  block.x i step 4 exact\n  thread.z i.1\n", "stand around block.x and thread.x", 0},
     };
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {

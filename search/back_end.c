@@ -8,9 +8,10 @@
 
 static const struct {
     const char *name, *kind;
-    bool has_scope_output;
+    bool searched, has_scope_output;
 } back_ends[] = {
-#define WPK_BACK_END_ROW(symbol, name, kind, has_scope_output) {name, kind, has_scope_output},
+#define WPK_BACK_END_ROW(symbol, name, kind, searched, has_scope_output)                           \
+    {name, kind, searched, has_scope_output},
     WPK_BACK_END_LIST(WPK_BACK_END_ROW)
 #undef WPK_BACK_END_ROW
 };
@@ -26,7 +27,8 @@ unsigned wpk_back_ends_of(const char *kind)
 {
     unsigned bits = 0;
     for (int i = 0; i < COUNT; i++) {
-        bits |= strcmp(back_ends[i].kind, kind) == 0 ? 1U << i : 0;
+        bool has = back_ends[i].searched && strcmp(back_ends[i].kind, kind) == 0;
+        bits |= has ? 1U << i : 0;
     }
     return bits;
 }

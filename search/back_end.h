@@ -18,16 +18,17 @@
 #define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
 #define WPK_BACK_ENDS_ANY "any"      /* as a pin: all that no worker lacks */
 
-/* The back ends in the order of their numbers. X(symbol, name, kind of device, has scope output) */
+/* The back ends in the order of their numbers; those that are not searched build schedules by hand
+ * only. X(symbol, name, kind of device, searched, has scope output) */
 #define WPK_BACK_END_LIST(X)                                                                       \
-    X(halide, "halide-cpu", "cpu", false)                                                          \
-    X(c, "c", "cpu", true)                                                                         \
-    X(cuda, "cuda", "cuda", false)                                                                 \
-    X(halide_cuda, "halide-cuda", "cuda", false)
+    X(halide, "halide-cpu", "cpu", true, false)                                                    \
+    X(c, "c", "cpu", true, true)                                                                   \
+    X(cuda, "cuda", "cuda", true, false)                                                           \
+    X(halide_cuda, "halide-cuda", "cuda", false, false)
 
 /* The name of back end number `i`, from 0, or NULL. */
 const char *wpk_back_end_name(int i);
-/* The back ends of a kind of device as bits. */
+/* The back ends of a kind of device that searches have, as bits. */
 unsigned wpk_back_ends_of(const char *kind);
 /* The number of a kind's first back end, which searches use unless the gene is pinned. */
 int wpk_back_end_first(const char *kind);
