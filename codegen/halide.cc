@@ -52,7 +52,8 @@ class Builder {
   public:
     // `program`: of the schedule, expanded.
     Builder(const wpk_schedule &schedule, const wpk_program &program)
-        : program_(program), nest_(*schedule.nest), launches_(makes_launches(schedule)) {
+        : program_(program), nest_(*schedule.nest),
+          device_(wpk_target_has_blocks(schedule.target)), launches_(makes_launches(schedule)) {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
             wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
             wpk_directives_fini(&directives_);
@@ -86,7 +87,8 @@ class Builder {
 
     const wpk_program &program_;
     const wpk_nest &nest_;
-    const bool launches_; // on a GPU: a buffer is its element [0, 0, ...], behind its padding
+    const bool device_;   // with blocks of threads
+    const bool launches_; // of a GPU: a buffer is its element [0, 0, ...], behind its padding
     wpk_directives directives_ = {};
     wpk_nest_reach reach_;
     std::vector<Tensor> tensors_;
@@ -120,7 +122,7 @@ void Builder::declare_tensors() {
             if (t.dtype != WPK_F32 && t.dtype != WPK_F64) {
                 throw Failure{std::string("literal ") + t.name + ": only f32 and f64 are built"};
             }
-            if (launches_) { // the host would have it
+            if (device_) { // the host would have it
                 continue;
             }
             out.literal = Halide::Buffer<void>(type_of(t.dtype), extents);
@@ -132,7 +134,7 @@ void Builder::declare_tensors() {
 void Builder::find_parts() {
     for (int e = 0; e < nest_.entry_count; e++) {
         const wpk_nest_entry &entry = nest_.entry[e];
-        if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined && !launches_) {
+        if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined && !device_) {
             int tensor = program_.stages[entry.stage].output;
             tensors_[static_cast<size_t>(tensor)].part = true;
         }
@@ -418,6 +420,9 @@ Halide::Pipeline Builder::build() {
     }
     if (wpk_program_is_strict(&program_)) {
         pipeline.add_custom_lowering_pass(new wpk::StrictPass(strict_));
+    }
+    if (device_ && !launches_) {
+        pipeline.add_custom_lowering_pass(new wpk::BarrierPass());
     }
     if (launches_) {
         pipeline.add_custom_lowering_pass(new wpk::LaunchPass());

@@ -76,6 +76,14 @@ Expr LaunchPass::visit(const Load *load) {
                             l->predicate, moved(l->alignment, l->type));
 }
 
+Expr BarrierPass::visit(const Call *call) {
+    constexpr int shared = 2;
+    return call->is_intrinsic(Call::gpu_thread_barrier)
+               ? Call::make(call->type, Call::gpu_thread_barrier,
+                            {simplify(call->args[0] | shared)}, Call::Intrinsic)
+               : IRMutator::visit(call);
+}
+
 // ---- launches
 
 namespace {

@@ -30,6 +30,14 @@ class LaunchPass : public Halide::Internal::IRMutator {
     std::set<std::string> shared_; // names of allocations around
 };
 
+// Barriers of a device whose loops end with one that orders no accesses, as is enough on GPUs. In
+// OpenCL the stores behind it may come before the loads that precede it.
+class BarrierPass : public Halide::Internal::IRMutator {
+  private:
+    using IRMutator::visit;
+    Halide::Expr visit(const Halide::Internal::Call *call) override;
+};
+
 // Fill the plan but for its architecture, and the PTX, whose functions are SYMBOL_0, SYMBOL_1, ...
 // `arguments`: the names of the program's buffers, in the order of its arguments. Throws Failure
 // where the host does more than launch.

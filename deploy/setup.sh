@@ -26,7 +26,7 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
 case ${1:-} in
 # systemd brings systemd-analyze; installed, it neither starts anything nor becomes the init.
 test) packages="$packages clang clang-format git curl openssl python3-venv systemd zsh
-    ocl-icd-libopencl1 pocl-opencl-icd" ;;
+    ocl-icd-libopencl1 oclgrind pocl-opencl-icd" ;;
 bench) packages="$packages python3-venv" ;;
 esac
 
