@@ -4,7 +4,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cuda_nvrtc.h"
 #include "codegen/cuda_print.h"
-#include "search/back_end.h"
+#include "codegen/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,14 @@
 static wpk_err print_halide(struct wpk_schedule *schedule, struct wpk_buf *out,
                             struct wpk_diag *diag)
 {
-    bool other = strcmp(schedule->by, wpk_back_end_name(0)) != 0;
+    const char *halide = wpk_target_has_blocks(schedule->target) ? "halide-cuda" : "halide-cpu";
+    bool other = strcmp(schedule->by, halide) != 0;
 
     if (other) {
         wpk_buf_printf(out, "// Halide's program of the schedule; '%s' compiled the kernel.\n",
                        schedule->by);
     }
-    snprintf(schedule->by, sizeof(schedule->by), "%s", wpk_back_end_name(0));
+    snprintf(schedule->by, sizeof(schedule->by), "%s", halide);
     wpk_err err = wpk_codegen_check(schedule, diag);
     if (err != WPK_OK && other) {
         wpk_diag_set(diag, "another back end compiled this kernel, and Halide has no program for "

@@ -17,8 +17,6 @@
 #include "schema/convert.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <new>
 #include <string>
@@ -446,29 +444,14 @@ std::vector<std::string> Builder::buffers() const {
     return names;
 }
 
-// The newest GPU that this version of Halide knows, or the schedule's if that is older. The host's
-// code is not compiled.
-std::string gpu_target(const std::string &architecture, bool strict) {
-    const int known[] = {86, 80, 75, 70, 61, 50};
-    long wanted = std::strtol(architecture.c_str() + strlen("sm_"), nullptr, 10);
-    for (int capability : known) {
-        if (capability <= wanted) {
-            return "x86-64-linux-sse41-cuda-cuda_capability_" + std::to_string(capability) +
-                   (strict ? "-strict_float" : "");
-        }
-    }
-    throw Failure{"Halide knows no GPU as old as " + architecture};
-}
-
 // What a kernel for a CPU calls is in its shared object (runtime/stub.c). The object of one for
 // OpenCL has Halide's runtime, which talks to the driver.
 Halide::Target target_of(const wpk_schedule &schedule) {
-    char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
-    std::string text = schedule.target;
-    if (wpk_target_architecture(text.c_str(), architecture, sizeof(architecture)) == WPK_OK) {
-        text = gpu_target(architecture, wpk_target_is_strict(schedule.target));
+    char text[WPK_TARGET_MAX];
+    if (wpk_target_spell(schedule.target, text) != WPK_OK) {
+        throw Failure{std::string("Halide knows no GPU as old as ") + schedule.target};
     }
-    Halide::Target target(text);
+    Halide::Target target{std::string(text)};
     for (Halide::Target::Feature f : {Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
                                       Halide::Target::UserContext}) {
         target.set_feature(f);

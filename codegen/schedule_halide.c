@@ -3,6 +3,7 @@
  * kernel does, and compile it. This file follows halide.cc line by line. */
 #include "codegen/schedule_halide.h"
 
+#include "codegen/target.h"
 #include "op/expand.h"
 #include "op/nest_inside.h"
 
@@ -292,9 +293,13 @@ static void put_ending(struct wpk_halide_writer *w)
                             pass == 0 ? "})\n        .compile_to_object(\"kernel.o\", {" : "}");
         written = 0;
     }
+    char target[WPK_TARGET_MAX];
+    if (wpk_target_spell(w->schedule->target, target) != WPK_OK) {
+        snprintf(target, sizeof(target), "%s", w->schedule->target);
+    }
     wpk_buf_printf(w->out,
                    ", \"wpk_main\",\n                           Target(\"%s-no_runtime\"));\n",
-                   w->schedule->target);
+                   target);
 }
 
 static void put_program(struct wpk_halide_writer *w)

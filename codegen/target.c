@@ -53,6 +53,25 @@ wpk_err wpk_target_architecture(const char *target, char *out, size_t size)
     return WPK_OK;
 }
 
+wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX])
+{
+    static const int known[] = {86, 80, 75, 70, 61, 50};
+    struct wpk_device device;
+    wpk_target_read(target, &device);
+    if (!wpk_device_is_cuda(&device)) {
+        snprintf(out, WPK_TARGET_MAX, "%s", target);
+        return WPK_OK;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i] <= device.cuda.capability) {
+            snprintf(out, WPK_TARGET_MAX, "x86-64-linux-sse41-cuda-cuda_capability_%d%s", known[i],
+                     wpk_target_is_strict(target) ? STRICT : "");
+            return WPK_OK;
+        }
+    }
+    return WPK_EUNSUPPORTED;
+}
+
 void wpk_target_read(const char *target, struct wpk_device *out)
 {
     /* Of all that is beyond Skylake's, no device but one with bf16 says that it has it. */

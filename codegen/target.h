@@ -20,6 +20,10 @@ WPK_MUST_CHECK wpk_err wpk_target_make_strict(const char *target, char out[WPK_T
 bool wpk_target_is_strict(const char *target);
 /* True of a device that runs blocks of threads: a GPU, or Halide's OpenCL. */
 bool wpk_target_has_blocks(const char *target);
+/* Write the target as Halide spells it: a GPU's with the newest architecture that Halide knows and
+ * the GPU has.
+ *   errors  WPK_EUNSUPPORTED Halide knows no GPU as old */
+WPK_MUST_CHECK wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX]);
 /* Set what a target needs: of a CPU isa, bf16 and vnni of the device, of a GPU kind and capability.
  * A target that was written by hand may name other CPUs than wpk_target_print() does. */
 void wpk_target_read(const char *target, struct wpk_device *out);

@@ -49,12 +49,30 @@ static void test_targets_written_by_hand(void **state)
     assert_false(read.bf16 || read.vnni);
 }
 
+/* A GPU that is newer than any that Halide knows runs what is for an older one. */
+static void test_spelling(void **state)
+{
+    (void)state;
+    char out[WPK_TARGET_MAX];
+    assert_int_equal(wpk_target_spell("x86-64-linux-avx2-strict_float", out), WPK_OK);
+    assert_string_equal(out, "x86-64-linux-avx2-strict_float");
+    assert_int_equal(wpk_target_spell("cuda-sm_120-strict_float", out), WPK_OK);
+    assert_string_equal(out, "x86-64-linux-sse41-cuda-cuda_capability_86-strict_float");
+    assert_int_equal(wpk_target_spell("cuda-sm_62", out), WPK_OK);
+    assert_string_equal(out, "x86-64-linux-sse41-cuda-cuda_capability_61");
+    assert_int_equal(wpk_target_spell("cuda-sm_37", out), WPK_EUNSUPPORTED);
+    assert_true(wpk_target_has_blocks("cuda-sm_90"));
+    assert_true(wpk_target_has_blocks("x86-64-linux-opencl"));
+    assert_false(wpk_target_has_blocks("x86-64-linux-avx2"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_printed_is_read),
         cmocka_unit_test(test_strict),
         cmocka_unit_test(test_targets_written_by_hand),
+        cmocka_unit_test(test_spelling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

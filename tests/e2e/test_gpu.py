@@ -66,6 +66,31 @@ def test_tune_get_and_run(box):
     check(all(k["from_history"] for k in again), "history answers the second time", again)
 
 
+def test_by_halide(box):
+    """Halide replays the nest that CUDA C was printed of, and prints it as its own program."""
+    need_compiler(box)
+    job = box.write("job.json", job_of([PRODUCT], 1))
+    pinned = ("--pin", "Y.depth=1", "--pin", "Y.parts.k=1")
+    box.ctl("tune", job, *EMULATED, "--data", box.data, *pinned)
+    text = box.ctl("get", "mm", "--own", "--data", box.data, "--schedule", "-o", "-")
+    check(text.count("by cuda\n") == 1 and "scope shared" in text, "a kernel by CUDA C", text)
+    path, built = box.write("halide.schedule", text.replace("by cuda\n", "by halide-cuda\n")), box.path("halide.so")
+    record = json.loads(box.ctl("build", path, *EMULATED, "--json", "-o", built))
+    check(record["outcome"] == "ok", "is built by Halide, and verified", record)
+    with open(built, "rb") as file:
+        image = file.read()
+    check(b'"added_bytes":' in image and b".maxntid" in image, "its launches are data")
+    check("passed" in box.ctl("run", built, "--random", "--check"), "and it runs")
+    code = box.ctl("get", "mm", "--own", "--data", box.data, "--halide", "-o", "-")
+    check(".gpu_threads(" in code and "cuda_capability_86" in code, "it is a program of Halide's", code[-3000:])
+    ahead = box.write("ahead.schedule", text.replace("by cuda\n", "by halide-cuda\n")
+                      .replace("  scope shared\n", "  scope shared\n  depth 2\n", 1))
+    code, out, err = box.run("wpkctl", "build", ahead, *EMULATED)
+    check(code != 0 and "leave depth out" in out + err, "what Halide lacks is refused", out, err)
+    code, out, err = box.run("wpkctl", "tune", job, *EMULATED, "--data", box.data, "--pin", "by=halide-cuda")
+    check(code != 0 and "by cannot be halide-cuda here, but: cuda" in out + err, "searches do not have it", out, err)
+
+
 def test_winograd(box):
     """Winograd's matrices are literals of the program: constants in the kernel. The constants are prepared in f64."""
     need_compiler(box)
