@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/halide_accepts.h"
 
-#include "codegen/cuda_kernel.h"
 #include "codegen/cuda_print.h"
 
 #include <string.h>
@@ -115,6 +114,22 @@ static bool is_of_block(const struct wpk_nest *nest, const struct wpk_nest_entry
     return true;
 }
 
+/* Is the place inside one of several loops that run as one, but not inside the last? */
+static bool is_between(const struct wpk_nest *nest, const struct wpk_nest_place *place)
+{
+    const struct wpk_nest_entry *reader = &nest->entry[place->entry];
+    const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
+    enum wpk_loop_binding at = wpk_nest_at(nest, loops, place->loop)->binding;
+    for (int i = place->loop + 1; i < loops->count; i++) {
+        enum wpk_loop_binding inner = wpk_nest_at(nest, loops, i)->binding;
+        if ((wpk_bind_is_block(at) && inner == at) ||
+            (wpk_bind_is_thread(at) && wpk_bind_is_thread(inner))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool accepts_entry(const struct wpk_schedule *schedule, const struct wpk_nest_entry *entry,
                           struct wpk_diag *diag)
 {
@@ -128,67 +143,16 @@ static bool accepts_entry(const struct wpk_schedule *schedule, const struct wpk_
     if (entry->depth > 0) {
         return refuse(schedule, &entry->at, diag, "copies nothing ahead: leave depth out");
     }
+    if (entry->place.entry >= 0 && is_between(nest, &entry->place)) {
+        return refuse(schedule, &entry->at, diag,
+                      "has no place between loops over threads: write the innermost of them");
+    }
     if (entry->scope != WPK_SCOPE_SHARED && is_of_block(nest, entry)) {
         return refuse(schedule, &entry->at, diag,
                       "computes it by one thread of a block: write scope shared, or thread.x");
     }
     return entry->place.entry >= 0 || (accepts_root(schedule, &entry->pure, diag) &&
                                        accepts_root(schedule, &entry->update, diag));
-}
-
-/* Threads of a launch along each dimension. */
-struct threads {
-    int64_t most[3];
-};
-
-/* Halide counts the dimensions of a definition's threads from the inside. */
-static void add_threads(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
-                        const struct wpk_nest_loops *loops, struct threads *out)
-{
-    int64_t count = 1;
-    int dim = -1;
-    enum wpk_loop_binding before = WPK_BIND_SERIAL;
-    for (int i = loops->count - 1; i >= 0; i--) {
-        enum wpk_loop_binding binding = wpk_nest_at(nest, loops, i)->binding;
-        if (!wpk_bind_is_thread(binding)) {
-            continue;
-        }
-        dim += binding != before;
-        count = binding != before ? 1 : count;
-        before = binding;
-        count *= wpk_nest_iterations(nest, entry, loops, i);
-        out->most[dim] = count > out->most[dim] ? count : out->most[dim];
-    }
-}
-
-/* A block has as many threads along each dimension as any definition has; CUDA C's cut theirs out
- * of one number. */
-static bool accepts_threads(const struct wpk_schedule *schedule, struct wpk_diag *diag)
-{
-    const struct wpk_nest *nest = schedule->nest;
-    struct threads launch[WPK_NEST_ENTRIES_MAX][2] = {0};
-    for (int e = 0; e < nest->entry_count; e++) {
-        const struct wpk_nest_entry *entry = &nest->entry[e];
-        for (int update = 0; update <= 1 && !entry->inlined; update++) {
-            int root = e, part = update;
-            while (nest->entry[root].place.entry >= 0) {
-                part = nest->entry[root].place.update;
-                root = nest->entry[root].place.entry;
-            }
-            struct threads *threads = &launch[root][part];
-            add_threads(nest, entry, update != 0 ? &entry->update : &entry->pure, threads);
-            int64_t all = 1;
-            for (int d = 0; d < 3; d++) {
-                all *= threads->most[d] > 0 ? threads->most[d] : 1;
-            }
-            if (all > WPK_CUDA_THREADS_MAX) {
-                return refuse(schedule, &entry->at, diag,
-                              "has as many threads along each dimension as any stage of a launch "
-                              "has, together at most 1024: cut the stages alike");
-            }
-        }
-    }
-    return true;
 }
 
 static bool accepts_grid(const struct wpk_schedule *schedule, struct wpk_diag *diag)
@@ -199,7 +163,7 @@ static bool accepts_grid(const struct wpk_schedule *schedule, struct wpk_diag *d
             return false;
         }
     }
-    return accepts_threads(schedule, diag);
+    return true;
 }
 
 bool wpk_halide_cuda_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)

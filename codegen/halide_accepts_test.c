@@ -55,9 +55,9 @@ static const struct {
     {"stage Y root\nserial i\nblock.x j step 32 exact\nthread.x j.1\nstage T in Y j.1\n"
      "scope register\ninit\nupdate\nserial k\n" INLINED,
      "launches once: write the loops over blocks outside of all others", 3},
-    {TILES SUMS "update\nserial k step 64 exact\n" TERMS
-                "stage S in T k\nscope shared\nthread.y k\nthread.x j\nstage R inline\n",
-     "as many threads along each dimension as any stage of a launch has", 23},
+    {"stage Y root\nblock.x i step 4 exact\nthread.y i.1\nthread.x j\nstage T in Y i.1\n"
+     "scope register\ninit\nserial j\nupdate\nserial k\nserial j\n" INLINED,
+     "has no place between loops over threads", 5},
     {"stage Y root\nparallel i\nserial j\nstage T in Y j\ninit\nupdate\nserial k\n" INLINED,
      "parallel", 2},
 };

@@ -3,6 +3,7 @@
  * tiles from the inside: blocks are of whole tiles (op/nest.h). */
 #include "codegen/halide_directive.h"
 
+#include "codegen/cuda_kernel.h"
 #include "codegen/target.h"
 
 #include <stdio.h>
@@ -16,8 +17,9 @@ struct draft {
     const struct wpk_nest_entry *entry;
     const struct wpk_nest_loops *loops;
     bool update;
-    bool device; /* the schedule is for one with blocks of threads */
-    bool full;   /* memory ran out */
+    bool device;                           /* the schedule is for one with blocks of threads */
+    bool linear[2 * WPK_NEST_ENTRIES_MAX]; /* by launch_of(): all loops over threads run as one */
+    bool full;                             /* memory ran out */
 };
 
 /* The loops over one axis, outermost first; those before `tile` are cut into blocks of its tiles,
@@ -249,30 +251,91 @@ static const struct {
     [WPK_BIND_THREAD_X] = {WPK_DIRECTIVE_GPU_THREADS, "thread_x"},
 };
 
-static int count_bound(const struct wpk_nest *nest, const struct wpk_nest_loops *loops,
-                       enum wpk_loop_binding binding)
+/* The launch that a definition of an entry belongs to: the root around it, and which of its
+ * definitions. */
+static int launch_of(const struct wpk_nest *nest, int entry, bool update)
+{
+    while (nest->entry[entry].place.entry >= 0) {
+        update = nest->entry[entry].place.update;
+        entry = nest->entry[entry].place.entry;
+    }
+    return 2 * entry + update;
+}
+
+/* Raise `most` to the threads that a definition has along each dimension, counted from the inside. */
+static void count_threads(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
+                          const struct wpk_nest_loops *loops, int64_t most[3])
+{
+    enum wpk_loop_binding before = WPK_BIND_SERIAL;
+    int64_t count = 1;
+    int dim = -1;
+    for (int i = loops->count - 1; i >= 0; i--) {
+        enum wpk_loop_binding binding = wpk_nest_at(nest, loops, i)->binding;
+        if (wpk_bind_is_thread(binding)) {
+            dim += binding != before;
+            count = (binding != before ? 1 : count) * wpk_nest_iterations(nest, entry, loops, i);
+            before = binding;
+            most[dim] = count > most[dim] ? count : most[dim];
+        }
+    }
+}
+
+/* A block has as many threads along each dimension as any definition of the launch. Where these are
+ * more than blocks may have, all definitions cut one number of a thread. */
+static void find_linear(struct draft *draft)
+{
+    const struct wpk_nest *nest = draft->nest;
+    for (int l = 0; l < 2 * nest->entry_count; l++) {
+        int64_t most[3] = {1, 1, 1};
+        for (int e = l / 2; e < nest->entry_count; e++) {
+            const struct wpk_nest_entry *entry = &nest->entry[e];
+            for (int update = 0; update <= 1 && !entry->inlined; update++) {
+                if (launch_of(nest, e, update != 0) == l) {
+                    count_threads(nest, entry, update != 0 ? &entry->update : &entry->pure, most);
+                }
+            }
+        }
+        draft->linear[l] = most[0] * most[1] * most[2] > WPK_CUDA_THREADS_MAX;
+    }
+}
+
+static bool is_linear(const struct draft *draft, const struct wpk_nest_entry *entry, bool update)
+{
+    return draft->linear[launch_of(draft->nest, (int)(entry - draft->nest->entry), update)];
+}
+
+static bool are_joined(enum wpk_loop_binding a, enum wpk_loop_binding b, bool linear)
+{
+    return a == b || (linear && wpk_bind_is_thread(a) && wpk_bind_is_thread(b));
+}
+
+static int count_joined(const struct wpk_nest *nest, const struct wpk_nest_loops *loops,
+                        enum wpk_loop_binding binding, bool linear)
 {
     int count = 0;
     for (int i = 0; i < loops->count; i++) {
-        count += wpk_nest_at(nest, loops, i)->binding == binding;
+        count += are_joined(wpk_nest_at(nest, loops, i)->binding, binding, linear);
     }
     return count;
 }
 
-/* The loop that the innermost one of a binding becomes when it has taken in all but `left`. */
-static void name_joined(enum wpk_loop_binding binding, int left, char out[WPK_LOOP_NAME_MAX])
+/* The loop that the innermost one becomes when it has taken in all but `left`. */
+static void name_joined(enum wpk_loop_binding binding, bool linear, int left,
+                        char out[WPK_LOOP_NAME_MAX])
 {
-    name_axis_loop(joined[binding].name, (char)('P' + left), out); /* P is the last */
+    bool thread = linear && wpk_bind_is_thread(binding);
+    name_axis_loop(thread ? "threads" : joined[binding].name, (char)('P' + left), out);
 }
 
-/* The innermost loop of the binding takes in the others, from the inside outwards. */
+/* The innermost loop takes in the others, from the inside outwards. */
 static void emit_joined(struct draft *draft, enum wpk_loop_binding binding)
 {
+    bool linear = is_linear(draft, draft->entry, draft->update);
     char taken[WPK_LOOP_NAME_MAX] = "";
-    int left = count_bound(draft->nest, draft->loops, binding);
+    int left = count_joined(draft->nest, draft->loops, binding, linear);
     for (int i = draft->loops->count - 1; i >= 0; i--) {
         char name[WPK_LOOP_NAME_MAX];
-        if (wpk_nest_at(draft->nest, draft->loops, i)->binding != binding) {
+        if (!are_joined(wpk_nest_at(draft->nest, draft->loops, i)->binding, binding, linear)) {
             continue;
         }
         name_loop(draft->nest, draft->entry, draft->loops, i, name);
@@ -281,7 +344,7 @@ static void emit_joined(struct draft *draft, enum wpk_loop_binding binding)
             struct wpk_directive *fuse = emit(draft, WPK_DIRECTIVE_FUSE);
             add_name(fuse, taken);
             add_name(fuse, name);
-            name_joined(binding, left, name);
+            name_joined(binding, linear, left, name);
             add_name(fuse, name);
         }
         snprintf(taken, sizeof(taken), "%s", name);
@@ -321,7 +384,8 @@ static void emit_definition(struct draft *draft, bool update)
     for (int i = draft->loops->count - 1; i >= 0; i--) {
         emit_binding(draft, i);
     }
-    for (int b = WPK_BIND_PARALLEL; b < WPK_BIND_COUNT; b++) {
+    int last = is_linear(draft, entry, update) ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_X;
+    for (int b = WPK_BIND_PARALLEL; b <= last; b++) {
         emit_joined(draft, (enum wpk_loop_binding)b);
     }
     if (is_single_thread(draft)) {
@@ -341,8 +405,9 @@ static void emit_at(struct draft *draft, enum wpk_directive_kind kind, int loop)
     const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;
     char name[WPK_LOOP_NAME_MAX];
     enum wpk_loop_binding binding = wpk_nest_at(nest, loops, loop)->binding;
-    if (joined[binding].name != NULL && count_bound(nest, loops, binding) > 1) {
-        name_joined(binding, 0, name);
+    bool linear = is_linear(draft, reader, place->update);
+    if (joined[binding].name != NULL && count_joined(nest, loops, binding, linear) > 1) {
+        name_joined(binding, linear, 0, name);
     } else {
         name_loop(nest, reader, loops, loop, name);
     }
@@ -403,6 +468,7 @@ wpk_err wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_dire
     struct draft draft = {
         .nest = nest, .out = out, .device = wpk_target_has_blocks(schedule->target)};
     *out = (struct wpk_directives){.count = 0};
+    find_linear(&draft);
     for (int e = 0; e < nest->entry_count; e++) {
         draft.entry = &nest->entry[e];
         if (draft.entry->inlined) {

@@ -15,6 +15,7 @@ using namespace Halide::Internal;
 namespace {
 
 constexpr int reserved_bytes = 1024;
+constexpr int64_t iterations_max = 65536;
 
 int reserved(Halide::Type type) {
     return reserved_bytes / type.bytes();
@@ -28,9 +29,50 @@ ModulusRemainder moved(const ModulusRemainder &index, Halide::Type type) {
     return index + ModulusRemainder(0, reserved(type.element_of()));
 }
 
+int64_t number(const Expr &e) {
+    auto value = as_const_int(simplify(e));
+    if (!value) {
+        throw Failure("the size of a launch is no number");
+    }
+    return *value;
+}
+
+class BlockFinder : public IRVisitor {
+  public:
+    bool found = false;
+
+  private:
+    using IRVisitor::visit;
+    void visit(const For *loop) override {
+        found = found || loop->for_type == ForType::GPUBlock;
+        IRVisitor::visit(loop);
+    }
+};
+
+bool has_blocks(const For *loop) {
+    BlockFinder finder;
+    loop->accept(&finder);
+    return finder.found;
+}
+
 } // namespace
 
+// Run a loop of the host.
+void LaunchPass::run(const For *loop) {
+    int64_t min = number(mutate(loop->min)), extent = number(mutate(loop->extent));
+    if (extent > iterations_max) {
+        throw Failure("the host computes too long how much memory blocks need");
+    }
+    for (int64_t i = min; i < min + extent; i++) {
+        mutate(substitute(loop->name, static_cast<int>(i), loop->body));
+    }
+}
+
 Stmt LaunchPass::visit(const For *loop) {
+    if (!launched_ && !has_blocks(loop)) {
+        run(loop);
+        return Evaluate::make(0);
+    }
     bool before = launched_;
     launched_ = launched_ || loop->for_type == ForType::GPUBlock;
     Stmt mutated = IRMutator::visit(loop);
@@ -51,7 +93,7 @@ Stmt LaunchPass::visit(const Allocate *allocate) {
     shared_.insert(allocate->name);
     Expr elements = 1;
     for (const Expr &extent : allocate->extents) {
-        elements = elements * extent;
+        elements = elements * mutate(extent);
     }
     elements = simplify(elements + reserved(allocate->type));
     return Allocate::make(allocate->name, allocate->type, allocate->memory_type, {elements},
@@ -59,6 +101,13 @@ Stmt LaunchPass::visit(const Allocate *allocate) {
 }
 
 Stmt LaunchPass::visit(const Store *store) {
+    if (!launched_) {
+        if (!store->value.type().is_int() || !store->value.type().is_scalar()) {
+            throw Failure("a stage is in no launch: write loops over blocks around it");
+        }
+        memory_[store->name][number(mutate(store->index))] = number(mutate(store->value));
+        return Evaluate::make(0);
+    }
     Stmt mutated = IRMutator::visit(store);
     const Store *s = mutated.as<Store>();
     return shared_.count(store->name) == 0
@@ -68,6 +117,10 @@ Stmt LaunchPass::visit(const Store *store) {
 }
 
 Expr LaunchPass::visit(const Load *load) {
+    auto known = memory_.find(load->name);
+    if (known != memory_.end()) {
+        return make_const(load->type, known->second[number(mutate(load->index))]);
+    }
     Expr mutated = IRMutator::visit(load);
     const Load *l = mutated.as<Load>();
     return shared_.count(load->name) == 0
@@ -90,37 +143,6 @@ namespace {
 
 constexpr size_t run_arguments = 12; // state, function, 3 blocks, 3 threads, shared bytes, 3 lists
 constexpr const char *buffer_suffix = ".buffer";
-constexpr int64_t iterations_max = 65536;
-
-// What the host's variables are, and its memory: where blocks need different sizes, it looks for
-// the largest.
-class Host : public IRMutator {
-  public:
-    std::map<std::string, int64_t> variable;
-    std::map<std::string, std::map<int64_t, int64_t>> memory;
-
-    int64_t number(const Expr &e) {
-        auto value = as_const_int(simplify(mutate(e)));
-        if (!value) {
-            throw Failure("the size of a launch is no number");
-        }
-        return *value;
-    }
-
-  private:
-    using IRMutator::visit;
-    Expr visit(const Variable *v) override {
-        auto known = variable.find(v->name);
-        return known == variable.end() ? Expr(v) : make_const(v->type, known->second);
-    }
-    Expr visit(const Load *load) override {
-        auto known = memory.find(load->name);
-        if (known == memory.end()) {
-            return IRMutator::visit(load);
-        }
-        return make_const(load->type, known->second[number(load->index)]);
-    }
-};
 
 class Reader : public IRVisitor {
   public:
@@ -139,12 +161,14 @@ class Reader : public IRVisitor {
     using IRVisitor::visit;
     void visit(const Allocate *allocate) override;
     void visit(const Call *call) override;
-    void visit(const Store *store) override;
-    void visit(const For *loop) override;
+    void visit(const Store *) override { refuse(); }
+    void visit(const For *) override { refuse(); }
+    [[noreturn]] static void refuse() {
+        throw Failure("a loop is in no launch: write loops over blocks around it");
+    }
     void take_launch(const Call *call);
     int find_pointer(const Expr &argument);
 
-    Host host_;
     const std::string &symbol_;
     wpk_launch_plan &plan_;
     std::map<std::string, int> pointer_;   // of buffers, among a launch's
@@ -152,30 +176,16 @@ class Reader : public IRVisitor {
 };
 
 void Reader::visit(const Allocate *allocate) {
+    if (allocate->memory_type == Halide::MemoryType::Stack) { // the host's own
+        IRVisitor::visit(allocate);
+        return;
+    }
     int64_t bytes = allocate->type.bytes();
     for (const Expr &extent : allocate->extents) {
-        bytes *= host_.number(extent);
+        bytes *= number(extent);
     }
     bytes_[allocate->name] = bytes;
     IRVisitor::visit(allocate);
-}
-
-void Reader::visit(const Store *store) {
-    if (!store->value.type().is_int() || !store->value.type().is_scalar()) {
-        throw Failure("a stage is in no launch: write loops over blocks around it");
-    }
-    host_.memory[store->name][host_.number(store->index)] = host_.number(store->value);
-}
-
-void Reader::visit(const For *loop) {
-    int64_t min = host_.number(loop->min), extent = host_.number(loop->extent);
-    if (extent > iterations_max) {
-        throw Failure("the host computes too long how much memory a block needs");
-    }
-    for (int64_t i = min; i < min + extent; i++) {
-        host_.variable[loop->name] = i;
-        loop->body.accept(this);
-    }
 }
 
 void Reader::visit(const Call *call) {
@@ -224,10 +234,10 @@ void Reader::take_launch(const Call *call) {
     wpk_launch_step &step = plan_.launch[plan_.launch_count];
     std::snprintf(step.entry, sizeof(step.entry), "%s_%d", symbol_.c_str(), plan_.launch_count);
     for (size_t d = 0; d < 3; d++) {
-        step.blocks[d] = host_.number(call->args[2 + d]);
-        step.threads[d] = host_.number(call->args[5 + d]);
+        step.blocks[d] = number(call->args[2 + d]);
+        step.threads[d] = number(call->args[5 + d]);
     }
-    step.added_bytes = host_.number(call->args[8]);
+    step.added_bytes = number(call->args[8]);
     for (size_t i = 0; i + 1 < arguments->args.size(); i++) { // the last one ends the list
         if (step.parameter_count == WPK_LAUNCH_POINTERS_MAX) {
             throw Failure("a launch has too many arguments");

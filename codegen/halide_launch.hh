@@ -8,6 +8,7 @@
 #include "codegen/halide_expression.hh"
 #include "schema/launch_plan.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@
 namespace wpk {
 
 // Moves what a block has in shared memory up by a KiB: Halide counts addresses from 0, but GPUs
-// from sm_90 on keep the first KiB for themselves, and variables begin behind it. And computes
-// numbers in the launches that use them, which the host would give them.
+// from sm_90 on keep the first KiB for themselves, and variables begin behind it. And does what the
+// host would do beside launching: where blocks need different sizes, the host looks for the largest
+// in a loop over all blocks, and it gives launches the values of expressions that all blocks share.
 class LaunchPass : public Halide::Internal::IRMutator {
   private:
     using IRMutator::visit;
@@ -26,7 +28,10 @@ class LaunchPass : public Halide::Internal::IRMutator {
     Halide::Internal::Stmt visit(const Halide::Internal::Store *store) override;
     Halide::Expr visit(const Halide::Internal::Load *load) override;
 
+    void run(const Halide::Internal::For *loop);
+
     bool launched_ = false;        // inside of loops over blocks
+    std::map<std::string, std::map<int64_t, int64_t>> memory_; // of the host: elements, by index
     std::set<std::string> shared_; // names of allocations around
 };
 

@@ -219,12 +219,17 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
     return err;
 }
 
+/* `by`: the back end that builds it, or NULL: the candidate's own. */
 static wpk_err lower_candidate(const struct wpk_planner_entry *entry,
                                const struct wpk_planner_request *request,
-                               const struct wpk_candidate *candidate, struct wpk_schedule *schedule,
-                               struct wpk_planned *out, struct wpk_diag *diag)
+                               const struct wpk_candidate *candidate, const char *by,
+                               struct wpk_schedule *schedule, struct wpk_planned *out,
+                               struct wpk_diag *diag)
 {
     wpk_err err = wpk_lower(&entry->space, candidate, schedule, diag);
+    if (err == WPK_OK && by != NULL) {
+        snprintf(schedule->by, sizeof(schedule->by), "%s", by);
+    }
     if (err == WPK_OK) {
         err = wpk_codegen_check(schedule, diag);
     }
@@ -247,11 +252,14 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
     if (err == WPK_OK) {
         err = wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag);
     }
-    return err == WPK_OK ? lower_candidate(entry, request, &candidate, schedule, out, diag) : err;
+    return err == WPK_OK ? lower_candidate(entry, request, &candidate, NULL, schedule, out, diag)
+                         : err;
 }
 
 /* The candidate's genes say what it is; its number only which of the constructed ones, whose order
- * depends on how many there are. */
+ * depends on how many there are. A GPU's have two numbers each: first Halide builds it, whose PTX for
+ * the oldest architecture is of version 4.0, which every driver of today reads; NVRTC's wants a
+ * driver as new as itself. */
 static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_request *request,
                           struct wpk_schedule *schedule, struct wpk_planned *out,
                           struct wpk_diag *diag)
@@ -270,19 +278,22 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     plain.candidate = text;
     wpk_err err = wpk_planner_open_space(planner, &plain, &entry, diag);
     int count = 0;
+    bool gpu = wpk_device_is_cuda(&device);
+    int at = gpu ? (request->plain - 1) / 2 : request->plain - 1;
+    const char *by = gpu && request->plain % 2 == 1 ? "halide-cuda" : NULL;
     if (err == WPK_OK) {
         err = wpk_space_construct(&entry->space, made, PLAINS, &count);
     }
-    if (err == WPK_OK && count < request->plain) {
-        wpk_diag_set(diag, "there is no constructed candidate %d", request->plain);
+    if (err == WPK_OK && count <= at) {
+        wpk_diag_set(diag, "there is no constructed candidate %d", at + 1);
         err = WPK_EUNSUPPORTED;
     }
-    const struct wpk_candidate *candidate = err == WPK_OK ? &made[request->plain - 1] : NULL;
+    const struct wpk_candidate *candidate = err == WPK_OK ? &made[at] : NULL;
     if (err == WPK_OK) {
         err = wpk_candidate_encode(&entry->space, candidate, text, sizeof(text));
     }
     if (err == WPK_OK) {
-        err = lower_candidate(entry, &plain, candidate, schedule, out, diag);
+        err = lower_candidate(entry, &plain, candidate, by, schedule, out, diag);
     }
     free(made);
     return err;
