@@ -262,7 +262,7 @@ static int launch_of(const struct wpk_nest *nest, int entry, bool update)
     return 2 * entry + update;
 }
 
-/* Raise `most` to the threads that a definition has along each dimension, counted from the inside. */
+/* Raise `most` to the threads that a definition has along each dimension, the innermost first. */
 static void count_threads(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
                           const struct wpk_nest_loops *loops, int64_t most[3])
 {

@@ -257,9 +257,9 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
 }
 
 /* The candidate's genes say what it is; its number only which of the constructed ones, whose order
- * depends on how many there are. A GPU's have two numbers each: first Halide builds it, whose PTX for
- * the oldest architecture is of version 4.0, which every driver of today reads; NVRTC's wants a
- * driver as new as itself. */
+ * depends on how many there are. A GPU's have two numbers each: first Halide builds it, whose PTX
+ * for the oldest architecture is of version 4.0, which all drivers read; NVRTC's wants a driver as
+ * new as itself. */
 static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_request *request,
                           struct wpk_schedule *schedule, struct wpk_planned *out,
                           struct wpk_diag *diag)
