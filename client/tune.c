@@ -3,7 +3,9 @@
  * its own over local sockets; they are the programs of a service. Results stay in the data
  * directory. */
 #include "client/command.h"
+#include "client/estimate.h"
 #include "client/follow.h"
+#include "client/format.h"
 #include "client/job_file.h"
 #include "client/job_space.h"
 #include "client/report.h"
@@ -70,10 +72,16 @@ static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
 
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
-    wpk_err err = tune->is_model ? wpk_tune_model_read(tune->file, &tune->fixing, &tune->overrides,
-                                                       &tune->model, &tune->job, diag)
-                                 : wpk_job_file_take(tune->file, &tune->given, &tune->overrides,
-                                                     &tune->job, diag);
+    wpk_err err = WPK_OK;
+
+    if (tune->is_model) {
+        err = wpk_tune_model_read(tune->file, &tune->fixing, &tune->model, diag);
+        if (err == WPK_OK) {
+            err = wpk_tune_model_job(&tune->model, &tune->overrides, &tune->job, diag);
+        }
+    } else {
+        err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, &tune->job, diag);
+    }
     if (err == WPK_OK) {
         err = choose_device(tune, diag);
     }
@@ -239,6 +247,53 @@ static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_op
     return wpk_tune_rounds_run(options, &tune->session, &tune->rounds, diag);
 }
 
+/* Rates of a core that nobody measured: some server's. They order operators, no more. */
+static const struct wpk_roofline assumed = {100e9, 12.5e9};
+
+static void print_expected(struct tune *tune, int shape)
+{
+    struct wpk_estimate_sum sum;
+    struct wpk_buf text = {0};
+    char ns[WPK_FORMAT_SIZE];
+
+    wpk_estimate_sum(&tune->model, shape, &sum);
+    wpk_format_ns((uint64_t)sum.ns, ns);
+    wpk_buf_printf(&text, "expected: %s a run; steps: ", ns);
+    wpk_estimate_print_steps(&sum, &text);
+    print_notice(wpk_buf_text(&text), tune);
+    wpk_buf_fini(&text);
+}
+
+/* Expect times of the model's operators. They decide what is tuned first: where history cannot be
+ * asked, rooflines do. */
+static wpk_err estimate(struct tune *tune, struct wpk_diag *diag)
+{
+    const struct wpk_roofline roofline = {assumed.flops_per_s * tune->job.threads,
+                                          assumed.bytes_per_s};
+    char class[WPK_JOB_DEVICE_MAX];
+    struct wpk_device device;
+    bool is_known = false;
+
+    snprintf(class, sizeof(class), "%s", tune->job.device);
+    if (tune->session.private_service != NULL &&
+        wpk_device_probe(WPK_ISA_AVX512, &device) == WPK_OK) {
+        wpk_device_class(&device, class, sizeof(class));
+    }
+    wpk_err err =
+        wpk_estimate_model(&tune->session, &tune->job, class, &roofline, &tune->model, diag);
+    for (int k = 0; k < tune->model.kernel_count; k++) {
+        is_known = is_known || tune->model.kernels[k].expected_from != WPK_TUNE_FROM_ROOFLINE;
+    }
+    for (int s = 0; s < tune->model.shape_count && is_known; s++) {
+        print_expected(tune, s);
+    }
+    if (err != WPK_OK && err != WPK_ENOMEM) {
+        *diag = (struct wpk_diag){0};
+        err = WPK_OK;
+    }
+    return err;
+}
+
 /* Tune a model's operators; those that differ in their place alone are one search, unless the user
  * says how to search, or shares a budget out. */
 static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_diag *diag)
@@ -251,7 +306,10 @@ static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_
         .quiet = tune->quiet,
         .own_worker = has_own_worker(tune)};
 
-    wpk_err err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
+    wpk_err err = estimate(tune, diag);
+    if (err == WPK_OK) {
+        err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
+    }
     if (err == WPK_OK && !tune->rounds.is_cut) {
         err = split_hopeless(tune, &options, diag);
     }

@@ -44,13 +44,21 @@ void wpk_tune_rounds_fini(struct wpk_tune_rounds *rounds)
 
 /* ---- one round */
 
+/* Time of all calls of a kernel in a run of the model: measured, if a round did so. */
+static double weight(const struct tuning *t, int k)
+{
+    const struct wpk_tune_kernel *kernel = &t->options->model->kernels[k];
+    const struct wpk_api_kernel *found = &t->out->kernels[k];
+    double ns = found->name != NULL ? (double)found->served.time.median_ns : kernel->expected_ns;
+
+    return kernel->calls * ns;
+}
+
 static void sort(struct tuning *t)
 {
-    const struct wpk_tune_kernel *kernels = t->options->model->kernels;
-
     for (int k = 0; k < kernel_count(t); k++) {
         int at = k;
-        for (; at > 0 && kernels[t->order[at - 1]].weight < kernels[k].weight; at--) {
+        for (; at > 0 && weight(t, t->order[at - 1]) < weight(t, k); at--) {
             t->order[at] = t->order[at - 1];
         }
         t->order[at] = k;
@@ -88,6 +96,7 @@ static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
     if (ops == NULL) {
         return WPK_ENOMEM;
     }
+    sort(t);
     job.ops = ops;
     job.op_count = 0;
     for (int i = 0; i < kernel_count(t); i++) {
@@ -277,7 +286,6 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
     }
     if (t.wanted != NULL && t.order != NULL && out->kernels != NULL && out->tried != NULL &&
         out->failed != NULL) {
-        sort(&t);
         err = run_all(&t, diag);
     }
     if (err == WPK_OK) {

@@ -354,6 +354,9 @@ def test_plans_of_other_models(box):
     # Three convolutions and three products are one each; nothing is only moved.
     told = json.loads(box.run("wpkctl", "check", path, "--json")[1])
     check(told["steps"] == 10, "the steps", told["regions"])
+    check(0 < told["roofline_ns"] <= told["expected_ns"], "what it may take", told)
+    known = box.run("wpkctl", "check", path, "--data", box.path("history"))[1]
+    check("(steps: measured 10)" in known, "history knows all of it", known)
     drawing = os.path.join(folder, "plan.svg")
     check(box.run("wpkctl", "show", plan, "-o", drawing)[0] == 0, "drawn")
     with open(drawing, encoding="utf-8") as file:
