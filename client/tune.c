@@ -13,6 +13,7 @@
 #include "client/tune_merge.h"
 #include "client/tune_model.h"
 #include "client/tune_rounds.h"
+#include "common/clock.h"
 #include "schema/device.h"
 
 #include <stdio.h>
@@ -182,6 +183,7 @@ static wpk_err verify_plan(const struct tune *tune, struct wpk_diag *diag)
     for (int s = 0; err == WPK_OK && s < tune->model.shape_count; s++) {
         struct wpk_run_model options = {.draw = true,
                                         .check = true,
+                                        .of_model = true,
                                         .verify = tune->verify ? tune->file : NULL,
                                         .json = tune->output.json};
         wpk_model_fixing_of_set(&tune->fixing, s, &options.fixing);
@@ -218,33 +220,6 @@ static wpk_err run_job(struct tune *tune, struct wpk_arena *arena, struct wpk_ht
         .cancel = true, .quiet = tune->quiet, .own_worker = has_own_worker(tune)};
 
     return wpk_follow_submit(&tune->session, &tune->job, &follow, arena, reply, job, diag);
-}
-
-/* Tune the nodes of regions for which every candidate failed one by one. */
-static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_options *options,
-                              struct wpk_diag *diag)
-{
-    bool *is_hopeless = calloc((size_t)tune->model.kernel_count + 1, sizeof(*is_hopeless));
-    int count = 0;
-
-    if (is_hopeless == NULL) {
-        return WPK_ENOMEM;
-    }
-    for (int k = 0; k < tune->model.kernel_count; k++) {
-        is_hopeless[k] = wpk_tune_rounds_is_hopeless(&tune->rounds, k);
-    }
-    wpk_err err = wpk_tune_model_split(&tune->model, tune->file, &tune->fixing, &tune->overrides,
-                                       is_hopeless, &tune->job, &count, diag);
-    free(is_hopeless);
-    if (err != WPK_OK || count == 0) {
-        return err;
-    }
-    if (!tune->quiet) {
-        fprintf(stderr, "no candidate works for %d group%s of nodes; each of the nodes is a step\n",
-                count, count == 1 ? "" : "s");
-    }
-    wpk_tune_rounds_fini(&tune->rounds);
-    return wpk_tune_rounds_run(options, &tune->session, &tune->rounds, diag);
 }
 
 /* Rates of a core that nobody measured: some server's. They order operators, no more. */
@@ -294,15 +269,46 @@ static wpk_err estimate(struct tune *tune, struct wpk_diag *diag)
     return err;
 }
 
+/* Cut regions for which every candidate failed into smaller ones, and tune again.
+ *   shape   *count: the groups of nodes that were cut */
+static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_options *options,
+                              int *count, struct wpk_diag *diag)
+{
+    bool *is_hopeless = calloc((size_t)tune->model.kernel_count + 1, sizeof(*is_hopeless));
+
+    *count = 0;
+    if (is_hopeless == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int k = 0; k < tune->model.kernel_count; k++) {
+        is_hopeless[k] = wpk_tune_rounds_is_hopeless(&tune->rounds, k);
+    }
+    wpk_err err = wpk_tune_model_split(&tune->model, tune->file, &tune->fixing, &tune->overrides,
+                                       is_hopeless, &tune->job, count, diag);
+    free(is_hopeless);
+    if (err != WPK_OK || *count == 0) {
+        return err;
+    }
+    if (!tune->quiet) {
+        fprintf(stderr, "no candidate works for %d group%s of nodes; smaller ones are tried\n",
+                *count, *count == 1 ? "" : "s");
+    }
+    wpk_tune_rounds_fini(&tune->rounds);
+    err = estimate(tune, diag);
+    return err == WPK_OK ? wpk_tune_rounds_run(options, &tune->session, &tune->rounds, diag) : err;
+}
+
 /* Tune a model's operators; those that differ in their place alone are one search, unless the user
  * says how to search, or shares a budget out. */
 static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_diag *diag)
 {
+    uint64_t seconds = (uint64_t)tune->overrides.seconds * WPK_NS_PER_S;
     const struct wpk_tune_rounds_options options = {
         .model = &tune->model,
         .job = &tune->job,
         .search_places = tune->overrides.strategy != NULL || tune->job.total > 0,
-        .seconds = tune->overrides.seconds,
+        .until_ns =
+            tune->overrides.seconds > 0 ? wpk_clock_now_ns(wpk_clock_system()) + seconds : 0,
         .quiet = tune->quiet,
         .own_worker = has_own_worker(tune)};
 
@@ -310,8 +316,8 @@ static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_
     if (err == WPK_OK) {
         err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
     }
-    if (err == WPK_OK && !tune->rounds.is_cut) {
-        err = split_hopeless(tune, &options, diag);
+    for (int count = 1; err == WPK_OK && count > 0 && !tune->rounds.is_cut;) {
+        err = split_hopeless(tune, &options, &count, diag);
     }
     const char *state = tune->rounds.found.state;
     if (err == WPK_OK && state != NULL && strcmp(state, "done") == 0 && !tune->rounds.is_cut &&

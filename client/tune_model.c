@@ -274,23 +274,52 @@ wpk_err wpk_tune_model_job(struct wpk_tune_model *model, const struct wpk_job_ov
     return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
 }
 
-/* Take apart what a group has inside. A change of order has no name, and is made anew. */
-static wpk_err add_apart(struct wpk_tune_model *model, const struct wpk_graph *graph,
-                         const struct wpk_graph_region_use *use)
-{
-    size_t count = (size_t)(model->apart_count + use->node_count) + 1;
-    char **grown = realloc(model->apart, count * sizeof(*grown));
+/* ---- smaller regions */
 
-    if (grown == NULL) {
+/* Of the values inside of a group, the one whose computation takes about half of its nodes; NULL:
+ * none has a name. A change of order has none, and is made anew by each reading. */
+static const char *middle_value(const struct wpk_graph *graph,
+                                const struct wpk_graph_region_use *use)
+{
+    uint64_t needs[WPK_FUSE_NODES_MAX]; /* bit sets of the group's nodes that each one needs */
+    const char *middle = NULL;
+    int least = 0;
+
+    for (int i = 0; i + 1 < use->node_count; i++) {
+        const struct wpk_graph_node *node = &graph->nodes[use->nodes[i]];
+        const char *name = graph->values[node->outputs[0]].name;
+        needs[i] = (uint64_t)1 << i;
+        for (int k = 0; k < node->input_count; k++) {
+            for (int j = 0; j < i; j++) {
+                bool reads = node->inputs[k] == graph->nodes[use->nodes[j]].outputs[0];
+                needs[i] |= reads ? needs[j] : 0;
+            }
+        }
+        int from_half = abs(2 * __builtin_popcountll(needs[i]) - use->node_count);
+        if (name != NULL && name[0] != '\0' && (middle == NULL || from_half <= least)) {
+            middle = name;
+            least = from_half;
+        }
+    }
+    return middle;
+}
+
+/* Keep the middle value of a group in memory: it becomes two smaller ones, or more. */
+static wpk_err halve(struct wpk_tune_model *model, const struct wpk_graph *graph,
+                     const struct wpk_graph_region_use *use, int *count)
+{
+    const char *name = middle_value(graph, use);
+    char **grown = realloc(model->apart, (size_t)(model->apart_count + 1) * sizeof(*grown));
+    char *copy = name != NULL ? strdup(name) : NULL;
+
+    model->apart = grown != NULL ? grown : model->apart;
+    if (grown == NULL || (name != NULL && copy == NULL)) {
+        free(copy);
         return WPK_ENOMEM;
     }
-    model->apart = grown;
-    for (int i = 0; i + 1 < use->node_count; i++) {
-        const char *name = graph->values[graph->nodes[use->nodes[i]].outputs[0]].name;
-        char *copy = name != NULL && name[0] != '\0' ? strdup(name) : NULL;
-        if (copy != NULL) {
-            model->apart[model->apart_count++] = copy;
-        }
+    if (copy != NULL) {
+        model->apart[model->apart_count++] = copy;
+        ++*count;
     }
     return WPK_OK;
 }
@@ -303,15 +332,12 @@ wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
     wpk_err err = WPK_OK;
 
     *count = 0;
-    for (int k = 0; k < model->kernel_count; k++) {
-        *count += is_hopeless[k] && region_of(model, k)->node_count > 1;
-    }
-    for (int s = 0; *count > 0 && s < model->shape_count; s++) {
+    for (int s = 0; s < model->shape_count; s++) {
         const struct wpk_assemble_shape *shape = &model->shapes[s];
         for (int n = 0; err == WPK_OK && n < shape->graph.node_count; n++) {
             const struct wpk_graph_region_use *use = &shape->regions.uses[n];
             if (use->region >= 0 && is_hopeless[shape->kernel[use->region]]) {
-                err = add_apart(model, &shape->graph, use);
+                err = halve(model, &shape->graph, use, count);
             }
         }
     }

@@ -62,10 +62,10 @@ WPK_MUST_CHECK wpk_err wpk_tune_model_job(struct wpk_tune_model *model,
                                           const struct wpk_job_overrides *overrides,
                                           struct wpk_job *job, struct wpk_diag *diag);
 
-/* Read the model once more, so that the nodes of these regions are steps of their own, and make the
- * job anew.
- *   shape   is_hopeless [kernel_count]; *count: the regions with several nodes among them; 0: the
- *           model and the job are as before
+/* Read the model once more, so that groups of nodes that are these regions become smaller ones of
+ * about half the size, and make the job anew.
+ *   shape   is_hopeless [kernel_count]; *count: the groups that were cut; 0: the model and the job
+ *           are as before
  *   errors  as wpk_tune_model_read and wpk_tune_model_job */
 WPK_MUST_CHECK wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
                                             const struct wpk_model_fixing *fixing,

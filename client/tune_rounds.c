@@ -273,6 +273,7 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
     struct tuning t = {.options = options,
                        .session = session,
                        .out = out,
+                       .until_ns = options->until_ns,
                        .wanted = calloc(count, sizeof(*t.wanted)),
                        .order = calloc(count, sizeof(*t.order))};
     wpk_err err = WPK_ENOMEM;
@@ -280,10 +281,6 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
     out->kernels = calloc(count, sizeof(*out->kernels));
     out->tried = calloc(count, sizeof(*out->tried));
     out->failed = calloc(count, sizeof(*out->failed));
-    if (options->seconds > 0) {
-        t.until_ns =
-            wpk_clock_now_ns(wpk_clock_system()) + (uint64_t)options->seconds * WPK_NS_PER_S;
-    }
     if (t.wanted != NULL && t.order != NULL && out->kernels != NULL && out->tried != NULL &&
         out->failed != NULL) {
         err = run_all(&t, diag);

@@ -22,7 +22,7 @@ struct wpk_tune_rounds_options {
     const struct wpk_tune_model *model;
     const struct wpk_job *job; /* an operator for each kernel of the model */
     bool search_places;        /* as all others */
-    int64_t seconds;           /* of all rounds but the last; 0: no limit */
+    uint64_t until_ns;         /* of the system's clock: when the last round begins; 0: any time */
     bool quiet;
     bool own_worker; /* as in struct wpk_follow_options */
 };
