@@ -13,6 +13,9 @@
 /* Candidates of a place: of those of a search one in so many, and no more than these. */
 #define PLACE_SHARE 3
 #define PLACE_CANDIDATES_MAX 3
+/* A shorter step of several threads may not be worth waking them, 5 to 50 us (pool.h): its form
+ * for one thread is tuned, too. */
+#define ONE_THREAD_NS 50000
 
 /* A tuning under way. */
 struct tuning {
@@ -65,14 +68,26 @@ static void sort(struct tuning *t)
     }
 }
 
+/* Time of the kernel that the plan would have: a generated one. */
+static uint64_t own_ns(const struct wpk_api_kernel *kernel)
+{
+    return kernel->own.provider != NULL ? kernel->own.time.median_ns
+                                        : kernel->served.time.median_ns;
+}
+
+/* A later round's kernel takes the place of an earlier one; of one thread, if it is faster. */
 static void take(struct tuning *t, const struct wpk_api_job *job)
 {
     const struct wpk_job *asked = t->options->job;
 
     for (int k = 0; k < kernel_count(t); k++) {
         for (int i = 0; i < job->kernel_count; i++) {
-            if (strcmp(job->kernels[i].name, asked->ops[k].name) == 0) {
-                t->out->kernels[k] = job->kernels[i];
+            const struct wpk_api_kernel *found = &job->kernels[i];
+            struct wpk_api_kernel *kernel = &t->out->kernels[k];
+            bool is_other_form = kernel->name != NULL && found->threads != kernel->threads;
+            if (strcmp(found->name, asked->ops[k].name) == 0 &&
+                (!is_other_form || own_ns(found) < own_ns(kernel))) {
+                *kernel = *found;
             }
         }
         for (int i = 0; i < job->op_count; i++) {
@@ -86,8 +101,8 @@ static void take(struct tuning *t, const struct wpk_api_job *job)
 
 /* Follow a job of the wanted operators, if there are any.
  *   shape   strategy: NULL: that of the job, with its options */
-static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
-                   struct wpk_diag *diag)
+static wpk_err run_with(struct tuning *t, const char *strategy, int64_t candidates, int threads,
+                        struct wpk_diag *diag)
 {
     struct wpk_tune_round *round = &t->out->rounds[t->out->round_count];
     struct wpk_job job = *t->options->job;
@@ -105,6 +120,7 @@ static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
         }
     }
     job.candidates = candidates;
+    job.threads = threads;
     if (strategy != NULL) {
         snprintf(job.strategy, sizeof(job.strategy), "%s", strategy);
         job.options[0] = '\0';
@@ -129,6 +145,12 @@ static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
     }
     free(ops);
     return err;
+}
+
+static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
+                   struct wpk_diag *diag)
+{
+    return run_with(t, strategy, candidates, t->options->job->threads, diag);
 }
 
 /* ---- all rounds */
@@ -180,6 +202,16 @@ static wpk_err run_places(struct tuning *t, int64_t candidates, struct wpk_diag 
         t->wanted[k] = is_place(t, k) && !has_own(t->out, k);
     }
     return err == WPK_OK && !is_over(t) ? run(t, NULL, candidates, diag) : err;
+}
+
+/* Short steps with one thread. */
+static wpk_err run_one_thread(struct tuning *t, int64_t candidates, struct wpk_diag *diag)
+{
+    for (int k = 0; k < kernel_count(t); k++) {
+        const struct wpk_api_kernel *kernel = &t->out->kernels[k];
+        t->wanted[k] = kernel->name != NULL && own_ns(kernel) < ONE_THREAD_NS;
+    }
+    return run_with(t, NULL, candidates, 1, diag);
 }
 
 /* Operators of which some candidates were measured get their winner; the others one candidate. */
@@ -259,6 +291,9 @@ static wpk_err run_all(struct tuning *t, struct wpk_diag *diag)
     }
     if (err == WPK_OK && !is_over(t)) {
         err = run_places(t, job->candidates, diag);
+    }
+    if (err == WPK_OK && !is_over(t) && job->threads > 1) {
+        err = run_one_thread(t, job->candidates, diag);
     }
     t->out->interrupted = wpk_follow_interrupted();
     t->out->is_cut = is_over(t);

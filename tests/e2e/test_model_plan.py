@@ -347,6 +347,18 @@ def test_tune_by_a_service(box):
     service.stop()
 
 
+def test_two_threads(box):
+    """Of a plan for two threads, steps that are soon done have one thread where that is faster."""
+    folder = make_model(box, "tiny")
+    path, plan = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk")
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--threads", "2", "--candidates", "1", "-q",
+                                "--verify", "--data", box.path("history"), seconds=280)
+    check(status == 0 and "verified: output y" in err, "the plan is that of the model", said, err)
+    with contextlib.closing(sqlite3.connect(box.path("history/history.db"))) as history:
+        threads = dict(history.execute("SELECT substr(policy, 1, 10), count(*) FROM problem GROUP BY 1"))
+    check(threads == {"threads=1;": 4, "threads=2;": 4}, "both forms are tuned", threads)
+
+
 def test_data_decides_a_shape(box):
     """How many elements are not 0 is told by --shape, and compared in each run."""
     folder = make_model(box, "where")
