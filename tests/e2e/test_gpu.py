@@ -355,8 +355,9 @@ def test_cublaslt(box):
     for mode, outcome in (("tf32", "wrong_result"), ("none", "unsupported")):
         record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
         check(record["outcome"] == outcome, "f32 means f32", mode, record)
-    record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT="uncaptured")
-    check(record["outcome"] == "ok" and "algorithm 1 of 3" in record["detail"], "the next one is taken", record)
+    for mode in ("uncaptured", "fast"):
+        record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
+        check(record["outcome"] == "ok" and "algorithm 1 of 3" in record["detail"], "the next one is taken", mode, record)
     tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check([k["baseline"] and k["baseline"]["provider"] for k in tuned] == ["cublaslt", None], "it competes", tuned)
     path = box.path("mm.so")

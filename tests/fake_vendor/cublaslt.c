@@ -4,7 +4,8 @@
  *
  * The heuristic names three algorithms. The first computes everything twice; the second is refused
  * when it is run; the third is the fastest. WPK_FAKE_CUBLASLT=tf32 rounds operands
- * as TF32 does, "none" names no algorithm, and "uncaptured" lets no stream record the third. */
+ * as TF32 does, "fast" those of the third alone, "none" names no algorithm, and "uncaptured" lets
+ * no stream record the third. */
 #include "common/cublaslt_calls.h"
 #include "tests/fake_vendor/driver.h"
 
@@ -282,6 +283,8 @@ int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a
         fake_is_mode(VARIABLE, "uncaptured")) {
         return WPK_CUBLAS_STATUS_EXECUTION_FAILED;
     }
+    bool rounds = fake_is_mode(VARIABLE, "tf32") ||
+                  (algorithm->data[0] == FASTEST && fake_is_mode(VARIABLE, "fast"));
     bool ta = p->transposed[0] != 0, tb = p->transposed[1] != 0;
     const uint64_t pointers[] = {(uint64_t)(uintptr_t)a, (uint64_t)(uintptr_t)b,
                                  (uint64_t)(uintptr_t)d, p->bias};
@@ -296,7 +299,7 @@ int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a
                                (int32_t)lb->batch_stride,
                                (int32_t)ld->batch_stride,
                                p->epilogue,
-                               (int32_t)(fake_is_mode(VARIABLE, "tf32") ? MASK_TF32 : MASK_F32)};
+                               (int32_t)(rounds ? MASK_TF32 : MASK_F32)};
     void *parameters[PARAMETERS];
     for (int i = 0; i < PARAMETERS; i++) {
         parameters[i] = i < 4 ? (void *)&pointers[i] : (void *)&numbers[i - 4];
