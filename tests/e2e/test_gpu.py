@@ -325,6 +325,8 @@ def test_cudnn(box):
         check(algorithm is None or record["detail"] == "algorithm %s, cudnn 9.19.0" % algorithm, "the fastest", record)
     record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="apart")
     check(record["outcome"] == "ok" and "algorithm 3 of 3" in record["detail"], "in two plans", record)
+    record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="knobs")
+    check(record["outcome"] == "ok" and "algorithm 5 of " in record["detail"], "an engine with a knob", record)
     record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="liar")
     check(record["outcome"] == "wrong_result", "f32 means f32", record)
     job = box.write("job.json", job_of([CONVOLUTION], 2))
