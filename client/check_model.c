@@ -151,20 +151,23 @@ static wpk_err estimate(struct survey *survey, const struct wpk_command_context 
     wpk_err err = WPK_OK;
 
     if (survey->model.kernel_count == 0 || survey->model.kernel_count > WPK_JOB_OPS_MAX ||
-        options->no_peak) {
+        options->no_peak || wpk_peak_measure(&peak) != WPK_OK) {
         return WPK_OK;
     }
-    err = wpk_peak_measure(&peak);
-    if (err == WPK_OK) {
-        err = wpk_tune_model_job(&survey->model, &none, &job, diag);
-    }
+    err = wpk_tune_model_job(&survey->model, &none, &job, diag);
     if (err == WPK_OK && options->history != NULL) {
         err = wpk_session_open(context, options->history, &session, diag);
     }
     if (err == WPK_OK) {
         const struct wpk_roofline roofline = {peak.flops_per_s, peak.bytes_per_s};
-        err = wpk_estimate_model(options->history != NULL ? &session : NULL, &job, "", &roofline,
+        err = wpk_estimate_model(options->history != NULL ? &session : NULL, &job, &roofline,
                                  &survey->model, diag);
+        if (err == WPK_EINVAL) {
+            fputs("wpkctl: the service knows several devices; times are from the roofline of this"
+                  " machine\n",
+                  stderr);
+            err = WPK_OK;
+        }
     }
     if (err == WPK_OK) {
         wpk_estimate_sum(&survey->model, 0, &survey->expected);

@@ -3,8 +3,10 @@
 
 #include "common/caches.h"
 #include "common/json.h"
+#include "schema/device.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,14 +55,20 @@ static void read_match(struct wpk_json_reader *r, struct wpk_tune_kernel *out)
     }
 }
 
-static wpk_err ask(struct wpk_session *session, const struct wpk_job *job, const char *device,
+static wpk_err ask(struct wpk_session *session, const struct wpk_job *job,
                    struct wpk_tune_model *model, struct wpk_diag *diag)
 {
+    char class[WPK_JOB_DEVICE_MAX];
+    struct wpk_device device;
     struct wpk_buf body = {0};
     struct wpk_http_reply reply = {0};
     struct wpk_json_reader *r = NULL;
 
-    wpk_err err = print_request(job, device, &body);
+    snprintf(class, sizeof(class), "%s", job->device);
+    if (session->private_service != NULL && wpk_device_probe(WPK_ISA_AVX512, &device) == WPK_OK) {
+        wpk_device_class(&device, class, sizeof(class));
+    }
+    wpk_err err = print_request(job, class, &body);
     if (err == WPK_OK) {
         err = wpk_session_ask(session, "/v1/kernels:lookup", wpk_buf_text(&body), &reply, diag);
     }
@@ -125,8 +133,8 @@ static double median_share(const struct wpk_tune_model *model, const struct wpk_
 }
 
 wpk_err wpk_estimate_model(struct wpk_session *session, const struct wpk_job *job,
-                           const char *device, const struct wpk_roofline *roofline,
-                           struct wpk_tune_model *model, struct wpk_diag *diag)
+                           const struct wpk_roofline *roofline, struct wpk_tune_model *model,
+                           struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
@@ -138,7 +146,7 @@ wpk_err wpk_estimate_model(struct wpk_session *session, const struct wpk_job *jo
         kernel->expected_from = WPK_TUNE_FROM_ROOFLINE;
     }
     if (session != NULL) {
-        err = ask(session, job, device, model, diag);
+        err = ask(session, job, model, diag);
     }
     double share = median_share(model, roofline);
     for (int k = 0; k < model->kernel_count; k++) {

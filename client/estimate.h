@@ -12,12 +12,13 @@
  *     measured ──▶ elsewhere ──▶ nearest shape ──▶ family ──▶ roofline ÷ median share of the others
  *     (the first that there is; all but the last are the service's: schema/openapi.yaml, Match)
  *
- *   shape   session NULL: there is no history; `job` has an operator for each kernel; device: the
- *           class that is meant, "": the only one that is known
- *   errors  those of wpk_session_ask, of which WPK_EINVAL means that several devices are known; the
- *           times are from rooflines then */
+ *   shape   session NULL: there is no history. A private one is asked for this machine, a service
+ *           for the job's device, or the only one that it knows. `job` has an operator for each
+ *           kernel
+ *   errors  those of wpk_session_ask, of which WPK_EINVAL means that the service knows several
+ *           devices; the times are from rooflines then */
 WPK_MUST_CHECK wpk_err wpk_estimate_model(struct wpk_session *session, const struct wpk_job *job,
-                                          const char *device, const struct wpk_roofline *roofline,
+                                          const struct wpk_roofline *roofline,
                                           struct wpk_tune_model *model, struct wpk_diag *diag);
 
 /* Time of a run of the model, and of how many steps it is known from where. */

@@ -245,17 +245,9 @@ static wpk_err estimate(struct tune *tune, struct wpk_diag *diag)
 {
     const struct wpk_roofline roofline = {assumed.flops_per_s * tune->job.threads,
                                           assumed.bytes_per_s};
-    char class[WPK_JOB_DEVICE_MAX];
-    struct wpk_device device;
     bool is_known = false;
 
-    snprintf(class, sizeof(class), "%s", tune->job.device);
-    if (tune->session.private_service != NULL &&
-        wpk_device_probe(WPK_ISA_AVX512, &device) == WPK_OK) {
-        wpk_device_class(&device, class, sizeof(class));
-    }
-    wpk_err err =
-        wpk_estimate_model(&tune->session, &tune->job, class, &roofline, &tune->model, diag);
+    wpk_err err = wpk_estimate_model(&tune->session, &tune->job, &roofline, &tune->model, diag);
     for (int k = 0; k < tune->model.kernel_count; k++) {
         is_known = is_known || tune->model.kernels[k].expected_from != WPK_TUNE_FROM_ROOFLINE;
     }

@@ -47,12 +47,19 @@ void wpk_tune_rounds_fini(struct wpk_tune_rounds *rounds)
 
 /* ---- one round */
 
+/* Time of the kernel that the plan would have: a generated one. */
+static uint64_t own_ns(const struct wpk_api_kernel *kernel)
+{
+    return kernel->own.provider != NULL ? kernel->own.time.median_ns
+                                        : kernel->served.time.median_ns;
+}
+
 /* Time of all calls of a kernel in a run of the model: measured, if a round did so. */
 static double weight(const struct tuning *t, int k)
 {
     const struct wpk_tune_kernel *kernel = &t->options->model->kernels[k];
     const struct wpk_api_kernel *found = &t->out->kernels[k];
-    double ns = found->name != NULL ? (double)found->served.time.median_ns : kernel->expected_ns;
+    double ns = found->name != NULL ? (double)own_ns(found) : kernel->expected_ns;
 
     return kernel->calls * ns;
 }
@@ -66,13 +73,6 @@ static void sort(struct tuning *t)
         }
         t->order[at] = k;
     }
-}
-
-/* Time of the kernel that the plan would have: a generated one. */
-static uint64_t own_ns(const struct wpk_api_kernel *kernel)
-{
-    return kernel->own.provider != NULL ? kernel->own.time.median_ns
-                                        : kernel->served.time.median_ns;
 }
 
 /* A later round's kernel takes the place of an earlier one; of one thread, if it is faster. */
