@@ -357,6 +357,8 @@ def test_cublaslt(box):
     for mode, outcome in (("tf32", "wrong_result"), ("none", "unsupported")):
         record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
         check(record["outcome"] == outcome, "f32 means f32", mode, record)
+    record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT="tiles")
+    check(record["outcome"] == "ok" and "algorithm 2 of 2" in record["detail"], "one that the heuristic lacks", record)
     for mode in ("uncaptured", "fast"):
         record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
         check(record["outcome"] == "ok" and "algorithm 1 of 3" in record["detail"], "the next one is taken", mode, record)
