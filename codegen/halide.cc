@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,7 @@ class Builder {
     Halide::Pipeline build();
     std::vector<Halide::Argument> arguments() const { return arguments_; }
     std::vector<std::string> buffers() const; // names of all arguments, outputs last
+    std::set<std::string> uneven() const; // those whose element 0 is at no multiple of 16 bytes
 
   private:
     void declare_tensors();
@@ -80,6 +82,7 @@ class Builder {
     void apply_split(Stage &stage, const wpk_directive &directive);
     void apply_reorder(Stage &stage, const wpk_directive &directive);
     void apply_placement(Stage &stage, const wpk_directive &directive);
+    std::string buffer(int tensor) const; // its name; "": it is no argument
     VarOrRVar loop(const Stage &stage, bool update, const char *name) const;
     Stage &stage_named(const char *name);
 
@@ -423,22 +426,42 @@ Halide::Pipeline Builder::build() {
         pipeline.add_custom_lowering_pass(new wpk::BarrierPass());
     }
     if (launches_) {
-        pipeline.add_custom_lowering_pass(new wpk::LaunchPass());
+        pipeline.add_custom_lowering_pass(new wpk::LaunchPass(uneven()));
     }
     return pipeline;
+}
+
+std::string Builder::buffer(int tensor) const {
+    const Tensor &t = tensors_[static_cast<size_t>(tensor)];
+    wpk_role role = program_.tensors[tensor].role;
+    return role == WPK_ROLE_OUTPUT                                 ? t.func.name()
+           : role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT ? t.image.name()
+                                                                   : "";
 }
 
 std::vector<std::string> Builder::buffers() const {
     std::vector<std::string> names;
     for (bool outputs : {false, true}) {
         for (int i = 0; i < program_.tensor_count; i++) {
-            wpk_role role = program_.tensors[i].role;
-            const Tensor &tensor = tensors_[static_cast<size_t>(i)];
-            if (outputs && role == WPK_ROLE_OUTPUT) {
-                names.push_back(tensor.func.name());
-            } else if (!outputs && (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT)) {
-                names.push_back(tensor.image.name());
+            if (!buffer(i).empty() && (program_.tensors[i].role == WPK_ROLE_OUTPUT) == outputs) {
+                names.push_back(buffer(i));
             }
+        }
+    }
+    return names;
+}
+
+std::set<std::string> Builder::uneven() const {
+    std::set<std::string> names;
+    for (int i = 0; i < program_.tensor_count; i++) {
+        const wpk_tensor &t = program_.tensors[i];
+        int64_t before = 0, stride = static_cast<int64_t>(wpk_dtype_size(t.dtype)); // bytes
+        for (int d = t.rank - 1; d >= 0; d--) {
+            before += t.pad_before[d] * stride;
+            stride *= t.pad_before[d] + t.extent[d] + t.pad_after[d];
+        }
+        if (before % 16 != 0 && !buffer(i).empty()) {
+            names.insert(buffer(i));
         }
     }
     return names;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define THREADS_Z_MAX 64 /* every architecture */
+
 /* One definition of a stage, and where its directives go. */
 struct draft {
     const struct wpk_nest *nest;
@@ -295,7 +297,8 @@ static void find_linear(struct draft *draft)
                 }
             }
         }
-        draft->linear[l] = most[0] * most[1] * most[2] > WPK_CUDA_THREADS_MAX;
+        draft->linear[l] =
+            most[0] * most[1] * most[2] > WPK_CUDA_THREADS_MAX || most[2] > THREADS_Z_MAX;
     }
 }
 

@@ -110,6 +110,9 @@ Stmt LaunchPass::visit(const Store *store) {
     }
     Stmt mutated = IRMutator::visit(store);
     const Store *s = mutated.as<Store>();
+    if (uneven_.count(store->name) > 0) {
+        return Store::make(s->name, s->value, s->index, s->param, s->predicate, ModulusRemainder());
+    }
     return shared_.count(store->name) == 0
                ? mutated
                : Store::make(s->name, s->value, moved(s->index, s->value.type()), s->param,
@@ -123,6 +126,10 @@ Expr LaunchPass::visit(const Load *load) {
     }
     Expr mutated = IRMutator::visit(load);
     const Load *l = mutated.as<Load>();
+    if (uneven_.count(load->name) > 0) {
+        return Load::make(l->type, l->name, l->index, l->image, l->param, l->predicate,
+                          ModulusRemainder());
+    }
     return shared_.count(load->name) == 0
                ? mutated
                : Load::make(l->type, l->name, moved(l->index, l->type), l->image, l->param,
@@ -142,6 +149,8 @@ Expr BarrierPass::visit(const Call *call) {
 namespace {
 
 constexpr size_t run_arguments = 12; // state, function, 3 blocks, 3 threads, shared bytes, 3 lists
+constexpr int64_t blocks_beside_max = 65535;    // every architecture has these limits
+constexpr int64_t shared_max = 48 << 10;
 constexpr const char *buffer_suffix = ".buffer";
 
 class Reader : public IRVisitor {
@@ -238,6 +247,12 @@ void Reader::take_launch(const Call *call) {
         step.threads[d] = number(call->args[5 + d]);
     }
     step.added_bytes = number(call->args[8]);
+    if (step.blocks[1] > blocks_beside_max || step.blocks[2] > blocks_beside_max) {
+        throw Failure("a launch has at most 65535 blocks along y and z: write block.x for them");
+    }
+    if (step.added_bytes > shared_max) {
+        throw Failure("a block has at most 48 KiB of shared memory, with the first one");
+    }
     for (size_t i = 0; i + 1 < arguments->args.size(); i++) { // the last one ends the list
         if (step.parameter_count == WPK_LAUNCH_POINTERS_MAX) {
             throw Failure("a launch has too many arguments");

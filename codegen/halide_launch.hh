@@ -19,7 +19,12 @@ namespace wpk {
 // from sm_90 on keep the first KiB for themselves, and variables begin behind it. And does what the
 // host would do beside launching: where blocks need different sizes, the host looks for the largest
 // in a loop over all blocks, and it gives launches the values of expressions that all blocks share.
+// Halide accesses four elements at once at any index that is a multiple of four: of `uneven` buffers,
+// whose element 0 is at no multiple of 16 bytes, it must not know the index.
 class LaunchPass : public Halide::Internal::IRMutator {
+  public:
+    explicit LaunchPass(std::set<std::string> uneven) : uneven_(std::move(uneven)) {}
+
   private:
     using IRMutator::visit;
     Halide::Internal::Stmt visit(const Halide::Internal::For *loop) override;
@@ -30,6 +35,7 @@ class LaunchPass : public Halide::Internal::IRMutator {
 
     void run(const Halide::Internal::For *loop);
 
+    const std::set<std::string> uneven_;
     bool launched_ = false;        // inside of loops over blocks
     std::map<std::string, std::map<int64_t, int64_t>> memory_; // of the host: elements, by index
     std::set<std::string> shared_; // names of allocations around

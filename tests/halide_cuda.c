@@ -221,10 +221,29 @@ static void test_candidates(void **state)
     wpk_buf_fini(&subject.ptx);
 }
 
+/* Rows of an input begin behind three elements of padding: four elements are not accessed at once
+ * there, though they are copied and stored in lanes. */
+static void test_padding(void **state)
+{
+    (void)state;
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 3);
+    wpk_cuda_subject_parse(WPK_CUDA_HEAD
+                           "layout X f32[8,64] 0,1 pad 0:0,1:3\nlayout Y f32[8,64] 0,1\nprogram\n"
+                           "input X f32[8,64] pad 0:0,1:3\nintermediate S f32[8,64]\n"
+                           "output Y f32[8,64]\nS[i,j] = X[i,j]\nY[i,j] = S[i,63-j] * 2\nend\n",
+                           "stage Y root\nblock.x i\nthread.x j step 4 exact\nlanes j.1\n"
+                           "stage S in Y i\nscope shared\nthread.x j step 4 exact\nlanes j.1\n",
+                           &subject.k.schedule);
+    assert_true(expect_same(0, &rng));
+    wpk_buf_fini(&subject.ptx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
