@@ -35,11 +35,6 @@ using wpk::Failure;
 using wpk::Tensor;
 using wpk::type_of;
 
-bool makes_launches(const wpk_schedule &schedule) {
-    char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
-    return wpk_target_architecture(schedule.target, architecture, sizeof(architecture)) == WPK_OK;
-}
-
 // The loops a stage has by now: names given by axes and splits.
 struct Stage {
     Func func;
@@ -52,7 +47,8 @@ class Builder {
     // `program`: of the schedule, expanded.
     Builder(const wpk_schedule &schedule, const wpk_program &program)
         : program_(program), nest_(*schedule.nest),
-          device_(wpk_target_has_blocks(schedule.target)), launches_(makes_launches(schedule)) {
+          device_(wpk_target_has_blocks(schedule.target)),
+          launches_(wpk_target_is_gpu(schedule.target)) {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
             wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
             wpk_directives_fini(&directives_);

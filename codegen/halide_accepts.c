@@ -31,6 +31,7 @@ bool wpk_halide_is_cut(const struct wpk_nest *nest, const struct wpk_nest_entry 
             find_uncut(nest, entry, &entry->update) < 0);
 }
 
+/* Halide unrolls loops, and makes vectors of them, whose extents are numbers. */
 static bool are_cut(const struct wpk_nest *nest, struct wpk_diag *diag)
 {
     for (int e = 0; e < nest->entry_count; e++) {
@@ -96,7 +97,7 @@ static bool has_threads(const struct wpk_nest *nest, const struct wpk_nest_loops
     return false;
 }
 
-/* Is the entry computed by one thread of a launch, and not inside a loop over threads? */
+/* Is the entry computed inside of loops over blocks, but by no loop over threads, nor in one? */
 static bool is_of_block(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
 {
     const struct wpk_nest_place *place = &entry->place;
@@ -149,7 +150,8 @@ static bool accepts_entry(const struct wpk_schedule *schedule, const struct wpk_
     }
     if (entry->scope != WPK_SCOPE_SHARED && is_of_block(nest, entry)) {
         return refuse(schedule, &entry->at, diag,
-                      "computes it by one thread of a block: write scope shared, or thread.x");
+                      "computes what has no loop over threads by one of them: write scope shared, "
+                      "or thread.x");
     }
     return entry->place.entry >= 0 || (accepts_root(schedule, &entry->pure, diag) &&
                                        accepts_root(schedule, &entry->update, diag));

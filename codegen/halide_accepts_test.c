@@ -51,7 +51,7 @@ static const struct {
      "adds up no parts of blocks or threads: write serial", 8},
     {"stage Y root\nblock.x i\nthread.x j\nstage T in Y i\nscope register\ninit\nserial j\n"
      "update\nserial k\nserial j\n" INLINED,
-     "computes it by one thread of a block: write scope shared, or thread.x", 4},
+     "by one of them: write scope shared, or thread.x", 4},
     {"stage Y root\nserial i\nblock.x j step 32 exact\nthread.x j.1\nstage T in Y j.1\n"
      "scope register\ninit\nupdate\nserial k\n" INLINED,
      "launches once: write the loops over blocks outside of all others", 3},

@@ -20,6 +20,7 @@ struct draft {
     const struct wpk_nest_loops *loops;
     bool update;
     bool device;                           /* the schedule is for one with blocks of threads */
+    bool private;                          /* what has no scope is each thread's, as in CUDA C */
     bool linear[2 * WPK_NEST_ENTRIES_MAX]; /* by launch_of(): all loops over threads run as one */
     bool full;                             /* memory ran out */
 };
@@ -357,7 +358,7 @@ static void emit_joined(struct draft *draft, enum wpk_loop_binding binding)
     }
 }
 
-/* Of a GPU: what is computed before everything, and not in blocks, is computed by one thread. */
+/* On a device, a definition before everything that has no blocks is computed by one thread. */
 static bool is_single_thread(const struct draft *draft)
 {
     bool single = draft->device && draft->entry->place.entry < 0;
@@ -460,16 +461,22 @@ static void emit_storage(struct draft *draft)
         emit_loop(draft, WPK_DIRECTIVE_ALIGN_STORAGE, axis_name(draft, axis),
                   entry->extent[axis] + entry->row_padding);
     }
-    if (entry->scope != WPK_SCOPE_ANY) {
-        emit_loop(draft, WPK_DIRECTIVE_STORE_IN, wpk_scope_name(entry->scope), 0);
+    enum wpk_scope scope = entry->scope;
+    if (draft->private && scope == WPK_SCOPE_ANY && entry->place.entry >= 0) {
+        scope = WPK_SCOPE_REGISTER;
+    }
+    if (scope != WPK_SCOPE_ANY) {
+        emit_loop(draft, WPK_DIRECTIVE_STORE_IN, wpk_scope_name(scope), 0);
     }
 }
 
 wpk_err wpk_directives_make(const struct wpk_schedule *schedule, struct wpk_directives *out)
 {
     const struct wpk_nest *nest = schedule->nest;
-    struct draft draft = {
-        .nest = nest, .out = out, .device = wpk_target_has_blocks(schedule->target)};
+    struct draft draft = {.nest = nest,
+                          .out = out,
+                          .device = wpk_target_has_blocks(schedule->target),
+                          .private = wpk_target_is_gpu(schedule->target)};
     *out = (struct wpk_directives){.count = 0};
     find_linear(&draft);
     for (int e = 0; e < nest->entry_count; e++) {

@@ -149,8 +149,8 @@ Expr BarrierPass::visit(const Call *call) {
 namespace {
 
 constexpr size_t run_arguments = 12; // state, function, 3 blocks, 3 threads, shared bytes, 3 lists
-constexpr int64_t blocks_beside_max = 65535;    // every architecture has these limits
-constexpr int64_t shared_max = 48 << 10;
+constexpr int64_t blocks_beside_max = 65535; // along y and z: every architecture
+constexpr int64_t shared_max = 48 << 10;     // bytes that need no attribute of the function
 constexpr const char *buffer_suffix = ".buffer";
 
 class Reader : public IRVisitor {
@@ -251,7 +251,7 @@ void Reader::take_launch(const Call *call) {
         throw Failure("a launch has at most 65535 blocks along y and z: write block.x for them");
     }
     if (step.added_bytes > shared_max) {
-        throw Failure("a block has at most 48 KiB of shared memory, with the first one");
+        throw Failure("a block has at most 47 KiB of shared memory by Halide");
     }
     for (size_t i = 0; i + 1 < arguments->args.size(); i++) { // the last one ends the list
         if (step.parameter_count == WPK_LAUNCH_POINTERS_MAX) {
@@ -286,7 +286,7 @@ void rename(std::string &ptx, const std::string &from, const std::string &to) {
 
 // A compiler that knows how many threads there are gives each its share of the registers.
 void limit_threads(std::string &ptx, const wpk_launch_step &step) {
-    size_t at = ptx.find(std::string(".entry ") + step.entry);
+    size_t at = ptx.find(std::string(".entry ") + step.entry + "(");
     size_t body = at == std::string::npos ? at : ptx.find("\n{", at);
     if (body == std::string::npos) {
         throw Failure("a launched function is not in the module");

@@ -15,12 +15,14 @@
 
 namespace wpk {
 
-// Moves what a block has in shared memory up by a KiB: Halide counts addresses from 0, but GPUs
-// from sm_90 on keep the first KiB for themselves, and variables begin behind it. And does what the
-// host would do beside launching: where blocks need different sizes, the host looks for the largest
-// in a loop over all blocks, and it gives launches the values of expressions that all blocks share.
-// Halide accesses four elements at once at any index that is a multiple of four: of `uneven` buffers,
-// whose element 0 is at no multiple of 16 bytes, it must not know the index.
+// What launches need before Halide cuts them out of the program:
+//
+// - A block's shared memory moves up by a KiB. Halide counts addresses from 0, but GPUs from sm_90
+//   on keep the first KiB for themselves, and variables begin behind it.
+// - The host only launches. Where blocks need different sizes, the host would look for the largest
+//   in a loop over all blocks, which runs here; and expressions that all blocks share go into them.
+// - Halide accesses four elements at once at each index that is a multiple of four. The index of an
+//   `uneven` buffer, whose element 0 is at no multiple of 16 bytes, counts as unknown.
 class LaunchPass : public Halide::Internal::IRMutator {
   public:
     explicit LaunchPass(std::set<std::string> uneven) : uneven_(std::move(uneven)) {}
@@ -36,13 +38,13 @@ class LaunchPass : public Halide::Internal::IRMutator {
     void run(const Halide::Internal::For *loop);
 
     const std::set<std::string> uneven_;
-    bool launched_ = false;        // inside of loops over blocks
+    bool launched_ = false; // inside of loops over blocks
     std::map<std::string, std::map<int64_t, int64_t>> memory_; // of the host: elements, by index
-    std::set<std::string> shared_; // names of allocations around
+    std::set<std::string> shared_;                             // names of allocations around
 };
 
-// Barriers of a device whose loops end with one that orders no accesses, as is enough on GPUs. In
-// OpenCL the stores behind it may come before the loads that precede it.
+// Lets each barrier order accesses of shared memory. Halide's loops end with one that orders none,
+// which is enough on GPUs; in OpenCL stores behind it may come before loads that precede it.
 class BarrierPass : public Halide::Internal::IRMutator {
   private:
     using IRMutator::visit;

@@ -38,15 +38,20 @@ bool wpk_target_is_strict(const char *target)
     return strstr(target, STRICT) != NULL;
 }
 
+bool wpk_target_is_gpu(const char *target)
+{
+    return strncmp(target, CUDA, strlen(CUDA)) == 0;
+}
+
 bool wpk_target_has_blocks(const char *target)
 {
-    return strncmp(target, CUDA, strlen(CUDA)) == 0 || strstr(target, "-opencl") != NULL;
+    return wpk_target_is_gpu(target) || strstr(target, "-opencl") != NULL;
 }
 
 wpk_err wpk_target_architecture(const char *target, char *out, size_t size)
 {
     const char *name = target + strlen(CUDA);
-    if (strncmp(target, CUDA, strlen(CUDA)) != 0 || strcspn(name, "-") >= size) {
+    if (!wpk_target_is_gpu(target) || strcspn(name, "-") >= size) {
         return WPK_EINVAL;
     }
     snprintf(out, size, "%.*s", (int)strcspn(name, "-"), name);
@@ -56,9 +61,9 @@ wpk_err wpk_target_architecture(const char *target, char *out, size_t size)
 wpk_err wpk_target_spell(const char *target, char out[WPK_TARGET_MAX])
 {
     static const int known[] = {86, 80, 75, 70, 61, 50};
-    struct wpk_device device;
+    struct wpk_device device = {0};
     wpk_target_read(target, &device);
-    if (!wpk_device_is_cuda(&device)) {
+    if (!wpk_target_is_gpu(target)) {
         snprintf(out, WPK_TARGET_MAX, "%s", target);
         return WPK_OK;
     }
