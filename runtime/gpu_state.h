@@ -27,7 +27,7 @@ struct wpk_gpu_call {
     struct wpk_gpu *gpu;                       /* a user of it */
     uint64_t memory[WPK_LAUNCH_ARGUMENTS_MAX]; /* of tensors in host memory; owned; 0: not yet */
     uint64_t scratch[WPK_LAUNCH_SCRATCH_MAX];  /* owned */
-    uint64_t pointer[WPK_LAUNCH_POINTERS_MAX];    /* what launches take */
+    uint64_t pointer[WPK_LAUNCH_POINTERS_MAX]; /* what launches take */
     void *stream;
     void *start, *end;              /* events */
     struct wpk_gpu_graph *launched; /* of one call; owned; NULL: not yet, or it has few launches */

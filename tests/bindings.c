@@ -158,7 +158,7 @@ static bool rebind(struct wpk_schedule *schedule)
     for (int e = 0; e < schedule->nest->entry_count; e++) {
         schedule->nest->entry[e].depth = 0; /* copies ahead are CUDA C's alone */
     }
-    snprintf(schedule->target, sizeof(schedule->target), TARGET "-strict_float-opencl");
+    snprintf(schedule->target, sizeof(schedule->target), "x86-64-linux-strict_float-opencl");
     snprintf(schedule->by, sizeof(schedule->by), "halide-cpu");
     return wpk_codegen_check(schedule, &diag) == WPK_OK;
 }
