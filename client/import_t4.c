@@ -12,6 +12,7 @@
 #include "common/json.h"
 #include "op/definition.h"
 #include "op/fingerprint.h"
+#include "schema/record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,6 @@
 #include <sys/mman.h>
 
 /* coordinator/db/db_file.h describes the lines. */
-#define EXPORT_VERSION 3
 
 struct lines {
     const char *fingerprint, *layouts;
@@ -54,7 +54,7 @@ static wpk_err begin(struct lines *lines)
     char created[WPK_CLOCK_TEXT_SIZE];
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_clock_format(wpk_clock_wall_ns(wpk_clock_system()), created);
-    wpk_json_put_int(w, "wpk_export", EXPORT_VERSION);
+    wpk_json_put_int(w, "wpk_export", WPK_EXPORT_VERSION);
     wpk_json_put_text(w, "program", WPK_VERSION);
     wpk_json_put_text(w, "created", created);
     return put_line(lines, w);

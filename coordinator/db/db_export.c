@@ -185,7 +185,7 @@ static void put_all(struct export *e)
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_crypto_hash_init(&e->hash);
     wpk_clock_format(wpk_store_wall_ns(e->store), created);
-    wpk_json_put_int(w, "wpk_export", WPK_DB_FILE_VERSION);
+    wpk_json_put_int(w, "wpk_export", WPK_EXPORT_VERSION);
     wpk_json_put_text(w, "program", WPK_VERSION);
     wpk_json_put_text(w, "created", created);
     put_line(e, w);

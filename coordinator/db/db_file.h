@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The export file, which moves history between installations: lines of JSON objects in this order.
  *
- *     {"wpk_export":3,"program":"0.1.0","created":"..."}
+ *     {"wpk_export":4,"program":"0.1.0","created":"..."}
  *     {"artifact":{"sha256":"...","size":"41232"}}    `size` bytes and a newline follow
  *     {"problem":{...}}                               of the lines up to the next problem
  *     {"trial":{...,"measurements":[...]}}
@@ -22,8 +22,8 @@
 #define WPK_COORDINATOR_DB_DB_FILE_H
 
 #include "common/json.h"
+#include "schema/record.h"
 
-#define WPK_DB_FILE_VERSION 4
 #define WPK_DB_KEY_MAX ((size_t)4096)     /* bytes of one field of a key */
 #define WPK_DB_TEXT_MAX ((size_t)4 << 20) /* of an operator, a candidate or a document */
 #define WPK_DB_LINE_MAX ((size_t)8 << 20) /* bytes: schedules are long */

@@ -68,11 +68,11 @@ static void take_artifact(struct import *i, struct wpk_json_reader *r)
 static void take_header(struct wpk_json_reader *r)
 {
     int64_t version = wpk_json_get_int(r, "wpk_export", 1, WPK_JSON_INT_MAX);
-    if (wpk_json_status(r) == WPK_OK && version != WPK_DB_FILE_VERSION) {
+    if (wpk_json_status(r) == WPK_OK && version != WPK_EXPORT_VERSION) {
         wpk_json_fail(
             r, "wpk_export", WPK_EMISMATCH,
             "the file has version %lld, this wpkd reads %d only; export it with the same wpkctl",
-            (long long)version, WPK_DB_FILE_VERSION);
+            (long long)version, WPK_EXPORT_VERSION);
     }
 }
 
