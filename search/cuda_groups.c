@@ -4,6 +4,7 @@
 #include "op/contraction.h"
 #include "op/derive.h"
 #include "op/extract.h"
+#include "search/cuda_join.h"
 #include "search/cuda_moves.h"
 #include "search/cuda_reading.h"
 #include "search/cuda_transforms.h"
@@ -562,5 +563,6 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
         }
         find_rows(program, out, g);
     }
+    wpk_cuda_find_joins(program, out);
     return WPK_OK;
 }

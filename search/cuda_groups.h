@@ -22,6 +22,7 @@
 #define WPK_CUDA_GROUPS_MAX 48
 #define WPK_CUDA_OPERANDS_MAX 2
 #define WPK_CUDA_STREAMS_MAX 4
+#define WPK_CUDA_FITS_MAX 8
 #define WPK_CUDA_INLINED (-1)
 #define WPK_CUDA_PREPARED (-2) /* the prepare program computes the stage */
 
@@ -56,6 +57,15 @@ struct wpk_cuda_group {
     bool transforms;            /* the root ends a chain of transforms (cuda_transforms.h) */
     int64_t tile[WPK_AXES_MAX]; /* then: elements of each axis of the root that a thread has */
     bool in_row[WPK_CUDA_GROUPS_MAX]; /* the group can be computed in a row's block */
+    /* Groups of transforms that a contraction's block may compute, too (cuda_join.h), -1: none; the
+     * operand that those before it leave; the axis of the contraction that neighbouring threads run
+     * along when they write it, which is axis `before_last` of what they write. */
+    int behind, before, before_copy, before_along, before_last;
+    int whole; /* axis of the root that they need whole */
+    /* Elements of a block along i, along j, that are whole tiles of those behind it; and blocks of
+     * a launch, with the least elements along the other axis. */
+    int64_t fit[2][WPK_CUDA_FITS_MAX], fit_blocks[2][WPK_CUDA_FITS_MAX];
+    int fit_count[2];
 };
 
 struct wpk_cuda_groups {
