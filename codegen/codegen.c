@@ -90,10 +90,10 @@ static bool opencl_accepts(const struct wpk_nest *nest, struct wpk_diag *diag)
     }
     for (int e = 0; e < nest->entry_count; e++) {
         const struct wpk_nest_entry *entry = &nest->entry[e];
-        if (entry->row_padding > 0 || entry->depth > 0) {
+        if (entry->row_padding > 0 || entry->spacing > 0 || entry->depth > 0) {
             wpk_diag_set_at(diag, entry->at.line, entry->at.column,
                             "the back end halide-cpu stores rows one after the other, and computes "
-                            "nothing ahead: leave padded and depth out");
+                            "nothing ahead: leave padded, spaced and depth out");
             return false;
         }
     }

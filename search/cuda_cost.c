@@ -71,7 +71,10 @@ int64_t wpk_cuda_shared_bytes(const struct wpk_program *program, const struct wp
     int64_t bytes = 0;
     for (int c = 0; c < group->copy_count; c++) {
         int64_t padding = wpk_cuda_row_padding(group, t, c);
-        bytes += t->staged[c] ? staged_bytes(program, group, t, c, padding) : 0;
+        bytes += t->staged[c]
+                     ? staged_bytes(program, group, t, c, padding) +
+                           t->together * wpk_cuda_spacing(group, t, c) * (int64_t)sizeof(float)
+                     : 0;
     }
     bytes *= t->depth;
     if (t->behind) { /* the products, for what is transformed behind them */
@@ -334,20 +337,6 @@ double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_c
     return (waves * (bytes / m->l2_bytes + issued + wait) + m->launch) / m->hertz;
 }
 
-/* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of
- * a piece. */
-static int64_t width_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
-{
-    int64_t neighbours = wpk_cuda_along(group, t, c) == group->k
-                             ? t->unrolled
-                             : t->piece[wpk_cuda_along(group, t, c) != group->i];
-    int64_t width = WPK_CUDA_VECTOR_ELEMENTS;
-    while (neighbours % width != 0) {
-        width /= 2;
-    }
-    return width;
-}
-
 static int64_t common(int64_t a, int64_t b)
 {
     return b == 0 ? a : common(b, a % b);
@@ -490,7 +479,7 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
         double staged = (double)staged_bytes(program, group, &t, c, 0);
         double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
         bytes += t.staged[c] ? staged : staged * (double)t.threads / WARP;
-        int64_t width = t.staged[c] ? width_of(group, &t, c) : 1;
+        int64_t width = t.staged[c] ? wpk_cuda_width(group, &t, c) : 1;
         double tile = (double)t.thread[group->tiled[c] == group->j];
         /* an operand that is not staged comes from the first cache */
         words += tile * (t.staged[c] ? rounds_of(group, &t, c, width) : UNSTAGED);

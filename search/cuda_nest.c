@@ -6,6 +6,7 @@
 #include "search/cuda_moves.h"
 #include "search/cuda_nest_tile.h"
 #include "search/cuda_nest_transforms.h"
+#include "search/cuda_reading.h"
 
 #include <string.h>
 
@@ -185,6 +186,14 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     entry->depth = t->depth > 1 ? (int)t->depth : 0;
     wpk_nest_find_region(nest);
     int rank = wpk_nest_stage(nest, entry)->rank;
+    struct wpk_cuda_reading reading =
+        wpk_cuda_read(nest->program, wpk_nest_stage(nest, entry)->output);
+    entry->spacing = wpk_cuda_spacing(group, t, c);
+    const struct wpk_node *load = &nest->program->nodes[reading.load];
+    for (int a = 0; a < rank && entry->spacing > 0; a++) {
+        bool whole = wpk_index_axis(nest->program, load->index[a]) == group->whole;
+        entry->spaced = whole ? a : entry->spaced;
+    }
     int64_t lanes = t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
     bool banked = entry->row_padding > 0 && (t->vectors[c] || group->gathers[c]);
     if (!banked ||

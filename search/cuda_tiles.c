@@ -5,6 +5,7 @@
 #include "search/genes.h"
 
 #define UNROLLED_MAX 1024 /* products of a thread that are written out */
+#define BANKS 32          /* of shared memory, of a word each */
 /* Of a group, without those that are found by number: also the order of blocks, and the depth. */
 #define GENES_MAX (WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2)
 
@@ -62,6 +63,36 @@ int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wp
     return wpk_cuda_along(group, t, operand) == group->k && t->step % WPK_CUDA_VECTOR_ELEMENTS == 0
                ? WPK_CUDA_VECTOR_ELEMENTS
                : 0;
+}
+
+int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
+{
+    int along = wpk_cuda_along(group, t, c);
+    int64_t neighbours = along == group->k ? t->unrolled : t->piece[along != group->i];
+    int64_t width = WPK_CUDA_VECTOR_ELEMENTS;
+    while (neighbours % width != 0) {
+        width /= 2;
+    }
+    return width;
+}
+
+/* All banks hand out a read of each at a time. The lanes that read them together lie along j, then
+ * along i, then along the axis `whole`: those along i or j are apart by a piece, or its rows of
+ * terms, and those along `whole` should go on where these end. */
+int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
+{
+    int64_t width = wpk_cuda_width(group, t, c), lanes = BANKS / width;
+    int64_t threads[] = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]};
+    int along_j = group->tiled[c] == group->j;
+    bool terms = wpk_cuda_along(group, t, c) == group->k;
+    int64_t row = t->step + wpk_cuda_row_padding(group, t, c);
+    if (t->together == 1 || threads[0] * threads[1] >= lanes) {
+        return 0;
+    }
+    int64_t apart = t->piece[along_j] * (terms ? row : 1) / width;
+    int64_t plane = t->block[along_j] * (terms ? row : t->step) / width;
+    int64_t left = (threads[along_j] * apart - plane) % lanes;
+    return (left < 0 ? left + lanes : left) * width;
 }
 
 /* Threads that are neighbours read neighbours in shared memory: four elements each along an axis

@@ -76,6 +76,15 @@ int wpk_cuda_along(const struct wpk_cuda_group *group, const struct wpk_cuda_til
 int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                              int operand);
 
+/* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of a
+ * piece. */
+int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                       int operand);
+/* Elements behind what is staged for each element of the axis of which a block has several at a
+ * time, so that neighbouring threads, which have some of these, read without conflicts. */
+int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                         int operand);
+
 /* Threads beside those along i and j: of a root that ends transforms, those along other axes, whose
  * last tile is not whole. A block of threads has all of these axes. */
 int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group);

@@ -164,6 +164,7 @@ enum {
     OF_ORDER,
     OF_IM2COL,
     OF_WINOGRAD,
+    OF_JOINED,
     KERNELS
 };
 
@@ -171,23 +172,26 @@ static const struct {
     const char *text;
     const char *algorithm; /* "": the text is a schedule */
     double tolerance;
+    bool joined; /* Winograd's transforms are in the products' blocks */
 } kernels[KERNELS] = {
-    [OF_PRODUCT] = {PRODUCT, "", 0},
-    [OF_ROWS] = {ROWS, "", 1e-5},
-    [OF_LAUNCHES] = {LAUNCHES, "", 0},
-    [OF_AHEAD] = {AHEAD, "", 0},
-    [OF_WINDOW] = {WINDOW, "", 0},
-    [OF_PARTS] = {PARTS, "", 0},
-    [OF_SHARES] = {SHARES, "", 0},
-    [OF_COLUMNS] = {COLUMNS, "", 0},
-    [OF_LOADS] = {LOADS, "", 1e-5},
-    [OF_ORDER] = {ORDER, "", 0},
-    [OF_IM2COL] = {CONVOLUTION, "im2col", 0},
-    [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0},
+    [OF_PRODUCT] = {PRODUCT, "", 0, false},
+    [OF_ROWS] = {ROWS, "", 1e-5, false},
+    [OF_LAUNCHES] = {LAUNCHES, "", 0, false},
+    [OF_AHEAD] = {AHEAD, "", 0, false},
+    [OF_WINDOW] = {WINDOW, "", 0, false},
+    [OF_PARTS] = {PARTS, "", 0, false},
+    [OF_SHARES] = {SHARES, "", 0, false},
+    [OF_COLUMNS] = {COLUMNS, "", 0, false},
+    [OF_LOADS] = {LOADS, "", 1e-5, false},
+    [OF_ORDER] = {ORDER, "", 0, false},
+    [OF_IM2COL] = {CONVOLUTION, "im2col", 0, false},
+    [OF_WINOGRAD] = {CONVOLUTION, "winograd(4)", 0, false},
+    [OF_JOINED] = {CONVOLUTION, "winograd(2)", 0, true},
 };
 
-static void draw(const char *text, const char *algorithm, struct wpk_schedule *out)
+static void draw(const char *text, const char *algorithm, bool joined, struct wpk_schedule *out)
 {
+    bool winograd = strncmp(algorithm, "winograd", 8) == 0;
     struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
     struct wpk_program program;
     struct wpk_space space;
@@ -198,6 +202,9 @@ static void draw(const char *text, const char *algorithm, struct wpk_schedule *o
     if (wpk_program_parse(text, &program, &diag) != WPK_OK ||
         wpk_space_derive(&program, &options, &space, &diag) != WPK_OK ||
         wpk_space_pin(&space, "algorithm", algorithm, &diag) != WPK_OK ||
+        (winograd && (wpk_space_pin(&space, "T_m.at", joined ? "Y" : "root", &diag) != WPK_OK ||
+                      wpk_space_pin(&space, "T_v.at", joined ? "T_m" : "root", &diag) != WPK_OK ||
+                      (joined && wpk_space_pin(&space, "T_m.step.c", "8", &diag) != WPK_OK))) ||
         wpk_space_construct(&space, &best, 1, &count) != WPK_OK ||
         wpk_lower(&space, &best, out, &diag) != WPK_OK) {
         fail_msg("%s: %s", algorithm, diag.text);
@@ -211,7 +218,7 @@ static void print_kernel(int kernel, struct wpk_cuda_subject *k)
     if (kernels[kernel].algorithm[0] == '\0') {
         wpk_cuda_subject_parse(kernels[kernel].text, "", &k->schedule);
     } else {
-        draw(kernels[kernel].text, kernels[kernel].algorithm, &k->schedule);
+        draw(kernels[kernel].text, kernels[kernel].algorithm, kernels[kernel].joined, &k->schedule);
     }
     wpk_cuda_subject_print(k);
 }
@@ -360,6 +367,18 @@ static const struct {
     {OF_WINOGRAD, "a number of the transform has the wrong sign", "(-0x1.52p+1f) *", 0,
      "0x1.52p+1f *"},
     {OF_WINOGRAD, "a number of the transform is another", "0x1.c2p-1f *", 0, "0x1.c3p-1f *"},
+    {OF_JOINED, "a step is transformed before all have read the one before", BARRIER, 0, ""},
+    {OF_JOINED, "products are made before all is transformed", BARRIER, 1, ""},
+    {OF_JOINED, "products are transformed before all are there", BARRIER, 2, ""},
+    {OF_JOINED, "one step of the products is missing", "n2_c < 2", 0, "n2_c < 1"},
+    {OF_JOINED, "some tiles of a step are not transformed", "threadIdx.x < 96", 0,
+     "threadIdx.x < 84"},
+    {OF_JOINED, "some tiles of the output are missing", "threadIdx.x < 96", 1, "threadIdx.x < 84"},
+    {OF_JOINED, "products have the memory of an operand", "= shared10;", 0, "= shared6;"},
+    {OF_JOINED, "products of another row of tiles are transformed", "6 * thread8 + thread9", 0,
+     "6 * (1 - thread8) + thread9"},
+    {OF_JOINED, "a tile is left where another one's is", "s6_T_v[(12 * thread3 + thread4)]", 0,
+     "s6_T_v[(11 * thread3 + thread4)]"},
 };
 
 #define EDITS (sizeof(edits) / sizeof(edits[0]))
