@@ -2,6 +2,7 @@
 #include "search/cuda_cost.h"
 
 #include "op/contraction.h"
+#include "search/cuda_box.h"
 #include "search/cuda_moves.h"
 #include "search/genes.h"
 
@@ -53,15 +54,20 @@ static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_
 {
     int tensor = program->stages[group->copy[c]].output;
     const struct wpk_node *load = NULL;
-    int64_t elements = 1;
+    int64_t elements = 1, terms = wpk_cuda_step_terms(program, group, t) / t->step;
     bool found = loads_tensor(program, group, tensor, &load);
     WPK_ASSERT(found);
+    if (t->box && c == group->box_copy) {
+        const int64_t tile[] = {t->block[0], t->block[1], t->together, t->step};
+        return wpk_cuda_box_elements(program, group, tile) * (int64_t)sizeof(float);
+    }
     for (int d = 0; d < program->tensors[tensor].rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
         elements *= axis == group->i ? t->block[0] : axis == group->j ? t->block[1] : 1;
         elements *= axis == group->k ? t->step + padding : 1;
         elements *= axis == group->whole ? t->together : 1;
     }
+    elements *= terms;
     return elements * (int64_t)wpk_dtype_size(program->tensors[tensor].dtype);
 }
 
@@ -173,6 +179,7 @@ static double blocks_of(const struct wpk_program *program, const struct wpk_cuda
         int64_t block = a == group->i                 ? t->block[0]
                         : a == group->j               ? t->block[1]
                         : joined && a == group->whole ? root->axes[a].extent
+                        : a == group->whole           ? t->together
                                                       : 1;
         blocks *= ceiling((double)root->axes[a].extent, (double)block);
     }
@@ -344,13 +351,15 @@ static int64_t common(int64_t a, int64_t b)
 
 /* Rounds in which the banks serve a read of a staged operand: so many lanes at a time as read all
  * banks once. Those of different addresses are apart by a piece, or by its rows of terms. */
-static double rounds_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c,
-                        int64_t width)
+static double rounds_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, int c, int64_t width)
 {
     int64_t row = t->step + wpk_cuda_row_padding(group, t, c), lanes = BANKS / width;
     int64_t threads = t->block[1] / t->thread[1], along_j = group->tiled[c] == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
-    int64_t stride = t->piece[along_j] * (terms ? row : 1) / width;
+    bool box = t->box && c == group->box_copy;
+    int64_t apart = box ? group->box_more[program->stages[group->box].rank - 1][along_j] : 1;
+    int64_t stride = t->piece[along_j] * (terms ? row : apart) / width;
     int64_t places = lanes / common(lanes, stride);
     lanes = along_j ? (threads < lanes ? threads : lanes) : threads < lanes ? lanes / threads : 1;
     return ceiling((double)lanes, (double)places);
@@ -471,18 +480,22 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
         t.behind && !t.before
             ? (double)(program->stages[group->root].axes[group->whole].extent / t.together)
             : 1;
-    double steps = group->sum < 0 ? 1 : ceiling(terms, (double)t.step) * rounds, words = 0;
+    double steps = group->sum < 0
+                       ? 1
+                       : ceiling(terms, (double)wpk_cuda_step_terms(program, group, &t)) * rounds;
+    double words = 0;
     double points = (double)(t.block[0] * t.block[1] * t.together), copied = 0, loads = 0,
            bytes = 0;
     struct joined joined;
     for (int c = 0; c < group->copy_count; c++) {
         double staged = (double)staged_bytes(program, group, &t, c, 0);
-        double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
-        bytes += t.staged[c] ? staged : staged * (double)t.threads / WARP;
+        double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1,
+               apart = t.box ? 1 : group->apart[c];
+        bytes += t.staged[c] ? staged * apart : staged * (double)t.threads / WARP;
         int64_t width = t.staged[c] ? wpk_cuda_width(group, &t, c) : 1;
         double tile = (double)t.thread[group->tiled[c] == group->j];
         /* an operand that is not staged comes from the first cache */
-        words += tile * (t.staged[c] ? rounds_of(group, &t, c, width) : UNSTAGED);
+        words += tile * (t.staged[c] ? rounds_of(program, group, &t, c, width) : UNSTAGED);
         loads += tile / (double)width;
         bool copies = t.staged[c] && !(t.before && c == group->before_copy);
         copied += copies ? (t.depth > 1 ? 1 : 2) * COPY_INSTRUCTIONS * staged /

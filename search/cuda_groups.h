@@ -23,6 +23,7 @@
 #define WPK_CUDA_OPERANDS_MAX 2
 #define WPK_CUDA_STREAMS_MAX 4
 #define WPK_CUDA_FITS_MAX 8
+#define WPK_CUDA_BOX_AXES 4
 #define WPK_CUDA_INLINED (-1)
 #define WPK_CUDA_PREPARED (-2) /* the prepare program computes the stage */
 
@@ -45,6 +46,7 @@ struct wpk_cuda_group {
     int along[WPK_CUDA_OPERANDS_MAX];
     int tiled[WPK_CUDA_OPERANDS_MAX]; /* j if the operand depends on it, else i */
     bool is_move[WPK_CUDA_OPERANDS_MAX], is_vector_move[WPK_CUDA_OPERANDS_MAX];
+    double apart[WPK_CUDA_OPERANDS_MAX]; /* elements from one neighbour to the next in memory */
     bool gathers[WPK_CUDA_OPERANDS_MAX]; /* few neighbours of the copy are some in memory */
     /* Threads of a block may share the terms of an element: operands are read once. `rows`:
      * neighbours in memory are terms, so that neighbouring threads have them. */
@@ -62,6 +64,12 @@ struct wpk_cuda_group {
      * along when they write it, which is axis `before_last` of what they write. */
     int behind, before, before_copy, before_along, before_last;
     int whole; /* axis of the root that they need whole */
+    /* Of a contraction that reads windows (cuda_box.h): the stage that copies the box of what they
+     * read, for operand `box_copy`, -1: there is none; `whole` is then an axis of rows that a block
+     * may have several of, or -1. Elements of each dimension of the box: those of a single point,
+     * and more for each further element along i, j, `whole` and k. */
+    int box, box_copy;
+    int64_t box_point[WPK_RANK_MAX], box_more[WPK_RANK_MAX][WPK_CUDA_BOX_AXES];
     /* Elements of a block along i, along j, that are whole tiles of those behind it; and blocks of
      * a launch, with the least elements along the other axis. */
     int64_t fit[2][WPK_CUDA_FITS_MAX], fit_blocks[2][WPK_CUDA_FITS_MAX];

@@ -103,7 +103,8 @@ static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda
     if (staged == 0 || (group->i < 0 && group->j < 0)) {
         return no(why, "no operand is staged in blocks");
     }
-    double steps = wpk_cuda_terms(program, group) / (double)(t->step * t->parts);
+    double steps = wpk_cuda_terms(program, group) /
+                   (double)(wpk_cuda_step_terms(program, group, t) * t->parts);
     return (program->stages[group->sum].axes[group->k].extent % t->step == 0 &&
             steps >= (double)t->depth) ||
            no(why, "the steps do not divide the terms, or are fewer than the depth");
@@ -125,6 +126,9 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
     const struct wpk_program *program = &variant->program;
     const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
     int64_t registers = wpk_cuda_registers(t);
+    if (t->box && !t->staged[1 - group->box_copy]) {
+        return no(why, "beside a window's box the other operand is staged, too");
+    }
     if (!t->behind && !t->before) {
         return true;
     }
@@ -208,12 +212,16 @@ int wpk_cuda_skip(const struct wpk_space *space, const struct wpk_candidate *can
     const struct wpk_cuda_group *group = &kept->groups.group[number];
     const struct wpk_cuda_join_genes *join = &kept->join[number];
     struct wpk_cuda_tiles t;
-    if (join->behind < 0 && join->before < 0) {
+    if (join->together < 0 && join->before < 0) {
         return 0;
     }
     wpk_cuda_tiles_read(variant, candidate, number, &t);
-    if ((!t.behind || t.before) && is_set(candidate, join->together)) {
-        return join->together - kept->first[number];
+    if (is_set(candidate, join->together) && !t.box && (!t.behind || t.before)) {
+        int gene = group->box >= 0 ? kept->staged[number] + group->box_copy : join->together;
+        return gene - kept->first[number];
+    }
+    if (t.box && !t.staged[1 - group->box_copy]) {
+        return kept->staged[number] - kept->first[number];
     }
     for (int c = group->copy_count - 1; c >= 0 && (t.behind || t.before); c--) {
         if (is_set(candidate, kept->staged[number] + c)) {

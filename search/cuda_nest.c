@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#define WINDOW_UNROLLED 8 /* points of a window's last axis that are written out */
+
 /* Blocks along i around those along j, or groups of them around those along j, which are around
  * those of the group. */
 static void add_blocks(struct wpk_nest *nest, struct wpk_nest_loops *loops,
@@ -42,9 +44,10 @@ static void add_root(struct wpk_cuda_build *b, int g)
     entry->place = (struct wpk_nest_place){.entry = -1, .loop = -1};
     wpk_nest_find_region(nest);
     for (int a = 0; a < root->rank; a++) {
-        bool together = t->together > 1 && a == group->whole;
-        if (a != group->i && a != group->j && !together && root->axes[a].extent > 1) {
-            wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, 1, WPK_TAIL_EXACT);
+        int64_t step = a == group->whole ? t->together : 1, extent = root->axes[a].extent;
+        if (a != group->i && a != group->j && extent > step) {
+            wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, step,
+                              wpk_cuda_tail(extent, step, WPK_TAIL_SHIFT));
         }
     }
     add_blocks(nest, &entry->pure, group, t);
@@ -100,6 +103,31 @@ static void add_shared_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_lo
     wpk_cuda_deal_lanes(nest, loops, group->k, vector);
 }
 
+/* Terms of a window, whose box is copied for a step: in the order in which they are written, all of
+ * those of each element of the step. Points of the last axis are written out, if they are few. */
+static void add_window_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *loops)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
+    const struct wpk_stage *sum = &nest->program->stages[group->sum];
+    wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_SERIAL, t->step,
+                      wpk_cuda_tail(sum->axes[group->k].extent, t->step, WPK_TAIL_GUARD));
+    b->step_loop[g] = loops->count - 1;
+    if (t->step > 1) {
+        wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+    }
+    int last = sum->axis_count - 1;
+    for (int a = sum->rank; a < sum->axis_count; a++) {
+        bool few = a == last && sum->axes[a].extent <= WINDOW_UNROLLED;
+        if (a != group->k) {
+            wpk_cuda_add_loop(nest, loops, a, few ? WPK_BIND_UNROLL : WPK_BIND_SERIAL, 1,
+                              WPK_TAIL_EXACT);
+        }
+    }
+    wpk_cuda_add_tile(nest, loops, group, t);
+}
+
 /* Terms of one thread are added in the order in which they are written, but for those of a step. */
 static void add_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *loops)
 {
@@ -108,6 +136,10 @@ static void add_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *lo
     const struct wpk_cuda_tiles *t = &b->tiles[g];
     const struct wpk_stage *sum = &nest->program->stages[group->sum];
     int64_t extent = sum->axes[group->k].extent;
+    if (t->box) {
+        add_window_terms(b, g, loops);
+        return;
+    }
     for (int a = sum->rank; a < sum->axis_count; a++) {
         int64_t step = a == group->k ? t->step : 1;
         wpk_cuda_add_loop(nest, loops, a, WPK_BIND_SERIAL, step,
@@ -175,7 +207,8 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     const struct wpk_cuda_group *group = &b->groups->group[g];
     const struct wpk_cuda_tiles *t = &b->tiles[g];
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->copy[c]);
-    if (!t->staged[c] || (t->before && c == group->before_copy)) {
+    if (!t->staged[c] || (t->before && c == group->before_copy) ||
+        (t->box && c == group->box_copy)) {
         entry->inlined = true;
         return;
     }
@@ -201,6 +234,30 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
         wpk_cuda_deal(nest, &entry->pure, rank, entry->extent, (struct wpk_cuda_cut){.axis = -1},
                       t->threads, lanes);
     }
+}
+
+/* The group whose operand is read out of the box that the stage copies, or -1. */
+static int find_boxed(const struct wpk_cuda_build *b, int stage)
+{
+    int found = -1;
+    for (int g = 0; g < b->groups->count; g++) {
+        found = b->tiles[g].box && b->groups->group[g].box == stage ? g : found;
+    }
+    return found;
+}
+
+static void add_box(struct wpk_cuda_build *b, int g, int stage)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, stage);
+    entry->place = (struct wpk_nest_place){
+        .entry = b->entry_of[b->groups->group[g].sum], .update = true, .loop = b->step_loop[g]};
+    entry->scope = WPK_SCOPE_SHARED;
+    entry->depth = t->depth > 1 ? (int)t->depth : 0;
+    wpk_nest_find_region(nest);
+    wpk_cuda_deal(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
+                  (struct wpk_cuda_cut){.axis = -1}, t->threads, 1);
 }
 
 /* ---- rows */
@@ -351,7 +408,8 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
         if (b.tiles[g].behind || b.tiles[g].before) { /* all operands are copied */
             memset(&candidate->gene[kept->staged[g]], 0, WPK_CUDA_OPERANDS_MAX);
         }
-        if (join->together >= 0 && (b.tiles[g].before || !b.tiles[g].behind)) {
+        bool some = b.tiles[g].box || (b.tiles[g].behind && !b.tiles[g].before);
+        if (join->together >= 0 && !some) {
             candidate->gene[join->together] = 0;
         }
         if (find_host(&b, g) >= 0 || joined) {
@@ -419,7 +477,10 @@ wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate 
         if (g == WPK_CUDA_PREPARED) {
             continue;
         }
-        if (group == NULL) {
+        int boxed = group == NULL ? find_boxed(&b, s) : -1;
+        if (boxed >= 0) {
+            add_box(&b, boxed, s);
+        } else if (group == NULL) {
             wpk_nest_add(out, WPK_NEST_STAGE, s)->inlined = true;
         } else if (group->transforms) {
             add_of_transforms(&b, g, s);

@@ -23,9 +23,10 @@
 #define SHARE_MAX 1024
 #define ORDER_LEAST 4 /* blocks along i that precede the next ones along j, if several do */
 #define ORDER_MAX 16
-#define DEPTH_MAX 3   /* buffers of operands */
-#define PARTS_MAX 16  /* blocks that share a tile's terms */
-#define TILES_MAX 128 /* of a block, along an axis of transforms */
+#define DEPTH_MAX 3    /* buffers of operands */
+#define PARTS_MAX 16   /* blocks that share a tile's terms */
+#define BOX_ROWS_MAX 8 /* of a block */
+#define TILES_MAX 128  /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, of those whose threads may share its terms, and
  * of those that read none. */
@@ -201,8 +202,11 @@ static void add_stages(const struct wpk_program *program, const struct wpk_cuda_
     for (int c = 0; c < group->copy_count; c++) {
         const char *name = program->tensors[program->stages[group->copy[c]].output].name;
         int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
-        wpk_gene_list_choice(list, gene, 0, "no");
-        wpk_gene_list_choice(list, gene, 1, "shared");
+        wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_NO, "no");
+        wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_SHARED, "shared");
+        if (group->box >= 0 && c == group->box_copy) {
+            wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_BOX, "box");
+        }
         if (group->is_vector_move[c]) {
             wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
         }
@@ -224,24 +228,37 @@ static void add_block_sizes(struct wpk_gene_list *list, const char *of, const st
     }
 }
 
+/* Elements of the axis `whole` that a block has at a time: of those that transforms need, so many as
+ * divide them; of the rows of a window's box some, or those that divide few. */
+static int add_together(const char *of, const struct wpk_axis *axis, bool rows,
+                        struct wpk_gene_list *list)
+{
+    int gene = wpk_gene_list_add(list, true, "%s.together.%s", of, axis->name);
+    for (int64_t size = 1; size <= axis->extent && (!rows || size <= BOX_ROWS_MAX); size++) {
+        bool divides = axis->extent % size == 0, power = (size & (size - 1)) == 0;
+        bool wanted = power || size * size == axis->extent || size == axis->extent;
+        if (rows ? power || divides : divides && wanted) {
+            wpk_gene_list_number(list, gene, size);
+        }
+    }
+    return gene;
+}
+
 /* Whether the block computes what is transformed behind and before the products, and of how many
- * elements of the axis that the transforms need whole it has the products at a time. */
+ * elements of the axis that the transforms need whole it has the products at a time; or of how many
+ * rows it has the box of a window. */
 static void add_joins(const struct wpk_program *program, const struct wpk_cuda_groups *all, int g,
                       struct wpk_gene_list *list, struct wpk_cuda_join_genes *genes)
 {
     const struct wpk_cuda_group *group = &all->group[g];
     const struct wpk_stage *root = &program->stages[group->root];
     const char *of = program->tensors[root->output].name;
+    bool rows = group->box >= 0 && group->whole >= 0;
+    if (group->behind >= 0 || rows) {
+        genes->together = add_together(of, &root->axes[group->whole], rows, list);
+    }
     if (group->behind >= 0) {
-        const struct wpk_axis *axis = &root->axes[group->whole];
         int reader = program->stages[all->group[group->behind].root].output;
-        genes->together = wpk_gene_list_add(list, true, "%s.together.%s", of, axis->name);
-        for (int64_t size = 1; size <= axis->extent; size++) {
-            bool wanted = (size & (size - 1)) == 0 || size * size == axis->extent;
-            if (axis->extent % size == 0 && (wanted || size == axis->extent)) {
-                wpk_gene_list_number(list, genes->together, size);
-            }
-        }
         genes->behind = wpk_gene_list_add(list, false, "%s.at", of);
         wpk_gene_list_choice(list, genes->behind, 0, "root");
         wpk_gene_list_choice(list, genes->behind, 1, program->tensors[reader].name);

@@ -65,11 +65,22 @@ int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wp
                : 0;
 }
 
+int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_stage *sum = &program->stages[group->sum];
+    int64_t terms = t->step;
+    for (int a = sum->rank; a < sum->axis_count && t->box; a++) {
+        terms *= a != group->k ? sum->axes[a].extent : 1;
+    }
+    return terms;
+}
+
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
 {
     int along = wpk_cuda_along(group, t, c);
     int64_t neighbours = along == group->k ? t->unrolled : t->piece[along != group->i];
-    int64_t width = WPK_CUDA_VECTOR_ELEMENTS;
+    int64_t width = t->box && c == group->box_copy ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
     while (neighbours % width != 0) {
         width /= 2;
     }
@@ -86,7 +97,7 @@ int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cu
     int along_j = group->tiled[c] == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
     int64_t row = t->step + wpk_cuda_row_padding(group, t, c);
-    if (t->together == 1 || threads[0] * threads[1] >= lanes) {
+    if (t->together == 1 || t->box || threads[0] * threads[1] >= lanes) {
         return 0;
     }
     int64_t apart = t->piece[along_j] * (terms ? row : 1) / width;
@@ -113,7 +124,8 @@ int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
         along = along || (t->staged[c] && wpk_cuda_along(group, t, c) == axis);
     }
     bool odd = t->thread[along_j] % 2 != 0; /* then no two of a piece are one access */
-    int64_t piece = (terms && !along) || odd ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
+    bool window = t->box && axis == group->tiled[group->box_copy]; /* nor those of windows */
+    int64_t piece = (terms && !along) || odd || window ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
     return group->copy_count > 0 && t->thread[along_j] % piece == 0 ? t->thread[along_j] / piece
                                                                     : 1;
 }
@@ -172,16 +184,20 @@ static int64_t value_of(const struct wpk_variant *variant, const struct wpk_cand
 /* What is transformed for the products is all that they need at a time. A block that transforms
  * copies its operands, as widely as it can. */
 static void read_joins(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
-                       int number, struct wpk_cuda_tiles *out)
+                       int number, const int64_t *staged, struct wpk_cuda_tiles *out)
 {
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     const struct wpk_cuda_group *group = &kept->groups.group[number];
     const struct wpk_cuda_join_genes *gene = &kept->join[number];
     out->behind = value_of(variant, candidate, gene->behind, 0) != 0;
     out->before = value_of(variant, candidate, gene->before, 0) != 0;
-    out->together = out->before   ? variant->program.stages[group->root].axes[group->whole].extent
-                    : out->behind ? value_of(variant, candidate, gene->together, 1)
-                                  : 1;
+    for (int c = 0; c < group->copy_count; c++) {
+        out->box = out->box ||
+                   (c == group->box_copy && group->box >= 0 && staged[c] == WPK_CUDA_STAGE_BOX);
+    }
+    out->together = out->before ? variant->program.stages[group->root].axes[group->whole].extent
+                    : out->behind || out->box ? value_of(variant, candidate, gene->together, 1)
+                                              : 1;
     for (int c = 0; c < group->copy_count && (out->behind || out->before); c++) {
         out->staged[c] = true;
         out->vectors[c] = group->is_vector_move[c] && !(out->before && c == group->before_copy);
@@ -230,7 +246,7 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     }
     out->depth = group->shares ? 1 : value[staged + group->copy_count];
     out->depth = out->depth > 0 ? out->depth : 1;
-    read_joins(variant, candidate, number, out);
+    read_joins(variant, candidate, number, &value[staged], out);
     if (group->transforms) {
         out->rows = 0;
         out->thread[0] = group->i < 0 ? 1 : group->tile[group->i];

@@ -26,6 +26,9 @@ enum {
     WPK_CUDA_STAGED = WPK_CUDA_SHARE
 };
 
+/* Where an operand is staged: the value of its gene. */
+enum { WPK_CUDA_STAGE_NO, WPK_CUDA_STAGE_SHARED, WPK_CUDA_STAGE_BOX };
+
 /* What the space keeps of a derived variant. */
 struct wpk_cuda_kept {
     struct wpk_cuda_groups groups;
@@ -54,7 +57,8 @@ struct wpk_cuda_tiles {
     int64_t piece[2];                    /* neighbours in a piece */
     int64_t unrolled;                    /* terms of a step that are written out */
     bool behind, before; /* the block computes the transforms behind it, before it */
-    int64_t together;    /* elements of the axis `whole` that it computes at a time; 1: one a block */
+    bool box;            /* what a window reads lies in shared memory as it is */
+    int64_t together; /* elements of the axis `whole` that it computes at a time; 1: one a block */
     int64_t threads;
 };
 
@@ -76,6 +80,9 @@ int wpk_cuda_along(const struct wpk_cuda_group *group, const struct wpk_cuda_til
 int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                              int operand);
 
+/* Terms of an element in a step: where there is a box, all that the window has of them. */
+int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t);
 /* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of a
  * piece. */
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,

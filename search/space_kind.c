@@ -8,7 +8,7 @@
 
 #define TRIES_MAX 64
 #define ALGORITHMS_MAX 16    /* that have a place among constructed candidates */
-#define LOOKED_AT_MAX 480000 /* candidates, of each variant, before the best are taken */
+#define LOOKED_AT_MAX 600000 /* candidates, of each variant, before the best are taken */
 
 const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space)
 {

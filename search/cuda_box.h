@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes of windows. A contraction whose operand is read through a window, at indices such as 2*y + r,
+ * may have the box of all that a block reads in a step in shared memory: each element once, where
+ * the operand's copy has it for each point of the window. The windows are read from there.
+ *
+ *     X_b[n,c,i,j] = X[n,c,i-1,j-1]     X_t[c,r,s,n,y,x] = X_b[n,c,y+r,x+s]     T = sum X_t * W_t
+ *     copied for a step of c            not copied */
+#ifndef WPK_SEARCH_CUDA_BOX_H
+#define WPK_SEARCH_CUDA_BOX_H
+
+#include "search/cuda_groups.h"
+
+/* Fill what the group's contraction has of a box; `whole` too if there is one. */
+void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                       struct wpk_cuda_group *group);
+/* True if the sum reads a window through the axis of its result, or reads one that the axis moves. */
+bool wpk_cuda_is_windowed(const struct wpk_program *program, int sum, int axis);
+/* Elements of the box of a tile.
+ *   shape   tile [WPK_CUDA_BOX_AXES]: along i, j, `whole` and k */
+int64_t wpk_cuda_box_elements(const struct wpk_program *program,
+                              const struct wpk_cuda_group *group, const int64_t *tile);
+
+#endif
