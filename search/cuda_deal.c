@@ -3,6 +3,7 @@
 
 #include "search/cuda_moves.h"
 
+#define WARP 32
 #define BANKED_ROWS 8 /* that begin in banks of their own, if they are padded */
 
 void wpk_cuda_add_loop(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis,
@@ -36,12 +37,28 @@ void wpk_cuda_deal_lanes(struct wpk_nest *nest, struct wpk_nest_loops *loops, in
     }
 }
 
+/* The largest divisor of `count` that is at most `most`. */
+static int64_t divisor(int64_t count, int64_t most)
+{
+    int64_t found = most < count ? most : count;
+    while (count % found != 0) {
+        found--;
+    }
+    return found;
+}
+
 void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
                    const int64_t *extent, struct wpk_cuda_cut cut, int64_t threads, int64_t lanes)
 {
-    int x = rank - 1, y = 0;
+    int x = rank - 1, y = 0, z = 0;
     for (int a = 1; a < x; a++) {
         y = extent[a] > extent[y] ? a : y;
+    }
+    if (cut.axis < 0 && x > 0 && extent[x] < WARP * lanes && extent[x - 1] > 1) {
+        y = x - 1; /* short rows lie one behind the other */
+    }
+    for (int a = 0; a < x; a++) {
+        z = a != y && (z == y || extent[a] > extent[z]) ? a : z;
     }
     int64_t width = extent[x] / lanes < threads ? extent[x] / lanes : threads;
     int64_t rows = x > 0 ? threads / width : 1;
@@ -49,8 +66,9 @@ void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank
     while (y == cut.axis && extent[y] % rows != 0) {
         rows--;
     }
+    int64_t planes = z != y && cut.axis < 0 ? divisor(extent[z], threads / width / rows) : 1;
     for (int a = 0; a < x; a++) {
-        int64_t step = a == y ? rows : 1;
+        int64_t step = a == y ? rows : a == z ? planes : 1;
         if (extent[a] > step) {
             enum wpk_tail tail = a == cut.axis ? wpk_cuda_tail(cut.extent, step, WPK_TAIL_SHIFT)
                                                : wpk_cuda_tail(extent[a], step, WPK_TAIL_GUARD);
@@ -61,6 +79,10 @@ void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank
         wpk_cuda_add_loop(nest, loops, x, WPK_BIND_SERIAL, width * lanes,
                           wpk_cuda_tail(extent[x], width * lanes, WPK_TAIL_GUARD));
     }
+    if (planes > 1) {
+        wpk_cuda_add_loop(nest, loops, z, rows > 1 ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y, 1,
+                          WPK_TAIL_EXACT);
+    }
     if (rows > 1) {
         wpk_cuda_add_loop(nest, loops, y, WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
     }
@@ -68,16 +90,6 @@ void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank
     if (lanes > 1) {
         wpk_cuda_add_loop(nest, loops, x, WPK_BIND_LANES, 1, WPK_TAIL_EXACT);
     }
-}
-
-/* The largest divisor of `count` that is at most `most`. */
-static int64_t divisor(int64_t count, int64_t most)
-{
-    int64_t found = most < count ? most : count;
-    while (count % found != 0) {
-        found--;
-    }
-    return found;
 }
 
 bool wpk_cuda_deal_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,

@@ -27,7 +27,7 @@ void wpk_cuda_deal_lanes(struct wpk_nest *nest, struct wpk_nest_loops *loops, in
                          int64_t vector);
 
 /* Deal out the points of a box to so many threads: neighbours in memory to neighbours, or `lanes`
- * of them, which divide the last extent, to each.
+ * of them, which divide the last extent, to each; then those of the longest axis, and of the next.
  *   shape   extent [rank] */
 void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
                    const int64_t *extent, struct wpk_cuda_cut cut, int64_t threads, int64_t lanes);

@@ -492,27 +492,59 @@ static void test_layouts(void **state)
     wpk_cuda_nvrtc_close(&nvrtc);
 }
 
-/* Winograd in three launches, in two, of both kinds, and in one: the products of a block are of
- * whole rows of tiles, or of all; at a time some of the points, or all, in parts over blocks; with
- * channels last, too. */
+#define PINS_MAX 5
+
+/* Candidates with these genes. Winograd in three launches, in two, of both kinds, and in one: the
+ * products of a block are of whole rows of tiles, or of all; at a time some of the points, or all, in
+ * parts over blocks; with channels last, too. Boxes of windows: the last blocks of rows move inwards,
+ * strides, steps that do not divide the channels, copies ahead, parts, and without a row axis. */
 static const struct {
-    const char *text, *algorithm, *behind, *before, *pin, *value;
+    const char *text;
+    const char *pins[PINS_MAX][2];
     int launches;
-} joined[] = {
-    {CONVOLUTION("1", "32", "7", "32"), "winograd(2)", "root", "root", NULL, NULL, 3},
-    {CONVOLUTION("1", "32", "7", "32"), "winograd(2)", "Y", "root", "T_m.parts.c", "4", 2},
-    {CONVOLUTION("2", "16", "12", "16"), "winograd(2)", "Y", "root", "T_m.together.ab", "4", 2},
-    {CONVOLUTION("1", "16", "12", "24"), "winograd(4)", "root", "T_m", "T_m.parts.c", "2", 2},
-    {CONVOLUTION("2", "16", "12", "16"), "winograd(4)", "Y", "T_m", NULL, NULL, 1},
-    {CONVOLUTION("1", "32", "7", "24"), "winograd(2)", "Y", "T_m", "T_m.parts.c", "4", 1},
+} chosen[] = {
+    {CONVOLUTION("1", "32", "7", "32"),
+     {{"algorithm", "winograd(2)"}, {"T_m.at", "root"}, {"T_v.at", "root"}},
+     3},
+    {CONVOLUTION("1", "32", "7", "32"),
+     {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "root"}, {"T_m.parts.c", "4"}},
+     2},
+    {CONVOLUTION("2", "16", "12", "16"),
+     {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "root"}, {"T_m.together.ab", "4"}},
+     2},
+    {CONVOLUTION("1", "16", "12", "24"),
+     {{"algorithm", "winograd(4)"}, {"T_m.at", "root"}, {"T_v.at", "T_m"}, {"T_m.parts.c", "2"}},
+     2},
+    {CONVOLUTION("2", "16", "12", "16"),
+     {{"algorithm", "winograd(4)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}},
+     1},
+    {CONVOLUTION("1", "32", "7", "24"),
+     {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}, {"T_m.parts.c", "4"}},
+     1},
     {"input X f32[1,12,12,8]\nconstant W f32[3,3,8,16]\nintermediate T f32[1,12,12,16]\n"
      "output Y f32[1,12,12,16]\n"
      "T[n,y,x,k] = sum.f32(c:8,r:3,s:3) X[n,y+r-1,x+s-1,c] * W[r,s,c,k]\n"
      "Y[n,y,x,k] = max(T[n,y,x,k], 0)\n",
-     "winograd(4)", "Y", "T_m", NULL, NULL, 1},
+     {{"algorithm", "winograd(4)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}},
+     1},
+    {CONVOLUTION("2", "12", "13", "20"),
+     {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}, {"Y.together.y", "8"}},
+     1},
+    {"input X f32[1,32,15,15]\nconstant W f32[20,32,3,3]\noutput Y f32[1,20,8,8]\n"
+     "Y[n,k,y,x] = sum.f32(c:32,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n",
+     {{"algorithm", "direct"},
+      {"Y.stage.X_b_t", "box"},
+      {"Y.parts.c", "2"},
+      {"Y.step.c", "8"},
+      {"Y.depth", "2"}},
+     1},
+    {"input X f32[1,10,14,9]\nconstant W f32[10,3,3]\noutput Y f32[1,10,14,9]\n"
+     "Y[n,c,y,x] = sum.f32(r:3,s:3) X[n,c,y+r-1,x+s-1] * W[c,r,s]\n",
+     {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}},
+     1},
 };
 
-static void test_joined(void **state)
+static void test_chosen(void **state)
 {
     (void)state;
     static struct wpk_cuda_subject k; /* large */
@@ -520,23 +552,22 @@ static void test_joined(void **state)
     struct wpk_rng rng;
     wpk_cuda_subject_open(&nvrtc);
     wpk_rng_seed(&rng, 8);
-    for (size_t i = 0; i < sizeof(joined) / sizeof(joined[0]); i++) {
+    for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++) {
         struct wpk_space space;
         struct wpk_candidate best;
         struct wpk_diag diag = {0};
         int count = 0;
-        wpk_cuda_derive(joined[i].text, false, &space);
-        if (wpk_space_pin(&space, "algorithm", joined[i].algorithm, &diag) != WPK_OK ||
-            wpk_space_pin(&space, "T_m.at", joined[i].behind, &diag) != WPK_OK ||
-            wpk_space_pin(&space, "T_v.at", joined[i].before, &diag) != WPK_OK ||
-            (joined[i].pin != NULL &&
-             wpk_space_pin(&space, joined[i].pin, joined[i].value, &diag) != WPK_OK)) {
-            fail_msg("%s: %s", joined[i].text, diag.text);
+        wpk_cuda_derive(chosen[i].text, false, &space);
+        for (int p = 0; p < PINS_MAX && chosen[i].pins[p][0] != NULL; p++) {
+            if (wpk_space_pin(&space, chosen[i].pins[p][0], chosen[i].pins[p][1], &diag) !=
+                WPK_OK) {
+                fail_msg("%s: %s", chosen[i].text, diag.text);
+            }
         }
         assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
         wpk_cuda_lower(&space, &best, &k.schedule);
         wpk_cuda_subject_run(&nvrtc, &k, &rng, 0);
-        assert_int_equal(k.plan.step_count, joined[i].launches);
+        assert_int_equal(k.plan.step_count, chosen[i].launches);
         wpk_cuda_subject_fini(&k);
         wpk_space_fini(&space);
     }
@@ -551,7 +582,7 @@ int main(void)
         cmocka_unit_test(test_ahead),      cmocka_unit_test(test_ahead_window),
         cmocka_unit_test(test_parts),      cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_candidates), cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_counts),     cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_counts),     cmocka_unit_test(test_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
