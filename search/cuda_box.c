@@ -4,6 +4,9 @@
 #include "op/contraction.h"
 #include "search/cuda_reading.h"
 
+#define BANKS 32      /* of shared memory, of a word each, and lanes of a warp */
+#define PADDING_MAX 8 /* elements behind a row */
+
 /* The load of a stage that says where an operand of the sum is, if that is inside of windows: some
  * index is no axis. NULL: it is not. */
 static const struct wpk_node *find_window(const struct wpk_program *program, int copy)
@@ -114,16 +117,71 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
     }
 }
 
-int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                              const int64_t *tile)
+/* Elements from one element of each dimension to the next; returns those of all.
+ *   shape   stride [rank] */
+static int64_t find_strides(const struct wpk_cuda_group *group, int rank,
+                            const struct wpk_cuda_boxed *box, int64_t padding, int64_t *stride)
 {
     int64_t elements = 1;
-    for (int d = 0; d < program->stages[group->box].rank; d++) {
+    for (int d = rank - 1; d >= 0; d--) {
         int64_t extent = group->box_point[d];
         for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
-            extent += group->box_more[d][i] * (tile[i] - 1);
+            extent += group->box_more[d][i] * (box->tile[i] - 1);
         }
-        elements *= extent;
+        stride[d] = elements;
+        elements *= extent + (d == rank - 1 ? padding : 0);
     }
     return elements;
+}
+
+int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                              const struct wpk_cuda_boxed *box, int64_t padding)
+{
+    int64_t stride[WPK_RANK_MAX];
+    return find_strides(group, program->stages[group->box].rank, box, padding, stride);
+}
+
+/* Rounds in which the banks serve the first warp's read: lanes that read one word are served
+ * together. */
+static int64_t count_rounds(const struct wpk_cuda_group *group, int rank,
+                            const struct wpk_cuda_boxed *box, int64_t padding)
+{
+    int64_t stride[WPK_RANK_MAX], apart[WPK_CUDA_BOX_AXES] = {0}, word[BANKS], rounds = 1;
+    int used[BANKS] = {0};
+    (void)find_strides(group, rank, box, padding, stride);
+    for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
+        for (int d = 0; d < rank; d++) {
+            apart[i] += group->box_more[d][i] * stride[d];
+        }
+    }
+    for (int64_t lane = 0; lane < BANKS; lane++) {
+        int64_t j = lane % box->threads[1], i = lane / box->threads[1] % box->threads[0];
+        int64_t rows = lane / (box->threads[0] * box->threads[1]);
+        bool known = false;
+        word[lane] = i * box->piece[0] * apart[0] + j * box->piece[1] * apart[1] + rows * apart[2];
+        for (int64_t other = 0; other < lane && !known; other++) {
+            known = word[other] == word[lane];
+        }
+        used[word[lane] % BANKS] += !known && rows < box->tile[2];
+    }
+    for (int b = 0; b < BANKS; b++) {
+        rounds = used[b] > rounds ? used[b] : rounds;
+    }
+    return rounds;
+}
+
+int64_t wpk_cuda_box_padding(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                             const struct wpk_cuda_boxed *box, int64_t *rounds)
+{
+    int rank = program->stages[group->box].rank;
+    int64_t best = 0;
+    *rounds = count_rounds(group, rank, box, 0);
+    for (int64_t padding = 1; padding <= PADDING_MAX && *rounds > 1; padding++) {
+        int64_t found = count_rounds(group, rank, box, padding);
+        if (found < *rounds) {
+            *rounds = found;
+            best = padding;
+        }
+    }
+    return best;
 }

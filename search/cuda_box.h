@@ -15,9 +15,18 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
                        struct wpk_cuda_group *group);
 /* True if the sum reads a window through the axis of its result, or reads one that the axis moves. */
 bool wpk_cuda_is_windowed(const struct wpk_program *program, int sum, int axis);
-/* Elements of the box of a tile.
- *   shape   tile [WPK_CUDA_BOX_AXES]: along i, j, `whole` and k */
-int64_t wpk_cuda_box_elements(const struct wpk_program *program,
-                              const struct wpk_cuda_group *group, const int64_t *tile);
+/* A box in the memory of a block, and the threads that read it.
+ *   shape   tile [WPK_CUDA_BOX_AXES]: elements along i, j, `whole` and k */
+struct wpk_cuda_boxed {
+    int64_t tile[WPK_CUDA_BOX_AXES];
+    int64_t threads[2], piece[2]; /* along i, j; those along `whole` are around them */
+};
+
+/* Elements of the box, with `padding` behind each row. */
+int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                              const struct wpk_cuda_boxed *box, int64_t padding);
+/* The padding with which the banks serve a warp's read in the fewest rounds, and these. */
+int64_t wpk_cuda_box_padding(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                             const struct wpk_cuda_boxed *box, int64_t *rounds);
 
 #endif

@@ -2,7 +2,6 @@
 #include "search/cuda_cost.h"
 
 #include "op/contraction.h"
-#include "search/cuda_box.h"
 #include "search/cuda_moves.h"
 #include "search/genes.h"
 
@@ -58,8 +57,9 @@ static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_
     bool found = loads_tensor(program, group, tensor, &load);
     WPK_ASSERT(found);
     if (t->box && c == group->box_copy) {
-        const int64_t tile[] = {t->block[0], t->block[1], t->together, t->step};
-        return wpk_cuda_box_elements(program, group, tile) * (int64_t)sizeof(float);
+        int64_t rounds, bytes;
+        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
+        return bytes;
     }
     for (int d = 0; d < program->tensors[tensor].rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
@@ -355,11 +355,14 @@ static double rounds_of(const struct wpk_program *program, const struct wpk_cuda
                         const struct wpk_cuda_tiles *t, int c, int64_t width)
 {
     int64_t row = t->step + wpk_cuda_row_padding(group, t, c), lanes = BANKS / width;
+    if (t->box && c == group->box_copy) {
+        int64_t rounds, bytes;
+        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
+        return (double)rounds;
+    }
     int64_t threads = t->block[1] / t->thread[1], along_j = group->tiled[c] == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
-    bool box = t->box && c == group->box_copy;
-    int64_t apart = box ? group->box_more[program->stages[group->box].rank - 1][along_j] : 1;
-    int64_t stride = t->piece[along_j] * (terms ? row : apart) / width;
+    int64_t stride = t->piece[along_j] * (terms ? row : 1) / width;
     int64_t places = lanes / common(lanes, stride);
     lanes = along_j ? (threads < lanes ? threads : lanes) : threads < lanes ? lanes / threads : 1;
     return ceiling((double)lanes, (double)places);

@@ -255,6 +255,9 @@ static void add_box(struct wpk_cuda_build *b, int g, int stage)
         .entry = b->entry_of[b->groups->group[g].sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
     entry->depth = t->depth > 1 ? (int)t->depth : 0;
+    int64_t rounds, bytes;
+    entry->row_padding =
+        wpk_cuda_padded_box(nest->program, &b->groups->group[g], t, &rounds, &bytes);
     wpk_nest_find_region(nest);
     wpk_cuda_deal(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
                   (struct wpk_cuda_cut){.axis = -1}, t->threads, 1);

@@ -87,7 +87,7 @@ static void add_thread_sizes(struct wpk_gene_list *list, const char *of, const c
 {
     int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
     for (int64_t size = 1; size <= most; size++) {
-        bool divides = axis->extent % 2 != 0 && axis->extent % size == 0;
+        bool divides = axis->extent % size == 0 && (axis->extent % 2 != 0 || axis->extent < 32);
         if (divides || (size & (size - 1)) == 0) {
             wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_tiles.h"
 
+#include "search/cuda_box.h"
 #include "search/cuda_moves.h"
 #include "search/genes.h"
 
@@ -74,6 +75,18 @@ int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_
         terms *= a != group->k ? sum->axes[a].extent : 1;
     }
     return terms;
+}
+
+int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes)
+{
+    const struct wpk_cuda_boxed box = {
+        .tile = {t->block[0], t->block[1], t->together, t->step},
+        .threads = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]},
+        .piece = {t->piece[0], t->piece[1]}};
+    int64_t padding = wpk_cuda_box_padding(program, group, &box, rounds);
+    *bytes = wpk_cuda_box_elements(program, group, &box, padding) * (int64_t)sizeof(float);
+    return padding;
 }
 
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)

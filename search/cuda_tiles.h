@@ -83,6 +83,10 @@ int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wp
 /* Terms of an element in a step: where there is a box, all that the window has of them. */
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t);
+/* The padding of a box's rows, and the rounds in which a warp reads it then (cuda_box.h); its bytes
+ * are those of a step. */
+int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes);
 /* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of a
  * piece. */
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
