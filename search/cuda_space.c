@@ -26,6 +26,7 @@
 #define DEPTH_MAX 3    /* buffers of operands */
 #define PARTS_MAX 16   /* blocks that share a tile's terms */
 #define BOX_ROWS_MAX 8 /* of a block */
+#define SHORT_ROW 64   /* elements */
 #define TILES_MAX 128  /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, of those whose threads may share its terms, and
@@ -80,14 +81,22 @@ static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_var
 
 /* ---- genes */
 
+/* The axis is one of rows of an image that windows move along, and few threads have a row. */
+static bool has_short_rows(const struct wpk_cuda_group *group, const struct wpk_stage *root,
+                           int axis)
+{
+    return group->box >= 0 && axis == group->tiled[group->box_copy] &&
+           root->axes[axis].extent <= SHORT_ROW;
+}
+
 /* Elements of a thread's tile, or pieces of it: powers of two, and what divides an odd extent, such
- * as the 49 points of an image of 7 x 7, into whole tiles. */
+ * as the 49 points of an image of 7 x 7, or a short row into whole tiles. */
 static void add_thread_sizes(struct wpk_gene_list *list, const char *of, const char *name,
-                             const struct wpk_axis *axis, int64_t most)
+                             const struct wpk_axis *axis, bool is_short, int64_t most)
 {
     int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
     for (int64_t size = 1; size <= most; size++) {
-        bool divides = axis->extent % size == 0 && (axis->extent % 2 != 0 || axis->extent < 32);
+        bool divides = axis->extent % size == 0 && (axis->extent % 2 != 0 || is_short);
         if (divides || (size & (size - 1)) == 0) {
             wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
         }
@@ -189,7 +198,8 @@ static void add_virtual_threads(const char *of, const struct wpk_stage *root,
     for (int a = group->sum < 0; a < 2 && !group->shares; a++) {
         if (axis[a] >= 0) {
             genes[a] = list->variant->gene_count;
-            add_thread_sizes(list, of, "virtual", &root->axes[axis[a]], sizes->thread[a]);
+            add_thread_sizes(list, of, "virtual", &root->axes[axis[a]],
+                             has_short_rows(group, root, axis[a]), sizes->thread[a]);
         }
     }
 }
@@ -298,7 +308,9 @@ static void add_genes(const struct wpk_program *program, struct wpk_cuda_kept *k
         add_block_sizes(list, of, axis[a], group, a, sizes->block[a]);
     }
     for (int a = 0; a < 2; a++) {
-        add_thread_sizes(list, of, "thread", axis[a], sizes->thread[a]);
+        int tiled = a == 0 ? group->i : group->j;
+        add_thread_sizes(list, of, "thread", axis[a],
+                         tiled >= 0 && has_short_rows(group, root, tiled), sizes->thread[a]);
     }
     if (group->sum >= 0) {
         const struct wpk_axis *terms = &program->stages[group->sum].axes[group->k];

@@ -236,7 +236,7 @@ static void test_barriers(void **state)
 /* ---- spaces */
 
 #define CANDIDATES 16
-#define CANDIDATES_PINNED 8 /* of a pinned algorithm */
+#define CANDIDATES_PINNED 6 /* of a pinned algorithm */
 #define CONSTRUCTED 4
 
 #define CONVOLUTION(n, c, size, k)                                                                 \
