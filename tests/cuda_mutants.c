@@ -258,6 +258,16 @@ static const struct {
      "6 * (1 - thread8) + thread9"},
     {OF_JOINED, "a tile is left where another one's is", "s6_T_v[(12 * thread3 + thread4)]", 0,
      "s6_T_v[(11 * thread3 + thread4)]"},
+    {OF_BOX, "a box is read before all of it is there", BARRIER, 0, ""},
+    {OF_BOX, "the last rows of a box are not copied", "if ((thread3 - 4) < 0)", 0,
+     "if ((thread3 - 3) < 0)"},
+    {OF_BOX, "a channel of a box is not copied", "n3_i1 < 8", 0, "n3_i1 < 7"},
+    {OF_BOX, "what is outside of the image is copied", "(thread4 - 1) >= 0", 0,
+     "(thread4 - 1) >= -1"},
+    {OF_BOX, "rows of a box are read without their padding", "15 * n12_r + 3", 0, "14 * n12_r + 3"},
+    {OF_BOX, "a row of the window is missing", "n12_r < 3", 0, "n12_r < 2"},
+    {OF_BOX, "the last block of rows does not move inwards",
+     "wpk_least(2 * ((i32)blockIdx.x / 1 % 2), 1)", 0, "2 * ((i32)blockIdx.x / 1 % 2)"},
 };
 
 #define EDITS (sizeof(edits) / sizeof(edits[0]))
