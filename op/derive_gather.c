@@ -118,8 +118,8 @@ wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node, int las
     return wpk_program_tidy(program);
 }
 
-/* Find the box that the load reads; false: there are no windows, none overlap, or the tensor is such
- * a copy.
+/* Find the box that the load reads; false: there are no windows, none overlap, or the tensor is
+ * such a copy.
  *   shape   low, extent [rank] */
 static bool find_box(const struct wpk_program *program, const struct wpk_stage *stage,
                      const struct wpk_node *load, int64_t *low, int64_t *extent)

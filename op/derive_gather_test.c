@@ -83,8 +83,8 @@ static void test_box(void **state)
     }
 }
 
-/* A constant is prepared with the axis last that is asked for; what is read at axes of other tensors
- * stays as it is. */
+/* A constant is prepared with the axis last that is asked for; what is read at axes of other
+ * tensors stays as it is. */
 static void test_gather(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes of windows. A contraction whose operand is read through a window, at indices such as 2*y + r,
- * may have the box of all that a block reads in a step in shared memory: each element once, where
- * the operand's copy has it for each point of the window. The windows are read from there.
+/* Boxes of windows. A contraction whose operand is read through a window, at indices such as
+ * 2*y + r, may have the box of all that a block reads in a step in shared memory: each element
+ * once, where the operand's copy has it for each point of the window. Windows are read from there.
  *
  *     X_b[n,c,i,j] = X[n,c,i-1,j-1]     X_t[c,r,s,n,y,x] = X_b[n,c,y+r,x+s]     T = sum X_t * W_t
  *     copied for a step of c            not copied */
@@ -13,7 +13,7 @@
 /* Fill what the group's contraction has of a box; `whole` too if there is one. */
 void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                        struct wpk_cuda_group *group);
-/* True if the sum reads a window through the axis of its result, or reads one that the axis moves. */
+/* True if an operand of the sum that is read through a window depends on the axis. */
 bool wpk_cuda_is_windowed(const struct wpk_program *program, int sum, int axis);
 /* A box in the memory of a block, and the threads that read it.
  *   shape   tile [WPK_CUDA_BOX_AXES]: elements along i, j, `whole` and k */

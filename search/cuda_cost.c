@@ -368,17 +368,22 @@ static double rounds_of(const struct wpk_program *program, const struct wpk_cuda
     return ceiling((double)lanes, (double)places);
 }
 
-/* Sectors of what a block stores, for each that is full: the threads along j have neighbours, single
- * ones or four that are stored together, or else every so many. */
-static double stored_waste(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+/* Bytes of the sectors that a block stores. Where windows read boxes, few threads have a row: those
+ * along j have neighbours, single ones or four that are stored together, or else every so many.
+ * Others have pieces that are first chosen for the banks. */
+static double stored_bytes(const struct wpk_stage *root, const struct wpk_cuda_group *group,
                            const struct wpk_cuda_tiles *t)
 {
+    double bytes = (double)(t->block[0] * t->block[1] * t->together) * sizeof(float);
+    if (t->behind || !t->box) {
+        return t->behind ? 0 : bytes / (double)t->parts;
+    }
     bool last = group->j == root->rank - 1;
     bool four = last && t->piece[1] % WPK_CUDA_VECTOR_ELEMENTS == 0 &&
                 root->axes[group->j].extent % WPK_CUDA_VECTOR_ELEMENTS == 0;
     double threads = (double)(t->block[1] / t->thread[1]), piece = (double)t->piece[1];
     double waste = four ? 1 : piece > 1 ? piece : SECTOR / threads;
-    return fmin(SECTOR, fmax(1, waste));
+    return bytes / (double)t->parts * fmin(SECTOR, fmax(1, waste));
 }
 
 /* The share of an operand's elements that lie in memory: a gathered one has some several times. */
@@ -522,16 +527,15 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
         bytes = points * terms / steps * (double)sizeof(float);
     }
     find_joined(variant, group, &t, &m, steps, &joined);
-    double stored = t.behind ? 0 /* as the transforms do */
-                             : points / (double)t.parts * (double)sizeof(float) *
-                                   stored_waste(&program->stages[group->root], group, &t);
     words = words * (double)t.threads * terms * rounds + joined.words;
     double issued =
         (points + (double)t.threads * loads) * terms * rounds + steps * copied + joined.issued;
     /* Each warp issues by one of the schedulers: few warps leave the others idle. */
     double busy = ceiling((double)t.threads, WARP) / SCHEDULERS;
-    double part[] = {issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
-                     (steps * bytes + joined.bytes + stored) / m.l2_bytes};
+    double part[] = {
+        issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
+        (steps * bytes + joined.bytes + stored_bytes(&program->stages[group->root], group, &t)) /
+            m.l2_bytes};
     double slowest = fmax(fmax(part[0], part[1]), part[2]);
     double inner = fmax(issued / (m.multiply_adds * fmin(1, busy)), part[1]);
     /* While a copy is on its way, the steps before it compute: as many steps take its latency. */

@@ -7,7 +7,8 @@
  * would be computed at most twice an element, or that only move values, are inlined into what reads
  * them. Every other stage is
  * a group of its own, which leaves its tensor in global memory. Transforms are computed by the
- * threads of the stage that reads the last of them.
+ * threads of the stage that reads the last of them, which may be those of the contraction before or
+ * behind them (cuda_join.h).
  *
  * A group may have rows: then it can compute what it reads for a row of its root in the same
  * launch, in shared memory, if nothing else reads that. All of softmax is one launch so.

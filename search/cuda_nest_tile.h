@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over a contraction's tile of a block: pieces around threads around the points of a piece. */
+/* Loops over a contraction's tile of a block: pieces around threads around the points of a
+ * piece. */
 #ifndef WPK_SEARCH_CUDA_NEST_TILE_H
 #define WPK_SEARCH_CUDA_NEST_TILE_H
 

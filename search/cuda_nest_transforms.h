@@ -14,8 +14,8 @@ void wpk_cuda_add_transform(struct wpk_cuda_build *b, int g, int s);
  * that are written together are as far apart as possible. */
 void wpk_cuda_add_transform_copy(struct wpk_cuda_build *b, int g, int s);
 
-/* The root of transforms behind a contraction that the same blocks compute: a block's tiles are dealt
- * out to the threads of the products. */
+/* The root of transforms behind a contraction that the same blocks compute: a block's tiles are
+ * dealt out to the threads of the products. */
 void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction);
 /* The root of the contraction before it: products in shared memory, all that the transforms need
  * whole or so many at a time. */

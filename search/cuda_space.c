@@ -223,8 +223,8 @@ static void add_stages(const struct wpk_program *program, const struct wpk_cuda_
     }
 }
 
-/* The tiles of a block along i or j: powers of two, and those of whole tiles of the transforms behind
- * the contraction. */
+/* The tiles of a block along i or j: powers of two, and those of whole tiles of the transforms
+ * behind the contraction. */
 static void add_block_sizes(struct wpk_gene_list *list, const char *of, const struct wpk_axis *axis,
                             const struct wpk_cuda_group *group, int along_j, const int64_t *limit)
 {
@@ -238,8 +238,8 @@ static void add_block_sizes(struct wpk_gene_list *list, const char *of, const st
     }
 }
 
-/* Elements of the axis `whole` that a block has at a time: of those that transforms need, so many as
- * divide them; of the rows of a window's box some, or those that divide few. */
+/* Elements of the axis `whole` that a block has at a time: of those that transforms need, so
+ * many as divide them; of the rows of a window's box some, or those that divide few. */
 static int add_together(const char *of, const struct wpk_axis *axis, bool rows,
                         struct wpk_gene_list *list)
 {

@@ -87,8 +87,8 @@ int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_
  * are those of a step. */
 int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes);
-/* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of a
- * piece. */
+/* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours
+ * of a piece. */
 int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                        int operand);
 /* Elements behind what is staged for each element of the axis of which a block has several at a

@@ -494,10 +494,11 @@ static void test_layouts(void **state)
 
 #define PINS_MAX 5
 
-/* Candidates with these genes. Winograd in three launches, in two, of both kinds, and in one: the
- * products of a block are of whole rows of tiles, or of all; at a time some of the points, or all, in
- * parts over blocks; with channels last, too. Boxes of windows: the last blocks of rows move inwards,
- * strides, steps that do not divide the channels, copies ahead, parts, and without a row axis. */
+/* Candidates with these genes. Winograd in three launches, in two, of both kinds, and in one:
+ * the products of a block are of whole rows of tiles, or of all; at a time some of the points,
+ * or all, in parts over blocks; with channels last, too. Boxes of windows: the last blocks of
+ * rows move inwards, strides, steps that do not divide the channels, copies ahead, parts, and
+ * without a row axis. */
 static const struct {
     const char *text;
     const char *pins[PINS_MAX][2];
