@@ -199,6 +199,7 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     out->flops = get_real(reader, "flops");
     out->device = get_text(reader, "device", arena);
     out->peak_flops_per_s = get_real(reader, "device_peak_flops_per_s");
+    out->peak_bytes_per_s = get_real(reader, "device_peak_bytes_per_s");
     out->environment = get_text(reader, "environment", arena);
     out->layouts = get_text(reader, "layouts", arena);
     out->threads = (int)get_int(reader, "threads");

@@ -68,6 +68,7 @@ struct wpk_api_kernel {
     double flops;
     const char *device;
     double peak_flops_per_s; /* of one core; 0: unknown */
+    double peak_bytes_per_s; /* likewise */
     const char *environment; /* versions of compiler, runtime and libraries when it was measured */
     const char *layouts;
     int threads;

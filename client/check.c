@@ -260,8 +260,13 @@ enum wpk_exit wpk_command_check(struct wpk_invocation *call)
         return call->status;
     }
     if (wpk_model_file_is_onnx(call->args.operands[0])) {
+        bool asks = check.session.given.server != NULL || check.session.data_dir != NULL;
+        check.session.need = WPK_SESSION_HISTORY;
         model.json = check.json;
-        return wpk_command_end(call, wpk_check_model(call->args.operands[0], &model, &call->diag));
+        model.no_peak = no_peak;
+        model.history = asks ? &check.session : NULL;
+        return wpk_command_end(
+            call, wpk_check_model(call->context, call->args.operands[0], &model, &call->diag));
     }
     wpk_err err = wpk_job_file_read(call->args.operands[0], &check.job, &call->diag);
     if (err == WPK_OK) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/check_model.h"
 
+#include "client/estimate.h"
 #include "client/format.h"
 #include "client/model_file.h"
 #include "common/json.h"
-#include "graph/layout.h"
+#include "common/peak.h"
 #include "graph/lower.h"
-#include "graph/region.h"
-#include "graph/rewrite.h"
 #include "graph/site.h"
 #include "op/cost.h"
 
@@ -31,8 +30,9 @@ struct survey {
     int tally_count;
     struct tally all;
     double constant_bytes;
-    struct wpk_graph_regions regions; /* of the rewritten graph */
+    struct wpk_tune_model model; /* as `wpkctl tune` sees it */
     int step_count;
+    struct wpk_estimate_sum expected;       /* roofline_ns 0: not estimated */
     struct wpk_graph_site sites[SITES_MAX]; /* [site_count] those with the most bytes */
     int site_count;
     struct wpk_buf equations;       /* of --expand */
@@ -114,24 +114,66 @@ static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_
     return err;
 }
 
-/* Rewrite the graph and cut it into regions, as `wpkctl tune` does; count the plan's steps. */
-static wpk_err find_steps(struct survey *survey, struct wpk_graph *graph, struct wpk_diag *diag)
+static const struct wpk_graph_regions *regions_of(const struct survey *survey)
 {
-    wpk_err err = wpk_graph_rewrite(graph);
+    return &survey->model.shapes[0].regions;
+}
 
+/* Cut the model into regions, as `wpkctl tune` does; count the plan's steps. */
+static wpk_err find_steps(struct survey *survey, const char *path,
+                          const struct wpk_check_model *options, struct wpk_diag *diag)
+{
+    const struct wpk_graph_regions *regions = regions_of(survey);
+
+    wpk_err err = wpk_tune_model_read(path, &options->fixing, &survey->model, diag);
+    for (int r = 0; r < regions->count; r++) {
+        survey->step_count += regions->list[r].count;
+    }
+    for (int n = 0; n < regions->use_count; n++) {
+        survey->step_count += regions->uses[n].is_host;
+    }
     if (err == WPK_OK) {
-        err = wpk_graph_layout(graph, &survey->regions, diag);
+        err = wpk_graph_sites_find(&survey->model.shapes[0].graph, regions, SITES_MAX,
+                                   survey->sites, &survey->site_count);
     }
-    for (int r = 0; r < survey->regions.count; r++) {
-        survey->step_count += survey->regions.list[r].count;
+    return err;
+}
+
+/* Estimate the time of a run with the first set of shapes: on this machine, or where the service's
+ * workers are. A model without operators takes none. */
+static wpk_err estimate(struct survey *survey, const struct wpk_command_context *context,
+                        const struct wpk_check_model *options, struct wpk_diag *diag)
+{
+    const struct wpk_job_overrides none = {.candidates = 0};
+    struct wpk_session session = {0};
+    struct wpk_job job = {0};
+    struct wpk_peak peak = {0};
+    wpk_err err = WPK_OK;
+
+    if (survey->model.kernel_count == 0 || survey->model.kernel_count > WPK_JOB_OPS_MAX ||
+        options->no_peak || wpk_peak_measure(&peak) != WPK_OK) {
+        return WPK_OK;
     }
-    for (int n = 0; n < survey->regions.use_count; n++) {
-        survey->step_count += survey->regions.uses[n].is_host;
+    err = wpk_tune_model_job(&survey->model, &none, &job, diag);
+    if (err == WPK_OK && options->history != NULL) {
+        err = wpk_session_open(context, options->history, &session, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_graph_sites_find(graph, &survey->regions, SITES_MAX, survey->sites,
-                                   &survey->site_count);
+        const struct wpk_roofline roofline = {peak.flops_per_s, peak.bytes_per_s};
+        err = wpk_estimate_model(options->history != NULL ? &session : NULL, &job, &roofline,
+                                 &survey->model, diag);
+        if (err == WPK_EINVAL) {
+            fputs("wpkctl: the service knows several devices; times are from the roofline of this"
+                  " machine\n",
+                  stderr);
+            err = WPK_OK;
+        }
     }
+    if (err == WPK_OK) {
+        wpk_estimate_sum(&survey->model, 0, &survey->expected);
+    }
+    wpk_session_close(&session);
+    wpk_job_fini(&job);
     return err;
 }
 
@@ -167,8 +209,8 @@ static void put_regions(const struct survey *survey)
 
     wpk_json_put_int(w, "steps", survey->step_count);
     wpk_json_begin_array(w, "regions");
-    for (int r = 0; r < survey->regions.count; r++) {
-        const struct wpk_graph_region *region = &survey->regions.list[r];
+    for (int r = 0; r < regions_of(survey)->count; r++) {
+        const struct wpk_graph_region *region = &regions_of(survey)->list[r];
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", region->name);
         wpk_json_put_text(w, "fingerprint", region->fingerprint.exact);
@@ -198,6 +240,10 @@ static wpk_err print_json(const struct survey *survey)
     wpk_json_put_real(w, "flops", survey->all.flops);
     wpk_json_put_real(w, "constants_bytes", survey->constant_bytes);
     put_regions(survey);
+    if (survey->expected.roofline_ns > 0) {
+        wpk_json_put_real(w, "roofline_ns", survey->expected.roofline_ns);
+        wpk_json_put_real(w, "expected_ns", survey->expected.ns);
+    }
     if (survey->equations.size > 0) {
         wpk_json_put_text(w, "equations", wpk_buf_text(&survey->equations));
     } else {
@@ -217,6 +263,21 @@ static void print_values(const struct survey *survey, const char *what, const in
     }
 }
 
+static void print_expected(const struct survey *survey)
+{
+    char roofline[WPK_FORMAT_SIZE], expected[WPK_FORMAT_SIZE];
+    struct wpk_buf steps = {0};
+
+    if (survey->expected.roofline_ns > 0) {
+        wpk_format_ns((uint64_t)survey->expected.roofline_ns, roofline);
+        wpk_format_ns((uint64_t)survey->expected.ns, expected);
+        wpk_estimate_print_steps(&survey->expected, &steps);
+        printf("roofline %s on one core; expected %s (steps: %s)\n", roofline, expected,
+               wpk_buf_text(&steps));
+    }
+    wpk_buf_fini(&steps);
+}
+
 static void print(const struct survey *survey)
 {
     const struct wpk_graph *graph = survey->graph;
@@ -232,12 +293,13 @@ static void print(const struct survey *survey)
     printf("%-8d %-24s %sFLOP", survey->all.count, "nodes", text);
     wpk_format_count(survey->constant_bytes, text);
     printf(", %sB of constants, opset %lld\n", text, (long long)graph->opset);
-    printf("%-8d %-24s %d different\n", survey->step_count, "steps", survey->regions.count);
+    printf("%-8d %-24s %d different\n", survey->step_count, "steps", regions_of(survey)->count);
+    print_expected(survey);
     for (int i = 0; i < survey->site_count; i++) {
         const struct wpk_graph_site *site = &survey->sites[i];
         char names[2 * WPK_REGION_NAME_MAX];
-        snprintf(names, sizeof(names), "%.60s + %.60s", survey->regions.list[site->first].name,
-                 survey->regions.list[site->second].name);
+        snprintf(names, sizeof(names), "%.60s + %.60s", regions_of(survey)->list[site->first].name,
+                 regions_of(survey)->list[site->second].name);
         wpk_format_count(site->bytes, text);
         printf("%-8d %-24s %sB between, in one kernel if that is faster\n", site->count, names,
                text);
@@ -245,8 +307,8 @@ static void print(const struct survey *survey)
     fputs(wpk_buf_text(&survey->equations), stdout);
 }
 
-wpk_err wpk_check_model(const char *path, const struct wpk_check_model *options,
-                        struct wpk_diag *diag)
+wpk_err wpk_check_model(const struct wpk_command_context *context, const char *path,
+                        const struct wpk_check_model *options, struct wpk_diag *diag)
 {
     struct wpk_graph graph;
     struct survey survey = {.graph = &graph, .tally_count = 0};
@@ -260,7 +322,10 @@ wpk_err wpk_check_model(const char *path, const struct wpk_check_model *options,
     }
     if (err == WPK_OK) {
         survey.constant_bytes = constant_bytes(&graph);
-        err = find_steps(&survey, &graph, diag);
+        err = find_steps(&survey, path, options, diag);
+    }
+    if (err == WPK_OK) {
+        err = estimate(&survey, context, options, diag);
     }
     if (err == WPK_OK) {
         qsort(survey.tally, (size_t)survey.tally_count, sizeof(survey.tally[0]), compare);
@@ -275,7 +340,7 @@ wpk_err wpk_check_model(const char *path, const struct wpk_check_model *options,
         snprintf(diag->file, sizeof(diag->file), "%s", path);
     }
     wpk_buf_fini(&survey.equations);
-    wpk_graph_regions_fini(&survey.regions);
+    wpk_tune_model_fini(&survey.model);
     wpk_graph_fini(&graph);
     return err;
 }

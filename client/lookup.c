@@ -102,20 +102,38 @@ static const char *get_text(struct wpk_json_reader *r, const char *key)
                : "";
 }
 
-/* `ratio`: what is expected here by what was measured; 1 where it was measured for this shape. */
-static void print_time(struct wpk_json_reader *r, const char *key, const char *label, double ratio)
+/* Print "12 ns ± 1 ns". */
+static void print_duration(struct wpk_json_reader *r, const char *key, double ratio)
 {
     char median[WPK_FORMAT_SIZE];
     char noise[WPK_FORMAT_SIZE];
 
-    if (wpk_json_kind_of(r, key) != WPK_JSON_OBJECT) {
-        return;
-    }
     wpk_json_enter(r, key);
     wpk_format_ns((uint64_t)(get_real(r, "median") * ratio), median);
     wpk_format_ns((uint64_t)(get_real(r, "mad") * ratio), noise);
     wpk_json_leave(r);
-    printf("  %-12s %s ± %s%s\n", label, median, noise, ratio != 1 ? ", scaled" : "");
+    printf("%s ± %s", median, noise);
+}
+
+/* `ratio`: what is expected here by what was measured; 1 where it was measured for this shape. */
+static void print_time(struct wpk_json_reader *r, const char *key, const char *label, double ratio)
+{
+    if (wpk_json_kind_of(r, key) == WPK_JSON_OBJECT) {
+        printf("  %-12s ", label);
+        print_duration(r, key, ratio);
+        puts(ratio != 1 ? ", scaled" : "");
+    }
+}
+
+/* The time says it of an operator that was measured as it is. */
+static void print_expected(struct wpk_json_reader *r, const char *match)
+{
+    if (wpk_json_kind_of(r, "expected_ns") == WPK_JSON_OBJECT && strcmp(match, "exact") != 0 &&
+        strcmp(match, "vendor") != 0) {
+        printf("  %-12s ", "expected");
+        print_duration(r, "expected_ns", 1);
+        printf(", from: %s\n", get_text(r, "expected_from"));
+    }
 }
 
 static double median_of(struct wpk_json_reader *r, const char *key)
@@ -171,12 +189,7 @@ static void print_known(struct wpk_json_reader *r, bool near)
            get_text(r, "fingerprint"));
     printf("  %-12s %s %s\n", "by", get_text(r, "provider"), get_text(r, "algorithm"));
     printf("  %-12s %s, %s\n", "on", get_text(r, "device"), get_text(r, "environment"));
-    if (near) {
-        print_time(r, "time_ns", "there", 1);
-        print_time(r, "time_ns", "expected", ratio);
-    } else {
-        print_time(r, "expected_ns", "expected", 1);
-    }
+    print_time(r, "time_ns", near ? "there" : "time", 1);
     /* A neighbour's vendor was timed on the neighbour's shape: it is scaled as our time is. */
     if (wpk_json_kind_of(r, "baseline") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "baseline");
@@ -217,6 +230,7 @@ static void print_match(struct wpk_json_reader *r, const char *name)
         printf(", %.2f away", get_real(r, "distance"));
     }
     putchar('\n');
+    print_expected(r, match);
     if (known) {
         print_known(r, strcmp(match, "nearest_shape") == 0);
         print_differs(r);

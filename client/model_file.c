@@ -112,6 +112,13 @@ static size_t name_size(const char *shape)
     return equals != NULL ? (size_t)(equals - shape) : strlen(shape);
 }
 
+bool wpk_model_shape_is_of(const char *shape, const char *name)
+{
+    size_t size = name_size(shape);
+
+    return strlen(name) == size && memcmp(name, shape, size) == 0;
+}
+
 /* The shapes before number `end` of the list that are of the input of `shape`. */
 static int count_shapes(const struct wpk_model_fixing *fixing, const char *shape, int end)
 {

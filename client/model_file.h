@@ -21,6 +21,9 @@ struct wpk_model_fixing {
                       "make a model's input a constant, e.g. one of axes (repeatable)",            \
                       &(fixing).binds)
 
+/* True if the name before the last '=' of "NAME=EXTENT,..." is this one. */
+bool wpk_model_shape_is_of(const char *shape, const char *name);
+
 /* The sets of shapes that are asked for: as many as the input has shapes that has most.
  *   errors  WPK_EINVAL an input with fewer shapes than that, but more than one; more than `max` */
 WPK_MUST_CHECK wpk_err wpk_model_fixing_count(const struct wpk_model_fixing *fixing, int max,

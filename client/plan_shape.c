@@ -93,16 +93,17 @@ static void list_sets(const struct wpk_plan_shapes *sets, struct wpk_diag *diag)
 /* The index of the input with the name before the last '='; -1: none. */
 static int find_input(const struct wpk_plan_shapes *sets, const char *shape)
 {
-    const char *equals = strrchr(shape, '=');
-    size_t size = equals != NULL ? (size_t)(equals - shape) : strlen(shape);
-
     for (int i = 0; i < sets->input_count; i++) {
-        const char *name = sets->inputs[i].name;
-        if (strlen(name) == size && memcmp(name, shape, size) == 0) {
+        if (wpk_model_shape_is_of(shape, sets->inputs[i].name)) {
             return i;
         }
     }
     return -1;
+}
+
+bool wpk_plan_shapes_has(const struct wpk_plan_shapes *sets, const char *shape)
+{
+    return find_input(sets, shape) >= 0;
 }
 
 wpk_err wpk_plan_shapes_choose(const struct wpk_plan_shapes *sets,

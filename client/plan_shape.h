@@ -24,6 +24,9 @@ struct wpk_plan_shapes {
 WPK_MUST_CHECK wpk_err wpk_plan_shapes_of_model(const struct wpk_model *model,
                                                 struct wpk_plan_shapes *out);
 
+/* True if "NAME=EXTENT,..." is of an input of the plan. */
+bool wpk_plan_shapes_has(const struct wpk_plan_shapes *sets, const char *shape);
+
 /* The first set in which the inputs have the extents of `shapes` and of their files.
  *   shape   shapes: "INPUT=EXTENT,..."; files: "INPUT=FILE.npy", and other names
  *   errors  WPK_EINVAL none: `diag` lists those that there are; those of reading a file */

@@ -341,6 +341,10 @@ static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct tens
             .output_count = (size_t)tensors->output_count,
         };
         err = use(&call, user, diag);
+        const char *failure = wpk_model_context_failure(context);
+        if (err != WPK_OK && diag->text[0] == '\0' && failure[0] != '\0') {
+            wpk_diag_set(diag, "%s", failure);
+        }
     }
     wpk_model_context_free(context);
     free(inputs);
@@ -411,6 +415,16 @@ static wpk_err compare(const struct tensors *found, const struct tensors *wanted
     return WPK_OK;
 }
 
+static bool is_of_input(const struct tensors *tensors, const char *shape)
+{
+    bool is_of = false;
+
+    for (int i = 0; i < tensors->input_count; i++) {
+        is_of = is_of || wpk_model_shape_is_of(shape, tensors->input[i].name);
+    }
+    return is_of;
+}
+
 /* Interpret the model on the plan's inputs, in their shapes, and compare. */
 static wpk_err verify(const struct wpk_run_model *options, const struct tensors *found,
                       struct wpk_diag *diag)
@@ -426,6 +440,13 @@ static wpk_err verify(const struct wpk_run_model *options, const struct tensors 
         wpk_model_print_extents(input->type.extent, input->type.rank, &text[i]);
         fixing.shapes.items[fixing.shapes.count++] = wpk_buf_text(&text[i]);
     }
+    for (int i = 0; i < options->fixing.shapes.count && fixing.shapes.count < WPK_ARGS_LIST_MAX;
+         i++) {
+        const char *shape = options->fixing.shapes.items[i];
+        if (!is_of_input(found, shape)) {
+            fixing.shapes.items[fixing.shapes.count++] = shape;
+        }
+    }
     wpk_err err = wpk_model_file_read(options->verify, &fixing, &graph, diag);
     if (err == WPK_OK) {
         err = list_of_graph(&graph, &wanted);
@@ -439,7 +460,7 @@ static wpk_err verify(const struct wpk_run_model *options, const struct tensors 
     if (err == WPK_OK) {
         err = compare(found, &wanted, diag);
     }
-    for (int i = 0; i < fixing.shapes.count; i++) {
+    for (int i = 0; i < WPK_ARGS_LIST_MAX; i++) {
         wpk_buf_fini(&text[i]);
     }
     fini(&wanted);
@@ -447,14 +468,24 @@ static wpk_err verify(const struct wpk_run_model *options, const struct tensors 
     return err;
 }
 
+/* Shapes of other values than the plan's inputs are for the model that verifies it. */
 static wpk_err choose_shape(const struct wpk_model *model, const struct wpk_run_model *options,
                             size_t *out, struct wpk_diag *diag)
 {
+    const struct wpk_option_list *all = &options->fixing.shapes;
+    struct wpk_option_list shapes = {.count = 0};
     struct wpk_plan_shapes sets;
 
     wpk_err err = wpk_plan_shapes_of_model(model, &sets);
+    for (int i = 0; err == WPK_OK && i < all->count; i++) {
+        bool is_of_model = (options->verify != NULL || options->of_model) &&
+                           !wpk_plan_shapes_has(&sets, all->items[i]);
+        if (!is_of_model) {
+            shapes.items[shapes.count++] = all->items[i];
+        }
+    }
     if (err == WPK_OK) {
-        err = wpk_plan_shapes_choose(&sets, &options->fixing.shapes, &options->inputs, out, diag);
+        err = wpk_plan_shapes_choose(&sets, &shapes, &options->inputs, out, diag);
     }
     free(sets.inputs);
     return err;

@@ -15,6 +15,7 @@ struct wpk_run_model {
     bool draw;                      /* inputs that no file is given for, by their names */
     bool check;                     /* of a plan: each step (client/check_plan.h) */
     const char *verify;             /* of a plan: the ONNX model that it is of; NULL: none */
+    bool of_model; /* `fixing` may have shapes of other values than inputs; with `verify` always */
     bool json;                      /* say what was computed as JSON */
 };
 

@@ -3,7 +3,9 @@
  * its own over local sockets; they are the programs of a service. Results stay in the data
  * directory. */
 #include "client/command.h"
+#include "client/estimate.h"
 #include "client/follow.h"
+#include "client/format.h"
 #include "client/job_file.h"
 #include "client/job_space.h"
 #include "client/report.h"
@@ -11,6 +13,7 @@
 #include "client/tune_merge.h"
 #include "client/tune_model.h"
 #include "client/tune_rounds.h"
+#include "common/clock.h"
 #include "schema/device.h"
 
 #include <stdio.h>
@@ -70,10 +73,16 @@ static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
 
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
-    wpk_err err = tune->is_model ? wpk_tune_model_read(tune->file, &tune->fixing, &tune->overrides,
-                                                       &tune->model, &tune->job, diag)
-                                 : wpk_job_file_take(tune->file, &tune->given, &tune->overrides,
-                                                     &tune->job, diag);
+    wpk_err err = WPK_OK;
+
+    if (tune->is_model) {
+        err = wpk_tune_model_read(tune->file, &tune->fixing, &tune->model, diag);
+        if (err == WPK_OK) {
+            err = wpk_tune_model_job(&tune->model, &tune->overrides, &tune->job, diag);
+        }
+    } else {
+        err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, &tune->job, diag);
+    }
     if (err == WPK_OK) {
         err = choose_device(tune, diag);
     }
@@ -174,6 +183,7 @@ static wpk_err verify_plan(const struct tune *tune, struct wpk_diag *diag)
     for (int s = 0; err == WPK_OK && s < tune->model.shape_count; s++) {
         struct wpk_run_model options = {.draw = true,
                                         .check = true,
+                                        .of_model = true,
                                         .verify = tune->verify ? tune->file : NULL,
                                         .json = tune->output.json};
         wpk_model_fixing_of_set(&tune->fixing, s, &options.fixing);
@@ -212,13 +222,53 @@ static wpk_err run_job(struct tune *tune, struct wpk_arena *arena, struct wpk_ht
     return wpk_follow_submit(&tune->session, &tune->job, &follow, arena, reply, job, diag);
 }
 
-/* Tune the nodes of regions for which every candidate failed one by one. */
+/* Rates of a core that nobody measured: some server's. They order operators, no more. */
+static const struct wpk_roofline assumed = {100e9, 12.5e9};
+
+static void print_expected(struct tune *tune, int shape)
+{
+    struct wpk_estimate_sum sum;
+    struct wpk_buf text = {0};
+    char ns[WPK_FORMAT_SIZE];
+
+    wpk_estimate_sum(&tune->model, shape, &sum);
+    wpk_format_ns((uint64_t)sum.ns, ns);
+    wpk_buf_printf(&text, "expected: %s a run; steps: ", ns);
+    wpk_estimate_print_steps(&sum, &text);
+    print_notice(wpk_buf_text(&text), tune);
+    wpk_buf_fini(&text);
+}
+
+/* Expect times of the model's operators. They decide what is tuned first: where history cannot be
+ * asked, rooflines do. */
+static wpk_err estimate(struct tune *tune, struct wpk_diag *diag)
+{
+    const struct wpk_roofline roofline = {assumed.flops_per_s * tune->job.threads,
+                                          assumed.bytes_per_s};
+    bool is_known = false;
+
+    wpk_err err = wpk_estimate_model(&tune->session, &tune->job, &roofline, &tune->model, diag);
+    for (int k = 0; k < tune->model.kernel_count; k++) {
+        is_known = is_known || tune->model.kernels[k].expected_from != WPK_TUNE_FROM_ROOFLINE;
+    }
+    for (int s = 0; s < tune->model.shape_count && is_known; s++) {
+        print_expected(tune, s);
+    }
+    if (err != WPK_OK && err != WPK_ENOMEM) {
+        *diag = (struct wpk_diag){0};
+        err = WPK_OK;
+    }
+    return err;
+}
+
+/* Cut regions for which every candidate failed into smaller ones, and tune again.
+ *   shape   *count: the groups of nodes that were cut */
 static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_options *options,
-                              struct wpk_diag *diag)
+                              int *count, struct wpk_diag *diag)
 {
     bool *is_hopeless = calloc((size_t)tune->model.kernel_count + 1, sizeof(*is_hopeless));
-    int count = 0;
 
+    *count = 0;
     if (is_hopeless == NULL) {
         return WPK_ENOMEM;
     }
@@ -226,34 +276,40 @@ static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_op
         is_hopeless[k] = wpk_tune_rounds_is_hopeless(&tune->rounds, k);
     }
     wpk_err err = wpk_tune_model_split(&tune->model, tune->file, &tune->fixing, &tune->overrides,
-                                       is_hopeless, &tune->job, &count, diag);
+                                       is_hopeless, &tune->job, count, diag);
     free(is_hopeless);
-    if (err != WPK_OK || count == 0) {
+    if (err != WPK_OK || *count == 0) {
         return err;
     }
     if (!tune->quiet) {
-        fprintf(stderr, "no candidate works for %d group%s of nodes; each of the nodes is a step\n",
-                count, count == 1 ? "" : "s");
+        fprintf(stderr, "no candidate works for %d group%s of nodes; smaller ones are tried\n",
+                *count, *count == 1 ? "" : "s");
     }
     wpk_tune_rounds_fini(&tune->rounds);
-    return wpk_tune_rounds_run(options, &tune->session, &tune->rounds, diag);
+    err = estimate(tune, diag);
+    return err == WPK_OK ? wpk_tune_rounds_run(options, &tune->session, &tune->rounds, diag) : err;
 }
 
 /* Tune a model's operators; those that differ in their place alone are one search, unless the user
  * says how to search, or shares a budget out. */
 static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_diag *diag)
 {
+    uint64_t seconds = (uint64_t)tune->overrides.seconds * WPK_NS_PER_S;
     const struct wpk_tune_rounds_options options = {
         .model = &tune->model,
         .job = &tune->job,
         .search_places = tune->overrides.strategy != NULL || tune->job.total > 0,
-        .seconds = tune->overrides.seconds,
+        .until_ns =
+            tune->overrides.seconds > 0 ? wpk_clock_now_ns(wpk_clock_system()) + seconds : 0,
         .quiet = tune->quiet,
         .own_worker = has_own_worker(tune)};
 
-    wpk_err err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
-    if (err == WPK_OK && !tune->rounds.is_cut) {
-        err = split_hopeless(tune, &options, diag);
+    wpk_err err = estimate(tune, diag);
+    if (err == WPK_OK) {
+        err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
+    }
+    for (int count = 1; err == WPK_OK && count > 0 && !tune->rounds.is_cut;) {
+        err = split_hopeless(tune, &options, &count, diag);
     }
     const char *state = tune->rounds.found.state;
     if (err == WPK_OK && state != NULL && strcmp(state, "done") == 0 && !tune->rounds.is_cut &&

@@ -7,6 +7,7 @@
 #include "common/caches.h"
 #include "schema/message.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,17 +65,17 @@ static double region_ns(const struct merging *m, int region)
 }
 
 /* Bytes that a value between steps needs to be worth it: a share of the model's time, at the rate
- * at which one core reads and writes them. */
+ * of the device's memory. INFINITY: the rate is unknown. */
 static double bytes_min(const struct merging *m)
 {
     double model_ns = 0;
-    double flops_per_s = 0;
+    double bytes_per_s = 0;
 
     for (int r = 0; r < regions_of(m)->count; r++) {
         model_ns += regions_of(m)->list[r].count * region_ns(m, r);
-        flops_per_s = m->rounds->kernels[r].peak_flops_per_s;
+        bytes_per_s = m->rounds->kernels[r].peak_bytes_per_s;
     }
-    return SHARE_MIN * model_ns * 1e-9 * flops_per_s / WPK_TUNE_FLOPS_PER_BYTE;
+    return bytes_per_s > 0 ? SHARE_MIN * model_ns * 1e-9 * bytes_per_s : INFINITY;
 }
 
 /* A group can become part of one other. */

@@ -7,10 +7,8 @@
 #include "common/json.h"
 #include "graph/layout.h"
 #include "graph/rewrite.h"
-#include "op/cost.h"
 #include "runtime/kernel.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,13 +59,11 @@ static bool evicts_constants(const struct wpk_graph *graph)
     return cache > 0 && bytes > cache;
 }
 
-static void weigh(const struct wpk_graph_region *region, const struct wpk_lowered *lowered,
-                  struct wpk_tune_kernel *out)
+static void describe(const struct wpk_graph_region *region, const struct wpk_lowered *lowered,
+                     struct wpk_tune_kernel *out)
 {
-    struct wpk_cost cost;
-
-    wpk_cost(&lowered->program, &cost);
-    out->weight = region->count * fmax(cost.flops, WPK_TUNE_FLOPS_PER_BYTE * cost.bytes_min);
+    wpk_cost(&lowered->program, &out->cost);
+    out->calls = region->count;
     for (int t = 0; t < lowered->program.tensor_count; t++) {
         const struct wpk_tensor *tensor = &lowered->program.tensors[t];
         for (int d = 0; d < tensor->rank; d++) {
@@ -110,7 +106,7 @@ static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_
         }
         wpk_json_end(w);
         wpk_json_put_int(w, "count", region->count);
-        weigh(region, &lowered, out);
+        describe(region, &lowered, out);
         if (is_cold && has_constants) {
             wpk_json_put_text(w, "conditions", wpk_conditions_name(WPK_CONDITIONS_COLD_CONSTANTS));
         }
@@ -245,48 +241,85 @@ static wpk_err read_shape(const char *path, const struct wpk_model_fixing *fixin
 }
 
 wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fixing,
-                            const struct wpk_job_overrides *overrides, struct wpk_tune_model *out,
-                            struct wpk_job *job, struct wpk_diag *diag)
+                            struct wpk_tune_model *out, struct wpk_diag *diag)
 {
     int count = 0;
 
-    if (overrides->layouts != NULL) {
-        wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
-        return WPK_EINVAL;
-    }
     wpk_err err = wpk_model_fixing_count(fixing, WPK_MODEL_PLAN_SHAPES_MAX, &count, diag);
     for (int s = 0; err == WPK_OK && s < count; s++) {
         err = read_shape(path, fixing, out, diag);
     }
-    if (err == WPK_OK && (out->kernel_count == 0 || out->kernel_count > WPK_JOB_OPS_MAX)) {
-        wpk_diag_set(diag, "%s has %d different operators to tune; 1 to %d are possible", path,
-                     out->kernel_count, WPK_JOB_OPS_MAX);
+    return err;
+}
+
+wpk_err wpk_tune_model_job(struct wpk_tune_model *model, const struct wpk_job_overrides *overrides,
+                           struct wpk_job *job, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    if (overrides->layouts != NULL) {
+        wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
+        err = WPK_EINVAL;
+    } else if (model->kernel_count == 0 || model->kernel_count > WPK_JOB_OPS_MAX) {
+        wpk_diag_set(diag, "the model has %d different operators to tune; 1 to %d are possible",
+                     model->kernel_count, WPK_JOB_OPS_MAX);
         err = WPK_ERANGE;
     }
     if (err == WPK_OK) {
-        err = make_job(out, NULL, job, diag);
-        find_bases(out);
+        err = make_job(model, NULL, job, diag);
+    }
+    if (err == WPK_OK) {
+        find_bases(model);
     }
     return err == WPK_OK ? wpk_job_file_override(overrides, job, diag) : err;
 }
 
-/* Take apart what a group has inside. A change of order has no name, and is made anew. */
-static wpk_err add_apart(struct wpk_tune_model *model, const struct wpk_graph *graph,
-                         const struct wpk_graph_region_use *use)
-{
-    size_t count = (size_t)(model->apart_count + use->node_count) + 1;
-    char **grown = realloc(model->apart, count * sizeof(*grown));
+/* ---- smaller regions */
 
-    if (grown == NULL) {
+/* Of the values inside of a group, the one whose computation takes about half of its nodes; NULL:
+ * none has a name. A change of order has none, and is made anew by each reading. */
+static const char *middle_value(const struct wpk_graph *graph,
+                                const struct wpk_graph_region_use *use)
+{
+    uint64_t needs[WPK_FUSE_NODES_MAX]; /* bit sets of the group's nodes that each one needs */
+    const char *middle = NULL;
+    int least = 0;
+
+    for (int i = 0; i + 1 < use->node_count; i++) {
+        const struct wpk_graph_node *node = &graph->nodes[use->nodes[i]];
+        const char *name = graph->values[node->outputs[0]].name;
+        needs[i] = (uint64_t)1 << i;
+        for (int k = 0; k < node->input_count; k++) {
+            for (int j = 0; j < i; j++) {
+                bool reads = node->inputs[k] == graph->nodes[use->nodes[j]].outputs[0];
+                needs[i] |= reads ? needs[j] : 0;
+            }
+        }
+        int from_half = abs(2 * __builtin_popcountll(needs[i]) - use->node_count);
+        if (name != NULL && name[0] != '\0' && (middle == NULL || from_half <= least)) {
+            middle = name;
+            least = from_half;
+        }
+    }
+    return middle;
+}
+
+/* Keep the middle value of a group in memory: it becomes two smaller ones, or more. */
+static wpk_err halve(struct wpk_tune_model *model, const struct wpk_graph *graph,
+                     const struct wpk_graph_region_use *use, int *count)
+{
+    const char *name = middle_value(graph, use);
+    char **grown = realloc(model->apart, (size_t)(model->apart_count + 1) * sizeof(*grown));
+    char *copy = name != NULL ? strdup(name) : NULL;
+
+    model->apart = grown != NULL ? grown : model->apart;
+    if (grown == NULL || (name != NULL && copy == NULL)) {
+        free(copy);
         return WPK_ENOMEM;
     }
-    model->apart = grown;
-    for (int i = 0; i + 1 < use->node_count; i++) {
-        const char *name = graph->values[graph->nodes[use->nodes[i]].outputs[0]].name;
-        char *copy = name != NULL && name[0] != '\0' ? strdup(name) : NULL;
-        if (copy != NULL) {
-            model->apart[model->apart_count++] = copy;
-        }
+    if (copy != NULL) {
+        model->apart[model->apart_count++] = copy;
+        ++*count;
     }
     return WPK_OK;
 }
@@ -299,22 +332,22 @@ wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
     wpk_err err = WPK_OK;
 
     *count = 0;
-    for (int k = 0; k < model->kernel_count; k++) {
-        *count += is_hopeless[k] && region_of(model, k)->node_count > 1;
-    }
-    for (int s = 0; *count > 0 && s < model->shape_count; s++) {
+    for (int s = 0; s < model->shape_count; s++) {
         const struct wpk_assemble_shape *shape = &model->shapes[s];
         for (int n = 0; err == WPK_OK && n < shape->graph.node_count; n++) {
             const struct wpk_graph_region_use *use = &shape->regions.uses[n];
             if (use->region >= 0 && is_hopeless[shape->kernel[use->region]]) {
-                err = add_apart(model, &shape->graph, use);
+                err = halve(model, &shape->graph, use, count);
             }
         }
     }
     if (err == WPK_OK && *count > 0) {
         forget_shapes(model);
         wpk_job_fini(job);
-        err = wpk_tune_model_read(path, fixing, overrides, model, job, diag);
+        err = wpk_tune_model_read(path, fixing, model, diag);
+        if (err == WPK_OK) {
+            err = wpk_tune_model_job(model, overrides, job, diag);
+        }
     }
     return err;
 }

@@ -8,19 +8,29 @@
 #include "client/model_file.h"
 #include "client/session.h"
 #include "graph/region.h"
+#include "op/cost.h"
 
 #define WPK_TUNE_MODEL_CANDIDATES 3 /* of each region, unless --candidates says otherwise */
 #define WPK_TUNE_MODEL_SECONDS 60
-/* Operations that take as long as moving a byte between memory and one core of a server: some 100
- * in a ns beside some 12 bytes. It orders operators and says which merges are worth a trial; both
- * are then measured. */
-#define WPK_TUNE_FLOPS_PER_BYTE 8.0
+
+/* suffix, text: where an expected time is from (client/estimate.h) */
+#define WPK_TUNE_FROM_LIST(X)                                                                      \
+    X(MEASURED, "measured")                                                                        \
+    X(ELSEWHERE, "elsewhere")                                                                      \
+    X(NEAREST_SHAPE, "nearest_shape") X(FAMILY, "family") X(ROOFLINE, "roofline")
+
+#define WPK_TUNE_FROM_ENUM(name, text) WPK_TUNE_FROM_##name,
+enum wpk_tune_from { WPK_TUNE_FROM_LIST(WPK_TUNE_FROM_ENUM) WPK_TUNE_FROM_COUNT };
 
 /* A kernel that the model needs: an operator of the job, with the same number. */
 struct wpk_tune_kernel {
     int shape;
-    int region;     /* of this shape; others may need it, too */
-    double weight;  /* its calls times the work of one: what is tuned first */
+    int region;           /* of this shape; others may need it, too */
+    int calls;            /* in a run with this shape */
+    struct wpk_cost cost; /* of one call */
+    double roofline_ns;   /* of one call, as the next one; 0: not estimated */
+    double expected_ns;
+    enum wpk_tune_from expected_from;
     bool is_placed; /* an operand has something around it in memory */
     int base;       /* kernel that differs in what is around its operands alone, or itself */
 };
@@ -35,22 +45,28 @@ struct wpk_tune_model {
     int apart_count;
 };
 
-/* Read a model, for each set of shapes that `fixing` has, and make the job of its regions.
+/* Read a model, for each set of shapes that `fixing` has.
  *
- *   owns    caller calls wpk_tune_model_fini, after failures too, and wpk_job_fini
- *   errors  those of wpk_model_file_read, wpk_graph_regions_find and wpk_job_file_override;
- *           WPK_ERANGE more regions than a job has operators */
-WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fixing,
-                                           const struct wpk_job_overrides *overrides,
-                                           struct wpk_tune_model *out, struct wpk_job *job,
-                                           struct wpk_diag *diag);
+ *   owns    caller calls wpk_tune_model_fini, after failures too
+ *   errors  those of wpk_model_file_read and wpk_graph_regions_find */
+WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path,
+                                           const struct wpk_model_fixing *fixing,
+                                           struct wpk_tune_model *out, struct wpk_diag *diag);
 void wpk_tune_model_fini(struct wpk_tune_model *model);
 
-/* Read the model once more, so that the nodes of these regions are steps of their own, and make the
- * job anew.
- *   shape   is_hopeless [kernel_count]; *count: the regions with several nodes among them; 0: the
- *           model and the job are as before
- *   errors  as wpk_tune_model_read */
+/* Make the job of a model's regions.
+ *   owns    caller calls wpk_job_fini
+ *   errors  those of wpk_job_file_override; WPK_EINVAL `overrides` has layouts; WPK_ERANGE no
+ *           region, or more than a job has operators */
+WPK_MUST_CHECK wpk_err wpk_tune_model_job(struct wpk_tune_model *model,
+                                          const struct wpk_job_overrides *overrides,
+                                          struct wpk_job *job, struct wpk_diag *diag);
+
+/* Read the model once more, so that groups of nodes that are these regions become smaller ones of
+ * about half the size, and make the job anew.
+ *   shape   is_hopeless [kernel_count]; *count: the groups that were cut; 0: the model and the job
+ *           are as before
+ *   errors  as wpk_tune_model_read and wpk_tune_model_job */
 WPK_MUST_CHECK wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const char *path,
                                             const struct wpk_model_fixing *fixing,
                                             const struct wpk_job_overrides *overrides,
@@ -58,14 +74,14 @@ WPK_MUST_CHECK wpk_err wpk_tune_model_split(struct wpk_tune_model *model, const 
                                             int *count, struct wpk_diag *diag);
 
 /* Make the job of one more region of the first shape.
- *   owns, errors  as wpk_tune_model_read */
+ *   owns, errors  as wpk_tune_model_job */
 WPK_MUST_CHECK wpk_err wpk_tune_model_region_job(struct wpk_tune_model *model,
                                                  const struct wpk_graph_region *region,
                                                  const struct wpk_job_overrides *overrides,
                                                  struct wpk_job *job, struct wpk_diag *diag);
 
-/* Number the kernels of a model of one shape anew, after regions came and went. Their weights and
- * bases are gone.   errors  WPK_ENOMEM */
+/* Number the kernels of a model of one shape anew, after regions came and went. Their bases, and
+ * what was expected of them, are gone.   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_tune_model_renumber(struct wpk_tune_model *model);
 
 /* Fetch the best kernel of each region that the job found, and write the plan.

@@ -13,6 +13,9 @@
 /* Candidates of a place: of those of a search one in so many, and no more than these. */
 #define PLACE_SHARE 3
 #define PLACE_CANDIDATES_MAX 3
+/* A shorter step of several threads may not be worth waking them, 5 to 50 us (pool.h): its form
+ * for one thread is tuned, too. */
+#define ONE_THREAD_NS 50000
 
 /* A tuning under way. */
 struct tuning {
@@ -44,27 +47,47 @@ void wpk_tune_rounds_fini(struct wpk_tune_rounds *rounds)
 
 /* ---- one round */
 
+/* Time of the kernel that the plan would have: a generated one. */
+static uint64_t own_ns(const struct wpk_api_kernel *kernel)
+{
+    return kernel->own.provider != NULL ? kernel->own.time.median_ns
+                                        : kernel->served.time.median_ns;
+}
+
+/* Time of all calls of a kernel in a run of the model: measured, if a round did so. */
+static double weight(const struct tuning *t, int k)
+{
+    const struct wpk_tune_kernel *kernel = &t->options->model->kernels[k];
+    const struct wpk_api_kernel *found = &t->out->kernels[k];
+    double ns = found->name != NULL ? (double)own_ns(found) : kernel->expected_ns;
+
+    return kernel->calls * ns;
+}
+
 static void sort(struct tuning *t)
 {
-    const struct wpk_tune_kernel *kernels = t->options->model->kernels;
-
     for (int k = 0; k < kernel_count(t); k++) {
         int at = k;
-        for (; at > 0 && kernels[t->order[at - 1]].weight < kernels[k].weight; at--) {
+        for (; at > 0 && weight(t, t->order[at - 1]) < weight(t, k); at--) {
             t->order[at] = t->order[at - 1];
         }
         t->order[at] = k;
     }
 }
 
+/* A later round's kernel takes the place of an earlier one; of one thread, if it is faster. */
 static void take(struct tuning *t, const struct wpk_api_job *job)
 {
     const struct wpk_job *asked = t->options->job;
 
     for (int k = 0; k < kernel_count(t); k++) {
         for (int i = 0; i < job->kernel_count; i++) {
-            if (strcmp(job->kernels[i].name, asked->ops[k].name) == 0) {
-                t->out->kernels[k] = job->kernels[i];
+            const struct wpk_api_kernel *found = &job->kernels[i];
+            struct wpk_api_kernel *kernel = &t->out->kernels[k];
+            bool is_other_form = kernel->name != NULL && found->threads != kernel->threads;
+            if (strcmp(found->name, asked->ops[k].name) == 0 &&
+                (!is_other_form || own_ns(found) < own_ns(kernel))) {
+                *kernel = *found;
             }
         }
         for (int i = 0; i < job->op_count; i++) {
@@ -78,8 +101,8 @@ static void take(struct tuning *t, const struct wpk_api_job *job)
 
 /* Follow a job of the wanted operators, if there are any.
  *   shape   strategy: NULL: that of the job, with its options */
-static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
-                   struct wpk_diag *diag)
+static wpk_err run_with(struct tuning *t, const char *strategy, int64_t candidates, int threads,
+                        struct wpk_diag *diag)
 {
     struct wpk_tune_round *round = &t->out->rounds[t->out->round_count];
     struct wpk_job job = *t->options->job;
@@ -88,6 +111,7 @@ static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
     if (ops == NULL) {
         return WPK_ENOMEM;
     }
+    sort(t);
     job.ops = ops;
     job.op_count = 0;
     for (int i = 0; i < kernel_count(t); i++) {
@@ -96,6 +120,7 @@ static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
         }
     }
     job.candidates = candidates;
+    job.threads = threads;
     if (strategy != NULL) {
         snprintf(job.strategy, sizeof(job.strategy), "%s", strategy);
         job.options[0] = '\0';
@@ -120,6 +145,12 @@ static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
     }
     free(ops);
     return err;
+}
+
+static wpk_err run(struct tuning *t, const char *strategy, int64_t candidates,
+                   struct wpk_diag *diag)
+{
+    return run_with(t, strategy, candidates, t->options->job->threads, diag);
 }
 
 /* ---- all rounds */
@@ -171,6 +202,16 @@ static wpk_err run_places(struct tuning *t, int64_t candidates, struct wpk_diag 
         t->wanted[k] = is_place(t, k) && !has_own(t->out, k);
     }
     return err == WPK_OK && !is_over(t) ? run(t, NULL, candidates, diag) : err;
+}
+
+/* Short steps with one thread. */
+static wpk_err run_one_thread(struct tuning *t, int64_t candidates, struct wpk_diag *diag)
+{
+    for (int k = 0; k < kernel_count(t); k++) {
+        const struct wpk_api_kernel *kernel = &t->out->kernels[k];
+        t->wanted[k] = kernel->name != NULL && own_ns(kernel) < ONE_THREAD_NS;
+    }
+    return run_with(t, NULL, candidates, 1, diag);
 }
 
 /* Operators of which some candidates were measured get their winner; the others one candidate. */
@@ -251,6 +292,9 @@ static wpk_err run_all(struct tuning *t, struct wpk_diag *diag)
     if (err == WPK_OK && !is_over(t)) {
         err = run_places(t, job->candidates, diag);
     }
+    if (err == WPK_OK && !is_over(t) && job->threads > 1) {
+        err = run_one_thread(t, job->candidates, diag);
+    }
     t->out->interrupted = wpk_follow_interrupted();
     t->out->is_cut = is_over(t);
     return err == WPK_OK && t->out->is_cut ? complete(t, diag) : err;
@@ -264,6 +308,7 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
     struct tuning t = {.options = options,
                        .session = session,
                        .out = out,
+                       .until_ns = options->until_ns,
                        .wanted = calloc(count, sizeof(*t.wanted)),
                        .order = calloc(count, sizeof(*t.order))};
     wpk_err err = WPK_ENOMEM;
@@ -271,13 +316,8 @@ wpk_err wpk_tune_rounds_run(const struct wpk_tune_rounds_options *options,
     out->kernels = calloc(count, sizeof(*out->kernels));
     out->tried = calloc(count, sizeof(*out->tried));
     out->failed = calloc(count, sizeof(*out->failed));
-    if (options->seconds > 0) {
-        t.until_ns =
-            wpk_clock_now_ns(wpk_clock_system()) + (uint64_t)options->seconds * WPK_NS_PER_S;
-    }
     if (t.wanted != NULL && t.order != NULL && out->kernels != NULL && out->tried != NULL &&
         out->failed != NULL) {
-        sort(&t);
         err = run_all(&t, diag);
     }
     if (err == WPK_OK) {

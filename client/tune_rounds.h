@@ -8,21 +8,22 @@
  *
  * A place is an operator that differs from another one in what is around its tensors in memory. It
  * is not searched: it takes the best schedules of the other one, which are verified and timed as
- * any candidate. */
+ * any candidate. With several threads, short operators are tuned for one thread, too, and take the
+ * faster form. */
 #ifndef WPK_CLIENT_TUNE_ROUNDS_H
 #define WPK_CLIENT_TUNE_ROUNDS_H
 
 #include "client/session.h"
 #include "client/tune_model.h"
 
-#define WPK_TUNE_ROUNDS_MAX 6
+#define WPK_TUNE_ROUNDS_MAX 7
 #define WPK_TUNE_ROUNDS_ROOM 4 /* for kernels that are added later */
 
 struct wpk_tune_rounds_options {
     const struct wpk_tune_model *model;
     const struct wpk_job *job; /* an operator for each kernel of the model */
     bool search_places;        /* as all others */
-    int64_t seconds;           /* of all rounds but the last; 0: no limit */
+    uint64_t until_ns;         /* of the system's clock: when the last round begins; 0: any time */
     bool quiet;
     bool own_worker; /* as in struct wpk_follow_options */
 };

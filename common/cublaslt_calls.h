@@ -44,6 +44,20 @@ struct wpk_cublaslt_heuristic {
     X(cublasLtMatmulAlgoGetHeuristic, int,                                                         \
       (void *handle, void *product, void *a, void *b, void *c, void *d, void *preference,          \
        int count_max, struct wpk_cublaslt_heuristic *out, int *count))                             \
+    X(cublasLtMatmulAlgoGetIds, int,                                                               \
+      (void *handle, int compute_type, int scale_type, int a_type, int b_type, int c_type,         \
+       int d_type, int count_max, int *ids, int *count))                                           \
+    X(cublasLtMatmulAlgoInit, int,                                                                 \
+      (void *handle, int compute_type, int scale_type, int a_type, int b_type, int c_type,         \
+       int d_type, int id, struct wpk_cublaslt_algorithm *out))                                    \
+    X(cublasLtMatmulAlgoCapGetAttribute, int,                                                      \
+      (const struct wpk_cublaslt_algorithm *algorithm, int attribute, void *out, size_t size,      \
+       size_t *written))                                                                           \
+    X(cublasLtMatmulAlgoConfigSetAttribute, int,                                                   \
+      (struct wpk_cublaslt_algorithm *algorithm, int attribute, const void *value, size_t size))   \
+    X(cublasLtMatmulAlgoCheck, int,                                                                \
+      (void *handle, void *product, void *a, void *b, void *c, void *d,                            \
+       const struct wpk_cublaslt_algorithm *algorithm, struct wpk_cublaslt_heuristic *out))        \
     X(cublasLtMatmul, int,                                                                         \
       (void *handle, void *product, const void *alpha, const void *a, void *a_layout,              \
        const void *b, void *b_layout, const void *beta, const void *c, void *c_layout, void *d,    \
@@ -72,7 +86,15 @@ struct wpk_cublaslt_heuristic {
     X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)                                               \
     X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6)                                               \
     X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)                                               \
-    X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)
+    X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)                                               \
+    X(CUBLASLT_ALGO_CAP_TILE_IDS, 6)                                                               \
+    X(CUBLASLT_ALGO_CAP_STAGES_IDS, 13)                                                            \
+    X(CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, 16)                                                 \
+    X(CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES, 17)                                                 \
+    X(CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES, 18)                                                 \
+    X(CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES, 19)                                                 \
+    X(CUBLASLT_ALGO_CONFIG_TILE_ID, 1)                                                             \
+    X(CUBLASLT_ALGO_CONFIG_STAGES_ID, 6)
 
 #define WPK_CUBLASLT_ENUM(name, number) WPK_##name = number,
 enum wpk_cublaslt_constant { WPK_CUBLASLT_CONSTANT_LIST(WPK_CUBLASLT_ENUM) };

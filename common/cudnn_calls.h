@@ -51,6 +51,7 @@
     X(CUDNN_TYPE_VOID_PTR, 6)                                                                      \
     X(CUDNN_TYPE_CONVOLUTION_MODE, 7)                                                              \
     X(CUDNN_TYPE_HEUR_MODE, 8)                                                                     \
+    X(CUDNN_TYPE_KNOB_TYPE, 9)                                                                     \
     X(CUDNN_TYPE_NUMERICAL_NOTE, 11)                                                               \
     X(CUDNN_TYPE_POINTWISE_MODE, 14)                                                               \
     X(CUDNN_TYPE_BACKEND_DESCRIPTOR, 15)                                                           \
@@ -60,6 +61,8 @@
     X(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 3)                                                       \
     X(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 4)                                                      \
     X(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 5)                                                  \
+    X(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 7)                                                     \
+    X(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR, 8)                                                       \
     X(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 10)                                  \
     X(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 13)                                            \
     X(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15)                                                 \
@@ -78,9 +81,12 @@
     X(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 201)                                                  \
     X(CUDNN_ATTR_ENGINEHEUR_RESULTS, 202)                                                          \
     X(CUDNN_ATTR_ENGINECFG_ENGINE, 300)                                                            \
+    X(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, 302)                                                      \
     X(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 400)                                                       \
     X(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)                                                \
     X(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)                                               \
+    X(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 600)                                                       \
+    X(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 601)                                                      \
     X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 700)                                         \
     X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 701)                                          \
     X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, 702)                                     \
@@ -93,6 +99,7 @@
     X(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, 753)                                                   \
     X(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, 800)                                                       \
     X(CUDNN_ATTR_OPERATIONGRAPH_OPS, 801)                                                          \
+    X(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 802)                                          \
     X(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 900)                                                       \
     X(CUDNN_ATTR_TENSOR_DATA_TYPE, 901)                                                            \
     X(CUDNN_ATTR_TENSOR_DIMENSIONS, 902)                                                           \
@@ -102,6 +109,13 @@
     X(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                                                    \
     X(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                                                 \
     X(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1003)                                                     \
+    X(CUDNN_ATTR_KNOB_INFO_TYPE, 1200)                                                             \
+    X(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, 1201)                                                    \
+    X(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, 1202)                                                    \
+    X(CUDNN_ATTR_KNOB_INFO_STRIDE, 1203)                                                           \
+    X(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, 1300)                                                     \
+    X(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1301)                                                        \
+    X(CUDNN_ATTR_ENGINE_KNOB_INFO, 1302)                                                           \
     X(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, 1303)
 
 #define WPK_CUDNN_ENUM(name, number) WPK_##name = number,

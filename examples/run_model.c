@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define RUN_COUNT 20
@@ -61,6 +62,14 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
+/* Resident memory of the process at its most. */
+static double peak_mb(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024;
+}
+
 int main(int argc, char **argv)
 {
     struct wpk_diag diag = {0};
@@ -97,7 +106,8 @@ int main(int argc, char **argv)
         check(wpk_model_run(context, inputs, input_count, outputs, output_count), "run", NULL);
         double took = now_us() - began;
         if (run == 0) {
-            printf("opened and run once after %.1f ms\n", (now_us() - started) / 1e3);
+            printf("opened and run once after %.1f ms, peak memory %.1f MB\n",
+                   (now_us() - started) / 1e3, peak_mb());
         }
         fastest = took < fastest ? took : fastest;
     }

@@ -154,7 +154,7 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
     wpk_err err = WPK_OK;
 
     bool is_gather = op->kind == WPK_KIND_GATHER;
-    bool is_non_zero = op->kind == WPK_KIND_NON_ZERO;
+    bool is_non_zero = op->kind == WPK_KIND_NON_ZERO && wpk_graph_input(graph, n, 0)->data != NULL;
     if (!is_shape && !is_non_zero &&
         (!has_constant_inputs(graph, n) || (!is_gather && !is_small(graph, n)) ||
          wpk_graph_elements(value) > WPK_FOLD_ELEMENTS_MAX)) {

@@ -27,6 +27,7 @@ struct wpk_graph_value {
     enum wpk_dtype dtype;
     bool is_typed;  /* dtype is known, and of those that can be computed */
     bool is_shaped; /* rank and extents are known */
+    bool is_fixed;  /* of a node whose output's shape data decides: the user gave it */
     int rank;
     int64_t extent[WPK_RANK_MAX];       /* [rank], >= 1; constants may have 0 */
     const char *free_dim[WPK_RANK_MAX]; /* inputs: the name of an extent that is not fixed, "" for

@@ -50,6 +50,15 @@ bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_pl
                find_axis(x, wpk_graph_int(n, "axis", -1), out) && out->count >= 1 &&
                out->count <= out->extent;
     }
+    if (op->kind == WPK_KIND_NON_ZERO && x->is_shaped && x->data == NULL) {
+        const struct wpk_graph_value *y = &graph->values[n->outputs[0]];
+        *out = (struct wpk_model_plan_host){.op = WPK_MODEL_PLAN_NON_ZERO,
+                                            .before = 1,
+                                            .extent = wpk_graph_elements(x),
+                                            .after = 1,
+                                            .count = y->extent[1]};
+        return y->is_shaped;
+    }
     return false;
 }
 
@@ -100,11 +109,36 @@ static void top_k(const struct wpk_model_plan_host *host, const double *x, doubl
     }
 }
 
-wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host *host, const double *x,
+static wpk_err non_zero(const struct wpk_model_plan_host *host, const struct wpk_graph_value *type,
+                        const double *x, double *out, struct wpk_diag *diag)
+{
+    int64_t found = 0;
+
+    for (int64_t i = 0; i < host->extent; i++) {
+        int64_t rest = i;
+        for (int d = type->rank - 1; d >= 0 && x[i] != 0 && found < host->count; d--) {
+            out[d * host->count + found] = (double)(rest % type->extent[d]);
+            rest /= type->extent[d];
+        }
+        found += x[i] != 0;
+    }
+    if (found != host->count) {
+        wpk_diag_set(diag, "%lld elements are not 0, and --shape says %lld", (long long)found,
+                     (long long)host->count);
+        return WPK_ERANGE;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host *host,
+                                 const struct wpk_graph_value *type, const double *x,
                                  const double *indices, double *out, struct wpk_diag *diag)
 {
     if (host->op == WPK_MODEL_PLAN_GATHER) {
         return gather(host, x, indices, out, diag);
+    }
+    if (host->op == WPK_MODEL_PLAN_NON_ZERO) {
+        return non_zero(host, type, x, out, diag);
     }
     for (int64_t b = 0; b < host->before; b++) {
         for (int64_t a = 0; a < host->after; a++) {

@@ -458,8 +458,17 @@ static wpk_err infer_non_zero(const struct wpk_inference *in)
 {
     int64_t count = 0;
 
+    if (in->x->data == NULL && in->out->is_fixed) {
+        if (in->out->rank != 2 || in->out->extent[0] != in->x->rank) {
+            wpk_diag_set(in->diag, "--shape: its output is %d,COUNT", in->x->rank);
+            return WPK_EINVAL;
+        }
+        return WPK_OK;
+    }
     if (in->x->data == NULL) {
-        wpk_diag_set(in->diag, "its input must be a constant: the output's shape follows from it");
+        wpk_diag_set(in->diag,
+                     "data decides how many elements are not 0; --shape %s=%d,COUNT fixes it",
+                     in->out->name, in->x->rank);
         return WPK_EUNSUPPORTED;
     }
     for (int64_t i = 0; i < wpk_graph_elements(in->x); i++) {

@@ -76,7 +76,8 @@ static wpk_err interpret_host(const struct wpk_graph *graph, int node,
         err = value != NULL && inputs[i] == NULL ? WPK_ENOMEM : WPK_OK;
     }
     if (err == WPK_OK) {
-        err = wpk_graph_host_interpret(host, inputs[0], inputs[1], out, diag);
+        err = wpk_graph_host_interpret(host, wpk_graph_input(graph, n, 0), inputs[0], inputs[1],
+                                       out, diag);
     }
     free(widened[0]);
     free(widened[1]);

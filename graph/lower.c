@@ -181,8 +181,8 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_TOP_K:
         wpk_diag_set(printer->diag, "K must be a constant");
         return WPK_EUNSUPPORTED;
+    case WPK_KIND_NON_ZERO: /* host.h */
     case WPK_KIND_CONSTANT_OF_SHAPE:
-    case WPK_KIND_NON_ZERO:
     case WPK_KIND_SHAPE:
         wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");
         return WPK_EUNSUPPORTED;

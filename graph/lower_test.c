@@ -44,7 +44,7 @@ static const struct sample samples[] = {
     {"Clip", "f32[2] c=0:f32[1] c=6:f32[1]", "", "f32[2] Y[d0] = min(max(X[d0], 0), 6)", 0},
     {"Clip", "f32[2]", "min:f=-1", "f32[2] Y[d0] = max(X[d0], (-1))", 9},
     {"Clip", "f32[2] f32[1]", "", "!its min must be a constant", 0},
-    {"NonZero", "f32[2]", "", "!its input must be a constant", 0},
+    {"NonZero", "f32[2]", "", "!data decides how many elements are not 0", 0},
     {"BatchNormalization", "f32[1,2,3] c:f32[2] c:f32[2] c:f32[2] c:f32[2]", "epsilon:f=0.5",
      "f32[1,2,3] Y[d0,d1,d2] = (X[d0,d1,d2] - X3[d1]) / sqrt(X4[d1] + 0.5) * X1[d1] + X2[d1]", 0},
     {"BatchNormalization", "f32[1,2,3] c:f32[3] c:f32[2] c:f32[2] c:f32[2]", "",

@@ -77,7 +77,7 @@ enum wpk_operator_kind {
     WPK_KIND_ROTARY, /* input 0 */
     WPK_KIND_GROUP, /* input 0 */
     WPK_KIND_RANGE, /* from input 0 to input 1 by input 2 */
-    WPK_KIND_NON_ZERO, /* of a constant: one column for each element that is not 0 */
+    WPK_KIND_NON_ZERO, /* one column for each element that is not 0; host.h computes it of data */
     WPK_KIND_TOP_K, /* input 0 with input 1's elements of an axis; host.h computes it */
     WPK_KIND_LOSS,  /* none, or a scalar; part 1: input 0 */
 };

@@ -37,6 +37,23 @@ static wpk_err read_extents(const char *text, int64_t *extent, int *rank)
     return WPK_EINVAL;
 }
 
+/* The output of a node whose shape data decides. */
+static bool fix_output(struct wpk_graph *graph, const char *name, const int64_t *extent, int rank)
+{
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct wpk_graph_node *node = &graph->nodes[n];
+        const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
+        struct wpk_graph_value *out = &graph->values[node->outputs[0]];
+        if (op != NULL && op->kind == WPK_KIND_NON_ZERO && strcmp(out->name, name) == 0) {
+            out->is_fixed = true;
+            out->rank = rank;
+            memcpy(out->extent, extent, (size_t)rank * sizeof(*extent));
+            return true;
+        }
+    }
+    return false;
+}
+
 wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wpk_diag *diag)
 {
     const char *equals = strrchr(text, '=');
@@ -58,6 +75,9 @@ wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wp
             value = graph->inputs[i];
         }
         wpk_suggest_offer(&suggest, input);
+    }
+    if (value < 0 && fix_output(graph, name, extent, rank)) {
+        return WPK_OK;
     }
     if (value < 0) {
         wpk_diag_set(diag, "--shape: the model has no input '%s'%s", name,

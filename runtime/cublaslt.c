@@ -6,14 +6,15 @@
  * factor is A, and its left one B. */
 #include "runtime/cublaslt.h"
 
-#include "common/cublaslt_calls.h"
+#include "runtime/cublaslt_algorithms.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ALGORITHMS_MAX 64
+#define NAMED_MAX 64 /* algorithms that the heuristic names */
+#define ALGORITHMS_MAX 256
 #define PER_MAJOR 10000
 #define PER_MINOR 100
 
@@ -38,12 +39,8 @@ struct product {
     pthread_mutex_t bias_lock; /* guards the pointer to the bias, which is part of the product */
 };
 
-#define FIELD(name, result, parameters) result(*name) parameters;
-
 /* Set once, before the first primitive is made. */
-static struct {
-    WPK_CUBLASLT_CALL_LIST(FIELD)
-} library;
+static struct wpk_cublaslt_calls library;
 
 static wpk_err translate(int status, const char *doing, struct wpk_diag *diag)
 {
@@ -224,7 +221,8 @@ static int make_preference(void **out)
     return status;
 }
 
-/* Ask for all algorithms, the presumably fastest first, and keep those that can be used. */
+/* Ask for algorithms, the presumably fastest first, keep those that can be used, and add all
+ * others. */
 static int find_algorithms(struct product *self)
 {
     void *preference = NULL;
@@ -233,7 +231,7 @@ static int find_algorithms(struct product *self)
     if (status == WPK_CUBLAS_STATUS_SUCCESS) {
         status = library.cublasLtMatmulAlgoGetHeuristic(
             self->handle, self->product, self->layout[A], self->layout[B], self->layout[D],
-            self->layout[D], preference, ALGORITHMS_MAX, self->algorithm, &found);
+            self->layout[D], preference, NAMED_MAX, self->algorithm, &found);
     }
     if (preference != NULL) {
         (void)library.cublasLtMatmulPreferenceDestroy(preference);
@@ -243,6 +241,13 @@ static int find_algorithms(struct product *self)
             self->algorithm[i].workspace_bytes <= WPK_GPU_VENDOR_WORKSPACE_MAX) {
             self->algorithm[self->base.algorithm_count++] = self->algorithm[i];
         }
+    }
+    if (status == WPK_CUBLAS_STATUS_SUCCESS) {
+        const struct wpk_cublaslt_problem problem = {&library,        self->handle,
+                                                     self->product,   self->layout[A],
+                                                     self->layout[B], self->layout[D]};
+        self->base.algorithm_count = wpk_cublaslt_add_algorithms(
+            &problem, self->algorithm, self->base.algorithm_count, ALGORITHMS_MAX);
     }
     return status;
 }

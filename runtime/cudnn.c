@@ -9,7 +9,7 @@
 #include "runtime/cudnn.h"
 
 #include "common/clock.h"
-#include "runtime/cudnn_graph.h"
+#include "runtime/cudnn_plan.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -174,7 +174,7 @@ static int find_from(struct convolution *self, void *const *made, int to,
         status = add_rest(self, made, made[SUM], operation, &count);
     }
     if (status == WPK_CUDNN_STATUS_SUCCESS) {
-        wpk_cudnn_find_plans(&self->pool, operation, count, plans, plan_count);
+        wpk_cudnn_find_plans(&self->pool, operation, count, true, plans, plan_count);
     }
     return status;
 }
@@ -186,7 +186,7 @@ static int find_apart(struct convolution *self, void *const *made)
     int count = 0, rest_count = 0;
     int status = add_rest(self, made, made[APART], operation, &count);
     if (status == WPK_CUDNN_STATUS_SUCCESS) {
-        wpk_cudnn_find_plans(&self->pool, operation, count, rest, &rest_count);
+        wpk_cudnn_find_plans(&self->pool, operation, count, false, rest, &rest_count);
     }
     for (int i = 0; i < rest_count && self->rest.plan == NULL; i++) {
         if (wpk_cudnn_build(&self->pool, &rest[i], WPK_GPU_VENDOR_WORKSPACE_MAX)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of cuDNN's operations, and the plans that compute them. Functions return a cudnnStatus_t;
- * descriptors are collected in a pool, which destroys them. */
+/* Graphs of cuDNN's operations. Functions return a cudnnStatus_t; descriptors are collected in a
+ * pool, which destroys them. */
 #ifndef WPK_RUNTIME_CUDNN_GRAPH_H
 #define WPK_RUNTIME_CUDNN_GRAPH_H
 
@@ -9,8 +9,7 @@
 #include <stdbool.h>
 
 #define WPK_CUDNN_RANK_MAX 5
-#define WPK_CUDNN_DESCRIPTORS_MAX 2048
-#define WPK_CUDNN_PLANS_MAX 64
+#define WPK_CUDNN_DESCRIPTORS_MAX 8192
 #define WPK_CUDNN_OPERATIONS_MAX 3
 
 #define WPK_CUDNN_CALL_FIELD(name, result, parameters) result(*name) parameters;
@@ -40,12 +39,6 @@ struct wpk_cudnn_window {
     int64_t stride[WPK_CUDNN_RANK_MAX], dilation[WPK_CUDNN_RANK_MAX];
 };
 
-struct wpk_cudnn_plan {
-    void *config; /* of an engine; the pool's */
-    void *plan;   /* the pool's; NULL: not built */
-    int64_t workspace_bytes;
-};
-
 void wpk_cudnn_pool_fini(struct wpk_cudnn_pool *pool);
 
 int wpk_cudnn_tensor_make(struct wpk_cudnn_pool *pool, const struct wpk_cudnn_tensor *tensor,
@@ -56,19 +49,16 @@ int wpk_cudnn_convolution_make(struct wpk_cudnn_pool *pool, const struct wpk_cud
 /* y = x + b, or y = max(x, 0) with `b` NULL */
 int wpk_cudnn_pointwise_make(struct wpk_cudnn_pool *pool, void *x, void *b, void *y, void **out);
 
-/* Append the plans, not built, of all engines that the heuristics name for a graph of these
- * operations, the presumably fastest first, but for those that compute in less than f32. An error
- * of the library is no plan.
- *   shape   operation [count]; plans [WPK_CUDNN_PLANS_MAX], of which *plan_count are there */
-void wpk_cudnn_find_plans(struct wpk_cudnn_pool *pool, void *const *operation, int count,
-                          struct wpk_cudnn_plan *plans, int *plan_count);
-/* Build a plan, which may compile code. False: the library cannot, or the plan wants more than
- * `workspace_max` bytes. */
-bool wpk_cudnn_build(struct wpk_cudnn_pool *pool, struct wpk_cudnn_plan *plan,
-                     int64_t workspace_max);
+/* ---- descriptors */
 
-/* Execute in the handle's stream.   shape   uid, pointer [count] */
-int wpk_cudnn_execute(const struct wpk_cudnn_pool *pool, const struct wpk_cudnn_plan *plan,
-                      const int64_t *uid, void *const *pointer, int count, void *workspace);
+/* Make one; the pool has it. */
+int wpk_cudnn_make(struct wpk_cudnn_pool *pool, int type, void **out);
+/* Set an attribute, unless something has failed before. */
+void wpk_cudnn_set(const struct wpk_cudnn_pool *pool, int *status, void *descriptor, int name,
+                   int type, int64_t count, const void *elements);
+void wpk_cudnn_set_descriptor(const struct wpk_cudnn_pool *pool, int *status, void *descriptor,
+                              int name, void *value);
+/* Finalize it, unless something has failed before. */
+int wpk_cudnn_finish(const struct wpk_cudnn_pool *pool, int status, void *descriptor);
 
 #endif

@@ -25,6 +25,8 @@ wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
 {
     const struct wpk_model_plan_host *host = &step->host;
     bool is_gather = host->op == WPK_MODEL_PLAN_GATHER;
+    bool is_non_zero = host->op == WPK_MODEL_PLAN_NON_ZERO;
+    bool writes_indices = is_non_zero || host->op == WPK_MODEL_PLAN_TOP_K_INDICES;
     int last = is_gather ? 2 : 1;
     bool fits = step->argument_count == last + 1;
 
@@ -32,9 +34,12 @@ wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
         const struct wpk_tensor_type *x = type_of(plan, step, 0);
         const struct wpk_tensor_type *out = type_of(plan, step, last);
         enum wpk_model_plan_place place = plan->values[step->arguments[last].value].place;
-        fits = has_elements(x, host, host->extent) && has_elements(out, host, host->count) &&
+        fits = has_elements(x, host, host->extent) &&
+               (is_non_zero ? host->before == 1 && host->after == 1 && out->rank == 2 &&
+                                  out->extent[0] == x->rank && out->extent[1] == host->count
+                            : has_elements(out, host, host->count)) &&
                (place == WPK_MODEL_PLAN_ARENA || place == WPK_MODEL_PLAN_OUTPUT) &&
-               out->dtype == (host->op == WPK_MODEL_PLAN_TOP_K_INDICES ? WPK_I64 : x->dtype) &&
+               out->dtype == (writes_indices ? WPK_I64 : x->dtype) &&
                (is_gather || host->count <= host->extent);
     }
     if (fits && is_gather) {
@@ -77,6 +82,8 @@ static double load(enum wpk_dtype dtype, const void *x, int64_t i)
         return ((const int32_t *)x)[i];
     case WPK_I64:
         return (double)((const int64_t *)x)[i];
+    case WPK_BOOL:
+        return ((const uint8_t *)x)[i];
     default:
         return (double)((const float *)x)[i];
     }
@@ -122,16 +129,59 @@ static void top_k(const struct wpk_model_plan_host *host, enum wpk_dtype dtype, 
     }
 }
 
+/* Returns how many elements are not 0; the plan is made for `count`, and only those are written. */
+static int64_t non_zero(const struct wpk_model_plan_host *host, const struct wpk_tensor_type *type,
+                        const void *x, int64_t *out)
+{
+    int64_t found = 0;
+
+    for (int64_t i = 0; i < host->extent; i++) {
+        int64_t rest = i;
+        if (load(type->dtype, x, i) == 0) {
+            continue;
+        }
+        for (int d = type->rank - 1; d >= 0 && found < host->count; d--) {
+            out[d * host->count + found] = rest % type->extent[d];
+            rest /= type->extent[d];
+        }
+        found++;
+    }
+    return found;
+}
+
+static wpk_err run_non_zero(const struct wpk_model_plan_step *step,
+                            const struct wpk_tensor_type *type, void *const *data,
+                            struct wpk_diag *diag)
+{
+    int64_t found = non_zero(&step->host, type, data[0], data[1]);
+
+    if (found != step->host.count) {
+        wpk_diag_set(diag, "node %s: %lld elements are not 0; the plan was made for %lld",
+                     step->node, (long long)found, (long long)step->host.count);
+        return WPK_ERANGE;
+    }
+    return WPK_OK;
+}
+
 wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
-                          const struct wpk_model_plan_step *step, void *const *data)
+                          const struct wpk_model_plan_step *step, void *const *data,
+                          struct wpk_diag *diag)
 {
     const struct wpk_model_plan_host *host = &step->host;
     enum wpk_dtype dtype = type_of(plan, step, 0)->dtype;
     size_t size = wpk_dtype_size(dtype);
 
     if (host->op == WPK_MODEL_PLAN_GATHER) {
-        return gather(host, size, data[0], data[1], type_of(plan, step, 1)->dtype == WPK_I64,
-                      data[2]);
+        bool is_wide = type_of(plan, step, 1)->dtype == WPK_I64;
+        wpk_err err = gather(host, size, data[0], data[1], is_wide, data[2]);
+        if (err != WPK_OK) {
+            wpk_diag_set(diag, "node %s: an index is out of its axis of %lld elements", step->node,
+                         (long long)host->extent);
+        }
+        return err;
+    }
+    if (host->op == WPK_MODEL_PLAN_NON_ZERO) {
+        return run_non_zero(step, type_of(plan, step, 0), data, diag);
     }
     size_t out_size = wpk_dtype_size(type_of(plan, step, 1)->dtype);
     for (int64_t b = 0; b < host->before; b++) {

@@ -11,9 +11,12 @@ WPK_MUST_CHECK wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *pl
                                            const struct wpk_model_plan_step *step,
                                            struct wpk_diag *diag);
 
-/* Run a checked step.   shape  data [argument_count], inputs first, the output last
- *   errors  WPK_ERANGE an index that is out of its axis */
+/* Run a checked step.   shape  data [argument_count], inputs first, the output last; diag: with
+ *           the node
+ *   errors  WPK_ERANGE an index that is out of its axis, or another number of elements that are
+ *           not 0 */
 WPK_MUST_CHECK wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
-                                         const struct wpk_model_plan_step *step, void *const *data);
+                                         const struct wpk_model_plan_step *step, void *const *data,
+                                         struct wpk_diag *diag);
 
 #endif

@@ -29,6 +29,7 @@ struct wpk_model_context {
     struct step_data *steps; /* owned; [step_count] */
     void **inputs;           /* owned; [input_count] of the run */
     void **outputs;          /* owned; [output_count] */
+    struct wpk_diag failure; /* of the last run */
 };
 
 /* ---- contexts */
@@ -134,8 +135,7 @@ static void *address(const struct wpk_model_context *context, int index)
     }
 }
 
-static wpk_err run_host(const struct wpk_model_context *context,
-                        const struct wpk_model_plan_step *step)
+static wpk_err run_host(struct wpk_model_context *context, const struct wpk_model_plan_step *step)
 {
     void *data[HOST_ARGUMENTS_MAX] = {NULL};
 
@@ -143,7 +143,7 @@ static wpk_err run_host(const struct wpk_model_context *context,
     for (int a = 0; a < step->argument_count; a++) {
         data[a] = address(context, step->arguments[a].value);
     }
-    return wpk_host_step_run(context->shape->plan, step, data);
+    return wpk_host_step_run(context->shape->plan, step, data, &context->failure);
 }
 
 /* How a run is looked at. */
@@ -195,6 +195,7 @@ static wpk_err run_steps(struct wpk_model_context *context, const struct watchin
     const struct wpk_model_plan_shape *plan = context->shape->plan;
     wpk_err err = WPK_OK;
 
+    context->failure.text[0] = '\0';
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
         struct step_data *step = &context->steps[i];
         show_step(context, i, false, watching);
@@ -217,6 +218,8 @@ static wpk_err run_steps(struct wpk_model_context *context, const struct watchin
         }
         if (err == WPK_OK) {
             show_step(context, i, true, watching);
+        } else if (context->failure.text[0] == '\0') {
+            wpk_diag_set(&context->failure, "node %s: %s", plan->steps[i].node, wpk_err_text(err));
         }
     }
     for (int i = 0; err == WPK_OK && i < plan->output_count; i++) {
@@ -265,6 +268,11 @@ wpk_err wpk_model_context_new(struct wpk_model *model, size_t index,
     }
     *out = context;
     return WPK_OK;
+}
+
+const char *wpk_model_context_failure(const struct wpk_model_context *context)
+{
+    return context->failure.text;
 }
 
 void wpk_model_context_free(struct wpk_model_context *context)

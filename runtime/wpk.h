@@ -255,11 +255,17 @@ WPK_API void wpk_model_context_free(struct wpk_model_context *context);
  *
  *   shape   inputs [input_count], outputs [output_count]: all of the model's, in any order
  *   owns    caller owns all memory; inputs and outputs do not overlap
- *   errors  WPK_EINVAL wrong count, name, size or alignment; those of wpk_kernel_run
+ *   errors  WPK_EINVAL wrong count, name, size or alignment; WPK_ERANGE an index in the data is out
+ *           of its axis, or another number of elements is not 0 than the plan was made for; those
+ *           of wpk_kernel_run
  */
 WPK_API wpk_err wpk_model_run(struct wpk_model_context *context,
                               const struct wpk_tensor_data *inputs, size_t input_count,
                               const struct wpk_tensor_data *outputs, size_t output_count);
+
+/* The step at which the context's last run failed, and why; "": none did.
+ *   owns  valid until the context's next run */
+WPK_API const char *wpk_model_context_failure(const struct wpk_model_context *context);
 
 /* Do the same and time each step: two readings of the monotonic clock a step.
  *

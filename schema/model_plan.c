@@ -34,9 +34,10 @@ void wpk_model_plan_fini(struct wpk_model_plan *plan)
 
 const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op)
 {
-    return op == WPK_MODEL_PLAN_GATHER  ? "gather"
-           : op == WPK_MODEL_PLAN_TOP_K ? "top_k"
-                                        : "top_k_indices";
+    static const char *const names[WPK_MODEL_PLAN_HOST_COUNT] = {"gather", "top_k", "top_k_indices",
+                                                                 "non_zero"};
+    WPK_ASSERT(op < WPK_MODEL_PLAN_HOST_COUNT);
+    return names[op];
 }
 
 static size_t align(size_t size)

@@ -76,6 +76,8 @@ enum wpk_model_plan_host_op {
     WPK_MODEL_PLAN_GATHER,        /* arguments x, i, y: y[b,j,a] = x[b, i[j], a] */
     WPK_MODEL_PLAN_TOP_K,         /* arguments x, y: the largest elements of each line, in order */
     WPK_MODEL_PLAN_TOP_K_INDICES, /* the same: where they are */
+    WPK_MODEL_PLAN_NON_ZERO,      /* arguments x, y: y[d,j] = index along axis d of the j-th element
+                                     of x that is not 0; x has `count` of them */
     WPK_MODEL_PLAN_HOST_COUNT,
 };
 
@@ -84,7 +86,7 @@ const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op);
 struct wpk_model_plan_host {
     enum wpk_model_plan_host_op op;
     int64_t before, extent, after; /* >= 1 */
-    int64_t count;                 /* of indices, or of what is wanted of each line; >= 1 */
+    int64_t count; /* of indices, of what is wanted of each line, or of what is not 0; >= 1 */
     bool is_smallest;              /* the smallest elements instead */
 };
 

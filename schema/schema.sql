@@ -33,6 +33,7 @@ CREATE TABLE problem (
                                         -- family as many everywhere, so shapes have a distance
     op           TEXT NOT NULL,         -- the operator's canonical form
     flops        REAL NOT NULL,         -- of one call
+    bytes        REAL NOT NULL,         -- of its inputs, constants and outputs
     created_at   INTEGER NOT NULL,
     epoch        INTEGER NOT NULL,
     UNIQUE (fingerprint, layouts, device_class, environment, policy)
@@ -259,6 +260,7 @@ CREATE TABLE job_op (
     family       TEXT NOT NULL,
     op           TEXT NOT NULL,         -- canonical form; "" once the job has ended
     flops        REAL NOT NULL,
+    bytes        REAL NOT NULL,
     pins         TEXT NOT NULL,         -- as in search
     binding      TEXT NOT NULL,         -- its tensors by the file's names: the Binding of
                                         -- openapi.yaml; "" once the job has ended

@@ -371,6 +371,102 @@ static void test_a_search_is_made_whole(void **state)
     wpk_space_fini(&other);
 }
 
+/* ---- limits */
+
+static struct wpk_space_options avx512(const char *layouts, int threads)
+{
+    struct wpk_space_options options = {.layouts = layouts, .threads = threads};
+    snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
+    options.device.isa = WPK_ISA_AVX512;
+    options.device.vector_bytes = 64;
+    options.device.vector_registers = 32;
+    options.device.core_count = 2;
+    options.device.l1_bytes = 32 << 10;
+    options.device.l2_bytes = 1 << 20;
+    options.device.l3_bytes = 32 << 20;
+    return options;
+}
+
+/* More loads than anybody looks at are refused, not half seen. */
+static void test_too_many_loads(void **state)
+{
+    (void)state;
+    const struct wpk_space_options options = avx512("fixed", 1);
+    for (int more = 0; more < 2; more++) {
+        struct wpk_program program = {0};
+        struct wpk_space space = {0};
+        struct wpk_diag diag = {0};
+        struct wpk_buf text = {0};
+        wpk_buf_append_text(&text, "input X f32[400]\noutput Y f32[100]\nY[i] = X[i]");
+        for (int k = 1; k < WPK_LOADS_MAX + more; k++) {
+            wpk_buf_printf(&text, " + X[i+%d]", k);
+        }
+        assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
+        wpk_err err = wpk_space_derive(&program, &options, &space, &diag);
+        assert_int_equal(err, more == 0 ? WPK_OK : WPK_EUNSUPPORTED);
+        assert_true(more == 0 || strstr(diag.text, "more than 256 places") != NULL);
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
+        wpk_buf_fini(&text);
+    }
+}
+
+/* Stages of four axes that nothing can join: each has a loop nest of its own. */
+static void test_long_chains(void **state)
+{
+    (void)state;
+    for (int stages = 36; stages <= 60; stages += 4) {
+        const struct wpk_space_options options = avx512("any", 2);
+        struct wpk_program program = {0};
+        struct wpk_space space;
+        struct wpk_candidate one;
+        struct wpk_rng rng;
+        struct wpk_diag diag = {0};
+        struct wpk_buf text = {0};
+        char words[WPK_CANDIDATE_TEXT_MAX];
+        wpk_rng_seed(&rng, 1);
+        wpk_buf_append_text(&text, "input T0 f32[4,6,10,32]\n");
+        for (int i = 1; i <= stages; i++) {
+            wpk_buf_printf(&text, "%s T%d f32[4,6,10,32]\n",
+                           i == stages ? "output" : "intermediate", i);
+        }
+        for (int i = 1; i <= stages; i++) {
+            wpk_buf_printf(&text, "T%d[a,b,c,d] = T%d[a,b-1,c,d] + T%d[a,b,c+1,d]\n", i, i - 1,
+                           i - 1);
+        }
+        assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
+        wpk_err err = wpk_space_derive(&program, &options, &space, &diag);
+        if (stages <= 40) {
+            assert_int_equal(err, WPK_OK);
+            assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+            assert_int_equal(wpk_candidate_encode(&space, &one, words, sizeof(words)), WPK_OK);
+            wpk_space_fini(&space);
+        } else if (err == WPK_OK) {
+            wpk_space_fini(&space);
+        } else {
+            assert_non_null(strstr(diag.text, "48 loop nests"));
+        }
+        assert_true(stages < 60 || err == WPK_EUNSUPPORTED);
+        wpk_program_fini(&program);
+        wpk_buf_fini(&text);
+    }
+}
+
+static void test_idle_inputs(void **state)
+{
+    (void)state;
+    const struct wpk_space_options options = avx512("fixed", 1);
+    struct wpk_program program = {0};
+    struct wpk_space space = {0};
+    struct wpk_diag diag = {0};
+    const char *text = "input X f32[8]\ninput Z f32[8]\nintermediate T f32[8]\noutput Y f32[8]\n"
+                       "T[i] = Z[i] + 1\nY[i] = X[i]\n";
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
+    assert_string_equal(diag.text, "the output does not depend on Z");
+    wpk_program_fini(&program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +478,9 @@ int main(void)
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_few_results_are_split),
         cmocka_unit_test(test_a_search_is_made_whole),
+        cmocka_unit_test(test_too_many_loads),
+        cmocka_unit_test(test_long_chains),
+        cmocka_unit_test(test_idle_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

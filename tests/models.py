@@ -263,6 +263,17 @@ def lookup(side):
     return m.finish({"x": [4, side]}, [2, 3, 8])
 
 
+def where(side):
+    """Indices of elements that are not 0: as many as were chosen, at places that data decides."""
+    m = Model()
+    _, at = m.add_parts("TopK", 2, "x", m.constant(np.array([3], np.int64)), axis=-1)
+    mask = m.add("Equal", m.add("Unsqueeze", at, m.constant(np.array([2], np.int64))),
+                 m.constant(np.arange(side)))
+    columns = m.add("Gather", m.add("NonZero", mask), m.constant(np.int64(2)), axis=0)
+    m.add("Relu", m.add("Gather", m.normal(side, 6), columns, axis=0))
+    return m.finish({"x": [4, side]}, [12, 6])
+
+
 def functions(side):
     """Functions of the file's own that call each other, with and without an attribute."""
     m = Model()
@@ -318,7 +329,7 @@ def choices(side):
     return m.finish({"x": [4, side]}, [side])
 
 
-MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "pair": (pair, 41), "places": (places, 12), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "where": (where, 300), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "pair": (pair, 41), "places": (places, 12), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

@@ -24,6 +24,7 @@
 #include "schema/record.h"
 
 #define WPK_PROVIDER_DETAIL_MAX 256
+#define WPK_PROVIDER_EXCLUDED_MAX 64 /* algorithms of a vendor that can be passed over */
 #define WPK_PROVIDER_KERNEL_NAME "kernel"
 
 /* Memory for inputs and outputs: the runner puts each tensor between guard pages. Every slot is
@@ -42,6 +43,7 @@ struct wpk_provider_request {
     const char *library_dir;         /* of the vendor's shared library; NULL: found by the system */
     const struct wpk_device *device; /* NULL: the machine this runs on */
     int threads;                     /* >= 1 */
+    uint64_t excluded;               /* bit set of algorithms of a vendor that are passed over */
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };
 
@@ -106,6 +108,9 @@ struct wpk_provider_class {
     /* A text for people: the layouts of inputs and outputs, or a vendor's implementation and
      * version. It lives as long as the provider. */
     const char *(*detail)(const struct wpk_provider *provider);
+    /* The number of the algorithm that a vendor with a choice took when it was prepared; -1: there
+     * is no choice. */
+    int (*algorithm)(const struct wpk_provider *provider);
     /* The entry of a choice (schema/choice.h) that runs this vendor's kernel, as JSON; NULL for our
      * kernels. It lives as long as the provider. */
     const char *(*recipe)(const struct wpk_provider *provider);

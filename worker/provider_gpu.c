@@ -49,13 +49,16 @@ static wpk_err time_one(wpk_provider_gpu_time time, void *user, double best_ns, 
     return err;
 }
 
-wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, wpk_provider_gpu_time time,
-                                void *user, struct wpk_diag *diag)
+wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, uint64_t excluded,
+                                wpk_provider_gpu_time time, void *user, struct wpk_diag *diag)
 {
     double best_ns = INFINITY, ns = 0;
     int best = -1;
 
     for (int i = 0; i < primitive->algorithm_count; i++) {
+        if (i < WPK_PROVIDER_EXCLUDED_MAX && (excluded >> i & 1) != 0) {
+            continue;
+        }
         primitive->recipe.algorithm = i;
         wpk_err err = time_one(time, user, best_ns, &ns);
         if (err != WPK_OK && err != WPK_EUNSUPPORTED) {

@@ -52,6 +52,7 @@ struct kernel_provider {
     char detail[WPK_PROVIDER_DETAIL_MAX];
     struct wpk_buf recipe;
     bool has_run;
+    uint64_t excluded;   /* of a vendor's algorithms */
     int model_algorithm; /* of a vendor's primitive: that model_ns is of */
     double model_ns;     /* of an emulated GPU's run, which takes as long each time; 0: not known */
 };
@@ -234,6 +235,7 @@ static wpk_err open_class(const struct wpk_provider_class *kind,
     self->base.kind = kind;
     self->program = request->program;
     self->memory = request->memory;
+    self->excluded = request->excluded;
     wpk_err err = open_kernel(kind, request, &self->kernel, diag);
     if (err == WPK_OK && self->kernel->vendor != NULL) {
         err = describe_vendor(self);
@@ -451,7 +453,8 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
     }
     if (err == WPK_OK && find_primitive(self) != NULL) {
         self->model_algorithm = -1;
-        err = wpk_provider_gpu_choose(find_primitive(self), time_primitive, self, diag);
+        err = wpk_provider_gpu_choose(find_primitive(self), self->excluded, time_primitive, self,
+                                      diag);
         self->model_ns = 0;
         err = err == WPK_OK ? describe_primitive(self) : err;
     }
@@ -554,6 +557,14 @@ static const char *kernel_detail(const struct wpk_provider *provider)
     return ((const struct kernel_provider *)(const void *)provider)->detail;
 }
 
+static int kernel_algorithm(const struct wpk_provider *provider)
+{
+    const struct wpk_gpu_primitive *primitive =
+        find_primitive((const struct kernel_provider *)(const void *)provider);
+
+    return primitive != NULL ? primitive->recipe.algorithm : -1;
+}
+
 static const char *kernel_recipe(const struct wpk_provider *provider)
 {
     const struct kernel_provider *self = (const struct kernel_provider *)(const void *)provider;
@@ -566,7 +577,8 @@ static const char *kernel_recipe(const struct wpk_provider *provider)
     .close = kernel_close, .set = kernel_set, .prepare = kernel_prepare, .poison = kernel_poison,  \
     .run = kernel_run, .time = kernel_time, .throttled = kernel_throttled,                         \
     .trouble = kernel_trouble, .cool = kernel_cool, .constants_bytes = kernel_constants_bytes,     \
-    .check = kernel_check, .get = kernel_get, .detail = kernel_detail, .recipe = kernel_recipe
+    .check = kernel_check, .get = kernel_get, .detail = kernel_detail,                             \
+    .algorithm = kernel_algorithm, .recipe = kernel_recipe
 
 const struct wpk_provider_class wpk_provider_kernel = {
     .name = WPK_PROVIDER_KERNEL_NAME, .open = kernel_open, .move = kernel_move, SLOTS};

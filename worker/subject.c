@@ -50,6 +50,7 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         .layouts = options->layouts,
         .artifact_path = options->artifact,
         .threads = options->threads,
+        .excluded = options->excluded,
         .memory = &subject->guard.memory,
     };
     wpk_err err =

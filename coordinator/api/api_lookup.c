@@ -72,6 +72,7 @@ static wpk_err define(struct item *item, struct wpk_diag *diag)
         const struct wpk_fingerprint *fingerprint = &item->identity.fingerprint;
         item->lookup.program = &item->identity.program;
         item->lookup.flops = item->identity.flops;
+        item->lookup.bytes = item->identity.bytes;
         memcpy(item->lookup.fingerprint, fingerprint->exact, sizeof fingerprint->exact);
         memcpy(item->lookup.family, fingerprint->family, sizeof fingerprint->family);
         memcpy(item->lookup.extents, fingerprint->extents, sizeof fingerprint->extents);
@@ -147,6 +148,16 @@ static void append_binding(const struct item *item, struct wpk_buf *out)
     }
 }
 
+static void append_match(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
+                         const struct wpk_match *match, bool whole, struct wpk_buf *out)
+{
+    struct wpk_estimate expected = {.source = WPK_ESTIMATE_NONE};
+    if (!wpk_match_is_hit(match)) {
+        wpk_estimate_find(version, lookup, match, &expected);
+    }
+    wpk_match_append(match, &expected, whole, out);
+}
+
 bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *version,
                        struct wpk_lookup *lookup, bool whole, struct wpk_buf *out)
 {
@@ -157,7 +168,7 @@ bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *ve
     }
     wpk_lookup_find(version, lookup, &match);
     count_match(&match);
-    wpk_match_append(&match, whole, out);
+    append_match(version, lookup, &match, whole, out);
     return true;
 }
 
@@ -325,7 +336,7 @@ static void answer_one(struct wpk_call *call, struct item *item)
         answer_prepared(call, version, match.served);
         return;
     }
-    wpk_match_append(&match, true, &call->answer->body);
+    append_match(version, &item->lookup, &match, true, &call->answer->body);
     append_binding(item, &call->answer->body);
     if (wpk_match_is_hit(&match)) {
         wpk_call_text(call);
@@ -396,7 +407,7 @@ static wpk_err append_found(struct batch *batch, struct item *item, struct wpk_m
     }
     wpk_lookup_find(batch->version, &item->lookup, match);
     wpk_buf_append_text(&call->answer->body, batch->number > 0 ? "," : "");
-    wpk_match_append(match, false, &call->answer->body);
+    append_match(batch->version, &item->lookup, match, false, &call->answer->body);
     append_binding(item, &call->answer->body);
     bool tunes = wants_tuning(call) && !wpk_match_is_hit(match);
     return tunes ? begin_tuning(call, &batch->tuning, item, diag) : WPK_OK;

@@ -14,23 +14,25 @@ static void put_span(struct wpk_json_writer *w, const char *name, const struct w
     }
 }
 
-static void put_expected(struct wpk_json_writer *w, const struct wpk_match *match)
+static void put_expected(struct wpk_json_writer *w, const struct wpk_estimate *expected)
 {
-    double median =
-        match->served != NULL ? (double)match->served->median_ns * match->time_ratio : 0;
-    double mad = match->served != NULL ? (double)match->served->mad_ns * match->time_ratio : 0;
-    if (match->time_ratio <= 0 || median > NS_MAX || mad > NS_MAX) {
+    bool is_known = expected->source != WPK_ESTIMATE_NONE && expected->median_ns <= NS_MAX &&
+                    expected->mad_ns <= NS_MAX;
+    if (is_known) {
+        wpk_json_begin_object(w, "expected_ns");
+        wpk_json_put_int(w, "median", (int64_t)expected->median_ns);
+        wpk_json_put_int(w, "mad", (int64_t)expected->mad_ns);
+        wpk_json_end(w);
+        wpk_json_put_text(w, "expected_from", wpk_estimate_name(expected->source));
+    } else {
         wpk_json_put_null(w, "expected_ns");
-        return;
+        wpk_json_put_null(w, "expected_from");
     }
-    wpk_json_begin_object(w, "expected_ns");
-    wpk_json_put_int(w, "median", (int64_t)median);
-    wpk_json_put_int(w, "mad", (int64_t)mad);
-    wpk_json_end(w);
 }
 
 /* The members of a match that is not exact, up to those that come from the entry. */
-static struct wpk_json_writer *write_front(const struct wpk_match *match)
+static struct wpk_json_writer *write_front(const struct wpk_match *match,
+                                           const struct wpk_estimate *expected)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "match", wpk_match_name(match->level));
@@ -48,16 +50,17 @@ static struct wpk_json_writer *write_front(const struct wpk_match *match)
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    put_expected(w, match);
+    put_expected(w, expected);
     return w;
 }
 
 /* Where only the version differs the artifact may still do; a schedule for another shape has none
  * on this one until it is built and verified. */
-static void append_other(const struct wpk_match *match, bool whole, struct wpk_buf *out)
+static void append_other(const struct wpk_match *match, const struct wpk_estimate *expected,
+                         bool whole, struct wpk_buf *out)
 {
     struct wpk_buf front = {0};
-    struct wpk_json_writer *w = write_front(match);
+    struct wpk_json_writer *w = write_front(match, expected);
     const char *artifact = match->level == WPK_MATCH_OTHER_VERSION ? match->served->artifact : "";
     wpk_json_put_text_or_null(w, "artifact", artifact);
     wpk_err err = wpk_json_print(w, false, &front);
@@ -85,10 +88,11 @@ bool wpk_match_is_hit(const struct wpk_match *match)
     return match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR;
 }
 
-void wpk_match_append(const struct wpk_match *match, bool whole, struct wpk_buf *out)
+void wpk_match_append(const struct wpk_match *match, const struct wpk_estimate *expected,
+                      bool whole, struct wpk_buf *out)
 {
     if (!wpk_match_is_hit(match)) {
-        append_other(match, whole, out);
+        append_other(match, expected, whole, out);
     } else if (whole) {
         wpk_buf_append(out, match->served->answer.text, match->served->answer.size);
     } else {

@@ -23,7 +23,7 @@
 
 #include "common/json.h"
 
-#define WPK_DB_FILE_VERSION 3
+#define WPK_DB_FILE_VERSION 4
 #define WPK_DB_KEY_MAX ((size_t)4096)     /* bytes of one field of a key */
 #define WPK_DB_TEXT_MAX ((size_t)4 << 20) /* of an operator, a candidate or a document */
 #define WPK_DB_LINE_MAX ((size_t)8 << 20) /* bytes: schedules are long */
@@ -36,6 +36,7 @@
     X(policy, t, WPK_DB_KEY_MAX)                                                                   \
     X(op, t, WPK_DB_TEXT_MAX)                                                                      \
     X(flops, r, 0)                                                                                 \
+    X(bytes, r, 0)                                                                                 \
     X(created_at, u, INT64_MAX)
 
 #define WPK_DB_TRIAL_LIST(X)                                                                       \

@@ -49,10 +49,10 @@ static const char rich[] =
 
 static void print_op(const struct wpk_job_op_state *op, struct wpk_buf *out)
 {
-    wpk_buf_printf(out, "%s %s %s %s %s %s %s %s %s %.17g\n", op->name, op->layouts, op->accuracy,
-                   wpk_conditions_name(op->conditions), op->fingerprint, op->family, op->op,
-                   op->binding != NULL ? op->binding : "", op->pins != NULL ? op->pins : "",
-                   op->flops);
+    wpk_buf_printf(out, "%s %s %s %s %s %s %s %s %s %.17g %.17g\n", op->name, op->layouts,
+                   op->accuracy, wpk_conditions_name(op->conditions), op->fingerprint, op->family,
+                   op->op, op->binding != NULL ? op->binding : "", op->pins != NULL ? op->pins : "",
+                   op->flops, op->bytes);
 }
 
 /* All that the file says, as the state has it. */
@@ -124,9 +124,9 @@ static void put_many(struct wpk_fixture *f)
         " c WHERE n < 255) SELECT n FROM c;"
         "INSERT INTO job_op (job_number, position, phase, reason, from_history, name, count, "
         "layouts,"
-        " accuracy, conditions, fingerprint, family, op, flops, pins, binding, epoch)"
+        " accuracy, conditions, fingerprint, family, op, flops, bytes, pins, binding, epoch)"
         " SELECT 1, n, phase, reason, from_history, 'a' || n, count, layouts, accuracy, conditions,"
-        " fingerprint, family, op, flops, pins, binding, epoch FROM job_op, n"
+        " fingerprint, family, op, flops, bytes, pins, binding, epoch FROM job_op, n"
         " WHERE n > 0;"
         "INSERT INTO job (number, id, name, owner, priority, state, reason, document,"
         " created_at, started_at, finished_at, kind, device, threads, labels, strategy, options,"
@@ -137,9 +137,9 @@ static void put_many(struct wpk_fixture *f)
         " WHERE n BETWEEN 2 AND 20;"
         "INSERT INTO job_op (job_number, position, phase, reason, from_history, name, count, "
         "layouts,"
-        " accuracy, conditions, fingerprint, family, op, flops, pins, binding, epoch)"
+        " accuracy, conditions, fingerprint, family, op, flops, bytes, pins, binding, epoch)"
         " SELECT n, position, phase, reason, from_history, name, count, layouts, accuracy,"
-        " conditions, fingerprint, family, op, flops, pins, binding, epoch"
+        " conditions, fingerprint, family, op, flops, bytes, pins, binding, epoch"
         " FROM job_op, n WHERE n BETWEEN 2 AND 20");
 }
 

@@ -139,7 +139,8 @@ static void note_devices(struct wpk_index_version *view)
         if (last && view->device_count < WPK_INDEX_DEVICES_MAX) {
             const struct wpk_served *served = slots[i].served;
             view->devices[view->device_count++] =
-                (struct wpk_index_device){served->kernel_id, served->device, served->environment};
+                (struct wpk_index_device){served->kernel_id, served->device, served->environment,
+                                          served->peak_flops_per_s, served->peak_bytes_per_s};
         }
     }
     qsort(view->devices, view->device_count, sizeof view->devices[0], compare_devices);

@@ -24,6 +24,8 @@ struct wpk_index_device {
     uint64_t kernel_id;
     const char *name;
     const char *environment;
+    double peak_flops_per_s; /* of one core; 0: unknown */
+    double peak_bytes_per_s; /* likewise */
 };
 
 /* The key by which a version's array orders its entries, before the kernel's id. */

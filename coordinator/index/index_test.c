@@ -46,8 +46,8 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
     wpk_store_run(
         f->store,
         "INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy,"
-        " family, extents, op, flops, created_at, epoch) VALUES (?, ?, 'fixed', ?, ?,"
-        " 'threads=1;conditions=warm;', '" FAMILY "', '8,16', '', 2, 1, 1)",
+        " family, extents, op, flops, bytes, created_at, epoch) VALUES (?, ?, 'fixed', ?, ?,"
+        " 'threads=1;conditions=warm;', '" FAMILY "', '8,16', '', 2, 3, 1, 1)",
         "ittt", id, fingerprint, device, id < 50 ? "halide=1" : "halide=2");
     wpk_store_run(
         f->store,

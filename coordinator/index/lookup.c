@@ -92,7 +92,7 @@ static const char *wanted_environment(const struct wpk_index_version *version,
     return "";
 }
 
-static bool same_key(const struct wpk_served *served, const struct wpk_lookup *lookup)
+bool wpk_lookup_has_key(const struct wpk_lookup *lookup, const struct wpk_served *served)
 {
     return served->threads == lookup->threads && served->conditions == lookup->conditions &&
            strcmp(served->layouts, lookup->layouts) == 0 &&
@@ -118,7 +118,6 @@ static void set_match(struct wpk_match *out, const struct wpk_served *served,
                       const char *environment)
 {
     out->served = served;
-    out->time_ratio = 1;
     out->differs_count = wpk_lookup_differs(served->environment, environment, out->differs);
     out->level = out->differs_count > 0 ? WPK_MATCH_OTHER_VERSION
                  : served->vendor       ? WPK_MATCH_VENDOR
@@ -137,7 +136,7 @@ static bool find_same(const struct wpk_index_version *version, const struct wpk_
     wpk_index_seek(&cursor, version, WPK_INDEX_BY_FINGERPRINT, wpk_served_key(lookup->fingerprint),
                    UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
-        if (!same_key(served, lookup) || !fits(served, lookup) ||
+        if (!wpk_lookup_has_key(lookup, served) || !fits(served, lookup) ||
             strcmp(served->fingerprint, lookup->fingerprint) != 0) {
             continue;
         }
@@ -156,14 +155,12 @@ static bool find_same(const struct wpk_index_version *version, const struct wpk_
 
 /* ---- the same family */
 
-/* A kernel says something of another device of its kind, unless its own is emulated: nothing was
- * timed there. */
-static bool may_answer(const struct wpk_served *served, const struct wpk_lookup *lookup)
+bool wpk_lookup_admits(const struct wpk_lookup *lookup, const struct wpk_served *served)
 {
     size_t kind = strcspn(served->device, "/") + 1;
-    return strcmp(served->device, lookup->device) == 0 ||
-           (strncmp(served->device, lookup->device, kind) == 0 &&
-            !wpk_device_class_is_emulated(served->device));
+    return fits(served, lookup) && (strcmp(served->device, lookup->device) == 0 ||
+                                    (strncmp(served->device, lookup->device, kind) == 0 &&
+                                     !wpk_device_class_is_emulated(served->device)));
 }
 
 struct near {
@@ -200,15 +197,6 @@ static void note_near(struct nearest *nearest, double distance, const struct wpk
     nearest->items[at] = (struct near){distance, served};
 }
 
-static double distance_to(const struct wpk_served *served, const float *extents, uint32_t count)
-{
-    double distance = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        distance += fabs((double)served->log2_extents[i] - (double)extents[i]);
-    }
-    return round(distance * 1e4) / 1e4; /* logarithms are kept as floats */
-}
-
 /* `here`: those of the lookup's device, layouts and threads; `anywhere`: the others. */
 static void find_near(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
                       struct nearest *here, struct nearest *anywhere)
@@ -220,11 +208,11 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
     wpk_index_seek(&cursor, version, WPK_INDEX_BY_FAMILY, wpk_served_key(lookup->family),
                    UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
-        if (served->extent_count == count && count > 0 && fits(served, lookup) &&
-            may_answer(served, lookup) && served->conditions == lookup->conditions &&
+        if (served->extent_count == count && count > 0 && wpk_lookup_admits(lookup, served) &&
+            served->conditions == lookup->conditions &&
             strcmp(served->family, lookup->family) == 0) {
-            note_near(same_key(served, lookup) ? here : anywhere,
-                      distance_to(served, extents, count), served);
+            note_near(wpk_lookup_has_key(lookup, served) ? here : anywhere,
+                      wpk_served_distance(served, extents), served);
         }
     }
 }
@@ -287,7 +275,6 @@ static void find_family(const struct wpk_index_version *version, const struct wp
     if (out->level == WPK_MATCH_NEAREST_SHAPE) {
         out->differs_count =
             wpk_lookup_differs(near->served->environment, environment, out->differs);
-        out->time_ratio = near->served->flops > 0 ? lookup->flops / near->served->flops : 0;
     }
 }
 
@@ -300,8 +287,8 @@ static bool borrow_family(const struct wpk_index_version *version, const struct 
     wpk_index_seek(&cursor, version, WPK_INDEX_BY_FINGERPRINT, wpk_served_key(lookup->fingerprint),
                    UINT64_MAX);
     while ((served = wpk_index_prev(&cursor)) != NULL) {
-        if (strcmp(served->fingerprint, lookup->fingerprint) == 0 && fits(served, lookup) &&
-            may_answer(served, lookup) && served->conditions == lookup->conditions) {
+        if (strcmp(served->fingerprint, lookup->fingerprint) == 0 &&
+            wpk_lookup_admits(lookup, served) && served->conditions == lookup->conditions) {
             out->level = WPK_MATCH_SAME_FAMILY;
             out->served = served;
             return true;

@@ -36,7 +36,8 @@ struct wpk_lookup {
     struct wpk_program *program; /* owned by the caller; NULL: unknown, like all below */
     char family[WPK_FINGERPRINT_SIZE];
     char extents[WPK_EXTENTS_SIZE];
-    double flops;
+    double flops; /* of one call */
+    double bytes; /* of its inputs, constants and outputs */
 };
 
 /* A field of the environment that differs from the wanted one. An empty span: absent. */
@@ -50,7 +51,6 @@ struct wpk_match {
     enum wpk_match_level level;
     const struct wpk_served *served; /* NULL for NONE */
     double distance;   /* between the shapes: the sum of |log2(a / b)| over all axes */
-    double time_ratio; /* expected time / measured time; 0: no expectation */
     struct wpk_differs differs[WPK_LOOKUP_DIFFERS_MAX]; /* [differs_count] */
     uint32_t differs_count;
 };
@@ -58,6 +58,13 @@ struct wpk_match {
 /* Find the best match; *out points into the version and the lookup. */
 void wpk_lookup_find(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
                      struct wpk_match *out);
+
+/* Could the kernel answer the lookup, were its problem the same? Its error fits, and it was timed
+ * on the wanted device or on another one of its kind that is not emulated. */
+bool wpk_lookup_admits(const struct wpk_lookup *lookup, const struct wpk_served *served);
+
+/* Was the kernel timed on the lookup's device, with its layouts, threads and conditions? */
+bool wpk_lookup_has_key(const struct wpk_lookup *lookup, const struct wpk_served *served);
 
 /* List the fields of `wants` that `has` lacks or has with another value; of a driver only the major
  * version counts. Returns their number, at most WPK_LOOKUP_DIFFERS_MAX. */

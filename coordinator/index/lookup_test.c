@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each level of a match, and which of several entries gives it. */
-#include "coordinator/index/lookup.h"
+/* Each level of a match, which of several entries gives it, and what is expected. */
+#include "coordinator/index/estimate.h"
 
 #include "common/metrics.h"
 #include "op/derive.h"
@@ -23,6 +23,9 @@
 #define FAMILY "ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HERE "cpu/model/avx2"
 #define THERE "cpu/other/avx2"
+/* Peaks of a core here: 100 operations or 10 bytes a ns. */
+#define PEAK 1e11
+#define RATE 1e10
 #define NOW "codegen=1;halide=21.0.0"
 #define BEFORE "codegen=1;halide=20.0.0"
 
@@ -31,8 +34,9 @@ static const float extents[3][2] = {{3, 3}, {3, 4}, {6, 6}}; /* 8x8, 8x16, 64x64
 #define ENTRY(number, hash, where, version, shape)                                                 \
     .kernel_id = (number), .fingerprint = (hash), .family = FAMILY, .layouts = "fixed",            \
     .device = (where), .environment = (version), .provider = "own", .candidate = "none such",      \
-    .artifact = A, .threads = 1, .flops = 100, .median_ns = 1000, .mad_ns = 10,                    \
-    .log2_extents = extents[shape], .extent_count = 2
+    .artifact = A, .threads = 1, .flops = 1e4, .bytes = 100, .peak_flops_per_s = PEAK,             \
+    .peak_bytes_per_s = RATE, .median_ns = 1000, .mad_ns = 10, .log2_extents = extents[shape],     \
+    .extent_count = 2
 
 #define ENTRIES_MAX 16
 
@@ -72,7 +76,7 @@ static void make(struct made *made, struct wpk_served *entries, uint32_t count)
         made->version.slots[order] = made->slots[order];
     }
     made->version.count = count;
-    made->version.devices[0] = (struct wpk_index_device){9, HERE, NOW};
+    made->version.devices[0] = (struct wpk_index_device){9, HERE, NOW, PEAK, RATE};
     made->version.device_count = 1;
 }
 
@@ -83,7 +87,8 @@ static struct wpk_lookup ask(const char *fingerprint)
                                 .accuracy = WPK_ACCURACY_STANDARD,
                                 .device = HERE,
                                 .environment = "",
-                                .flops = 200};
+                                .flops = 2e4,
+                                .bytes = 100};
     snprintf(lookup.fingerprint, sizeof lookup.fingerprint, "%s", fingerprint);
     return lookup;
 }
@@ -106,7 +111,7 @@ static void the_same_key_is_exact(void **state)
     struct wpk_match match = find(&made, &lookup);
     assert_int_equal(match.level, WPK_MATCH_EXACT);
     assert_ptr_equal(match.served, &entries[0]);
-    assert_true(match.distance == 0 && match.time_ratio == 1);
+    assert_true(match.distance == 0);
     lookup = ask(B);
     assert_int_equal(find(&made, &lookup).level, WPK_MATCH_VENDOR);
     lookup = ask(C);
@@ -238,12 +243,11 @@ static void the_closest_legal_shape_is_nearest(void **state)
     assert_int_equal(match.level, WPK_MATCH_NEAREST_SHAPE);
     assert_ptr_equal(match.served, &entries[0]);
     assert_true(match.distance == 6);
-    assert_true(match.time_ratio == 2);
     entries[0].vendor = false;
     match = find(&made, &lookup);
     assert_int_equal(match.level, WPK_MATCH_SAME_FAMILY);
     assert_ptr_equal(match.served, &entries[1]);
-    assert_true(match.distance == 1 && match.time_ratio == 0);
+    assert_true(match.distance == 1);
     lookup.device = THERE;
     match = find(&made, &lookup);
     assert_ptr_equal(match.served, &entries[2]);
@@ -284,6 +288,76 @@ static void a_whole_schedule_is_taken_over(void **state)
     wpk_program_fini(&program);
 }
 
+/* The estimate of the lookup, as text: "nearest_shape 2000 20". */
+static const char *estimate(const struct made *made, const struct wpk_lookup *lookup)
+{
+    static char text[80];
+    struct wpk_estimate expected;
+    struct wpk_match match = find(made, lookup);
+    wpk_estimate_find(&made->version, lookup, &match, &expected);
+    snprintf(text, sizeof text, "%s %.0f %.0f", wpk_estimate_name(expected.source),
+             expected.median_ns, expected.mad_ns);
+    return text;
+}
+
+/* A lookup of 8 x 8 with 20,000 operations: a roofline of 200 ns. The entries have 100 ns. */
+static void the_best_source_gives_the_estimate(void **state)
+{
+    struct wpk_served entries[] = {{ENTRY(1, A, HERE, NOW, 2)},
+                                   {ENTRY(2, B, HERE, NOW, 1)},
+                                   {ENTRY(3, A, THERE, NOW, 0)},
+                                   {ENTRY(4, C, HERE, BEFORE, 0)}};
+    struct made made;
+    (void)state;
+    struct wpk_lookup lookup = ask(C);
+    snprintf(lookup.family, sizeof lookup.family, FAMILY);
+    snprintf(lookup.extents, sizeof lookup.extents, "8,8");
+    entries[1].median_ns = 500;
+    entries[2].median_ns = 600;
+    entries[2].peak_flops_per_s = 2 * PEAK;
+    entries[3].median_ns = 700;
+    make(&made, entries, 4);
+    assert_string_equal(estimate(&made, &lookup), "measured 700 10");
+    make(&made, entries, 3); /* 50 ns there, 200 here */
+    assert_string_equal(estimate(&made, &lookup), "elsewhere 2400 40");
+    make(&made, entries, 2);
+    assert_string_equal(estimate(&made, &lookup), "nearest_shape 1000 20");
+    lookup.bytes = 8000; /* 800 ns */
+    assert_string_equal(estimate(&made, &lookup), "nearest_shape 4000 80");
+    lookup.bytes = 100;
+    lookup.threads = 2; /* the family reaches 0.1 and 0.2 of its rooflines, of one thread */
+    assert_string_equal(estimate(&made, &lookup), "family 500 0");
+    lookup.device = THERE; /* nothing is known of its peaks */
+    assert_string_equal(estimate(&made, &lookup), "none 0 0");
+    lookup.device = HERE;
+    lookup.threads = 1;
+    entries[1].peak_flops_per_s = 0; /* operations alone are compared */
+    assert_string_equal(estimate(&made, &lookup), "nearest_shape 1000 20");
+    make(&made, entries, 0);
+    assert_string_equal(estimate(&made, &lookup), "none 0 0");
+}
+
+/* Of the same shape elsewhere the kernel in the most similar circumstances counts. */
+static void the_same_device_is_nearest_elsewhere(void **state)
+{
+    struct wpk_served entries[] = {
+        {ENTRY(1, A, HERE, NOW, 0)}, {ENTRY(2, A, THERE, NOW, 0)}, {ENTRY(3, B, HERE, NOW, 0)}};
+    struct made made;
+    (void)state;
+    struct wpk_lookup lookup = ask(C);
+    snprintf(lookup.family, sizeof lookup.family, FAMILY);
+    snprintf(lookup.extents, sizeof lookup.extents, "8,8");
+    entries[0].threads = 2;
+    entries[0].median_ns = 300;
+    entries[1].median_ns = 400;
+    entries[2].layouts = "any";
+    entries[2].median_ns = 500;
+    make(&made, entries, 3);
+    assert_string_equal(estimate(&made, &lookup), "elsewhere 1000 20");
+    make(&made, entries, 2); /* 50 ns with two threads, 200 ns with one */
+    assert_string_equal(estimate(&made, &lookup), "elsewhere 1200 40");
+}
+
 static void names_are_those_of_the_metric(void **state)
 {
     (void)state;
@@ -302,6 +376,8 @@ int main(void)
         cmocka_unit_test(fields_are_compared),
         cmocka_unit_test(the_closest_legal_shape_is_nearest),
         cmocka_unit_test(a_whole_schedule_is_taken_over),
+        cmocka_unit_test(the_best_source_gives_the_estimate),
+        cmocka_unit_test(the_same_device_is_nearest_elsewhere),
         cmocka_unit_test(names_are_those_of_the_metric),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,13 +17,19 @@
     X(algorithm)                                                                                   \
     X(detail) X(candidate) X(time_ns) X(speedup) X(baseline) X(accuracy) X(conditions) X(verified)
 
-#define SHARED_ENUM(name) SHARED_##name,
-enum shared { SHARED_LIST(SHARED_ENUM) SHARED_COUNT };
+/* Members that the entry itself has. */
+#define PEAK_LIST(X) X(device_peak_flops_per_s) X(device_peak_bytes_per_s)
 
-static const char *const shared_names[SHARED_COUNT] = {
-#define SHARED_NAME(name) #name,
-    SHARED_LIST(SHARED_NAME)
-#undef SHARED_NAME
+#define MEMBER_ENUM(name) MEMBER_##name,
+enum member {
+    SHARED_LIST(MEMBER_ENUM) PEAK_LIST(MEMBER_ENUM) MEMBER_COUNT,
+    SHARED_COUNT = MEMBER_device_peak_flops_per_s
+};
+
+static const char *const member_names[MEMBER_COUNT] = {
+#define MEMBER_NAME(name) #name,
+    SHARED_LIST(MEMBER_NAME) PEAK_LIST(MEMBER_NAME)
+#undef MEMBER_NAME
 };
 
 uint64_t wpk_served_key(const char *hash)
@@ -60,6 +66,15 @@ uint32_t wpk_served_extents(const char *text, float out[WPK_EXTENTS_MAX])
     return count;
 }
 
+double wpk_served_distance(const struct wpk_served *served, const float *extents)
+{
+    double distance = 0;
+    for (uint32_t i = 0; i < served->extent_count; i++) {
+        distance += fabs((double)served->log2_extents[i] - (double)extents[i]);
+    }
+    return round(distance * 1e4) / 1e4; /* logarithms are kept as floats */
+}
+
 /* ---- a document's members, found without parsing it: it is compact JSON of our own making */
 
 /* The first byte after the value that begins at `at`. */
@@ -85,7 +100,7 @@ static const char *skip_value(const char *at)
     return at;
 }
 
-static void find_shared(const char *document, struct wpk_text_span out[SHARED_COUNT])
+static void find_members(const char *document, struct wpk_text_span out[MEMBER_COUNT])
 {
     const char *at = document;
     while (*at == '{' || *at == ',') {
@@ -97,8 +112,8 @@ static void find_shared(const char *document, struct wpk_text_span out[SHARED_CO
         }
         const char *value = at + 2;
         at = skip_value(value);
-        for (int i = 0; i < SHARED_COUNT; i++) {
-            if (strncmp(shared_names[i], name, size) == 0 && shared_names[i][size] == '\0') {
+        for (int i = 0; i < MEMBER_COUNT; i++) {
+            if (strncmp(member_names[i], name, size) == 0 && member_names[i][size] == '\0') {
                 out[i] = (struct wpk_text_span){value, (size_t)(at - value)};
             }
         }
@@ -111,7 +126,7 @@ static void find_shared(const char *document, struct wpk_text_span out[SHARED_CO
 struct source {
     const struct wpk_rows *rows;
     const char *document;
-    struct wpk_text_span shared[SHARED_COUNT];
+    struct wpk_text_span members[MEMBER_COUNT];
     struct wpk_history_origin origin;
 };
 
@@ -133,6 +148,7 @@ enum column {
     COLUMN_FAMILY,
     COLUMN_EXTENTS,
     COLUMN_FLOPS,
+    COLUMN_BYTES,
     COLUMN_STRATEGY,
     COLUMN_SEED,
     COLUMN_SPACE,
@@ -142,12 +158,12 @@ enum column {
     COLUMN_SIGNATURE,
 };
 
-static void put_shared(struct wpk_json_writer *w, const struct source *source, enum shared which)
+static void put_member(struct wpk_json_writer *w, const struct source *source, enum member which)
 {
-    const struct wpk_text_span *span = &source->shared[which];
+    const struct wpk_text_span *span = &source->members[which];
     struct wpk_buf text = {0};
     wpk_buf_append(&text, span->text, span->size);
-    wpk_json_put_raw(w, shared_names[which], span->size > 0 ? wpk_buf_text(&text) : "null");
+    wpk_json_put_raw(w, member_names[which], span->size > 0 ? wpk_buf_text(&text) : "null");
     wpk_buf_fini(&text);
 }
 
@@ -185,7 +201,7 @@ static struct wpk_json_writer *write_match(const struct source *source)
                       !wpk_device_class_is_emulated(wpk_rows_text(rows, COLUMN_DEVICE)));
     wpk_json_put_text(w, "environment", wpk_rows_text(rows, COLUMN_ENVIRONMENT));
     for (int i = 0; i < SHARED_COUNT; i++) {
-        put_shared(w, source, (enum shared)i);
+        put_member(w, source, (enum member)i);
     }
     put_provenance(w, source);
     return w;
@@ -227,7 +243,8 @@ static wpk_err write_answer(const struct source *source, const struct wpk_served
     }
     wpk_buf_printf(&out->text,
                    "{\"match\":\"%s\",\"distance\":0,\"differs\":[],"
-                   "\"expected_ns\":{\"median\":%llu,\"mad\":%llu},\"artifact\":",
+                   "\"expected_ns\":{\"median\":%llu,\"mad\":%llu},"
+                   "\"expected_from\":\"measured\",\"artifact\":",
                    served->vendor ? "vendor" : "exact", (unsigned long long)served->median_ns,
                    (unsigned long long)served->mad_ns);
     if (served->vendor) {
@@ -262,6 +279,11 @@ static uint64_t read_number(const struct wpk_text_span *object, const char *name
     return 0;
 }
 
+static double read_real(const struct wpk_text_span *number)
+{
+    return number->size > 0 ? strtod(number->text, NULL) : 0;
+}
+
 static void make_etag(const char *text, size_t size, char out[19])
 {
     uint8_t digest[WPK_SHA256_SIZE];
@@ -288,7 +310,7 @@ static bool copy_texts(struct wpk_served *served, const struct source *source)
     served->environment = strdup(wpk_rows_text(rows, COLUMN_ENVIRONMENT));
     served->provider = strdup(wpk_rows_text(rows, COLUMN_PROVIDER));
     served->artifact = strdup(wpk_rows_text(rows, COLUMN_ARTIFACT));
-    served->candidate = copy_string(&source->shared[SHARED_candidate]);
+    served->candidate = copy_string(&source->members[MEMBER_candidate]);
     return served->fingerprint != NULL && served->family != NULL && served->layouts != NULL &&
            served->device != NULL && served->environment != NULL && served->provider != NULL &&
            served->candidate != NULL && served->artifact != NULL;
@@ -337,8 +359,11 @@ static wpk_err fill(struct wpk_served *served, const struct source *source)
     read_conditions(served, rows);
     served->vendor = served->artifact[0] == '\0';
     served->flops = wpk_rows_real(rows, COLUMN_FLOPS);
-    served->median_ns = read_number(&source->shared[SHARED_time_ns], "median");
-    served->mad_ns = read_number(&source->shared[SHARED_time_ns], "mad");
+    served->bytes = wpk_rows_real(rows, COLUMN_BYTES);
+    served->peak_flops_per_s = read_real(&source->members[MEMBER_device_peak_flops_per_s]);
+    served->peak_bytes_per_s = read_real(&source->members[MEMBER_device_peak_bytes_per_s]);
+    served->median_ns = read_number(&source->members[MEMBER_time_ns], "median");
+    served->mad_ns = read_number(&source->members[MEMBER_time_ns], "mad");
     struct answer answer = {0};
     wpk_err err = write_answer(source, served, &answer);
     char *text = NULL;
@@ -367,7 +392,8 @@ static struct wpk_rows *query(struct wpk_store *store, uint64_t problem_id)
         "SELECT k.id, k.search_id, k.provider, k.artifact_sha256, k.pinned, k.accuracy,"
         " k.times_direct, k.document,"
         " p.fingerprint, p.layouts, p.device_class, p.environment, p.policy, p.family, p.extents,"
-        " p.flops, s.strategy, s.seed, s.space_version, (SELECT j.id FROM job_op o JOIN job j"
+        " p.flops, p.bytes, s.strategy, s.seed, s.space_version, (SELECT j.id FROM job_op o JOIN "
+        "job j"
         " ON j.number = o.job_number WHERE o.search_id = k.search_id ORDER BY o.job_number LIMIT "
         "1),"
         " k.verified_by, k.manifest, k.signature"
@@ -383,8 +409,8 @@ static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *r
     struct wpk_served *served = calloc(1, sizeof *served);
     wpk_err err = served != NULL ? WPK_OK : WPK_ENOMEM;
     if (err == WPK_OK) {
-        find_shared(source.document, source.shared);
-        char *candidate = copy_string(&source.shared[SHARED_candidate]);
+        find_members(source.document, source.members);
+        char *candidate = copy_string(&source.members[MEMBER_candidate]);
         wpk_history_origin(store, problem_id, wpk_rows_text(rows, COLUMN_PROVIDER),
                            candidate != NULL ? candidate : "", &source.origin);
         free(candidate);

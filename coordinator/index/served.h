@@ -35,7 +35,10 @@ struct wpk_served {
     double times_direct;            /* its error over direct evaluation's; -1: not measured */
     bool pinned;
     bool vendor; /* a vendor's implementation, without an artifact */
-    double flops;
+    double flops; /* of one call */
+    double bytes; /* of its inputs, constants and outputs */
+    double peak_flops_per_s; /* of one core of the device; 0: unknown */
+    double peak_bytes_per_s; /* likewise */
     uint64_t median_ns;
     uint64_t mad_ns;
     const float *log2_extents; /* [extent_count]; of the canonical form's axes */
@@ -70,5 +73,9 @@ void wpk_served_free(struct wpk_served *served);
 
 /* Parse "64,64,56" into logarithms to base 2; returns their number, 0 for any other text. */
 uint32_t wpk_served_extents(const char *text, float out[WPK_EXTENTS_MAX]);
+
+/* The distance between the kernel's shape and another one: the sum of |log2(a / b)| over all axes.
+ *   shape   extents [extent_count]: logarithms, from wpk_served_extents */
+double wpk_served_distance(const struct wpk_served *served, const float *extents);
 
 #endif

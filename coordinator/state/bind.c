@@ -117,6 +117,7 @@ static struct wpk_search *find_or_open(struct wpk_coordinator *c, const struct w
     search->op = strdup(op->op);
     WPK_ASSERT(search->op != NULL);
     search->flops = op->flops;
+    search->bytes = op->bytes;
     wpk_effect_add(c, WPK_EFFECT_OPEN_SEARCH)->search = search;
     return search;
 }

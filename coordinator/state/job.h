@@ -35,7 +35,8 @@ struct wpk_job_op_state {
     char *op;      /* canonical form; owned */
     char *binding; /* its tensors by the job's names: JSON; owned */
     char *pins;    /* by the canonical form's names, sorted; owned; NULL: none */
-    double flops;
+    double flops;      /* of one call */
+    double bytes;      /* of its inputs, constants and outputs */
     uint32_t count;    /* calls of it, by which a total budget is shared out */
     uint32_t allotted; /* candidates, of a total budget: share.h */
     struct wpk_search *search; /* NULL until a device was found; borrowed */

@@ -49,6 +49,7 @@ wpk_err wpk_op_identity_of(const struct wpk_program *asked, struct wpk_op_identi
     }
     wpk_cost(&out->program, &cost);
     out->flops = cost.flops;
+    out->bytes = cost.bytes_min;
     return WPK_OK;
 }
 

@@ -14,7 +14,8 @@ struct wpk_op_identity {
     char *op;                   /* owned; the program in whole form */
     char *binding;              /* owned; JSON, the Binding of openapi.yaml */
     struct wpk_fingerprint fingerprint;
-    double flops;
+    double flops; /* of one call */
+    double bytes; /* of its inputs, constants and outputs */
 };
 
 /* Find the identity of a program.

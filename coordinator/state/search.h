@@ -26,7 +26,8 @@ struct wpk_search {
     struct wpk_search_key key;
     char family[WPK_ID_MAX];
     char *op; /* the operator in whole form; owned */
-    double flops;
+    double flops;             /* of one call */
+    double bytes;             /* of its inputs, constants and outputs */
     double size_log2;         /* of the space */
     struct wpk_device device; /* the space is derived from it; all 0: no worker was there yet */
     struct wpk_policy policy;

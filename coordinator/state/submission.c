@@ -120,6 +120,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         memcpy(op->fingerprint, identity.fingerprint.exact, sizeof identity.fingerprint.exact);
         memcpy(op->family, identity.fingerprint.family, sizeof identity.fingerprint.family);
         op->flops = identity.flops;
+        op->bytes = identity.bytes;
         op->op = identity.op;
         op->binding = identity.binding;
         identity.op = NULL;

@@ -108,8 +108,10 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     wpk_json_put_text_or_null(w, "schedule", own ? schedule : NULL);
     wpk_json_put_text(w, "op", search->op);
     wpk_json_put_real(w, "flops", search->flops);
+    wpk_json_put_real(w, "bytes", search->bytes);
     wpk_json_put_text(w, "device", key->device_class);
     wpk_json_put_real(w, "device_peak_flops_per_s", search->device.peak_flops_per_s);
+    wpk_json_put_real(w, "device_peak_bytes_per_s", search->device.peak_bytes_per_s);
     wpk_json_put_text(w, "environment", key->environment);
     wpk_json_put_text(w, "layouts", key->layouts);
     wpk_json_put_int(w, "threads", key->threads);

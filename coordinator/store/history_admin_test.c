@@ -46,8 +46,8 @@ static int set_up(void **state)
     wpk_store_run(
         f->store,
         "INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy,"
-        " family, extents, op, flops, created_at, epoch)"
-        " VALUES (1, '', '', '', '', '', '', '', '', 1, 1, 1)",
+        " family, extents, op, flops, bytes, created_at, epoch)"
+        " VALUES (1, '', '', '', '', '', '', '', '', 1, 1, 1, 1)",
         "");
     wpk_store_run(
         f->store,

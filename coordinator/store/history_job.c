@@ -24,11 +24,11 @@ static void put_op(struct wpk_store *store, uint64_t number, uint32_t position,
         store,
         "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
         " from_history, name, count, layouts, accuracy, conditions, fingerprint, family, op,"
-        " flops, pins, binding, epoch)"
-        " VALUES (?, ?, NULL, NULL, ?, '', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        "iittittttttrtti", (int64_t)number, (int64_t)position, wpk_phase_name(op->phase), op->name,
+        " flops, bytes, pins, binding, epoch)"
+        " VALUES (?, ?, NULL, NULL, ?, '', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "iittittttttrrtti", (int64_t)number, (int64_t)position, wpk_phase_name(op->phase), op->name,
         (int64_t)op->count, op->layouts, op->accuracy, wpk_conditions_name(op->conditions),
-        op->fingerprint, op->family, op->op, op->flops, op->pins != NULL ? op->pins : "",
+        op->fingerprint, op->family, op->op, op->flops, op->bytes, op->pins != NULL ? op->pins : "",
         op->binding != NULL ? op->binding : "", wpk_store_epoch(store));
 }
 
@@ -181,16 +181,17 @@ static void read_op(const struct wpk_rows *rows, struct wpk_job_op_state *op)
     snprintf(op->family, sizeof op->family, "%s", wpk_rows_text(rows, 5));
     op->op = copy(wpk_rows_text(rows, 6));
     op->flops = wpk_rows_real(rows, 7);
-    op->pins = copy_or_null(wpk_rows_text(rows, 8));
-    op->binding = copy_or_null(wpk_rows_text(rows, 9));
-    op->count = (uint32_t)wpk_rows_int(rows, 10);
+    op->bytes = wpk_rows_real(rows, 8);
+    op->pins = copy_or_null(wpk_rows_text(rows, 9));
+    op->binding = copy_or_null(wpk_rows_text(rows, 10));
+    op->count = (uint32_t)wpk_rows_int(rows, 11);
 }
 
 static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT name, layouts, accuracy, conditions, fingerprint, family, op, flops, pins,"
+        "SELECT name, layouts, accuracy, conditions, fingerprint, family, op, flops, bytes, pins,"
         " binding, count FROM job_op WHERE job_number = ? ORDER BY position",
         "i", (int64_t)job->number);
     job->ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->ops);

@@ -23,8 +23,8 @@ static void put_problem(struct fixture *f, int64_t id, const char *family, const
     wpk_store_run(
         f->store,
         "INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy,"
-        " family, extents, op, flops, created_at, epoch)"
-        " VALUES (?1, 'f' || ?1, '', '', '', ?, ?, ?, '', 1, 1, 1)",
+        " family, extents, op, flops, bytes, created_at, epoch)"
+        " VALUES (?1, 'f' || ?1, '', '', '', ?, ?, ?, '', 1, 1, 1, 1)",
         "ittt", id, policy, family, extents);
 }
 

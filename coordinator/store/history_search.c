@@ -59,11 +59,11 @@ static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *s
     wpk_submission_extents(search->op, extents);
     wpk_store_run(store,
                   "INSERT INTO problem (fingerprint, layouts, device_class, environment, policy,"
-                  " family, extents, op, flops, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "ttttttttrii", key->fingerprint, key->layouts, key->device_class,
+                  " family, extents, op, flops, bytes, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "ttttttttrrii", key->fingerprint, key->layouts, key->device_class,
                   key->environment, policy, search->family, extents, search->op, search->flops,
-                  (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
+                  search->bytes, (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     return (uint64_t)wpk_store_inserted(store);
 }
 

@@ -527,12 +527,10 @@ static void all_trials_are_listed(void **state)
                   " '', 'ga', '', '', '1', 5, 0, 1, '', 1)",
                   "");
     wpk_store_run(f->store,
-                  "INSERT INTO job_op (job_number, position, search_id, phase, reason, "
-                  "from_history, name, count,"
-                  " layouts, accuracy, conditions, fingerprint, family, op, flops, pins, binding,"
-                  " epoch) VALUES (1, 0, ?, 'searching', '', 0, 'a', 1, 'fixed', 'standard', "
-                  "'warm', 'f', 'f',"
-                  " 'o', 1, '', '', 1)",
+                  "INSERT INTO job_op (job_number, position, search_id, phase, reason,"
+                  " from_history, name, count, layouts, accuracy, conditions, fingerprint, family,"
+                  " op, flops, bytes, pins, binding, epoch) VALUES (1, 0, ?, 'searching', '', 0,"
+                  " 'a', 1, 'fixed', 'standard', 'warm', 'f', 'f', 'o', 1, 1, '', '', 1)",
                   "i", (int64_t)f->search.id);
     put(f, WPK_WORK_VENDOR, timed(700, false, ""));
     put_of(f, WPK_WORK_PLAIN, 1, (struct wpk_record){.outcome = WPK_OUTCOME_WRONG_RESULT});

@@ -325,6 +325,8 @@ def test_cudnn(box):
         check(algorithm is None or record["detail"] == "algorithm %s, cudnn 9.19.0" % algorithm, "the fastest", record)
     record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="apart")
     check(record["outcome"] == "ok" and "algorithm 3 of 3" in record["detail"], "in two plans", record)
+    record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="knobs")
+    check(record["outcome"] == "ok" and "algorithm 5 of " in record["detail"], "an engine with a knob", record)
     record = vendor_record(box, "cudnn", CONVOLUTIONS[0][:3], WPK_FAKE_CUDNN="liar")
     check(record["outcome"] == "wrong_result", "f32 means f32", record)
     job = box.write("job.json", job_of([CONVOLUTION], 2))
@@ -355,8 +357,11 @@ def test_cublaslt(box):
     for mode, outcome in (("tf32", "wrong_result"), ("none", "unsupported")):
         record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
         check(record["outcome"] == outcome, "f32 means f32", mode, record)
-    record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT="uncaptured")
-    check(record["outcome"] == "ok" and "algorithm 1 of 3" in record["detail"], "the next one is taken", record)
+    record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT="tiles")
+    check(record["outcome"] == "ok" and "algorithm 2 of 2" in record["detail"], "one that the heuristic lacks", record)
+    for mode in ("uncaptured", "fast"):
+        record = vendor_record(box, "cublaslt", PRODUCTS[0][:3], WPK_FAKE_CUBLASLT=mode)
+        check(record["outcome"] == "ok" and "algorithm 1 of 3" in record["detail"], "the next one is taken", mode, record)
     tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check([k["baseline"] and k["baseline"]["provider"] for k in tuned] == ["cublaslt", None], "it competes", tuned)
     path = box.path("mm.so")

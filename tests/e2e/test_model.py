@@ -78,6 +78,7 @@ def test_check_shows_a_model(box):
     status, out, err = box.run("wpkctl", "check", path)
     check(status == 0, "the model is shown", err)
     check("input    x f32[1,3,224,224]" in out and "output   y f32[1,1000]" in out, "its ends", out)
+    check("(steps: roofline 23)" in out, "what a run is expected to take", out)
     status, out, err = box.run("wpkctl", "check", path, "--json")
     told = json.loads(out)
     operators = {o["name"]: o["nodes"] for o in told["operators"]}

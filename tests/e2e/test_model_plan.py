@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import shutil
 import signal
 import sqlite3
 import struct
@@ -11,7 +13,7 @@ import subprocess
 import time
 import xml.etree.ElementTree
 
-from lib import Service, check, descendants, kill, main, wait_for
+from lib import Service, Skip, check, descendants, kill, main, wait_for
 from test_model import PYTHON, compare, edit, make_model, read_npy, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
@@ -190,21 +192,33 @@ def older(plan):
     return plan + ".old.wpk"
 
 
-def test_no_candidate_works(box):
-    """Where every candidate of a region fails, its nodes are tuned one by one; plain kernels are left."""
-    folder = make_model(box, "tiny")
-    path, plan, tools = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk"), box.path("tools")
+def tune_with_gcc(box, folder, script, name):
+    """Tune the model tiny where gcc is this script; the nodes of each step of the plan, and what tune said."""
+    path, plan, tools = os.path.join(folder, "tiny.onnx"), os.path.join(folder, name + ".wpk"), box.path(name)
     os.makedirs(tools)
     with open(os.path.join(tools, "gcc"), "w", encoding="utf-8") as file:
-        file.write("#!/bin/sh\n[ \"$1\" = -dumpfullversion ] && echo 12.2.0 && exit 0\nexit 1\n")
+        file.write("#!/bin/sh\n[ \"$1\" = -dumpfullversion ] && echo 12.2.0 && exit 0\n" + script)
     os.chmod(os.path.join(tools, "gcc"), 0o755)
-    box.env["PATH"] = tools + ":" + box.env["PATH"]
+    before = box.env["PATH"]
+    box.env["PATH"] = tools + ":" + before
     status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--seconds", "60",
-                                "--pin", "by=c", "--verify", "--data", box.path("history"), seconds=280)
-    check("no candidate works for 3 groups of nodes; each of the nodes is a step" in err, "they are apart", err)
+                                "--pin", "by=c", "--verify", "--data", box.path("history-" + name), seconds=280)
+    box.env["PATH"] = before
     check(status == 0 and "verified: output y" in err, "the plan is right", said, err)
-    nodes = [step["nodes"] for step in json.loads(box.run("wpkctl", "profile", plan, "--json")[1])["steps"]]
+    check("no candidate works for 2 groups of nodes; smaller ones are tried" in err, "regions are cut", err)
+    return [step["nodes"] for step in json.loads(box.run("wpkctl", "profile", plan, "--json")[1])["steps"]], err
+
+
+def test_no_candidate_works(box):
+    """Where every candidate of a region fails, smaller ones are tuned, then single nodes; plain kernels are left."""
+    folder = make_model(box, "tiny")
+    nodes, err = tune_with_gcc(box, folder, "exit 1\n", "nothing")
     check("relu3" in nodes and "add5" in nodes, "steps of single nodes", nodes)
+    check(not any(" + " in step for step in nodes), "and no others", nodes)
+    # A compiler that can do small kernels alone: the sum and the mean stay one, the convolutions do not.
+    small = "for a; do case $a in *main.o.c) [ $(wc -c < $a) -gt 7000 ] && exit 1;; esac; done\nexec %s \"$@\"\n"
+    nodes, err = tune_with_gcc(box, folder, small % shutil.which("gcc"), "small")
+    check("add5 + globalaveragepool6" in nodes and "conv4" in nodes, "a smaller region", nodes, err)
 
 
 def test_several_shapes(box):
@@ -333,6 +347,42 @@ def test_tune_by_a_service(box):
     service.stop()
 
 
+def test_two_threads(box):
+    """Of a plan for two threads, steps that are soon done have one thread where that is faster."""
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("one core")
+    folder = make_model(box, "tiny")
+    path, plan = os.path.join(folder, "tiny.onnx"), os.path.join(folder, "tiny.wpk")
+    status, said, err = box.run("wpkctl", "tune", path, "-o", plan, "--threads", "2", "--candidates", "1", "-q",
+                                "--verify", "--data", box.path("history"), seconds=280)
+    check(status == 0 and "verified: output y" in err, "the plan is that of the model", said, err)
+    with contextlib.closing(sqlite3.connect(box.path("history/history.db"))) as history:
+        threads = dict(history.execute("SELECT substr(policy, 1, 10), count(*) FROM problem GROUP BY 1"))
+    check(threads == {"threads=1;": 4, "threads=2;": 4}, "both forms are tuned", threads)
+
+
+def test_data_decides_a_shape(box):
+    """How many elements are not 0 is told by --shape, and compared in each run."""
+    folder = make_model(box, "where")
+    x, y, out, path, plan = (os.path.join(folder, n) for n in
+                             ("x.npy", "y.npy", "out.npy", "where.onnx", "where.wpk"))
+    err = refused(box, "check", path)
+    check("(NonZero): data decides how many elements are not 0" in err, "it has to be told", err)
+    name = re.search(r"--shape (\S+)=3,COUNT", err).group(1)
+    tune = ("tune", path, "-o", plan, "--candidates", "1", "-q", "--data", box.path("history"), "--verify", "--shape")
+    status, said, err = box.run("wpkctl", *tune, name + "=3,12", seconds=280)
+    check(status == 0 and "verified: output y" in err, "the plan is that of the model", said, err)
+    status, said, err = box.run("wpkctl", "run", plan, "--input", "x=" + x, "--output", "y=" + out, "--verify", path,
+                                "--shape", name + "=3,12")
+    check(status == 0 and compare(out, y) == 0, "it computes what ONNX Runtime does", said, err)
+    for count in ("11", "13"):
+        err = refused(box, *tune, name + "=3," + count, status=2)
+        check("12 elements are not 0; the plan was made for " + count in err, "another number", err)
+    check("12 elements are not 0, and --shape says 11" in refused(
+        box, "run", path, "--interpret", "--random", "--shape", name + "=3,11"), "likewise interpreted")
+    check("its output is 3,COUNT" in refused(box, "check", path, "--shape", name + "=2,12"), "its rank")
+
+
 def test_plans_of_other_models(box):
     for name in ("attention", "recurrent", "depthwise", "branches"):
         folder = make_model(box, name)
@@ -354,6 +404,9 @@ def test_plans_of_other_models(box):
     # Three convolutions and three products are one each; nothing is only moved.
     told = json.loads(box.run("wpkctl", "check", path, "--json")[1])
     check(told["steps"] == 10, "the steps", told["regions"])
+    check(0 < told["roofline_ns"] <= told["expected_ns"], "what it may take", told)
+    known = box.run("wpkctl", "check", path, "--data", box.path("history"))[1]
+    check("(steps: measured 10)" in known, "history knows all of it", known)
     drawing = os.path.join(folder, "plan.svg")
     check(box.run("wpkctl", "show", plan, "-o", drawing)[0] == 0, "drawn")
     with open(drawing, encoding="utf-8") as file:

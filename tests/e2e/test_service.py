@@ -158,12 +158,15 @@ def check_lookups(service, kernel):
           "in another environment", match)
     match = ask(threads=2)
     check(match["match"] == "same_family" and match["artifact"] is None, "other threads", match)
+    check(match["expected_from"] == "elsewhere" and match["expected_ns"]["median"] > 0,
+          "their time is estimated", match)
     match = ask(tensors={name: text.replace("12,12", "36,36")
                          for name, text in lookup["tensors"].items()})
     check(match["match"] == "nearest_shape" and match["artifact"] is None, "another shape is near", match)
     check(match["distance"] == round(4 * math.log2(3), 4), "three times as long in two axes, of two stages", match)
     expected = match["expected_ns"]["median"] / kernel["time_ns"]["median"]
-    check(8.99 < expected < 9.01, "nine times the work", match)
+    check(8 < expected < 9.01, "nine times the work, of almost as many bytes", match)
+    check(match["expected_from"] == "nearest_shape", "and where that is from", match)
     match = ask(op="Y[i] = exp(X[i])", tensors={"X": "f32[8]", "Y": "f32[8]"}, constants=[])
     check(match["match"] == "none" and match["kernel"] is None, "another operator is not", match)
     status, answer, _ = service.ask("POST", "/v1/kernels:lookup", {"lookups": [a for a, _ in asked]})

@@ -4,7 +4,9 @@
  *
  * The heuristic names three algorithms. The first computes everything twice; the second is refused
  * when it is run; the third is the fastest. WPK_FAKE_CUBLASLT=tf32 rounds operands
- * as TF32 does, "none" names no algorithm, and "uncaptured" lets no stream record the third. */
+ * as TF32 does, "fast" those of the third alone, "none" names no algorithm, and "uncaptured" lets
+ * no stream record the third. "tiles": the heuristic names the first alone, and there is one more
+ * with two tiles: it is refused with one, and the fastest with the other. */
 #include "common/cublaslt_calls.h"
 #include "tests/fake_vendor/driver.h"
 
@@ -17,10 +19,14 @@
 #define REFUSED 1
 #define FASTEST 2
 #define WARP 32
+#define TILED 40 /* the algorithm that has tiles */
+#define TILE_REFUSED 5U
+#define TILE_FASTEST 6U
 #define WORKSPACE_BYTES 4096
 #define MASK_F32 0xFFFFFFFFU
 #define MASK_TF32 0xFFFFE000U /* 10 bits of the mantissa */
 #define PARAMETERS 16
+#define WORD 4
 
 #define DECLARE(name, result, parameters)                                                          \
     __attribute__((visibility("default"))) result name parameters;
@@ -252,12 +258,79 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *product, void *a, void *b
         fake_is_mode(VARIABLE, "none")) {
         return WPK_CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    for (int i = 0; i < ALGORITHMS; i++) {
+    int named = fake_is_mode(VARIABLE, "tiles") ? 1 : ALGORITHMS;
+    for (int i = 0; i < named; i++) {
         out[i] = (struct wpk_cublaslt_heuristic){.workspace_bytes = WORKSPACE_BYTES};
         out[i].algorithm.data[0] = (uint64_t)i;
     }
-    *count = ALGORITHMS;
+    *count = named;
     return WPK_CUBLAS_STATUS_SUCCESS;
+}
+
+int cublasLtMatmulAlgoGetIds(void *handle, int compute_type, int scale_type, int a_type, int b_type,
+                             int c_type, int d_type, int count_max, int *ids, int *count)
+{
+    bool is_f32 = scale_type == WPK_CUDA_R_32F && a_type == WPK_CUDA_R_32F &&
+                  b_type == WPK_CUDA_R_32F && c_type == WPK_CUDA_R_32F && d_type == WPK_CUDA_R_32F;
+    if (handle == NULL || count_max < 1 || !is_f32 ||
+        compute_type != WPK_CUBLAS_COMPUTE_32F_PEDANTIC) {
+        return WPK_CUBLAS_STATUS_INVALID_VALUE;
+    }
+    ids[0] = TILED;
+    *count = fake_is_mode(VARIABLE, "tiles") ? 1 : 0;
+    return WPK_CUBLAS_STATUS_SUCCESS;
+}
+
+int cublasLtMatmulAlgoInit(void *handle, int compute_type, int scale_type, int a_type, int b_type,
+                           int c_type, int d_type, int id, struct wpk_cublaslt_algorithm *out)
+{
+    (void)handle, (void)compute_type, (void)scale_type;
+    (void)a_type, (void)b_type, (void)c_type, (void)d_type;
+    *out = (struct wpk_cublaslt_algorithm){.data = {(uint64_t)id}};
+    return id == TILED ? WPK_CUBLAS_STATUS_SUCCESS : WPK_CUBLAS_STATUS_INVALID_VALUE;
+}
+
+int cublasLtMatmulAlgoCapGetAttribute(const struct wpk_cublaslt_algorithm *algorithm, int attribute,
+                                      void *out, size_t size, size_t *written)
+{
+    static const uint32_t tiles[] = {TILE_REFUSED, TILE_FASTEST};
+    const uint32_t alignment = WORD;
+    (void)algorithm;
+    if (attribute == WPK_CUBLASLT_ALGO_CAP_STAGES_IDS) {
+        *written = 0;
+        return WPK_CUBLAS_STATUS_SUCCESS;
+    }
+    bool is_tiles = attribute == WPK_CUBLASLT_ALGO_CAP_TILE_IDS;
+    *written = is_tiles ? sizeof(tiles) : sizeof(alignment);
+    if (size < *written) {
+        return WPK_CUBLAS_STATUS_INVALID_VALUE;
+    }
+    memcpy(out, is_tiles ? tiles : &alignment, *written);
+    return WPK_CUBLAS_STATUS_SUCCESS;
+}
+
+int cublasLtMatmulAlgoConfigSetAttribute(struct wpk_cublaslt_algorithm *algorithm, int attribute,
+                                         const void *value, size_t size)
+{
+    uint32_t number = 0;
+    int status = store(&number, sizeof(number), value, size);
+    bool is_tile = attribute == WPK_CUBLASLT_ALGO_CONFIG_TILE_ID;
+    algorithm->data[is_tile ? 1 : 2] = number;
+    return is_tile || attribute == WPK_CUBLASLT_ALGO_CONFIG_STAGES_ID
+               ? status
+               : WPK_CUBLAS_STATUS_INVALID_VALUE;
+}
+
+int cublasLtMatmulAlgoCheck(void *handle, void *product, void *a, void *b, void *c, void *d,
+                            const struct wpk_cublaslt_algorithm *algorithm,
+                            struct wpk_cublaslt_heuristic *out)
+{
+    *out = (struct wpk_cublaslt_heuristic){.workspace_bytes = WORKSPACE_BYTES};
+    if (handle == NULL || c != d || !agree(product, a, b, d)) {
+        return WPK_CUBLAS_STATUS_INVALID_VALUE;
+    }
+    return algorithm->data[1] == TILE_FASTEST ? WPK_CUBLAS_STATUS_SUCCESS
+                                              : WPK_CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a, void *a_layout,
@@ -282,6 +355,8 @@ int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a
         fake_is_mode(VARIABLE, "uncaptured")) {
         return WPK_CUBLAS_STATUS_EXECUTION_FAILED;
     }
+    bool rounds = fake_is_mode(VARIABLE, "tf32") ||
+                  (algorithm->data[0] == FASTEST && fake_is_mode(VARIABLE, "fast"));
     bool ta = p->transposed[0] != 0, tb = p->transposed[1] != 0;
     const uint64_t pointers[] = {(uint64_t)(uintptr_t)a, (uint64_t)(uintptr_t)b,
                                  (uint64_t)(uintptr_t)d, p->bias};
@@ -296,14 +371,15 @@ int cublasLtMatmul(void *handle, void *product, const void *alpha, const void *a
                                (int32_t)lb->batch_stride,
                                (int32_t)ld->batch_stride,
                                p->epilogue,
-                               (int32_t)(fake_is_mode(VARIABLE, "tf32") ? MASK_TF32 : MASK_F32)};
+                               (int32_t)(rounds ? MASK_TF32 : MASK_F32)};
     void *parameters[PARAMETERS];
     for (int i = 0; i < PARAMETERS; i++) {
         parameters[i] = i < 4 ? (void *)&pointers[i] : (void *)&numbers[i - 4];
     }
     unsigned blocks = (unsigned)((ld->rows + WARP - 1) / WARP);
     int result = WPK_CUDA_SUCCESS;
-    int launches = algorithm->data[0] == FASTEST ? 1 : 2; /* the first one twice */
+    bool is_fastest = algorithm->data[0] == FASTEST || algorithm->data[1] == TILE_FASTEST;
+    int launches = is_fastest ? 1 : 2; /* the first one twice */
     for (int i = 0; i < launches && result == WPK_CUDA_SUCCESS; i++) {
         result = made->driver.cuLaunchKernel(made->function, blocks, (unsigned)ld->columns,
                                              (unsigned)ld->batch_count, WARP, 1, 1, 0, stream,

@@ -5,7 +5,9 @@
  * A graph with a convolution has four engines: the first computes everything twice; the second uses
  * tensor cores, and rounds operands to TF32; the third has no plan; the fourth is the fastest.
  * Other graphs have one. WPK_FAKE_CUDNN=apart lets no graph have more than a convolution in it;
- * "liar" lets the second engine deny its tensor cores, and be the only one. */
+ * "liar" lets the second engine deny its tensor cores, and be the only one. "knobs": the heuristic
+ * knows the first engine alone, the fourth is refused, and each of the others has a knob with
+ * the values 0, 1 (refused) and 2, with which the first engine computes everything once. */
 #include "common/cudnn_calls.h"
 #include "tests/fake_vendor/driver.h"
 
@@ -24,6 +26,9 @@
 #define RELU 2
 #define PARAMETERS_MAX 40
 #define RANK 4
+#define KNOB 7 /* its type */
+#define KNOB_REFUSED 1
+#define KNOB_ONCE 2
 
 enum engine { TWICE, TENSOR_CORES, PLANLESS, FASTEST, ENGINES };
 
@@ -139,7 +144,8 @@ struct descriptor {
     struct attribute attribute[ATTRIBUTES_MAX];
     int attribute_count;
     enum engine engine;             /* of a configuration and an engine */
-    const struct descriptor *graph; /* of a configuration */
+    int64_t knob;                   /* of a configuration */
+    const struct descriptor *graph; /* of both */
 };
 
 size_t cudnnGetVersion(void)
@@ -282,6 +288,31 @@ static int finish_plan(const struct descriptor *plan)
     return config->engine == PLANLESS ? WPK_CUDNN_STATUS_NOT_SUPPORTED : WPK_CUDNN_STATUS_SUCCESS;
 }
 
+static int finish_engine(struct descriptor *made)
+{
+    int64_t index = 0;
+    read(made, WPK_CUDNN_ATTR_ENGINE_GLOBAL_INDEX, &index, sizeof(index));
+    made->engine = (enum engine)index;
+    made->graph = child(made, WPK_CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+    return index < FASTEST ? WPK_CUDNN_STATUS_SUCCESS : WPK_CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+static int finish_config(struct descriptor *made)
+{
+    const struct descriptor *engine = child(made, WPK_CUDNN_ATTR_ENGINECFG_ENGINE);
+    const struct descriptor *choice = child(made, WPK_CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
+    int type = KNOB;
+    if (choice != NULL) {
+        read(choice, WPK_CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, &type, sizeof(type));
+        read(choice, WPK_CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, &made->knob, sizeof(made->knob));
+    }
+    made->engine = engine->engine;
+    made->graph = engine->graph;
+    return type != KNOB                 ? WPK_CUDNN_STATUS_BAD_PARAM
+           : made->knob == KNOB_REFUSED ? WPK_CUDNN_STATUS_NOT_SUPPORTED
+                                        : WPK_CUDNN_STATUS_SUCCESS;
+}
+
 int cudnnBackendFinalize(void *descriptor)
 {
     struct descriptor *made = descriptor;
@@ -292,6 +323,10 @@ int cudnnBackendFinalize(void *descriptor)
         status = fused && fake_is_mode(VARIABLE, "apart") ? WPK_CUDNN_STATUS_NOT_SUPPORTED : status;
     } else if (made->type == WPK_CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
         status = finish_plan(made);
+    } else if (made->type == WPK_CUDNN_BACKEND_ENGINE_DESCRIPTOR) {
+        status = finish_engine(made);
+    } else if (made->type == WPK_CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) {
+        status = finish_config(made);
     }
     made->finished = status == WPK_CUDNN_STATUS_SUCCESS;
     return status;
@@ -310,7 +345,9 @@ static int64_t list_engines(const struct descriptor *heuristic, struct descripto
          engine++) {
         bool is_convolution = operations_of(graph).convolution != NULL;
         bool liar = fake_is_mode(VARIABLE, "liar") && is_convolution;
-        if (is_convolution ? !liar || engine == TENSOR_CORES : engine == FASTEST) {
+        bool knobs = fake_is_mode(VARIABLE, "knobs");
+        if (is_convolution ? (!liar || engine == TENSOR_CORES) && (!knobs || engine == TWICE)
+                           : engine == FASTEST) {
             out[count]->engine = (enum engine)engine;
             out[count]->graph = graph;
             out[count++]->finished = true;
@@ -325,6 +362,8 @@ int cudnnBackendGetAttribute(void *descriptor, int name, int type, int64_t count
     const struct descriptor *made = descriptor;
     const int note = WPK_CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     const int64_t bytes = WORKSPACE_BYTES;
+    const int knob = KNOB;
+    int64_t number = 0;
     if (!made->finished || count_max < 1) {
         return WPK_CUDNN_STATUS_BAD_PARAM;
     }
@@ -339,6 +378,24 @@ int cudnnBackendGetAttribute(void *descriptor, int name, int type, int64_t count
         engine->finished = true;
         return WPK_CUDNN_STATUS_SUCCESS;
     }
+    case WPK_CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:
+        number = fake_is_mode(VARIABLE, "knobs") ? ENGINES : 0;
+        memcpy(elements, &number, sizeof(number));
+        return WPK_CUDNN_STATUS_SUCCESS;
+    case WPK_CUDNN_ATTR_ENGINE_KNOB_INFO:
+        (*(struct descriptor **)elements)->finished = true;
+        return WPK_CUDNN_STATUS_SUCCESS;
+    case WPK_CUDNN_ATTR_KNOB_INFO_TYPE:
+        memcpy(elements, &knob, sizeof(knob));
+        return WPK_CUDNN_STATUS_SUCCESS;
+    case WPK_CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE:
+    case WPK_CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE:
+    case WPK_CUDNN_ATTR_KNOB_INFO_STRIDE:
+        number = name == WPK_CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE   ? 0
+                 : name == WPK_CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE ? KNOB_ONCE
+                                                                  : 1;
+        memcpy(elements, &number, sizeof(number));
+        return WPK_CUDNN_STATUS_SUCCESS;
     case WPK_CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
         *count = made->engine == TENSOR_CORES && !fake_is_mode(VARIABLE, "liar") ? 1 : 0;
         memcpy(elements, &note, sizeof(note));
@@ -401,8 +458,8 @@ static int run(const struct handle *handle, void *function, const uint64_t *poin
 }
 
 static int convolve(const struct handle *handle, const struct descriptor *operation,
-                    const struct descriptor *pack, enum engine engine, const struct tensor *y,
-                    uint64_t bias, int epilogue)
+                    const struct descriptor *pack, const struct descriptor *config,
+                    const struct tensor *y, uint64_t bias, int epilogue)
 {
     const struct descriptor *window =
         child(operation, WPK_CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
@@ -416,7 +473,7 @@ static int convolve(const struct handle *handle, const struct descriptor *operat
     read(window, WPK_CUDNN_ATTR_CONVOLUTION_DILATIONS, step, sizeof(step));
     const uint64_t pointers[] = {x.address, w.address, y->address, bias};
     int count = y->extent[0] * y->extent[1] * y->extent[2] * y->extent[3];
-    unsigned mask = engine == TENSOR_CORES ? MASK_TF32 : MASK_F32;
+    unsigned mask = config->engine == TENSOR_CORES ? MASK_TF32 : MASK_F32;
     const int numbers[] = {
         count,          y->extent[1],   y->extent[2],   y->extent[3],
         w.extent[1],    w.extent[2],    w.extent[3],    y->extent[1] / (x.extent[1] / w.extent[1]),
@@ -427,7 +484,8 @@ static int convolve(const struct handle *handle, const struct descriptor *operat
         (int)before[0], (int)before[1], (int)step[0],   (int)step[1],
         epilogue,       (int)mask};
     return run(handle, handle->convolution, pointers, 4, numbers,
-               (int)(sizeof(numbers) / sizeof(numbers[0])), count, engine == TWICE ? 2 : 1);
+               (int)(sizeof(numbers) / sizeof(numbers[0])), count,
+               config->engine == TWICE && config->knob != KNOB_ONCE ? 2 : 1);
 }
 
 static int point(const struct handle *handle, const struct tensor *x, const struct tensor *y,
@@ -467,8 +525,7 @@ int cudnnBackendExecute(void *handle, void *plan, void *pack)
         return WPK_CUDNN_STATUS_BAD_PARAM;
     }
     if (found.convolution != NULL) {
-        return convolve(handle, found.convolution, pack, config->engine, &y, bias.address,
-                        epilogue);
+        return convolve(handle, found.convolution, pack, config, &y, bias.address, epilogue);
     }
     const struct tensor x = tensor_of(child(first, WPK_CUDNN_ATTR_OPERATION_POINTWISE_XDESC), pack);
     return x.address != 0 ? point(handle, &x, &y, bias.address, epilogue)
