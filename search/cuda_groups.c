@@ -580,7 +580,7 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
     wpk_cuda_find_joins(program, out);
     for (int g = 0; g < out->count; g++) {
         out->group[g].box = -1;
-        if (out->group[g].whole < 0) {
+        if (out->group[g].whole < 0 && !strict) { /* a box's step has all of a window first */
             wpk_cuda_find_box(program, out, &out->group[g]);
         }
     }

@@ -119,9 +119,11 @@ static bool fits(const struct wpk_cuda_group *group, int along_j, int64_t block)
     return found;
 }
 
-/* A block that computes transforms, too, has whole tiles. */
+/* A block that computes transforms, too, has whole tiles; one that reads windows out of a box has
+ * the other operand in shared memory, too. */
 static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
-                        const struct wpk_cuda_tiles *t, const char **why)
+                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
+                        const char **why)
 {
     const struct wpk_program *program = &variant->program;
     const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
@@ -139,7 +141,7 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
         const struct wpk_cuda_group *of = &all->group[group->before];
         registers += wpk_cuda_tile_registers(&program->stages[of->root], of);
     }
-    if (registers > REGISTERS_MAX) {
+    if (registers > REGISTERS_MAX || registers * t->threads > machine->registers_max) {
         return no(why, "what is transformed does not fit the registers");
     }
     if (t->behind && (!fits(group, 0, t->block[0]) || !fits(group, 1, t->block[1]))) {
@@ -187,7 +189,8 @@ bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate
         variant->program.stages[group->root].axes[group->i].extent % (t.order * t.block[0]) != 0) {
         return no(why, "groups of blocks do not divide the rows");
     }
-    if (!legal_joins(variant, group, &t, why) || !legal_share(&variant->program, group, &t, why)) {
+    if (!legal_joins(variant, group, &t, &machine, why) ||
+        !legal_share(&variant->program, group, &t, why)) {
         return false;
     }
     if (!legal_depth(&variant->program, group, &t, why)) {
