@@ -174,7 +174,8 @@ static void list_fits(const struct wpk_program *program, const struct wpk_cuda_g
 
 /* ---- before them */
 
-/* Axis `whole` of the contraction makes up whole tiles of what the transforms leave. */
+/* Axis `whole` of the contraction makes up whole tiles of what the transforms leave, and a block of
+ * it is a box of these: other axes are read as they are. */
 static bool makes_tiles(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_group *before, int whole)
 {
@@ -184,9 +185,12 @@ static bool makes_tiles(const struct wpk_program *program, const struct wpk_cuda
     for (int a = 0; a < sum->axis_count; a++) {
         extent[a] = a == whole ? sum->axes[a].extent : 1;
     }
+    const struct wpk_node *load =
+        &program->nodes[program->stages[group->copy[group->before_copy]].expr];
     bool makes = find_needed(program, group->sum, extent, last->output, needed);
     for (int a = 0; a < last->rank && makes; a++) {
-        makes = needed[a] == before->tile[a];
+        bool runs = before->tile[a] > 1 || wpk_index_axis(program, load->index[a]) >= 0;
+        makes = needed[a] == before->tile[a] && (runs || last->axes[a].extent == 1);
     }
     return makes;
 }
@@ -290,6 +294,10 @@ void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_grou
             }
         }
         group->whole = find_whole(program, all, group);
+        if (group->whole < 0 && group->behind >= 0 && group->before >= 0) {
+            group->before = -1; /* those behind may do alone */
+            group->whole = find_whole(program, all, group);
+        }
         if (group->whole < 0) {
             group->behind = group->before = -1;
         }

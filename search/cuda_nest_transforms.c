@@ -83,14 +83,24 @@ void wpk_cuda_add_tiled_root(struct wpk_cuda_build *b, int g)
 
 /* ---- in a contraction's blocks */
 
+/* The tail of a loop that stands inside of others: its step is to divide the axis, and all that is
+ * needed of it where those end. */
+static enum wpk_tail tail_of(const struct wpk_nest_entry *entry, int axis, int64_t step)
+{
+    bool divides = entry->extent[axis] % step == 0 && entry->least[axis] == entry->extent[axis];
+    return divides ? WPK_TAIL_EXACT : WPK_TAIL_GUARD;
+}
+
 /* Deal out what a block has of each axis to so many threads, in whole tiles: the last axes in
  * `order` to neighbouring threads; what is left runs in loops around them. A thread's tile is
  * written out.
  *   shape   order, extent, tile [rank] */
-static void deal_tiles(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
-                       const int *order, const int64_t *extent, const int64_t *tile,
-                       int64_t threads)
+static void deal_tiles(struct wpk_nest *nest, const int *order, const int64_t *extent,
+                       const int64_t *tile, int64_t threads)
 {
+    struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];
+    struct wpk_nest_loops *loops = &entry->pure;
+    int rank = wpk_nest_stage(nest, entry)->rank;
     int64_t along[WPK_AXES_MAX];
     for (int i = rank - 1; i >= 0; i--) {
         int a = order[i];
@@ -102,8 +112,7 @@ static void deal_tiles(struct wpk_nest *nest, struct wpk_nest_loops *loops, int 
         threads /= along[a];
         int64_t step = along[a] * tile[a];
         if (extent[a] > step) {
-            wpk_cuda_add_loop(nest, loops, a, WPK_BIND_SERIAL, step,
-                              wpk_cuda_tail(extent[a], step, WPK_TAIL_GUARD));
+            wpk_cuda_add_loop(nest, loops, a, WPK_BIND_SERIAL, step, tail_of(entry, a, step));
         }
     }
     int first = loops->count;
@@ -111,7 +120,7 @@ static void deal_tiles(struct wpk_nest *nest, struct wpk_nest_loops *loops, int 
         int a = order[i];
         if (along[a] > 1 || i == rank - 1) {
             wpk_cuda_add_loop(nest, loops, a, WPK_BIND_THREAD_X, tile[a],
-                              wpk_cuda_tail(extent[a], tile[a], WPK_TAIL_GUARD));
+                              tail_of(entry, a, tile[a]));
         }
     }
     name_loops(nest, loops, first, false);
@@ -151,7 +160,7 @@ void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction)
     }
     name_loops(nest, &entry->pure, 0, true);
     b->step_loop[g] = entry->pure.count - 1;
-    deal_tiles(nest, &entry->pure, root->rank, order, extent, group->tile, t->threads);
+    deal_tiles(nest, order, extent, group->tile, t->threads);
     b->block_loop[g] = entry->pure.count - 1;
     add_points(nest, &entry->pure, root->rank, group->tile);
 }
@@ -203,8 +212,7 @@ void wpk_cuda_add_root_before(struct wpk_cuda_build *b, int g, int contraction)
     for (int a = 0; a < rank; a++) { /* the innermost one of those that a tile has whole */
         entry->spaced = group->tile[a] > 1 ? a : entry->spaced;
     }
-    deal_tiles(nest, &entry->pure, rank, entry->storage, entry->extent, group->tile,
-               b->tiles[contraction].threads);
+    deal_tiles(nest, entry->storage, entry->extent, group->tile, b->tiles[contraction].threads);
     b->block_loop[g] = entry->pure.count - 1;
     add_points(nest, &entry->pure, rank, group->tile);
 }

@@ -494,9 +494,9 @@ static void test_layouts(void **state)
 
 #define PINS_MAX 5
 
-/* Candidates with these genes. Winograd in three launches, in two, of both kinds, and in one:
- * the products of a block are of whole rows of tiles, or of all; at a time some of the points,
- * or all, in parts over blocks; with channels last, too. Boxes of windows: the last blocks of
+/* Candidates with these genes. Winograd in three launches, in two, of both kinds, and in one: the
+ * products of a block are of whole rows of tiles, or of all; at a time some of the points, or all,
+ * in parts over blocks; with channels last, too; of phases. Boxes of windows: the last blocks of
  * rows move inwards, strides, steps that do not divide the channels, copies ahead, parts, and
  * without a row axis. */
 static const struct {
@@ -527,6 +527,16 @@ static const struct {
      "T[n,y,x,k] = sum.f32(c:8,r:3,s:3) X[n,y+r-1,x+s-1,c] * W[r,s,c,k]\n"
      "Y[n,y,x,k] = max(T[n,y,x,k], 0)\n",
      {{"algorithm", "winograd(4)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}},
+     1},
+    {"input X f32[2,12,13,20]\nconstant W f32[20,12,3,3]\nintermediate T f32[2,20,7,10]\n"
+     "output Y f32[2,20,7,10]\n"
+     "T[n,k,y,x] = sum.f32(c:12,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n"
+     "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n",
+     {{"algorithm", "phased-winograd(4,2)"},
+      {"layout", "asis"},
+      {"T_m.at", "Y"},
+      {"T_v.at", "T_m"},
+      {"T_m.block.k", "16"}},
      1},
     {CONVOLUTION("2", "12", "13", "20"),
      {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}, {"Y.together.y", "8"}},
