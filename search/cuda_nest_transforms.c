@@ -3,6 +3,7 @@
 
 #include "search/cuda_deal.h"
 #include "search/cuda_join.h"
+#include "search/cuda_moves.h"
 #include "search/cuda_nest_tile.h"
 
 /* Name the loops over blocks, which begin with number `first`, or over threads: the last one is x,
@@ -46,6 +47,20 @@ static void add_tile_blocks(struct wpk_cuda_build *b, int g, struct wpk_nest_loo
     }
 }
 
+/* The elements of a thread's tile; four neighbours along the last axis are stored together, if they
+ * can be. */
+static void add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
+                       const int64_t *tile)
+{
+    for (int a = 0; a < rank; a++) {
+        bool four = a == rank - 1 && tile[a] == WPK_CUDA_VECTOR_ELEMENTS;
+        if (tile[a] > 1) {
+            wpk_cuda_add_loop(nest, loops, a, four ? WPK_BIND_LANES : WPK_BIND_UNROLL, 1,
+                              WPK_TAIL_EXACT);
+        }
+    }
+}
+
 void wpk_cuda_add_tiled_root(struct wpk_cuda_build *b, int g)
 {
     struct wpk_nest *nest = b->nest;
@@ -74,11 +89,7 @@ void wpk_cuda_add_tiled_root(struct wpk_cuda_build *b, int g)
     }
     name_loops(nest, &entry->pure, blocks, false);
     b->block_loop[g] = entry->pure.count - 1;
-    for (int a = 0; a < root->rank; a++) {
-        if (group->tile[a] > 1) {
-            wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
-        }
-    }
+    add_points(nest, &entry->pure, root->rank, group->tile);
 }
 
 /* ---- in a contraction's blocks */
@@ -124,16 +135,6 @@ static void deal_tiles(struct wpk_nest *nest, const int *order, const int64_t *e
         }
     }
     name_loops(nest, loops, first, false);
-}
-
-static void add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
-                       const int64_t *tile)
-{
-    for (int a = 0; a < rank; a++) {
-        if (tile[a] > 1) {
-            wpk_cuda_add_loop(nest, loops, a, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
-        }
-    }
 }
 
 void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction)
