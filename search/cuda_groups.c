@@ -161,6 +161,17 @@ static int find_operand(const struct wpk_program *program, int s)
     return found;
 }
 
+/* How many loads of the reduction do not depend on the axis: a tile along it reads them once. */
+static int count_reuse(const struct wpk_program *program, const struct wpk_stage *sum, int axis)
+{
+    int loads[WPK_LOADS_MAX], reuse = 0;
+    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
+    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+        reuse += !wpk_contraction_uses_axis(program, &program->nodes[loads[l]], axis);
+    }
+    return reuse;
+}
+
 /* The axis that the copy of a load has last: the one along which neighbours lie in memory, or of a
  * constant, which is prepared in any order, one whose rows are whole moves of 16 bytes. */
 static int last_of_copy(const struct wpk_program *program, int s, int load)
@@ -173,6 +184,7 @@ static int last_of_copy(const struct wpk_program *program, int s, int load)
                     stage->axes[last].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
          a++) {
         bool moves = wpk_contraction_uses_axis(program, node, a) &&
+                     count_reuse(program, stage, a) > 0 && /* else a block has one element */
                      stage->axes[a].extent % WPK_CUDA_VECTOR_ELEMENTS == 0;
         last = moves ? a : last;
     }
@@ -241,17 +253,6 @@ static double times_read(const struct wpk_program *program, int s, const double 
         }
     }
     return times;
-}
-
-/* How many loads of the reduction do not depend on the axis: a tile along it reads them once. */
-static int count_reuse(const struct wpk_program *program, const struct wpk_stage *sum, int axis)
-{
-    int loads[WPK_LOADS_MAX], reuse = 0;
-    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        reuse += !wpk_contraction_uses_axis(program, &program->nodes[loads[l]], axis);
-    }
-    return reuse;
 }
 
 /* Threads along j read and write neighbours; along i they share operands. */

@@ -227,8 +227,9 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
         bool whole = wpk_index_axis(nest->program, load->index[a]) == group->whole;
         entry->spaced = whole ? a : entry->spaced;
     }
-    int64_t lanes = t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
-    bool banked = entry->row_padding > 0 && (t->vectors[c] || group->gathers[c]);
+    bool whole_moves = entry->extent[rank - 1] % WPK_CUDA_VECTOR_ELEMENTS == 0;
+    int64_t lanes = t->vectors[c] && whole_moves ? WPK_CUDA_VECTOR_ELEMENTS : 1;
+    bool banked = entry->row_padding > 0 && (lanes > 1 || group->gathers[c]);
     if (!banked ||
         !wpk_cuda_deal_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
         wpk_cuda_deal(nest, &entry->pure, rank, entry->extent, (struct wpk_cuda_cut){.axis = -1},

@@ -494,9 +494,9 @@ static void test_layouts(void **state)
 
 #define PINS_MAX 5
 
-/* Candidates with these genes. Winograd in three launches, in two, of both kinds, and in one: the
- * products of a block are of whole rows of tiles, or of all; at a time some of the points, or all,
- * in parts over blocks; with channels last, too; of phases. Boxes of windows: the last blocks of
+/* Candidates with these genes. Winograd in two launches, of both kinds, and in one: the products of
+ * a block are of whole rows of tiles, or of all; at a time some of the points, or all, in parts
+ * over blocks; with channels last, too; of phases. Boxes of windows: in groups, the last blocks of
  * rows move inwards, strides, steps that do not divide the channels, copies ahead, parts, and
  * without a row axis. */
 static const struct {
@@ -504,9 +504,10 @@ static const struct {
     const char *pins[PINS_MAX][2];
     int launches;
 } chosen[] = {
-    {CONVOLUTION("1", "32", "7", "32"),
-     {{"algorithm", "winograd(2)"}, {"T_m.at", "root"}, {"T_v.at", "root"}},
-     3},
+    {"input X f32[2,6,4,9,9]\nconstant W f32[4,5,6,3,3]\noutput Y f32[2,4,5,7,7]\n"
+     "Y[n,g,k,y,x] = sum.f32(c:6,r:3,s:3) X[n,c,g,y+r,x+s] * W[g,k,c,r,s]\n",
+     {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}},
+     1},
     {CONVOLUTION("1", "32", "7", "32"),
      {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "root"}, {"T_m.parts.c", "4"}},
      2},
