@@ -20,6 +20,20 @@ static void name_loops(struct wpk_nest *nest, const struct wpk_nest_loops *loops
     }
 }
 
+/* Where no axis is cut into blocks, one block has all of an axis that has whole tiles. */
+static void add_one_block(struct wpk_nest *nest, struct wpk_nest_loops *loops,
+                          const struct wpk_stage *root, const struct wpk_cuda_group *group)
+{
+    int axis = 0;
+    for (int a = root->rank - 1; a >= 0; a--) {
+        axis = root->axes[a].extent % group->tile[a] == 0 ? a : axis;
+    }
+    if (loops->count == 0) {
+        wpk_cuda_add_loop(nest, loops, axis, WPK_BIND_BLOCK_X, root->axes[axis].extent,
+                          WPK_TAIL_EXACT);
+    }
+}
+
 /* Tiles of axes that are along neither i nor j are blocks of their own, unless the last one is not
  * whole: then the axis is one block, whose threads have its tiles. */
 static void add_tile_blocks(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *loops,
@@ -41,10 +55,7 @@ static void add_tile_blocks(struct wpk_cuda_build *b, int g, struct wpk_nest_loo
                               wpk_cuda_tail(extent, step, WPK_TAIL_SHIFT));
         }
     }
-    if (loops->count == 0) {
-        wpk_cuda_add_loop(b->nest, loops, 0, WPK_BIND_BLOCK_X, root->axes[0].extent,
-                          WPK_TAIL_EXACT);
-    }
+    add_one_block(b->nest, loops, root, group);
 }
 
 /* The elements of a thread's tile; four neighbours along the last axis are stored together, if they
@@ -154,11 +165,12 @@ void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction)
     for (int a = 0; a < root->rank; a++) {
         int64_t whole = root->axes[a].extent;
         order[a] = a;
-        if (whole > extent[a] || (entry->pure.count == 0 && a == root->rank - 1)) {
+        if (whole > extent[a]) {
             wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_BLOCK_X, extent[a],
                               wpk_cuda_tail(whole, extent[a], WPK_TAIL_SHIFT));
         }
     }
+    add_one_block(nest, &entry->pure, root, group);
     name_loops(nest, &entry->pure, 0, true);
     b->step_loop[g] = entry->pure.count - 1;
     deal_tiles(nest, order, extent, group->tile, t->threads);

@@ -520,7 +520,7 @@ static const struct {
     {CONVOLUTION("2", "16", "12", "16"),
      {{"algorithm", "winograd(4)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}},
      1},
-    {CONVOLUTION("1", "32", "7", "24"),
+    {CONVOLUTION("1", "32", "7", "8"), /* one block, without parts */
      {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}, {"T_m.parts.c", "4"}},
      1},
     {"input X f32[1,12,12,8]\nconstant W f32[3,3,8,16]\nintermediate T f32[1,12,12,16]\n"
