@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DRAWS_MAX 128 /* each of them is repaired */
+#define DRAWS_MAX 1000 /* each of them is repaired; few may be legal */
 #define VALUE_MAX 128 /* characters of a value */
 
 /* Is the word one of a list, joined by '+'? */
