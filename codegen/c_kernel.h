@@ -53,6 +53,8 @@ struct wpk_c_storage {
     int own_count[WPK_RANK_MAX]; /* -1: they are not */
     int32_t own_at[WPK_RANK_MAX][WPK_C_OWN_MAX]; /* ascending */
     int64_t row_padding; /* elements behind each row of the innermost axis */
+    int spaced;          /* dimension each of whose elements is followed by `spacing` more */
+    int64_t spacing;
 };
 
 struct wpk_cuda_launch;

@@ -33,6 +33,7 @@ static void set_strides(struct wpk_c_storage *s, const struct wpk_tensor *padded
     int64_t stride = 1;
     for (int i = s->rank - 1; i >= 0; i--) {
         int d = order == NULL ? i : order[i];
+        stride += d == s->spaced ? s->spacing : 0;
         s->stride[d] = stride;
         stride *= s->size[d] + (i == s->rank - 1 ? s->row_padding : 0) +
                   (padded == NULL ? 0 : padded->pad_before[d] + padded->pad_after[d]);
@@ -159,6 +160,8 @@ void wpk_c_storage_add(struct wpk_c_kernel *k, int tensor, const struct wpk_c_bo
     memcpy(s->low, box->low, sizeof(s->low));
     memcpy(s->size, box->size, sizeof(s->size));
     s->row_padding = entry->row_padding;
+    s->spaced = entry->spaced;
+    s->spacing = entry->spacing;
     set_strides(s, NULL, entry->reordered ? entry->storage : NULL);
     if (k->surveying) {
         s->width = 1;

@@ -141,6 +141,10 @@ static bool accepts_entry(const struct wpk_schedule *schedule, const struct wpk_
                           "adds up no parts of blocks or threads: write serial");
         }
     }
+    if (entry->spacing > 0) {
+        return refuse(schedule, &entry->at, diag,
+                      "stores what lies together one after the other: leave spaced out");
+    }
     if (entry->depth > 0) {
         return refuse(schedule, &entry->at, diag, "copies nothing ahead: leave depth out");
     }

@@ -108,6 +108,8 @@ static void take_entry(const struct lowering *l, int e, int stage, struct wpk_ne
     taken->bounded = entry->bounded && !entry->inlined;
     taken->scope = entry->scope;
     taken->row_padding = entry->row_padding;
+    taken->spaced = entry->spaced;
+    taken->spacing = entry->spacing;
     taken->depth = entry->depth;
     if (entry->reordered && !entry->inlined) {
         take_storage(l->nest, entry, taken);

@@ -67,6 +67,10 @@ static void print_storage(const struct wpk_nest *nest, const struct wpk_nest_ent
     if (entry->row_padding > 0) {
         wpk_buf_printf(out, "  padded %lld\n", (long long)entry->row_padding);
     }
+    if (entry->spacing > 0) {
+        wpk_buf_printf(out, "  spaced %s %lld\n", stage->axes[entry->spaced].name,
+                       (long long)entry->spacing);
+    }
     if (entry->depth > 0) {
         wpk_buf_printf(out, "  depth %d\n", entry->depth);
     }
@@ -119,6 +123,7 @@ void wpk_nest_print(const struct wpk_nest *nest, struct wpk_buf *out)
     X(ALIGN, "align")                                                                              \
     X(STORED, "stored")                                                                            \
     X(PADDED, "padded")                                                                            \
+    X(SPACED, "spaced")                                                                            \
     X(DEPTH, "depth")                                                                              \
     X(EXPANDED, "expanded")                                                                        \
     X(INIT, "init")                                                                                \
@@ -355,6 +360,16 @@ static wpk_err parse_number(struct parser *p, int64_t least, int64_t most, int64
                               : wpk_text_fail(r, 0, "expected %s N", r->word[0]);
 }
 
+static wpk_err parse_spaced(struct parser *p)
+{
+    struct wpk_text_reader *r = p->reader;
+    const char *name = r->word_count == 3 ? r->word[1] : "";
+    p->entry->spaced = find_axis(p->stage, name, strlen(name));
+    return p->entry->spaced >= 0 && p->entry->spaced < p->stage->rank
+               ? wpk_text_int(r, 2, 1, STEP_MAX, &p->entry->spacing)
+               : wpk_text_fail(r, 0, "expected spaced AXIS N");
+}
+
 static wpk_err parse_depth(struct parser *p)
 {
     int64_t depth = 0;
@@ -374,7 +389,7 @@ static wpk_err parse_line(struct parser *p, enum line line)
         if (line != LINE_UPDATE || p->last != LINE_INIT) {
             return wpk_text_fail(r, 0,
                                  "'%s' comes earlier, and once: the order is scope, slide, extent, "
-                                 "align, stored, padded, depth, expanded, init, update",
+                                 "align, stored, padded, spaced, depth, expanded, init, update",
                                  r->word[0]);
         }
     }
@@ -395,6 +410,8 @@ static wpk_err parse_line(struct parser *p, enum line line)
         return parse_stored(p);
     case LINE_PADDED:
         return parse_number(p, 1, STEP_MAX, &p->entry->row_padding);
+    case LINE_SPACED:
+        return parse_spaced(p);
     case LINE_DEPTH:
         return parse_depth(p);
     case LINE_EXPANDED:

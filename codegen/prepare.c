@@ -316,7 +316,8 @@ static int threads_axis(const struct wpk_stage *stage)
     return axis;
 }
 
-/* A stage that computes is a launch, whose threads run along one axis. */
+/* A stage that computes is a launch, whose threads run along one axis. Its last block moves
+ * inwards, unless it adds up: then the blocks divide the axis. */
 static void add_launch(struct wpk_nest *nest, int s, bool update)
 {
     struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];
@@ -332,12 +333,14 @@ static void add_launch(struct wpk_nest *nest, int s, bool update)
     if (axis >= 0) {
         int64_t extent = stage->axes[axis].extent;
         int64_t step = extent < GPU_THREADS ? extent : GPU_THREADS;
+        while (update && extent % step != 0) {
+            step--;
+        }
         enum wpk_tail tail = extent % step == 0 ? WPK_TAIL_EXACT : WPK_TAIL_SHIFT;
-        wpk_nest_add_loop(nest, loops,
-                          &(struct wpk_nest_loop){.axis = axis,
-                                                  .binding = WPK_BIND_BLOCK_X,
-                                                  .step = step,
-                                                  .tail = update ? WPK_TAIL_EXACT : tail});
+        wpk_nest_add_loop(
+            nest, loops,
+            &(struct wpk_nest_loop){
+                .axis = axis, .binding = WPK_BIND_BLOCK_X, .step = step, .tail = tail});
         loop = (struct wpk_nest_loop){.axis = axis, .step = 1, .binding = WPK_BIND_THREAD_X};
         wpk_nest_add_loop(nest, loops, &loop);
     }

@@ -121,6 +121,19 @@ static void test_odd_extents_stay_scalar(void **state)
         "  update\n    serial c step 4 exact\n    serial n\n    lanes c.1\n");
 }
 
+/* On a GPU the blocks that add up divide the axis: one that moved inwards would add terms twice. */
+static void test_blocks_add_up_once(void **state)
+{
+    (void)state;
+    expect_nest("wpk-schedule 2\ntarget cuda-sm_90 threads 1\nby cuda\nlayout X f32[150] 0\n"
+                "layout W f32[150,3] 0,1\nlayout Y f32[150] 0\nprogram\ninput X f32[150]\n"
+                "constant W f32[150,3]\noutput Y f32[150]\nintermediate S f32[150]\n"
+                "S[c] = sum.f32(r:3) W[c,r]\nY[i] = X[i] * S[i]\nend\n"
+                "stage Y root\n  block.x i\n  thread.x i.1\n",
+                "stage S root\n  init\n    block.x c step 128 shift\n    thread.x c.1\n"
+                "  update\n    block.x c step 75 exact\n    thread.x c.1\n    serial r\n");
+}
+
 /* Masks that are added up are -inf in what is prepared. */
 static void test_masks_are_strict(void **state)
 {
@@ -146,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_one_reader_has_it_inside),
         cmocka_unit_test(test_a_transform_reads_each_constant_once),
         cmocka_unit_test(test_odd_extents_stay_scalar),
+        cmocka_unit_test(test_blocks_add_up_once),
         cmocka_unit_test(test_masks_are_strict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -421,6 +421,8 @@ static void test_what_may_be_ahead(void **state)
     expect_ahead(AHEAD_NEST("8 guard", "j", "  scope shared\n  depth 2\n"), "their steps divide");
     expect_ahead(AHEAD_NEST("5 exact", "j", "  depth 2\n"), "write scope shared");
     expect_ahead(AHEAD_NEST("5 exact", "j", "  padded 2\n"), "write scope shared");
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  scope shared\n  spaced j 3\n"), NULL);
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  spaced j 2\n"), "write scope shared");
     expect_ahead(AHEAD_NEST("5 exact", "j.1", "  scope shared\n  depth 2\n"), "are serial");
 }
 

@@ -156,7 +156,7 @@ static uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, bool signed_a, bool sig
     WPK_LANES_OPERATION(brev_##bits, bits, U, U, U, U, reverse(a, bits))
 FIELDS(32, uint32_t)
 FIELDS(64, uint64_t)
-WORDS(prmt_32, permute(a, b, c))
+WORDS(permute_32, permute(a, b, c))
 WORDS(popc_32, __builtin_popcount(a))
 WORDS(clz_32, a == 0 ? 32 : __builtin_clz(a))
 WORDS(lop3_32, logic(a, b, c, WPK_LANES(uint32_t, 4)[i]))
@@ -193,6 +193,21 @@ PREDICATES(not_pred, ~a)
 
 #define ANY(name, form, bits, run, operands)                                                       \
     {name, form, WPK_PTX_U##bits, run, operands}, {name, form, WPK_PTX_S##bits, run, operands},
+/* NVRTC packs bytes that it needs beside others that were never written, and that nothing uses
+ * afterwards: the result is taken for defined if its lowest byte is. */
+static void prmt_32(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
+{
+    const uint32_t_lane *selector = WPK_LANES(uint32_t, 3);
+    uint32_t second = 0; /* lanes whose lowest byte is one of operand 2 */
+    for (int i = 0; i < WPK_WARP_LANES; i++) {
+        second |= (selector[i] >> 2 & 1U) << i;
+    }
+    uint32_t from[] = {warp->defined[in->operand[1].reg], warp->defined[in->operand[2].reg]};
+    warp->undefined =
+        ~warp->defined[in->operand[3].reg] | (second & ~from[1]) | (~second & ~from[0]);
+    permute_32(warp, in);
+}
+
 #define BITS(name, bits, run, operands) {name, "", WPK_PTX_B##bits, run, operands},
 #define ROWS(bits)                                                                                 \
     ANY("add", "", bits, add_##bits, "d=dd")                                                       \
@@ -242,7 +257,7 @@ const struct wpk_ptx_operation wpk_ptx_integers[] = {
     {"bfe", "", WPK_PTX_S64, bfe_s64, "d=duu"},
     {"bfi", "", WPK_PTX_B32, bfi_32, "d=dduu"},
     {"bfi", "", WPK_PTX_B64, bfi_64, "d=dduu"},
-    {"prmt", "", WPK_PTX_B32, prmt_32, "d=ddu"},
+    {"prmt", "", WPK_PTX_B32, prmt_32, "d=ddu~"},
     {"brev", "", WPK_PTX_B32, brev_32, "d=d"},
     {"brev", "", WPK_PTX_B64, brev_64, "d=d"},
     {"popc", "", WPK_PTX_B32, popc_32, "u=d"},

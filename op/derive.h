@@ -69,11 +69,18 @@ wpk_err wpk_derive_separated(struct wpk_program *program, int stage);
  *   errors  WPK_EUNSUPPORTED it is a matrix product already */
 wpk_err wpk_derive_im2col(struct wpk_program *program, int stage);
 
-/* Let the stage read a copy of what its load, the node `load`, reads: a tensor over the axes of the
- * stage that the load depends on. Unless each dimension is at an axis of its own, the axis `last`
- * of the stage is the copy's last; -1: any.
+/* Let the stage read a copy of what its load, the node `load`, reads: a tensor over the axes of
+ * the stage that the load depends on. Unless each dimension is at an axis of its own, or of a
+ * constant in any case, the axis `last` of the stage is the copy's last; -1: any.
  *   errors  WPK_EUNSUPPORTED the load depends on no axis, or on too many */
 wpk_err wpk_derive_gather(struct wpk_program *program, int stage, int load, int last);
+
+/* Let the stage read a copy of what its load, the node `load`, reads: all elements from the
+ * first to the last index in each dimension, with the value outside of the tensor where there
+ * are none. Each is in the copy once, however many windows read it.
+ *   errors  WPK_EUNSUPPORTED the load reads no windows that overlap, or what is outside of the
+ *           tensor is no number */
+wpk_err wpk_derive_box(struct wpk_program *program, int stage, int load);
 
 /* Make one axis of adjacent axes of the stage, each longer than 1, that all its loads address as
  * one. Where no other stage needs them apart, the same is done in all stages that they go through,

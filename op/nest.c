@@ -203,6 +203,9 @@ static uint64_t mix_storage(uint64_t hash, const struct wpk_nest *nest,
 {
     int rank = wpk_nest_stage(nest, entry)->rank;
     hash = mix(hash, (uint64_t)entry->depth << 32 | (uint64_t)entry->row_padding);
+    if (entry->spacing > 0) {
+        hash = mix(hash, (uint64_t)entry->spaced << 32 | (uint64_t)entry->spacing);
+    }
     hash = mix(hash, (uint64_t)entry->scope << 8 |
                          (entry->slides ? (uint64_t)entry->slide + 1 : 0) << 16 |
                          (uint64_t)entry->expanded << 1 | entry->reordered);

@@ -137,6 +137,8 @@ struct wpk_nest_entry {
     bool reordered;              /* its storage has the order of axes `storage` */
     int storage[WPK_RANK_MAX];   /* [rank] outermost first */
     int64_t row_padding;         /* elements behind each row of the innermost axis in memory */
+    int spaced;                  /* axis: behind each of its elements, with all that is stored */
+    int64_t spacing;             /* inside, so many more follow; 0: none */
     /* Iterations of the place's loop of which there is storage at a time: while one computes, the
      * values of the next depth - 1 are on their way. 0: one */
     int depth;

@@ -80,12 +80,14 @@ static wpk_err check_depth(const struct wpk_nest_subject *s)
     const struct wpk_nest_place *place = &s->entry->place;
     bool shared = s->entry->scope == WPK_SCOPE_SHARED;
     int64_t iterations = 1;
-    if (s->entry->inlined || (s->entry->depth == 0 && (shared || s->entry->row_padding == 0))) {
+    bool padded = s->entry->row_padding > 0 || s->entry->spacing > 0;
+    if (s->entry->inlined || (s->entry->depth == 0 && (shared || !padded))) {
         return WPK_OK;
     }
     if (!shared || place->entry < 0 || s->stage->reduction != WPK_REDUCE_NONE) {
         return wpk_nest_refuse(s, -1,
-                               "padded and depth are for a copy in a loop: write scope shared");
+                               "padded, spaced and depth are for a copy in a loop: write scope "
+                               "shared");
     }
     const struct wpk_nest_entry *reader = &s->nest->entry[place->entry];
     const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;

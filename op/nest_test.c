@@ -208,7 +208,7 @@ static void test_hashes(void **state)
 {
     (void)state;
     struct subject *s = calloc(1, sizeof(*s));
-    uint64_t hash[10];
+    uint64_t hash[24];
     int count = 0;
     set_up(s, WINDOW);
     struct wpk_nest_entry *y = add(s, "Y", at_root);
@@ -241,6 +241,11 @@ static void test_hashes(void **state)
     hash[count++] = wpk_nest_hash(&s->nest);
     *a = plain;
     a->row_padding = 4;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    *a = plain;
+    a->spacing = 4;
+    hash[count++] = wpk_nest_hash(&s->nest);
+    a->spaced = 1;
     hash[count++] = wpk_nest_hash(&s->nest);
     *a = plain;
     a->depth = 2;

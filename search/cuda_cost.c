@@ -22,6 +22,7 @@
 #define SECTOR 8.0          /* elements */
 #define SECTORS_A_CYCLE 4   /* that the first cache hands out */
 #define FEW_REGISTERS 40    /* of a thread, beside its tile and operands */
+#define TICKET_BYTES 32     /* of a block whose part joins others, with those to a multiple of 16 */
 
 void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out)
 {
@@ -52,14 +53,21 @@ static int64_t staged_bytes(const struct wpk_program *program, const struct wpk_
 {
     int tensor = program->stages[group->copy[c]].output;
     const struct wpk_node *load = NULL;
-    int64_t elements = 1;
+    int64_t elements = 1, terms = wpk_cuda_step_terms(program, group, t) / t->step;
     bool found = loads_tensor(program, group, tensor, &load);
     WPK_ASSERT(found);
+    if (t->box && c == group->box_copy) {
+        int64_t rounds, bytes;
+        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
+        return bytes;
+    }
     for (int d = 0; d < program->tensors[tensor].rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
         elements *= axis == group->i ? t->block[0] : axis == group->j ? t->block[1] : 1;
         elements *= axis == group->k ? t->step + padding : 1;
+        elements *= axis == group->whole ? t->together : 1;
     }
+    elements *= terms;
     return elements * (int64_t)wpk_dtype_size(program->tensors[tensor].dtype);
 }
 
@@ -69,9 +77,17 @@ int64_t wpk_cuda_shared_bytes(const struct wpk_program *program, const struct wp
     int64_t bytes = 0;
     for (int c = 0; c < group->copy_count; c++) {
         int64_t padding = wpk_cuda_row_padding(group, t, c);
-        bytes += t->staged[c] ? staged_bytes(program, group, t, c, padding) : 0;
+        bytes += t->staged[c]
+                     ? staged_bytes(program, group, t, c, padding) +
+                           t->together * wpk_cuda_spacing(group, t, c) * (int64_t)sizeof(float)
+                     : 0;
     }
-    return bytes * t->depth;
+    bytes *= t->depth;
+    if (t->behind) { /* the products, for what is transformed behind them */
+        const struct wpk_axis *whole = &program->stages[group->root].axes[group->whole];
+        bytes += t->block[0] * t->block[1] * whole->extent * (int64_t)sizeof(float);
+    }
+    return bytes + (t->parts > 1 ? TICKET_BYTES : 0);
 }
 
 int64_t wpk_cuda_registers(const struct wpk_cuda_tiles *t)
@@ -136,13 +152,35 @@ static double resident(const struct wpk_cuda_machine *m, const struct wpk_cuda_t
     return fmax(1, shared == 0 ? most : fmin(most, floor((double)m->shared_max / (double)shared)));
 }
 
+/* Blocks along i or j of what is transformed behind the products: the last ones of a row of tiles
+ * overlap others. */
+static double fitted_blocks(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                            int along_j)
+{
+    double blocks = 1;
+    for (int i = 0; i < group->fit_count[along_j]; i++) {
+        bool is = group->fit[along_j][i] == t->block[along_j];
+        blocks = is ? (double)group->fit_blocks[along_j][i] : blocks;
+    }
+    return blocks;
+}
+
 static double blocks_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t)
 {
     const struct wpk_stage *root = &program->stages[group->root];
+    bool joined = t->behind || t->before;
     double blocks = 1;
+    if (t->behind) { /* the least tiles along j are counted in both */
+        return fitted_blocks(group, t, 0) * fitted_blocks(group, t, 1) /
+               (double)group->fit_blocks[1][0];
+    }
     for (int a = 0; a < root->rank; a++) {
-        int64_t block = a == group->i ? t->block[0] : a == group->j ? t->block[1] : 1;
+        int64_t block = a == group->i                 ? t->block[0]
+                        : a == group->j               ? t->block[1]
+                        : joined && a == group->whole ? root->axes[a].extent
+                        : a == group->whole           ? t->together
+                                                      : 1;
         blocks *= ceiling((double)root->axes[a].extent, (double)block);
     }
     return blocks;
@@ -283,8 +321,8 @@ static double shares_bound(const struct wpk_program *program, const struct wpk_c
 }
 
 /* Transforms read and write each element about once; the rest is latency. */
-static double transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
-                              const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
+double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                                const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m)
 {
     double tiles = 1, elements = 1;
     for (int a = 0; a < root->rank; a++) {
@@ -306,19 +344,6 @@ static double transform_bound(const struct wpk_stage *root, const struct wpk_cud
     return (waves * (bytes / m->l2_bytes + issued + wait) + m->launch) / m->hertz;
 }
 
-/* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours of
- * a piece. */
-static int64_t width_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
-{
-    int64_t neighbours =
-        group->along[c] == group->k ? t->unrolled : t->piece[group->along[c] != group->i];
-    int64_t width = WPK_CUDA_VECTOR_ELEMENTS;
-    while (neighbours % width != 0) {
-        width /= 2;
-    }
-    return width;
-}
-
 static int64_t common(int64_t a, int64_t b)
 {
     return b == 0 ? a : common(b, a % b);
@@ -326,15 +351,39 @@ static int64_t common(int64_t a, int64_t b)
 
 /* Rounds in which the banks serve a read of a staged operand: so many lanes at a time as read all
  * banks once. Those of different addresses are apart by a piece, or by its rows of terms. */
-static double rounds_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c,
-                        int64_t width)
+static double rounds_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, int c, int64_t width)
 {
     int64_t row = t->step + wpk_cuda_row_padding(group, t, c), lanes = BANKS / width;
+    if (t->box && c == group->box_copy) {
+        int64_t rounds, bytes;
+        (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
+        return (double)rounds;
+    }
     int64_t threads = t->block[1] / t->thread[1], along_j = group->tiled[c] == group->j;
-    int64_t stride = t->piece[along_j] * (group->along[c] == group->k ? row : 1) / width;
+    bool terms = wpk_cuda_along(group, t, c) == group->k;
+    int64_t stride = t->piece[along_j] * (terms ? row : 1) / width;
     int64_t places = lanes / common(lanes, stride);
     lanes = along_j ? (threads < lanes ? threads : lanes) : threads < lanes ? lanes / threads : 1;
     return ceiling((double)lanes, (double)places);
+}
+
+/* Bytes of the sectors that a block stores. Where windows read boxes, few threads have a row: those
+ * along j have neighbours, single ones or four that are stored together, or else every so many.
+ * Others have pieces that are first chosen for the banks. */
+static double stored_bytes(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                           const struct wpk_cuda_tiles *t)
+{
+    double bytes = (double)(t->block[0] * t->block[1] * t->together) * sizeof(float);
+    if (t->behind || !t->box) {
+        return t->behind ? 0 : bytes / (double)t->parts;
+    }
+    bool last = group->j == root->rank - 1;
+    bool four = last && t->piece[1] % WPK_CUDA_VECTOR_ELEMENTS == 0 &&
+                root->axes[group->j].extent % WPK_CUDA_VECTOR_ELEMENTS == 0;
+    double threads = (double)(t->block[1] / t->thread[1]), piece = (double)t->piece[1];
+    double waste = four ? 1 : piece > 1 ? piece : SECTOR / threads;
+    return bytes / (double)t->parts * fmin(SECTOR, fmax(1, waste));
 }
 
 /* The share of an operand's elements that lie in memory: a gathered one has some several times. */
@@ -382,6 +431,42 @@ static double dram_cycles(const struct wpk_program *program, const struct wpk_cu
     return all > (double)m->l2_size ? bytes / (m->dram_bytes * m->sm_count) : 0;
 }
 
+/* What a block does beside the products, whose steps are `steps`: its threads transform what they
+ * read, in each step, and their sums. The transforms' own launches are saved. */
+struct joined {
+    double issued, words, bytes, wait; /* as of a block's products */
+    double saved;                      /* seconds */
+};
+
+static void find_joined(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m,
+                        double steps, struct joined *out)
+{
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    *out = (struct joined){.saved = 0};
+    if (t->before) {
+        double elements = (double)(t->block[group->tiled[group->before_copy] == group->j] *
+                                   t->step * t->together);
+        out->issued += steps * elements * TRANSFORM_ISSUED;
+        out->bytes += steps * elements * sizeof(float);
+        out->wait += steps * m->latency;
+        out->saved += kept->apart[group->before];
+    }
+    if (t->behind) {
+        const struct wpk_cuda_group *behind = &kept->groups.group[group->behind];
+        const struct wpk_stage *root = &variant->program.stages[group->root];
+        double tiles = (double)(t->block[0] * t->block[1]), elements = tiles;
+        for (int a = 0; a < variant->program.stages[behind->root].rank; a++) {
+            elements *= (double)behind->tile[a];
+        }
+        out->issued += elements * TRANSFORM_ISSUED;
+        out->words += 2 * tiles * (double)root->axes[group->whole].extent;
+        out->bytes += 2 * elements * sizeof(float); /* stored in pieces of sectors */
+        out->wait += 2 * m->barrier + m->latency;
+        out->saved += kept->apart[group->behind];
+    }
+}
+
 /* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
  * for all blocks of a multiprocessor together, or one block's latencies.
  *   source  a roofline with latencies; ours, and not compared with times */
@@ -401,44 +486,63 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
     if (group->shares) {
         return shares_bound(program, group, &t, &m);
     }
+    if (group->transforms && wpk_cuda_joined_to(variant, candidate, number) >= 0) {
+        return wpk_cuda_kept_of(variant)->apart[number]; /* which the contraction has saved */
+    }
     if (group->transforms) {
-        return transform_bound(&program->stages[group->root], group, &t, &m);
+        return wpk_cuda_transform_bound(&program->stages[group->root], group, &t, &m);
     }
     double blocks = blocks_of(program, group, &t) * (double)t.parts;
     double terms = wpk_cuda_terms(program, group) / (double)t.parts;
     double together = resident(&m, &t, wpk_cuda_shared_bytes(program, group, &t));
     double share = fmin(together, ceiling(blocks, m.sm_count));
     double waves = ceiling(blocks, m.sm_count * together);
-    double steps = group->sum < 0 ? 1 : ceiling(terms, (double)t.step), words = 0, bytes = 0;
-    double points = (double)(t.block[0] * t.block[1]), copied = 0, loads = 0;
+    double rounds =
+        t.behind && !t.before
+            ? (double)(program->stages[group->root].axes[group->whole].extent / t.together)
+            : 1;
+    double steps = group->sum < 0
+                       ? 1
+                       : ceiling(terms, (double)wpk_cuda_step_terms(program, group, &t)) * rounds;
+    double words = 0;
+    double points = (double)(t.block[0] * t.block[1] * t.together), copied = 0, loads = 0,
+           bytes = 0;
+    struct joined joined;
     for (int c = 0; c < group->copy_count; c++) {
         double staged = (double)staged_bytes(program, group, &t, c, 0);
-        double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
-        bytes += t.staged[c] ? staged : staged * (double)t.threads / WARP;
-        int64_t width = t.staged[c] ? width_of(group, &t, c) : 1;
+        double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1,
+               apart = t.box ? 1 : group->apart[c];
+        bytes += t.staged[c] ? staged * apart : staged * (double)t.threads / WARP;
+        int64_t width = t.staged[c] ? wpk_cuda_width(group, &t, c) : 1;
         double tile = (double)t.thread[group->tiled[c] == group->j];
         /* an operand that is not staged comes from the first cache */
-        words += tile * (t.staged[c] ? rounds_of(group, &t, c, width) : UNSTAGED);
+        words += tile * (t.staged[c] ? rounds_of(program, group, &t, c, width) : UNSTAGED);
         loads += tile / (double)width;
-        copied += t.staged[c] ? (t.depth > 1 ? 1 : 2) * COPY_INSTRUCTIONS * staged /
-                                    (double)sizeof(float) / wide
-                              : 0;
+        bool copies = t.staged[c] && !(t.before && c == group->before_copy);
+        copied += copies ? (t.depth > 1 ? 1 : 2) * COPY_INSTRUCTIONS * staged /
+                               (double)sizeof(float) / wide
+                         : 0;
     }
     if (group->copy_count == 0) {
         bytes = points * terms / steps * (double)sizeof(float);
     }
-    words *= (double)t.threads * terms;
-    double issued = (points + (double)t.threads * loads) * terms + steps * copied;
+    find_joined(variant, group, &t, &m, steps, &joined);
+    words = words * (double)t.threads * terms * rounds + joined.words;
+    double issued =
+        (points + (double)t.threads * loads) * terms * rounds + steps * copied + joined.issued;
     /* Each warp issues by one of the schedulers: few warps leave the others idle. */
     double busy = ceiling((double)t.threads, WARP) / SCHEDULERS;
-    double part[] = {issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
-                     steps * bytes / m.l2_bytes};
+    double part[] = {
+        issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
+        (steps * bytes + joined.bytes + stored_bytes(&program->stages[group->root], group, &t)) /
+            m.l2_bytes};
     double slowest = fmax(fmax(part[0], part[1]), part[2]);
     double inner = fmax(issued / (m.multiply_adds * fmin(1, busy)), part[1]);
     /* While a copy is on its way, the steps before it compute: as many steps take its latency. */
     double ahead = (double)(t.depth - 1), step = inner / steps + m.barrier;
     double wait =
-        steps * (t.depth == 1 ? m.latency : fmax(step, m.latency / ahead) - inner / steps);
+        steps * (t.depth == 1 ? m.latency : fmax(step, m.latency / ahead) - inner / steps) +
+        joined.wait;
     double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + wait / share);
     double block = fmax(share * all, inner + wait) + FEWER_FIRST * part[0];
     if (t.parts > 1) { /* a part is left, a ticket taken, and the last block reads all parts */
@@ -449,5 +553,5 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
         double memory = dram_cycles(program, group, &t, &m, together);
         block = fmax(block, memory) + EXPOSED * fmin(block, memory);
     }
-    return (waves * block + m.launch) / m.hertz;
+    return (waves * block + m.launch) / m.hertz - joined.saved;
 }

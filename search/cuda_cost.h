@@ -20,7 +20,11 @@ int64_t wpk_cuda_tile_registers(const struct wpk_stage *root, const struct wpk_c
 /* Terms of the group's reduction; 1 without one. */
 double wpk_cuda_terms(const struct wpk_program *program, const struct wpk_cuda_group *group);
 
-/* Predicted seconds of a group's launch. */
+/* Predicted seconds of a launch of transforms. */
+double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                                const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m);
+/* Predicted seconds of a group's launch. Where a contraction's blocks compute transforms, too, it
+ * has less by what those take apart, and these take that. */
 double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
                       int number);
 

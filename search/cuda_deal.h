@@ -27,15 +27,15 @@ void wpk_cuda_deal_lanes(struct wpk_nest *nest, struct wpk_nest_loops *loops, in
                          int64_t vector);
 
 /* Deal out the points of a box to so many threads: neighbours in memory to neighbours, or `lanes`
- * of them, which divide the last extent, to each.
+ * of them, which divide the last extent, to each; then those of the longest axis, and of the next.
  *   shape   extent [rank] */
 void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
                    const int64_t *extent, struct wpk_cuda_cut cut, int64_t threads, int64_t lanes);
 
 /* Deal out rows of terms that are padded. Eight rows begin in banks of their own: neighbours of a
  * quarter of a warp, which moves 16 bytes each, are eight rows; of a warp that gathers elements one
- * by one they are four in each of eight rows. The threads that are left have other terms, and then
- * other rows. False: there are no eight rows or four terms. */
+ * by one they are four in each of eight rows. The threads that are left have other terms, then
+ * other rows, then elements of another axis. False: there are no eight rows or four terms. */
 bool wpk_cuda_deal_rows(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank,
                         const int64_t *extent, int64_t threads, int64_t lanes);
 

@@ -4,6 +4,8 @@
 #include "op/contraction.h"
 #include "op/derive.h"
 #include "op/extract.h"
+#include "search/cuda_box.h"
+#include "search/cuda_join.h"
 #include "search/cuda_moves.h"
 #include "search/cuda_reading.h"
 #include "search/cuda_transforms.h"
@@ -159,6 +161,17 @@ static int find_operand(const struct wpk_program *program, int s)
     return found;
 }
 
+/* How many loads of the reduction do not depend on the axis: a tile along it reads them once. */
+static int count_reuse(const struct wpk_program *program, const struct wpk_stage *sum, int axis)
+{
+    int loads[WPK_LOADS_MAX], reuse = 0;
+    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
+    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
+        reuse += !wpk_contraction_uses_axis(program, &program->nodes[loads[l]], axis);
+    }
+    return reuse;
+}
+
 /* The axis that the copy of a load has last: the one along which neighbours lie in memory, or of a
  * constant, which is prepared in any order, one whose rows are whole moves of 16 bytes. */
 static int last_of_copy(const struct wpk_program *program, int s, int load)
@@ -170,7 +183,10 @@ static int last_of_copy(const struct wpk_program *program, int s, int load)
     for (int a = 0; a < stage->rank && constant && last >= 0 &&
                     stage->axes[last].extent % WPK_CUDA_VECTOR_ELEMENTS != 0;
          a++) {
-        last = wpk_contraction_uses_axis(program, node, a) ? a : last;
+        bool moves = wpk_contraction_uses_axis(program, node, a) &&
+                     count_reuse(program, stage, a) > 0 && /* else a block has one element */
+                     stage->axes[a].extent % WPK_CUDA_VECTOR_ELEMENTS == 0;
+        last = moves ? a : last;
     }
     return last;
 }
@@ -186,10 +202,15 @@ static wpk_err copy_operands(struct wpk_program *program)
         int operand = wpk_contraction_is(program, s) && !prepare[s] && program->stages[s].rank > 0
                           ? find_operand(program, s)
                           : wpk_cuda_transform_operand(program, s);
-        if (operand >= 0) {
-            err = wpk_derive_gather(program, s, operand, last_of_copy(program, s, operand));
-            s = err == WPK_OK ? -1 : s; /* stages have moved */
+        if (operand < 0) {
+            continue;
         }
+        err =
+            wpk_contraction_is(program, s) ? wpk_derive_box(program, s, operand) : WPK_EUNSUPPORTED;
+        if (err == WPK_EUNSUPPORTED) { /* it reads no windows, or their box */
+            err = wpk_derive_gather(program, s, operand, last_of_copy(program, s, operand));
+        }
+        s = err == WPK_OK ? -1 : s; /* stages have moved */
         err = err == WPK_EUNSUPPORTED ? WPK_OK : err;
     }
     return err;
@@ -234,17 +255,6 @@ static double times_read(const struct wpk_program *program, int s, const double 
     return times;
 }
 
-/* How many loads of the reduction do not depend on the axis: a tile along it reads them once. */
-static int count_reuse(const struct wpk_program *program, const struct wpk_stage *sum, int axis)
-{
-    int loads[WPK_LOADS_MAX], reuse = 0;
-    int count = wpk_stage_loads(program, sum, loads, WPK_LOADS_MAX);
-    for (int l = 0; l < count && l < WPK_LOADS_MAX; l++) {
-        reuse += !wpk_contraction_uses_axis(program, &program->nodes[loads[l]], axis);
-    }
-    return reuse;
-}
-
 /* Threads along j read and write neighbours; along i they share operands. */
 static void choose_axes(const struct wpk_program *program, bool strict,
                         struct wpk_cuda_group *group)
@@ -259,7 +269,10 @@ static void choose_axes(const struct wpk_program *program, bool strict,
         group->j--;
     }
     for (int a = root->rank - 1; a >= 0; a--) {
-        int reuse = sum != NULL ? count_reuse(program, sum, a) : 0;
+        /* an axis that windows do not move along comes first: a tile along it reads them once */
+        int reuse = sum != NULL ? 2 * count_reuse(program, sum, a) +
+                                      !wpk_cuda_is_windowed(program, group->sum, a)
+                                : 0;
         if (a != group->j && root->axes[a].extent > 1 && reuse > best) {
             best = reuse;
             group->i = a;
@@ -333,6 +346,9 @@ static void find_moves(const struct wpk_program *program, const struct wpk_cuda_
         group->along[c] = wpk_index_axis(program, program->nodes[load].index[last]);
         bool by_j = wpk_contraction_uses_axis(program, &program->nodes[load], group->j);
         group->tiled[c] = by_j ? group->j : group->i;
+        group->apart[c] = group->along[c] == group->k || group->along[c] < 0
+                              ? 1
+                              : wpk_cuda_apart(program, group->sum, load, group->along[c]);
         group->gathers[c] = !wpk_cuda_has_runs(program, group->sum, load, group->along[c]);
         group->is_move[c] = wpk_cuda_is_move(program, groups, group->copy[c]);
         group->is_vector_move[c] =
@@ -561,6 +577,13 @@ wpk_err wpk_cuda_groups_find(const struct wpk_program *program, bool strict,
             find_order(program, &out->group[g]);
         }
         find_rows(program, out, g);
+    }
+    wpk_cuda_find_joins(program, out);
+    for (int g = 0; g < out->count; g++) {
+        out->group[g].box = -1;
+        if (out->group[g].whole < 0 && !strict) { /* a box's step has all of a window first */
+            wpk_cuda_find_box(program, out, &out->group[g]);
+        }
     }
     return WPK_OK;
 }

@@ -7,7 +7,8 @@
  * would be computed at most twice an element, or that only move values, are inlined into what reads
  * them. Every other stage is
  * a group of its own, which leaves its tensor in global memory. Transforms are computed by the
- * threads of the stage that reads the last of them.
+ * threads of the stage that reads the last of them, which may be those of the contraction before or
+ * behind them (cuda_join.h).
  *
  * A group may have rows: then it can compute what it reads for a row of its root in the same
  * launch, in shared memory, if nothing else reads that. All of softmax is one launch so.
@@ -22,6 +23,8 @@
 #define WPK_CUDA_GROUPS_MAX 48
 #define WPK_CUDA_OPERANDS_MAX 2
 #define WPK_CUDA_STREAMS_MAX 4
+#define WPK_CUDA_FITS_MAX 8
+#define WPK_CUDA_BOX_AXES 4
 #define WPK_CUDA_INLINED (-1)
 #define WPK_CUDA_PREPARED (-2) /* the prepare program computes the stage */
 
@@ -44,6 +47,7 @@ struct wpk_cuda_group {
     int along[WPK_CUDA_OPERANDS_MAX];
     int tiled[WPK_CUDA_OPERANDS_MAX]; /* j if the operand depends on it, else i */
     bool is_move[WPK_CUDA_OPERANDS_MAX], is_vector_move[WPK_CUDA_OPERANDS_MAX];
+    double apart[WPK_CUDA_OPERANDS_MAX]; /* elements from one neighbour to the next in memory */
     bool gathers[WPK_CUDA_OPERANDS_MAX]; /* few neighbours of the copy are some in memory */
     /* Threads of a block may share the terms of an element: operands are read once. `rows`:
      * neighbours in memory are terms, so that neighbouring threads have them. */
@@ -56,6 +60,21 @@ struct wpk_cuda_group {
     bool transforms;            /* the root ends a chain of transforms (cuda_transforms.h) */
     int64_t tile[WPK_AXES_MAX]; /* then: elements of each axis of the root that a thread has */
     bool in_row[WPK_CUDA_GROUPS_MAX]; /* the group can be computed in a row's block */
+    /* Groups of transforms that a contraction's block may compute, too (cuda_join.h), -1: none; the
+     * operand that those before it leave; the axis of the contraction that neighbouring threads run
+     * along when they write it, which is axis `before_last` of what they write. */
+    int behind, before, before_copy, before_along, before_last;
+    int whole; /* axis of the root that they need whole */
+    /* Of a contraction that reads windows (cuda_box.h): the stage that copies the box of what they
+     * read, for operand `box_copy`, -1: there is none; `whole` is then an axis of rows that a block
+     * may have several of, or -1. Elements of each dimension of the box: those of a single point,
+     * and more for each further element along i, j, `whole` and k. */
+    int box, box_copy;
+    int64_t box_point[WPK_RANK_MAX], box_more[WPK_RANK_MAX][WPK_CUDA_BOX_AXES];
+    /* Elements of a block along i, along j, that are whole tiles of those behind it; and blocks of
+     * a launch, with the least elements along the other axis. */
+    int64_t fit[2][WPK_CUDA_FITS_MAX], fit_blocks[2][WPK_CUDA_FITS_MAX];
+    int fit_count[2];
 };
 
 struct wpk_cuda_groups {

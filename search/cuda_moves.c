@@ -3,9 +3,11 @@
 
 #include "common/rng.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define POINTS 64  /* that are tried */
+#define SECTOR 8   /* elements */
 #define RUN_MIN 16 /* neighbours in memory: two sectors or more, wherever they begin */
 
 /* The place in a tensor that an element of the copy is read from. */
@@ -112,26 +114,49 @@ bool wpk_cuda_is_vector_move(const struct wpk_program *program,
     return together;
 }
 
-/* Of some points of a stage those whose neighbours along the axis are neighbours in memory. */
-static int count_neighbours(const struct wpk_program *program, int s, int load, int axis)
+/* Draw a point of the stage that has a neighbour along the axis, and find both; false: it is not
+ * known where they are. */
+static bool draw_neighbours(const struct wpk_program *program, int s, int load, int axis,
+                            struct wpk_rng *rng, struct source *here, struct source *next)
 {
     const struct wpk_stage *stage = &program->stages[s];
     int64_t point[WPK_AXES_MAX] = {0};
+    for (int a = 0; a < stage->axis_count; a++) {
+        uint64_t extent = (uint64_t)stage->axes[a].extent - (a == axis);
+        point[a] = (int64_t)wpk_rng_below(rng, extent);
+    }
+    *here = *next = (struct source){.inside = true};
+    bool known = find_source(program, NULL, load, point, here);
+    point[axis]++;
+    return known && find_source(program, NULL, load, point, next);
+}
+
+/* Of some points of a stage those whose neighbours along the axis are neighbours in memory. */
+static int count_neighbours(const struct wpk_program *program, int s, int load, int axis)
+{
     int neighbours = 0;
+    struct source here, next;
     struct wpk_rng rng;
     wpk_rng_seed(&rng, 1);
-    for (int i = 0; i < POINTS && stage->axes[axis].extent > 1; i++) {
-        struct source here = {.inside = true}, next = here;
-        for (int a = 0; a < stage->axis_count; a++) {
-            uint64_t extent = (uint64_t)stage->axes[a].extent - (a == axis);
-            point[a] = (int64_t)wpk_rng_below(&rng, extent);
-        }
-        bool known = find_source(program, NULL, load, point, &here);
-        point[axis]++;
+    for (int i = 0; i < POINTS && program->stages[s].axes[axis].extent > 1; i++) {
         neighbours +=
-            known && find_source(program, NULL, load, point, &next) && next.at == here.at + 1;
+            draw_neighbours(program, s, load, axis, &rng, &here, &next) && next.at == here.at + 1;
     }
     return neighbours;
+}
+
+double wpk_cuda_apart(const struct wpk_program *program, int s, int load, int axis)
+{
+    double sum = 0;
+    struct source here, next;
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < POINTS && program->stages[s].axes[axis].extent > 1; i++) {
+        bool known = draw_neighbours(program, s, load, axis, &rng, &here, &next);
+        int64_t apart = known ? llabs(next.at - here.at) : 1;
+        sum += (double)(apart < SECTOR ? apart : SECTOR);
+    }
+    return sum > POINTS ? sum / POINTS : 1;
 }
 
 int wpk_cuda_contiguous_axis(const struct wpk_program *program, int s, int load)

@@ -20,6 +20,9 @@ bool wpk_cuda_is_vector_move(const struct wpk_program *program,
 /* The axis of the stage along which the load, a node, finds neighbours in memory; -1: none. Stages
  * that only move elements are looked through. */
 int wpk_cuda_contiguous_axis(const struct wpk_program *program, int stage, int load);
+/* How many elements lie in memory from a neighbour along the axis to the next one, on average; at
+ * most those of a sector, which is then read for each. */
+double wpk_cuda_apart(const struct wpk_program *program, int stage, int load, int axis);
 /* True if so many neighbours along the axis are neighbours in memory that lanes along it access
  * whole sectors. A window's rows are shorter. */
 bool wpk_cuda_has_runs(const struct wpk_program *program, int stage, int load, int axis);

@@ -4,53 +4,13 @@
 
 #include "search/cuda_deal.h"
 #include "search/cuda_moves.h"
+#include "search/cuda_nest_tile.h"
 #include "search/cuda_nest_transforms.h"
+#include "search/cuda_reading.h"
 
 #include <string.h>
 
-/* The tile of a thread in pieces, which are apart; its points are written out. */
-static void add_pieces(struct wpk_nest *nest, struct wpk_nest_loops *loops,
-                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
-{
-    const int axis[] = {group->i, group->j};
-    for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0 && t->virtual_threads[a] > 1) {
-            wpk_cuda_add_loop(nest, loops, axis[a], WPK_BIND_UNROLL,
-                              t->block[a] / t->virtual_threads[a], WPK_TAIL_EXACT);
-        }
-    }
-}
-
-static void add_points(struct wpk_nest *nest, struct wpk_nest_loops *loops,
-                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
-{
-    const int axis[] = {group->i, group->j};
-    for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0 && t->piece[a] > 1) {
-            wpk_cuda_add_loop(nest, loops, axis[a], WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
-        }
-    }
-}
-
-/* The threads that run along i or j: if threads along x share terms, there are others around. */
-static enum wpk_loop_binding thread_of(const struct wpk_cuda_group *group,
-                                       const struct wpk_cuda_tiles *t, int along_j)
-{
-    bool around = group->rows && t->share > 1;
-    return along_j ? (around ? WPK_BIND_THREAD_Y : WPK_BIND_THREAD_X)
-                   : (around ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y);
-}
-
-/* The last loop, over neighbours along j that a thread has: they are stored or loaded together, if
- * they can be. */
-static void bind_lanes(struct wpk_nest *nest, const struct wpk_nest_loops *loops,
-                       const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
-{
-    struct wpk_nest_loop *last = &nest->loop[loops->first + loops->count - 1];
-    if (t->piece[1] == WPK_CUDA_VECTOR_ELEMENTS && last->axis == group->j && last->step == 1) {
-        last->binding = WPK_BIND_LANES;
-    }
-}
+#define WINDOW_UNROLLED 8 /* points of a window's last axis that are written out */
 
 /* Blocks along i around those along j, or groups of them around those along j, which are around
  * those of the group. */
@@ -84,44 +44,29 @@ static void add_root(struct wpk_cuda_build *b, int g)
     entry->place = (struct wpk_nest_place){.entry = -1, .loop = -1};
     wpk_nest_find_region(nest);
     for (int a = 0; a < root->rank; a++) {
-        if (a != group->i && a != group->j && root->axes[a].extent > 1) {
-            wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, 1, WPK_TAIL_EXACT);
+        int64_t step = a == group->whole ? t->together : 1, extent = root->axes[a].extent;
+        if (a != group->i && a != group->j && extent > step) {
+            wpk_cuda_add_loop(nest, &entry->pure, a, WPK_BIND_BLOCK_Z, step,
+                              wpk_cuda_tail(extent, step, WPK_TAIL_SHIFT));
         }
     }
     add_blocks(nest, &entry->pure, group, t);
     b->block_loop[g] = entry->pure.count - 1;
-    add_pieces(nest, &entry->pure, group, t);
+    wpk_cuda_add_pieces(nest, &entry->pure, group, t);
+    if (t->together > 1) {
+        wpk_cuda_add_loop(nest, &entry->pure, group->whole, WPK_BIND_THREAD_Z, 1, WPK_TAIL_EXACT);
+    }
     for (int a = 0; a < 2; a++) {
         if (axis[a] >= 0) {
             wpk_cuda_add_loop(
-                nest, &entry->pure, axis[a], thread_of(group, t, a), t->piece[a],
+                nest, &entry->pure, axis[a], wpk_cuda_thread_of(group, t, a), t->piece[a],
                 wpk_cuda_tail(root->axes[axis[a]].extent, t->piece[a], WPK_TAIL_SHIFT));
         }
     }
-    add_points(nest, &entry->pure, group, t);
+    wpk_cuda_add_points(nest, &entry->pure, group, t);
     if (group->j == root->rank - 1) {
-        bind_lanes(nest, &entry->pure, group, t);
+        wpk_cuda_bind_lanes(nest, &entry->pure, group, t);
     }
-}
-
-static void add_threads(struct wpk_nest *nest, struct wpk_nest_loops *loops,
-                        const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
-{
-    const int axis[] = {group->i, group->j};
-    for (int a = 0; a < 2; a++) {
-        if (axis[a] >= 0) {
-            wpk_cuda_add_loop(nest, loops, axis[a], thread_of(group, t, a), t->piece[a],
-                              WPK_TAIL_EXACT);
-        }
-    }
-}
-
-static void add_tile(struct wpk_nest *nest, struct wpk_nest_loops *loops,
-                     const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
-{
-    add_pieces(nest, loops, group, t);
-    add_threads(nest, loops, group, t);
-    add_points(nest, loops, group, t);
 }
 
 /* Terms that threads share: neighbouring threads inside those of the tile have neighbours, or
@@ -140,7 +85,7 @@ static void add_shared_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_lo
     }
     int64_t vector = wpk_cuda_term_vector(nest->program, group, t);
     if (group->rows) {
-        add_threads(nest, loops, group, t);
+        wpk_cuda_add_threads(nest, loops, group, t);
         wpk_cuda_deal_along(nest, loops, group->k, terms, t->share, vector);
     } else {
         if (terms > t->share) {
@@ -149,13 +94,38 @@ static void add_shared_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_lo
         }
         wpk_cuda_add_loop(nest, loops, group->k,
                           group->i >= 0 ? WPK_BIND_THREAD_Z : WPK_BIND_THREAD_Y, 1, WPK_TAIL_EXACT);
-        add_threads(nest, loops, group, t);
+        wpk_cuda_add_threads(nest, loops, group, t);
     }
-    add_points(nest, loops, group, t);
+    wpk_cuda_add_points(nest, loops, group, t);
     if (!group->rows) {
-        bind_lanes(nest, loops, group, t);
+        wpk_cuda_bind_lanes(nest, loops, group, t);
     }
     wpk_cuda_deal_lanes(nest, loops, group->k, vector);
+}
+
+/* Terms of a window, whose box is copied for a step: in the order in which they are written, all of
+ * those of each element of the step. Points of the last axis are written out, if they are few. */
+static void add_window_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *loops)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
+    const struct wpk_stage *sum = &nest->program->stages[group->sum];
+    wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_SERIAL, t->step,
+                      wpk_cuda_tail(sum->axes[group->k].extent, t->step, WPK_TAIL_GUARD));
+    b->step_loop[g] = loops->count - 1;
+    if (t->step > 1) {
+        wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_SERIAL, 1, WPK_TAIL_EXACT);
+    }
+    int last = sum->axis_count - 1;
+    for (int a = sum->rank; a < sum->axis_count; a++) {
+        bool few = a == last && sum->axes[a].extent <= WINDOW_UNROLLED;
+        if (a != group->k) {
+            wpk_cuda_add_loop(nest, loops, a, few ? WPK_BIND_UNROLL : WPK_BIND_SERIAL, 1,
+                              WPK_TAIL_EXACT);
+        }
+    }
+    wpk_cuda_add_tile(nest, loops, group, t);
 }
 
 /* Terms of one thread are added in the order in which they are written, but for those of a step. */
@@ -166,6 +136,10 @@ static void add_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *lo
     const struct wpk_cuda_tiles *t = &b->tiles[g];
     const struct wpk_stage *sum = &nest->program->stages[group->sum];
     int64_t extent = sum->axes[group->k].extent;
+    if (t->box) {
+        add_window_terms(b, g, loops);
+        return;
+    }
     for (int a = sum->rank; a < sum->axis_count; a++) {
         int64_t step = a == group->k ? t->step : 1;
         wpk_cuda_add_loop(nest, loops, a, WPK_BIND_SERIAL, step,
@@ -181,8 +155,22 @@ static void add_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_loops *lo
         wpk_cuda_add_loop(nest, loops, group->k, WPK_BIND_UNROLL, 1, WPK_TAIL_EXACT);
     }
     if (b->block_loop[g] >= 0) {
-        add_tile(nest, loops, group, t);
+        wpk_cuda_add_tile(nest, loops, group, t);
     }
+}
+
+/* The place of the reduction: in the blocks of its root, or of the transforms behind it; there, if
+ * the products are not all computed at a time, in the root's loop over those. */
+static struct wpk_nest_place place_sum(const struct wpk_cuda_build *b, int g)
+{
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    const struct wpk_stage *root = &b->nest->program->stages[group->root];
+    int of = b->block_loop[g] >= 0 ? b->entry_of[group->root] : -1, loop = b->block_loop[g];
+    if (b->tiles[g].behind && b->tiles[g].together == root->axes[group->whole].extent) {
+        of = b->entry_of[b->groups->group[group->behind].root];
+        loop = b->step_loop[group->behind];
+    }
+    return (struct wpk_nest_place){.entry = of, .loop = loop};
 }
 
 /* The reduction of a root without axes is computed by one thread, before everything. */
@@ -194,13 +182,12 @@ static void add_sum(struct wpk_cuda_build *b, int g)
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->sum);
     const struct wpk_stage *sum = wpk_nest_stage(nest, entry);
     bool placed = b->block_loop[g] >= 0;
-    entry->place = (struct wpk_nest_place){.entry = placed ? b->entry_of[group->root] : -1,
-                                           .loop = b->block_loop[g]};
+    entry->place = place_sum(b, g);
     entry->scope = placed ? WPK_SCOPE_REGISTER : WPK_SCOPE_ANY;
     entry->bounded = placed;
     wpk_nest_find_region(nest);
     if (placed) {
-        add_tile(nest, &entry->pure, group, t);
+        wpk_cuda_add_tile(nest, &entry->pure, group, t);
     }
     entry->update.atomic = t->parts > 1 || t->share > 1;
     if (t->parts > 1) {
@@ -220,7 +207,8 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     const struct wpk_cuda_group *group = &b->groups->group[g];
     const struct wpk_cuda_tiles *t = &b->tiles[g];
     struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, group->copy[c]);
-    if (!t->staged[c]) {
+    if (!t->staged[c] || (t->before && c == group->before_copy) ||
+        (t->box && c == group->box_copy)) {
         entry->inlined = true;
         return;
     }
@@ -231,13 +219,49 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     entry->depth = t->depth > 1 ? (int)t->depth : 0;
     wpk_nest_find_region(nest);
     int rank = wpk_nest_stage(nest, entry)->rank;
-    int64_t lanes = t->vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1;
-    bool banked = entry->row_padding > 0 && (t->vectors[c] || group->gathers[c]);
+    struct wpk_cuda_reading reading =
+        wpk_cuda_read(nest->program, wpk_nest_stage(nest, entry)->output);
+    entry->spacing = wpk_cuda_spacing(group, t, c);
+    const struct wpk_node *load = &nest->program->nodes[reading.load];
+    for (int a = 0; a < rank && entry->spacing > 0; a++) {
+        bool whole = wpk_index_axis(nest->program, load->index[a]) == group->whole;
+        entry->spaced = whole ? a : entry->spaced;
+    }
+    bool whole_moves = entry->extent[rank - 1] % WPK_CUDA_VECTOR_ELEMENTS == 0;
+    int64_t lanes = t->vectors[c] && whole_moves ? WPK_CUDA_VECTOR_ELEMENTS : 1;
+    bool banked = entry->row_padding > 0 && (lanes > 1 || group->gathers[c]);
     if (!banked ||
         !wpk_cuda_deal_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
         wpk_cuda_deal(nest, &entry->pure, rank, entry->extent, (struct wpk_cuda_cut){.axis = -1},
                       t->threads, lanes);
     }
+}
+
+/* The group whose operand is read out of the box that the stage copies, or -1. */
+static int find_boxed(const struct wpk_cuda_build *b, int stage)
+{
+    int found = -1;
+    for (int g = 0; g < b->groups->count; g++) {
+        found = b->tiles[g].box && b->groups->group[g].box == stage ? g : found;
+    }
+    return found;
+}
+
+static void add_box(struct wpk_cuda_build *b, int g, int stage)
+{
+    struct wpk_nest *nest = b->nest;
+    const struct wpk_cuda_tiles *t = &b->tiles[g];
+    struct wpk_nest_entry *entry = wpk_nest_add(nest, WPK_NEST_STAGE, stage);
+    entry->place = (struct wpk_nest_place){
+        .entry = b->entry_of[b->groups->group[g].sum], .update = true, .loop = b->step_loop[g]};
+    entry->scope = WPK_SCOPE_SHARED;
+    entry->depth = t->depth > 1 ? (int)t->depth : 0;
+    int64_t rounds, bytes;
+    entry->row_padding =
+        wpk_cuda_padded_box(nest->program, &b->groups->group[g], t, &rounds, &bytes);
+    wpk_nest_find_region(nest);
+    wpk_cuda_deal(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
+                  (struct wpk_cuda_cut){.axis = -1}, t->threads, 1);
 }
 
 /* ---- rows */
@@ -383,7 +407,16 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
     for (int g = 0; g < b.groups->count; g++) {
         uint8_t *gene = &candidate->gene[kept->first[g]];
         int virtual_threads = wpk_cuda_count_virtual_threads(kept, g);
-        if (find_host(&b, g) >= 0) {
+        const struct wpk_cuda_join_genes *join = &kept->join[g];
+        bool joined = wpk_cuda_joined_to(variant, candidate, g) >= 0;
+        if (b.tiles[g].behind || b.tiles[g].before) { /* all operands are copied */
+            memset(&candidate->gene[kept->staged[g]], 0, WPK_CUDA_OPERANDS_MAX);
+        }
+        bool some = b.tiles[g].box || (b.tiles[g].behind && !b.tiles[g].before);
+        if (join->together >= 0 && !some) {
+            candidate->gene[join->together] = 0;
+        }
+        if (find_host(&b, g) >= 0 || joined) {
             memset(gene, 0, (size_t)(kept->first[g + 1] - kept->first[g]));
         } else if (b.tiles[g].rows > 0) {
             memset(gene, 0, WPK_CUDA_ROWS);
@@ -395,15 +428,50 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
     }
 }
 
+/* Add the entry of a stage of a group of transforms. */
+static void add_of_transforms(struct wpk_cuda_build *b, int g, int stage)
+{
+    const struct wpk_cuda_group *group = &b->groups->group[g];
+    if (group->root != stage && !(b->tiles[g].staged[0] && group->copy[0] == stage)) {
+        wpk_cuda_add_transform(b, g, stage);
+    } else if (group->root != stage) {
+        wpk_cuda_add_transform_copy(b, g, stage);
+    } else if (b->behind_of[g] >= 0) {
+        wpk_cuda_add_root_behind(b, g, b->behind_of[g]);
+    } else if (b->before_of[g] >= 0) {
+        wpk_cuda_add_root_before(b, g, b->before_of[g]);
+    } else {
+        wpk_cuda_add_tiled_root(b, g);
+    }
+}
+
+/* Read what the candidate decides, and which groups' blocks compute others. */
+static void read_tiles(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                       struct wpk_cuda_build *b)
+{
+    for (int g = 0; g < b->groups->count; g++) {
+        wpk_cuda_tiles_read(variant, candidate, g, &b->tiles[g]);
+        b->behind_of[g] = b->before_of[g] = -1;
+    }
+    for (int g = 0; g < b->groups->count; g++) {
+        const struct wpk_cuda_group *group = &b->groups->group[g];
+        if (b->tiles[g].behind) {
+            b->behind_of[group->behind] = g;
+        }
+        if (b->tiles[g].before) {
+            b->before_of[group->before] = g;
+            b->tiles[group->before].staged[0] = false; /* what a step needs is no box */
+        }
+    }
+}
+
 /* Readers come after what they read in a program, and before it in a nest. */
 wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate *candidate,
                       struct wpk_nest *out)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     struct wpk_cuda_build b = {.nest = out, .groups = &wpk_cuda_kept_of(variant)->groups};
-    for (int g = 0; g < b.groups->count; g++) {
-        wpk_cuda_tiles_read(variant, candidate, g, &b.tiles[g]);
-    }
+    read_tiles(variant, candidate, &b);
     memset(out, 0, sizeof(*out));
     out->program = &variant->program;
     for (int s = variant->program.stage_count - 1; s >= 0 && !out->full; s--) {
@@ -413,16 +481,17 @@ wpk_err wpk_cuda_nest(const struct wpk_space *space, const struct wpk_candidate 
         if (g == WPK_CUDA_PREPARED) {
             continue;
         }
-        if (group == NULL) {
+        int boxed = group == NULL ? find_boxed(&b, s) : -1;
+        if (boxed >= 0) {
+            add_box(&b, boxed, s);
+        } else if (group == NULL) {
             wpk_nest_add(out, WPK_NEST_STAGE, s)->inlined = true;
-        } else if (group->transforms && group->root == s) {
-            wpk_cuda_add_tiled_root(&b, g);
-        } else if (group->transforms && b.tiles[g].staged[0] && group->copy[0] == s) {
-            wpk_cuda_add_transform_copy(&b, g, s);
         } else if (group->transforms) {
-            wpk_cuda_add_transform(&b, g, s);
+            add_of_transforms(&b, g, s);
         } else if (add_of_rows(&b, g, s)) {
             continue;
+        } else if (group->root == s && b.tiles[g].behind) {
+            wpk_cuda_add_products(&b, g);
         } else if (group->root == s) {
             add_root(&b, g);
         } else if (group->sum == s) {

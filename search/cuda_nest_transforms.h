@@ -14,6 +14,16 @@ void wpk_cuda_add_transform(struct wpk_cuda_build *b, int g, int s);
  * that are written together are as far apart as possible. */
 void wpk_cuda_add_transform_copy(struct wpk_cuda_build *b, int g, int s);
 
+/* The root of transforms behind a contraction that the same blocks compute: a block's tiles are
+ * dealt out to the threads of the products. */
+void wpk_cuda_add_root_behind(struct wpk_cuda_build *b, int g, int contraction);
+/* The root of the contraction before it: products in shared memory, all that the transforms need
+ * whole or so many at a time. */
+void wpk_cuda_add_products(struct wpk_cuda_build *b, int g);
+/* The root of transforms before a contraction that the same blocks compute: in shared memory, what
+ * a step of the products reads. */
+void wpk_cuda_add_root_before(struct wpk_cuda_build *b, int g, int contraction);
+
 /* Bytes of shared memory that a block has of what the transforms of a group copy there. */
 int64_t wpk_cuda_copied_bytes(const struct wpk_space *space, const struct wpk_candidate *candidate,
                               int group);

@@ -3,30 +3,31 @@
 
 #include "op/derive.h"
 #include "search/cuda_cost.h"
+#include "search/cuda_legal.h"
 #include "search/cuda_moves.h"
 #include "search/cuda_nest.h"
-#include "search/cuda_nest_transforms.h"
 #include "search/cuda_transforms.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/variant.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_LEAST 32 /* a warp, unless each thread has one result */
-#define REGISTERS_MAX 255
 #define STEP_LEAST 8
 #define STEP_MOST 32
 #define ROWS_MAX 8 /* of a block */
-#define ROW_THREADS_LEAST 16
+#define ROW_WPK_CUDA_THREADS_LEAST 16
 #define SHARE_LEAST 4 /* threads that share terms, if any do */
 #define SHARE_MAX 1024
 #define ORDER_LEAST 4 /* blocks along i that precede the next ones along j, if several do */
 #define ORDER_MAX 16
-#define DEPTH_MAX 3   /* buffers of operands */
-#define PARTS_MAX 16  /* blocks that share a tile's terms */
-#define TILES_MAX 128 /* of a block, along an axis of transforms */
+#define DEPTH_MAX 3    /* buffers of operands */
+#define PARTS_MAX 16   /* blocks that share a tile's terms */
+#define BOX_ROWS_MAX 8 /* of a block */
+#define SHORT_ROW 64   /* elements */
+#define TILES_MAX 128  /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, of those whose threads may share its terms, and
  * of those that read none. */
@@ -80,14 +81,22 @@ static wpk_err apply_choices(const struct wpk_space *space, const struct wpk_var
 
 /* ---- genes */
 
+/* The axis is one of rows of an image that windows move along, and few threads have a row. */
+static bool has_short_rows(const struct wpk_cuda_group *group, const struct wpk_stage *root,
+                           int axis)
+{
+    return group->box >= 0 && axis == group->tiled[group->box_copy] &&
+           root->axes[axis].extent <= SHORT_ROW;
+}
+
 /* Elements of a thread's tile, or pieces of it: powers of two, and what divides an odd extent, such
- * as the 49 points of an image of 7 x 7, into whole tiles. */
+ * as the 49 points of an image of 7 x 7, or a short row into whole tiles. */
 static void add_thread_sizes(struct wpk_gene_list *list, const char *of, const char *name,
-                             const struct wpk_axis *axis, int64_t most)
+                             const struct wpk_axis *axis, bool is_short, int64_t most)
 {
     int gene = wpk_gene_list_add(list, true, "%s.%s.%s", of, name, axis->name);
     for (int64_t size = 1; size <= most; size++) {
-        bool divides = axis->extent % 2 != 0 && axis->extent % size == 0;
+        bool divides = axis->extent % size == 0 && (axis->extent % 2 != 0 || is_short);
         if (divides || (size & (size - 1)) == 0) {
             wpk_gene_list_number(list, gene, size < axis->extent ? size : axis->extent);
         }
@@ -171,7 +180,7 @@ static void add_rows(const char *of, const struct wpk_stage *root,
         longest *= root->axes[a].extent;
     }
     gene = wpk_gene_list_add(list, true, "%s.threads", of);
-    while (2 * threads <= longest && threads < ROW_THREADS_LEAST) {
+    while (2 * threads <= longest && threads < ROW_WPK_CUDA_THREADS_LEAST) {
         threads *= 2;
     }
     for (; threads <= SHARE_MAX && threads <= longest; threads *= 2) {
@@ -189,7 +198,8 @@ static void add_virtual_threads(const char *of, const struct wpk_stage *root,
     for (int a = group->sum < 0; a < 2 && !group->shares; a++) {
         if (axis[a] >= 0) {
             genes[a] = list->variant->gene_count;
-            add_thread_sizes(list, of, "virtual", &root->axes[axis[a]], sizes->thread[a]);
+            add_thread_sizes(list, of, "virtual", &root->axes[axis[a]],
+                             has_short_rows(group, root, axis[a]), sizes->thread[a]);
         }
     }
 }
@@ -202,18 +212,81 @@ static void add_stages(const struct wpk_program *program, const struct wpk_cuda_
     for (int c = 0; c < group->copy_count; c++) {
         const char *name = program->tensors[program->stages[group->copy[c]].output].name;
         int gene = wpk_gene_list_add(list, false, "%s.stage.%s", of, name);
-        wpk_gene_list_choice(list, gene, 0, "no");
-        wpk_gene_list_choice(list, gene, 1, "shared");
+        wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_NO, "no");
+        wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_SHARED, "shared");
+        if (group->box >= 0 && c == group->box_copy) {
+            wpk_gene_list_choice(list, gene, WPK_CUDA_STAGE_BOX, "box");
+        }
         if (group->is_vector_move[c]) {
             wpk_gene_list_choice(list, gene, WPK_CUDA_VECTOR_ELEMENTS, "shared4");
         }
     }
 }
 
-static void add_genes(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                      const struct wpk_cuda_machine *machine, bool strict,
-                      struct wpk_gene_list *list, int *virtual_threads)
+/* The tiles of a block along i or j: powers of two, and those of whole tiles of the transforms
+ * behind the contraction. */
+static void add_block_sizes(struct wpk_gene_list *list, const char *of, const struct wpk_axis *axis,
+                            const struct wpk_cuda_group *group, int along_j, const int64_t *limit)
 {
+    int gene = list->variant->gene_count;
+    add_sizes(list, of, "block", axis, limit[0], limit[1]);
+    for (int i = 0; group->behind >= 0 && i < group->fit_count[along_j]; i++) {
+        wpk_gene_list_number(list, gene, group->fit[along_j][i]);
+    }
+    if (group->behind >= 0) {
+        wpk_gene_list_sort(list, gene);
+    }
+}
+
+/* Elements of the axis `whole` that a block has at a time: of those that transforms need, so
+ * many as divide them; of the rows of a window's box some, or those that divide few. */
+static int add_together(const char *of, const struct wpk_axis *axis, bool rows,
+                        struct wpk_gene_list *list)
+{
+    int gene = wpk_gene_list_add(list, true, "%s.together.%s", of, axis->name);
+    for (int64_t size = 1; size <= axis->extent && (!rows || size <= BOX_ROWS_MAX); size++) {
+        bool divides = axis->extent % size == 0, power = (size & (size - 1)) == 0;
+        bool wanted = power || size * size == axis->extent || size == axis->extent;
+        if (rows ? power || divides : divides && wanted) {
+            wpk_gene_list_number(list, gene, size);
+        }
+    }
+    return gene;
+}
+
+/* Whether the block computes what is transformed behind and before the products, and of how many
+ * elements of the axis that the transforms need whole it has the products at a time; or of how many
+ * rows it has the box of a window. */
+static void add_joins(const struct wpk_program *program, const struct wpk_cuda_groups *all, int g,
+                      struct wpk_gene_list *list, struct wpk_cuda_join_genes *genes)
+{
+    const struct wpk_cuda_group *group = &all->group[g];
+    const struct wpk_stage *root = &program->stages[group->root];
+    const char *of = program->tensors[root->output].name;
+    bool rows = group->box >= 0 && group->whole >= 0;
+    if (group->behind >= 0 || rows) {
+        genes->together = add_together(of, &root->axes[group->whole], rows, list);
+    }
+    if (group->behind >= 0) {
+        int reader = program->stages[all->group[group->behind].root].output;
+        genes->behind = wpk_gene_list_add(list, false, "%s.at", of);
+        wpk_gene_list_choice(list, genes->behind, 0, "root");
+        wpk_gene_list_choice(list, genes->behind, 1, program->tensors[reader].name);
+    }
+    if (group->before >= 0) {
+        int written = program->stages[all->group[group->before].root].output;
+        genes->before = wpk_gene_list_add(list, false, "%s.at", program->tensors[written].name);
+        wpk_gene_list_choice(list, genes->before, 0, "root");
+        wpk_gene_list_choice(list, genes->before, 1, of);
+    }
+}
+
+static void add_genes(const struct wpk_program *program, struct wpk_cuda_kept *kept, int g,
+                      const struct wpk_cuda_machine *machine, bool strict,
+                      struct wpk_gene_list *list)
+{
+    const struct wpk_cuda_group *group = &kept->groups.group[g];
+    int *virtual_threads = kept->virtual_threads[g];
     const struct wpk_stage *root = &program->stages[group->root];
     const struct sizes *sizes = group->shares     ? &shared_out
                                 : group->sum >= 0 ? &with_sum
@@ -224,17 +297,20 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
     const struct wpk_axis *axis[] = {group->i < 0 ? &none[0] : &root->axes[group->i],
                                      group->j < 0 ? &none[1] : &root->axes[group->j]};
     virtual_threads[0] = virtual_threads[1] = -1;
+    kept->join[g] = (struct wpk_cuda_join_genes){.together = -1, .behind = -1, .before = -1};
     if (group->transforms) {
         add_tile_counts(list, of, root, group, group->i, 1, TILES_MAX / 4);
-        add_tile_counts(list, of, root, group, group->j, THREADS_LEAST, TILES_MAX);
+        add_tile_counts(list, of, root, group, group->j, WPK_CUDA_THREADS_LEAST, TILES_MAX);
         add_stages(program, group, list);
         return;
     }
     for (int a = 0; a < 2; a++) {
-        add_sizes(list, of, "block", axis[a], sizes->block[a][0], sizes->block[a][1]);
+        add_block_sizes(list, of, axis[a], group, a, sizes->block[a]);
     }
     for (int a = 0; a < 2; a++) {
-        add_thread_sizes(list, of, "thread", axis[a], sizes->thread[a]);
+        int tiled = a == 0 ? group->i : group->j;
+        add_thread_sizes(list, of, "thread", axis[a],
+                         tiled >= 0 && has_short_rows(group, root, tiled), sizes->thread[a]);
     }
     if (group->sum >= 0) {
         const struct wpk_axis *terms = &program->stages[group->sum].axes[group->k];
@@ -246,6 +322,7 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
     if (group->row_axes > 0) {
         add_rows(of, root, group, list);
     }
+    kept->staged[g] = list->variant->gene_count;
     add_stages(program, group, list);
     if (machine->copies_ahead && wpk_cuda_may_be_ahead(group)) {
         int gene = wpk_gene_list_add(list, true, "%s.depth", of);
@@ -253,7 +330,32 @@ static void add_genes(const struct wpk_program *program, const struct wpk_cuda_g
             wpk_gene_list_number(list, gene, depth);
         }
     }
+    add_joins(program, &kept->groups, g, list, &kept->join[g]);
     add_virtual_threads(of, root, group, sizes, list, virtual_threads);
+}
+
+/* Seconds of transforms in a launch of their own, with the genes that are best by the model. */
+static double find_apart(const struct wpk_variant *variant, int g,
+                         const struct wpk_cuda_machine *machine)
+{
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    const struct wpk_cuda_group *group = &kept->groups.group[g];
+    struct wpk_candidate one = {.gene_count = variant->gene_count};
+    double least = INFINITY;
+    int gene = kept->first[g];
+    while (gene < kept->first[g + 1]) {
+        struct wpk_cuda_tiles t;
+        wpk_cuda_tiles_read(variant, &one, g, &t);
+        if (t.threads <= machine->block_threads_max) {
+            least = fmin(least, wpk_cuda_transform_bound(&variant->program.stages[group->root],
+                                                         group, &t, machine));
+        }
+        gene = kept->first[g];
+        while (gene < kept->first[g + 1] && ++one.gene[gene] == variant->genes[gene].choice_count) {
+            one.gene[gene++] = 0;
+        }
+    }
+    return least;
 }
 
 static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant)
@@ -271,10 +373,12 @@ static wpk_err derive(const struct wpk_space *space, struct wpk_variant *variant
     err = err == WPK_OK ? wpk_cuda_groups_find(program, space->options.strict, &kept->groups) : err;
     for (int g = 0; err == WPK_OK && g < kept->groups.count; g++) {
         kept->first[g] = variant->gene_count;
-        add_genes(program, &kept->groups.group[g], &machine, space->options.strict, &list,
-                  kept->virtual_threads[g]);
+        add_genes(program, kept, g, &machine, space->options.strict, &list);
         kept->first[g + 1] = variant->gene_count;
         err = list.err;
+        if (err == WPK_OK && kept->groups.group[g].transforms) {
+            kept->apart[g] = find_apart(variant, g, &machine);
+        }
     }
     return err;
 }
@@ -314,162 +418,15 @@ static int guess(const struct wpk_space *space, int number, struct wpk_candidate
     return count;
 }
 
-/* ---- rules and ranks */
-
-static bool no(const char **why, const char *reason)
-{
-    if (why != NULL) {
-        *why = reason;
-    }
-    return false;
-}
-
-static bool legal_transform(const struct wpk_space *space, const struct wpk_candidate *candidate,
-                            int number, const struct wpk_cuda_tiles *t,
-                            const struct wpk_cuda_machine *machine, const char **why)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
-    const struct wpk_stage *root = &variant->program.stages[group->root];
-    bool all = group->j < 0 || t->block[1] >= root->axes[group->j].extent;
-    if (t->threads > machine->block_threads_max || (t->threads < THREADS_LEAST && !all)) {
-        return no(why, "too many threads in a block, or less than a warp");
-    }
-    if (wpk_cuda_tile_registers(root, group) * t->threads > machine->registers_max) {
-        return no(why, "the tiles do not fit the registers");
-    }
-    return !t->staged[0] ||
-           wpk_cuda_copied_bytes(space, candidate, number) <= machine->block_shared_max ||
-           no(why, "what is transformed does not fit the shared memory");
-}
-
-/* The axis inside of a row, or the only one that its reduction runs over, is as long as the row has
- * threads. */
-static bool has_threads(const struct wpk_stage *stage, int first, int64_t threads)
-{
-    return stage->axis_count == first + 1 && stage->axes[first].extent >= threads;
-}
-
-/* Several rows of a block have threads of their own. What a row has in registers has to be dealt
- * out alike then: either all that it reads is there, or all lies in shared memory. */
-static bool legal_rows(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
-                       const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
-                       const char **why)
-{
-    const struct wpk_program *program = &variant->program;
-    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
-    bool alike = has_threads(&program->stages[group->root], group->row_axes, t->share);
-    int registers = 0, shared = 0;
-    for (int g = 0; g < all->count; g++) {
-        const struct wpk_cuda_group *part = &all->group[g];
-        bool own = group->in_row[g] && wpk_cuda_is_in_registers(program, all, group, g);
-        registers += own;
-        shared += group->in_row[g] && !own;
-        alike = alike && (!own || part->sum < 0 ||
-                          has_threads(&program->stages[part->sum], group->row_axes, t->share));
-    }
-    alike = alike && (registers == 0 || shared == 0);
-    if (t->threads > machine->block_threads_max) {
-        return no(why, "too many threads in a block");
-    }
-    if (t->rows > 1 && !alike) {
-        return no(why, "a block of several rows has each along one axis, whose threads it has");
-    }
-    return wpk_cuda_row_bytes(variant, group, t) <= machine->block_shared_max ||
-           no(why, "what the rows read does not fit the shared memory");
-}
-
-/* In parts over blocks the threads' steps divide the terms: a part ends where the next begins. */
-static bool legal_share(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                        const struct wpk_cuda_tiles *t, const char **why)
-{
-    if (t->share == 1) {
-        return true;
-    }
-    int64_t terms = program->stages[group->sum].axes[group->k].extent / t->parts;
-    return (t->share <= terms &&
-            (t->parts == 1 || terms % (t->share * wpk_cuda_term_vector(program, group, t)) == 0)) ||
-           no(why, "the threads that share terms do not divide them");
-}
-
-/* A depth above 1 is legal only if all operands are staged, and whole steps make up the terms. */
-static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                        const struct wpk_cuda_tiles *t, const char **why)
-{
-    int staged = 0;
-    if (t->depth == 1) {
-        return true;
-    }
-    for (int c = 0; c < group->copy_count; c++) {
-        staged += t->staged[c];
-        if (t->staged[c] && !group->is_move[c]) {
-            return no(why, "an operand is computed, not copied");
-        }
-    }
-    if (staged == 0 || (group->i < 0 && group->j < 0)) {
-        return no(why, "no operand is staged in blocks");
-    }
-    double steps = wpk_cuda_terms(program, group) / (double)(t->step * t->parts);
-    return (program->stages[group->sum].axes[group->k].extent % t->step == 0 &&
-            steps >= (double)t->depth) ||
-           no(why, "the steps do not divide the terms, or are fewer than the depth");
-}
-
-static bool legal(const struct wpk_space *space, const struct wpk_candidate *candidate, int number,
-                  const char **why)
-{
-    const struct wpk_variant *variant = &space->variants[candidate->variant];
-    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
-    struct wpk_cuda_machine machine;
-    struct wpk_cuda_tiles t;
-    wpk_cuda_read_machine(space, &machine);
-    wpk_cuda_tiles_read(variant, candidate, number, &t);
-    bool least = t.thread[0] * t.thread[1] == 1;
-    if (group->transforms) {
-        return legal_transform(space, candidate, number, &t, &machine, why);
-    }
-    if (t.rows > 0) {
-        return legal_rows(variant, group, &t, &machine, why);
-    }
-    if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
-        return no(why, "a thread's tile does not divide its block's");
-    }
-    if (t.thread[0] % t.virtual_threads[0] != 0 || t.thread[1] % t.virtual_threads[1] != 0) {
-        return no(why, "virtual threads do not divide a thread's tile");
-    }
-    if (t.threads > machine.block_threads_max || (t.threads < THREADS_LEAST && !least)) {
-        return no(why, "too many threads in a block, or less than a warp");
-    }
-    if (wpk_cuda_registers(&t) > REGISTERS_MAX ||
-        wpk_cuda_registers(&t) * t.threads > machine.registers_max) {
-        return no(why, "the tiles do not fit the registers");
-    }
-    if (t.parts > 1 &&
-        variant->program.stages[group->sum].axes[group->k].extent % (t.parts * t.step) != 0) {
-        return no(why, "the steps do not divide a part's terms");
-    }
-    if (t.order > 1 &&
-        variant->program.stages[group->root].axes[group->i].extent % (t.order * t.block[0]) != 0) {
-        return no(why, "groups of blocks do not divide the rows");
-    }
-    if (!legal_share(&variant->program, group, &t, why)) {
-        return false;
-    }
-    if (!legal_depth(&variant->program, group, &t, why)) {
-        return false;
-    }
-    return wpk_cuda_shared_bytes(&variant->program, group, &t) <= machine.block_shared_max ||
-           no(why, "the operands do not fit the shared memory");
-}
-
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-8",
+    .version = "cuda-9",
     .back_end = "cuda",
     .derive = derive,
     .part_count = part_count,
     .part = part,
     .guess = guess,
-    .legal = legal,
+    .legal = wpk_cuda_is_legal,
+    .skip = wpk_cuda_skip,
     .bound = wpk_cuda_bound,
     .settle = wpk_cuda_settle,
     .nest = wpk_cuda_nest,

@@ -10,15 +10,22 @@
  *     Y.share.k                 threads of a block that share an element's terms
  *     Y.order                   blocks along i that precede the next ones along j
  *     Y.stage.A                 "shared": the operand, or what is transformed, is staged;
- *                               "shared4": in moves of four elements; "no": each thread reads it
+ *                               "shared4": in moves of four elements; "box": as what a window of it
+ *                               reads (cuda_box.h); "no": each thread reads it
  *     Y.depth                   buffers of the staged operands: with several, copies are ahead
  *     Y.rows                    rows of a block that computes what they read, too; "apart": it does
  *                               not, and the genes above decide
  *     Y.threads                 of such a row
+ *     M.at                      "Y": the transforms behind the contraction M, which end in Y, are
+ *                               computed in its blocks; "root": in a launch of their own
+ *     V.at                      "M": those before it, which end in V (cuda_join.h)
+ *     M.together.l              elements of the axis that the transforms need whole, or rows of a
+ *                               box, that a block has at a time
  *     Y.virtual.i, Y.virtual.j  virtual threads: pieces of the tile of a thread, which lie apart
  *                               by such pieces of all threads
  *
- * A group is a part of the space: its rules and its rank depend on its own genes alone. */
+ * A group is a part of the space: its rules and its rank depend on its own genes alone, but for
+ * transforms in a contraction's blocks, whose rank is one number. */
 #ifndef WPK_SEARCH_CUDA_SPACE_H
 #define WPK_SEARCH_CUDA_SPACE_H
 

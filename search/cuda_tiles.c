@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_tiles.h"
 
+#include "search/cuda_box.h"
 #include "search/cuda_moves.h"
 #include "search/genes.h"
 
 #define UNROLLED_MAX 1024 /* products of a thread that are written out */
-/* Of a group, without virtual threads: also the order of blocks, and the depth. */
+#define BANKS 32          /* of shared memory, of a word each */
+/* Of a group, without those that are found by number: also the order of blocks, and the depth. */
 #define GENES_MAX (WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2)
 
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant)
@@ -18,6 +20,12 @@ int wpk_cuda_count_virtual_threads(const struct wpk_cuda_kept *kept, int group)
 {
     const int *gene = kept->virtual_threads[group];
     return (gene[0] >= 0) + (gene[1] >= 0);
+}
+
+int wpk_cuda_count_joins(const struct wpk_cuda_kept *kept, int group)
+{
+    const struct wpk_cuda_join_genes *gene = &kept->join[group];
+    return (gene->together >= 0) + (gene->behind >= 0) + (gene->before >= 0);
 }
 
 int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group)
@@ -41,15 +49,74 @@ bool wpk_cuda_may_be_ahead(const struct wpk_cuda_group *group)
     return may;
 }
 
+int wpk_cuda_along(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int operand)
+{
+    bool transformed = t->before && operand == group->before_copy;
+    return transformed ? group->before_along : group->along[operand];
+}
+
 /* Rows of terms whose number is a multiple of eight would begin in the same bank every four rows
  * or fewer. With four more elements eight rows begin in banks of their own, at multiples of 16
  * bytes. */
 int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                              int operand)
 {
-    return group->along[operand] == group->k && t->step % WPK_CUDA_VECTOR_ELEMENTS == 0
+    return wpk_cuda_along(group, t, operand) == group->k && t->step % WPK_CUDA_VECTOR_ELEMENTS == 0
                ? WPK_CUDA_VECTOR_ELEMENTS
                : 0;
+}
+
+int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_stage *sum = &program->stages[group->sum];
+    int64_t terms = t->step;
+    for (int a = sum->rank; a < sum->axis_count && t->box; a++) {
+        terms *= a != group->k ? sum->axes[a].extent : 1;
+    }
+    return terms;
+}
+
+int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes)
+{
+    const struct wpk_cuda_boxed box = {
+        .tile = {t->block[0], t->block[1], t->together, t->step},
+        .threads = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]},
+        .piece = {t->piece[0], t->piece[1]}};
+    int64_t padding = wpk_cuda_box_padding(program, group, &box, rounds);
+    *bytes = wpk_cuda_box_elements(program, group, &box, padding) * (int64_t)sizeof(float);
+    return padding;
+}
+
+int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
+{
+    int along = wpk_cuda_along(group, t, c);
+    int64_t neighbours = along == group->k ? t->unrolled : t->piece[along != group->i];
+    int64_t width = t->box && c == group->box_copy ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
+    while (neighbours % width != 0) {
+        width /= 2;
+    }
+    return width;
+}
+
+/* All banks hand out a read of each at a time. The lanes that read them together lie along j, then
+ * along i, then along the axis `whole`: those along i or j are apart by a piece, or its rows of
+ * terms, and those along `whole` should go on where these end. */
+int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
+{
+    int64_t width = wpk_cuda_width(group, t, c), lanes = BANKS / width;
+    int64_t threads[] = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]};
+    int along_j = group->tiled[c] == group->j;
+    bool terms = wpk_cuda_along(group, t, c) == group->k;
+    int64_t row = t->step + wpk_cuda_row_padding(group, t, c);
+    if (t->together == 1 || t->box || threads[0] * threads[1] >= lanes) {
+        return 0;
+    }
+    int64_t apart = t->piece[along_j] * (terms ? row : 1) / width;
+    int64_t plane = t->block[along_j] * (terms ? row : t->step) / width;
+    int64_t left = (threads[along_j] * apart - plane) % lanes;
+    return (left < 0 ? left + lanes : left) * width;
 }
 
 /* Threads that are neighbours read neighbours in shared memory: four elements each along an axis
@@ -66,11 +133,12 @@ int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
         return odd_rows ? t->thread[along_j] : 1;
     }
     for (int c = 0; c < group->copy_count; c++) {
-        terms = terms || (t->staged[c] && group->along[c] == group->k);
-        along = along || (t->staged[c] && group->along[c] == axis);
+        terms = terms || (t->staged[c] && wpk_cuda_along(group, t, c) == group->k);
+        along = along || (t->staged[c] && wpk_cuda_along(group, t, c) == axis);
     }
     bool odd = t->thread[along_j] % 2 != 0; /* then no two of a piece are one access */
-    int64_t piece = (terms && !along) || odd ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
+    bool window = t->box && axis == group->tiled[group->box_copy]; /* nor those of windows */
+    int64_t piece = (terms && !along) || odd || window ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
     return group->copy_count > 0 && t->thread[along_j] % piece == 0 ? t->thread[along_j] / piece
                                                                     : 1;
 }
@@ -83,8 +151,11 @@ static int64_t choose_unrolled(const struct wpk_cuda_group *group, const struct 
     for (int c = 0; c < group->copy_count; c++) {
         all = all && t->staged[c];
     }
-    while (unrolled > 1 && (!all || t->step % unrolled != 0 ||
-                            unrolled * t->thread[0] * t->thread[1] > UNROLLED_MAX)) {
+    if (!all) {
+        return t->step > 0 ? 1 : 0;
+    }
+    while (unrolled > 1 &&
+           (unrolled * t->thread[0] * t->thread[1] > UNROLLED_MAX || t->step % unrolled != 0)) {
         unrolled--;
     }
     return unrolled;
@@ -117,6 +188,49 @@ int64_t wpk_cuda_term_vector(const struct wpk_program *program, const struct wpk
     return group->rows && t->share > 1 ? wpk_cuda_vector(extent, t->share) : 1;
 }
 
+static int64_t value_of(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                        int gene, int64_t none)
+{
+    return gene < 0 ? none : variant->genes[gene].choice[candidate->gene[gene]].value;
+}
+
+/* What is transformed for the products is all that they need at a time. A block that transforms
+ * copies its operands, as widely as it can. */
+static void read_joins(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                       int number, const int64_t *staged, struct wpk_cuda_tiles *out)
+{
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    const struct wpk_cuda_group *group = &kept->groups.group[number];
+    const struct wpk_cuda_join_genes *gene = &kept->join[number];
+    out->behind = value_of(variant, candidate, gene->behind, 0) != 0;
+    out->before = value_of(variant, candidate, gene->before, 0) != 0;
+    for (int c = 0; c < group->copy_count; c++) {
+        out->box = out->box ||
+                   (c == group->box_copy && group->box >= 0 && staged[c] == WPK_CUDA_STAGE_BOX);
+    }
+    out->together = out->before ? variant->program.stages[group->root].axes[group->whole].extent
+                    : out->behind || out->box ? value_of(variant, candidate, gene->together, 1)
+                                              : 1;
+    for (int c = 0; c < group->copy_count && (out->behind || out->before); c++) {
+        out->staged[c] = true;
+        out->vectors[c] = group->is_vector_move[c] && !(out->before && c == group->before_copy);
+    }
+}
+
+int wpk_cuda_joined_to(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                       int g)
+{
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    int found = -1;
+    for (int h = 0; h < kept->groups.count && kept->groups.group[g].transforms; h++) {
+        const struct wpk_cuda_group *group = &kept->groups.group[h];
+        bool behind = group->behind == g && value_of(variant, candidate, kept->join[h].behind, 0);
+        bool before = group->before == g && value_of(variant, candidate, kept->join[h].before, 0);
+        found = behind || before ? h : found;
+    }
+    return found;
+}
+
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int number, struct wpk_cuda_tiles *out)
 {
@@ -124,7 +238,8 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     const struct wpk_cuda_group *group = &kept->groups.group[number];
     int64_t value[GENES_MAX] = {0};
     int first = kept->first[number];
-    int count = kept->first[number + 1] - first - wpk_cuda_count_virtual_threads(kept, number);
+    int count = kept->first[number + 1] - first - wpk_cuda_count_virtual_threads(kept, number) -
+                wpk_cuda_count_joins(kept, number);
     bool reduces = group->sum >= 0;
     int staged = group->transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
     WPK_ASSERT(count <= GENES_MAX);
@@ -144,6 +259,7 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     }
     out->depth = group->shares ? 1 : value[staged + group->copy_count];
     out->depth = out->depth > 0 ? out->depth : 1;
+    read_joins(variant, candidate, number, &value[staged], out);
     if (group->transforms) {
         out->rows = 0;
         out->thread[0] = group->i < 0 ? 1 : group->tile[group->i];
@@ -151,15 +267,15 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     }
     for (int a = 0; a < 2; a++) {
         int gene = kept->virtual_threads[number][a];
-        out->virtual_threads[a] =
-            gene < 0 ? 1 : variant->genes[gene].choice[candidate->gene[gene]].value;
+        out->virtual_threads[a] = value_of(variant, candidate, gene, 1);
         out->piece[a] = out->thread[a] / out->virtual_threads[a];
     }
     out->unrolled = choose_unrolled(group, out);
     out->share = out->rows > 0 ? value[WPK_CUDA_ROW_THREADS] : out->share;
-    out->threads = out->share * (out->rows > 0 ? out->rows
-                                               : out->block[0] / out->thread[0] *
-                                                     (out->block[1] / out->thread[1]));
+    out->threads =
+        out->share * (out->rows > 0 ? out->rows
+                                    : out->block[0] / out->thread[0] *
+                                          (out->block[1] / out->thread[1]) * out->together);
     if (group->transforms) {
         out->threads *= wpk_cuda_tiles_beside(&variant->program.stages[group->root], group);
     }

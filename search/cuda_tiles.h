@@ -9,9 +9,9 @@
 /* The genes of a group, in the order in which they are listed. One without a reduction has the
  * first four and, if it can have rows, their number and the threads of one; others have steps and
  * parts. Then follow the threads that share terms, if there can be any, or the order of blocks, if
- * there are many, a gene of each operand, and the depth, if one can be copied ahead. The last ones
- * are virtual threads, where a tile can have several. One that transforms has the first two, and
- * that of what it copies. */
+ * there are many, a gene of each operand, and the depth, if one can be copied ahead, then those of
+ * what its blocks may transform, too (cuda_join.h). The last ones are virtual threads, where a tile
+ * can have several. One that transforms has the first two, and that of what it copies. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
@@ -26,12 +26,20 @@ enum {
     WPK_CUDA_STAGED = WPK_CUDA_SHARE
 };
 
+/* Where an operand is staged: the value of its gene. */
+enum { WPK_CUDA_STAGE_NO, WPK_CUDA_STAGE_SHARED, WPK_CUDA_STAGE_BOX };
+
 /* What the space keeps of a derived variant. */
 struct wpk_cuda_kept {
     struct wpk_cuda_groups groups;
     int first[WPK_CUDA_GROUPS_MAX + 1]; /* gene of each group; the last one: of all */
     /* Genes of each group, of i, of j; -1: none. They are its last ones. */
     int virtual_threads[WPK_CUDA_GROUPS_MAX][2];
+    int staged[WPK_CUDA_GROUPS_MAX]; /* gene of the first operand */
+    struct wpk_cuda_join_genes {
+        int together, behind, before; /* -1: none */
+    } join[WPK_CUDA_GROUPS_MAX];
+    double apart[WPK_CUDA_GROUPS_MAX]; /* seconds of transforms in a launch of their own, at best */
 };
 
 /* What a candidate decides for a group. */
@@ -48,6 +56,9 @@ struct wpk_cuda_tiles {
     int64_t virtual_threads[2];          /* pieces of the tile of a thread, of i, of j */
     int64_t piece[2];                    /* neighbours in a piece */
     int64_t unrolled;                    /* terms of a step that are written out */
+    bool behind, before; /* the block computes the transforms behind it, before it */
+    bool box;            /* what a window reads lies in shared memory as it is */
+    int64_t together; /* elements of the axis `whole` that it computes at a time; 1: one a block */
     int64_t threads;
 };
 
@@ -63,13 +74,36 @@ bool wpk_cuda_is_in_registers(const struct wpk_program *program, const struct wp
                               const struct wpk_cuda_group *host, int g);
 /* True if the group's operands can be copied ahead. */
 bool wpk_cuda_may_be_ahead(const struct wpk_cuda_group *group);
+/* The axis along which the operand's elements are neighbours in shared memory. */
+int wpk_cuda_along(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int operand);
 /* Elements behind each row of a staged operand, so that threads read columns without conflicts. */
 int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                              int operand);
 
+/* Terms of an element in a step: where there is a box, all that the window has of them. */
+int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t);
+/* The padding of a box's rows, and the rounds in which a warp reads it then (cuda_box.h); its bytes
+ * are those of a step. */
+int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes);
+/* Words that a thread reads of a staged operand at a time: neighbouring terms, or the neighbours
+ * of a piece. */
+int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                       int operand);
+/* Elements behind what is staged for each element of the axis of which a block has several at a
+ * time, so that neighbouring threads, which have some of these, read without conflicts. */
+int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                         int operand);
+
 /* Threads beside those along i and j: of a root that ends transforms, those along other axes, whose
  * last tile is not whole. A block of threads has all of these axes. */
 int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cuda_group *group);
+
+/* The contraction whose blocks compute group `g`, or -1: the group is a launch, or has no
+ * transforms. */
+int wpk_cuda_joined_to(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                       int g);
 
 /* The number of virtual threads along i or j with which the group's threads access memory best:
  * where the model finds others as good, these come first. */
@@ -80,6 +114,8 @@ int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
 /* The genes of virtual threads that the group has. */
 int wpk_cuda_count_virtual_threads(const struct wpk_cuda_kept *kept, int group);
+/* Those before them, of what its blocks may transform, too. */
+int wpk_cuda_count_joins(const struct wpk_cuda_kept *kept, int group);
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int group, struct wpk_cuda_tiles *out);
 

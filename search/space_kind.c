@@ -8,7 +8,7 @@
 
 #define TRIES_MAX 64
 #define ALGORITHMS_MAX 16    /* that have a place among constructed candidates */
-#define LOOKED_AT_MAX 480000 /* candidates, of each variant, before the best are taken */
+#define LOOKED_AT_MAX 600000 /* candidates, of each variant, before the best are taken */
 
 const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space)
 {
@@ -187,11 +187,16 @@ static void rank_part(const struct wpk_space *space, int part, const struct wpk_
     struct ranked one = {.candidate = *base};
     int first, genes, looked_at = 0, guessed = kind->guess(space, part, &one.candidate);
     kind->part(variant, part, &first, &genes);
+    int skipped = 0;
     do {
-        (void)kind->guess(space, part, &one.candidate);
-        rank(space, part, &one, list, max, count);
-    } while (++looked_at < LOOKED_AT_MAX &&
-             advance(variant, first, genes - guessed, &one.candidate));
+        skipped = kind->skip(space, &one.candidate, part);
+        if (skipped == 0) {
+            (void)kind->guess(space, part, &one.candidate);
+            rank(space, part, &one, list, max, count);
+            looked_at++;
+        }
+    } while (looked_at < LOOKED_AT_MAX &&
+             advance(variant, first + skipped, genes - guessed - skipped, &one.candidate));
     if (guessed > 0) {
         rank_guessed(space, part, first + genes - guessed, guessed, scratch, list, max, count);
     }

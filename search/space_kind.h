@@ -28,6 +28,10 @@ struct wpk_space_kind {
     /* True if the part keeps the device's limits; else *why, unless NULL, is the broken rule. */
     bool (*legal)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part,
                   const char **why);
+    /* The number of the part's first genes whose values need no looking at beside those of the
+     * others: with these the candidate is illegal, or another one's kernel, whatever the first are.
+     * 0: it is to be looked at. */
+    int (*skip)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part);
     /* Seconds of the part in one call: a rank of what was not built, no lower bound. */
     double (*bound)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part);
     /* Give genes that decide nothing beside the others their first choice: candidates that are

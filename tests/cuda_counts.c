@@ -50,6 +50,7 @@ static void construct(struct wpk_schedule *out)
     struct wpk_candidate best;
     struct wpk_diag diag = {0};
     char text[WPK_CANDIDATE_TEXT_MAX];
+    double seconds = 0;
     int count = 0;
     if (wpk_device_emulate("sm_90", SMS, &options.device, &diag) != WPK_OK ||
         wpk_fs_read(op_path, OP_SIZE_MAX, &op, &diag) != WPK_OK ||
@@ -58,10 +59,11 @@ static void construct(struct wpk_schedule *out)
         pin_all(&space, &diag) != WPK_OK ||
         wpk_space_construct(&space, &best, 1, &count) != WPK_OK ||
         wpk_candidate_encode(&space, &best, text, sizeof(text)) != WPK_OK ||
+        wpk_space_bound(&space, &best, &seconds) != WPK_OK ||
         wpk_lower(&space, &best, out, &diag) != WPK_OK) {
         fail_msg("%s: %s", op_path, diag.text);
     }
-    printf("%s\n", text);
+    printf("%s\n%.2f us by the model that ranks first candidates\n", text, 1e6 * seconds);
     wpk_space_fini(&space);
     wpk_program_fini(&program);
     wpk_buf_fini(&op);

@@ -165,6 +165,50 @@ static void test_algorithms(void **state)
     wpk_space_fini(&space);
 }
 
+#define CONVOLUTION(c, size, k)                                                                    \
+    "input X f32[1," c "," size "," size "]\nconstant W f32[" k "," c                              \
+    ",3,3]\nintermediate T f32[1," k "," size "," size "]\noutput Y f32[1," k "," size "," size    \
+    "]\nT[n,k,y,x] = sum.f32(c:" c ",r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"                   \
+    "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n"
+
+/* The first candidate of an algorithm, whose text has the word. */
+static void expect_first(const char *program, const char *algorithm, const char *word)
+{
+    struct wpk_space space;
+    struct wpk_candidate best;
+    struct wpk_diag diag = {0};
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    int count = 0;
+    wpk_cuda_derive(program, false, &space);
+    assert_int_equal(wpk_space_pin(&space, "algorithm", algorithm, &diag), WPK_OK);
+    assert_int_equal(wpk_space_pin(&space, "layout", "asis", &diag), WPK_OK);
+    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&space, &best, text, sizeof(text)), WPK_OK);
+    if (strstr(text, word) == NULL) {
+        fail_msg("%s lacks %s", text, word);
+    }
+    wpk_space_fini(&space);
+}
+
+/* Windows of small images are read out of a box, unless terms have to be added in the order in
+ * which they are written. Winograd with tiles of 2 x 2 is one launch, with tiles of 6 x 6 three:
+ * a block has no memory for 64 points of 25 tiles. */
+static void test_first_windows(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_diag diag = {0};
+    expect_first(CONVOLUTION("512", "7", "512"), "direct", "Y.stage.X_b_t=box");
+    expect_first(CONVOLUTION("64", "56", "64"), "winograd(2)", "T_m.at=Y T_v.at=T_m");
+    expect_first(CONVOLUTION("128", "28", "128"), "winograd(6)", "T_m.at=root T_v.at=root");
+    wpk_cuda_derive(CONVOLUTION("512", "7", "512"), true, &space);
+    assert_int_equal(wpk_space_pin(&space, "Y.stage.X_b_t", "shared", &diag), WPK_OK);
+    wpk_space_fini(&space);
+    wpk_cuda_derive(CONVOLUTION("512", "7", "512"), true, &space);
+    assert_int_not_equal(wpk_space_pin(&space, "Y.stage.X_b_t", "box", &diag), WPK_OK);
+    wpk_space_fini(&space);
+}
+
 /* An operand that is read through a window is staged, too, and a constant; types that the back end
  * does not compute with have no space. */
 static void test_other_programs(void **state)
@@ -190,9 +234,9 @@ static void test_other_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_guess),    cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_first_rows),     cmocka_unit_test(test_algorithms),
-        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_first_guess),   cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_first_rows),    cmocka_unit_test(test_algorithms),
+        cmocka_unit_test(test_first_windows), cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,7 +236,7 @@ static void test_barriers(void **state)
 /* ---- spaces */
 
 #define CANDIDATES 16
-#define CANDIDATES_PINNED 8 /* of a pinned algorithm */
+#define CANDIDATES_PINNED 6 /* of a pinned algorithm */
 #define CONSTRUCTED 4
 
 #define CONVOLUTION(n, c, size, k)                                                                 \
@@ -387,17 +387,20 @@ static void test_candidates(void **state)
 static const struct {
     const char *text, *word, *algorithm;
     double most; /* sectors over the least */
+    bool apart;  /* transforms are launches of their own */
 } counted[] = {
     {"input A f32[512,64]\ninput B f32[64,512]\noutput Y f32[512,512]\n"
      "Y[i,j] = sum.f32(k:64) A[i,k] * B[k,j]\n",
-     "*(float4 *)&s2_Y[", "", 1.1},
+     "*(float4 *)&s2_Y[", "", 1.1, false},
     {"input X f32[1,32,32,32]\nconstant W f32[32,32,1,1]\noutput Y f32[1,32,16,16]\n"
      "Y[n,k,y,x] = sum.f32(c:32,r:1,s:1) X[n,c,2*y+r,2*x+s] * W[k,c,r,s]\n",
-     "", "im2col", 1.1},
-    {CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 1.2},
+     "", "im2col", 1.1, false},
+    {CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 1.2, true},
+    /* each thread reads tiles for itself, which overlap */
+    {CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 2.1, false},
     {"input X f32[1,3,64,64]\nconstant W f32[32,3,7,7]\noutput Y f32[1,32,32,32]\n"
      "Y[n,k,y,x] = sum.f32(c:3,r:7,s:7) X[n,c,2*y+r-3,2*x+s-3] * W[k,c,r,s]\n",
-     "", "im2col", 1.1},
+     "", "im2col", 1.1, false},
 };
 
 static void test_counts(void **state)
@@ -422,9 +425,15 @@ static void test_counts(void **state)
                              WPK_OK);
             assert_int_equal(wpk_space_pin(&space, "layout", "asis", &diag), WPK_OK);
         }
+        if (counted[i].apart) {
+            assert_int_equal(wpk_space_pin(&space, "T_m.at", "root", &diag), WPK_OK);
+            assert_int_equal(wpk_space_pin(&space, "T_v.at", "root", &diag), WPK_OK);
+            assert_int_equal(wpk_space_pin(&space, "T_m.block.k", "16", &diag), WPK_OK);
+        }
         assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
         wpk_cuda_lower(&space, &best, &k.schedule);
         wpk_cuda_subject_print(&k);
+        assert_int_equal(k.plan.step_count, counted[i].apart ? 3 : 1);
         wpk_cuda_subject_compile(&nvrtc, &k);
         wpk_cuda_subject_fill(&k, &rng);
         assert_int_equal(wpk_traffic_init(&traffic, &k.memory), WPK_OK);
@@ -483,6 +492,100 @@ static void test_layouts(void **state)
     wpk_cuda_nvrtc_close(&nvrtc);
 }
 
+#define PINS_MAX 5
+
+/* Candidates with these genes. Winograd in two launches, of both kinds, and in one: the products of
+ * a block are of whole rows of tiles, or of all; at a time some of the points, or all, in parts
+ * over blocks; with channels last, too; of phases. Boxes of windows: in groups, the last blocks of
+ * rows move inwards, strides, steps that do not divide the channels, copies ahead, parts, and
+ * without a row axis. */
+static const struct {
+    const char *text;
+    const char *pins[PINS_MAX][2];
+    int launches;
+} chosen[] = {
+    {"input X f32[2,6,4,9,9]\nconstant W f32[4,5,6,3,3]\noutput Y f32[2,4,5,7,7]\n"
+     "Y[n,g,k,y,x] = sum.f32(c:6,r:3,s:3) X[n,c,g,y+r,x+s] * W[g,k,c,r,s]\n",
+     {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}},
+     1},
+    {CONVOLUTION("1", "32", "7", "32"),
+     {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "root"}, {"T_m.parts.c", "4"}},
+     2},
+    {CONVOLUTION("2", "16", "12", "16"),
+     {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "root"}, {"T_m.together.ab", "4"}},
+     2},
+    {CONVOLUTION("1", "16", "12", "24"),
+     {{"algorithm", "winograd(4)"}, {"T_m.at", "root"}, {"T_v.at", "T_m"}, {"T_m.parts.c", "2"}},
+     2},
+    {CONVOLUTION("2", "16", "12", "16"),
+     {{"algorithm", "winograd(4)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}},
+     1},
+    {CONVOLUTION("1", "32", "7", "8"), /* one block, without parts */
+     {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}, {"T_m.parts.c", "4"}},
+     1},
+    {"input X f32[1,12,12,8]\nconstant W f32[3,3,8,16]\nintermediate T f32[1,12,12,16]\n"
+     "output Y f32[1,12,12,16]\n"
+     "T[n,y,x,k] = sum.f32(c:8,r:3,s:3) X[n,y+r-1,x+s-1,c] * W[r,s,c,k]\n"
+     "Y[n,y,x,k] = max(T[n,y,x,k], 0)\n",
+     {{"algorithm", "winograd(4)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}},
+     1},
+    {"input X f32[2,12,13,20]\nconstant W f32[20,12,3,3]\nintermediate T f32[2,20,7,10]\n"
+     "output Y f32[2,20,7,10]\n"
+     "T[n,k,y,x] = sum.f32(c:12,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n"
+     "Y[n,k,y,x] = max(T[n,k,y,x], 0)\n",
+     {{"algorithm", "phased-winograd(4,2)"},
+      {"layout", "asis"},
+      {"T_m.at", "Y"},
+      {"T_v.at", "T_m"},
+      {"T_m.block.k", "16"}},
+     1},
+    {CONVOLUTION("2", "12", "13", "20"),
+     {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}, {"Y.together.y", "8"}},
+     1},
+    {"input X f32[1,32,15,15]\nconstant W f32[20,32,3,3]\noutput Y f32[1,20,8,8]\n"
+     "Y[n,k,y,x] = sum.f32(c:32,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n",
+     {{"algorithm", "direct"},
+      {"Y.stage.X_b_t", "box"},
+      {"Y.parts.c", "2"},
+      {"Y.step.c", "8"},
+      {"Y.depth", "2"}},
+     1},
+    {"input X f32[1,10,14,9]\nconstant W f32[10,3,3]\noutput Y f32[1,10,14,9]\n"
+     "Y[n,c,y,x] = sum.f32(r:3,s:3) X[n,c,y+r-1,x+s-1] * W[c,r,s]\n",
+     {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}},
+     1},
+};
+
+static void test_chosen(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_cuda_nvrtc nvrtc;
+    struct wpk_rng rng;
+    wpk_cuda_subject_open(&nvrtc);
+    wpk_rng_seed(&rng, 8);
+    for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++) {
+        struct wpk_space space;
+        struct wpk_candidate best;
+        struct wpk_diag diag = {0};
+        int count = 0;
+        wpk_cuda_derive(chosen[i].text, false, &space);
+        for (int p = 0; p < PINS_MAX && chosen[i].pins[p][0] != NULL; p++) {
+            if (wpk_space_pin(&space, chosen[i].pins[p][0], chosen[i].pins[p][1], &diag) !=
+                WPK_OK) {
+                fail_msg("%s: %s", chosen[i].text, diag.text);
+            }
+        }
+        assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+        wpk_cuda_lower(&space, &best, &k.schedule);
+        wpk_cuda_subject_run(&nvrtc, &k, &rng, 0);
+        assert_int_equal(k.plan.step_count, chosen[i].launches);
+        wpk_cuda_subject_fini(&k);
+        wpk_space_fini(&space);
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,8 +594,7 @@ int main(void)
         cmocka_unit_test(test_ahead),      cmocka_unit_test(test_ahead_window),
         cmocka_unit_test(test_parts),      cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_candidates), cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_counts),
-
+        cmocka_unit_test(test_counts),     cmocka_unit_test(test_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
