@@ -51,6 +51,7 @@ void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank
                    const int64_t *extent, struct wpk_cuda_cut cut, int64_t threads, int64_t lanes)
 {
     int x = rank - 1, y = 0, z = 0;
+    lanes = extent[x] < lanes ? 1 : lanes; /* rows that are shorter than a move */
     for (int a = 1; a < x; a++) {
         y = extent[a] > extent[y] ? a : y;
     }
