@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define DRAWS_MAX 1000 /* each of them is repaired; few may be legal */
-#define VALUE_MAX 128 /* characters of a value */
+#define VALUE_MAX 128  /* characters of a value */
 
 /* Is the word one of a list, joined by '+'? */
 static bool is_listed(const char *list, const char *word)
