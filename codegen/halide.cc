@@ -11,6 +11,7 @@
 #include "codegen/halide_directive.h"
 #include "codegen/halide_expression.hh"
 #include "codegen/halide_launch.hh"
+#include "codegen/halide_register.hh"
 #include "codegen/target.h"
 #include "op/nest_inside.h"
 #include "op/nest_reach.h"
@@ -423,6 +424,7 @@ Halide::Pipeline Builder::build() {
     }
     if (launches_) {
         pipeline.add_custom_lowering_pass(new wpk::LaunchPass(uneven()));
+        pipeline.add_custom_lowering_pass(new wpk::RegisterPass());
     }
     return pipeline;
 }

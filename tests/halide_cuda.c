@@ -24,7 +24,8 @@ static struct {
     struct wpk_cuda_subject k;
     struct wpk_launch_plan plan; /* by Halide */
     struct wpk_buf ptx;
-} subject; /* large */
+    uint32_t local; /* bytes of a thread, the most of all of them */
+} subject;          /* large */
 
 /* The pointers of Halide's launches: the arguments, then memory of its own. */
 static void find_pointers(uint64_t pointers[WPK_LAUNCH_POINTERS_MAX])
@@ -115,6 +116,10 @@ static void run_halide(double tolerance)
         wpk_ptx_parse(wpk_buf_text(&subject.ptx), &subject.k.ptx, &diag) != WPK_OK) {
         fail_with("halide-cuda", diag.text);
     }
+    for (int i = 0; i < subject.k.ptx.entry_count; i++) {
+        uint32_t local = subject.k.ptx.entry[i].local_size;
+        subject.local = local > subject.local ? local : subject.local;
+    }
     find_pointers(pointers);
     for (int i = 0; i < subject.plan.launch_count && report.fault == WPK_KERNEL_FAULT_NONE; i++) {
         launch(&subject.plan.launch[i], pointers, &report);
@@ -156,25 +161,26 @@ static const struct {
     const char *algorithm; /* "": any */
     bool strict;           /* no threads share terms */
     int count;             /* candidates */
+    bool registers;        /* Halide's threads have all that is theirs in registers */
 } programs[] = {
     {"input A f32[49,37]\nconstant B f32[70,37]\ninput C f32[70]\nintermediate T f32[49,70]\n"
      "output Y f32[49,70]\nT[i,j] = sum.f32(k:37) A[i,k] * B[j,k]\n"
      "Y[i,j] = max(T[i,j] + C[j], 0)\n",
-     0, "", false, 2},
-    {CONVOLUTION("1", "16", "12", "16"), 0, "im2col", false, 1},
+     0, "", false, 2, true},
+    {CONVOLUTION("1", "16", "12", "16"), 0, "im2col", false, 1, true},
     {"input X f32[2,3,9,11]\noutput Y f32[2,3,5,6]\n"
      "Y[n,c,y,x] = max.f32(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]\n",
-     0, "", false, 1},
+     0, "", false, 1, false},
     {"input X f32[13,192]\nintermediate M f32[13]\nintermediate E f32[13,192]\n"
      "intermediate D f32[13]\noutput Y f32[13,192]\nM[i] = max.f32(k:192) X[i,k]\n"
      "E[i,k] = exp(X[i,k] - M[i])\nD[i] = sum.f32(k:192) E[i,k]\nY[i,k] = E[i,k] / D[i]\n",
-     1e-5, "", true, 1},
-    {"input X f32[45,70]\noutput Y f32[70,45]\nY[j,i] = X[i,j]\n", 0, "", false, 1},
-    {"input X f32[5000]\noutput Y f32[]\nY[] = sum.f32(k:5000) X[k]\n", 0, "", true, 1},
-    {CONVOLUTION("1", "16", "7", "16"), 0, "winograd(2)", false, 1},
+     1e-5, "", true, 1, true},
+    {"input X f32[45,70]\noutput Y f32[70,45]\nY[j,i] = X[i,j]\n", 0, "", false, 1, true},
+    {"input X f32[5000]\noutput Y f32[]\nY[] = sum.f32(k:5000) X[k]\n", 0, "", true, 1, true},
+    {CONVOLUTION("1", "16", "7", "16"), 0, "winograd(2)", false, 1, false},
     {"input X f32[30,40]\nliteral L f32[3] = 0.5,-2,3\noutput Y f32[30,40]\n"
      "Y[i,j] = X[i,j] * L[j % 3]\n",
-     0, "", false, 1},
+     0, "", false, 1, true},
 };
 
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
@@ -187,6 +193,7 @@ static void check_program(size_t p, struct wpk_rng *rng)
     const char *given = getenv("WPK_TEST_CANDIDATES");
     int wanted = given == NULL ? programs[p].count : (int)strtol(given, NULL, 10);
     int constructed = 0, built = 0;
+    subject.local = 0;
     wpk_cuda_derive(programs[p].text, programs[p].strict, &space);
     if (programs[p].algorithm[0] != '\0') {
         assert_int_equal(wpk_space_pin(&space, "algorithm", programs[p].algorithm, &diag), WPK_OK);
@@ -203,6 +210,7 @@ static void check_program(size_t p, struct wpk_rng *rng)
         built += expect_same(programs[p].tolerance, rng);
     }
     assert_int_equal(built, wanted);
+    assert_true(!programs[p].registers || given != NULL || subject.local == 0);
     wpk_space_fini(&space);
 }
 
