@@ -65,6 +65,7 @@ struct wpk_cuda_group {
      * along when they write it, which is axis `before_last` of what they write. */
     int behind, before, before_copy, before_along, before_last;
     int whole; /* axis of the root that they need whole */
+    bool planes[WPK_CUDA_OPERANDS_MAX]; /* all terms of an element of `whole` lie together */
     /* Of a contraction that reads windows (cuda_box.h): the stage that copies the box of what they
      * read, for operand `box_copy`, -1: there is none; `whole` is then an axis of rows that a block
      * may have several of, or -1. Elements of each dimension of the box: those of a single point,

@@ -277,6 +277,24 @@ static int find_whole(const struct wpk_program *program, const struct wpk_cuda_g
     return found;
 }
 
+/* True if the operand, or what is transformed in its place, has its axis `whole` outside of all
+ * others. */
+static bool has_planes(const struct wpk_program *program, const struct wpk_cuda_groups *all,
+                       const struct wpk_cuda_group *group, int c)
+{
+    int tensor = program->stages[group->copy[c]].output;
+    const struct wpk_node *load = &program->nodes[wpk_cuda_read(program, tensor).load];
+    bool planes = wpk_index_axis(program, load->index[0]) == group->whole;
+    if (planes && group->before >= 0 && c == group->before_copy) {
+        const struct wpk_cuda_group *before = &all->group[group->before];
+        const struct wpk_stage *last = &program->stages[before->root];
+        for (int a = 1; a < last->rank; a++) { /* axes of a tile follow such axes only */
+            planes = planes && (before->tile[a] == 1 || before->tile[a - 1] > 1);
+        }
+    }
+    return planes;
+}
+
 void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_groups *all)
 {
     for (int g = 0; g < all->count; g++) {
@@ -300,6 +318,9 @@ void wpk_cuda_find_joins(const struct wpk_program *program, struct wpk_cuda_grou
         }
         if (group->whole < 0) {
             group->behind = group->before = -1;
+        }
+        for (int c = 0; c < group->copy_count && group->whole >= 0; c++) {
+            group->planes[c] = has_planes(program, all, group, c);
         }
         if (group->before >= 0) {
             int axis = find_contiguous(program, all, group->before, all->group[group->before].root);

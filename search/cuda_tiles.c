@@ -110,7 +110,7 @@ int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cu
     int along_j = group->tiled[c] == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
     int64_t row = t->step + wpk_cuda_row_padding(group, t, c);
-    if (t->together == 1 || t->box || threads[0] * threads[1] >= lanes) {
+    if (t->together == 1 || t->box || !group->planes[c] || threads[0] * threads[1] >= lanes) {
         return 0;
     }
     int64_t apart = t->piece[along_j] * (terms ? row : 1) / width;

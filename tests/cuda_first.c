@@ -209,6 +209,29 @@ static void test_first_windows(void **state)
     wpk_space_fini(&space);
 }
 
+/* Both operands of a gradient of weights are transformed, and one has the points inside of its
+ * terms: what the rules take for the memory of a block is what it has. */
+static void test_joined_memory(void **state)
+{
+    (void)state;
+    static struct wpk_cuda_subject k; /* large */
+    struct wpk_space space;
+    struct wpk_candidate best;
+    struct wpk_diag diag = {0};
+    int count = 0;
+    wpk_cuda_derive("input X f32[4,6,10,10]\ninput D f32[4,5,8,8]\noutput G f32[5,6,3,3]\n"
+                    "G[k,c,r,s] = sum.f32(n:4,y:8,x:8) X[n,c,y+r,x+s] * D[n,k,y,x]\n",
+                    false, &space);
+    assert_int_equal(wpk_space_pin(&space, "algorithm", "winograd(3)", &diag), WPK_OK);
+    assert_int_equal(wpk_space_pin(&space, "layout", "asis", &diag), WPK_OK);
+    assert_int_equal(wpk_space_pin(&space, "G_r_m.at", "G", &diag), WPK_OK);
+    assert_int_equal(wpk_space_construct(&space, &best, 1, &count), WPK_OK);
+    wpk_cuda_lower(&space, &best, &k.schedule);
+    wpk_cuda_subject_print(&k);
+    wpk_cuda_subject_fini(&k);
+    wpk_space_fini(&space);
+}
+
 /* An operand that is read through a window is staged, too, and a constant; types that the back end
  * does not compute with have no space. */
 static void test_other_programs(void **state)
@@ -234,9 +257,10 @@ static void test_other_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_guess),   cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_first_rows),    cmocka_unit_test(test_algorithms),
-        cmocka_unit_test(test_first_windows), cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_first_guess),    cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_first_rows),     cmocka_unit_test(test_algorithms),
+        cmocka_unit_test(test_first_windows),  cmocka_unit_test(test_joined_memory),
+        cmocka_unit_test(test_other_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
