@@ -5,11 +5,11 @@
  * every thread takes those of its element in the order of their numbers, or, if whole warps share
  * an element, in another exchange. */
 #include "codegen/cuda_point.h"
+#include "common/cuda_machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#define WARP_LANES 32
 #define WARP_ALL "0xffffffffu"
 
 /* Of the loops over threads that share terms: how many of a loop's iterations are in one warp. */
@@ -34,7 +34,7 @@ static struct sharing find_sharing(const struct wpk_cuda_definition *d)
     struct sharing found = {.apart = 1};
     for (int i = 0; i < d->count; i++) {
         if (is_shared_out(d, i)) {
-            int64_t lanes = d->inside[i] < WARP_LANES ? WARP_LANES / d->inside[i] : 1;
+            int64_t lanes = d->inside[i] < WPK_CUDA_WARP ? WPK_CUDA_WARP / d->inside[i] : 1;
             bool exchange = is_power_of_two(d->inside[i]) && is_power_of_two(d->most[i]);
             found.within[i] = !exchange ? 1 : d->most[i] < lanes ? d->most[i] : lanes;
             found.apart *= d->most[i] / found.within[i];
@@ -258,8 +258,8 @@ static void join_warps(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
     int64_t apart = sharing->apart;
     bool whole = false; /* warps */
     for (int i = 0; i < d->count; i++) {
-        whole =
-            whole || (is_shared_out(d, i) && d->inside[i] == 1 && sharing->within[i] == WARP_LANES);
+        whole = whole ||
+                (is_shared_out(d, i) && d->inside[i] == 1 && sharing->within[i] == WPK_CUDA_WARP);
     }
     wpk_cuda_share(k, d->stage->output, cells * wpk_cuda_owners(d) * apart);
     if (k->launch->repeats > 0) {
@@ -268,7 +268,7 @@ static void join_warps(struct wpk_c_kernel *k, const struct wpk_cuda_definition 
     leave(k, d, sharing, cells);
     wpk_cuda_put_barrier(k);
     k->launch->wrote = true;
-    if (whole && is_power_of_two(apart) && apart <= WARP_LANES) {
+    if (whole && is_power_of_two(apart) && apart <= WPK_CUDA_WARP) {
         take_by_lanes(k, d, apart, cells);
     } else {
         take_in_order(k, d, apart, cells);

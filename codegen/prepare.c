@@ -12,6 +12,7 @@
  * loops over the others: each constant is read once, and what is between lies in registers. */
 #include "codegen/prepare.h"
 
+#include "common/cuda_machine.h"
 #include "op/infinite.h"
 #include "op/nest_check.h"
 
@@ -304,13 +305,12 @@ static void add_stage(struct wpk_nest *nest, int s, const struct lanes *lanes,
 /* ---- on a GPU */
 
 #define GPU_THREADS 128
-#define GPU_WARP 32
 
 /* The last axis, along which neighbours lie, unless it has less than a warp: then the longest. */
 static int threads_axis(const struct wpk_stage *stage)
 {
     int axis = stage->rank - 1;
-    for (int a = 0; a < stage->rank && stage->axes[stage->rank - 1].extent < GPU_WARP; a++) {
+    for (int a = 0; a < stage->rank && stage->axes[stage->rank - 1].extent < WPK_CUDA_WARP; a++) {
         axis = stage->axes[a].extent > stage->axes[axis].extent ? a : axis;
     }
     return axis;

@@ -6,6 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Numbers of every architecture that wpk knows. */
+#define WPK_CUDA_WARP 32              /* lanes */
+#define WPK_CUDA_BANKS 32             /* of shared memory, of a word each */
+#define WPK_CUDA_SECTOR_BYTES 32      /* by which global memory is read and written */
+#define WPK_CUDA_SECTORS_A_CYCLE 4    /* that the first cache hands out */
+#define WPK_CUDA_SCHEDULERS 4         /* of a multiprocessor */
+#define WPK_CUDA_THREAD_REGISTERS 255 /* at most */
+#define WPK_CUDA_EXCHANGE_CYCLES 30   /* of one between lanes of a warp */
+
 /* The machine's numbers that rules, ranks and the emulator's model read. */
 struct wpk_cuda_machine {
     int sm_count;

@@ -5,9 +5,8 @@
 #include "emulate/lanes.h"
 #include "emulate/operation.h"
 
+#include "common/cuda_machine.h"
 #include <stdlib.h>
-
-#define BANKS 32
 
 /* What the active lanes of a warp access: addresses of the space, after windows are resolved. */
 struct access {
@@ -27,12 +26,12 @@ static uint64_t count_wavefronts(const struct wpk_warp *warp, const struct acces
     int lanes = (int)(WPK_WARP_LANES * 4 / size);
     uint64_t count = 0;
     for (int first = 0; first < WPK_WARP_LANES; first += lanes) {
-        uint32_t word[BANKS][WPK_WARP_LANES]; /* distinct ones of each bank */
-        uint8_t depth[BANKS] = {0};
+        uint32_t word[WPK_CUDA_BANKS][WPK_WARP_LANES]; /* distinct ones of each bank */
+        uint8_t depth[WPK_CUDA_BANKS] = {0};
         uint8_t most = 0;
         for (int lane = first; lane < first + lanes && lane < WPK_WARP_LANES; lane++) {
             for (uint32_t b = 0; b < size && (warp->active >> lane & 1) != 0; b += 4) {
-                uint32_t at = (uint32_t)(access->address[lane] + b) / 4, bank = at % BANKS;
+                uint32_t at = (uint32_t)(access->address[lane] + b) / 4, bank = at % WPK_CUDA_BANKS;
                 uint8_t i = 0;
                 while (i < depth[bank] && word[bank][i] != at) {
                     i++;
@@ -70,7 +69,7 @@ static uint64_t least_sectors(const struct wpk_warp *warp, const struct access *
             last = access->address[lane];
         }
     }
-    return (bytes + WPK_SECTOR_SIZE - 1) / WPK_SECTOR_SIZE;
+    return (bytes + WPK_CUDA_SECTOR_BYTES - 1) / WPK_CUDA_SECTOR_BYTES;
 }
 
 static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *access)
@@ -78,7 +77,7 @@ static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *
     uint64_t seen[4 * WPK_WARP_LANES];
     int count = 0, newest = 0;
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        uint64_t sector = access->address[lane] / WPK_SECTOR_SIZE;
+        uint64_t sector = access->address[lane] / WPK_CUDA_SECTOR_BYTES;
         if ((warp->active >> lane & 1) == 0 || (count > 0 && seen[newest] == sector)) {
             continue;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emulate/model.h"
 
+#include "common/cuda_machine.h"
 #include <math.h>
 
-#define SECTOR_BYTES 32
 #define WARP_LANES 32
 #define WARPS_TO_HIDE 16 /* of a multiprocessor: more hide no more latency */
 
@@ -25,7 +25,7 @@ double wpk_launch_model(const struct wpk_cuda_machine *m, const struct wpk_launc
     double each = 1 / (double)blocks;
     double issue = (double)counts->warp_instructions * each / schedulers;
     double shared = (double)counts->shared_wavefronts * each;
-    double l2 = (double)counts->global_sectors * SECTOR_BYTES * each / m->l2_bytes;
+    double l2 = (double)counts->global_sectors * WPK_CUDA_SECTOR_BYTES * each / m->l2_bytes;
     double busy = fmax(issue, fmax(shared, l2)); /* cycles of a block that has all to itself */
     double at_once = fmin(resident(m, threads, shared_bytes), ceil((double)blocks / m->sm_count));
     double warps = (double)((threads + WARP_LANES - 1) / WARP_LANES) * at_once;

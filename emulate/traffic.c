@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define WORD 4
-#define SECTOR_WORDS (WPK_SECTOR_SIZE / WORD) /* a byte of bits */
+#define SECTOR_WORDS (WPK_CUDA_SECTOR_BYTES / WORD) /* a byte of bits */
 
 wpk_err wpk_traffic_init(struct wpk_traffic *traffic, const struct wpk_device_memory *memory)
 {
@@ -66,7 +66,8 @@ void wpk_traffic_note(struct wpk_traffic *traffic, uint32_t active, const uint64
         last = address[lane];
         words += (size + WORD - 1) / WORD;
         for (uint64_t at = last - range->from; at < last - range->from + size; at += WORD) {
-            range->accessed[at / WPK_SECTOR_SIZE] |= (uint8_t)(1U << at / WORD % SECTOR_WORDS);
+            range->accessed[at / WPK_CUDA_SECTOR_BYTES] |=
+                (uint8_t)(1U << at / WORD % SECTOR_WORDS);
         }
     }
     range->requests[words]++;

@@ -6,10 +6,10 @@
 #ifndef WPK_EMULATE_TRAFFIC_H
 #define WPK_EMULATE_TRAFFIC_H
 
+#include "common/cuda_machine.h"
 #include "emulate/memory.h"
 #include "emulate/warp.h"
 
-#define WPK_SECTOR_SIZE 32
 #define WPK_TRAFFIC_WORDS_MAX (4 * WPK_WARP_LANES) /* of a request */
 
 /* Of one allocation. */

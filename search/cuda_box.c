@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_box.h"
 
+#include "common/cuda_machine.h"
 #include "op/contraction.h"
 #include "search/cuda_reading.h"
 
-#define BANKS 32      /* of shared memory, of a word each, and lanes of a warp */
 #define PADDING_MAX 8 /* elements behind a row */
 
 /* The load of a stage that says where an operand of the sum is, if that is inside of windows: some
@@ -146,15 +146,15 @@ int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wp
 static int64_t count_rounds(const struct wpk_cuda_group *group, int rank,
                             const struct wpk_cuda_boxed *box, int64_t padding)
 {
-    int64_t stride[WPK_RANK_MAX], apart[WPK_CUDA_BOX_AXES] = {0}, word[BANKS], rounds = 1;
-    int used[BANKS] = {0};
+    int64_t stride[WPK_RANK_MAX], apart[WPK_CUDA_BOX_AXES] = {0}, word[WPK_CUDA_BANKS], rounds = 1;
+    int used[WPK_CUDA_BANKS] = {0};
     (void)find_strides(group, rank, box, padding, stride);
     for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
         for (int d = 0; d < rank; d++) {
             apart[i] += group->box_more[d][i] * stride[d];
         }
     }
-    for (int64_t lane = 0; lane < BANKS; lane++) {
+    for (int64_t lane = 0; lane < WPK_CUDA_BANKS; lane++) {
         int64_t j = lane % box->threads[1], i = lane / box->threads[1] % box->threads[0];
         int64_t rows = lane / (box->threads[0] * box->threads[1]);
         bool known = false;
@@ -162,9 +162,9 @@ static int64_t count_rounds(const struct wpk_cuda_group *group, int rank,
         for (int64_t other = 0; other < lane && !known; other++) {
             known = word[other] == word[lane];
         }
-        used[word[lane] % BANKS] += !known && rows < box->tile[2];
+        used[word[lane] % WPK_CUDA_BANKS] += !known && rows < box->tile[2];
     }
-    for (int b = 0; b < BANKS; b++) {
+    for (int b = 0; b < WPK_CUDA_BANKS; b++) {
         rounds = used[b] > rounds ? used[b] : rounds;
     }
     return rounds;

@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_cost.h"
 
+#include "common/cuda_machine.h"
 #include "op/contraction.h"
 #include "search/cuda_moves.h"
 #include "search/genes.h"
 
 #include <math.h>
 
-#define WARP 32
-#define BANKS 32            /* of shared memory, of a word each */
 #define EXPOSED 0.2         /* of what is not the slowest: it overlaps, but not all of it */
-#define SCHEDULERS 4        /* of a multiprocessor: every one since sm_50 */
 #define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
 #define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
 #define FEWER_FIRST 1e-3    /* of instructions, where they are not what takes the time */
 #define TRANSFORM_ISSUED 25 /* instructions of a warp for an element of its tiles, as emulated */
 #define UNSTAGED 4          /* a word of the first cache, in words of shared memory */
-#define EXCHANGE 30         /* cycles of one between lanes of a warp */
 #define LOADS_AHEAD 4       /* iterations of a loop whose loads are on their way */
 #define ROW_INSTRUCTIONS 6  /* for an element of a row, in each pass */
-#define SECTOR 8.0          /* elements */
-#define SECTORS_A_CYCLE 4   /* that the first cache hands out */
-#define FEW_REGISTERS 40    /* of a thread, beside its tile and operands */
-#define TICKET_BYTES 32     /* of a block whose part joins others, with those to a multiple of 16 */
+#define SECTOR (WPK_CUDA_SECTOR_BYTES / 4.0) /* elements */
+#define FEW_REGISTERS 40                     /* of a thread, beside its tile and operands */
+#define TICKET_BYTES 32 /* of a block whose part joins others, with those to a multiple of 16 */
 
 void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out)
 {
@@ -201,8 +197,8 @@ static double seconds_of(const struct wpk_cuda_machine *m, const struct work *wo
 {
     double share = fmin(together, ceiling(blocks, m->sm_count));
     double waves = ceiling(blocks, m->sm_count * together);
-    double busy = ceiling(threads, WARP) / SCHEDULERS;
-    double issued = work->issued * WARP * ceiling(threads, WARP) / threads;
+    double busy = ceiling(threads, WPK_CUDA_WARP) / WPK_CUDA_SCHEDULERS;
+    double issued = work->issued * WPK_CUDA_WARP * ceiling(threads, WPK_CUDA_WARP) / threads;
     double part[] = {issued / (m->multiply_adds * fmin(1, share * busy)), work->requests,
                      work->bytes / m->l2_bytes};
     double slowest = fmax(fmax(part[0], part[1]), part[2]);
@@ -215,8 +211,8 @@ static double seconds_of(const struct wpk_cuda_machine *m, const struct work *wo
  * a barrier and others. */
 static double join_cycles(const struct wpk_cuda_machine *m, double share, bool neighbours)
 {
-    double one = log2(fmin(share, WARP)) * EXCHANGE;
-    return share == 1 ? 0 : neighbours && share <= WARP ? one : 2 * one + m->barrier;
+    double one = log2(fmin(share, WPK_CUDA_WARP)) * WPK_CUDA_EXCHANGE_CYCLES;
+    return share == 1 ? 0 : neighbours && share <= WPK_CUDA_WARP ? one : 2 * one + m->barrier;
 }
 
 /* A thread has so many loads of a pass over a row on their way at a time. */
@@ -270,7 +266,7 @@ static double take_lanes(double *left, double threads)
 static double sectors_of(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
                          const struct wpk_cuda_stream *stream, double vector)
 {
-    double share = (double)t->share, left = WARP, sectors = 1;
+    double share = (double)t->share, left = WPK_CUDA_WARP, sectors = 1;
     double i = (double)(t->block[0] / t->thread[0]), j = (double)(t->block[1] / t->thread[1]);
     const int axis[] = {group->rows ? group->k : group->j, group->rows ? group->j : group->i,
                         group->rows ? group->i : group->k};
@@ -306,7 +302,8 @@ static double shares_bound(const struct wpk_program *program, const struct wpk_c
         double block = terms * (double)((i ? t->block[0] : 1) * (j ? t->block[1] : 1));
         bool whole = stream->along >= program->stages[group->sum].rank || stream->along < 0;
         work.issued += threads * loads;
-        work.requests += ceiling(threads, WARP) * loads * fmax(1, sectors / SECTORS_A_CYCLE);
+        work.requests +=
+            ceiling(threads, WPK_CUDA_WARP) * loads * fmax(1, sectors / WPK_CUDA_SECTORS_A_CYCLE);
         work.bytes += block * sizeof(float) *
                       (whole ? 1 : fmax(1, SECTOR / (double)t->block[stream->along == group->j]));
     }
@@ -333,13 +330,13 @@ double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_c
     double together = fmax(1, floor((double)m->registers_max /
                                     ((double)wpk_cuda_tile_registers(root, group) * threads)));
     double waves = ceiling(blocks, m->sm_count * together);
-    double warps = WARP * ceiling(threads, WARP);
+    double warps = WPK_CUDA_WARP * ceiling(threads, WPK_CUDA_WARP);
     /* a row of a tile begins anywhere; read by a thread alone each of its elements is a sector */
     double reads = group->copy_count == 0 || !group->gathers[0] ? 1 : t->staged[0] ? 2 : SECTOR;
     double bytes = fmin(together, ceiling(blocks, m->sm_count)) * warps * elements * (reads + 1) *
                    (double)sizeof(float);
-    double share = fmin(together, ceiling(blocks, m->sm_count)) * ceiling(threads, WARP);
-    double issued = elements * TRANSFORM_ISSUED * fmax(1, share / SCHEDULERS);
+    double share = fmin(together, ceiling(blocks, m->sm_count)) * ceiling(threads, WPK_CUDA_WARP);
+    double issued = elements * TRANSFORM_ISSUED * fmax(1, share / WPK_CUDA_SCHEDULERS);
     double wait = 2 * m->latency + (t->staged[0] ? m->barrier : 0);
     return (waves * (bytes / m->l2_bytes + issued + wait) + m->launch) / m->hertz;
 }
@@ -354,7 +351,7 @@ static int64_t common(int64_t a, int64_t b)
 static double rounds_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t, int c, int64_t width)
 {
-    int64_t row = t->step + wpk_cuda_row_padding(group, t, c), lanes = BANKS / width;
+    int64_t row = t->step + wpk_cuda_row_padding(group, t, c), lanes = WPK_CUDA_BANKS / width;
     if (t->box && c == group->box_copy) {
         int64_t rounds, bytes;
         (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
@@ -512,7 +509,7 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
         double staged = (double)staged_bytes(program, group, &t, c, 0);
         double wide = t.vectors[c] ? WPK_CUDA_VECTOR_ELEMENTS : 1,
                apart = t.box ? 1 : group->apart[c];
-        bytes += t.staged[c] ? staged * apart : staged * (double)t.threads / WARP;
+        bytes += t.staged[c] ? staged * apart : staged * (double)t.threads / WPK_CUDA_WARP;
         int64_t width = t.staged[c] ? wpk_cuda_width(group, &t, c) : 1;
         double tile = (double)t.thread[group->tiled[c] == group->j];
         /* an operand that is not staged comes from the first cache */
@@ -531,7 +528,7 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
     double issued =
         (points + (double)t.threads * loads) * terms * rounds + steps * copied + joined.issued;
     /* Each warp issues by one of the schedulers: few warps leave the others idle. */
-    double busy = ceiling((double)t.threads, WARP) / SCHEDULERS;
+    double busy = ceiling((double)t.threads, WPK_CUDA_WARP) / WPK_CUDA_SCHEDULERS;
     double part[] = {
         issued / (m.multiply_adds * fmin(1, share * busy)), words / m.shared_words,
         (steps * bytes + joined.bytes + stored_bytes(&program->stages[group->root], group, &t)) /

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_deal.h"
 
+#include "common/cuda_machine.h"
 #include "search/cuda_moves.h"
 
-#define WARP 32
 #define BANKED_ROWS 8 /* that begin in banks of their own, if they are padded */
 
 void wpk_cuda_add_loop(struct wpk_nest *nest, struct wpk_nest_loops *loops, int axis,
@@ -55,7 +55,7 @@ void wpk_cuda_deal(struct wpk_nest *nest, struct wpk_nest_loops *loops, int rank
     for (int a = 1; a < x; a++) {
         y = extent[a] > extent[y] ? a : y;
     }
-    if (cut.axis < 0 && x > 0 && extent[x] < WARP * lanes && extent[x - 1] > 1) {
+    if (cut.axis < 0 && x > 0 && extent[x] < WPK_CUDA_WARP * lanes && extent[x - 1] > 1) {
         y = x - 1; /* short rows lie one behind the other */
     }
     for (int a = 0; a < x; a++) {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_legal.h"
 
+#include "common/cuda_machine.h"
 #include "search/cuda_cost.h"
 #include "search/cuda_moves.h"
 #include "search/cuda_nest_transforms.h"
-
-#define REGISTERS_MAX 255
 
 static bool no(const char **why, const char *reason)
 {
@@ -141,7 +140,7 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
         const struct wpk_cuda_group *of = &all->group[group->before];
         registers += wpk_cuda_tile_registers(&program->stages[of->root], of);
     }
-    if (registers > REGISTERS_MAX || registers * t->threads > machine->registers_max) {
+    if (registers > WPK_CUDA_THREAD_REGISTERS || registers * t->threads > machine->registers_max) {
         return no(why, "what is transformed does not fit the registers");
     }
     if (t->behind && (!fits(group, 0, t->block[0]) || !fits(group, 1, t->block[1]))) {
@@ -177,7 +176,7 @@ bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate
     if (t.threads > machine.block_threads_max || (t.threads < WPK_CUDA_THREADS_LEAST && !least)) {
         return no(why, "too many threads in a block, or less than a warp");
     }
-    if (wpk_cuda_registers(&t) > REGISTERS_MAX ||
+    if (wpk_cuda_registers(&t) > WPK_CUDA_THREAD_REGISTERS ||
         wpk_cuda_registers(&t) * t.threads > machine.registers_max) {
         return no(why, "the tiles do not fit the registers");
     }

@@ -3,9 +3,10 @@
 #ifndef WPK_SEARCH_CUDA_LEGAL_H
 #define WPK_SEARCH_CUDA_LEGAL_H
 
+#include "common/cuda_machine.h"
 #include "search/space.h"
 
-#define WPK_CUDA_THREADS_LEAST 32 /* a warp, unless each thread has one result */
+#define WPK_CUDA_THREADS_LEAST WPK_CUDA_WARP /* a warp, unless each thread has one result */
 
 /* As wpk_space_kind's `legal` and `skip`. */
 bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_moves.h"
 
+#include "common/cuda_machine.h"
 #include "common/rng.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS 64  /* that are tried */
-#define SECTOR 8   /* elements */
+#define POINTS 64                          /* that are tried */
+#define SECTOR (WPK_CUDA_SECTOR_BYTES / 4) /* elements */
 #define RUN_MIN 16 /* neighbours in memory: two sectors or more, wherever they begin */
 
 /* The place in a tensor that an element of the copy is read from. */

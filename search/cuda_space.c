@@ -18,7 +18,7 @@
 #define STEP_LEAST 8
 #define STEP_MOST 32
 #define ROWS_MAX 8 /* of a block */
-#define ROW_WPK_CUDA_THREADS_LEAST 16
+#define ROW_THREADS_LEAST 16
 #define SHARE_LEAST 4 /* threads that share terms, if any do */
 #define SHARE_MAX 1024
 #define ORDER_LEAST 4 /* blocks along i that precede the next ones along j, if several do */
@@ -180,7 +180,7 @@ static void add_rows(const char *of, const struct wpk_stage *root,
         longest *= root->axes[a].extent;
     }
     gene = wpk_gene_list_add(list, true, "%s.threads", of);
-    while (2 * threads <= longest && threads < ROW_WPK_CUDA_THREADS_LEAST) {
+    while (2 * threads <= longest && threads < ROW_THREADS_LEAST) {
         threads *= 2;
     }
     for (; threads <= SHARE_MAX && threads <= longest; threads *= 2) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_tiles.h"
 
+#include "common/cuda_machine.h"
 #include "search/cuda_box.h"
 #include "search/cuda_moves.h"
 #include "search/genes.h"
 
 #define UNROLLED_MAX 1024 /* products of a thread that are written out */
-#define BANKS 32          /* of shared memory, of a word each */
 /* Of a group, without those that are found by number: also the order of blocks, and the depth. */
 #define GENES_MAX (WPK_CUDA_STAGED + WPK_CUDA_OPERANDS_MAX + 2)
 
@@ -105,7 +105,7 @@ int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda
  * terms, and those along `whole` should go on where these end. */
 int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int c)
 {
-    int64_t width = wpk_cuda_width(group, t, c), lanes = BANKS / width;
+    int64_t width = wpk_cuda_width(group, t, c), lanes = WPK_CUDA_BANKS / width;
     int64_t threads[] = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]};
     int along_j = group->tiled[c] == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
