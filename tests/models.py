@@ -274,6 +274,28 @@ def where(side):
     return m.finish({"x": [4, side]}, [12, 6])
 
 
+def masked(side):
+    """Softmax behind masks: of the least finite number, which masks some rows whole, and of -inf, which masks none."""
+    m = Model()
+    least, lowest = np.zeros((side, side), np.float32), np.zeros((side, side), np.float32)
+    least[np.triu_indices(side, 1)] = np.finfo(np.float32).min
+    least[side // 2:side // 2 + 2] = np.finfo(np.float32).min
+    lowest[np.tril_indices(side, -2)] = -np.inf
+    rows = m.add("Softmax", m.add("Add", m.add("Div", "x", m.constant(np.float32(8 ** 0.5))), m.constant(least)), axis=-1)
+    others = m.add("Softmax", m.add("Add", "x", m.constant(lowest)), axis=-1)
+    m.add("MatMul", rows, others)
+    return m.finish({"x": [2, side, side]}, [2, side, side])
+
+
+def odd(side):
+    """Images of odd height and width: a convolution with a stride, a pooling, a product."""
+    m = Model()
+    x = m.add("Relu", m.conv("x", 3, 7, 3, pad=1, stride=2, bias=True))
+    x = m.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    m.add("Relu", m.conv(x, 7, 5, 1, bias=True))
+    return m.finish({"x": [1, 3, side, side + 66]}, [1, 5, (side + 3) // 4, (side + 69) // 4])
+
+
 def functions(side):
     """Functions of the file's own that call each other, with and without an attribute."""
     m = Model()
@@ -329,7 +351,7 @@ def choices(side):
     return m.finish({"x": [4, side]}, [side])
 
 
-MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "where": (where, 300), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "pair": (pair, 41), "places": (places, 12), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
+MODELS = {"depthwise": (depthwise, 21), "choices": (choices, 6), "functions": (functions, 7), "lookup": (lookup, 5000), "where": (where, 300), "masked": (masked, 13), "odd": (odd, 161), "branches": (branches, 5), "decoder": (decoder, 5), "parts": (parts, 6), "pair": (pair, 41), "places": (places, 12), "recurrent": (recurrent, 5), "tiny": (tiny, 11), "small": (small, 33), "resnet18": (resnet18, 224), "attention": (attention, 7)}
 
 
 def main():

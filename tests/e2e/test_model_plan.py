@@ -384,7 +384,7 @@ def test_data_decides_a_shape(box):
 
 
 def test_plans_of_other_models(box):
-    for name in ("attention", "recurrent", "depthwise", "branches"):
+    for name in ("attention", "recurrent", "depthwise", "masked", "odd", "branches"):
         folder = make_model(box, name)
         x, y, out, path, plan = (os.path.join(folder, n) for n in
                                  ("x.npy", "y.npy", "out.npy", name + ".onnx", name + ".wpk"))
