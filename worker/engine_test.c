@@ -365,10 +365,12 @@ static void test_nobody_outlives_the_engine(void **state)
         bench_step(bench);
     }
     /* builder, runner, and the child of each, which are forked a moment later */
-    for (int i = 0; i < 6000 && count_processes(bench->directory) < 4; i++) {
+    int count = count_processes(bench->directory);
+    for (int i = 0; i < 6000 && count < 4; i++) {
         usleep(10000);
+        count = count_processes(bench->directory);
     }
-    assert_true(count_processes(bench->directory) >= 4);
+    assert_true(count >= 4); /* not counted again: a child that took too long is replaced */
     wpk_engine_close(bench->engine);
     bench->engine = NULL;
     for (int i = 0; i < 6000 && count_processes(bench->directory) > 0; i++) {
