@@ -465,8 +465,8 @@ std::set<std::string> Builder::uneven() const {
     return names;
 }
 
-// What a kernel for a CPU calls is in its shared object (runtime/stub.c). The object of one for
-// OpenCL has Halide's runtime, which talks to the driver.
+// The functions that a kernel for a CPU calls are in its shared object (runtime/stub.c). The object
+// of a kernel for OpenCL has Halide's runtime, which talks to the driver.
 Halide::Target target_of(const wpk_schedule &schedule) {
     char text[WPK_TARGET_MAX];
     if (wpk_target_spell(schedule.target, text) != WPK_OK) {

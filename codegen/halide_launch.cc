@@ -205,7 +205,8 @@ void Reader::visit(const Call *call) {
     }
 }
 
-// What a launch leaves to the next one is scratch, from where it is named first.
+// A buffer that one launch writes and a later one reads is scratch memory of the plan. It is added
+// when a launch first names it.
 int Reader::find_pointer(const Expr &argument) {
     const Variable *variable = argument.as<Variable>();
     std::string name = variable != nullptr ? variable->name : "";

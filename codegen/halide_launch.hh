@@ -19,7 +19,7 @@ namespace wpk {
 //
 // - A block's shared memory moves up by a KiB. Halide counts addresses from 0, but GPUs from sm_90
 //   on keep the first KiB for themselves, and variables begin behind it.
-// - The host only launches. Where blocks need different sizes, the host would look for the largest
+// - The host only launches. If blocks need different sizes, the host would look for the largest
 //   in a loop over all blocks, which runs here; and expressions that all blocks share go into them.
 // - Halide accesses four elements at once at each index that is a multiple of four. The index of an
 //   `uneven` buffer, whose element 0 is at no multiple of 16 bytes, counts as unknown.

@@ -316,8 +316,8 @@ static int threads_axis(const struct wpk_stage *stage)
     return axis;
 }
 
-/* A stage that computes is a launch, whose threads run along one axis. Its last block moves
- * inwards, unless it adds up: then the blocks divide the axis. */
+/* A stage that computes is a launch, whose threads run along one axis. The last block of the
+ * launch moves inwards, unless the stage adds up: then the blocks divide the axis. */
 static void add_launch(struct wpk_nest *nest, int s, bool update)
 {
     struct wpk_nest_entry *entry = &nest->entry[nest->entry_count - 1];

@@ -365,7 +365,7 @@ static double rounds_of(const struct wpk_program *program, const struct wpk_cuda
     return ceiling((double)lanes, (double)places);
 }
 
-/* Bytes of the sectors that a block stores. Where windows read boxes, few threads have a row: those
+/* Bytes of the sectors that a block stores. If windows read boxes, few threads have a row: those
  * along j have neighbours, single ones or four that are stored together, or else every so many.
  * Others have pieces that are first chosen for the banks. */
 static double stored_bytes(const struct wpk_stage *root, const struct wpk_cuda_group *group,
@@ -428,8 +428,8 @@ static double dram_cycles(const struct wpk_program *program, const struct wpk_cu
     return all > (double)m->l2_size ? bytes / (m->dram_bytes * m->sm_count) : 0;
 }
 
-/* What a block does beside the products, whose steps are `steps`: its threads transform what they
- * read, in each step, and their sums. The transforms' own launches are saved. */
+/* The work of a block beside the products, whose steps are `steps`: the threads transform the
+ * operands that they read, in each step, and their sums. The transforms' own launches are saved. */
 struct joined {
     double issued, words, bytes, wait; /* as of a block's products */
     double saved;                      /* seconds */

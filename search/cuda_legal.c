@@ -40,8 +40,8 @@ static bool has_threads(const struct wpk_stage *stage, int first, int64_t thread
     return stage->axis_count == first + 1 && stage->axes[first].extent >= threads;
 }
 
-/* Several rows of a block have threads of their own. What a row has in registers has to be dealt
- * out alike then: either all that it reads is there, or all lies in shared memory. */
+/* Several rows of a block have threads of their own. The registers of a row have to be dealt
+ * out alike then: either all that the row reads is there, or all lies in shared memory. */
 static bool legal_rows(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
                        const char **why)

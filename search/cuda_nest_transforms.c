@@ -20,7 +20,7 @@ static void name_loops(struct wpk_nest *nest, const struct wpk_nest_loops *loops
     }
 }
 
-/* Where no axis is cut into blocks, one block has all of an axis that has whole tiles. */
+/* If no axis is cut into blocks, the one block has all of an axis that has whole tiles. */
 static void add_one_block(struct wpk_nest *nest, struct wpk_nest_loops *loops,
                           const struct wpk_stage *root, const struct wpk_cuda_group *group)
 {

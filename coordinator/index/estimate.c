@@ -16,7 +16,7 @@ const char *wpk_estimate_name(enum wpk_estimate_source source)
     return names[source];
 }
 
-/* What the kernels of a family say. */
+/* Times of the kernels of a family, as they are read from the index. */
 struct survey {
     const struct wpk_lookup *lookup;
     const struct wpk_index_device *device; /* the lookup's; NULL: unknown */
@@ -88,7 +88,7 @@ static void look(const struct wpk_index_version *version, struct survey *survey)
     }
 }
 
-/* Its time, scaled to the lookup's problem. */
+/* Scale the time of a kernel to the lookup's problem; false: no kernel, or no known ratio. */
 static bool scale(const struct survey *survey, const struct wpk_served *served,
                   enum wpk_estimate_source source, struct wpk_estimate *out)
 {
