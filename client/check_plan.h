@@ -16,7 +16,7 @@ struct wpk_check_plan {
     const char *worst_node; /* where that is; borrowed from the model */
 };
 
-/* Run the plan once on inputs of NaN, once on its own, and compare.
+/* Run the plan once in an arena of NaN, and compare.
  *   errors  WPK_EMISMATCH a step is wrong: `diag` names its nodes; those of wpk_model_watch and
  *           wpk_run_check */
 WPK_MUST_CHECK wpk_err wpk_check_plan(const struct wpk_run_model_call *call,
