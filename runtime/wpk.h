@@ -295,7 +295,8 @@ struct wpk_model_tensor {
 typedef void (*wpk_model_watcher)(void *user, size_t step, bool is_done,
                                   const struct wpk_model_tensor *tensors, size_t count);
 
-/* Fill the context's memory with NaN, run the model once, and show each step to `watcher`.   errors  as wpk_model_run */
+/* Fill the context's memory with NaN, run the model once, and show each step to `watcher`.
+ *   errors  as wpk_model_run; WPK_ENOMEM */
 WPK_API wpk_err wpk_model_watch(struct wpk_model_context *context,
                                 const struct wpk_tensor_data *inputs, size_t input_count,
                                 const struct wpk_tensor_data *outputs, size_t output_count,
