@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulated GPU as a driver library, shaped like libcuda.so.1: one device, whose modules are PTX
- * that the emulator runs. It refuses what a real driver refuses, and finds what a real GPU would
+ * that the emulator runs. Of a cubin it reads what the functions need; the PTX of the same functions
+ * has to lie behind it in memory, as libwpk lays it. The driver refuses what a real driver refuses, and finds what a real GPU would
  * not: an access outside of all allocations, a race, a barrier that threads miss. Such a fault is
  * an error that sticks, as on a GPU, and cuGetErrorString() tells it whole.
  *
@@ -8,6 +9,7 @@
  * advance, by the time of the model. One thread at a time may call. */
 #include "emulate/driver.h"
 
+#include "common/cubin.h"
 #include "emulate/launch.h"
 #include "emulate/model.h"
 #include "emulate/orders.h"
@@ -22,6 +24,9 @@
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 #define L2_BYTES (50 << 20)
 #define VERSION 12090
+#define PTX_VERSION 88      /* 8.8: of CUDA 12.9 */
+#define REGISTERS_MAX 65536 /* of a block */
+#define REGISTER_UNIT 256   /* of a warp: registers are given out by as many */
 #define SHARED_STATIC_MAX ((uint32_t)48 << 10)
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256
@@ -30,11 +35,14 @@
 
 struct module {
     struct wpk_ptx ptx;
+    void *cubin; /* owned; NULL: the module is PTX alone */
+    size_t cubin_size;
 };
 
 struct function {
     const struct module *module;
     const struct wpk_ptx_entry *entry;
+    int registers; /* of a thread; 0: not known */
     struct function *next;
 };
 
@@ -251,34 +259,79 @@ int wpk_driver_uncaptured(const void *stream)
 
 /* ---- modules */
 
-/* The number behind `word` in the module's first lines; 0: there is none. */
-static int number_behind(const char *text, const char *word)
+/* The numbers that the text's first lines have behind ".version " and ".target sm_"; 0: none. */
+static void read_head(const char *text, int *version, int *target)
 {
-    const char *at = strstr(text, word);
-    return at != NULL ? (int)strtol(at + strlen(word), NULL, 10) : 0;
+    const char *at = strstr(text, ".version ");
+    char *end = NULL;
+    *version = at != NULL ? (int)strtol(at + strlen(".version "), &end, 10) * 10 : 0;
+    *version += end != NULL && *end == '.' ? (int)strtol(end + 1, NULL, 10) : 0;
+    at = strstr(text, ".target sm_");
+    *target = at != NULL ? (int)strtol(at + strlen(".target sm_"), NULL, 10) : 0;
+}
+
+/* Machine code runs on GPUs of its generation, of its capability or a later one. */
+static int take_cubin(struct module *module, const void *image)
+{
+    int capability = 0;
+    module->cubin_size = wpk_cubin_bytes(image);
+    module->cubin = malloc(module->cubin_size + 1);
+    if (module->cubin == NULL) {
+        return WPK_CUDA_OUT_OF_MEMORY;
+    }
+    memcpy(module->cubin, image, module->cubin_size);
+    if (wpk_cubin_capability(module->cubin, module->cubin_size, &capability) != WPK_OK) {
+        return WPK_CUDA_INVALID_IMAGE;
+    }
+    bool fits = capability / 10 == CAPABILITY / 10 && capability <= CAPABILITY;
+    return fits ? WPK_CUDA_SUCCESS : WPK_CUDA_NO_BINARY_FOR_GPU;
+}
+
+static int take_ptx(struct module *module, const char *text)
+{
+    struct wpk_diag diag = {0};
+    int version, target;
+    read_head(text, &version, &target);
+    if (version > PTX_VERSION) {
+        return WPK_CUDA_UNSUPPORTED_PTX_VERSION;
+    }
+    if (target > CAPABILITY) {
+        return WPK_CUDA_NO_BINARY_FOR_GPU;
+    }
+    wpk_err err = wpk_ptx_parse(text, &module->ptx, &diag);
+    if (err != WPK_OK) {
+        snprintf(gpu.fault, sizeof(gpu.fault), "line %d of the PTX: %.200s", diag.line, diag.text);
+        return err == WPK_ENOMEM ? WPK_CUDA_OUT_OF_MEMORY : WPK_CUDA_INVALID_PTX;
+    }
+    return WPK_CUDA_SUCCESS;
+}
+
+static void free_module(struct module *module)
+{
+    wpk_ptx_fini(&module->ptx);
+    free(module->cubin);
+    free(module);
 }
 
 int cuModuleLoadData(void **module, const void *image)
 {
     WPK_OBEY_ORDERS();
-    const char *text = image;
-    struct wpk_diag diag = {0};
     int result = wpk_driver_entered();
     if (result != WPK_CUDA_SUCCESS) {
         return result;
-    }
-    if (number_behind(text, ".target sm_") > CAPABILITY) {
-        return WPK_CUDA_NO_BINARY_FOR_GPU;
     }
     struct module *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return WPK_CUDA_OUT_OF_MEMORY;
     }
-    wpk_err err = wpk_ptx_parse(text, &made->ptx, &diag);
-    if (err != WPK_OK) {
-        snprintf(gpu.fault, sizeof(gpu.fault), "line %d of the PTX: %.200s", diag.line, diag.text);
-        free(made);
-        return err == WPK_ENOMEM ? WPK_CUDA_OUT_OF_MEMORY : WPK_CUDA_INVALID_PTX;
+    bool cubin = wpk_cubin_is(image, strlen(image));
+    result = cubin ? take_cubin(made, image) : WPK_CUDA_SUCCESS;
+    if (result == WPK_CUDA_SUCCESS) {
+        result = take_ptx(made, (const char *)image + made->cubin_size);
+    }
+    if (result != WPK_CUDA_SUCCESS) {
+        free_module(made);
+        return result;
     }
     *module = made;
     return WPK_CUDA_SUCCESS;
@@ -298,8 +351,7 @@ int cuModuleUnload(void *module)
             at = &function->next;
         }
     }
-    wpk_ptx_fini(&made->ptx);
-    free(made);
+    free_module(made);
     return WPK_CUDA_SUCCESS;
 }
 
@@ -308,25 +360,19 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
     WPK_OBEY_ORDERS();
     const struct module *made = module;
     const struct wpk_ptx_entry *entry = wpk_ptx_find(&made->ptx, name);
-    if (entry == NULL) {
+    struct wpk_cubin_function code = {0};
+    if (entry == NULL || (made->cubin != NULL &&
+                          wpk_cubin_find(made->cubin, made->cubin_size, name, &code) != WPK_OK)) {
         return WPK_CUDA_NOT_FOUND;
     }
     struct function *found = calloc(1, sizeof(*found));
     if (found == NULL) {
         return WPK_CUDA_OUT_OF_MEMORY;
     }
-    *found = (struct function){.module = made, .entry = entry, .next = gpu.functions};
+    *found = (struct function){
+        .module = made, .entry = entry, .registers = code.registers, .next = gpu.functions};
     gpu.functions = found;
     *function = found;
-    return WPK_CUDA_SUCCESS;
-}
-
-/* Registers are given out by the real driver's compiler: not known. */
-int cuFuncGetAttribute(int *value, int attribute, void *function)
-{
-    WPK_OBEY_ORDERS();
-    const struct function *found = function;
-    *value = attribute == WPK_CUDA_FUNCTION_LOCAL_BYTES ? (int)found->entry->local_size : 0;
     return WPK_CUDA_SUCCESS;
 }
 
@@ -467,6 +513,15 @@ int wpk_driver_take(const struct wpk_cuda_kernel_node *launch, uint8_t *values, 
     return WPK_CUDA_SUCCESS;
 }
 
+/* Has the block more registers than there are? */
+static bool is_too_large(const struct wpk_cuda_kernel_node *node, int registers)
+{
+    uint64_t threads = (uint64_t)node->block_x * node->block_y * node->block_z;
+    uint64_t of_warp = (uint64_t)registers * WPK_WARP_LANES + REGISTER_UNIT - 1;
+    uint64_t warps = (threads + WPK_WARP_LANES - 1) / WPK_WARP_LANES;
+    return warps * (of_warp / REGISTER_UNIT * REGISTER_UNIT) > REGISTERS_MAX;
+}
+
 int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *values)
 {
     struct wpk_launch_counts counts = {0};
@@ -474,6 +529,9 @@ int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *va
     const struct function *found = find_function(node->function);
     if (found == NULL) {
         return WPK_CUDA_INVALID_HANDLE;
+    }
+    if (is_too_large(node, found->registers)) {
+        return WPK_CUDA_LAUNCH_OUT_OF_RESOURCES;
     }
     const struct wpk_launch launch = {.ptx = &found->module->ptx,
                                       .entry = found->entry,

@@ -134,6 +134,11 @@ const struct wpk_device *wpk_gpu_device(const struct wpk_gpu *gpu)
     return &gpu->device;
 }
 
+bool wpk_gpu_is_by_driver(const struct wpk_gpu *gpu)
+{
+    return gpu->main.by_driver || gpu->prepare.by_driver;
+}
+
 int wpk_gpu_argument_count(const struct wpk_gpu *gpu)
 {
     return gpu->main.plan.argument_count;
