@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ static void test_functions(void **state)
         struct wpk_buf cubin = {0};
         struct wpk_launch_plan plan = right;
         compile(architectures[i], &cubin);
-        strcpy(plan.architecture, architectures[i]);
+        snprintf(plan.architecture, sizeof(plan.architecture), "%s", architectures[i]);
         assert_int_equal(wpk_cubin_bytes(cubin.data), cubin.size);
         assert_int_equal(wpk_cuda_image_describe(&plan, &cubin, NULL), WPK_OK);
         assert_in_range(plan.launch[0].registers, 4, 32);
@@ -88,10 +89,10 @@ static void test_other_plans(void **state)
     struct wpk_buf cubin = {0};
     struct wpk_launch_plan plan = right;
     compile("sm_90", &cubin);
-    strcpy(plan.architecture, "sm_80");
+    snprintf(plan.architecture, sizeof(plan.architecture), "%s", "sm_80");
     expect_refused(&plan, &cubin, "is for sm_90, not for sm_80");
     plan = right;
-    strcpy(plan.launch[1].entry, "k_2");
+    snprintf(plan.launch[1].entry, sizeof(plan.launch[1].entry), "%s", "k_2");
     expect_refused(&plan, &cubin, "no function k_2");
     plan = right;
     plan.launch[1].parameter_count = 2;

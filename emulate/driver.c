@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulated GPU as a driver library, shaped like libcuda.so.1: one device, whose modules are PTX
- * that the emulator runs. Of a cubin it reads what the functions need; the PTX of the same functions
- * has to lie behind it in memory, as libwpk lays it. The driver refuses what a real driver refuses, and finds what a real GPU would
+ * that the emulator runs. It refuses what a real driver refuses, and finds what a real GPU would
  * not: an access outside of all allocations, a race, a barrier that threads miss. Such a fault is
  * an error that sticks, as on a GPU, and cuGetErrorString() tells it whole.
  *
@@ -9,7 +8,7 @@
  * advance, by the time of the model. One thread at a time may call. */
 #include "emulate/driver.h"
 
-#include "common/cubin.h"
+#include "emulate/driver_module.h"
 #include "emulate/launch.h"
 #include "emulate/model.h"
 #include "emulate/orders.h"
@@ -18,8 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEVICE_NAME "emulated"
-#define CAPABILITY 90
+#ifndef DEVICE_NAME
+#define DEVICE_NAME "emulated" /* tests/named_driver has another one */
+#endif
 #define SM_COUNT 132
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 #define L2_BYTES (50 << 20)
@@ -33,14 +33,8 @@
 #define ORDERS_VARIABLE "WPK_EMULATED_ORDERS"      /* see emulate/orders.h */
 #define COUNT_VARIABLE "WPK_EMULATED_ORDERS_COUNT" /* a path: processes count calls together */
 
-struct module {
-    struct wpk_ptx ptx;
-    void *cubin; /* owned; NULL: the module is PTX alone */
-    size_t cubin_size;
-};
-
 struct function {
-    const struct module *module;
+    const struct wpk_driver_module *module;
     const struct wpk_ptx_entry *entry;
     int registers; /* of a thread; 0: not known */
     struct function *next;
@@ -167,10 +161,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
         *value = L2_BYTES;
         return WPK_CUDA_SUCCESS;
     case WPK_CUDA_DEVICE_CAPABILITY_MAJOR:
-        *value = CAPABILITY / 10;
+        *value = WPK_DRIVER_CAPABILITY / 10;
         return WPK_CUDA_SUCCESS;
     case WPK_CUDA_DEVICE_CAPABILITY_MINOR:
-        *value = CAPABILITY % 10;
+        *value = WPK_DRIVER_CAPABILITY % 10;
         return WPK_CUDA_SUCCESS;
     default:
         return WPK_CUDA_INVALID_VALUE;
@@ -259,60 +253,6 @@ int wpk_driver_uncaptured(const void *stream)
 
 /* ---- modules */
 
-/* The numbers that the text's first lines have behind ".version " and ".target sm_"; 0: none. */
-static void read_head(const char *text, int *version, int *target)
-{
-    const char *at = strstr(text, ".version ");
-    char *end = NULL;
-    *version = at != NULL ? (int)strtol(at + strlen(".version "), &end, 10) * 10 : 0;
-    *version += end != NULL && *end == '.' ? (int)strtol(end + 1, NULL, 10) : 0;
-    at = strstr(text, ".target sm_");
-    *target = at != NULL ? (int)strtol(at + strlen(".target sm_"), NULL, 10) : 0;
-}
-
-/* Machine code runs on GPUs of its generation, of its capability or a later one. */
-static int take_cubin(struct module *module, const void *image)
-{
-    int capability = 0;
-    module->cubin_size = wpk_cubin_bytes(image);
-    module->cubin = malloc(module->cubin_size + 1);
-    if (module->cubin == NULL) {
-        return WPK_CUDA_OUT_OF_MEMORY;
-    }
-    memcpy(module->cubin, image, module->cubin_size);
-    if (wpk_cubin_capability(module->cubin, module->cubin_size, &capability) != WPK_OK) {
-        return WPK_CUDA_INVALID_IMAGE;
-    }
-    bool fits = capability / 10 == CAPABILITY / 10 && capability <= CAPABILITY;
-    return fits ? WPK_CUDA_SUCCESS : WPK_CUDA_NO_BINARY_FOR_GPU;
-}
-
-static int take_ptx(struct module *module, const char *text)
-{
-    struct wpk_diag diag = {0};
-    int version, target;
-    read_head(text, &version, &target);
-    if (version > PTX_VERSION) {
-        return WPK_CUDA_UNSUPPORTED_PTX_VERSION;
-    }
-    if (target > CAPABILITY) {
-        return WPK_CUDA_NO_BINARY_FOR_GPU;
-    }
-    wpk_err err = wpk_ptx_parse(text, &module->ptx, &diag);
-    if (err != WPK_OK) {
-        snprintf(gpu.fault, sizeof(gpu.fault), "line %d of the PTX: %.200s", diag.line, diag.text);
-        return err == WPK_ENOMEM ? WPK_CUDA_OUT_OF_MEMORY : WPK_CUDA_INVALID_PTX;
-    }
-    return WPK_CUDA_SUCCESS;
-}
-
-static void free_module(struct module *module)
-{
-    wpk_ptx_fini(&module->ptx);
-    free(module->cubin);
-    free(module);
-}
-
 int cuModuleLoadData(void **module, const void *image)
 {
     WPK_OBEY_ORDERS();
@@ -320,27 +260,16 @@ int cuModuleLoadData(void **module, const void *image)
     if (result != WPK_CUDA_SUCCESS) {
         return result;
     }
-    struct module *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
-        return WPK_CUDA_OUT_OF_MEMORY;
-    }
-    bool cubin = wpk_cubin_is(image, strlen(image));
-    result = cubin ? take_cubin(made, image) : WPK_CUDA_SUCCESS;
-    if (result == WPK_CUDA_SUCCESS) {
-        result = take_ptx(made, (const char *)image + made->cubin_size);
-    }
-    if (result != WPK_CUDA_SUCCESS) {
-        free_module(made);
-        return result;
-    }
+    struct wpk_driver_module *made = NULL;
+    result = wpk_driver_module_load(image, &made, gpu.fault, sizeof(gpu.fault));
     *module = made;
-    return WPK_CUDA_SUCCESS;
+    return result;
 }
 
 int cuModuleUnload(void *module)
 {
     WPK_OBEY_ORDERS();
-    struct module *made = module;
+    struct wpk_driver_module *made = module;
     struct function **at = &gpu.functions;
     while (*at != NULL) {
         struct function *function = *at;
@@ -351,18 +280,17 @@ int cuModuleUnload(void *module)
             at = &function->next;
         }
     }
-    free_module(made);
+    wpk_driver_module_free(made);
     return WPK_CUDA_SUCCESS;
 }
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
     WPK_OBEY_ORDERS();
-    const struct module *made = module;
-    const struct wpk_ptx_entry *entry = wpk_ptx_find(&made->ptx, name);
-    struct wpk_cubin_function code = {0};
-    if (entry == NULL || (made->cubin != NULL &&
-                          wpk_cubin_find(made->cubin, made->cubin_size, name, &code) != WPK_OK)) {
+    const struct wpk_driver_module *made = module;
+    int registers = 0;
+    const struct wpk_ptx_entry *entry = wpk_driver_module_find(made, name, &registers);
+    if (entry == NULL) {
         return WPK_CUDA_NOT_FOUND;
     }
     struct function *found = calloc(1, sizeof(*found));
@@ -370,7 +298,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
         return WPK_CUDA_OUT_OF_MEMORY;
     }
     *found = (struct function){
-        .module = made, .entry = entry, .registers = code.registers, .next = gpu.functions};
+        .module = made, .entry = entry, .registers = registers, .next = gpu.functions};
     gpu.functions = found;
     *function = found;
     return WPK_CUDA_SUCCESS;
@@ -476,7 +404,7 @@ static void advance(const struct wpk_launch *launch, const struct wpk_launch_cou
     struct wpk_cuda_machine machine;
     int64_t blocks = (int64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     int64_t threads = (int64_t)launch->block[0] * launch->block[1] * launch->block[2];
-    wpk_cuda_machine(CAPABILITY, SM_COUNT, &machine);
+    wpk_cuda_machine(WPK_DRIVER_CAPABILITY, SM_COUNT, &machine);
     gpu.now_ms += wpk_launch_model(&machine, counts, blocks, threads,
                                    launch->entry->shared_size + launch->shared_size) *
                   MS_PER_S;
