@@ -82,7 +82,8 @@ static void write_images(const char *directory, int launches, int tensors)
             plan.launch[i].parameter[t] = (uint8_t)t;
         }
     }
-    check(wpk_launch_plan_encode(&plan, "no code\n", &image), "the image", NULL);
+    const struct wpk_launch_code code = {.ptx = "no code\n", .ptx_size = strlen("no code\n")};
+    check(wpk_launch_plan_encode(&plan, &code, &image), "the image", NULL);
     write_file(directory, "main.image", image.data, image.size);
     write_file(directory, "prepare.image", "", 0);
     wpk_buf_fini(&image);

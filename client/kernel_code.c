@@ -42,7 +42,7 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *text, st
     }
     if (err == WPK_OK) {
         err = wpk_cuda_nvrtc_compile(&nvrtc, text, architecture,
-                                     wpk_target_is_strict(schedule->target), out, diag);
+                                     wpk_target_is_strict(schedule->target), NULL, out, diag);
         wpk_cuda_nvrtc_close(&nvrtc);
     }
     return err;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/cuda_build.h"
 
+#include "codegen/cuda_image.h"
 #include "codegen/cuda_nvrtc.h"
 #include "codegen/cuda_print.h"
 #include "codegen/target.h"
-#include "common/fs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,12 +80,12 @@ static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_c
     return WPK_OK;
 }
 
-static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol,
-                       struct wpk_buf *image, struct wpk_diag *diag)
+static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol, const char *path,
+                       struct wpk_diag *diag)
 {
     static struct wpk_cuda_plan printed; /* large */
     static struct wpk_launch_plan plan;
-    struct wpk_buf text = {0}, ptx = {0};
+    struct wpk_buf text = {0}, cubin = {0}, ptx = {0};
     char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
     wpk_err err = wpk_target_architecture(schedule->target, architecture, sizeof(architecture));
     if (err != WPK_OK) {
@@ -98,12 +98,13 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol,
     }
     if (err == WPK_OK) {
         err = wpk_cuda_nvrtc_compile(&opened, wpk_buf_text(&text), architecture,
-                                     wpk_target_is_strict(schedule->target), &ptx, diag);
+                                     wpk_target_is_strict(schedule->target), &cubin, &ptx, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_launch_plan_encode(&plan, wpk_buf_text(&ptx), image);
+        err = wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag);
     }
     wpk_buf_fini(&text);
+    wpk_buf_fini(&cubin);
     wpk_buf_fini(&ptx);
     return err;
 }
@@ -111,18 +112,12 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol,
 wpk_err wpk_cuda_build(const struct wpk_schedule *schedule, const char *symbol, const char *path,
                        struct wpk_diag *diag)
 {
-    struct wpk_buf image = {0};
     wpk_err err = opened.library == NULL ? wpk_cuda_nvrtc_open(&opened, NULL, diag) : WPK_OK;
     if (err == WPK_ENOENT) {
         return WPK_EUNSUPPORTED;
     }
     if (err == WPK_OK) {
-        err = compile(schedule, symbol, &image, diag);
+        err = compile(schedule, symbol, path, diag);
     }
-    err = err == WPK_EINVAL ? WPK_EUNSUPPORTED : err;
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, image.data, image.size, 0644, diag);
-    }
-    wpk_buf_fini(&image);
-    return err;
+    return err == WPK_EINVAL || err == WPK_EPARSE ? WPK_EUNSUPPORTED : err;
 }

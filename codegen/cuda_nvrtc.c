@@ -27,6 +27,8 @@ typedef struct program *program;
     X(CompileProgram, result, (program, int, const char *const *))                                 \
     X(GetPTXSize, result, (program, size_t *))                                                     \
     X(GetPTX, result, (program, char *))                                                           \
+    X(GetCUBINSize, result, (program, size_t *))                                                   \
+    X(GetCUBIN, result, (program, char *))                                                         \
     X(GetProgramLogSize, result, (program, size_t *))                                              \
     X(GetProgramLog, result, (program, char *))
 
@@ -158,22 +160,37 @@ static wpk_err take_ptx(const struct wpk_cuda_nvrtc *nvrtc, program module, stru
     if (CALL(nvrtc, GetPTXSize)(module, &size) != 0 || size == 0) {
         return WPK_EUNSUPPORTED;
     }
-    char *text = calloc(1, size);
+    char *text = wpk_buf_reserve(ptx, size);
     if (text == NULL) {
-        return WPK_ENOMEM;
+        return wpk_buf_status(ptx);
     }
-    wpk_err err = CALL(nvrtc, GetPTX)(module, text) == 0 ? WPK_OK : WPK_EUNSUPPORTED;
-    if (err == WPK_OK) {
-        wpk_buf_append_text(ptx, text);
-        err = wpk_buf_status(ptx);
+    if (CALL(nvrtc, GetPTX)(module, text) != 0) {
+        return WPK_EUNSUPPORTED;
     }
-    free(text);
-    return err;
+    wpk_buf_commit(ptx, size - 1); /* without its NUL */
+    return WPK_OK;
+}
+
+static wpk_err take_cubin(const struct wpk_cuda_nvrtc *nvrtc, program module, struct wpk_buf *cubin)
+{
+    size_t size = 0;
+    if (CALL(nvrtc, GetCUBINSize)(module, &size) != 0 || size == 0) {
+        return WPK_EUNSUPPORTED;
+    }
+    char *bytes = wpk_buf_reserve(cubin, size);
+    if (bytes == NULL) {
+        return wpk_buf_status(cubin);
+    }
+    if (CALL(nvrtc, GetCUBIN)(module, bytes) != 0) {
+        return WPK_EUNSUPPORTED;
+    }
+    wpk_buf_commit(cubin, size);
+    return WPK_OK;
 }
 
 wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *text,
-                               const char *architecture, bool strict, struct wpk_buf *ptx,
-                               struct wpk_diag *diag)
+                               const char *architecture, bool strict, struct wpk_buf *cubin,
+                               struct wpk_buf *ptx, struct wpk_diag *diag)
 {
     char option[64];
     const char *options[] = {option, strict ? "--fmad=false" : "--fmad=true"};
@@ -192,6 +209,9 @@ wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *t
         err = WPK_EUNSUPPORTED;
     } else {
         err = take_ptx(nvrtc, module, ptx);
+    }
+    if (err == WPK_OK && cubin != NULL) {
+        err = take_cubin(nvrtc, module, cubin);
     }
     CALL(nvrtc, DestroyProgram)(&module);
     return err;

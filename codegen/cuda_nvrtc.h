@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #define WPK_CUDA_NVRTC_VERSION_MAX 24
-#define WPK_CUDA_NVRTC_CALLS_MAX 10
+#define WPK_CUDA_NVRTC_CALLS_MAX 12
 
 /* = {0} is closed. */
 struct wpk_cuda_nvrtc {
@@ -31,13 +31,15 @@ void wpk_cuda_nvrtc_close(struct wpk_cuda_nvrtc *nvrtc);
 /* True for an architecture as in "sm_90": two or three digits, and no letter behind them. */
 bool wpk_cuda_nvrtc_knows(const struct wpk_cuda_nvrtc *nvrtc, const char *architecture);
 
-/* Compile a module of CUDA C for one architecture, and write its PTX.
+/* Compile a module of CUDA C for one architecture: append its machine code to `cubin`
+ * (common/cubin.h), which may be NULL, and its PTX to `ptx`.
  *
  *   unit    strict: each operation rounds; else a product and a sum may round once
  *   errors  WPK_EINVAL the architecture is none of NVRTC's; WPK_EUNSUPPORTED the module is refused,
  *           with the compiler's first message; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *text,
                                               const char *architecture, bool strict,
-                                              struct wpk_buf *ptx, struct wpk_diag *diag);
+                                              struct wpk_buf *cubin, struct wpk_buf *ptx,
+                                              struct wpk_diag *diag);
 
 #endif

@@ -98,10 +98,11 @@ static void test_compiler(void **state)
     assert_false(wpk_cuda_nvrtc_knows(&nvrtc, "sm_9"));
     assert_false(wpk_cuda_nvrtc_knows(&nvrtc, "sm_90 -G"));
     assert_false(wpk_cuda_nvrtc_knows(&nvrtc, "gfx90"));
-    assert_int_equal(wpk_cuda_nvrtc_compile(&nvrtc, "", "sm_1", false, &ptx, &diag), WPK_EINVAL);
+    assert_int_equal(wpk_cuda_nvrtc_compile(&nvrtc, "", "sm_1", false, NULL, &ptx, &diag),
+                     WPK_EINVAL);
     assert_non_null(strstr(diag.text, "knows no architecture 'sm_1'"));
     assert_int_equal(wpk_cuda_nvrtc_compile(&nvrtc, "__device__ int f() { return y; }", "sm_90",
-                                            false, &ptx, &refusal),
+                                            false, NULL, &ptx, &refusal),
                      WPK_EUNSUPPORTED);
     assert_non_null(strstr(refusal.text, "undefined"));
     wpk_buf_fini(&ptx);

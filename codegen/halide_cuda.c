@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codegen/halide_cuda.h"
 
+#include "codegen/cuda_image.h"
 #include "codegen/cuda_print.h"
 #include "codegen/halide.h"
 #include "codegen/halide_accepts.h"
-#include "common/fs.h"
 
 #include <stdlib.h>
 
@@ -53,15 +53,11 @@ wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule, const char *s
                               const char *path, struct wpk_diag *diag)
 {
     static struct wpk_launch_plan plan; /* large */
-    struct wpk_buf ptx = {0}, image = {0};
+    struct wpk_buf cubin = {0}, ptx = {0};
     wpk_err err = wpk_halide_cuda_compile(schedule, symbol, &plan, &ptx, diag);
     if (err == WPK_OK) {
-        err = wpk_launch_plan_encode(&plan, wpk_buf_text(&ptx), &image);
-    }
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, image.data, image.size, 0644, diag);
+        err = wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag);
     }
     wpk_buf_fini(&ptx);
-    wpk_buf_fini(&image);
     return err;
 }

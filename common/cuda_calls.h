@@ -41,7 +41,6 @@ struct wpk_cuda_kernel_node {
     X(cuModuleLoadData, (void **module, const void *image))                                        \
     X(cuModuleUnload, (void *module))                                                              \
     X(cuModuleGetFunction, (void **function, void *module, const char *name))                      \
-    X(cuFuncGetAttribute, (int *value, int attribute, void *function))                             \
     X(cuMemAlloc_v2, (uint64_t * address, size_t size))                                            \
     X(cuMemFree_v2, (uint64_t address))                                                            \
     X(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t size, void *stream))            \
@@ -81,6 +80,7 @@ struct wpk_cuda_kernel_node {
     X(NOT_INITIALIZED, 3)                                                                          \
     X(NO_DEVICE, 100)                                                                              \
     X(INVALID_DEVICE, 101)                                                                         \
+    X(INVALID_IMAGE, 200)                                                                          \
     X(INVALID_CONTEXT, 201)                                                                        \
     X(NO_BINARY_FOR_GPU, 209)                                                                      \
     X(INVALID_PTX, 218)                                                                            \
@@ -99,14 +99,12 @@ struct wpk_cuda_kernel_node {
 #define WPK_CUDA_RESULT_ENUM(name, number) WPK_CUDA_##name = number,
 enum wpk_cuda_result { WPK_CUDA_RESULT_LIST(WPK_CUDA_RESULT_ENUM) };
 
-/* Of CUdevice_attribute and CUfunction_attribute. */
+/* Of CUdevice_attribute. */
 enum {
     WPK_CUDA_DEVICE_SM_COUNT = 16,
     WPK_CUDA_DEVICE_L2_BYTES = 38,
     WPK_CUDA_DEVICE_CAPABILITY_MAJOR = 75,
     WPK_CUDA_DEVICE_CAPABILITY_MINOR = 76,
-    WPK_CUDA_FUNCTION_LOCAL_BYTES = 3,
-    WPK_CUDA_FUNCTION_REGISTERS = 4,
 };
 
 enum {

@@ -8,6 +8,7 @@
  * advance, by the time of the model. One thread at a time may call. */
 #include "emulate/driver.h"
 
+#include "emulate/driver_module.h"
 #include "emulate/launch.h"
 #include "emulate/model.h"
 #include "emulate/orders.h"
@@ -16,25 +17,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEVICE_NAME "emulated"
-#define CAPABILITY 90
+#ifndef DEVICE_NAME
+#define DEVICE_NAME "emulated" /* tests/named_driver has another one */
+#endif
 #define SM_COUNT 132
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 #define L2_BYTES (50 << 20)
 #define VERSION 12090
+#define PTX_VERSION 88      /* 8.8: of CUDA 12.9 */
+#define REGISTERS_MAX 65536 /* of a block */
+#define REGISTER_UNIT 256   /* of a warp: registers are given out by as many */
 #define SHARED_STATIC_MAX ((uint32_t)48 << 10)
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256
 #define ORDERS_VARIABLE "WPK_EMULATED_ORDERS"      /* see emulate/orders.h */
 #define COUNT_VARIABLE "WPK_EMULATED_ORDERS_COUNT" /* a path: processes count calls together */
 
-struct module {
-    struct wpk_ptx ptx;
-};
-
 struct function {
-    const struct module *module;
+    const struct wpk_driver_module *module;
     const struct wpk_ptx_entry *entry;
+    int registers; /* of a thread; 0: not known */
     struct function *next;
 };
 
@@ -159,10 +161,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
         *value = L2_BYTES;
         return WPK_CUDA_SUCCESS;
     case WPK_CUDA_DEVICE_CAPABILITY_MAJOR:
-        *value = CAPABILITY / 10;
+        *value = WPK_DRIVER_CAPABILITY / 10;
         return WPK_CUDA_SUCCESS;
     case WPK_CUDA_DEVICE_CAPABILITY_MINOR:
-        *value = CAPABILITY % 10;
+        *value = WPK_DRIVER_CAPABILITY % 10;
         return WPK_CUDA_SUCCESS;
     default:
         return WPK_CUDA_INVALID_VALUE;
@@ -251,43 +253,23 @@ int wpk_driver_uncaptured(const void *stream)
 
 /* ---- modules */
 
-/* The number behind `word` in the module's first lines; 0: there is none. */
-static int number_behind(const char *text, const char *word)
-{
-    const char *at = strstr(text, word);
-    return at != NULL ? (int)strtol(at + strlen(word), NULL, 10) : 0;
-}
-
 int cuModuleLoadData(void **module, const void *image)
 {
     WPK_OBEY_ORDERS();
-    const char *text = image;
-    struct wpk_diag diag = {0};
     int result = wpk_driver_entered();
     if (result != WPK_CUDA_SUCCESS) {
         return result;
     }
-    if (number_behind(text, ".target sm_") > CAPABILITY) {
-        return WPK_CUDA_NO_BINARY_FOR_GPU;
-    }
-    struct module *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
-        return WPK_CUDA_OUT_OF_MEMORY;
-    }
-    wpk_err err = wpk_ptx_parse(text, &made->ptx, &diag);
-    if (err != WPK_OK) {
-        snprintf(gpu.fault, sizeof(gpu.fault), "line %d of the PTX: %.200s", diag.line, diag.text);
-        free(made);
-        return err == WPK_ENOMEM ? WPK_CUDA_OUT_OF_MEMORY : WPK_CUDA_INVALID_PTX;
-    }
+    struct wpk_driver_module *made = NULL;
+    result = wpk_driver_module_load(image, &made, gpu.fault, sizeof(gpu.fault));
     *module = made;
-    return WPK_CUDA_SUCCESS;
+    return result;
 }
 
 int cuModuleUnload(void *module)
 {
     WPK_OBEY_ORDERS();
-    struct module *made = module;
+    struct wpk_driver_module *made = module;
     struct function **at = &gpu.functions;
     while (*at != NULL) {
         struct function *function = *at;
@@ -298,16 +280,16 @@ int cuModuleUnload(void *module)
             at = &function->next;
         }
     }
-    wpk_ptx_fini(&made->ptx);
-    free(made);
+    wpk_driver_module_free(made);
     return WPK_CUDA_SUCCESS;
 }
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
     WPK_OBEY_ORDERS();
-    const struct module *made = module;
-    const struct wpk_ptx_entry *entry = wpk_ptx_find(&made->ptx, name);
+    const struct wpk_driver_module *made = module;
+    int registers = 0;
+    const struct wpk_ptx_entry *entry = wpk_driver_module_find(made, name, &registers);
     if (entry == NULL) {
         return WPK_CUDA_NOT_FOUND;
     }
@@ -315,18 +297,10 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
     if (found == NULL) {
         return WPK_CUDA_OUT_OF_MEMORY;
     }
-    *found = (struct function){.module = made, .entry = entry, .next = gpu.functions};
+    *found = (struct function){
+        .module = made, .entry = entry, .registers = registers, .next = gpu.functions};
     gpu.functions = found;
     *function = found;
-    return WPK_CUDA_SUCCESS;
-}
-
-/* Registers are given out by the real driver's compiler: not known. */
-int cuFuncGetAttribute(int *value, int attribute, void *function)
-{
-    WPK_OBEY_ORDERS();
-    const struct function *found = function;
-    *value = attribute == WPK_CUDA_FUNCTION_LOCAL_BYTES ? (int)found->entry->local_size : 0;
     return WPK_CUDA_SUCCESS;
 }
 
@@ -430,7 +404,7 @@ static void advance(const struct wpk_launch *launch, const struct wpk_launch_cou
     struct wpk_cuda_machine machine;
     int64_t blocks = (int64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     int64_t threads = (int64_t)launch->block[0] * launch->block[1] * launch->block[2];
-    wpk_cuda_machine(CAPABILITY, SM_COUNT, &machine);
+    wpk_cuda_machine(WPK_DRIVER_CAPABILITY, SM_COUNT, &machine);
     gpu.now_ms += wpk_launch_model(&machine, counts, blocks, threads,
                                    launch->entry->shared_size + launch->shared_size) *
                   MS_PER_S;
@@ -467,6 +441,15 @@ int wpk_driver_take(const struct wpk_cuda_kernel_node *launch, uint8_t *values, 
     return WPK_CUDA_SUCCESS;
 }
 
+/* Has the block more registers than there are? */
+static bool is_too_large(const struct wpk_cuda_kernel_node *node, int registers)
+{
+    uint64_t threads = (uint64_t)node->block_x * node->block_y * node->block_z;
+    uint64_t of_warp = (uint64_t)registers * WPK_WARP_LANES + REGISTER_UNIT - 1;
+    uint64_t warps = (threads + WPK_WARP_LANES - 1) / WPK_WARP_LANES;
+    return warps * (of_warp / REGISTER_UNIT * REGISTER_UNIT) > REGISTERS_MAX;
+}
+
 int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *values)
 {
     struct wpk_launch_counts counts = {0};
@@ -474,6 +457,9 @@ int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *va
     const struct function *found = find_function(node->function);
     if (found == NULL) {
         return WPK_CUDA_INVALID_HANDLE;
+    }
+    if (is_too_large(node, found->registers)) {
+        return WPK_CUDA_LAUNCH_OUT_OF_RESOURCES;
     }
     const struct wpk_launch launch = {.ptx = &found->module->ptx,
                                       .entry = found->entry,

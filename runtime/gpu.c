@@ -134,6 +134,25 @@ const struct wpk_device *wpk_gpu_device(const struct wpk_gpu *gpu)
     return &gpu->device;
 }
 
+void wpk_gpu_launch_use(const struct wpk_gpu *gpu, int *registers, int64_t *local_bytes,
+                        int64_t *shared_bytes)
+{
+    *registers = 0;
+    *local_bytes = *shared_bytes = 0;
+    for (int i = 0; i < gpu->main.plan.launch_count && gpu->main.module != NULL; i++) {
+        const struct wpk_launch_step *step = &gpu->main.plan.launch[i];
+        int64_t shared = step->shared_bytes + step->added_bytes;
+        *registers = step->registers > *registers ? step->registers : *registers;
+        *local_bytes = step->local_bytes > *local_bytes ? step->local_bytes : *local_bytes;
+        *shared_bytes = shared > *shared_bytes ? shared : *shared_bytes;
+    }
+}
+
+bool wpk_gpu_is_by_driver(const struct wpk_gpu *gpu)
+{
+    return gpu->main.by_driver || gpu->prepare.by_driver;
+}
+
 int wpk_gpu_argument_count(const struct wpk_gpu *gpu)
 {
     return gpu->main.plan.argument_count;

@@ -45,6 +45,13 @@ void wpk_gpu_release(struct wpk_gpu *gpu);
 /* The vendor's primitive; NULL: the kernel is ours. */
 struct wpk_gpu_primitive *wpk_gpu_primitive(const struct wpk_gpu *gpu);
 const struct wpk_device *wpk_gpu_device(const struct wpk_gpu *gpu);
+/* The most that a launch of the main program needs: registers and bytes of local memory of a
+ * thread, 0 where they are not known, and bytes of shared memory of a block. */
+void wpk_gpu_launch_use(const struct wpk_gpu *gpu, int *registers, int64_t *local_bytes,
+                        int64_t *shared_bytes);
+/* True if the driver compiled the kernel, or its prepare program, from PTX: these bits were not
+ * verified. */
+bool wpk_gpu_is_by_driver(const struct wpk_gpu *gpu);
 /* The numbers of arguments that the two programs take; 0: there is no prepare program. */
 int wpk_gpu_argument_count(const struct wpk_gpu *gpu);
 int wpk_gpu_prepare_count(const struct wpk_gpu *gpu);

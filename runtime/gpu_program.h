@@ -13,11 +13,13 @@ struct wpk_gpu_program {
     const struct wpk_cuda_driver *driver;
     struct wpk_launch_plan plan;
     void *module; /* NULL: there is no such program, or it is a primitive */
+    bool by_driver; /* the driver compiled the module from PTX */
     struct wpk_gpu_primitive *primitive; /* owned; NULL: there is a module */
     void *function[WPK_LAUNCHES_MAX];
 };
 
-/* Load an image's module; a program of no size has none.
+/* Load an image's module: the cubin, or where the driver has no use for it, the PTX. A program of
+ * no size has none.
  *   owns    caller calls wpk_gpu_program_unload, after a failure, too
  *   errors  WPK_ECORRUPT, WPK_EMISMATCH, WPK_EUNSUPPORTED, WPK_ESYSTEM, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver,

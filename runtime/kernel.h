@@ -106,6 +106,8 @@ WPK_MUST_CHECK wpk_err wpk_kernel_bind(struct wpk_kernel *kernel, const struct w
 /* Load the images of a GPU's kernel, whose manifest has been read.
  *   errors  those of wpk_gpu_open; WPK_ECORRUPT manifest and images disagree */
 WPK_MUST_CHECK wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag);
+/* True if it is a GPU's, and the driver compiled it from PTX (runtime/gpu.h). */
+bool wpk_kernel_is_by_driver(const struct wpk_kernel *kernel);
 /* Copy constants and prepared tensors to the device, and run the prepare program there.
  *   shape   block: both, on the host, each at its place; places in the order of the manifest
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */

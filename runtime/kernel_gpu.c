@@ -39,6 +39,11 @@ wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+bool wpk_kernel_is_by_driver(const struct wpk_kernel *kernel)
+{
+    return kernel->gpu != NULL && wpk_gpu_is_by_driver(kernel->gpu);
+}
+
 /* Copy a list's tensors out of `block` to the device.
  *   shape   place, address [count] */
 static wpk_err upload(struct wpk_kernel *kernel, const struct wpk_named_tensor *tensors, int count,

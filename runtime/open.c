@@ -61,22 +61,33 @@ static wpk_err load_entry(const struct walk *walk, const struct wpk_choice_entry
     return WPK_OK;
 }
 
+static wpk_err test(struct wpk_kernel *kernel, const struct wpk_choice *choice,
+                    struct wpk_diag *diag)
+{
+    if (!wpk_choice_has_test(choice)) {
+        wpk_diag_set(diag, "the driver compiles this kernel from PTX, and the choice has no "
+                           "self-test for it");
+        return WPK_EUNSUPPORTED;
+    }
+    return wpk_self_test_run(kernel, choice, diag);
+}
+
 static wpk_err try_entry(const struct walk *walk, const struct wpk_choice_entry *entry,
                          struct wpk_kernel **out, struct wpk_diag *diag)
 {
     struct wpk_kernel *kernel = NULL;
 
-    if (walk->options->self_test) {
-        wpk_err err = load_entry(walk, entry, &kernel, diag);
-        if (err == WPK_OK) {
-            err = wpk_self_test_run(kernel, walk->choice, diag);
-            wpk_kernel_close(kernel);
-        }
-        if (err != WPK_OK) {
-            return err;
-        }
+    wpk_err err = load_entry(walk, entry, &kernel, diag);
+    if (err != WPK_OK) {
+        return err;
     }
-    return load_entry(walk, entry, out, diag);
+    if (!walk->options->self_test && !wpk_kernel_is_by_driver(kernel)) {
+        *out = kernel;
+        return WPK_OK;
+    }
+    err = test(kernel, walk->choice, diag);
+    wpk_kernel_close(kernel);
+    return err == WPK_OK ? load_entry(walk, entry, out, diag) : err;
 }
 
 static void note(struct walk *walk, int index, wpk_err err, const struct wpk_diag *diag)

@@ -61,7 +61,9 @@ struct wpk_open_options {
     bool any_model; /* signed kernels may run on any device class that has what they need */
     /* for wpk_open alone: */
     const char *library_dir; /* directory of vendors' libraries; NULL: the system's path */
-    bool self_test;          /* take an entry only after it has passed the choice's self-test */
+    /* Take an entry only after it has passed the choice's self-test. A kernel that the GPU's driver
+     * compiles from PTX always has to pass. */
+    bool self_test;
 };
 
 /* Which entry of a choice a kernel is. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/launch_plan.h"
 
+#include "common/cubin.h"
+#include "common/cuda_machine.h"
 #include "common/json.h"
 
 #include <string.h>
@@ -9,6 +11,7 @@
 #define THREADS_MAX 1024
 #define SHARED_BYTES_MAX ((int64_t)1 << 20)
 #define SCRATCH_BYTES_MAX ((int64_t)1 << 40)
+#define LOCAL_BYTES_MAX ((int64_t)512 << 10) /* of a thread */
 
 static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_step *launch)
 {
@@ -18,6 +21,8 @@ static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_step *
     wpk_json_put_ints(w, "threads", launch->threads, 3);
     wpk_json_put_int(w, "shared_bytes", launch->shared_bytes);
     wpk_json_put_int(w, "added_bytes", launch->added_bytes);
+    wpk_json_put_int(w, "registers", launch->registers);
+    wpk_json_put_int(w, "local_bytes", launch->local_bytes);
     wpk_json_begin_array(w, "parameters");
     for (int i = 0; i < launch->parameter_count; i++) {
         wpk_json_put_int(w, NULL, launch->parameter[i]);
@@ -26,10 +31,12 @@ static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_step *
     wpk_json_end(w);
 }
 
-static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *plan)
+static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *plan,
+                     size_t cubin_size)
 {
     wpk_json_put_int(w, "version", WPK_LAUNCH_PLAN_VERSION);
     wpk_json_put_text(w, "architecture", plan->architecture);
+    wpk_json_put_int(w, "cubin_bytes", (int64_t)cubin_size);
     wpk_json_put_int(w, "arguments", plan->argument_count);
     wpk_json_begin_array(w, "launches");
     for (int i = 0; i < plan->launch_count; i++) {
@@ -47,16 +54,17 @@ static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *pl
     wpk_json_end(w);
 }
 
-wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan, const char *code,
-                               struct wpk_buf *out)
+wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
+                               const struct wpk_launch_code *code, struct wpk_buf *out)
 {
     WPK_ASSERT(plan->launch_count >= 1);
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    put_plan(w, plan);
+    put_plan(w, plan, code->cubin_size);
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);
     wpk_buf_append_byte(out, '\n');
-    wpk_buf_append_text(out, code);
+    wpk_buf_append(out, code->cubin, code->cubin_size);
+    wpk_buf_append(out, code->ptx, code->ptx_size);
     return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
@@ -80,12 +88,15 @@ static void get_parameters(struct wpk_json_reader *r, struct wpk_launch_step *la
 static void get_launch(struct wpk_json_reader *r, struct wpk_launch_step *launch)
 {
     wpk_json_enter(r, NULL);
-    WPK_JSON_ALLOW(r, "entry", "blocks", "threads", "shared_bytes", "added_bytes", "parameters");
+    WPK_JSON_ALLOW(r, "entry", "blocks", "threads", "shared_bytes", "added_bytes", "registers",
+                   "local_bytes", "parameters");
     wpk_json_get_label(r, "entry", launch->entry, sizeof(launch->entry));
     get_sizes(r, "blocks", BLOCKS_MAX, launch->blocks);
     get_sizes(r, "threads", THREADS_MAX, launch->threads);
     launch->shared_bytes = wpk_json_get_int(r, "shared_bytes", 0, SHARED_BYTES_MAX);
     launch->added_bytes = wpk_json_get_int(r, "added_bytes", 0, SHARED_BYTES_MAX);
+    launch->registers = (int)wpk_json_get_int(r, "registers", 0, WPK_CUDA_THREAD_REGISTERS);
+    launch->local_bytes = wpk_json_get_int(r, "local_bytes", 0, LOCAL_BYTES_MAX);
     get_parameters(r, launch);
     wpk_json_leave(r);
 }
@@ -142,7 +153,9 @@ static void check_parameters(struct wpk_json_reader *r, const struct wpk_launch_
     }
 }
 
-static void get_plan(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
+/*   shape  code [room]: what is behind the first line */
+static void get_plan(struct wpk_json_reader *r, const char *code, size_t room,
+                     struct wpk_launch_plan *plan, size_t *cubin_size)
 {
     int64_t version = wpk_json_get_int(r, "version", 0, WPK_JSON_INT_MAX);
     if (wpk_json_status(r) == WPK_OK && version != WPK_LAUNCH_PLAN_VERSION) {
@@ -151,8 +164,15 @@ static void get_plan(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
                       WPK_LAUNCH_PLAN_VERSION);
         return;
     }
-    WPK_JSON_ALLOW(r, "version", "architecture", "arguments", "launches", "scratch");
+    WPK_JSON_ALLOW(r, "version", "architecture", "cubin_bytes", "arguments", "launches", "scratch");
     wpk_json_get_label(r, "architecture", plan->architecture, sizeof(plan->architecture));
+    *cubin_size = (size_t)wpk_json_get_int(r, "cubin_bytes", 0, WPK_JSON_INT_MAX);
+    bool fits = *cubin_size < room;
+    bool agrees = fits && (*cubin_size == 0 || (*cubin_size >= WPK_CUBIN_HEAD_BYTES &&
+                                                wpk_cubin_bytes(code) == *cubin_size));
+    if (wpk_json_status(r) == WPK_OK && !agrees) {
+        wpk_json_fail(r, "cubin_bytes", WPK_EPARSE, "the image has no such cubin with PTX behind");
+    }
     plan->argument_count = (int)wpk_json_get_int(r, "arguments", 1, WPK_LAUNCH_ARGUMENTS_MAX);
     get_launches(r, plan);
     get_scratch(r, plan);
@@ -160,25 +180,29 @@ static void get_plan(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
 }
 
 wpk_err wpk_launch_plan_decode(const char *image, size_t size, struct wpk_launch_plan *out,
-                               const char **code, struct wpk_diag *diag)
+                               struct wpk_launch_code *code, struct wpk_diag *diag)
 {
     const char *end = memchr(image, '\n', size);
     size_t length = end != NULL ? (size_t)(end - image) : size;
+    size_t room = end != NULL ? size - length - 1 : 0, cubin_size = 0;
     struct wpk_json_reader *r = NULL;
     struct wpk_launch_plan plan = {0};
     wpk_err err = wpk_json_open(image, length, WPK_LAUNCH_PLAN_SIZE_MAX, &r, diag);
     if (err != WPK_OK) {
         return err;
     }
-    get_plan(r, &plan);
-    if (end == NULL || length + 1 == size) {
+    if (room == 0) {
         wpk_json_fail(r, NULL, WPK_EPARSE, "the image has no code");
     }
+    get_plan(r, image + size - room, room, &plan, &cubin_size);
     err = wpk_json_status(r);
     wpk_json_close(r);
     if (err == WPK_OK) {
         *out = plan;
-        *code = end + 1;
+        *code = (struct wpk_launch_code){.cubin = end + 1,
+                                         .cubin_size = cubin_size,
+                                         .ptx = end + 1 + cubin_size,
+                                         .ptx_size = room - cubin_size};
     }
     return err;
 }

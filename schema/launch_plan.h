@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The image of a GPU program: its launches as data, and the code that they launch.
  *
- *     {"version":3,"architecture":"sm_90","arguments":3,
+ *     {"version":4,"architecture":"sm_90","cubin_bytes":9312,"arguments":3,
  *      "launches":[{"entry":"wpk_main_0","blocks":[64,1,1],"threads":[256,1,1],
- *                   "shared_bytes":8192,"added_bytes":0,"parameters":[0,1,2,3]}],
+ *                   "shared_bytes":8192,"added_bytes":0,"registers":32,"local_bytes":0,
+ *                   "parameters":[0,1,2,3]}],
  *      "scratch":[{"bytes":4096,"offset":0,"zeroed":false}]}
+ *     (the cubin)
  *     .version 8.8
  *     ...
  *
- * The first line is the plan, the rest the code as PTX. A program has a pointer for each of its
+ * The first line is the plan, the rest the code: for the architecture as a cubin (common/cubin.h),
+ * which may be missing, and as PTX, for newer ones. A program has a pointer for each of its
  * arguments, in the order of the kernel's manifest, then one for each scratch tensor. A pointer is
  * to the element [0, 0, ...] of its tensor: behind the padding. The parameters of a launch are
  * some of them, by number. Launches run one after another; each waits for the one before it. */
@@ -23,7 +26,7 @@
 extern "C" {
 #endif
 
-#define WPK_LAUNCH_PLAN_VERSION 3
+#define WPK_LAUNCH_PLAN_VERSION 4
 #define WPK_LAUNCHES_MAX 64
 #define WPK_LAUNCH_ENTRY_MAX 64
 #define WPK_LAUNCH_SCRATCH_MAX 64
@@ -37,6 +40,8 @@ struct wpk_launch_step {
     int64_t blocks[3], threads[3];    /* x, y, z; >= 1 */
     int64_t shared_bytes;             /* that the function declares */
     int64_t added_bytes;              /* of shared memory that the launch adds to them */
+    int registers;                    /* of a thread; 0: not known, since there is no cubin */
+    int64_t local_bytes;              /* of local memory that a thread has: spilled registers */
     uint8_t parameter[WPK_LAUNCH_POINTERS_MAX]; /* [parameter_count] which pointers it takes */
     int parameter_count;
 };
@@ -57,17 +62,26 @@ struct wpk_launch_plan {
     int scratch_count;
 };
 
+/* The code of an image, in its bytes: the PTX lies behind the cubin, and has no NUL. */
+struct wpk_launch_code {
+    const char *cubin;
+    size_t cubin_size; /* bytes; 0: there is none */
+    const char *ptx;
+    size_t ptx_size; /* bytes; >= 1 */
+};
+
 /* Append the image: the plan's line, and the code.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan, const char *code,
+WPK_MUST_CHECK wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
+                                              const struct wpk_launch_code *code,
                                               struct wpk_buf *out);
 
-/* Read the plan of an image strictly; *code is where its code begins, in `image`.
+/* Read the plan of an image strictly; *code points into `image`.
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
  *           WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_launch_plan_decode(const char *image, size_t size,
-                                              struct wpk_launch_plan *out, const char **code,
-                                              struct wpk_diag *diag);
+                                              struct wpk_launch_plan *out,
+                                              struct wpk_launch_code *code, struct wpk_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAUNCH_USE_MAX INT32_MAX
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20) /* bytes; as much as a schedule's text may have */
 #define DETAIL_SIZE_MAX 4096                /* bytes */
 #define UNSEEN_SIZE_MAX 4096                /* bytes */
@@ -149,6 +150,13 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
     wpk_json_put_real(w, "times_direct", record->times_direct);
     wpk_json_end(w);
     wpk_json_put_int(w, "constants_bytes", (int64_t)record->constants_bytes);
+    if (record->launch.registers > 0 || record->launch.shared_bytes > 0) {
+        wpk_json_begin_object(w, "launch");
+        wpk_json_put_int(w, "registers", record->launch.registers);
+        wpk_json_put_int(w, "local_bytes", record->launch.local_bytes);
+        wpk_json_put_int(w, "shared_bytes", record->launch.shared_bytes);
+        wpk_json_end(w);
+    }
     if (record->unseen != NULL) {
         wpk_json_put_text(w, "unseen", record->unseen);
     }
@@ -300,12 +308,25 @@ static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
     out[size] = '\0';
 }
 
+static void get_launch(struct wpk_json_reader *r, struct wpk_launch_use *out)
+{
+    if (!wpk_json_has(r, "launch")) {
+        return;
+    }
+    wpk_json_enter(r, "launch");
+    WPK_JSON_ALLOW(r, "registers", "local_bytes", "shared_bytes");
+    out->registers = (int)wpk_json_get_int(r, "registers", 0, LAUNCH_USE_MAX);
+    out->local_bytes = wpk_json_get_int(r, "local_bytes", 0, LAUNCH_USE_MAX);
+    out->shared_bytes = wpk_json_get_int(r, "shared_bytes", 0, LAUNCH_USE_MAX);
+    wpk_json_leave(r);
+}
+
 static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
 {
     wpk_err err = WPK_OK;
     WPK_JSON_ALLOW(r, "outcome", "log", "timing", "anchor_ns", "counters", "build_ns", "verify_ns",
-                   "measure_ns", "error", "constants_bytes", "unseen", "schedule", "artifact",
-                   "detail", "schedule_sha256", "recipe", "anchor", "anchor_ratio",
+                   "measure_ns", "error", "constants_bytes", "launch", "unseen", "schedule",
+                   "artifact", "detail", "schedule_sha256", "recipe", "anchor", "anchor_ratio",
                    "anchor_failed");
     out->outcome =
         (enum wpk_outcome)wpk_json_get_choice(r, "outcome", outcome_names, WPK_OUTCOME_COUNT);
@@ -323,6 +344,7 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
     out->measure_ns = get_ns(r, "measure_ns");
     get_errors(r, out);
     out->constants_bytes = get_ns(r, "constants_bytes");
+    get_launch(r, &out->launch);
     out->unseen = get_owned(r, "unseen", UNSEEN_SIZE_MAX, &err);
     out->schedule = get_owned(r, "schedule", SCHEDULE_SIZE_MAX, &err);
     get_hash(r, "schedule_sha256", out->schedule_sha256);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WPK_EXPORT_VERSION 4 /* of a history's export: coordinator/db/db_file.h */
+#define WPK_EXPORT_VERSION 5 /* of a history's export: coordinator/db/db_file.h */
 #define WPK_SAMPLES_MAX 64
 #define WPK_LOG_MAX 1024
 #define WPK_ID_MAX 65                /* a hash in hexadecimal, with its NUL */
@@ -72,6 +72,13 @@ struct wpk_counters {
     double llc_misses;
 };
 
+/* The most that a launch of a GPU's kernel needs. All 0: no GPU's, or not known. */
+struct wpk_launch_use {
+    int registers;        /* of a thread */
+    int64_t local_bytes;  /* of local memory of a thread: spilled registers */
+    int64_t shared_bytes; /* of a block */
+};
+
 /* Strings own their memory unless NULL; wpk_record_fini frees. */
 struct wpk_record {
     enum wpk_outcome outcome;
@@ -91,6 +98,7 @@ struct wpk_record {
     double of_rms;            /* rms(y - y64) / rms(y64) on the uniform set of inputs */
     double times_direct;      /* largest rms error over that of direct evaluation; 0: exact */
     uint64_t constants_bytes; /* of the prepared constants */
+    struct wpk_launch_use launch;
     char *unseen;             /* possible faults that no input set shows; NULL: none */
     char *schedule;           /* its text; NULL for vendors */
     char schedule_sha256[WPK_ID_MAX];

@@ -37,6 +37,7 @@ static struct wpk_record make_full(void)
         .of_rms = 1e-7,
         .times_direct = 1.75,
         .constants_bytes = 4096,
+        .launch = {.registers = 70, .local_bytes = 16, .shared_bytes = 8192},
         .unseen = strdup("t1: neighbour"),
         .schedule = strdup("wpk-schedule 2\ntarget \"x\"\n"),
         .schedule_sha256 = HASH,
@@ -66,6 +67,7 @@ static void assert_record_equal(const struct wpk_record *a, const struct wpk_rec
     assert_true(a->of_rms == b->of_rms);
     assert_true(a->times_direct == b->times_direct);
     assert_true(a->constants_bytes == b->constants_bytes);
+    assert_memory_equal(&a->launch, &b->launch, sizeof(a->launch));
     assert_string_equal(a->unseen ? a->unseen : "-", b->unseen ? b->unseen : "-");
     assert_string_equal(a->schedule ? a->schedule : "-", b->schedule ? b->schedule : "-");
     assert_string_equal(a->schedule_sha256, b->schedule_sha256);
@@ -170,6 +172,7 @@ static void test_decode_rejects(void **state)
         "{\"outcome\":\"ok\"," TIMING("1", "[]") REST,
         "{\"outcome\":\"run_crash\"," TIMING("1", "[1]") REST,
         "{\"outcome\":\"ok\",\"schedule_sha256\":\"00aa\"," REST,
+        "{\"outcome\":\"ok\",\"launch\":{\"registers\":70}," REST,
         "{\"outcome\":\"ok\",\"artifact\":{\"sha256\":\"\"}," REST,
         "{\"outcome\":\"ok\",\"artifact\":{\"sha256\":\"../../../../../../etc/passwd\"}," REST,
     };

@@ -2,6 +2,7 @@
 #include "tests/cuda_check.h"
 
 #include "codegen/lower.h"
+#include "common/cubin.h"
 #include "op/nest_check.h"
 #include "op/notation.h"
 #include "op/reference.h"
@@ -43,7 +44,8 @@ void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cud
     struct wpk_buf ptx = {0};
     struct wpk_diag diag = {0};
     const char *text = wpk_buf_text(&k->text);
-    if (wpk_cuda_nvrtc_compile(nvrtc, text, "sm_90", false, &ptx, &diag) != WPK_OK) {
+    wpk_buf_reset(&k->cubin);
+    if (wpk_cuda_nvrtc_compile(nvrtc, text, "sm_90", false, &k->cubin, &ptx, &diag) != WPK_OK) {
         fprintf(stderr, "%s", text);
         fail_msg("%s", diag.text);
     }
@@ -229,6 +231,7 @@ void wpk_cuda_subject_fini(struct wpk_cuda_subject *k)
     }
     wpk_device_memory_fini(&k->memory);
     wpk_ptx_fini(&k->ptx);
+    wpk_buf_fini(&k->cubin);
     wpk_schedule_fini(&k->schedule);
     wpk_buf_fini(&k->text);
     memset(k, 0, sizeof(*k));
@@ -251,16 +254,24 @@ static bool remove_barrier(char *text, int missing)
     return at != NULL;
 }
 
-/* All that a thread has is in registers, and the plan has the shared memory that the code has. */
+/* All that a thread has is in registers, and the plan has the shared memory that the code has, as
+ * PTX and as machine code. */
 static void check_entries(const struct wpk_cuda_subject *k)
 {
+    struct wpk_cubin_function code;
+    int parameters = k->plan.argument_count + (k->plan.part_bytes > 0 ? 2 : 0);
     for (int i = 0; i < k->plan.step_count; i++) {
-        const struct wpk_ptx_entry *entry = wpk_ptx_find(&k->ptx, k->plan.step[i].entry);
+        const struct wpk_cuda_step *step = &k->plan.step[i];
+        const struct wpk_ptx_entry *entry = wpk_ptx_find(&k->ptx, step->entry);
         assert_non_null(entry);
-        assert_int_equal(entry->parameter_count,
-                         k->plan.argument_count + (k->plan.part_bytes > 0 ? 2 : 0));
-        assert_int_equal(entry->shared_size, k->plan.step[i].shared_bytes);
+        assert_int_equal(entry->parameter_count, parameters);
+        assert_int_equal(entry->shared_size, step->shared_bytes);
         assert_int_equal(entry->local_size, 0);
+        assert_int_equal(wpk_cubin_find(k->cubin.data, k->cubin.size, step->entry, &code), WPK_OK);
+        assert_int_equal(code.parameter_bytes, 8 * parameters);
+        assert_int_equal(code.shared_bytes, step->shared_bytes);
+        assert_int_equal(code.threads_max, step->threads);
+        assert_true(code.registers > 0 && code.registers * step->threads <= 65536);
     }
 }
 

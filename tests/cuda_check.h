@@ -15,6 +15,7 @@ struct wpk_cuda_subject {
     struct wpk_schedule schedule;
     struct wpk_buf text; /* CUDA C, which a test may change */
     struct wpk_cuda_plan plan;
+    struct wpk_buf cubin; /* the same as machine code */
     struct wpk_ptx ptx;
     int64_t missing[WPK_TENSORS_MAX]; /* elements by which arguments are too small, for tests */
     struct wpk_device_memory memory;
@@ -32,7 +33,7 @@ void wpk_cuda_subject_open(struct wpk_cuda_nvrtc *nvrtc);
 void wpk_cuda_subject_parse(const char *head, const char *nest, struct wpk_schedule *out);
 /* Print the schedule into `text` and `plan`. */
 void wpk_cuda_subject_print(struct wpk_cuda_subject *k);
-/* Compile `text` into `ptx`. */
+/* Compile `text` into `cubin` and `ptx`. */
 void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k);
 /* Allocate all arguments; what is read gets numbers from -4 to 4 in sixteenths, in which sums are
  * exact, all else NaN. */

@@ -96,6 +96,8 @@ struct wpk_provider_class {
     wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
     /* The size of the prepared constants in bytes; 0: there are none. */
     uint64_t (*constants_bytes)(const struct wpk_provider *provider);
+    /* What a launch of a GPU's kernel needs. */
+    struct wpk_launch_use (*launch)(const struct wpk_provider *provider);
 
     /* Check that the padding of inputs and outputs is still zero and that inputs are as set.
      *   errors  WPK_ECORRUPT with the tensor's name in `diag` */

@@ -557,6 +557,17 @@ static const char *kernel_detail(const struct wpk_provider *provider)
     return ((const struct kernel_provider *)(const void *)provider)->detail;
 }
 
+static struct wpk_launch_use kernel_launch(const struct wpk_provider *provider)
+{
+    const struct kernel_provider *self = (const struct kernel_provider *)(const void *)provider;
+    struct wpk_launch_use use = {0};
+
+    if (self->kernel->gpu != NULL) {
+        wpk_gpu_launch_use(self->kernel->gpu, &use.registers, &use.local_bytes, &use.shared_bytes);
+    }
+    return use;
+}
+
 static int kernel_algorithm(const struct wpk_provider *provider)
 {
     const struct wpk_gpu_primitive *primitive =
@@ -577,7 +588,7 @@ static const char *kernel_recipe(const struct wpk_provider *provider)
     .close = kernel_close, .set = kernel_set, .prepare = kernel_prepare, .poison = kernel_poison,  \
     .run = kernel_run, .time = kernel_time, .throttled = kernel_throttled,                         \
     .trouble = kernel_trouble, .cool = kernel_cool, .constants_bytes = kernel_constants_bytes,     \
-    .check = kernel_check, .get = kernel_get, .detail = kernel_detail,                             \
+    .launch = kernel_launch, .check = kernel_check, .get = kernel_get, .detail = kernel_detail,    \
     .algorithm = kernel_algorithm, .recipe = kernel_recipe
 
 const struct wpk_provider_class wpk_provider_kernel = {

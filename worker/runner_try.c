@@ -421,6 +421,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
         a->record->detail = strdup(kind->detail(subject.provider));
         a->record->recipe = recipe != NULL ? strdup(recipe) : NULL;
         a->record->constants_bytes = kind->constants_bytes(subject.provider);
+        a->record->launch = kind->launch(subject.provider);
         open_anchor(a, &subject.guard);
         err = measure_quietly(a, &subject, channel);
         wpk_subject_close(&a->anchor);

@@ -116,12 +116,6 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
     return WPK_CUDA_SUCCESS;
 }
 
-int cuFuncGetAttribute(int *value, int attribute, void *function)
-{
-    *value = 0;
-    return WPK_CUDA_SUCCESS;
-}
-
 /* Addresses are never used. */
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {

@@ -52,6 +52,9 @@
     X(of_rms, r, 0)                                                                                \
     X(times_direct, r, -1)                                                                         \
     X(constants_bytes, i, WPK_JSON_INT_MAX)                                                        \
+    X(registers, i, INT32_MAX)                                                                     \
+    X(local_bytes, i, INT32_MAX)                                                                   \
+    X(shared_bytes, i, INT32_MAX)                                                                  \
     X(unseen, t, WPK_DB_TEXT_MAX)                                                                  \
     X(recipe, t, WPK_DB_TEXT_MAX)                                                                  \
     X(build_ns, u, INT64_MAX)                                                                      \

@@ -148,12 +148,14 @@ static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_rec
     wpk_store_run(store,
                   "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
                   " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, of_rms = ?,"
-                  " times_direct = ?, constants_bytes = ?, unseen = ?, recipe = ?,"
+                  " times_direct = ?, constants_bytes = ?, registers = ?, local_bytes = ?,"
+                  " shared_bytes = ?, unseen = ?, recipe = ?,"
                   " build_ns = ?, verify_ns = ?, recorded_at = ?, epoch = ? WHERE id = ?",
-                  "tttttrrrrittiiiii", wpk_outcome_name(record->outcome), record->log,
+                  "tttttrrrriiiittiiiii", wpk_outcome_name(record->outcome), record->log,
                   or_empty(record->detail), record->schedule_sha256, record->artifact_sha256,
                   record->error_max, record->error_tolerance, record->of_rms, record->times_direct,
-                  (int64_t)record->constants_bytes, or_empty(record->unseen),
+                  (int64_t)record->constants_bytes, (int64_t)record->launch.registers,
+                  record->launch.local_bytes, record->launch.shared_bytes, or_empty(record->unseen),
                   or_empty(record->recipe), (int64_t)record->build_ns, (int64_t)record->verify_ns,
                   now_of(store), wpk_store_epoch(store), (int64_t)id);
 }

@@ -19,6 +19,7 @@ DRIVER_CALLS = ("cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet
 EXAMPLE = os.environ.get("WPK_RUN_KERNEL", "") + "_cuda"
 EMULATED = ("--gpu", "emulated")
 CLASS = "cuda/emulated/sm_90/132"
+NAMED_CLASS = "cuda/Test GPU/sm_90/132"
 PRODUCT = {"name": "mm", "op": "Y[i,j] = relu((sum(k) A[i,k] * B[k,j]) + C[j])",
            "tensors": {"A": "f32[33,40]", "B": "f32[40,24]", "C": "f32[24]", "Y": "f32[33,24]"},
            "constants": ["B", "C"]}
@@ -66,6 +67,41 @@ def test_tune_get_and_run(box):
     check(".target sm_90" in box.ctl("get", "mm", "--data", box.data, "--ptx", "-o", "-"), "and PTX")
     again = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check(all(k["from_history"] for k in again), "history answers the second time", again)
+
+
+def test_a_gpu_by_its_number(box):
+    """For wpk the emulated driver under NVIDIA's name is a GPU: its kernels count as timed and answer exactly. What the
+    driver compiles from PTX has to pass the self-test of the choice."""
+    need_compiler(box)
+    box.env["LD_LIBRARY_PATH"] = os.environ.get("WPK_NAMED_DRIVER_DIR", "") + ":" + need_vendors()
+    code, said, _ = box.run("wpk-worker", "--gpu", "0", "--check")
+    check(code == 0 and NAMED_CLASS in said and "not timed" not in said, "it is there", said)
+    job = box.write("job.json", job_of([PRODUCT], 2))
+    tuned = check_tune_json(box.ctl("tune", job, "--gpu", "0", "--data", box.data, "--json"))["kernels"][0]
+    check(tuned["provider"] == "cuda" and tuned["timed"], "a kernel is timed", tuned)
+    said = box.ctl("lookup", job, "--data", box.data)
+    check("mm: exact" in said and NAMED_CLASS in said, "which answers exactly", said)
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as history:
+        uses = history.execute("SELECT registers, local_bytes, shared_bytes FROM trial WHERE provider = 'cuda'").fetchall()
+    check(all(8 <= use[0] <= 255 and use[1] == 0 and use[2] > 0 for use in uses), "records say what launches need", uses)
+    choice = box.path("mm.so.choice")
+    box.ctl("get", "mm", "--data", box.data, "-o", box.path("mm.so"))
+    for orders, loads in (("cuModuleLoadData:99=209", 1), ("cuModuleLoadData:1=209", 3)):
+        order(box, orders)
+        said = box.ctl("run", choice, "--random", "--check")
+        check("entry   0 of the choice: kernel" in said and "passed" in said, "it runs", orders, said)
+        loaded = os.path.getsize(box.env["WPK_EMULATED_ORDERS_COUNT"] + ".0")
+        check(loaded == loads, "a cubin; or PTX, which is tested, and then the next", orders, loaded)
+    with open(choice, encoding="utf-8") as file:
+        text = json.load(file)
+    for spoil, why in ((lambda output: output.update(points=[], values=[]), "the choice has no self-test for it"),
+                       (lambda output: output.update(values=[v + 1 for v in output["values"]]), "self-test: ")):
+        changed = json.loads(json.dumps(text))
+        changed["chain"] = changed["chain"][1:]
+        for output in changed["self_test"]["outputs"]:
+            spoil(output)
+        code, out, err = box.run("wpkctl", "run", box.write("changed.so.choice", json.dumps(changed)), "--random")
+        check(code != 0 and why in out + err, "no PTX runs that was not tested", out, err)
 
 
 def test_by_halide(box):
