@@ -24,7 +24,7 @@
 #include "schema/record.h"
 
 #define WPK_PROVIDER_DETAIL_MAX 256
-#define WPK_PROVIDER_EXCLUDED_MAX 64 /* algorithms of a vendor that can be passed over */
+#define WPK_PROVIDER_EXCLUDED_MAX 256 /* algorithms of a vendor that can be passed over */
 #define WPK_PROVIDER_KERNEL_NAME "kernel"
 
 /* Memory for inputs and outputs: the runner puts each tensor between guard pages. Every slot is
@@ -43,7 +43,7 @@ struct wpk_provider_request {
     const char *library_dir;         /* of the vendor's shared library; NULL: found by the system */
     const struct wpk_device *device; /* NULL: the machine this runs on */
     int threads;                     /* >= 1 */
-    uint64_t excluded;               /* bit set of algorithms of a vendor that are passed over */
+    const bool *excluded; /* algorithms of a vendor that are passed over: [EXCLUDED_MAX]; NULL */
     bool timed;                      /* runs are timed, on memory as users have it: see `check` */
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };

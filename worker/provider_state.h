@@ -43,7 +43,7 @@ struct wpk_kernel_provider {
     char detail[WPK_PROVIDER_DETAIL_MAX];
     struct wpk_buf recipe;
     bool has_run;
-    uint64_t excluded;   /* of a vendor's algorithms */
+    const bool *excluded; /* of a vendor's algorithms: the request's */
     int model_algorithm; /* of a vendor's primitive: that model_ns is of */
     double model_ns;     /* of an emulated GPU's run, which takes as long each time; 0: not known */
 };

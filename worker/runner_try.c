@@ -37,8 +37,9 @@ struct attempt {
     struct wpk_verify_errors errors;
     struct wpk_diag diag;
     struct wpk_record *record;
-    struct wpk_subject anchor; /* timed in turns with it; closed: there is none */
-    uint64_t excluded;         /* algorithms of the vendor that are wrong */
+    struct wpk_subject anchor;                /* timed in turns with it; closed: there is none */
+    bool excluded[WPK_PROVIDER_EXCLUDED_MAX]; /* algorithms of the vendor that are wrong */
+    int excluded_count;
 };
 
 /* ---- crashes */
@@ -400,7 +401,7 @@ static wpk_err open_right(struct attempt *a, struct wpk_subject *subject)
     for (;;) {
         wpk_err err =
             open_subject(a, NULL, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, subject);
-        if (err == WPK_EUNSUPPORTED && a->excluded != 0) {
+        if (err == WPK_EUNSUPPORTED && a->excluded_count > 0) {
             a->errors = errors;
             a->diag = diag;
             return WPK_ECORRUPT;
@@ -411,11 +412,12 @@ static wpk_err open_right(struct attempt *a, struct wpk_subject *subject)
         if (algorithm < 0 || algorithm >= WPK_PROVIDER_EXCLUDED_MAX) {
             return err;
         }
-        if (a->excluded == 0) {
+        if (a->excluded_count == 0) {
             errors = a->errors;
             diag = a->diag;
         }
-        a->excluded |= (uint64_t)1 << algorithm;
+        a->excluded[algorithm] = true;
+        a->excluded_count++;
         a->errors = before;
         wpk_subject_close(subject);
     }
