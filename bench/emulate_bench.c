@@ -25,6 +25,7 @@ static float *allocate(struct wpk_device_memory *memory, size_t count)
         fprintf(stderr, "bench-emulate: out of memory\n");
         exit(1);
     }
+    wpk_device_memory_store(memory, address, count * sizeof(float));
     float *data = (float *)(uintptr_t)address; // NOLINT: a device address is a host's
     for (size_t i = 0; i < count; i++) {
         data[i] = (float)(i * 7919 % 101) / 16 - 3; /* sums of products are exact */

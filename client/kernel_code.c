@@ -55,12 +55,16 @@ static wpk_err print_cuda(const struct wpk_schedule *schedule, bool ptx, struct 
     struct wpk_buf text = {0};
     wpk_err err = plan == NULL ? WPK_ENOMEM : WPK_OK;
 
-    if (err == WPK_OK && strcmp(schedule->by, "cuda") != 0) {
+    if (err == WPK_OK && !wpk_target_is_gpu(schedule->target)) {
         wpk_diag_set(diag, "'%s' compiled this kernel, which is for no GPU", schedule->by);
         err = WPK_EUNSUPPORTED;
     }
     if (err == WPK_OK) {
         err = wpk_cuda_print(schedule, "wpk_main", &text, plan, diag);
+    }
+    if (err == WPK_OK && strcmp(schedule->by, "cuda") != 0) {
+        wpk_buf_printf(out, "// CUDA C's program of the schedule; '%s' compiled the kernel.\n",
+                       schedule->by);
     }
     if (err == WPK_OK && ptx) {
         err = compile(schedule, wpk_buf_text(&text), out, diag);

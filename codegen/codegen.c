@@ -85,8 +85,7 @@ wpk_err wpk_codegen_provider(const struct wpk_codegen *codegen, char out[WPK_BAC
     char version[WPK_CODEGEN_VERSION_MAX];
     wpk_err err = codegen->find(version, diag);
     if (err == WPK_OK) {
-        snprintf(out, WPK_BACK_END_MAX, "%s%s%s", codegen->name, codegen->found_here ? "/" : "",
-                 codegen->found_here ? version : "");
+        wpk_back_end_entry(codegen->name, codegen->found_here ? version : "", out);
     }
     return err;
 }

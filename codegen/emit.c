@@ -39,7 +39,7 @@ static wpk_err emit_cuda(const struct wpk_schedule *schedule, const char *symbol
     return wpk_cuda_build(schedule, symbol, path, diag);
 }
 
-#define EMITTER(symbol, name, kind, searched, has_scope_output) {name, emit_##symbol},
+#define EMITTER(symbol, name, kind, has_scope_output, takes_all) {name, emit_##symbol},
 
 static const struct emitter all[] = {WPK_BACK_END_LIST(EMITTER)};
 

@@ -24,7 +24,8 @@
     X(BOUNDS, "an access outside of all allocations")                                              \
     X(ALIGNMENT, "a misaligned address")                                                           \
     X(UNDEFINED, "a register that was never written decides something")                            \
-    X(UNWRITTEN, "shared or local memory is read that was never written")                          \
+    X(UNWRITTEN, "memory is read that was never written")                                          \
+    X(BLOCKS, "two blocks access the same bytes of global memory, and one of them writes others")         \
     X(RACE, "two threads access the same bytes of shared memory without a barrier between")        \
     X(PENDING, "shared memory is accessed to which an asynchronous copy is under way")             \
     X(BARRIER, "threads of a block diverge at a barrier")                                          \
@@ -76,6 +77,7 @@ struct wpk_copy {
 struct wpk_block {
     const struct wpk_ptx_entry *entry;
     const struct wpk_device_memory *memory;
+    struct wpk_device_visitor visitor; /* of global memory: this block */
     struct wpk_traffic *traffic;    /* NULL: nobody asks for it */
     struct wpk_device_range tables; /* of the module; may be read */
     const uint8_t *parameters;      /* entry->parameter_size bytes */
@@ -92,7 +94,7 @@ struct wpk_block {
     uint32_t told;    /* the epoch of the last atomic operation; 0: none */
     int teller;       /* the warp that made it */
     uint32_t group[WPK_BLOCK_THREADS_MAX]; /* that a thread's copies go to now */
-    const struct wpk_device_range *last;   /* that was accessed, or NULL */
+    struct wpk_device_range *last;         /* that was accessed, or NULL */
     struct wpk_launch_counts counts;
     struct wpk_kernel_fault_report report;
 };

@@ -24,10 +24,9 @@
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 #define L2_BYTES (50 << 20)
 #define VERSION 12090
-#define PTX_VERSION 88      /* 8.8: of CUDA 12.9 */
-#define REGISTERS_MAX 65536 /* of a block */
-#define REGISTER_UNIT 256   /* of a warp: registers are given out by as many */
-#define SHARED_STATIC_MAX ((uint32_t)48 << 10)
+#define REGISTERS_MAX 65536             /* of a block */
+#define REGISTER_UNIT 256               /* of a warp: registers are given out by as many */
+#define SHARED_MAX ((uint32_t)48 << 10) /* bytes of a block */
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256
 #define ORDERS_VARIABLE "WPK_EMULATED_ORDERS"      /* see emulate/orders.h */
@@ -342,6 +341,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *strea
     }
     if (result == WPK_CUDA_SUCCESS) {
         memcpy((void *)(uintptr_t)to, from, size); // NOLINT: a device address is a host's
+        wpk_device_memory_store(&gpu.memory, to, size);
     }
     return result;
 }
@@ -370,6 +370,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
     }
     if (result == WPK_CUDA_SUCCESS) { // NOLINTNEXTLINE: a device address is a host's
         memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
+        wpk_device_memory_store(&gpu.memory, to, size);
     }
     return result;
 }
@@ -444,7 +445,7 @@ int wpk_driver_take(const struct wpk_cuda_kernel_node *launch, uint8_t *values, 
         launch->parameters == NULL) {
         return WPK_CUDA_INVALID_VALUE;
     }
-    if (launch->shared_bytes > SHARED_STATIC_MAX) {
+    if ((uint64_t)launch->shared_bytes + entry->shared_size > SHARED_MAX) {
         return WPK_CUDA_INVALID_VALUE; /* more needs an attribute, which nobody sets so far */
     }
     for (int i = 0; i < entry->parameter_count; i++) {

@@ -8,12 +8,15 @@
 #include "common/cuda_machine.h"
 #include <stdlib.h>
 
+#define STORE_BYTES_MAX 32 /* of a lane */
+
 /* What the active lanes of a warp access: addresses of the space, after windows are resolved. */
 struct access {
     enum wpk_ptx_space space;
     uint32_t size;                  /* bytes a lane */
     const uint32_t_lane *read_size; /* bytes that a lane reads, if fewer; or NULL */
     uint64_t address[WPK_WARP_LANES];
+    uint32_t again; /* lanes that write what another block wrote */
 };
 
 /* ---- how many parts the hardware makes of a request */
@@ -106,8 +109,12 @@ static bool is_in_tables(const struct wpk_block *block, uint64_t at, uint32_t si
 }
 
 static bool check_global(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
-                         const struct access *access, bool writes)
+                         struct access *access, bool writes)
 {
+    static const enum wpk_kernel_fault faults[] = {[WPK_DEVICE_RIGHT] = WPK_KERNEL_FAULT_NONE,
+                                                   [WPK_DEVICE_UNWRITTEN] =
+                                                       WPK_KERNEL_FAULT_UNWRITTEN,
+                                                   [WPK_DEVICE_RACE] = WPK_KERNEL_FAULT_BLOCKS};
     struct wpk_block *block = warp->block;
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         uint64_t at = access->address[lane];
@@ -120,6 +127,14 @@ static bool check_global(struct wpk_warp *warp, const struct wpk_ptx_instruction
         uint32_t size = access->read_size == NULL ? access->size : access->read_size[lane];
         if (block->last == NULL || size > block->last->to - at) {
             wpk_block_fault(warp, in, WPK_KERNEL_FAULT_BOUNDS, lane, at);
+            return false;
+        }
+        enum wpk_device_verdict verdict =
+            writes ? wpk_device_memory_write(block->last, at, size, &block->visitor)
+                   : wpk_device_memory_read(block->last, at, size, &block->visitor);
+        access->again |= (uint32_t)(verdict == WPK_DEVICE_AGAIN) << lane;
+        if (verdict != WPK_DEVICE_RIGHT && verdict != WPK_DEVICE_AGAIN) {
+            wpk_block_fault(warp, in, faults[verdict], lane, at);
             return false;
         }
     }
@@ -214,6 +229,7 @@ static bool resolve(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     uint32_t undefined = warp->active & ~warp->defined[operand->reg];
     out->size = size;
     out->read_size = NULL;
+    out->again = 0;
     out->space = space;
     if (undefined != 0) {
         wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
@@ -247,7 +263,7 @@ static bool resolve(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
 }
 
 static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
-                  const struct access *access, bool writes)
+                  struct access *access, bool writes)
 {
     struct wpk_launch_counts *counts = &warp->block->counts;
     uint64_t sectors;
@@ -394,10 +410,21 @@ void wpk_ptx_store(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
         warp->unfenced |= warp->active;
         warp->stored = warp->block->shadow.epoch;
     }
-    uint8_t *to[WPK_WARP_LANES];
+    uint8_t *to[WPK_WARP_LANES], before[WPK_WARP_LANES][STORE_BYTES_MAX];
     locate_all(warp, &access, to);
+    for (uint32_t lanes = access.again; lanes != 0; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes);
+        memcpy(before[lane], to[lane], access.size);
+    }
     for (int i = 0; i < in->vector; i++) {
         store_register(warp, in, i, to);
+    }
+    for (uint32_t lanes = access.again; lanes != 0; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes);
+        if (memcmp(before[lane], to[lane], access.size) != 0) {
+            wpk_block_fault(warp, in, WPK_KERNEL_FAULT_BLOCKS, lane, access.address[lane]);
+            return;
+        }
     }
 }
 
@@ -433,9 +460,10 @@ void wpk_ptx_atomic_increment(struct wpk_warp *warp, const struct wpk_ptx_instru
         wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
         return;
     }
-    if (!resolve(warp, in, 1, in->space, in->size, &access) || !check(warp, in, &access, true)) {
+    if (!resolve(warp, in, 1, in->space, in->size, &access) || !check(warp, in, &access, false)) {
         return;
     }
+    warp->block->visitor.told = true;
     if (!is_published(warp)) {
         wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNPUBLISHED, -1, 0);
         return;

@@ -70,6 +70,7 @@ static wpk_err init_block(const struct wpk_launch *launch, struct wpk_block *blo
     wpk_err err;
     *block = (struct wpk_block){.entry = launch->entry,
                                 .memory = launch->memory,
+                                .visitor = {.first = launch->memory->blocks + 1},
                                 .traffic = launch->traffic,
                                 .tables = {.from = tables, .to = tables + launch->ptx->tables_size},
                                 .parameters = launch->parameters,
@@ -244,6 +245,8 @@ wpk_err wpk_launch_run(const struct wpk_launch *launch, struct wpk_launch_counts
         block->index[0] = (uint32_t)(at % launch->grid[0]);
         block->index[1] = (uint32_t)(at / launch->grid[0] % launch->grid[1]);
         block->index[2] = (uint32_t)(at / launch->grid[0] / launch->grid[1]);
+        block->visitor.block = ++launch->memory->blocks;
+        block->visitor.told = false;
         run_block(launch, block);
     }
     if (err == WPK_OK) {

@@ -20,7 +20,7 @@ struct wpk_launch {
     uint32_t grid[3], block[3]; /* x, y, z; blocks and threads */
     uint32_t shared_size;       /* bytes, beside those that the entry has */
     const void *parameters;     /* entry->parameter_size bytes */
-    const struct wpk_device_memory *memory;
+    struct wpk_device_memory *memory; /* notes what blocks access */
     struct wpk_traffic *traffic; /* is added to; may be NULL */
     enum wpk_launch_order order;
     uint64_t steps_max; /* warp instructions of one block; 0: WPK_LAUNCH_STEPS_MAX */

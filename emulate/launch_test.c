@@ -221,8 +221,8 @@ static const struct {
     {"a negative base and an offset", "add.s32 %r4, %r2, -128; st.shared.u32 [%r4+128], %r1;",
      WPK_KERNEL_FAULT_NONE},
     {"stores, passes a fence, and counts",
-     "st.global.u32 [%d2], %r1; fence.acq_rel.gpu; bar.sync 0; setp.ne.u32 %p1, %r1, 0; @%p1 "
-     "exit;\n"
+     "setp.ne.u32 %p1, %r1, 0; @%p1 st.global.u32 [%d2], %r1; fence.acq_rel.gpu; bar.sync 0;\n"
+     "@%p1 exit;\n"
      "mov.u64 %d3, %d1; mov.u32 %r6, 1; atom.global.inc.u32 %r4, [%d3], %r6;",
      WPK_KERNEL_FAULT_NONE},
     {"counts without a fence",
@@ -231,6 +231,15 @@ static const struct {
     {"counts without a barrier",
      "st.global.u32 [%d2], %r1; membar.gl; mov.u32 %r6, 1; atom.global.inc.u32 %r4, [%d1], %r6;",
      WPK_KERNEL_FAULT_UNPUBLISHED},
+    {"blocks store the same", "st.global.u32 [%d2], %r1;", WPK_KERNEL_FAULT_NONE},
+    {"blocks store their own numbers", "mov.u32 %r4, %ctaid.x; st.global.u32 [%d2], %r4;",
+     WPK_KERNEL_FAULT_BLOCKS},
+    {"a block reads what another one stored", "ld.global.u32 %r4, [%d2]; st.global.u32 [%d2], %r4;",
+     WPK_KERNEL_FAULT_BLOCKS},
+    {"a block stores what another one read",
+     "mov.u32 %r5, %ctaid.x; setp.ne.u32 %p1, %r5, 0; @%p1 st.global.u32 [%d2], %r5;\n"
+     "ld.global.u32 %r4, [%d1];",
+     WPK_KERNEL_FAULT_BLOCKS},
     {"never ends", "L: bra L;", WPK_KERNEL_FAULT_HANG},
 };
 
@@ -243,12 +252,36 @@ static void test_planted_bugs(void **state)
         uint32_t *y = allocate(&s, 64 * sizeof(*y));
         const uint64_t parameters[] = {(uint64_t)(uintptr_t)y};
         struct wpk_kernel_fault_report report = launch(&s, "k", 2, 1, 64, parameters, NULL);
+        if (report.fault == WPK_KERNEL_FAULT_NONE) { /* readers are noted of what kernels store */
+            report = launch(&s, "k", 2, 1, 64, parameters, NULL);
+        }
         if (report.fault != bugs[i].expected) {
             fail_msg("%s: %s, thread %d, line %d", bugs[i].name,
                      wpk_kernel_fault_text(report.fault), report.thread, report.line);
         }
         tear_down(&s);
     }
+}
+
+/* What neither the host nor a kernel wrote is not read; bytes count, and a launch before does. */
+static void test_never_written(void **state)
+{
+    (void)state;
+    struct ptx_module s;
+    uint64_t y = 0;
+    set_up(&s, SHARED_HEAD,
+           "ld.global.u8 %r4, [%d2]; setp.ne.u32 %p1, %r1, 63; @%p1 st.global.u32 [%d2], %r1;",
+           TAIL);
+    assert_int_equal(wpk_device_memory_new(&s.memory, 256, &y), WPK_OK);
+    assert_int_equal(launch(&s, "k", 1, 1, 64, &y, NULL).fault, WPK_KERNEL_FAULT_UNWRITTEN);
+    wpk_device_memory_store(&s.memory, y, 252);
+    struct wpk_kernel_fault_report report = launch(&s, "k", 1, 1, 64, &y, NULL);
+    assert_int_equal(report.fault, WPK_KERNEL_FAULT_UNWRITTEN);
+    assert_int_equal(report.thread, 63);
+    wpk_device_memory_store(&s.memory, y + 252, 1);
+    assert_int_equal(launch(&s, "k", 1, 1, 64, &y, NULL).fault, WPK_KERNEL_FAULT_NONE);
+    assert_int_equal(launch(&s, "k", 1, 1, 64, &y, NULL).fault, WPK_KERNEL_FAULT_NONE);
+    tear_down(&s);
 }
 
 /* A fault says where it was. */
@@ -475,10 +508,10 @@ int main(int argc, char **argv)
 {
     kernels = argc > 1 ? argv[1] : kernels;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_planted_bugs), cmocka_unit_test(test_report),
-        cmocka_unit_test(test_counts),       cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_product),      cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_planted_bugs), cmocka_unit_test(test_never_written),
+        cmocka_unit_test(test_report),       cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_softmax),      cmocka_unit_test(test_product),
+        cmocka_unit_test(test_functions),    cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,8 @@ struct wpk_message_provider {
 /* A back end that a worker offers or lacks, besides the first one. */
 struct wpk_message_back_end {
     char name[WPK_PROVIDER_NAME_MAX];
-    char version[WPK_PROVIDER_NAME_MAX];   /* of what compiles for it, "gcc-12.2.0"; "": missing */
+    char version[WPK_PROVIDER_NAME_MAX];   /* of what compiles for it, "gcc-12.2.0"; "": it is
+                                              missing, or the environment has its version */
     char missing[WPK_BACK_END_REASON_MAX]; /* why it is not offered; "" where it is */
 };
 

@@ -8,10 +8,10 @@
 
 static const struct {
     const char *name, *kind;
-    bool searched, has_scope_output;
+    bool has_scope_output, takes_all;
 } back_ends[] = {
-#define WPK_BACK_END_ROW(symbol, name, kind, searched, has_scope_output)                           \
-    {name, kind, searched, has_scope_output},
+#define WPK_BACK_END_ROW(symbol, name, kind, has_scope_output, takes_all)                          \
+    {name, kind, has_scope_output, takes_all},
     WPK_BACK_END_LIST(WPK_BACK_END_ROW)
 #undef WPK_BACK_END_ROW
 };
@@ -27,8 +27,7 @@ unsigned wpk_back_ends_of(const char *kind)
 {
     unsigned bits = 0;
     for (int i = 0; i < COUNT; i++) {
-        bool has = back_ends[i].searched && strcmp(back_ends[i].kind, kind) == 0;
-        bits |= has ? 1U << i : 0;
+        bits |= strcmp(back_ends[i].kind, kind) == 0 ? 1U << i : 0;
     }
     return bits;
 }
@@ -43,6 +42,16 @@ int wpk_back_end_first(const char *kind)
 bool wpk_back_end_has_scope_output(int i)
 {
     return i >= 0 && i < COUNT && back_ends[i].has_scope_output;
+}
+
+bool wpk_back_end_takes_all(int i)
+{
+    return i >= 0 && i < COUNT && back_ends[i].takes_all;
+}
+
+void wpk_back_end_entry(const char *name, const char *version, char out[WPK_BACK_END_MAX])
+{
+    snprintf(out, WPK_BACK_END_MAX, "%s%s%s", name, version[0] != '\0' ? "/" : "", version);
 }
 
 bool wpk_back_ends_next(const char **list, char out[WPK_BACK_END_MAX])

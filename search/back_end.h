@@ -18,22 +18,27 @@
 #define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
 #define WPK_BACK_ENDS_ANY "any"      /* as a pin: all that no worker lacks */
 
-/* The back ends in the order of their numbers; those that are not searched build schedules by hand
- * only. X(symbol, name, kind of device, searched, has scope output) */
+/* The back ends in the order of their numbers.
+ * X(symbol, name, kind of device, has scope output, takes all) */
 #define WPK_BACK_END_LIST(X)                                                                       \
-    X(halide, "halide-cpu", "cpu", true, false)                                                    \
+    X(halide, "halide-cpu", "cpu", false, true)                                                    \
     X(c, "c", "cpu", true, true)                                                                   \
-    X(cuda, "cuda", "cuda", true, false)                                                           \
+    X(cuda, "cuda", "cuda", false, true)                                                           \
     X(halide_cuda, "halide-cuda", "cuda", false, false)
 
 /* The name of back end number `i`, from 0, or NULL. */
 const char *wpk_back_end_name(int i);
-/* The back ends of a kind of device that searches have, as bits. */
+/* The back ends of a kind of device, as bits. */
 unsigned wpk_back_ends_of(const char *kind);
 /* The number of a kind's first back end, which searches use unless the gene is pinned. */
 int wpk_back_end_first(const char *kind);
 /* True if its kernels may keep an intermediate tensor in an output (op/nest_output.h). */
 bool wpk_back_end_has_scope_output(int i);
+/* False if it compiles only some nests of its kind's spaces: a rule of the space says which. */
+bool wpk_back_end_takes_all(int i);
+
+/* Print the entry of a back end: "c/gcc-12.2.0", or its name if the version is "". */
+void wpk_back_end_entry(const char *name, const char *version, char out[WPK_BACK_END_MAX]);
 
 /* Copy the entry at `*list`, and move `*list` behind it; false at the end of the list.
  *   shape  list: ends at its NUL, or at a ';'; entries that are too long are cut */

@@ -38,6 +38,10 @@ static void lists(void **state)
     assert_string_equal(out, "c/gcc-12.2.0");
     assert_false(wpk_back_ends_find(LIST, "onednn", out));
     assert_false(wpk_back_ends_find(LIST, "gcc-12.2.0", out));
+    wpk_back_end_entry("c", "gcc-12.2.0", out);
+    assert_string_equal(out, "c/gcc-12.2.0");
+    wpk_back_end_entry("halide-cuda", "", out);
+    assert_string_equal(out, "halide-cuda");
 }
 
 static void expect_provider(const char *list, const char *candidate, const char *provider)
@@ -58,26 +62,45 @@ static void providers(void **state)
     expect_provider("halide-cpu;onednn", "cpu-3 Y.at=root by=c", "c");
     expect_provider("own;vendor", "c17", "own");
     expect_provider(LIST, "", "halide-cpu");
+    expect_provider("cuda+halide-cuda;cudnn", "cuda-10 Y.depth=1 by=halide-cuda", "halide-cuda");
 }
 
-static void derive(const char *back_ends, struct wpk_space *out)
+#define PRODUCT                                                                                    \
+    "input A f32[16,24]\nconstant B f32[24,32]\noutput Y f32[16,32]\n"                             \
+    "Y[i,j] = sum(k:24) A[i,k] * B[k,j]\n"
+#define LONG_PRODUCT                                                                               \
+    "input A f32[64,512]\ninput B f32[512,64]\noutput Y f32[64,64]\n"                              \
+    "Y[i,j] = sum.f32(k:512) A[i,k] * B[k,j]\n"
+#define MEAN "input X f32[8,512]\noutput Y f32[8]\nY[i] = sum.f32(k:512) X[i,k] / 512\n"
+
+static void derive_of(const char *text, const struct wpk_device *device, const char *back_ends,
+                      struct wpk_space *out)
 {
     struct wpk_program program = {0};
     struct wpk_space_options options = {.layouts = "fixed",
                                         .threads = 1,
-                                        .device = {.kind = "cpu",
-                                                   .isa = WPK_ISA_AVX2,
-                                                   .core_count = 2,
-                                                   .vector_bytes = 32,
-                                                   .vector_registers = 16},
+                                        .device = *device,
                                         .back_ends = wpk_back_ends_read(back_ends)};
-    assert_int_equal(wpk_program_parse("input A f32[16,24]\nconstant B f32[24,32]\n"
-                                       "output Y f32[16,32]\n"
-                                       "Y[i,j] = sum(k:24) A[i,k] * B[k,j]\n",
-                                       &program, NULL),
-                     WPK_OK);
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, out, NULL), WPK_OK);
     wpk_program_fini(&program);
+}
+
+static void derive(const char *back_ends, struct wpk_space *out)
+{
+    const struct wpk_device device = {.kind = "cpu",
+                                      .isa = WPK_ISA_AVX2,
+                                      .core_count = 2,
+                                      .vector_bytes = 32,
+                                      .vector_registers = 16};
+    derive_of(PRODUCT, &device, back_ends, out);
+}
+
+static void derive_cuda(const char *text, const char *back_ends, struct wpk_space *out)
+{
+    struct wpk_device device;
+    assert_int_equal(wpk_device_emulate("sm_90", 132, &device, NULL), WPK_OK);
+    derive_of(text, &device, back_ends, out);
 }
 
 static void encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
@@ -134,7 +157,9 @@ static wpk_err derive_genes(const struct wpk_space *space, int more, unsigned ba
     for (int i = 0; i < more; i++) {
         assert_int_equal(wpk_gene_list_add(&list, false, "x%d", i), i);
     }
+    copy->plan = structure;
     wpk_err err = wpk_genes_derive(copy, structure, &options);
+    err = err == WPK_OK ? wpk_genes_derive_back_end(copy, &options) : err;
     for (int i = 0; i < copy->gene_count; i++) {
         wpk_gene_fini(&copy->genes[i]);
     }
@@ -238,6 +263,100 @@ static void pins(void **state)
     wpk_space_fini(&space);
 }
 
+/* On a GPU candidates are constructed for the first back end; the other one's best follows behind a
+ * few. It has not what Halide refuses. */
+static void a_gpu_has_one_of_the_other(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {LONG_PRODUCT, MEAN};
+    for (size_t p = 0; p < sizeof programs / sizeof programs[0]; p++) {
+        struct wpk_space one, both;
+        struct wpk_candidate ours[CONSTRUCT_MAX], theirs[CONSTRUCT_MAX], back;
+        char text[WPK_CANDIDATE_TEXT_MAX], same[WPK_CANDIDATE_TEXT_MAX];
+        int first_count = 0, count = 0;
+        derive_cuda(programs[p], "cuda", &one);
+        derive_cuda(programs[p], "cuda+halide-cuda", &both);
+        assert_true(both.size_log2 > one.size_log2 + 0.99 && both.size_log2 < one.size_log2 + 1.01);
+        assert_int_equal(wpk_space_construct(&one, ours, CONSTRUCT_MAX, &first_count), WPK_OK);
+        assert_int_equal(wpk_space_construct(&both, theirs, CONSTRUCT_MAX, &count), WPK_OK);
+        assert_int_equal(first_count, CONSTRUCT_MAX);
+        assert_int_equal(count, CONSTRUCT_MAX);
+        for (int i = 0; i < CONSTRUCT_MAX - 1; i++) {
+            encode(&one, &ours[i], text);
+            encode(&both, &theirs[i], same);
+            assert_string_equal(same, text);
+        }
+        struct wpk_candidate *other = &theirs[CONSTRUCT_MAX - 1];
+        encode(&both, other, text);
+        assert_string_equal(strrchr(text, ' '), " by=halide-cuda");
+        assert_true(wpk_space_is_legal(&both, other));
+        assert_int_equal(wpk_candidate_decode(&both, text, &back, NULL), WPK_OK);
+        assert_true(wpk_candidate_equal(&back, other));
+        assert_null(strstr(text, "depth=2"));
+        assert_true(strstr(text, ".share.") == NULL || strstr(text, ".share.k=1 ") != NULL);
+
+        /* The same nest by each is not the same candidate; theirs need not be legal by the other */
+        other->gene[other->gene_count - 1] = 0;
+        assert_true(wpk_space_key(&both, other) != wpk_space_key(&both, &back));
+        theirs[0].gene[theirs[0].gene_count - 1] = 1;
+        assert_true(wpk_space_is_legal(&both, other));
+        assert_false(wpk_space_is_legal(&both, &theirs[0]));
+        wpk_space_fini(&one);
+        wpk_space_fini(&both);
+    }
+}
+
+static void a_gpu_is_pinned(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *offered, *pinned;
+        unsigned kept; /* 0: refused */
+    } rows[] = {
+        {"cuda+halide-cuda", "cuda", 4}, {"cuda+halide-cuda", "halide-cuda", 8},
+        {"cuda", "halide-cuda", 0},      {"cuda+halide-cuda", "any", 12},
+        {"", "cuda+halide-cuda", 4},     {"cuda+halide-cuda", "c", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct wpk_space space;
+        struct wpk_candidate made;
+        struct wpk_rng rng;
+        unsigned seen = 0;
+        derive_cuda(LONG_PRODUCT, rows[i].offered, &space);
+        wpk_err err = wpk_space_pin(&space, WPK_BACK_END_GENE, rows[i].pinned, NULL);
+        assert_int_equal(err, rows[i].kept == 0 ? WPK_ENOENT : WPK_OK);
+        wpk_rng_seed(&rng, 1);
+        for (int k = 0; k < 32 && err == WPK_OK; k++) {
+            assert_int_equal(wpk_space_draw(&space, &rng, &made), WPK_OK);
+            assert_true(wpk_space_is_legal(&space, &made));
+            seen |= wpk_back_ends_read(wpk_candidate_back_end(&space, &made));
+        }
+        assert_int_equal(seen, rows[i].kept);
+        wpk_space_fini(&space);
+    }
+}
+
+/* A pin that no candidate of the back end has is refused; beside the other one it decides. */
+static void a_pin_excludes_a_back_end(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_diag diag = {0};
+    struct wpk_candidate made;
+    struct wpk_rng rng;
+    derive_cuda(LONG_PRODUCT, "cuda+halide-cuda", &space);
+    assert_int_equal(wpk_space_pin(&space, "Y.depth", "2", &diag), WPK_OK);
+    wpk_rng_seed(&rng, 1);
+    for (int k = 0; k < 16; k++) {
+        assert_int_equal(wpk_space_draw(&space, &rng, &made), WPK_OK);
+        assert_string_equal(wpk_candidate_back_end(&space, &made), "cuda");
+    }
+    assert_int_equal(wpk_space_pin(&space, WPK_BACK_END_GENE, "halide-cuda", &diag),
+                     WPK_EUNSUPPORTED);
+    assert_string_equal(diag.text, "no legal candidate has by=halide-cuda beside the other pins");
+    wpk_space_fini(&space);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +366,9 @@ int main(void)
         cmocka_unit_test(it_leaves_no_variant_out),
         cmocka_unit_test(it_is_drawn),
         cmocka_unit_test(pins),
+        cmocka_unit_test(a_gpu_has_one_of_the_other),
+        cmocka_unit_test(a_gpu_is_pinned),
+        cmocka_unit_test(a_pin_excludes_a_back_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,10 +16,6 @@
 const char *wpk_candidate_back_end(const struct wpk_space *space,
                                    const struct wpk_candidate *candidate)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    if (kind != NULL) {
-        return kind->back_end;
-    }
     return wpk_back_end_name(wpk_genes_back_end(&space->variants[candidate->variant], candidate));
 }
 
@@ -55,9 +51,9 @@ static int unwritten(const struct wpk_variant *variant, int gene)
 {
     const struct wpk_structure *structure = variant->plan;
     const struct wpk_gene *g = &variant->genes[gene];
-    return g->optional                      ? wpk_gene_find(g, WPK_GENE_ALL)
-           : gene == structure->slots[0].by ? wpk_gene_find(g, 0)
-                                            : -1;
+    return g->optional             ? wpk_gene_find(g, WPK_GENE_ALL)
+           : gene == structure->by ? wpk_gene_find(g, structure->back_end)
+                                   : -1;
 }
 
 wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,

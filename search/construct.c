@@ -516,7 +516,7 @@ static void set_back_ends(const struct wpk_space *space, struct wpk_candidate *o
     for (int i = count - 1; i >= 0 && choices > 1; i--) {
         out[i] = out[i / choices];
         const struct wpk_structure *s = space->variants[out[i].variant].plan;
-        out[i].gene[s->slots[0].by] = (uint8_t)(i % choices);
+        out[i].gene[s->by] = (uint8_t)(i % choices);
     }
 }
 

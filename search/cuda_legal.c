@@ -5,6 +5,7 @@
 #include "search/cuda_cost.h"
 #include "search/cuda_moves.h"
 #include "search/cuda_nest_transforms.h"
+#include "search/genes.h"
 
 static bool no(const char **why, const char *reason)
 {
@@ -151,6 +152,27 @@ static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda
            no(why, "parts over blocks have all products at a time");
 }
 
+/* Of a back end that does not take all nests: each thread adds up all terms of its elements, and
+ * what is copied is neither ahead nor spaced out (codegen/halide_accepts.h). */
+static bool legal_alone(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const char **why)
+{
+    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    bool shared_out = t->parts > 1 || (t->rows == 0 && t->share > 1), spaced = false;
+    for (int g = 0; g < all->count && t->rows > 0; g++) {
+        shared_out = shared_out || (group->in_row[g] &&
+                                    wpk_cuda_is_in_registers(&variant->program, all, group, g));
+    }
+    for (int c = 0; c < group->copy_count; c++) {
+        spaced = spaced || (t->staged[c] && wpk_cuda_spacing(group, t, c) > 0);
+    }
+    if (shared_out) {
+        return no(why, "the back end adds up no parts of blocks or threads");
+    }
+    return (t->depth == 1 && !spaced) ||
+           no(why, "the back end copies nothing ahead, and nothing spaced out");
+}
+
 bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
                        int number, const char **why)
 {
@@ -163,6 +185,10 @@ bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate
     bool least = t.thread[0] * t.thread[1] == 1;
     if (group->transforms) {
         return legal_transform(space, candidate, number, &t, &machine, why);
+    }
+    if (!wpk_back_end_takes_all(wpk_genes_back_end(variant, candidate)) &&
+        !legal_alone(variant, group, &t, why)) {
+        return false;
     }
     if (t.rows > 0) {
         return legal_rows(variant, group, &t, &machine, why);

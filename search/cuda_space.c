@@ -419,8 +419,7 @@ static int guess(const struct wpk_space *space, int number, struct wpk_candidate
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-9",
-    .back_end = "cuda",
+    .version = "cuda-10",
     .derive = derive,
     .part_count = part_count,
     .part = part,

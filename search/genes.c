@@ -496,7 +496,7 @@ static void clear_slots(struct wpk_slots *slots)
     memset(slots, 0, sizeof(*slots));
     slots->vec = slots->lanes = slots->outer = slots->inner = slots->red = -1;
     slots->split = slots->sum = slots->panel = slots->unroll = -1;
-    slots->at = slots->par = slots->roll = slots->by = slots->tail = -1;
+    slots->at = slots->par = slots->roll = slots->tail = -1;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         slots->tile[a] = slots->block[a] = -1;
     }
@@ -550,20 +550,6 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
     }
 }
 
-/* A space of the first back end alone has no such gene. */
-static void derive_back_end(struct wpk_gene_list *c, unsigned back_ends, struct wpk_slots *slots)
-{
-    if ((back_ends & ~1U) == 0) {
-        return;
-    }
-    slots->by = wpk_gene_list_add(c, false, WPK_BACK_END_GENE);
-    for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
-        if ((back_ends & 1U << i) != 0) {
-            wpk_gene_list_choice(c, slots->by, i, wpk_back_end_name(i));
-        }
-    }
-}
-
 wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,
                          const struct wpk_space_options *options)
 {
@@ -571,9 +557,27 @@ wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *stru
     for (int g = 0; g < structure->plan.group_count; g++) {
         derive_group(&c, structure, g, options);
     }
-    /* Variants that have no room for `by` are in no space, whether or not it has that gene. */
-    bool full = variant->gene_count == WPK_GENES_MAX;
-    c.err = c.err == WPK_OK && full ? WPK_ENOSPC : c.err;
-    derive_back_end(&c, options->back_ends, &structure->slots[0]);
     return c.err;
+}
+
+wpk_err wpk_genes_derive_back_end(struct wpk_variant *variant,
+                                  const struct wpk_space_options *options)
+{
+    struct wpk_structure *structure = variant->plan;
+    struct wpk_gene_list list = {.variant = variant, .err = WPK_OK};
+    structure->by = -1;
+    structure->back_end = wpk_back_end_first(options->target.rules->kind);
+    if (variant->gene_count == WPK_GENES_MAX) {
+        return WPK_ENOSPC;
+    }
+    if ((options->back_ends & ~(1U << structure->back_end)) == 0) {
+        return WPK_OK;
+    }
+    structure->by = wpk_gene_list_add(&list, false, WPK_BACK_END_GENE);
+    for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
+        if ((options->back_ends & 1U << i) != 0) {
+            wpk_gene_list_choice(&list, structure->by, i, wpk_back_end_name(i));
+        }
+    }
+    return list.err;
 }

@@ -45,7 +45,6 @@ struct wpk_slots {
     int at;                  /* where the group is computed */
     int roll;                /* loops over transformed axes stay loops where that is possible */
     int par;                 /* how many outermost loops run in parallel, fused */
-    int by;                  /* of the first group: the back end of the whole schedule */
     int pack[WPK_PACKS_MAX]; /* the operand is first copied into the order of use: "no", "yes",
                                    "panel" for what a panel needs of it, there, or "halves", where
                                    the two halves of a tile's lanes lie apart: a large operand is
@@ -65,7 +64,9 @@ struct wpk_structure {
     /* The group keeps no limit even with its smallest tiles: these alone are legal, without. */
     bool tight[WPK_GROUPS_MAX];
     int site_of[WPK_GROUPS_MAX]; /* the site that the group's contraction is of, or -1 */
-    void *kind; /* what a kind of space keeps (space_kind.h); owned, freed by free() */
+    void *kind;   /* what a kind of space keeps (space_kind.h); owned, freed by free() */
+    int by;       /* the gene of the back end, the last one; -1: there is none */
+    int back_end; /* number of the first one, of candidates without that gene (back_end.h) */
 };
 
 enum wpk_level {
@@ -119,6 +120,13 @@ void wpk_strides_derive(struct wpk_variant *variant);
 /* Fill variant->genes and the slots of `structure`.   errors  WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,
                          const struct wpk_space_options *options);
+
+/* Add the gene of the back end behind all others, in a space of every kind that has several.
+ *   shape   variant: with its genes
+ *   errors  WPK_ENOMEM; WPK_ENOSPC it has no room for one, whether or not the space has several:
+ *           spaces of one program with other back ends have the same variants */
+wpk_err wpk_genes_derive_back_end(struct wpk_variant *variant,
+                                  const struct wpk_space_options *options);
 
 /* Fill structure->tight, so that every group has a legal decision.
  *   shape   variant: with its genes */

@@ -128,8 +128,8 @@ static void read_reduction(const struct wpk_variant *variant, const struct wpk_c
 
 int wpk_genes_back_end(const struct wpk_variant *variant, const struct wpk_candidate *candidate)
 {
-    int slot = ((const struct wpk_structure *)variant->plan)->slots[0].by;
-    return slot < 0 ? 0 : (int)variant->genes[slot].choice[candidate->gene[slot]].value;
+    const struct wpk_structure *s = variant->plan;
+    return (int)value_of(variant, candidate, s->by, s->back_end);
 }
 
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate, int g,

@@ -46,7 +46,6 @@ static void list_group(const struct wpk_slots *slots, struct list *list)
     }
     put(list, slots->at);
     put(list, slots->par);
-    put(list, slots->by);
 }
 
 /* The group of a step, its genes, and the number of the step's gene among them. */
@@ -66,12 +65,18 @@ static int find_step(const struct wpk_variant *variant, int step, struct list *l
     return g;
 }
 
+/* The back end is decided last. */
+static bool is_back_end(const struct wpk_variant *variant, int step)
+{
+    return step == ((const struct wpk_structure *)variant->plan)->by;
+}
+
 int wpk_mask_gene(const struct wpk_variant *variant, int step)
 {
     const struct wpk_structure *s = variant->plan;
     struct list list;
     int number;
-    if (s->plan.group_count == 0) {
+    if (s->plan.group_count == 0 || is_back_end(variant, step)) {
         return step;
     }
     (void)find_step(variant, step, &list, &number);
@@ -216,10 +221,10 @@ static bool complete(const struct wpk_space *space, int g, const struct list *li
     return width > 0;
 }
 
-/* ---- spaces without groups: the first choices are the neutral ones */
+/* ---- spaces without groups, and back ends: the first choices are the neutral ones */
 
-static bool complete_kind(const struct wpk_space *space, int decided,
-                          struct wpk_candidate *candidate)
+static bool complete_steps(const struct wpk_space *space, int decided,
+                           struct wpk_candidate *candidate)
 {
     memset(candidate->gene + decided, 0, (size_t)(candidate->gene_count - decided));
     return wpk_space_is_legal(space, candidate);
@@ -229,21 +234,21 @@ static wpk_err begin_kind(const struct wpk_space *space, int variant, struct wpk
 {
     struct wpk_candidate made = {.variant = variant,
                                  .gene_count = space->variants[variant].gene_count};
-    if (!complete_kind(space, 0, &made)) {
+    if (!complete_steps(space, 0, &made)) {
         return WPK_EEXHAUSTED;
     }
     *out = made;
     return WPK_OK;
 }
 
-static int kind_values(const struct wpk_space *space, const struct wpk_candidate *candidate,
+static int step_values(const struct wpk_space *space, const struct wpk_candidate *candidate,
                        int step, bool *allowed)
 {
     int count = 0;
     for (int i = 0; i < space->variants[candidate->variant].genes[step].choice_count; i++) {
         struct wpk_candidate attempt = *candidate;
         attempt.gene[step] = (uint8_t)i;
-        allowed[i] = complete_kind(space, step + 1, &attempt);
+        allowed[i] = complete_steps(space, step + 1, &attempt);
         count += allowed[i];
     }
     return count;
@@ -270,7 +275,7 @@ wpk_err wpk_mask_begin(const struct wpk_space *space, int variant, struct wpk_ca
             return WPK_EEXHAUSTED;
         }
     }
-    WPK_ASSERT(listed == v->gene_count);
+    WPK_ASSERT(listed == v->gene_count - (s->by >= 0));
     if (!wpk_placement_is_legal(v, &space->options, &made, NULL)) {
         return WPK_EEXHAUSTED;
     }
@@ -285,8 +290,8 @@ int wpk_mask_values(const struct wpk_space *space, const struct wpk_candidate *c
     const struct wpk_structure *s = variant->plan;
     struct list list;
     int number, count = 0;
-    if (wpk_space_kind_of(space) != NULL) {
-        return kind_values(space, candidate, step, allowed);
+    if (wpk_space_kind_of(space) != NULL || is_back_end(variant, step)) {
+        return step_values(space, candidate, step, allowed);
     }
     int g = find_step(variant, step, &list, &number);
     int gene = list.gene[number];
@@ -306,13 +311,14 @@ void wpk_mask_decide(const struct wpk_space *space, struct wpk_candidate *candid
 {
     struct list list;
     int number;
-    if (wpk_space_kind_of(space) != NULL) {
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    if (wpk_space_kind_of(space) != NULL || is_back_end(variant, step)) {
         candidate->gene[step] = (uint8_t)choice;
-        bool kept = complete_kind(space, step + 1, candidate);
+        bool kept = complete_steps(space, step + 1, candidate);
         WPK_ASSERT(kept);
         return;
     }
-    int g = find_step(&space->variants[candidate->variant], step, &list, &number);
+    int g = find_step(variant, step, &list, &number);
     candidate->gene[list.gene[number]] = (uint8_t)choice;
     bool legal = complete(space, g, &list, number + 1, candidate);
     WPK_ASSERT(legal);

@@ -200,7 +200,7 @@ bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidat
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
     if (kind != NULL) {
-        return wpk_space_kind_is_legal(space, candidate);
+        return wpk_space_kind_is_legal(space, candidate, NULL);
     }
     for (int g = 0; g < structure->plan.group_count; g++) {
         struct wpk_decisions decisions;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space_kind.h"
 
+#include "search/genes.h"
 #include "search/variant.h"
 
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #define TRIES_MAX 64
 #define ALGORITHMS_MAX 16    /* that have a place among constructed candidates */
 #define LOOKED_AT_MAX 600000 /* candidates, of each variant, before the best are taken */
+#define BACK_END_AT 7        /* constructed candidates before one of another back end */
 
 const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space)
 {
@@ -21,13 +23,14 @@ const char *wpk_space_version(const struct wpk_space *space)
     return kind == NULL ? WPK_SPACE_VERSION : kind->version;
 }
 
-bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate)
+bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                             const char **why)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);
     int parts = kind->part_count(&space->variants[candidate->variant]);
     bool legal = true;
     for (int p = 0; p < parts && legal; p++) {
-        legal = kind->legal(space, candidate, p, NULL);
+        legal = kind->legal(space, candidate, p, why);
     }
     return legal;
 }
@@ -78,14 +81,27 @@ static bool repair_part(const struct wpk_space *space, struct wpk_rng *rng, int 
     return kind->legal(space, candidate, part, NULL);
 }
 
-wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
-                              struct wpk_candidate *candidate)
+static bool repair_parts(const struct wpk_space *space, struct wpk_rng *rng,
+                         struct wpk_candidate *candidate)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    int parts = kind->part_count(&space->variants[candidate->variant]);
+    int parts = wpk_space_kind_of(space)->part_count(&space->variants[candidate->variant]);
     bool legal = true;
     for (int p = 0; p < parts; p++) {
         legal = repair_part(space, rng, p, candidate) && legal;
+    }
+    return legal;
+}
+
+wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
+                              struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *structure = space->variants[candidate->variant].plan;
+    struct wpk_candidate given = *candidate;
+    bool legal = repair_parts(space, rng, candidate);
+    if (!legal && structure->by >= 0 && given.gene[structure->by] > 0) {
+        *candidate = given;
+        candidate->gene[structure->by] = 0;
+        legal = repair_parts(space, rng, candidate);
     }
     return legal ? WPK_OK : WPK_EEXHAUSTED;
 }
@@ -267,12 +283,46 @@ static void place_algorithms(const struct wpk_space *space, const struct ranked 
     }
 }
 
+/* The other back ends of the space. */
+static int count_others(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *structure = variant->plan;
+    return structure->by < 0 ? 0 : variant->genes[structure->by].choice_count - 1;
+}
+
+/* Each other back end's best candidate of the first one's variant, behind the first few.
+ *   shape  scratch [2], list [*count + others] */
+static void place_back_ends(const struct wpk_space *space, int others, struct ranked *scratch,
+                            struct ranked *list, int *count)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    const struct wpk_variant *variant = &space->variants[list[0].candidate.variant];
+    const struct wpk_structure *structure = variant->plan;
+    for (int i = 1; i <= others; i++) {
+        int parts = kind->part_count(variant), found = 1;
+        int at = *count < BACK_END_AT ? *count : BACK_END_AT;
+        struct ranked best = {
+            .candidate = {.variant = list[0].candidate.variant, .gene_count = variant->gene_count}};
+        best.candidate.gene[structure->by] = (uint8_t)i;
+        for (int p = 0; p < parts && found > 0; p++) {
+            found = 0;
+            rank_part(space, p, &best.candidate, scratch + 1, scratch, 1, &found);
+            best.candidate = found > 0 ? scratch[0].candidate : best.candidate;
+        }
+        if (found > 0) {
+            memmove(&list[at + 1], &list[at], (size_t)((*count)++ - at) * sizeof(*list));
+            list[at] = best;
+        }
+    }
+}
+
 wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
                                  int *filled)
 {
-    struct ranked *list = calloc(3 * (size_t)max + 2, sizeof(*list));
+    struct ranked *list = calloc(3 * (size_t)max + 3, sizeof(*list));
     struct ranked best[ALGORITHMS_MAX + 1]; /* of each algorithm */
-    int count = 0, found = 0;
+    int count = 0, found = 0, others = 0;
     if (list == NULL) {
         return WPK_ENOMEM;
     }
@@ -287,7 +337,15 @@ wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candi
         }
         found += same == found && found < ALGORITHMS_MAX;
     }
-    place_algorithms(space, best, found, list, max, &count);
+    if (count > 0) {
+        others = count_others(space, &list[0].candidate);
+        others = others < max ? others : max - 1;
+        count = count < max - others ? count : max - others;
+    }
+    place_algorithms(space, best, found, list, max - others, &count);
+    if (others > 0) {
+        place_back_ends(space, others, list + max + 1, list, &count);
+    }
     for (int i = 0; i < count; i++) {
         out[i] = list[i].candidate;
     }

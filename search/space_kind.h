@@ -5,7 +5,7 @@
  * The genes of a variant are in parts, whose rules and ranks do not depend on one another. A part
  * has few genes: its candidates are masked, repaired and constructed by asking which of them are
  * legal. The first choice of every gene together has to be a legal candidate, which is the neutral
- * one. */
+ * one. The gene of the back end is in no part: rules may ask for it, ranks do not. */
 #ifndef WPK_SEARCH_SPACE_KIND_H
 #define WPK_SEARCH_SPACE_KIND_H
 
@@ -14,8 +14,7 @@
 
 /* Every slot is required. */
 struct wpk_space_kind {
-    const char *version;  /* of its candidates' texts */
-    const char *back_end; /* that builds all of them */
+    const char *version; /* of its candidates' texts */
     /* Rewrite the variant's program, and add its genes; the plan is there.
      *   errors  WPK_EUNSUPPORTED the kind has no candidates for such a program; WPK_ENOMEM */
     wpk_err (*derive)(const struct wpk_space *space, struct wpk_variant *variant);
@@ -47,15 +46,17 @@ const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space);
 /* The version of the space's candidates' texts. */
 const char *wpk_space_version(const struct wpk_space *space);
 
-/* True if all parts of the candidate are legal. */
-bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate);
+/* True if all parts of the candidate are legal; else *why, unless NULL, is the broken rule. */
+bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                             const char **why);
 /* Seconds of one call: those of all parts. */
 double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_candidate *candidate);
 /* Redraw genes until the candidate is legal, as it is or with its last genes guessed; at last it
- * becomes the neutral one. */
+ * becomes the neutral one, by the first back end where none is legal by its own. */
 wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
                               struct wpk_candidate *candidate);
-/* As wpk_space_construct(): the candidates of the least bounds, of all if they are few. */
+/* As wpk_space_construct(): the candidates of the least bounds, of all if they are few. They are of
+ * the first back end that the space has; each other one has a candidate behind the first few. */
 wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
                                  int *filled);
 

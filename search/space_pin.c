@@ -144,9 +144,11 @@ static unsigned first_back_end(const struct wpk_space *space)
     return 1U << wpk_back_end_first(space->options.target.rules->kind);
 }
 
-/* Variants that wait are derived with the back ends that are left. */
-static wpk_err pin_back_ends(struct wpk_space *space, const char *list)
+/* Variants that wait are derived with the back ends that are left.
+ *   shape  empty: as of pin_gene() */
+static wpk_err pin_back_ends(struct wpk_space *space, const char *list, bool *empty)
 {
+    bool legal = false;
     unsigned *has = &space->options.back_ends;
     unsigned kept = wpk_back_ends_read(list) & (*has == 0 ? first_back_end(space) : *has);
     if (kept == 0 || !wpk_back_ends_known(list)) {
@@ -156,15 +158,17 @@ static wpk_err pin_back_ends(struct wpk_space *space, const char *list)
     for (int v = 0; v < space->variant_count; v++) {
         struct wpk_variant *variant = &space->variants[v];
         const struct wpk_structure *structure = variant->plan;
-        int slot = variant->state != WPK_VARIANT_DERIVED ? -1 : structure->slots[0].by;
+        int slot = variant->state != WPK_VARIANT_DERIVED ? -1 : structure->by;
         struct wpk_gene *gene = slot < 0 ? NULL : &variant->genes[slot];
         for (int i = gene == NULL ? 0 : gene->choice_count; i > 0; i--) {
             if ((kept & 1U << gene->choice[i - 1].value) == 0) {
                 wpk_gene_remove(gene, i - 1);
             }
         }
+        empty[v] = gene != NULL && !has_candidate(space, v);
+        legal = legal || (variant->state != WPK_VARIANT_NONE && !empty[v]);
     }
-    return WPK_OK;
+    return legal ? WPK_OK : WPK_EUNSUPPORTED;
 }
 
 /* Is the word in a list whose words are separated by ", "? */
@@ -240,7 +244,7 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
         }
         at += end + 1;
     }
-    wpk_err err = strcmp(name, WPK_BACK_END_GENE) == 0 ? pin_back_ends(space, value)
+    wpk_err err = strcmp(name, WPK_BACK_END_GENE) == 0 ? pin_back_ends(space, value, empty)
                   : chooses_variant(space, name)       ? pin_variants(space, name, value)
                                                        : pin_gene(space, name, value, empty);
     if (err == WPK_OK) {

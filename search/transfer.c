@@ -21,6 +21,9 @@ static const char *broken_rule(const struct wpk_space *space, const struct wpk_c
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_structure *structure = variant->plan;
     const char *why = NULL;
+    if (wpk_space_kind_of(space) != NULL) {
+        return wpk_space_kind_is_legal(space, candidate, &why) ? NULL : why;
+    }
     for (int g = 0; g < structure->plan.group_count; g++) {
         struct wpk_decisions decisions;
         wpk_genes_read(variant, candidate, g, &decisions);
@@ -159,12 +162,13 @@ static int take_gene(const struct wpk_variant *variant, const char *name, const 
 static void take_unwritten(const struct wpk_variant *variant, const bool *given,
                            struct wpk_candidate *out)
 {
+    const struct wpk_structure *structure = variant->plan;
     for (int i = 0; i < variant->gene_count; i++) {
         const struct wpk_gene *gene = &variant->genes[i];
-        int choice = given[i]         ? -1
-                     : gene->optional ? wpk_gene_find(gene, WPK_GENE_ALL)
-                     : strcmp(gene->name, WPK_BACK_END_GENE) == 0 ? wpk_gene_find(gene, 0)
-                                                                  : -1;
+        int choice = given[i]             ? -1
+                     : gene->optional     ? wpk_gene_find(gene, WPK_GENE_ALL)
+                     : i == structure->by ? wpk_gene_find(gene, structure->back_end)
+                                          : -1;
         out->gene[i] = choice < 0 ? out->gene[i] : (uint8_t)choice;
     }
 }

@@ -348,11 +348,11 @@ static wpk_err derive_kind(const struct wpk_space *space, const struct wpk_space
                            struct wpk_variant *variant)
 {
     struct wpk_structure *structure = variant->plan;
-    structure->slots[0].by = -1;
     wpk_err err = wpk_program_tidy(&variant->program);
     err = err == WPK_OK && variant->last >= 0 ? permute(&variant->program, variant->last) : err;
     err = err == WPK_OK ? kind->derive(space, variant) : err;
-    return err == WPK_OK ? wpk_accesses_init(&variant->program, &structure->accesses) : err;
+    err = err == WPK_OK ? wpk_accesses_init(&variant->program, &structure->accesses) : err;
+    return err == WPK_OK ? wpk_genes_derive_back_end(variant, &space->options) : err;
 }
 
 wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *variant)
@@ -376,6 +376,7 @@ wpk_err wpk_variant_derive(const struct wpk_space *space, struct wpk_variant *va
         wpk_strides_derive(variant);
         err = wpk_genes_derive(variant, structure, &space->options);
     }
+    err = err == WPK_OK ? wpk_genes_derive_back_end(variant, &space->options) : err;
     err = err == WPK_OK && space->lazy ? identify(variant) : err;
     err = err != WPK_OK && program->full ? wpk_program_full_error(program) : err;
     if (err == WPK_OK) {

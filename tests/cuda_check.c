@@ -91,6 +91,7 @@ static void fill_parts(struct wpk_cuda_subject *k)
         assert_int_equal(wpk_device_memory_new(&k->memory, tickets, &k->tickets), WPK_OK);
         memset(host(k->parts), 0xff, bytes);
         memset(host(k->tickets), 0, tickets);
+        wpk_device_memory_store(&k->memory, k->tickets, tickets);
     }
 }
 
@@ -112,6 +113,7 @@ void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng)
         if (!read) {
             continue;
         }
+        wpk_device_memory_store(&k->memory, k->address[i], (uint64_t)count * sizeof(float));
         double *values = malloc((size_t)wpk_tensor_elements(t) * sizeof(*values));
         assert_non_null(values);
         k->values[k->plan.argument[i]] = values;
@@ -361,7 +363,7 @@ void wpk_cuda_lower(const struct wpk_space *space, const struct wpk_candidate *c
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-9 ", 7), 0);
+    assert_int_equal(strncmp(text, "cuda-10 ", 8), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }

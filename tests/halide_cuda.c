@@ -18,6 +18,7 @@
 
 #define CONSTRUCTED 3
 #define DRAWS 10 /* for each candidate that is wanted: many are refused */
+#define LEGALITY_DRAWS 30
 
 static struct {
     struct wpk_cuda_nvrtc nvrtc; /* closed: CUDA C is not compiled */
@@ -229,6 +230,41 @@ static void test_candidates(void **state)
     wpk_buf_fini(&subject.ptx);
 }
 
+/* A candidate of a search is legal by Halide where Halide accepts its nest, and nowhere else. */
+static void test_legality(void **state)
+{
+    (void)state;
+    struct wpk_rng rng;
+    int counts[2] = {0};
+    wpk_rng_seed(&rng, 4);
+    for (size_t p = 0; p < PROGRAMS; p++) {
+        struct wpk_space one, both;
+        struct wpk_diag diag = {0};
+        wpk_cuda_derive(programs[p].text, false, &one);
+        one.options.back_ends = WPK_BACK_ENDS_ALL;
+        assert_int_equal(wpk_space_derive(&one.program, &one.options, &both, &diag), WPK_OK);
+        for (int i = 0; i < LEGALITY_DRAWS; i++) {
+            struct wpk_candidate drawn;
+            assert_int_equal(wpk_space_draw(&both, &rng, &drawn), WPK_OK);
+            drawn.gene[drawn.gene_count - 1] = 0;
+            assert_int_equal(wpk_lower(&both, &drawn, &subject.k.schedule, &diag), WPK_OK);
+            drawn.gene[drawn.gene_count - 1] = 1;
+            const char *by = wpk_candidate_back_end(&both, &drawn);
+            snprintf(subject.k.schedule.by, sizeof(subject.k.schedule.by), "%s", by);
+            assert_string_equal(by, "halide-cuda");
+            bool accepted = wpk_codegen_check(&subject.k.schedule, &diag) == WPK_OK;
+            if (wpk_space_is_legal(&both, &drawn) != accepted) {
+                fail_with("halide-cuda", accepted ? "it is accepted, but not legal" : diag.text);
+            }
+            counts[accepted]++;
+            wpk_schedule_fini(&subject.k.schedule);
+        }
+        wpk_space_fini(&both);
+        wpk_space_fini(&one);
+    }
+    assert_true(counts[0] > LEGALITY_DRAWS && counts[1] > LEGALITY_DRAWS);
+}
+
 /* Rows of an input begin behind three elements of padding: four elements are not accessed at once
  * there, though they are copied and stored in lanes. */
 static void test_padding(void **state)
@@ -251,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_legality),
         cmocka_unit_test(test_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

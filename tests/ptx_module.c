@@ -26,12 +26,13 @@ void *allocate(struct ptx_module *s, size_t size)
 {
     uint64_t address = 0;
     assert_int_equal(wpk_device_memory_new(&s->memory, size, &address), WPK_OK);
+    wpk_device_memory_store(&s->memory, address, size);
     return (void *)(uintptr_t)address; // NOLINT: a device address is a host's
 }
 
-struct wpk_kernel_fault_report launch(const struct ptx_module *s, const char *entry,
-                                      uint32_t blocks, uint32_t rows, uint32_t threads,
-                                      const void *parameters, struct wpk_launch_counts *counts)
+struct wpk_kernel_fault_report launch(struct ptx_module *s, const char *entry, uint32_t blocks,
+                                      uint32_t rows, uint32_t threads, const void *parameters,
+                                      struct wpk_launch_counts *counts)
 {
     struct wpk_launch_counts unread = {0};
     struct wpk_kernel_fault_report report = {0};

@@ -30,7 +30,7 @@ void tear_down(struct ptx_module *s);
 void *allocate(struct ptx_module *s, size_t size);
 
 /* Run a grid of blocks x rows blocks of `threads`. `counts` may be NULL. */
-struct wpk_kernel_fault_report launch(const struct ptx_module *s, const char *entry,
+struct wpk_kernel_fault_report launch(struct ptx_module *s, const char *entry,
                                       uint32_t blocks, uint32_t rows, uint32_t threads,
                                       const void *parameters, struct wpk_launch_counts *counts);
 

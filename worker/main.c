@@ -122,8 +122,12 @@ static wpk_err find_back_ends(const char *kind, struct wpk_message_back_end *out
         WPK_ASSERT(*count < WPK_BACK_ENDS_MAX);
         struct wpk_message_back_end *back_end = &out[(*count)++];
         struct wpk_diag why = {0};
-        wpk_err err = codegen->find(back_end->version, &why);
+        char version[WPK_CODEGEN_VERSION_MAX];
+        wpk_err err = codegen->find(version, &why);
         snprintf(back_end->name, sizeof back_end->name, "%s", codegen->name);
+        if (err == WPK_OK && codegen->found_here) {
+            snprintf(back_end->version, sizeof back_end->version, "%s", version);
+        }
         if (err == WPK_ENOENT) {
             snprintf(back_end->missing, sizeof back_end->missing, "%.*s",
                      WPK_BACK_END_REASON_MAX - 1, why.text);

@@ -49,7 +49,7 @@ static uint32_t count_workers(const struct wpk_coordinator *c, const struct wpk_
     return count;
 }
 
-/* "+NAME/VERSION" of the most workers, of equally many the first by name; "": nobody offers it. */
+/* "+ENTRY" of the most workers, of equally many the first by name; "": nobody offers it. */
 static void find_version(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
                          const char *class_text, const char *name, char out[WPK_BACK_END_MAX + 1])
 {

@@ -93,6 +93,20 @@ static void builds_go_to_workers_that_offer_it(void **state)
     wpk_fixture_free(s);
 }
 
+/* A back end whose version the environment has is an entry without one. */
+static void a_version_may_be_the_environments(void **state)
+{
+    (void)state;
+    struct wpk_fixture *s = wpk_fixture_new();
+    int worker = wpk_fixture_worker(s, "with");
+    s->workers[worker].hello.back_end_count = 1;
+    s->workers[worker].hello.back_ends[0] = (struct wpk_message_back_end){.name = "c"};
+    wpk_fixture_hello(s, worker);
+    expect_providers(submit(s, 1, "by=halide-cpu+c"), "halide-cpu+c");
+    assert_int_equal(wpk_fixture_poll(s, worker, 2), 2);
+    wpk_fixture_free(s);
+}
+
 /* "any" leaves no builder out. */
 static void any_that_all_offer(void **state)
 {
@@ -201,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_default_nobody_is_left_out),
         cmocka_unit_test(builds_go_to_workers_that_offer_it),
+        cmocka_unit_test(a_version_may_be_the_environments),
         cmocka_unit_test(any_that_all_offer),
         cmocka_unit_test(nobody_offers_it),
         cmocka_unit_test(labels_count),

@@ -92,9 +92,15 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
 
 /* A job without pins searches with any back end for an operator that only one of them computes in
  * the output's memory. */
-static wpk_err pin_any_back_end(const struct wpk_program *asked, struct wpk_job_op_state *op)
+static wpk_err pin_any_back_end(const struct wpk_job *job, const struct wpk_program *asked,
+                                struct wpk_job_op_state *op)
 {
-    if (!wpk_program_may_use_output(asked)) {
+    bool some = false;
+    for (int i = 0; wpk_back_end_name(i) != NULL; i++) {
+        some = some ||
+               ((wpk_back_ends_of(job->kind) & 1U << i) != 0 && wpk_back_end_has_scope_output(i));
+    }
+    if (!some || !wpk_program_may_use_output(asked)) {
         return WPK_OK;
     }
     op->pins = strdup(WPK_BACK_END_GENE "=" WPK_BACK_ENDS_ANY);
@@ -126,7 +132,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         identity.op = NULL;
         identity.binding = NULL;
         err = job->pin_count > 0 ? fill_pins(job, &program, op, diag)
-                                 : pin_any_back_end(&program, op);
+                                 : pin_any_back_end(job, &program, op);
     }
     wpk_op_identity_fini(&identity);
     wpk_program_fini(&program);

@@ -53,9 +53,10 @@ void wpk_worker_class_list_back_ends(const struct wpk_hello *hello, char out[WPK
     out[0] = '\0';
     for (uint32_t i = 0; i < hello->back_end_count && at < WPK_KEY_TEXT_MAX; i++) {
         const struct wpk_message_back_end *back_end = &hello->back_ends[i];
-        if (back_end->version[0] != '\0') {
-            at += (size_t)snprintf(out + at, WPK_KEY_TEXT_MAX - at, "+%s/%s", back_end->name,
-                                   back_end->version);
+        char entry[WPK_BACK_END_MAX];
+        wpk_back_end_entry(back_end->name, back_end->version, entry);
+        if (back_end->missing[0] == '\0') {
+            at += (size_t)snprintf(out + at, WPK_KEY_TEXT_MAX - at, "+%s", entry);
         }
     }
 }

@@ -380,9 +380,9 @@ static void put_back_ends(struct wpk_json_writer *w, const struct wpk_hello *hel
 {
     for (uint32_t i = 0; wanted && i < hello->back_end_count; i++) {
         const struct wpk_message_back_end *back_end = &hello->back_ends[i];
-        char entry[2 * WPK_PROVIDER_NAME_MAX];
-        snprintf(entry, sizeof entry, "%s/%s", back_end->name, back_end->version);
-        if (back_end->version[0] != '\0') {
+        char entry[WPK_BACK_END_MAX];
+        wpk_back_end_entry(back_end->name, back_end->version, entry);
+        if (back_end->missing[0] == '\0') {
             wpk_json_put_text(w, NULL, entry);
         }
     }
@@ -395,7 +395,7 @@ static void put_missing(struct wpk_json_writer *w, const struct wpk_hello *hello
         const struct wpk_message_back_end *back_end = &hello->back_ends[i];
         char why[WPK_PROVIDER_NAME_MAX + WPK_BACK_END_REASON_MAX + 2];
         snprintf(why, sizeof why, "%s: %s", back_end->name, back_end->missing);
-        if (back_end->version[0] == '\0') {
+        if (back_end->missing[0] != '\0') {
             wpk_json_put_text(w, NULL, why);
         }
     }

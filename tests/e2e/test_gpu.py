@@ -125,8 +125,32 @@ def test_by_halide(box):
     ahead = box.write("ahead.schedule", ahead)
     code, out, err = box.run("wpkctl", "build", ahead, *EMULATED)
     check(code != 0 and "leave depth out" in out + err, "what Halide lacks is refused", out, err)
-    code, out, err = box.run("wpkctl", "tune", job, *EMULATED, "--data", box.data, "--pin", "by=halide-cuda")
-    check(code != 0 and "there is no gene 'by'" in out + err, "searches do not have it", out, err)
+
+
+def test_a_search_by_halide(box):
+    """A job that pins the back end is searched with it, and no worker's search has it otherwise."""
+    need_compiler(box)
+    job = box.write("job.json", job_of([PRODUCT], 3))
+    tune = ("tune", job, *EMULATED, "--data", box.data, "--json")
+    found = check_tune_json(box.ctl(*tune, "--pin", "by=halide-cuda"))["kernels"][0]
+    check(found["provider"] == "halide-cuda" and "\nby halide-cuda\n" in found["schedule"], "it builds the kernel", found)
+    check(found["candidates"] == {"measured": 3, "failed": 0}, "all candidates are right", found)
+    path = box.path("mm.so")
+    box.ctl("get", "mm", "--data", box.data, "-o", path)
+    with open(path + ".choice", encoding="utf-8") as file:
+        chain = json.load(file)["chain"]
+    with open(path + ".manifest", encoding="utf-8") as file:
+        check(json.load(file)["provider"] == "halide-cuda", "and so says what wpkd signed", chain)
+    check("passed" in box.ctl("run", path + ".choice", "--random", "--check"), "the kernel runs")
+    code = box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", "-")
+    check("'halide-cuda' compiled" in code.split("\n")[0] and "__global__" in code, "CUDA C says so", code[:200])
+    check_tune_json(box.ctl(*tune))
+    code, out, err = box.run("wpkctl", *tune, "--pin", "by=halide-cuda", "--pin", "Y.depth=2")
+    check(code != 0 and "no legal candidate" in out + err, "what Halide lacks is no candidate", out, err)
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as history:
+        tried = dict(history.execute("SELECT provider, COUNT(*) FROM trial WHERE candidate <> '' AND provider <> 'plain'"
+                                     " GROUP BY provider"))
+    check(tried == {"halide-cuda": 3, "cuda": 3}, "each trial is its back end's", tried)
 
 
 def test_winograd(box):

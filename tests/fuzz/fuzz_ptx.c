@@ -8,7 +8,7 @@
 #include <string.h>
 
 static void run(const struct wpk_ptx *ptx, const struct wpk_ptx_entry *entry,
-                const struct wpk_device_memory *memory, uint64_t address)
+                struct wpk_device_memory *memory, uint64_t address)
 {
     struct wpk_launch_counts counts = {0};
     struct wpk_kernel_fault_report report = {0};
@@ -50,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     WPK_ASSERT(wpk_device_memory_init(&memory, 1 << 20) == WPK_OK);
     WPK_ASSERT(wpk_device_memory_new(&memory, 4096, &address) == WPK_OK);
+    wpk_device_memory_store(&memory, address, 4096);
     for (int i = 0; i < ptx.entry_count; i++) {
         run(&ptx, &ptx.entry[i], &memory, address);
     }
