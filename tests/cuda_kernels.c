@@ -367,7 +367,9 @@ static void test_candidates(void **state)
         static struct wpk_candidate made[CANDIDATES_MAX]; /* large */
         bool allowed[WPK_CHOICES_MAX];
         bool pinned = programs[p].algorithm[0] != '\0';
-        int count = 0, wanted = many != NULL ? (int)strtol(many, NULL, 10) : pinned ? CANDIDATES_PINNED : CANDIDATES;
+        int count = 0, wanted = many != NULL ? (int)strtol(many, NULL, 10)
+                                : pinned     ? CANDIDATES_PINNED
+                                             : CANDIDATES;
         assert_in_range(wanted, CONSTRUCTED + 1, CANDIDATES_MAX);
         wpk_cuda_derive(programs[p].text, false, &space);
         if (pinned) {
