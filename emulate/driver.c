@@ -385,6 +385,7 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, void *stream)
     }
     if (result == WPK_CUDA_SUCCESS) {
         memset((void *)(uintptr_t)to, value, size); // NOLINT: a device address is a host's
+        wpk_device_memory_store(&gpu.memory, to, size);
     }
     return result;
 }
