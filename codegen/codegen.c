@@ -5,6 +5,7 @@
 #include "codegen/c_print.h"
 #include "codegen/cuda_nvrtc.h"
 #include "codegen/cuda_print.h"
+#include "codegen/cuda_ptxas.h"
 #include "codegen/halide_accepts.h"
 #include "op/nest_check.h"
 
@@ -46,13 +47,23 @@ static wpk_err find_nvrtc(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag
     return err == WPK_EUNSUPPORTED ? WPK_ENOENT : err;
 }
 
+/* A kernel that the driver compiles is no answer of a search: it has to be assembled here. */
+static wpk_err find_halide_cuda(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
+{
+    if (wpk_cuda_ptxas_find() == NULL) {
+        wpk_diag_set(diag, "no ptxas: run make setup-gpu");
+        return WPK_ENOENT;
+    }
+    return find_halide(version, diag);
+}
+
 static const struct wpk_codegen all[] = {
     {.name = "halide-cpu", .accepts = wpk_halide_accepts, .find = find_halide},
     {.name = "c", .accepts = wpk_c_accepts, .find = find_compiler, .found_here = true},
     {.name = "cuda", .accepts = wpk_cuda_accepts, .find = find_nvrtc, .makes_images = true},
     {.name = "halide-cuda",
      .accepts = wpk_halide_cuda_accepts,
-     .find = find_halide,
+     .find = find_halide_cuda,
      .makes_images = true},
 };
 

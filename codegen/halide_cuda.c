@@ -3,6 +3,7 @@
 
 #include "codegen/cuda_image.h"
 #include "codegen/cuda_print.h"
+#include "codegen/cuda_ptxas.h"
 #include "codegen/halide.h"
 #include "codegen/halide_accepts.h"
 
@@ -55,9 +56,13 @@ wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule, const char *s
     static struct wpk_launch_plan plan; /* large */
     struct wpk_buf cubin = {0}, ptx = {0};
     wpk_err err = wpk_halide_cuda_compile(schedule, symbol, &plan, &ptx, diag);
+    if (err == WPK_OK && wpk_cuda_ptxas_find() != NULL) {
+        err = wpk_cuda_ptxas(&ptx, plan.architecture, path, &cubin, diag);
+    }
     if (err == WPK_OK) {
         err = wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag);
     }
+    wpk_buf_fini(&cubin);
     wpk_buf_fini(&ptx);
     return err;
 }

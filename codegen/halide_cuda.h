@@ -14,7 +14,8 @@
 WPK_MUST_CHECK wpk_err wpk_halide_cuda_compile(const struct wpk_schedule *schedule,
                                                const char *symbol, struct wpk_launch_plan *plan,
                                                struct wpk_buf *ptx, struct wpk_diag *diag);
-/* The same as an image (schema/launch_plan.h), which is written to `path`.
+/* The same as an image (schema/launch_plan.h), which is written to `path`, with machine code by
+ * ptxas where there is one (cuda_ptxas.h): else a driver has to compile the PTX.
  *   errors  those of wpk_fs_write, too */
 WPK_MUST_CHECK wpk_err wpk_halide_cuda_build(const struct wpk_schedule *schedule,
                                              const char *symbol, const char *path,

@@ -5,7 +5,7 @@
 #     deploy/setup.sh          what building and tuning need
 #     deploy/setup.sh test     and what `make test` needs on top
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
-#     deploy/setup.sh gpu      NVRTC and cuda.h alone, pinned by hash, into .deps/nvrtc
+#     deploy/setup.sh gpu      NVRTC, ptxas and cuda.h alone, pinned by hash, into .deps/nvrtc
 #     deploy/setup.sh gpu-vendors  cuBLASLt and cuDNN alone, into .deps/gpu-vendors (1.2 GB)
 #
 # Two things are done, each only when something is missing: Debian packages are installed (as root
@@ -168,8 +168,10 @@ keep_gpu_wheels() {
 }
 
 unpack_nvrtc() {
-    unpack_gpu_wheels "$1" "NVRTC and cuda.h (94 MB)"
-    mkdir "$staging/nvrtc" "$staging/nvrtc/lib" "$staging/nvrtc/include"
+    unpack_gpu_wheels "$1" "NVRTC, ptxas and cuda.h (134 MB)"
+    mkdir "$staging/nvrtc" "$staging/nvrtc/bin" "$staging/nvrtc/lib" "$staging/nvrtc/include"
+    mv "$staging"/tree/nvidia/cuda_nvcc/bin/ptxas "$staging/nvrtc/bin/"
+    chmod +x "$staging/nvrtc/bin/ptxas"
     mv "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc.so.12 \
         "$staging"/tree/nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9 "$staging/nvrtc/lib/"
     mv "$staging"/tree/nvidia/cuda_runtime/include/cuda.h \

@@ -230,8 +230,9 @@ static wpk_err print_schedules(struct run *run, struct wpk_diag *diag)
             printf("# %s: %s\n", wpk_err_text(planned_err), own.text);
             run->failed++;
         } else {
-            printf("# sha256 %s exact %d transforms %d\n%s", planned.schedule_sha256,
-                   planned.rule.exact, planned.rule.transforms, planned.schedule);
+            printf("# sha256 %s exact %d transforms %d bound_ns %.0f\n%s", planned.schedule_sha256,
+                   planned.rule.exact, planned.rule.transforms, planned.bound_s * 1e9,
+                   planned.schedule);
         }
         wpk_planned_fini(&planned);
     }

@@ -238,6 +238,10 @@ static wpk_err lower_candidate(const struct wpk_planner_entry *entry,
     }
     const struct wpk_variant *variant = &entry->space.variants[candidate->variant];
     out->rule = find_rule(entry, &variant->program);
+    err = wpk_space_bound(&entry->space, candidate, &out->bound_s);
+    if (err != WPK_OK) {
+        return err;
+    }
     return finish(entry, request, schedule, variant->algorithm, request->candidate, out, diag);
 }
 

@@ -50,6 +50,7 @@ struct wpk_planned {
     char *manifest; /* NULL: its artifact was there */
     const struct wpk_codegen *by; /* the schedule's back end, which may be missing here */
     struct wpk_verify_rule rule;
+    double bound_s; /* of a call, by the model that ranks candidates; 0: a schedule by hand */
 };
 
 void wpk_planner_init(struct wpk_planner *planner, const struct wpk_device *device);

@@ -10,6 +10,8 @@ when its N seconds are over, and the next one goes on from there: what has a rec
 import argparse
 import json
 import os
+import sqlite3
+import statistics
 import subprocess
 import sys
 import time
@@ -21,6 +23,9 @@ import ops  # noqa: E402 pylint: disable=wrong-import-position
 import peer_torch  # noqa: E402 pylint: disable=wrong-import-position
 
 LEAST_SECONDS = 15  # that an operator is begun with
+PATIENCE = 4  # times its seconds, after which an operator's process is ended
+TRIES = 2  # of an operator that has no kernel
+RESTARTS = 2  # processes that time the best kernel again
 COPY_BYTES = 256 << 20
 
 
@@ -52,22 +57,87 @@ def program(name):
     return beside if os.path.exists(beside) else os.path.join(HERE, "..", "..", "build", "bin", name)
 
 
+def run(seconds, *command):
+    """What it prints and why it failed; a process that does not end is ended, and prints nothing."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE * seconds + 60)
+        return done.stdout, done.stderr.strip().split("\n")[-1]
+    except subprocess.TimeoutExpired:
+        return "", "no end after %d s" % (PATIENCE * seconds + 60)
+
+
+def trials(options, kernel):
+    """The operator as text, and [(candidate, median ns)] of its trials by CUDA C."""
+    with sqlite3.connect("file:%s?mode=ro" % os.path.join(options.directory, "data", "history.db"), uri=True) as history:
+        rows = history.execute(
+            "SELECT p.op, t.candidate, min(m.median_ns) FROM trial t JOIN problem p ON p.id = t.problem_id"
+            " JOIN measurement m ON m.trial_id = t.id WHERE p.fingerprint = ? AND t.provider = 'cuda' AND t.outcome = 'ok'"
+            " AND m.kind = 'trial' AND NOT m.censored GROUP BY t.id", (kernel["fingerprint"],)).fetchall()
+    return (rows[0][0] if rows else ""), [row[1:] for row in rows]
+
+
+def evaluate(options, op, candidates, *more):
+    """The output of wpk-evaluate for these candidates."""
+    paths = [os.path.join(options.directory, name) for name in ("op.txt", "candidates.txt")]
+    for path, text in zip(paths, (op, "\n".join(candidates) + "\n")):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return run(options.op_seconds, program("wpk-evaluate"), "--op", paths[0], "--candidates", paths[1], "--gpu", options.gpu,
+               "--quiet", *more)[0]
+
+
+def rank(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    at = 0
+    while at < len(order):  # equal values have the mean of their ranks
+        same = [i for i in order[at:] if values[i] == values[order[at]]]
+        for i in same:
+            ranks[i] = at + (len(same) - 1) / 2
+        at += len(same)
+    return ranks
+
+
+def correlate(bounds, times):
+    """Spearman's rank correlation, or None."""
+    x, y = rank(bounds), rank(times)
+    mean = (len(x) - 1) / 2
+    spread = [sum((v - mean) ** 2 for v in values) for values in (x, y)]
+    if len(x) < 3 or min(spread) == 0:
+        return None
+    return sum((a - mean) * (b - mean) for a, b in zip(x, y)) / (spread[0] * spread[1]) ** 0.5
+
+
+def look_closer(options, name, kernel, records):
+    """How well the model ranks the trials' times; the best kernel again, in processes of its own."""
+    op, found = trials(options, kernel)
+    if not found:
+        return
+    printed = evaluate(options, op, [candidate for candidate, _ in found], "--print")
+    bounds = [float(line.split()[-1]) for line in printed.splitlines() if line.startswith("# sha256 ")]
+    if len(bounds) == len(found):
+        records.add(what="model", name=name, trials=len(found), correlation=correlate(bounds, [ns for _, ns in found]))
+    best = min(found, key=lambda trial: trial[1])[0]
+    said = [evaluate(options, op, [best]).splitlines() for _ in range(RESTARTS)]
+    times = [json.loads(lines[0])["record"].get("timing", {}).get("median_ns") for lines in said if lines]
+    if len(times) == RESTARTS and all(times):
+        records.add(what="restarts", name=name, ns=times)
+
+
 def tune(options, name, op, seconds):
-    """The kernel's line, or None: there was no time, or no kernel, and why."""
+    """The kernel's line, or the reason why there is none."""
     job = {"name": "bench-gpu", "ops": [{"name": name, "op": op}], "target": {"kind": "cuda"},
            "budget": {"candidates": options.candidates, "seconds": int(seconds)}}
     path = os.path.join(options.directory, "job.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(job, file)
-    done = subprocess.run([program("wpkctl"), "tune", path, "--gpu", options.gpu, "--data",
-                           os.path.join(options.directory, "data"), "--json", "-q"],
-                          capture_output=True, text=True, check=False)
+    out, why = run(seconds, program("wpkctl"), "tune", path, "--gpu", options.gpu, "--data",
+                   os.path.join(options.directory, "data"), "--json", "-q")
     try:
-        kernel = json.loads(done.stdout)["kernels"][0]
+        kernel = json.loads(out)["kernels"][0]
     except (ValueError, KeyError, IndexError):
-        print("%s: %s" % (name, done.stderr.strip().split("\n")[-1]), file=sys.stderr)
-        return None
-    return kernel if kernel.get("time_ns") else None
+        return why or "no kernel"
+    return kernel if kernel.get("time_ns") else "no kernel has a time"
 
 
 def measure(options, records):
@@ -82,19 +152,27 @@ def measure(options, records):
         left = end - time.monotonic()
         if left < min(LEAST_SECONDS, options.op_seconds):
             return False
-        if not records.has(what="kernel", name=name):
+        if not is_settled(records, name):
             kernel = tune(options, name, op, min(left, options.op_seconds))
-            if kernel is not None:
-                own = kernel.get("own", kernel)  # where a vendor is faster, that is served
-                records.add(what="kernel", name=name, op=op, timed=kernel["timed"], ns=own["time_ns"]["median"],
-                            kernel=kernel)
+            if isinstance(kernel, str):
+                print("%s: %s" % (name, kernel), file=sys.stderr)
+                records.add(what="failed", name=name, why=kernel)
+                continue
+            own = kernel.get("own", kernel)  # where a vendor is faster, that is served
+            records.add(what="kernel", name=name, op=op, timed=kernel["timed"], ns=own["time_ns"]["median"], kernel=kernel)
+            look_closer(options, name, kernel, records)
         if options.gpu != "emulated" and not records.has(what="vendors", name=name):
             # in a process of its own: PyTorch and the tuner are not on the GPU at the same time
-            said = subprocess.run([sys.executable, os.path.abspath(__file__), "--peer", json.dumps(op), "."],
-                                  capture_output=True, text=True, check=False)
-            times = json.loads(said.stdout.strip().split("\n")[-1]) if said.returncode == 0 else []
-            records.add(what="vendors", name=name, times=times)
-    return all(records.has(what="kernel", name=name) for name, _ in todo)
+            said, _ = run(options.op_seconds, sys.executable, os.path.abspath(__file__), "--peer", json.dumps(op), ".")
+            last = said.strip().split("\n")[-1]
+            records.add(what="vendors", name=name, times=json.loads(last) if last.startswith("[") else [])
+    return all(is_settled(records, name) for name, _ in todo)
+
+
+def is_settled(records, name):
+    """True if it has a kernel, or has failed often enough."""
+    failed = sum(line["what"] == "failed" and line["name"] == name for line in records.lines)
+    return records.has(what="kernel", name=name) or failed >= TRIES
 
 
 def report(records):
@@ -119,9 +197,41 @@ def report(records):
               (line["name"], line["ns"] / 1e3, "%.2f" % (best / 1e3) if best else "-",
                "%.2f" % (line["ns"] / best) if best else "-", line["kernel"]["algorithm"],
                "" if line["timed"] else " (not timed)"))
-    first = [line["ns"] for line in timed if line["name"][1:].isdigit()]
-    print("c1 ... c12 at batch 1: %d of 12, together %.1f us; own is faster in %d of %d" %
-          (len(first), sum(first) / 1e3, won, both))
+    for line in records.lines:
+        if line["what"] == "failed":
+            print("%-20s no kernel: %s" % (line["name"], line["why"]))
+    report_aims(records, timed, vendors)
+    print("own is faster in %d of %d" % (won, both))
+
+
+def report_aims(records, timed, vendors):
+    """What docs/gpu.md aims at, as far as it was measured."""
+    own = {line["name"]: line["ns"] for line in timed}
+    convolutions = [name for name in own if name[1:].isdigit()]
+    print("c1 ... c12 at batch 1: %d of 12, together %.1f us" %
+          (len(convolutions), sum(own[name] for name in convolutions) / 1e3))
+    cudnn = {line["name"]: line["kernel"]["baseline"]["time_ns"]["median"] for line in timed
+             if line["kernel"]["baseline"] is not None and line["kernel"]["baseline"]["provider"] == "cudnn"}
+    first = {name: times["torch-first-choice"] for name, times in vendors.items() if "torch-first-choice" in times}
+    for title, theirs in (("cuDNN's first choice", first), ("cuDNN's best plan", cudnn)):
+        both = [name for name in convolutions if name in theirs]
+        if both:
+            print("%s / own, sum of %d: %.2f" % (title, len(both),
+                                                 sum(theirs[n] for n in both) / sum(own[n] for n in both)))
+    for line in records.lines:
+        if line["what"] == "floor":
+            for name in ("softmax-256MB", "layernorm-256MB"):
+                if name in own:
+                    print("%s / copy rate: %.2f" % (name, 2 * COPY_BYTES / own[name] * 1e9 / line["copy_bytes_per_s"]))
+    correlations = [line["correlation"] for line in records.lines
+                    if line["what"] == "model" and line["correlation"] is not None]
+    if correlations:
+        print("the model's rank correlation with times: median %.2f, least %.2f, of %d operators" %
+              (statistics.median(correlations), min(correlations), len(correlations)))
+    spreads = [max(line["ns"]) / min(line["ns"]) - 1 for line in records.lines if line["what"] == "restarts"]
+    if spreads:
+        print("spread of a kernel's median over %d restarts: median %.1f %%, most %.1f %%, of %d operators" %
+              (RESTARTS, 100 * statistics.median(spreads), 100 * max(spreads), len(spreads)))
 
 
 def main():
@@ -144,6 +254,8 @@ def main():
         beside = os.path.join(HERE, "ops.json")
         options.ops = beside if os.path.exists(beside) else os.path.join(HERE, "..", "ops.json")
     os.makedirs(options.directory, exist_ok=True)
+    if options.gpu != "emulated":  # for all that is timed here, as wpk-worker counts GPUs
+        os.environ.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=options.gpu)
     records = Records(options.directory)
     done = options.report or measure(options, records)
     report(records)

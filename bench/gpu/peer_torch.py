@@ -50,7 +50,7 @@ def time_ns(torch, run, samples=30):
 
 
 def measure(op):
-    """[(name, ns)], or [] without PyTorch or a GPU that it can use."""
+    """[(name, ns)], cuDNN's first choice first, or [] without PyTorch or a GPU that it can use."""
     try:
         import torch  # pylint: disable=import-outside-toplevel
         if not torch.cuda.is_available():
@@ -59,10 +59,12 @@ def measure(op):
         return []
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
     run = make(torch, op)
     times = []
     with torch.no_grad():
+        torch.backends.cudnn.benchmark = False
+        times.append(("torch-first-choice", time_ns(torch, run)))
+        torch.backends.cudnn.benchmark = True
         times.append(("torch-" + torch.__version__, time_ns(torch, run)))
         try:
             times.append(("torch-compiled", time_ns(torch, torch.compile(run, mode="max-autotune-no-cudagraphs"))))

@@ -15,7 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 pack() {
     root=$here/../..
     mkdir -p "$1/bin" "$1/lib"
-    for program in wpkctl wpkd wpk-worker wpk-builder wpk-runner; do
+    for program in wpkctl wpkd wpk-worker wpk-builder wpk-runner wpk-evaluate; do
         cp -L "$root/build/bin/$program" "$1/bin/"
         strip "$1/bin/$program"
         ldd "$root/build/bin/$program" | awk '$3 ~ /^\// { print $3 }'
