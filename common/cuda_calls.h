@@ -46,6 +46,7 @@ struct wpk_cuda_kernel_node {
     X(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t size, void *stream))            \
     X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t size, void *stream))                  \
     X(cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t size, void *stream))               \
+    X(cuMemsetD8Async, (uint64_t to, unsigned char value, size_t size, void *stream))              \
     X(cuLaunchKernel, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,          \
                        unsigned block_x, unsigned block_y, unsigned block_z,                       \
                        unsigned shared_bytes, void *stream, void **parameters, void **extra))      \

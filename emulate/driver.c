@@ -375,6 +375,21 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
     return result;
 }
 
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, void *stream)
+{
+    WPK_OBEY_ORDERS();
+    int result = wpk_driver_entered();
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
+    if (result == WPK_CUDA_SUCCESS && !is_inside(to, size)) {
+        result = WPK_CUDA_INVALID_VALUE;
+    }
+    if (result == WPK_CUDA_SUCCESS) {
+        memset((void *)(uintptr_t)to, value, size); // NOLINT: a device address is a host's
+        wpk_device_memory_store(&gpu.memory, to, size);
+    }
+    return result;
+}
+
 /* ---- launches */
 
 static int result_of(enum wpk_kernel_fault fault)

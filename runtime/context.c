@@ -363,6 +363,12 @@ wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu, voi
     return err;
 }
 
+wpk_err wpk_context_check(struct wpk_context *context, void *const *data,
+                          struct wpk_gpu_damage *out)
+{
+    return context->gpu_call != NULL ? wpk_gpu_call_check(context->gpu_call, data, out) : WPK_OK;
+}
+
 wpk_err wpk_context_rotate(struct wpk_context *context, bool constants_only)
 {
     WPK_ASSERT(context->gpu_call != NULL);

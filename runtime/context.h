@@ -36,6 +36,9 @@ WPK_MUST_CHECK wpk_err wpk_context_call_gpu(struct wpk_context *context, struct 
 /* Launch a GPU's kernel; see wpk_gpu_call_launch. */
 WPK_MUST_CHECK wpk_err wpk_context_launch(struct wpk_context *context, struct wpk_gpu *gpu,
                                           void *stream, const uint64_t *data);
+/* Compare what the call that ran last left alone; see wpk_gpu_call_check. */
+WPK_MUST_CHECK wpk_err wpk_context_check(struct wpk_context *context, void *const *data,
+                                         struct wpk_gpu_damage *out);
 /* Measured calls take arguments in turns; see wpk_gpu_call_rotate. */
 WPK_MUST_CHECK wpk_err wpk_context_rotate(struct wpk_context *context, bool constants_only);
 /* Measure `repeats` calls of the GPU's kernel that ran last; see wpk_gpu_call_time. */

@@ -1,54 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each function that calls the driver makes the device's primary context current, and restores what
  * the caller had. */
-#include "runtime/gpu_state.h"
+#include "runtime/gpu_guard.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- scratch */
 
-static wpk_err clear(const struct wpk_gpu *gpu, uint64_t address, size_t size,
-                     struct wpk_diag *diag)
-{
-    void *zeros = calloc(1, size);
-    if (zeros == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_err err = wpk_gpu_check(gpu, gpu->driver->cuMemcpyHtoDAsync_v2(address, zeros, size, NULL),
-                                "clearing scratch", diag);
-    if (err == WPK_OK) {
-        err = wpk_gpu_check(gpu, gpu->driver->cuStreamSynchronize(NULL), "clearing scratch", diag);
-    }
-    free(zeros);
-    return err;
-}
-
 /* Allocate a program's scratch tensors, and point behind the arguments to them. */
 static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct wpk_gpu_program *program,
-                            uint64_t *memory, uint64_t *pointers, struct wpk_diag *diag)
+                            size_t border, uint64_t *memory, uint64_t *pointers,
+                            struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
     for (int i = 0; i < program->plan.scratch_count && err == WPK_OK; i++) {
         const struct wpk_launch_scratch *scratch = &program->plan.scratch[i];
-        err = wpk_gpu_check(gpu, gpu->driver->cuMemAlloc_v2(&memory[i], (size_t)scratch->bytes),
-                            "allocating scratch", diag);
+        size_t bytes = (size_t)scratch->bytes;
+        err = wpk_gpu_guard_take(gpu, border, bytes, "allocating scratch", &memory[i], diag);
         if (err == WPK_OK && scratch->zeroed) {
-            err = clear(gpu, memory[i], (size_t)scratch->bytes, diag);
+            err = wpk_gpu_check(gpu, gpu->driver->cuMemsetD8Async(memory[i], 0, bytes, NULL),
+                                "clearing scratch", diag);
         }
         pointers[program->plan.argument_count + i] = memory[i] + (uint64_t)scratch->offset;
     }
     return err;
-}
-
-static void give(const struct wpk_gpu *gpu, uint64_t *memory, int count)
-{
-    for (int i = 0; i < count; i++) {
-        if (memory[i] != 0) {
-            (void)gpu->driver->cuMemFree_v2(memory[i]);
-            memory[i] = 0;
-        }
-    }
 }
 
 /* ---- the kernel */
@@ -116,10 +92,13 @@ void wpk_gpu_release(struct wpk_gpu *gpu)
         if (wpk_gpu_enter(gpu, NULL) == WPK_OK) {
             wpk_gpu_program_unload(&gpu->main);
             wpk_gpu_program_unload(&gpu->prepare);
-            give(gpu, gpu->upload, gpu->upload_count);
+            wpk_gpu_guard_give(gpu, gpu->upload_border, gpu->upload, gpu->upload_count);
             wpk_gpu_leave(gpu);
         }
         (void)gpu->driver->cuDevicePrimaryCtxRelease_v2(gpu->handle);
+    }
+    for (int i = 0; i < gpu->upload_count; i++) {
+        free(gpu->upload_copy[i]);
     }
     free(gpu);
 }
@@ -168,9 +147,9 @@ static wpk_err upload(struct wpk_gpu *gpu, const void *data, size_t size, uint64
 {
     uint64_t *memory = &gpu->upload[gpu->upload_count];
     wpk_err err =
-        wpk_gpu_check(gpu, gpu->driver->cuMemAlloc_v2(memory, size), "allocating a constant", diag);
+        wpk_gpu_guard_take(gpu, gpu->upload_border, size, "allocating a constant", memory, diag);
     if (err == WPK_OK) {
-        gpu->upload_count++;
+        gpu->upload_size[gpu->upload_count++] = size;
         err = wpk_gpu_check(gpu, gpu->driver->cuMemcpyHtoDAsync_v2(*memory, data, size, NULL),
                             "copying a constant", diag);
     }
@@ -205,7 +184,7 @@ wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers, struct wp
     if (err != WPK_OK) {
         return err;
     }
-    err = take_scratch(gpu, &gpu->prepare, scratch, all, diag);
+    err = take_scratch(gpu, &gpu->prepare, gpu->upload_border, scratch, all, diag);
     if (err == WPK_OK) {
         err = wpk_gpu_program_launch(&gpu->prepare, NULL, all, diag);
     }
@@ -213,7 +192,10 @@ wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers, struct wp
         err = wpk_gpu_check(gpu, gpu->driver->cuStreamSynchronize(NULL), "preparing the constants",
                             diag);
     }
-    give(gpu, scratch, WPK_LAUNCH_SCRATCH_MAX);
+    if (err == WPK_OK && gpu->upload_border > 0) {
+        err = wpk_gpu_guard_check_prepared(gpu, scratch, diag);
+    }
+    wpk_gpu_guard_give(gpu, gpu->upload_border, scratch, WPK_LAUNCH_SCRATCH_MAX);
     wpk_gpu_leave(gpu);
     return err;
 }
@@ -232,7 +214,9 @@ static wpk_err open_call(struct wpk_gpu_call *call)
     if (err == WPK_OK) {
         err = wpk_gpu_check(gpu, gpu->driver->cuEventCreate(&call->end, 0), "an event", diag);
     }
-    return err == WPK_OK ? take_scratch(gpu, &gpu->main, call->scratch, call->pointer, diag) : err;
+    return err == WPK_OK
+               ? take_scratch(gpu, &gpu->main, call->border, call->scratch, call->pointer, diag)
+               : err;
 }
 
 void wpk_gpu_settle(struct wpk_gpu *gpu, const struct wpk_gpu_argument *arguments)
@@ -247,12 +231,14 @@ wpk_err wpk_gpu_call_new(struct wpk_gpu *gpu, struct wpk_gpu_call **out, struct 
         return WPK_ENOMEM;
     }
     call->gpu = wpk_gpu_share(gpu);
+    call->border = gpu->border;
     for (int i = 0; i < gpu->main.plan.argument_count; i++) {
         call->pointer[i] = gpu->argument[i].address;
     }
     wpk_err err = wpk_gpu_enter(gpu, &call->trouble);
     if (err == WPK_OK) {
         err = open_call(call);
+        err = err == WPK_OK && gpu->guarded ? wpk_gpu_guard_copy(gpu, &call->trouble) : err;
         wpk_gpu_leave(gpu);
     }
     if (err != WPK_OK) {
@@ -273,9 +259,9 @@ void wpk_gpu_call_free(struct wpk_gpu_call *call)
     if (wpk_gpu_enter(gpu, NULL) == WPK_OK) {
         wpk_gpu_graph_free(call->launched);
         wpk_gpu_graph_free(call->measured);
-        give(gpu, call->memory, WPK_LAUNCH_ARGUMENTS_MAX);
-        give(gpu, call->sets.memory, WPK_LAUNCH_ARGUMENTS_MAX);
-        give(gpu, call->scratch, WPK_LAUNCH_SCRATCH_MAX);
+        wpk_gpu_guard_give(gpu, call->border, call->memory, WPK_LAUNCH_ARGUMENTS_MAX);
+        wpk_gpu_guard_give(gpu, 0, call->sets.memory, WPK_LAUNCH_ARGUMENTS_MAX);
+        wpk_gpu_guard_give(gpu, call->border, call->scratch, WPK_LAUNCH_SCRATCH_MAX);
         if (call->start != NULL) {
             (void)gpu->driver->cuEventDestroy_v2(call->start);
         }
@@ -311,8 +297,8 @@ static wpk_err copy_in(struct wpk_gpu_call *call, void *const *data)
             continue;
         }
         if (call->memory[i] == 0) {
-            err = wpk_gpu_check(gpu, gpu->driver->cuMemAlloc_v2(&call->memory[i], argument->size),
-                                "allocating a tensor", &call->trouble);
+            err = wpk_gpu_guard_take(gpu, call->border, argument->size, "allocating a tensor",
+                                     &call->memory[i], &call->trouble);
         }
         if (err == WPK_OK) {
             call->pointer[i] = call->memory[i] + argument->offset;
@@ -349,6 +335,9 @@ wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *data)
         return err;
     }
     err = copy_in(call, data);
+    if (err == WPK_OK && call->border > 0) {
+        err = wpk_gpu_guard_poison(call);
+    }
     if (err == WPK_OK) {
         err = wpk_gpu_program_launch(&gpu->main, call->stream, call->pointer, &call->trouble);
     }

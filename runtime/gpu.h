@@ -66,6 +66,13 @@ WPK_MUST_CHECK wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, siz
 WPK_MUST_CHECK wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers,
                                        struct wpk_diag *diag);
 
+/* From now on what the kernel has in device memory is guarded, for whoever verifies it: calls and
+ * constants that are made later lie between borders of NaN, scratch is NaN before each run, and
+ * wpk_gpu_call_check() compares. Measured calls are as without.
+ *   unit  shift: bytes behind a multiple of 256 at which the tensors of later calls begin, a
+ *         multiple of WPK_GPU_ALIGNMENT below 256 */
+void wpk_gpu_guard(struct wpk_gpu *gpu, size_t shift);
+
 /* One argument of a call of the main program. */
 struct wpk_gpu_argument {
     uint64_t address; /* of a constant's element [0, 0, ...]; 0: the caller gives the tensor */
@@ -90,6 +97,22 @@ const struct wpk_gpu *wpk_gpu_call_of(const struct wpk_gpu_call *call);
  *   shape   data [argument_count]; not read for constants
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED, WPK_ESYSTEM: see wpk_gpu_call_trouble */
 WPK_MUST_CHECK wpk_err wpk_gpu_call_run(struct wpk_gpu_call *call, void *const *data);
+enum wpk_gpu_part { WPK_GPU_PART_ARGUMENT, WPK_GPU_PART_UPLOAD, WPK_GPU_PART_SCRATCH };
+
+/* A byte that is not as it was. */
+struct wpk_gpu_damage {
+    enum wpk_gpu_part part;
+    int index;   /* among the arguments, the uploads, or the scratch tensors */
+    int64_t at;  /* offset from the part's first byte; below 0 or from `size` on: of its border */
+    size_t size; /* bytes of the part */
+};
+
+/* Compare what runs of a guarded kernel leave alone: borders, constants, and arguments that are
+ * not written, with what the last run was given.
+ *   shape   data: as wpk_gpu_call_run was given it
+ *   errors  WPK_ECORRUPT with the first difference in *out; WPK_ENOMEM, WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_gpu_call_check(struct wpk_gpu_call *call, void *const *data,
+                                          struct wpk_gpu_damage *out);
 /* Launch on tensors in device memory, in a stream of the caller's; do not wait.
  *   shape   data [argument_count]: addresses of whole tensors, padding included
  *   errors  WPK_EUNSUPPORTED, WPK_ESYSTEM: the driver refuses the launch */

@@ -20,9 +20,10 @@
     "add.s64 %d2, %d2, 1;\nst.global.u64 [%d1], %d2;\nret;\n}\n"
 #define LAUNCH(name)                                                                               \
     "{\"entry\":\"" name "\",\"blocks\":[1,1,1],\"threads\":[1,1,1],\"shared_bytes\":0,"           \
-    "\"added_bytes\":0,\"parameters\":[0]}"
+    "\"added_bytes\":0,\"registers\":0,\"local_bytes\":0,\"parameters\":[0]}"
 #define IMAGE(launches)                                                                            \
-    "{\"version\":3,\"architecture\":\"sm_50\",\"arguments\":1,\"launches\":[" launches            \
+    "{\"version\":4,\"architecture\":\"sm_50\",\"cubin_bytes\":0,\"arguments\":1,\"launches\":"    \
+    "[" launches                                                                                   \
     "],\"scratch\":[]}\n.version 8.0\n.target sm_50\n.address_size 64\n" KERNEL("a", "1")          \
         KERNEL("b", "2") KERNEL("c", "3")
 

@@ -18,13 +18,19 @@ struct wpk_gpu {
     void *context;
     struct wpk_gpu_program main, prepare;
     uint64_t upload[WPK_GPU_UPLOADS_MAX]; /* device memory; owned */
+    size_t upload_size[WPK_GPU_UPLOADS_MAX];
+    void *upload_copy[WPK_GPU_UPLOADS_MAX]; /* owned; as prepared, if it is guarded; else NULL */
     int upload_count;
+    /* Bytes in front of tensors (gpu_guard.h): of uploads, and of the calls that are made next. */
+    size_t upload_border, border;
+    bool guarded;
     struct wpk_gpu_argument argument[WPK_LAUNCH_ARGUMENTS_MAX];
     int users; /* changed atomically */
 };
 
 struct wpk_gpu_call {
     struct wpk_gpu *gpu;                       /* a user of it */
+    size_t border;                             /* of its memory; 0: it is not guarded */
     uint64_t memory[WPK_LAUNCH_ARGUMENTS_MAX]; /* of tensors in host memory; owned; 0: not yet */
     uint64_t scratch[WPK_LAUNCH_SCRATCH_MAX];  /* owned */
     uint64_t pointer[WPK_LAUNCH_POINTERS_MAX]; /* what launches take */

@@ -123,6 +123,13 @@ WPK_MUST_CHECK wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel,
                                            struct wpk_context *context, void *const *in,
                                            void *const *out);
 
+/* After a run of a kernel that is guarded (runtime/gpu.h): compare the device's memory.
+ *   shape   as wpk_kernel_gpu_run
+ *   errors  WPK_ECORRUPT with the tensor and the byte in `diag`; those of wpk_gpu_call_check */
+WPK_MUST_CHECK wpk_err wpk_kernel_gpu_check(const struct wpk_kernel *kernel,
+                                            struct wpk_context *context, void *const *in,
+                                            void *const *out, struct wpk_diag *diag);
+
 /* Append the choice's entry for a vendor's kernel, as JSON; of another one, nothing.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_kernel_entry(const struct wpk_kernel *kernel, struct wpk_buf *out);

@@ -4,6 +4,7 @@
 #include "runtime/gpu.h"
 #include "runtime/kernel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Bytes before element [0, 0, ...] of a tensor in its layout. */
@@ -160,6 +161,54 @@ wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel, struct wpk_context *
 
     order(kernel, in, out, data);
     return wpk_context_call_gpu(context, kernel->gpu, data);
+}
+
+/* The name of an argument, or of a constant as it is uploaded. */
+static const char *name_of(const struct wpk_manifest *manifest, const struct wpk_gpu_damage *damage)
+{
+    int i = damage->index;
+
+    if (damage->part == WPK_GPU_PART_ARGUMENT) {
+        return manifest->main[i];
+    }
+    return i < manifest->constant_count ? manifest->constants[i].name
+                                        : manifest->prepared[i - manifest->constant_count].name;
+}
+
+static void describe_damage(const struct wpk_manifest *manifest,
+                            const struct wpk_gpu_damage *damage, struct wpk_diag *diag)
+{
+    char what[WPK_NAME_MAX + 16];
+    long long at = (long long)damage->at, size = (long long)damage->size;
+
+    if (damage->part == WPK_GPU_PART_SCRATCH) {
+        snprintf(what, sizeof(what), "scratch %d", damage->index);
+    } else {
+        snprintf(what, sizeof(what), "'%s'", name_of(manifest, damage));
+    }
+    if (at < 0) {
+        wpk_diag_set(diag, "the kernel wrote %lld bytes before %s", -at, what);
+    } else if (at >= size) {
+        wpk_diag_set(diag, "the kernel wrote %lld bytes past the end of %s", at - size, what);
+    } else {
+        wpk_diag_set(diag, "the kernel wrote to %s, which it only reads, at byte %lld", what, at);
+    }
+}
+
+wpk_err wpk_kernel_gpu_check(const struct wpk_kernel *kernel, struct wpk_context *context,
+                             void *const *in, void *const *out, struct wpk_diag *diag)
+{
+    void *data[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_gpu_damage damage;
+
+    order(kernel, in, out, data);
+    wpk_err err = wpk_context_check(context, data, &damage);
+    if (err == WPK_ECORRUPT) {
+        describe_damage(&kernel->manifest, &damage, diag);
+    } else if (err != WPK_OK) {
+        wpk_diag_set(diag, "%s", wpk_context_trouble(context));
+    }
+    return err;
 }
 
 wpk_err wpk_kernel_launch(const struct wpk_kernel *kernel, struct wpk_context *context,

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/gpu_probe.h"
 
+#include "common/clock.h"
 #include "runtime/cuda_driver.h"
+#include "worker/process.h"
 
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_MS 30000
+#define ANSWER_S 30
+#define END_S 10
 
 static wpk_err make_context(bool emulated, struct wpk_diag *diag)
 {
@@ -59,13 +62,16 @@ wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
     close(ends[1]);
     struct pollfd polled = {.fd = ends[0], .events = POLLIN};
     ssize_t size = 0;
-    if (pid > 0 && poll(&polled, 1, ANSWER_MS) > 0) {
+    if (pid > 0 && poll(&polled, 1, ANSWER_S * 1000) > 0) {
         size = read(ends[0], text, sizeof(text) - 1);
+    } else if (pid > 0) {
+        size = snprintf(text, sizeof(text), "it makes no context within %d s", ANSWER_S);
     }
     close(ends[0]);
     if (pid > 0) {
+        int status = 0;
         kill(pid, SIGKILL);
-        (void)waitpid(pid, NULL, 0);
+        (void)!wpk_process_reap(pid, END_S * WPK_NS_PER_S, &status);
     }
     if (size <= 0) {
         return WPK_OK;

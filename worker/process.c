@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/process.h"
 
+#include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
 
@@ -15,7 +16,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define REAP_PAUSE_NS_MIN 100000
+#define REAP_PAUSE_NS_MAX 10000000
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -208,6 +213,23 @@ int wpk_process_kill(struct wpk_process *process)
     process->pid = 0;
     wpk_channel_fini(&process->channel);
     return status;
+}
+
+wpk_err wpk_process_reap(pid_t pid, uint64_t limit_ns, int *status)
+{
+    uint64_t end = wpk_clock_ns() + limit_ns;
+    long pause_ns = REAP_PAUSE_NS_MIN;
+    for (;;) {
+        pid_t reaped = waitpid(pid, status, WNOHANG);
+        if (reaped == pid || (reaped < 0 && errno != EINTR)) {
+            return WPK_OK;
+        }
+        if (wpk_clock_ns() >= end) {
+            return WPK_ETIMEDOUT;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        pause_ns = pause_ns < REAP_PAUSE_NS_MAX ? 2 * pause_ns : pause_ns;
+    }
 }
 
 void wpk_process_describe_end(int status, char out[WPK_PROCESS_END_SIZE])

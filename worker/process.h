@@ -30,6 +30,10 @@ wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_proces
  * a process that was dying already is its own; 0 when there was no process. */
 int wpk_process_kill(struct wpk_process *process);
 
+/* Reap a child that ends or was killed. A process that a driver does not let go of may never end.
+ *   errors  WPK_ETIMEDOUT it is still there after `limit_ns` */
+WPK_MUST_CHECK wpk_err wpk_process_reap(pid_t pid, uint64_t limit_ns, int *status);
+
 #define WPK_PROCESS_END_SIZE 48
 /* Describe a status of waitpid: "died by SIGSEGV", "exited with code 3". */
 void wpk_process_describe_end(int status, char out[WPK_PROCESS_END_SIZE]);

@@ -24,7 +24,7 @@
 #include "schema/record.h"
 
 #define WPK_PROVIDER_DETAIL_MAX 256
-#define WPK_PROVIDER_EXCLUDED_MAX 64 /* algorithms of a vendor that can be passed over */
+#define WPK_PROVIDER_EXCLUDED_MAX 256 /* algorithms of a vendor that can be passed over */
 #define WPK_PROVIDER_KERNEL_NAME "kernel"
 
 /* Memory for inputs and outputs: the runner puts each tensor between guard pages. Every slot is
@@ -43,7 +43,8 @@ struct wpk_provider_request {
     const char *library_dir;         /* of the vendor's shared library; NULL: found by the system */
     const struct wpk_device *device; /* NULL: the machine this runs on */
     int threads;                     /* >= 1 */
-    uint64_t excluded;               /* bit set of algorithms of a vendor that are passed over */
+    const bool *excluded; /* algorithms of a vendor that are passed over: [EXCLUDED_MAX]; NULL */
+    bool timed;                      /* runs are timed, on memory as users have it: see `check` */
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };
 
@@ -67,8 +68,9 @@ struct wpk_provider_class {
     wpk_err (*set)(struct wpk_provider *provider, int tensor, const void *dense,
                    struct wpk_diag *diag);
     /* Give the memory of inputs and outputs back and take it again; the caller then sets the inputs
-     * again. The first call also copies each prepared constant between guards of its own. A class
-     * whose kernels need more alignment than that of an element has NULL here: its memory stays.
+     * again. The first call also copies each prepared constant between guards of its own. Each
+     * call moves tensors in a GPU's memory to the next multiple of 16 bytes, or back. A class whose
+     * kernels need more alignment than that of an element has NULL here: its memory stays.
      *   errors  WPK_ENOMEM */
     wpk_err (*move)(struct wpk_provider *provider);
     /* Pack or transform the constants, all of which have been set. */
@@ -99,7 +101,10 @@ struct wpk_provider_class {
     /* What a launch of a GPU's kernel needs. */
     struct wpk_launch_use (*launch)(const struct wpk_provider *provider);
 
-    /* Check that the padding of inputs and outputs is still zero and that inputs are as set.
+    /* Check that the padding of inputs and outputs is still zero and that inputs are as set. Of a
+     * GPU's memory also that constants are as prepared and that the kernel wrote nothing beside a
+     * tensor; on an emulated GPU, which checks the bounds of each access itself, `timed` ones have
+     * no borders there.
      *   errors  WPK_ECORRUPT with the tensor's name in `diag` */
     wpk_err (*check)(struct wpk_provider *provider, struct wpk_diag *diag);
     /* Read an output.

@@ -49,14 +49,14 @@ static wpk_err time_one(wpk_provider_gpu_time time, void *user, double best_ns, 
     return err;
 }
 
-wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, uint64_t excluded,
+wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive, const bool *excluded,
                                 wpk_provider_gpu_time time, void *user, struct wpk_diag *diag)
 {
     double best_ns = INFINITY, ns = 0;
     int best = -1;
 
     for (int i = 0; i < primitive->algorithm_count; i++) {
-        if (i < WPK_PROVIDER_EXCLUDED_MAX && (excluded >> i & 1) != 0) {
+        if (excluded != NULL && i < WPK_PROVIDER_EXCLUDED_MAX && excluded[i]) {
             continue;
         }
         primitive->recipe.algorithm = i;

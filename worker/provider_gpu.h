@@ -19,10 +19,10 @@ WPK_MUST_CHECK wpk_err wpk_provider_gpu_kernel(const char *vendor,
 typedef wpk_err (*wpk_provider_gpu_time)(void *user, int count, double *ns);
 
 /* Let the primitive use the fastest of its algorithms, of those that run.
- *   shape   excluded: bit set of algorithms that are passed over
+ *   shape   excluded: [WPK_PROVIDER_EXCLUDED_MAX], which algorithms are passed over; NULL: none
  *   errors  WPK_EUNSUPPORTED none does; another error of a run: the device failed */
 WPK_MUST_CHECK wpk_err wpk_provider_gpu_choose(struct wpk_gpu_primitive *primitive,
-                                               uint64_t excluded,
+                                               const bool *excluded,
                                                wpk_provider_gpu_time time, void *user,
                                                struct wpk_diag *diag);
 

@@ -2,7 +2,6 @@
 /* The slots of both providers, ours and oneDNN's. They run kernels through libwpk alone, so that
  * the kernels that are verified and timed are those that users get. */
 #include "common/caches.h"
-#include "runtime/context.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cudnn.h"
 #include "runtime/kernel.h"
@@ -10,61 +9,16 @@
 #include "worker/nvml.h"
 #include "worker/provider_gpu.h"
 #include "worker/provider_onednn.h"
+#include "worker/provider_state.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ARGUMENTS_MAX 40    /* of one kind; runtime/abi.h allows no more in all */
-#define MODEL_NS_SHORT 20e3 /* of a run on the emulated GPU */
-#define MODEL_CALLS 3
-
-/* An input or output: the kernel's argument, and its memory in the kernel's layout. */
-struct place {
-    int tensor; /* id in the operator's program */
-    const struct wpk_tensor_type *type;
-    void *physical;
-    void *as_set; /* inputs: a copy to compare with; owned */
-};
-
-struct constant {
-    int tensor;
-    void *dense; /* owned; until prepared */
-};
-
-struct kernel_provider {
-    struct wpk_provider base; /* first */
-    const struct wpk_program *program;
-    const struct wpk_provider_memory *memory;
-    struct wpk_kernel *kernel;
-    struct wpk_context *context;
-    struct place inputs[ARGUMENTS_MAX];
-    struct place outputs[ARGUMENTS_MAX];
-    struct constant constants[ARGUMENTS_MAX];
-    struct wpk_tensor_data input_data[ARGUMENTS_MAX];
-    struct wpk_tensor_data output_data[ARGUMENTS_MAX];
-    size_t input_count;
-    size_t output_count;
-    size_t constant_count;
-    void *copies[WPK_ABI_ARGUMENTS_MAX]; /* of prepared constants, where they have been moved */
-    size_t copy_count;
-    char detail[WPK_PROVIDER_DETAIL_MAX];
-    struct wpk_buf recipe;
-    bool has_run;
-    uint64_t excluded;   /* of a vendor's algorithms */
-    int model_algorithm; /* of a vendor's primitive: that model_ns is of */
-    double model_ns;     /* of an emulated GPU's run, which takes as long each time; 0: not known */
-};
-
-static struct kernel_provider *from_base(struct wpk_provider *provider)
-{
-    return (struct kernel_provider *)(void *)provider;
-}
-
 /* The operator's tensor of that name; it must be declared as the kernel declares it. */
-static wpk_err find_tensor(const struct kernel_provider *self, const struct wpk_argument *argument,
-                           int *out, struct wpk_diag *diag)
+static wpk_err find_tensor(const struct wpk_kernel_provider *self,
+                           const struct wpk_argument *argument, int *out, struct wpk_diag *diag)
 {
     int id = wpk_program_find_tensor(self->program, argument->name);
     bool same = id >= 0;
@@ -83,7 +37,7 @@ static wpk_err find_tensor(const struct kernel_provider *self, const struct wpk_
     return WPK_OK;
 }
 
-static void describe(struct kernel_provider *self, const struct wpk_argument *argument)
+static void describe(struct wpk_kernel_provider *self, const struct wpk_argument *argument)
 {
     char layout[256];
     size_t length = strlen(self->detail);
@@ -96,14 +50,14 @@ static void describe(struct kernel_provider *self, const struct wpk_argument *ar
 }
 
 /* The vendor's words, and the entry of a choice that would run it. */
-static wpk_err describe_vendor(struct kernel_provider *self)
+static wpk_err describe_vendor(struct wpk_kernel_provider *self)
 {
     snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(self->kernel->vendor));
     return wpk_kernel_entry(self->kernel, &self->recipe);
 }
 
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
-static wpk_err take_place(struct kernel_provider *self, struct place *place,
+static wpk_err take_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data)
 {
     size_t element = wpk_dtype_size(place->type->dtype);
@@ -124,9 +78,9 @@ static bool is_as_declared(const struct wpk_tensor *tensor, const struct wpk_lay
     return same;
 }
 
-static wpk_err open_place(struct kernel_provider *self, const struct wpk_argument *argument,
-                          bool fixed, struct place *place, struct wpk_tensor_data *data,
-                          struct wpk_diag *diag)
+static wpk_err open_place(struct wpk_kernel_provider *self, const struct wpk_argument *argument,
+                          bool fixed, struct wpk_provider_place *place,
+                          struct wpk_tensor_data *data, struct wpk_diag *diag)
 {
     size_t size = wpk_tensor_type_bytes(&argument->type);
     wpk_err err = find_tensor(self, argument, &place->tensor, diag);
@@ -147,18 +101,18 @@ static wpk_err open_place(struct kernel_provider *self, const struct wpk_argumen
     return take_place(self, place, data);
 }
 
-static wpk_err open_places(struct kernel_provider *self, bool fixed, struct wpk_diag *diag)
+static wpk_err open_places(struct wpk_kernel_provider *self, bool fixed, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
     self->input_count = wpk_kernel_input_count(self->kernel);
     self->output_count = wpk_kernel_output_count(self->kernel);
     self->constant_count = wpk_kernel_constant_count(self->kernel);
-    WPK_ASSERT(self->input_count <= ARGUMENTS_MAX);
-    WPK_ASSERT(self->output_count <= ARGUMENTS_MAX);
-    WPK_ASSERT(self->constant_count <= ARGUMENTS_MAX);
+    WPK_ASSERT(self->input_count <= WPK_PROVIDER_ARGUMENTS_MAX);
+    WPK_ASSERT(self->output_count <= WPK_PROVIDER_ARGUMENTS_MAX);
+    WPK_ASSERT(self->constant_count <= WPK_PROVIDER_ARGUMENTS_MAX);
     for (size_t i = 0; i < self->input_count && err == WPK_OK; i++) {
-        struct place *place = &self->inputs[i];
+        struct wpk_provider_place *place = &self->inputs[i];
         err = open_place(self, wpk_kernel_input(self->kernel, i), fixed, place,
                          &self->input_data[i], diag);
         if (err == WPK_OK) {
@@ -179,12 +133,12 @@ static wpk_err open_places(struct kernel_provider *self, bool fixed, struct wpk_
 
 static void kernel_close(struct wpk_provider *provider)
 {
-    struct kernel_provider *self = from_base(provider);
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
 
     if (self == NULL) {
         return;
     }
-    for (size_t i = 0; i < ARGUMENTS_MAX; i++) {
+    for (size_t i = 0; i < WPK_PROVIDER_ARGUMENTS_MAX; i++) {
         free(self->inputs[i].as_set);
         free(self->constants[i].dense);
         if (self->inputs[i].physical != NULL) {
@@ -228,7 +182,7 @@ static wpk_err open_class(const struct wpk_provider_class *kind,
     bool fixed = strcmp(request->layouts, "fixed") == 0;
 
     WPK_ASSERT(request->threads >= 1);
-    struct kernel_provider *self = calloc(1, sizeof(*self));
+    struct wpk_kernel_provider *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return WPK_ENOMEM;
     }
@@ -237,6 +191,10 @@ static wpk_err open_class(const struct wpk_provider_class *kind,
     self->memory = request->memory;
     self->excluded = request->excluded;
     wpk_err err = open_kernel(kind, request, &self->kernel, diag);
+    if (err == WPK_OK && self->kernel->gpu != NULL &&
+        !(request->timed && self->kernel->manifest.needs.emulated)) {
+        wpk_gpu_guard(self->kernel->gpu, 0);
+    }
     if (err == WPK_OK && self->kernel->vendor != NULL) {
         err = describe_vendor(self);
     }
@@ -282,10 +240,10 @@ static wpk_err cudnn_open(const struct wpk_provider_request *request, struct wpk
 static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void *dense,
                           struct wpk_diag *diag)
 {
-    struct kernel_provider *self = from_base(provider);
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
 
     for (size_t i = 0; i < self->input_count; i++) {
-        struct place *place = &self->inputs[i];
+        struct wpk_provider_place *place = &self->inputs[i];
         if (place->tensor == tensor) {
             wpk_tensor_pack(place->type, dense, place->physical);
             memcpy(place->as_set, place->physical, self->input_data[i].size);
@@ -293,7 +251,7 @@ static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void 
         }
     }
     for (size_t i = 0; i < self->constant_count; i++) {
-        struct constant *constant = &self->constants[i];
+        struct wpk_provider_constant *constant = &self->constants[i];
         const struct wpk_tensor *declared = &self->program->tensors[tensor];
         size_t size = (size_t)wpk_tensor_elements(declared) * wpk_dtype_size(declared->dtype);
         if (constant->tensor == tensor) {
@@ -310,7 +268,7 @@ static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void 
     return WPK_EINVAL;
 }
 
-static wpk_err move_place(struct kernel_provider *self, struct place *place,
+static wpk_err move_place(struct wpk_kernel_provider *self, struct wpk_provider_place *place,
                           struct wpk_tensor_data *data)
 {
     self->memory->give(self->memory->user, place->physical);
@@ -326,7 +284,7 @@ static void *find_copy(void *memory)
 }
 
 /* libwpk has all prepared constants in one block, whose end alone would be seen to be left. */
-static wpk_err copy_constants(struct kernel_provider *self)
+static wpk_err copy_constants(struct wpk_kernel_provider *self)
 {
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
     void *at[WPK_ABI_ARGUMENTS_MAX];
@@ -348,9 +306,11 @@ static wpk_err copy_constants(struct kernel_provider *self)
 
 static wpk_err kernel_move(struct wpk_provider *provider)
 {
-    struct kernel_provider *self = from_base(provider);
-    bool on_host = self->kernel->gpu == NULL;
-    wpk_err err = on_host && self->copy_count == 0 ? copy_constants(self) : WPK_OK;
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
+    bool copied = self->copy_count > 0;
+    wpk_err err = self->kernel->gpu != NULL ? wpk_provider_gpu_move(self)
+                  : !copied                 ? copy_constants(self)
+                                            : WPK_OK;
 
     for (size_t i = 0; i < self->input_count && err == WPK_OK; i++) {
         err = move_place(self, &self->inputs[i], &self->input_data[i]);
@@ -364,10 +324,10 @@ static wpk_err kernel_move(struct wpk_provider *provider)
 /* Packing writes elements and zeroes padding: an array of the byte is packed. */
 static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
 {
-    struct kernel_provider *self = from_base(provider);
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
 
     for (size_t i = 0; i < self->output_count; i++) {
-        const struct place *place = &self->outputs[i];
+        const struct wpk_provider_place *place = &self->outputs[i];
         size_t size =
             (size_t)wpk_tensor_type_elements(place->type) * wpk_dtype_size(place->type->dtype);
         void *dense = malloc(size);
@@ -380,64 +340,17 @@ static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
 
 static wpk_err kernel_run(struct wpk_provider *provider)
 {
-    struct kernel_provider *self = from_base(provider);
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
 
     self->has_run = true;
     return wpk_kernel_run(self->kernel, self->context, self->input_data, self->input_count,
                           self->output_data, self->output_count);
 }
 
-static wpk_err kernel_time(struct wpk_provider *provider, int count, double *ns)
-{
-    struct kernel_provider *self = from_base(provider);
-    wpk_err err = self->has_run ? WPK_OK : kernel_run(provider);
-
-    if (err == WPK_OK && !self->kernel->manifest.needs.emulated) {
-        return wpk_context_time(self->context, count, ns);
-    }
-    if (err == WPK_OK && self->model_ns == 0) {
-        err = wpk_context_time(self->context, 1, &self->model_ns);
-        /* Short ones are measured as on a GPU, too: as a graph. */
-        if (err == WPK_OK && self->model_ns < MODEL_NS_SHORT) {
-            err = wpk_context_time(self->context, MODEL_CALLS, &self->model_ns);
-            self->model_ns /= MODEL_CALLS;
-        }
-    }
-    *ns = self->model_ns * count;
-    return err;
-}
-
-static struct wpk_gpu_primitive *find_primitive(const struct kernel_provider *self)
-{
-    return self->kernel->gpu != NULL ? wpk_gpu_primitive(self->kernel->gpu) : NULL;
-}
-
-static wpk_err time_primitive(void *user, int count, double *ns)
-{
-    struct kernel_provider *self = user;
-    int algorithm = find_primitive(self)->recipe.algorithm;
-
-    if (algorithm != self->model_algorithm) {
-        self->model_ns = 0;
-        self->model_algorithm = algorithm;
-    }
-    return kernel_time(&self->base, count, ns);
-}
-
-static wpk_err describe_primitive(struct kernel_provider *self)
-{
-    const struct wpk_gpu_primitive *primitive = find_primitive(self);
-
-    snprintf(self->detail, sizeof(self->detail), "algorithm %d of %d, %s %s",
-             primitive->recipe.algorithm + 1, primitive->algorithm_count, primitive->vendor->name,
-             primitive->vendor->version);
-    return wpk_kernel_entry(self->kernel, &self->recipe);
-}
-
 static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
 {
-    struct kernel_provider *self = from_base(provider);
-    struct wpk_tensor_data data[ARGUMENTS_MAX];
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
+    struct wpk_tensor_data data[WPK_PROVIDER_ARGUMENTS_MAX];
 
     for (size_t i = 0; i < self->constant_count; i++) {
         const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
@@ -451,24 +364,21 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
         free(self->constants[i].dense);
         self->constants[i].dense = NULL;
     }
-    if (err == WPK_OK && find_primitive(self) != NULL) {
-        self->model_algorithm = -1;
-        err = wpk_provider_gpu_choose(find_primitive(self), self->excluded, time_primitive, self,
-                                      diag);
-        self->model_ns = 0;
-        err = err == WPK_OK ? describe_primitive(self) : err;
+    if (err == WPK_OK && self->kernel->gpu != NULL) {
+        err = wpk_provider_gpu_prepare(self, diag);
     }
     return err;
 }
 
 static bool kernel_throttled(struct wpk_provider *provider)
 {
-    return wpk_nvml_is_throttled(from_base(provider)->kernel->manifest.needs.emulated);
+    return wpk_nvml_is_throttled(wpk_kernel_provider_of(provider)->kernel->manifest.needs.emulated);
 }
 
 static const char *kernel_trouble(const struct wpk_provider *provider)
 {
-    return wpk_context_trouble(((const struct kernel_provider *)(const void *)provider)->context);
+    return wpk_context_trouble(
+        ((const struct wpk_kernel_provider *)(const void *)provider)->context);
 }
 
 /* Streaming evicts what cannot be named here: scratch, code, and the page tables of the constants,
@@ -476,7 +386,7 @@ static const char *kernel_trouble(const struct wpk_provider *provider)
  * constants behind, so they are flushed as well. */
 static wpk_err kernel_cool(struct wpk_provider *provider, enum wpk_conditions conditions)
 {
-    struct kernel_provider *self = from_base(provider);
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
     bool cold = conditions == WPK_CONDITIONS_COLD;
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
     size_t count = wpk_kernel_constants(self->kernel, constants);
@@ -507,7 +417,7 @@ static uint64_t kernel_constants_bytes(const struct wpk_provider *provider)
 {
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
     size_t count = wpk_kernel_constants(
-        ((const struct kernel_provider *)(const void *)provider)->kernel, constants);
+        ((const struct wpk_kernel_provider *)(const void *)provider)->kernel, constants);
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -518,10 +428,14 @@ static uint64_t kernel_constants_bytes(const struct wpk_provider *provider)
 
 static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag)
 {
-    struct kernel_provider *self = from_base(provider);
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
+    wpk_err err = self->kernel->gpu != NULL ? wpk_provider_gpu_check(self, diag) : WPK_OK;
 
+    if (err != WPK_OK) {
+        return err;
+    }
     for (size_t i = 0; i < self->input_count; i++) {
-        const struct place *place = &self->inputs[i];
+        const struct wpk_provider_place *place = &self->inputs[i];
         if (memcmp(place->physical, place->as_set, self->input_data[i].size) != 0) {
             wpk_diag_set(diag, "the kernel wrote to its input '%s'",
                          self->program->tensors[place->tensor].name);
@@ -529,7 +443,7 @@ static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag
         }
     }
     for (size_t i = 0; i < self->output_count; i++) {
-        const struct place *place = &self->outputs[i];
+        const struct wpk_provider_place *place = &self->outputs[i];
         if (!wpk_tensor_padding_is_zero(place->type, place->physical)) {
             wpk_diag_set(diag, "the kernel wrote to the padding of its output '%s'",
                          self->program->tensors[place->tensor].name);
@@ -541,7 +455,7 @@ static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag
 
 static wpk_err kernel_get(struct wpk_provider *provider, int tensor, void *dense)
 {
-    struct kernel_provider *self = from_base(provider);
+    struct wpk_kernel_provider *self = wpk_kernel_provider_of(provider);
 
     for (size_t i = 0; i < self->output_count; i++) {
         if (self->outputs[i].tensor == tensor) {
@@ -554,12 +468,13 @@ static wpk_err kernel_get(struct wpk_provider *provider, int tensor, void *dense
 
 static const char *kernel_detail(const struct wpk_provider *provider)
 {
-    return ((const struct kernel_provider *)(const void *)provider)->detail;
+    return ((const struct wpk_kernel_provider *)(const void *)provider)->detail;
 }
 
 static struct wpk_launch_use kernel_launch(const struct wpk_provider *provider)
 {
-    const struct kernel_provider *self = (const struct kernel_provider *)(const void *)provider;
+    const struct wpk_kernel_provider *self =
+        (const struct wpk_kernel_provider *)(const void *)provider;
     struct wpk_launch_use use = {0};
 
     if (self->kernel->gpu != NULL) {
@@ -570,15 +485,18 @@ static struct wpk_launch_use kernel_launch(const struct wpk_provider *provider)
 
 static int kernel_algorithm(const struct wpk_provider *provider)
 {
+    const struct wpk_kernel_provider *self =
+        (const struct wpk_kernel_provider *)(const void *)provider;
     const struct wpk_gpu_primitive *primitive =
-        find_primitive((const struct kernel_provider *)(const void *)provider);
+        self->kernel->gpu != NULL ? wpk_gpu_primitive(self->kernel->gpu) : NULL;
 
     return primitive != NULL ? primitive->recipe.algorithm : -1;
 }
 
 static const char *kernel_recipe(const struct wpk_provider *provider)
 {
-    const struct kernel_provider *self = (const struct kernel_provider *)(const void *)provider;
+    const struct wpk_kernel_provider *self =
+        (const struct wpk_kernel_provider *)(const void *)provider;
 
     return self->recipe.size > 0 ? wpk_buf_text(&self->recipe) : NULL;
 }
@@ -586,7 +504,7 @@ static const char *kernel_recipe(const struct wpk_provider *provider)
 /* What all have in common. */
 #define SLOTS                                                                                      \
     .close = kernel_close, .set = kernel_set, .prepare = kernel_prepare, .poison = kernel_poison,  \
-    .run = kernel_run, .time = kernel_time, .throttled = kernel_throttled,                         \
+    .run = kernel_run, .time = wpk_provider_gpu_time_runs, .throttled = kernel_throttled,          \
     .trouble = kernel_trouble, .cool = kernel_cool, .constants_bytes = kernel_constants_bytes,     \
     .launch = kernel_launch, .check = kernel_check, .get = kernel_get, .detail = kernel_detail,    \
     .algorithm = kernel_algorithm, .recipe = kernel_recipe

@@ -28,8 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define START_NS (30 * WPK_NS_PER_S) /* that a context on a GPU may take */
-#define POLL_MAX (2 + WPK_RUNNER_OPS_MAX * WPK_RUNNER_SETS)
+#define START_MS 30000
+#define POLL_MAX (3 + WPK_RUNNER_OPS_MAX * WPK_RUNNER_SETS)
 
 struct runner {
     const struct wpk_runner_options *options;
@@ -145,30 +145,37 @@ static wpk_err fork_kept(struct runner *runner, const struct wanted *wanted,
 {
     const struct wpk_child_limits limits = {.memory_bytes_max = wanted->run.memory_bytes_max};
     struct wpk_channel channel;
-    wpk_err err = wpk_runner_child_fork(out, 0, 1, START_NS, &limits, &channel);
+    uint64_t start_ms = runner->options->start_ms > 0 ? runner->options->start_ms : START_MS;
+    wpk_err err = wpk_runner_child_fork(out, 0, 1, start_ms * WPK_NS_PER_MS, &limits, &channel);
     if (err == WPK_OK && out->pid == 0) {
         serve_candidates(runner, op, &channel);
     }
     return err == WPK_OK ? wpk_runner_child_keep(out, wanted->op) : err;
 }
 
-static void drop(struct wpk_runner_child *child)
+/* End a child that is not needed.   errors  those of wpk_runner_child_end */
+static wpk_err drop(struct runner *runner, struct wpk_runner_child *child)
 {
     struct wpk_record record = {0};
-    if (child->pid != 0) {
-        (void)wpk_runner_child_end(child, &record);
-    }
+    bool reported = false;
+    return child->pid == 0
+               ? WPK_OK
+               : wpk_runner_child_end(child, runner->options, &runner->channel, &reported, &record);
 }
 
 /* Give the candidate to a child that is ready.
- *   errors  WPK_EBUSY none is yet; WPK_ESYSTEM, WPK_ENOMEM there is none */
+ *   errors  WPK_EBUSY none is yet; WPK_ESYSTEM, WPK_ENOMEM there is none; WPK_ETIMEDOUT the engine
+ *           was told that a child does not disappear */
 static wpk_err start_kept(struct runner *runner, const struct wanted *wanted,
                           const struct wpk_runner_op *op)
 {
     struct wpk_runner_child *const children[] = {&runner->child, &runner->spare};
     for (int i = 0; i < 2; i++) {
         if (children[i]->pid != 0 && strcmp(children[i]->op, wanted->op) != 0) {
-            drop(children[i]);
+            wpk_err dropped = drop(runner, children[i]);
+            if (dropped != WPK_OK) {
+                return dropped;
+            }
         }
     }
     if (runner->child.pid == 0) {
@@ -176,7 +183,7 @@ static wpk_err start_kept(struct runner *runner, const struct wanted *wanted,
         runner->spare = (struct wpk_runner_child){0};
     }
     wpk_err err = runner->child.pid == 0 ? fork_kept(runner, wanted, op, &runner->child) : WPK_OK;
-    if (err != WPK_OK || !runner->child.ready) {
+    if (err != WPK_OK || runner->child.state != WPK_RUNNER_CHILD_READY) {
         return err == WPK_OK ? WPK_EBUSY : err;
     }
     uint64_t timeout_ms = wpk_runner_ops_timeout_ms(op->program, wanted->run.timeout_ms);
@@ -195,7 +202,10 @@ static wpk_err start(struct runner *runner, const struct wanted *wanted,
     if (runner->options->on_gpu && !wanted->is_duel) {
         return start_kept(runner, wanted, op);
     }
-    drop(&runner->child); /* contestants have processes of their own */
+    wpk_err err = drop(runner, &runner->child); /* contestants have processes of their own */
+    if (err != WPK_OK) {
+        return err;
+    }
     const struct wpk_child_limits limits = {
         .memory_bytes_max =
             wanted->is_duel ? wanted->duel.memory_bytes_max : wanted->run.memory_bytes_max,
@@ -204,8 +214,8 @@ static wpk_err start(struct runner *runner, const struct wanted *wanted,
                               ? wanted->duel.timeout_ms
                               : wpk_runner_ops_timeout_ms(op->program, wanted->run.timeout_ms);
     struct wpk_channel channel;
-    wpk_err err = wpk_runner_child_fork(&runner->child, wanted->id, wanted->count,
-                                        timeout_ms * WPK_NS_PER_MS, &limits, &channel);
+    err = wpk_runner_child_fork(&runner->child, wanted->id, wanted->count,
+                                timeout_ms * WPK_NS_PER_MS, &limits, &channel);
     if (err == WPK_OK && runner->child.pid == 0) {
         run_child(runner, wanted, op, &channel);
     }
@@ -220,7 +230,8 @@ static wpk_err start(struct runner *runner, const struct wanted *wanted,
 /* Start what is pending if its answers are there. */
 static wpk_err advance_pending(struct runner *runner)
 {
-    if (runner->pending.size == 0 || (runner->child.pid != 0 && !runner->child.ready)) {
+    bool busy = runner->child.pid != 0 && runner->child.state != WPK_RUNNER_CHILD_READY;
+    if (runner->pending.size == 0 || busy) {
         return WPK_OK;
     }
     struct wanted wanted;
@@ -238,7 +249,7 @@ static wpk_err advance_pending(struct runner *runner)
             wpk_log(WPK_LOG_WARN, "run_broken", "work=%s reason=\"no process for it\"",
                     wanted.work);
             (void)!wpk_engine_message_send_broken(&runner->channel, "no process for a candidate");
-        } else if (err != WPK_OK) {
+        } else if (err != WPK_OK && err != WPK_ETIMEDOUT) {
             struct wpk_record record = {.outcome = err == WPK_ENOMEM ? WPK_OUTCOME_OUT_OF_MEMORY
                                                                      : WPK_OUTCOME_UNSUPPORTED};
             snprintf(record.log, sizeof(record.log), "no answers to compare with: %s: %s",
@@ -316,31 +327,54 @@ static wpk_err report_death(struct runner *runner)
         wpk_json_close(reader);
         wpk_buf_reset(&runner->pending);
     }
-    bool reported = wpk_runner_child_end(&runner->child, &record);
-    if (reported || wpk_runner_child_lost_gpu(runner->options, &record, 1, &runner->channel)) {
+    bool reported = false;
+    wpk_err err =
+        wpk_runner_child_end(&runner->child, runner->options, &runner->channel, &reported, &record);
+    if (err != WPK_OK || reported ||
+        wpk_runner_child_lost_gpu(runner->options, &record, 1, &runner->channel)) {
         return WPK_OK;
     }
     return refuse(runner, id, count, &record);
 }
 
+/* Read what a child says, and see to its end. A spare that ends is missed by no candidate: the
+ * next one that is given away starts another. */
+static wpk_err look_after(struct runner *runner, struct wpk_runner_child *child, bool speaks)
+{
+    wpk_err err =
+        speaks ? wpk_runner_child_relay(child, runner->options, &runner->channel) : WPK_OK;
+    bool over =
+        err == WPK_ECLOSED || wpk_runner_child_expire(child, runner->options, wpk_clock_ns());
+    if (over && child == &runner->spare) {
+        wpk_log(WPK_LOG_INFO, "spare_ended", "pid=%d", (int)child->pid);
+        (void)!drop(runner, child);
+        return WPK_OK;
+    }
+    return over ? report_death(runner) : err;
+}
+
+static int sooner_ms(int a, int b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static wpk_err wait_and_look(struct runner *runner)
 {
-    struct pollfd polled[POLL_MAX] = {{.fd = runner->channel.fd, .events = POLLIN},
-                                      {.fd = -1, .events = POLLIN}};
-    if (runner->child.pid != 0) {
-        polled[1].fd = runner->child.channel.fd;
+    struct wpk_runner_child *const children[] = {&runner->child, &runner->spare};
+    struct pollfd polled[POLL_MAX] = {{.fd = runner->channel.fd, .events = POLLIN}};
+    int timeout_ms = -1;
+    for (int i = 0; i < 2; i++) {
+        polled[1 + i] = (struct pollfd){.fd = children[i]->pid != 0 ? children[i]->channel.fd : -1,
+                                        .events = POLLIN};
+        timeout_ms = sooner_ms(timeout_ms, wpk_runner_child_left_ms(children[i], wpk_clock_ns()));
     }
-    int ops = wpk_runner_ops_poll(&runner->ops, polled + 2, POLL_MAX - 2);
-    int timeout_ms = wpk_runner_child_deadline(&runner->child, wpk_clock_ns());
-    if (poll(polled, (nfds_t)(2 + ops), timeout_ms) < 0 && errno != EINTR) {
+    int ops = wpk_runner_ops_poll(&runner->ops, polled + 3, POLL_MAX - 3);
+    if (poll(polled, (nfds_t)(3 + ops), timeout_ms) < 0 && errno != EINTR) {
         return WPK_ESYSTEM;
     }
     wpk_runner_ops_collect(&runner->ops);
-    if (polled[1].revents != 0) {
-        wpk_err err = wpk_runner_child_relay(&runner->child, runner->options, &runner->channel);
-        if (err == WPK_ECLOSED) {
-            err = report_death(runner);
-        }
+    for (int i = 0; i < 2; i++) {
+        wpk_err err = look_after(runner, children[i], polled[1 + i].revents != 0);
         if (err != WPK_OK) {
             return err;
         }

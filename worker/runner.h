@@ -21,6 +21,8 @@ enum {
 struct wpk_runner_options {
     const char *answers_dir; /* where answers are kept from one start to the next */
     bool on_gpu, emulated;   /* what candidates run on */
+    uint64_t start_ms;       /* for which a context on a GPU may take; 0: 30 s */
+    uint64_t end_ms;         /* within which a killed process disappears; 0: 10 s */
 };
 
 /* Serve WPK_CHANNEL_FD until the engine closes it; returns the process's exit code. */

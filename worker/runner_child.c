@@ -6,7 +6,6 @@
 #include "worker/gpu_probe.h"
 #include "worker/runner.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define END_MS 10000
 
 /* Shared with the child, so that it can be read after a kill. */
 static volatile bool unshared;
@@ -75,6 +76,7 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
                                        .id = id,
                                        .count = count,
                                        .log = log,
+                                       .state = WPK_RUNNER_CHILD_RUNNING,
                                        .deadline_ns = wpk_clock_ns() + timeout_ns,
                                        .doing = "being verified"};
     wpk_channel_init(&child->channel, pair[0]);
@@ -85,6 +87,7 @@ wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, const char *op)
 {
     child->op = strdup(op);
     child->reported = true;
+    child->state = WPK_RUNNER_CHILD_STARTING;
     child->doing = "making a context on the GPU";
     return child->op == NULL ? WPK_ENOMEM : WPK_OK;
 }
@@ -93,7 +96,7 @@ wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, const char *op)
 void wpk_runner_child_give(struct wpk_runner_child *child, uint64_t id, const char *work,
                            uint64_t timeout_ns, const struct wpk_buf *text)
 {
-    WPK_ASSERT(child->ready);
+    WPK_ASSERT(child->state == WPK_RUNNER_CHILD_READY);
     *anchor_runs = false;
     if (ftruncate(child->log, 0) == 0) {
         (void)lseek(child->log, 0, SEEK_SET); /* the child writes where this offset is */
@@ -101,10 +104,10 @@ void wpk_runner_child_give(struct wpk_runner_child *child, uint64_t id, const ch
     child->id = id;
     child->count = 1;
     snprintf(child->work, sizeof(child->work), "%s", work);
+    child->state = WPK_RUNNER_CHILD_RUNNING;
     child->deadline_ns = wpk_clock_ns() + timeout_ns;
-    child->waiting_ns = 0;
     child->doing = "being verified";
-    child->reported = child->ready = false;
+    child->reported = false;
     /* If it is dead, its channel says so next. */
     (void)!wpk_channel_send(&child->channel, text->data, text->size);
 }
@@ -186,7 +189,10 @@ static void note(struct wpk_runner_child *child, enum wpk_engine_message_kind ki
                  const struct wpk_buf *text)
 {
     if (kind == WPK_ENGINE_MESSAGE_VERIFIED) {
-        child->waiting_ns = wpk_clock_ns();
+        if (child->state == WPK_RUNNER_CHILD_RUNNING) {
+            child->state = WPK_RUNNER_CHILD_WAITING;
+            child->waiting_ns = wpk_clock_ns();
+        }
         child->doing = "waiting";
         wpk_log(WPK_LOG_DEBUG, "run_verified", "work=%s pid=%d", child->work, (int)child->pid);
     } else if (kind == WPK_ENGINE_MESSAGE_TIMED) {
@@ -195,7 +201,10 @@ static void note(struct wpk_runner_child *child, enum wpk_engine_message_kind ki
         child->reported = true;
         log_result(child, text);
     } else if (kind == WPK_ENGINE_MESSAGE_READY) {
-        child->ready = child->started = true;
+        child->started = true;
+        if (child->state != WPK_RUNNER_CHILD_DYING) {
+            child->state = WPK_RUNNER_CHILD_READY;
+        }
     }
 }
 
@@ -237,27 +246,49 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
 
 void wpk_runner_child_go(struct wpk_runner_child *child, const struct wpk_buf *text)
 {
-    if (child->pid == 0 || child->waiting_ns == 0) {
+    if (child->state != WPK_RUNNER_CHILD_WAITING) {
         return;
     }
+    child->state = WPK_RUNNER_CHILD_RUNNING;
     child->deadline_ns += wpk_clock_ns() - child->waiting_ns;
-    child->waiting_ns = 0;
     child->doing = "being timed";
     /* If it is dead, its channel says so next. */
     (void)!wpk_channel_send(&child->channel, text->data, text->size);
 }
 
-int wpk_runner_child_deadline(struct wpk_runner_child *child, uint64_t now)
+static bool is_limited(const struct wpk_runner_child *child)
 {
-    if (child->pid == 0 || child->waiting_ns > 0 || child->timed_out || child->ready) {
+    return child->state == WPK_RUNNER_CHILD_STARTING || child->state == WPK_RUNNER_CHILD_RUNNING ||
+           child->state == WPK_RUNNER_CHILD_DYING;
+}
+
+int wpk_runner_child_left_ms(const struct wpk_runner_child *child, uint64_t now)
+{
+    if (!is_limited(child)) {
         return -1;
     }
-    if (now >= child->deadline_ns) {
-        child->timed_out = true;
-        wpk_process_signal(child->pid, SIGKILL);
-        return -1;
+    return now < child->deadline_ns ? (int)((child->deadline_ns - now) / WPK_NS_PER_MS) + 1 : 0;
+}
+
+static uint64_t end_ns(const struct wpk_runner_options *options)
+{
+    return (options->end_ms > 0 ? options->end_ms : END_MS) * WPK_NS_PER_MS;
+}
+
+bool wpk_runner_child_expire(struct wpk_runner_child *child,
+                             const struct wpk_runner_options *options, uint64_t now)
+{
+    if (!is_limited(child) || now < child->deadline_ns) {
+        return false;
     }
-    return (int)((child->deadline_ns - now) / WPK_NS_PER_MS) + 1;
+    if (child->state == WPK_RUNNER_CHILD_DYING) {
+        return true;
+    }
+    child->timed_out = true;
+    child->state = WPK_RUNNER_CHILD_DYING;
+    child->deadline_ns = now + end_ns(options);
+    wpk_process_signal(child->pid, SIGKILL);
+    return false;
 }
 
 static void describe_end(const struct wpk_runner_child *child, int status,
@@ -299,23 +330,38 @@ static void describe_end(const struct wpk_runner_child *child, int status,
             record->log);
 }
 
-bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *record)
+static void tell_stuck(const struct wpk_runner_options *options, pid_t pid,
+                       struct wpk_channel *engine)
+{
+    char why[96];
+    snprintf(why, sizeof(why),
+             options->on_gpu ? "the GPU does not let go of process %d"
+                             : "process %d was killed and does not end",
+             (int)pid);
+    wpk_log(WPK_LOG_ERROR, "process_stuck", "pid=%d reason=\"%s\"", (int)pid, why);
+    (void)!wpk_engine_message_send_broken(engine, why); /* an engine that ended needs no reason */
+}
+
+wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
+                             const struct wpk_runner_options *options, struct wpk_channel *engine,
+                             bool *reported, struct wpk_record *record)
 {
     int status = 0;
     /* It is on its way out: this does not change how it ended, unless only its channel closed. */
     wpk_process_signal(child->pid, SIGKILL);
-    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    wpk_err err = wpk_process_reap(child->pid, end_ns(options), &status);
     kill(-child->pid, SIGKILL); /* what it left behind in its group */
-    bool reported = child->reported;
-    if (!reported) {
+    if (err != WPK_OK) {
+        tell_stuck(options, child->pid, engine);
+    } else if (!child->reported) {
         describe_end(child, status, record);
     }
+    *reported = child->reported;
     wpk_channel_fini(&child->channel);
     close(child->log);
     free(child->op);
     *child = (struct wpk_runner_child){0};
-    return reported;
+    return err;
 }
 
 void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id)

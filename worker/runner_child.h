@@ -2,7 +2,15 @@
 /* The runner's view of a child that runs candidates: fork, relay, deadline, end.
  *
  * A child on a CPU runs one candidate. One on a GPU keeps its context, says "ready", and is then
- * given candidates of one op, until one of them fails. */
+ * given candidates of one op, until one of them fails.
+ *
+ *     on a CPU                         fork ──▶ RUNNING ◀──go── WAITING
+ *                                                 │ ▲ ──verified──▶
+ *     on a GPU   fork ──▶ STARTING ──▶ READY ─────┘ │
+ *                                        ◀──ready───┘
+ *
+ * The time of STARTING and RUNNING is limited; behind the limit the child is killed and is DYING,
+ * which has a limit, too: a driver may not let go of a process. */
 #ifndef WPK_WORKER_RUNNER_CHILD_H
 #define WPK_WORKER_RUNNER_CHILD_H
 
@@ -10,6 +18,15 @@
 #include "worker/process.h"
 
 struct wpk_runner_options;
+
+enum wpk_runner_child_state {
+    WPK_RUNNER_CHILD_NONE,
+    WPK_RUNNER_CHILD_STARTING, /* makes a context */
+    WPK_RUNNER_CHILD_READY,    /* waits for a candidate */
+    WPK_RUNNER_CHILD_RUNNING,
+    WPK_RUNNER_CHILD_WAITING, /* its candidate waits for "go" */
+    WPK_RUNNER_CHILD_DYING,
+};
 
 /* = {0} is none. */
 struct wpk_runner_child {
@@ -19,13 +36,13 @@ struct wpk_runner_child {
     int count;                  /* records in its result */
     struct wpk_channel channel; /* the runner's end */
     int log;                    /* a file in memory: the child's standard error */
-    uint64_t deadline_ns;       /* moved by the time for which the child waits for go */
-    uint64_t waiting_ns;        /* since when the child waits for go; 0: it does not */
+    enum wpk_runner_child_state state;
+    uint64_t deadline_ns;       /* of STARTING, RUNNING or DYING; moved by the time of WAITING */
+    uint64_t waiting_ns;        /* WAITING: since when */
     const char *doing;          /* the child's step, for the log of a crash; static */
     bool reported;              /* its result was passed on, or it has none to send */
     char *op;                   /* owned; of all its candidates; NULL: it runs one and ends */
-    bool ready;                 /* it has said so, and has not been given a candidate since */
-    bool started;               /* it has said so once */
+    bool started;               /* it was READY once */
     bool timed_out;
     bool damaged; /* killed because of a message that makes no sense */
 };
@@ -59,10 +76,20 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
                                const struct wpk_runner_options *options, struct wpk_channel *to);
 /* Pass "go" on to the child; no effect when the child does not wait for it. */
 void wpk_runner_child_go(struct wpk_runner_child *child, const struct wpk_buf *text);
-/* Kill the child if its time is up; returns the milliseconds until then, or -1. */
-int wpk_runner_child_deadline(struct wpk_runner_child *child, uint64_t now_ns);
-/* Reap the child. True if its result was passed on; else outcome and log of `record` say how the
- * child ended. */
-bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *record);
+/* The milliseconds until the child's time is up; -1: no time is limited. */
+int wpk_runner_child_left_ms(const struct wpk_runner_child *child, uint64_t now_ns);
+/* Kill the child if its time is up. Call it when messages have been read: one of them may begin
+ * another state. True if the child was killed and its channel is still open though it had the time
+ * to disappear: it is to be ended. */
+bool wpk_runner_child_expire(struct wpk_runner_child *child,
+                             const struct wpk_runner_options *options, uint64_t now_ns);
+/* Kill and reap the child, and reset it. *reported: its result was passed on; else outcome and log
+ * of `record` say how the child ended.
+ *   errors  WPK_ETIMEDOUT the process does not disappear; it is given up, nothing is reported, and
+ *           the engine was told over `engine` that the runner is broken */
+WPK_MUST_CHECK wpk_err wpk_runner_child_end(struct wpk_runner_child *child,
+                                            const struct wpk_runner_options *options,
+                                            struct wpk_channel *engine, bool *reported,
+                                            struct wpk_record *record);
 
 #endif

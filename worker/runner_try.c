@@ -37,8 +37,9 @@ struct attempt {
     struct wpk_verify_errors errors;
     struct wpk_diag diag;
     struct wpk_record *record;
-    struct wpk_subject anchor; /* timed in turns with it; closed: there is none */
-    uint64_t excluded;         /* algorithms of the vendor that are wrong */
+    struct wpk_subject anchor;                /* timed in turns with it; closed: there is none */
+    bool excluded[WPK_PROVIDER_EXCLUDED_MAX]; /* algorithms of the vendor that are wrong */
+    int excluded_count;
 };
 
 /* ---- crashes */
@@ -148,7 +149,8 @@ static wpk_err verify_others(struct attempt *a, struct wpk_subject *subject)
                   ? verify_moved(a, subject, placements[moves++ % 2], k)
                   : verify_apart(a, NULL, &a->op->inputs[k], answers);
     }
-    while (err == WPK_OK && moves < 2 && wpk_subject_moves(subject)) {
+    int least = subject->provider->has_clock ? 1 : 2; /* a GPU's memory is guarded at both ends */
+    while (err == WPK_OK && moves < least && wpk_subject_moves(subject)) {
         err = verify_moved(a, subject, placements[moves++], WPK_RUNNER_REALS);
     }
     return err;
@@ -316,6 +318,20 @@ static void open_anchor(struct attempt *a, const struct wpk_guard *guard)
     }
 }
 
+/* The anchor's memory on a GPU is in the candidate's reach. */
+static wpk_err check_anchor(struct attempt *a)
+{
+    struct wpk_diag diag = {0};
+    if (a->anchor.provider == NULL || !a->anchor.provider->has_clock) {
+        return WPK_OK;
+    }
+    wpk_err err = a->anchor.provider->kind->check(a->anchor.provider, &diag);
+    if (err == WPK_ECORRUPT) {
+        wpk_diag_set(&a->diag, "in the memory of its anchor: %s", diag.text);
+    }
+    return err;
+}
+
 static wpk_err measure_quietly(struct attempt *a, struct wpk_subject *subject,
                                struct wpk_channel *channel)
 {
@@ -385,7 +401,7 @@ static wpk_err open_right(struct attempt *a, struct wpk_subject *subject)
     for (;;) {
         wpk_err err =
             open_subject(a, NULL, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, subject);
-        if (err == WPK_EUNSUPPORTED && a->excluded != 0) {
+        if (err == WPK_EUNSUPPORTED && a->excluded_count > 0) {
             a->errors = errors;
             a->diag = diag;
             return WPK_ECORRUPT;
@@ -396,11 +412,12 @@ static wpk_err open_right(struct attempt *a, struct wpk_subject *subject)
         if (algorithm < 0 || algorithm >= WPK_PROVIDER_EXCLUDED_MAX) {
             return err;
         }
-        if (a->excluded == 0) {
+        if (a->excluded_count == 0) {
             errors = a->errors;
             diag = a->diag;
         }
-        a->excluded |= (uint64_t)1 << algorithm;
+        a->excluded[algorithm] = true;
+        a->excluded_count++;
         a->errors = before;
         wpk_subject_close(subject);
     }
@@ -424,6 +441,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
         a->record->launch = kind->launch(subject.provider);
         open_anchor(a, &subject.guard);
         err = measure_quietly(a, &subject, channel);
+        err = err == WPK_OK ? check_anchor(a) : err;
         wpk_subject_close(&a->anchor);
     }
     start = wpk_clock_ns();

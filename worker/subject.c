@@ -51,6 +51,7 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         .artifact_path = options->artifact,
         .threads = options->threads,
         .excluded = options->excluded,
+        .timed = options->placement == WPK_GUARD_ALIGNED,
         .memory = &subject->guard.memory,
     };
     wpk_err err =

@@ -24,7 +24,7 @@ struct wpk_subject_options {
     int threads;
     enum wpk_guard_placement placement;
     const struct wpk_program *view; /* borrowed; NULL: the first output is compared */
-    uint64_t excluded;              /* of a vendor's algorithms */
+    const bool *excluded;           /* borrowed; of a vendor's algorithms: see worker/provider.h */
 };
 
 /* Open the provider, set inputs and constants, and prepare.
