@@ -306,6 +306,7 @@ FAILURES = {
     "cuLaunchKernel:9=lost": ("run_crash", "UNKNOWN (CUDA error 999)"),
     "cuStreamSynchronize:9=700": ("run_crash", "ILLEGAL_ADDRESS"),
     "cuStreamSynchronize:9=lost": ("run_crash", "UNKNOWN (CUDA error 999)"),
+    "cuDevicePrimaryCtxRetain:3=46": ("run_crash", "(CUDA error 46): another process has the GPU for itself"),
 }
 
 
@@ -324,6 +325,20 @@ def test_failures_on_order(box):
         failed = [r for r in records if r["outcome"] != "ok"]
         check(len(failed) == 1 and failed[0]["outcome"] == outcome, "one has failed", orders, failed)
         check(words in failed[0].get("log", ""), "and says why", orders, failed)
+
+
+def test_a_gpu_that_is_taken(box):
+    """A worker has several processes on its GPU: other compute modes than the default are refused, with the remedy."""
+    need_compiler(box)
+    for mode, name in (("3", "exclusive-process"), ("2", "prohibited")):
+        box.env["WPK_EMULATED_COMPUTE_MODE"] = mode
+        code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+        check(code == 1 and f"compute mode is {name}: " in said and "--compute-mode=DEFAULT" in said, "--check", said)
+        code, _, said = box.run("wpk-worker", *EMULATED, "--coordinator", "ipc:///tmp/nowhere")
+        check(code == 1 and f"compute mode is {name}: " in said, "a worker does not start", code, said)
+    del box.env["WPK_EMULATED_COMPUTE_MODE"]
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(code == 0 and "compute mode" not in said, "by default it does", said)
 
 
 def test_throttled_samples(box):
