@@ -490,11 +490,13 @@ def test_one_process_keeps_the_device(box):
     op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
                              "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
     for failure, failed, processes in (("", 0, 3), (";cuLaunchKernel:40=719", 1, 5)):
-        order(box, "cuInit:99=719" + failure)
+        order(box, "cuInit:99=719;cuModuleLoadData:999=719" + failure)
         _, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "8")
         outcomes = [json.loads(line)["record"]["outcome"] for line in out.splitlines()]
         check(len(outcomes) == 8 and outcomes.count("ok") == 8 - failed, "the others are well", outcomes, err)
         used = os.path.getsize(box.env["WPK_EMULATED_ORDERS_COUNT"] + ".0")
+        loads = os.path.getsize(box.env["WPK_EMULATED_ORDERS_COUNT"] + ".1")
+        check(loads <= 2 * (8 + failed), "a module is loaded once, not for each set of inputs", loads)
         check(used <= processes, "the program, a child, a spare; then another one, and who asks for the GPU", used)
 
 
