@@ -2,6 +2,7 @@
 #include "client/t4.h"
 
 #include "common/json.h"
+#include "search/space_kind.h"
 #include "search/transfer.h"
 
 #include <stdio.h>
@@ -102,9 +103,10 @@ static int compare_times(const void *a, const void *b)
 
 /* Genes in the order of the file, as wpk_candidate_encode() writes them. A document does not say of
  * which version of the space they are: those of another one do not fit. */
-static void read_configuration(struct wpk_json_reader *r, struct wpk_buf *out)
+static void read_configuration(struct wpk_json_reader *r, const struct wpk_space *space,
+                               struct wpk_buf *out)
 {
-    wpk_buf_append_text(out, WPK_SPACE_VERSION);
+    wpk_buf_append_text(out, wpk_space_version(space));
     wpk_json_enter(r, "configuration");
     while (wpk_json_next(r)) {
         wpk_buf_printf(out, " %s=", wpk_json_name(r));
@@ -145,7 +147,7 @@ static wpk_err read_result(struct wpk_json_reader *r, const struct wpk_space *sp
     double time_ns = correct ? read_time(r) : 0;
     wpk_err err = WPK_OK;
     if (time_ns > 0 && wpk_json_status(r) == WPK_OK) {
-        read_configuration(r, &candidate);
+        read_configuration(r, space, &candidate);
         err = wpk_buf_status(&candidate);
     }
     if (err == WPK_OK && candidate.size > 0 && wpk_json_status(r) == WPK_OK) {

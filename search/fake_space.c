@@ -6,6 +6,7 @@
 
 #include "search/mask.h"
 #include "search/prune.h"
+#include "search/space_kind.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -306,4 +307,16 @@ void wpk_mask_decide(const struct wpk_space *space, struct wpk_candidate *candid
 {
     (void)space;
     candidate->gene[step] = (uint8_t)choice;
+}
+
+const char *wpk_space_version(const struct wpk_space *space)
+{
+    (void)space;
+    return WPK_SPACE_VERSION;
+}
+
+const char *wpk_space_version_of(const char *device_kind)
+{
+    (void)device_kind;
+    return WPK_SPACE_VERSION;
 }

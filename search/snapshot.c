@@ -2,6 +2,7 @@
 #include "search/snapshot.h"
 
 #include "common/crypto.h"
+#include "search/space_kind.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +23,7 @@ static void identify_space(const struct wpk_space *space, char out[2 * SPACE_ID_
     struct wpk_crypto_hash hash;
     uint8_t digest[WPK_SHA256_SIZE];
     wpk_crypto_hash_init(&hash);
-    hash_text(&hash, WPK_SPACE_VERSION);
+    hash_text(&hash, wpk_space_version(space));
     for (int v = 0; v < space->variant_count; v++) {
         const struct wpk_variant *variant = &space->variants[v];
         hash_text(&hash, variant->algorithm);

@@ -17,12 +17,6 @@ const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space)
     return space->options.target.rules->space;
 }
 
-const char *wpk_space_version(const struct wpk_space *space)
-{
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    return kind == NULL ? WPK_SPACE_VERSION : kind->version;
-}
-
 bool wpk_space_kind_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
                              const char **why)
 {

@@ -43,6 +43,8 @@ struct wpk_space_kind {
 
 /* Of the space's device, NULL: groups and their genes. */
 const struct wpk_space_kind *wpk_space_kind_of(const struct wpk_space *space);
+/* The version of the texts of candidates for a kind of device, "cpu" or "cuda". */
+const char *wpk_space_version_of(const char *device_kind);
 /* The version of the space's candidates' texts. */
 const char *wpk_space_version(const struct wpk_space *space);
 

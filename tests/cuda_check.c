@@ -124,6 +124,12 @@ void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng)
     }
 }
 
+size_t wpk_cuda_subject_bytes(const struct wpk_cuda_subject *k, int i)
+{
+    const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
+    return (size_t)(elements_of(t) - k->missing[i]) * sizeof(float);
+}
+
 void wpk_cuda_subject_erase(struct wpk_cuda_subject *k)
 {
     for (int i = 0; i < k->plan.argument_count; i++) {

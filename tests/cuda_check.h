@@ -40,6 +40,8 @@ void wpk_cuda_subject_compile(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cud
 void wpk_cuda_subject_fill(struct wpk_cuda_subject *k, struct wpk_rng *rng);
 /* Fill what the plan writes with NaN again. */
 void wpk_cuda_subject_erase(struct wpk_cuda_subject *k);
+/* The bytes of argument `i` of the plan, with its padding. */
+size_t wpk_cuda_subject_bytes(const struct wpk_cuda_subject *k, int i);
 /* The address of element 0 of argument `i` of the plan. */
 uint64_t wpk_cuda_subject_origin(const struct wpk_cuda_subject *k, int i);
 /* Run the plan, up to its first fault.

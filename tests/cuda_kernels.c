@@ -235,8 +235,11 @@ static void test_barriers(void **state)
 
 /* ---- spaces */
 
+/* Of a program; `make test-all` has WPK_TEST_GPU_CANDIDATES of each, in all orders of blocks. */
 #define CANDIDATES 16
 #define CANDIDATES_PINNED 6 /* of a pinned algorithm */
+#define CANDIDATES_MAX 1000
+#define CANDIDATES_VARIABLE "WPK_TEST_GPU_CANDIDATES"
 #define CONSTRUCTED 4
 
 #define CONVOLUTION(n, c, size, k)                                                                 \
@@ -330,6 +333,26 @@ static const struct {
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
 /* Candidates that are constructed, drawn, and made gene by gene. */
+/* Launch again in another order; what is written is the same. */
+static void expect_same_bits(struct wpk_cuda_subject *k, enum wpk_launch_order order)
+{
+    struct wpk_kernel_fault_report report;
+    int last = k->plan.argument_count - 1;
+    while (k->schedule.main.tensors[k->plan.argument[last]].role != WPK_ROLE_OUTPUT) {
+        last--;
+    }
+    size_t size = wpk_cuda_subject_bytes(k, last);
+    void *first = malloc(size);
+    assert_non_null(first);
+    memcpy(first, (void *)(uintptr_t)k->address[last], size); // NOLINT: a host's address
+    wpk_cuda_subject_erase(k);
+    k->order = order;
+    assert_int_equal(wpk_cuda_subject_launch(k, &report), WPK_OK);
+    assert_int_equal(report.fault, WPK_KERNEL_FAULT_NONE);
+    assert_memory_equal(first, (void *)(uintptr_t)k->address[last], size); // NOLINT: as above
+    free(first);
+}
+
 static void test_candidates(void **state)
 {
     (void)state;
@@ -338,12 +361,16 @@ static void test_candidates(void **state)
     struct wpk_rng rng;
     wpk_cuda_subject_open(&nvrtc);
     wpk_rng_seed(&rng, 2);
+    const char *many = getenv(CANDIDATES_VARIABLE);
     for (size_t p = 0; p < PROGRAMS; p++) {
         struct wpk_space space;
-        struct wpk_candidate made[CANDIDATES];
+        static struct wpk_candidate made[CANDIDATES_MAX]; /* large */
         bool allowed[WPK_CHOICES_MAX];
         bool pinned = programs[p].algorithm[0] != '\0';
-        int count = 0, wanted = pinned ? CANDIDATES_PINNED : CANDIDATES;
+        int count = 0, wanted = many != NULL ? (int)strtol(many, NULL, 10)
+                                : pinned     ? CANDIDATES_PINNED
+                                             : CANDIDATES;
+        assert_in_range(wanted, CONSTRUCTED + 1, CANDIDATES_MAX);
         wpk_cuda_derive(programs[p].text, false, &space);
         if (pinned) {
             struct wpk_diag diag = {0};
@@ -374,6 +401,9 @@ static void test_candidates(void **state)
             }
             k.order = (enum wpk_launch_order)(i % WPK_LAUNCH_ORDERS);
             wpk_cuda_subject_run(&nvrtc, &k, &rng, programs[p].tolerance);
+            for (int more = 1; many != NULL && more < WPK_LAUNCH_ORDERS; more++) {
+                expect_same_bits(&k, (enum wpk_launch_order)((i + more) % WPK_LAUNCH_ORDERS));
+            }
             wpk_cuda_subject_fini(&k);
         }
         wpk_space_fini(&space);

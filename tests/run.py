@@ -69,8 +69,9 @@ SETS = {
     "plain": {"plain": (None, set())},
 }
 
-# set: what its tests find in the environment: all mutants are built; each strategy is killed 20 times.
-SET_ENV = {"all": {"WPK_MUTANTS": "long", "WPK_ASK_KILLS": "20"}}
+# set: what its tests find in the environment: all mutants are built; each strategy is killed 20 times; 90 candidates of
+# each program for GPUs, in all orders of blocks.
+SET_ENV = {"all": {"WPK_MUTANTS": "long", "WPK_ASK_KILLS": "20", "WPK_TEST_GPU_CANDIDATES": "90"}}
 
 # What ASan keeps of freed memory counts as the daemons', where a test bounds it.
 TEST_ENV = {

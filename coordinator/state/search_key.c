@@ -8,7 +8,7 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/timing_class.h"
 #include "search/back_end.h"
-#include "search/space.h"
+#include "search/space_kind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,9 @@ void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_te
     snprintf(key->prior, sizeof key->prior, "%s", job->prior);
     snprintf(key->pins, sizeof key->pins, "%s", op->pins != NULL ? op->pins : "");
     key->seed = job->seed;
-    snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
+    char kind[16];
+    snprintf(kind, sizeof kind, "%.*s", (int)strcspn(key->device_class, "/"), key->device_class);
+    snprintf(key->space_version, sizeof key->space_version, "%s", wpk_space_version_of(kind));
     snprintf(key->accuracy, sizeof key->accuracy, "%s", op->accuracy);
     key->conditions = op->conditions;
 }

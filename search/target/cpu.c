@@ -234,13 +234,18 @@ const struct wpk_target_rules wpk_target_cpu = {
     .mask = mask,
 };
 
-const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device)
+const struct wpk_target_rules *wpk_target_rules_of(const char *kind)
 {
     static const struct wpk_target_rules *const all[] = {&wpk_target_cpu, &wpk_target_cuda};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (device->kind[0] == '\0' || strcmp(device->kind, all[i]->kind) == 0) {
+        if (kind[0] == '\0' || strcmp(kind, all[i]->kind) == 0) {
             return all[i];
         }
     }
     return NULL;
+}
+
+const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device)
+{
+    return wpk_target_rules_of(device->kind);
 }

@@ -84,7 +84,8 @@ struct wpk_target {
     struct wpk_machine machine;
 };
 
-/* The rules of a device's kind, or NULL. */
+/* The rules of a kind of device, and of a device's, or NULL. */
+const struct wpk_target_rules *wpk_target_rules_of(const char *kind);
 const struct wpk_target_rules *wpk_target_rules_find(const struct wpk_device *device);
 
 extern const struct wpk_target_rules wpk_target_cpu;

@@ -17,8 +17,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import BIN, ROOT, Skip, check, main  # noqa: E402
 
 BUILD = os.path.dirname(os.path.abspath(BIN))
-UNITS = ("wpkd.service", "wpkd.socket", "wpk-worker@.service")
-EXPOSURE_MAX = {"wpkd.service": 20, "wpk-worker@.service": 25}  # of 100; "OK" ends at 40
+UNITS = ("wpkd.service", "wpkd.socket", "wpk-worker@.service", "wpk-worker-gpu@.service")
+EXPOSURE_MAX = {"wpkd.service": 20, "wpk-worker@.service": 25, "wpk-worker-gpu@.service": 30}  # of 100; "OK" ends at 40
 
 
 def read(*path):
@@ -65,8 +65,9 @@ def units(box):
             text = re.sub(r"^(ExecStart=).*/(wpkd|wpk-worker) ", r"\g<1>%s/\2 " % os.path.abspath(BIN),
                           file.read(), flags=re.M)
         box.write(name, text)
-    shutil.copy(box.path("wpk-worker@.service"), box.path("wpk-worker@cpu.service"))
-    return [box.path(n) for n in ("wpkd.service", "wpkd.socket", "wpk-worker@cpu.service")]
+    for worker in ("wpk-worker", "wpk-worker-gpu"):
+        shutil.copy(box.path(worker + "@.service"), box.path(worker + "@cpu.service"))
+    return [box.path(n) for n in ("wpkd.service", "wpkd.socket", "wpk-worker@cpu.service", "wpk-worker-gpu@cpu.service")]
 
 
 def test_units_are_valid(box):
@@ -84,6 +85,17 @@ def test_units_are_protected(box):
         said = run("systemd-analyze", "security", "--offline=true", "--no-pager",
                    "--threshold=%d" % limit, path)
         check("exposure level" in said, "is rated", said)
+
+
+def test_a_worker_of_a_unit_starts(box):
+    """Its command line is one that the program takes; that of a GPU has the devices' files."""
+    units(box)
+    for name, instance, device in (("wpk-worker@.service", "cpu", "--cpu"), ("wpk-worker-gpu@.service", "0", "--gpu 0")):
+        with open(box.path(name), encoding="utf-8") as file:
+            text = file.read()
+        command = re.search(r"^ExecStart=(.*)", text, re.M).group(1).replace("%i", instance)
+        check(" %s --name %%H/%s " % (device, device.strip("-").replace(" ", "")) in command, "the device", command)
+        check("\nPrivateDevices=%s\nProtectClock=%s\n" % (2 * ("yes" if instance == "cpu" else "no",)) in text, "its files", text)
 
 
 def test_units_say_what_the_code_keeps(box):
