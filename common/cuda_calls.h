@@ -79,6 +79,7 @@ struct wpk_cuda_kernel_node {
     X(INVALID_VALUE, 1)                                                                            \
     X(OUT_OF_MEMORY, 2)                                                                            \
     X(NOT_INITIALIZED, 3)                                                                          \
+    X(DEVICE_UNAVAILABLE, 46)                                                                      \
     X(NO_DEVICE, 100)                                                                              \
     X(INVALID_DEVICE, 101)                                                                         \
     X(INVALID_IMAGE, 200)                                                                          \
@@ -103,9 +104,16 @@ enum wpk_cuda_result { WPK_CUDA_RESULT_LIST(WPK_CUDA_RESULT_ENUM) };
 /* Of CUdevice_attribute. */
 enum {
     WPK_CUDA_DEVICE_SM_COUNT = 16,
+    WPK_CUDA_DEVICE_COMPUTE_MODE = 20,
     WPK_CUDA_DEVICE_L2_BYTES = 38,
     WPK_CUDA_DEVICE_CAPABILITY_MAJOR = 75,
     WPK_CUDA_DEVICE_CAPABILITY_MINOR = 76,
+};
+
+/* CUcomputemode */
+enum {
+    WPK_CUDA_COMPUTE_MODE_DEFAULT = 0,
+    WPK_CUDA_COMPUTE_MODE_PROHIBITED = 2,
 };
 
 enum {

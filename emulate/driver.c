@@ -30,6 +30,7 @@
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256
 #define ORDERS_VARIABLE "WPK_EMULATED_ORDERS"      /* see emulate/orders.h */
+#define MODE_VARIABLE "WPK_EMULATED_COMPUTE_MODE"  /* CUcomputemode; default 0 */
 #define COUNT_VARIABLE "WPK_EMULATED_ORDERS_COUNT" /* a path: processes count calls together */
 
 struct function {
@@ -155,6 +156,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     switch (attribute) {
     case WPK_CUDA_DEVICE_SM_COUNT:
         *value = SM_COUNT;
+        return WPK_CUDA_SUCCESS;
+    case WPK_CUDA_DEVICE_COMPUTE_MODE:
+        *value = getenv(MODE_VARIABLE) != NULL ? (int)strtol(getenv(MODE_VARIABLE), NULL, 10) : 0;
         return WPK_CUDA_SUCCESS;
     case WPK_CUDA_DEVICE_L2_BYTES:
         *value = L2_BYTES;

@@ -41,8 +41,23 @@ static void put(const struct wpk_warp *warp, const struct wpk_ptx_operand *opera
     memcpy(warp->file + operand->offset + (size_t)lane * operand->size, &bits, operand->size);
 }
 
+/* Two halves of 32 bits, from operand `i` on: what LLVM keeps pairs of floats in. */
+static bool are_halves(const struct wpk_ptx_instruction *in, int i)
+{
+    return in->operand_count == 3 && in->operand[i].size == 4 && in->operand[i + 1].size == 4;
+}
+
 void wpk_ptx_pack(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
+    if (are_halves(in, 1)) {
+        const uint32_t_lane *low = WPK_LANES(uint32_t, 1), *high = WPK_LANES(uint32_t, 2);
+        uint64_t whole[WPK_WARP_LANES];
+        for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+            whole[lane] = (uint64_t)high[lane] << 32 | low[lane];
+        }
+        wpk_lanes_put_64(warp, &in->operand[0], whole);
+        return;
+    }
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         uint64_t whole = 0;
         for (int i = in->operand_count - 1; i > 0 && (warp->active >> lane & 1) != 0; i--) {
@@ -57,6 +72,17 @@ void wpk_ptx_pack(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 void wpk_ptx_unpack(struct wpk_warp *warp, const struct wpk_ptx_instruction *in)
 {
     const struct wpk_ptx_operand *from = &in->operand[in->operand_count - 1];
+    if (are_halves(in, 0)) {
+        const uint64_t_lane *whole = WPK_LANES(uint64_t, 2);
+        uint32_t low[WPK_WARP_LANES], high[WPK_WARP_LANES];
+        for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
+            low[lane] = (uint32_t)whole[lane];
+            high[lane] = (uint32_t)(whole[lane] >> 32);
+        }
+        wpk_lanes_put_32(warp, &in->operand[0], low);
+        wpk_lanes_put_32(warp, &in->operand[1], high);
+        return;
+    }
     for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
         uint64_t whole = get(warp, from, lane);
         for (int i = 0; i + 1 < in->operand_count && (warp->active >> lane & 1) != 0; i++) {

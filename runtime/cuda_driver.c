@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #define NVIDIA_LIBRARY "libcuda.so.1"
+#define UUID_PREFIX 4
+#define UUID_DIGITS 32
 
 struct opened {
     struct wpk_cuda_driver driver;
@@ -93,7 +95,10 @@ wpk_err wpk_cuda_driver_fail(const struct wpk_cuda_driver *driver, int result, c
     if (driver->cuGetErrorString(result, &text) != WPK_CUDA_SUCCESS || text == NULL) {
         text = "an error without a text";
     }
-    wpk_diag_set(diag, "%s: %s (CUDA error %d)", doing, text, result);
+    wpk_diag_set(diag, "%s: %s (CUDA error %d)%s", doing, text, result,
+                 result == WPK_CUDA_DEVICE_UNAVAILABLE
+                     ? ": another process has the GPU for itself; see nvidia-smi -q -d COMPUTE"
+                     : "");
     switch (result) {
     case WPK_CUDA_OUT_OF_MEMORY:
         return WPK_ENOMEM;
@@ -107,16 +112,34 @@ wpk_err wpk_cuda_driver_fail(const struct wpk_cuda_driver *driver, int result, c
     }
 }
 
+void wpk_cuda_driver_name_uuid(const char *name, char out[WPK_CUDA_UUID_TEXT_MAX])
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    bool has_uuid =
+        strncmp(name, "GPU-", UUID_PREFIX) == 0 || strncmp(name, "MIG-", UUID_PREFIX) == 0;
+    snprintf(out, WPK_CUDA_UUID_TEXT_MAX, "%s", name);
+    if (has_uuid && strspn(name + UUID_PREFIX, digits) == UUID_DIGITS &&
+        name[UUID_PREFIX + UUID_DIGITS] == '\0') {
+        const char *at = name + UUID_PREFIX;
+        snprintf(out, WPK_CUDA_UUID_TEXT_MAX, "%.4s%.8s-%.4s-%.4s-%.4s-%.12s", name, at, at + 8,
+                 at + 12, at + 16, at + 20);
+    }
+}
+
+/* The driver has the UUID of an instance of a GPU in place of the GPU's, and "MIG" in its name. */
 static void name_instance(const struct wpk_cuda_driver *driver, int device, struct wpk_device *out)
 {
-    char host[64] = "", slot[40] = WPK_DEVICE_EMULATED;
+    char host[64] = "", slot[WPK_CUDA_UUID_TEXT_MAX] = WPK_DEVICE_EMULATED;
+    char name[WPK_CUDA_UUID_TEXT_MAX];
     unsigned char uuid[16] = {0};
     (void)!gethostname(host, sizeof(host) - 1);
     if (!wpk_device_is_emulated(out) && driver->cuDeviceGetUuid_v2(uuid, device) == 0) {
-        int at = snprintf(slot, sizeof(slot), "GPU-");
-        for (size_t i = 0; i < sizeof(uuid) && at < (int)sizeof(slot) - 2; i++) {
-            at += snprintf(slot + at, sizeof(slot) - (size_t)at, "%02x", uuid[i]);
+        bool instance = strstr(out->model, " MIG ") != NULL;
+        int at = snprintf(name, sizeof(name), instance ? "MIG-" : "GPU-");
+        for (size_t i = 0; i < sizeof(uuid); i++) {
+            at += snprintf(name + at, sizeof(name) - (size_t)at, "%02x", uuid[i]);
         }
+        wpk_cuda_driver_name_uuid(name, slot);
     }
     snprintf(out->instance, sizeof(out->instance), "%s/%s", host, slot);
 }

@@ -35,6 +35,12 @@ static inline wpk_err wpk_cuda_driver_check(const struct wpk_cuda_driver *driver
     return result == WPK_CUDA_SUCCESS ? WPK_OK : wpk_cuda_driver_fail(driver, result, doing, diag);
 }
 
+#define WPK_CUDA_UUID_TEXT_MAX 64
+
+/* Write the name of a GPU, as a user may give it, as nvidia-smi writes it: a UUID of 32 digits gets
+ * its dashes, GPU-8-4-4-4-12; any other name stays as it is. */
+void wpk_cuda_driver_name_uuid(const char *name, char out[WPK_CUDA_UUID_TEXT_MAX]);
+
 /* Describe device number `ordinal` in the driver's order.
  *   errors  WPK_ENOENT there are fewer; WPK_ESYSTEM */
 WPK_MUST_CHECK wpk_err wpk_cuda_driver_device(const struct wpk_cuda_driver *driver, int ordinal,

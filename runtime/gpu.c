@@ -63,9 +63,11 @@ wpk_err wpk_gpu_open(const struct wpk_gpu_options *options, struct wpk_gpu **out
         err = options->recipe != NULL
                   ? wpk_gpu_program_make(gpu->driver, options->vendor, options->recipe,
                                          options->any_algorithm, &gpu->main, diag)
-                  : wpk_gpu_program_load(gpu->driver, &options->image, &gpu->main, diag);
+                  : wpk_gpu_program_load(gpu->driver, gpu->context, &options->image, &gpu->main,
+                                         diag);
         if (err == WPK_OK) {
-            err = wpk_gpu_program_load(gpu->driver, &options->prepare_image, &gpu->prepare, diag);
+            err = wpk_gpu_program_load(gpu->driver, gpu->context, &options->prepare_image,
+                                       &gpu->prepare, diag);
         }
         wpk_gpu_leave(gpu);
     }
@@ -129,7 +131,8 @@ void wpk_gpu_launch_use(const struct wpk_gpu *gpu, int *registers, int64_t *loca
 
 bool wpk_gpu_is_by_driver(const struct wpk_gpu *gpu)
 {
-    return gpu->main.by_driver || gpu->prepare.by_driver;
+    const struct wpk_gpu_module *main = gpu->main.module, *prepare = gpu->prepare.module;
+    return (main != NULL && main->by_driver) || (prepare != NULL && prepare->by_driver);
 }
 
 int wpk_gpu_argument_count(const struct wpk_gpu *gpu)

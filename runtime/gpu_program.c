@@ -9,33 +9,9 @@ static int count_pointers(const struct wpk_gpu_program *program)
     return program->plan.argument_count + program->plan.scratch_count;
 }
 
-/* The driver copies what it is given. It finds the end of a text by its NUL, and that of a cubin
- * by its head; the emulated driver looks behind the cubin for the PTX, which it runs. */
-static wpk_err load_code(const struct wpk_launch_code *code, struct wpk_gpu_program *out,
-                         struct wpk_diag *diag)
-{
-    const struct wpk_cuda_driver *driver = out->driver;
-    struct wpk_buf copy = {0};
-    int result = WPK_CUDA_NO_BINARY_FOR_GPU;
-    wpk_buf_append(&copy, code->cubin, code->cubin_size);
-    wpk_buf_append(&copy, code->ptx, code->ptx_size);
-    wpk_err err = wpk_buf_status(&copy);
-    if (err != WPK_OK) {
-        return err;
-    }
-    if (code->cubin_size > 0) {
-        result = driver->cuModuleLoadData(&out->module, copy.data);
-    }
-    if (result == WPK_CUDA_NO_BINARY_FOR_GPU) {
-        out->by_driver = true;
-        result = driver->cuModuleLoadData(&out->module, copy.data + code->cubin_size);
-    }
-    wpk_buf_fini(&copy);
-    return wpk_cuda_driver_check(driver, result, "loading the kernel", diag);
-}
-
-wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver, const struct wpk_span *image,
-                             struct wpk_gpu_program *out, struct wpk_diag *diag)
+wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver, const void *context,
+                             const struct wpk_span *image, struct wpk_gpu_program *out,
+                             struct wpk_diag *diag)
 {
     struct wpk_launch_code code;
     out->driver = driver;
@@ -46,12 +22,12 @@ wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver, const struct 
     if (err != WPK_OK) {
         return err == WPK_ENOMEM || err == WPK_EMISMATCH ? err : WPK_ECORRUPT;
     }
-    err = load_code(&code, out, diag);
+    err = wpk_gpu_module_take(driver, context, &code, &out->module, diag);
     for (int i = 0; i < out->plan.launch_count && err == WPK_OK; i++) {
         const char *entry = out->plan.launch[i].entry;
         err = wpk_cuda_driver_check(
-            driver, driver->cuModuleGetFunction(&out->function[i], out->module, entry), entry,
-            diag);
+            driver, driver->cuModuleGetFunction(&out->function[i], out->module->handle, entry),
+            entry, diag);
     }
     return err;
 }
@@ -88,7 +64,7 @@ void wpk_gpu_program_unload(struct wpk_gpu_program *program)
         program->primitive = NULL;
     }
     if (program->module != NULL) {
-        (void)program->driver->cuModuleUnload(program->module);
+        wpk_gpu_module_give(program->module);
         program->module = NULL;
     }
 }

@@ -6,14 +6,15 @@
 
 #include "runtime/gpu_vendor.h"
 #include "runtime/cuda_driver.h"
+#include "runtime/gpu_module.h"
 #include "runtime/memory.h"
 #include "schema/launch_plan.h"
 
 struct wpk_gpu_program {
     const struct wpk_cuda_driver *driver;
     struct wpk_launch_plan plan;
-    void *module; /* NULL: there is no such program, or it is a primitive */
-    bool by_driver; /* the driver compiled the module from PTX */
+    struct wpk_gpu_module *module;       /* a user of it; NULL: there is no such program, or it is
+                                          * a primitive */
     struct wpk_gpu_primitive *primitive; /* owned; NULL: there is a module */
     void *function[WPK_LAUNCHES_MAX];
 };
@@ -23,6 +24,7 @@ struct wpk_gpu_program {
  *   owns    caller calls wpk_gpu_program_unload, after a failure, too
  *   errors  WPK_ECORRUPT, WPK_EMISMATCH, WPK_EUNSUPPORTED, WPK_ESYSTEM, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver,
+                                            const void *context,
                                             const struct wpk_span *image,
                                             struct wpk_gpu_program *out, struct wpk_diag *diag);
 /* Make a vendor's primitive. Its arguments are the recipe's tensors; its scratch is a

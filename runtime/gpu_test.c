@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on the emulated driver, through the code that a real one runs. */
+#include "runtime/cuda_driver.h"
 #include "runtime/gpu.h"
 
 #include <setjmp.h>
@@ -129,12 +130,34 @@ static void test_only_constants_are_cold(void **state)
     tear_down(&f);
 }
 
+static void test_uuids_are_written_with_dashes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *written;
+    } names[] = {
+        {"GPU-8932f937d72c40f5aaF3123456789abc", "GPU-8932f937-d72c-40f5-aaF3-123456789abc"},
+        {"MIG-8932f937d72c40f5aaf3123456789abc", "MIG-8932f937-d72c-40f5-aaf3-123456789abc"},
+        {"GPU-8932f937-d72c-40f5-aaf3-123456789abc", "GPU-8932f937-d72c-40f5-aaf3-123456789abc"},
+        {"GPU-8932f937d72c40f5aaf3123456789abcd", "GPU-8932f937d72c40f5aaf3123456789abcd"},
+        {"GPU-8932", "GPU-8932"},
+        {"8932f937d72c40f5aaf3123456789abc", "8932f937d72c40f5aaf3123456789abc"},
+        {"0", "0"},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char out[WPK_CUDA_UUID_TEXT_MAX];
+        wpk_cuda_driver_name_uuid(names[i].name, out);
+        assert_string_equal(out, names[i].written);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_warm_calls_take_the_same_arguments),
         cmocka_unit_test(test_cold_calls_take_sets_in_turns),
         cmocka_unit_test(test_only_constants_are_cold),
+        cmocka_unit_test(test_uuids_are_written_with_dashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

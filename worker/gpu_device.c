@@ -23,8 +23,10 @@ static bool is_emulated(const struct wpk_gpu_wanted *wanted)
 /* The driver numbers devices by their speed unless it is told otherwise. */
 static wpk_err choose(const struct wpk_gpu_wanted *wanted)
 {
+    char name[WPK_CUDA_UUID_TEXT_MAX];
+    wpk_cuda_driver_name_uuid(wanted->which, name);
     return setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) == 0 &&
-                   setenv("CUDA_VISIBLE_DEVICES", wanted->which, 1) == 0
+                   setenv("CUDA_VISIBLE_DEVICES", name, 1) == 0
                ? WPK_OK
                : WPK_ENOMEM;
 }
@@ -41,6 +43,34 @@ static wpk_err open_driver(const struct wpk_gpu_wanted *wanted,
         snprintf(diag->text + used, sizeof(diag->text) - used, "; --gpu emulated needs no GPU");
     }
     return err;
+}
+
+/* A candidate's process, a spare and a probe have contexts at the same time. */
+static wpk_err check_mode(const struct wpk_cuda_driver *driver, struct wpk_diag *diag)
+{
+    int device = 0, mode = WPK_CUDA_COMPUTE_MODE_DEFAULT;
+    int result = driver->cuDeviceGet(&device, 0);
+    if (result == WPK_CUDA_SUCCESS) {
+        result = driver->cuDeviceGetAttribute(&mode, WPK_CUDA_DEVICE_COMPUTE_MODE, device);
+    }
+    if (result != WPK_CUDA_SUCCESS) {
+        return wpk_cuda_driver_fail(driver, result, "asking for the GPU's compute mode", diag);
+    }
+    if (mode == WPK_CUDA_COMPUTE_MODE_DEFAULT) {
+        return WPK_OK;
+    }
+    wpk_diag_set(diag,
+                 "the GPU's compute mode is %s: a worker needs several processes on it; set it "
+                 "with nvidia-smi --compute-mode=DEFAULT",
+                 mode == WPK_CUDA_COMPUTE_MODE_PROHIBITED ? "prohibited" : "exclusive-process");
+    return WPK_EUNSUPPORTED;
+}
+
+static wpk_err open_device(const struct wpk_cuda_driver *driver, struct wpk_device *out,
+                           struct wpk_diag *diag)
+{
+    wpk_err err = wpk_cuda_driver_device(driver, 0, out, diag);
+    return err == WPK_OK ? check_mode(driver, diag) : err;
 }
 
 static wpk_err find_compiler(const struct wpk_gpu_wanted *wanted,
@@ -108,7 +138,7 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
     } else if (err == WPK_OK) {
         err = open_driver(wanted, &driver, diag);
         if (err == WPK_OK) {
-            err = wpk_cuda_driver_device(driver, 0, &out->device, diag);
+            err = open_device(driver, &out->device, diag);
         }
         if (err == WPK_OK) {
             snprintf(driver_item, sizeof(driver_item), ";driver=%d",
@@ -138,7 +168,7 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
         printf("driver    %d.%d%s\n", driver->version / VERSION_PER_MAJOR,
                driver->version % VERSION_PER_MAJOR / 10,
                is_emulated(wanted) ? " (emulated: kernels are verified, not timed)" : "");
-        err = wpk_cuda_driver_device(driver, 0, &device, &diag);
+        err = open_device(driver, &device, &diag);
     }
     if (err != WPK_OK) {
         printf("device    none: %s\n", diag.text);

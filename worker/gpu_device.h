@@ -26,7 +26,7 @@ struct wpk_gpu_device {
  *
  *   shape   codegen: the environment's first item, "codegen=9"
  *   errors  WPK_ENOENT no driver, device or compiler, with the reason; WPK_EINVAL no architecture;
- *           WPK_ESYSTEM the driver's */
+ *           WPK_EUNSUPPORTED its compute mode is another than default; WPK_ESYSTEM the driver's */
 WPK_MUST_CHECK wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted,
                                                const char *codegen, struct wpk_gpu_device *out,
                                                struct wpk_diag *diag);

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "runtime/cuda_driver.h"
+#include "runtime/gpu_module.h"
 #include "worker/process.h"
 
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #define ANSWER_S 30
+#define MODULES_KEPT 8 /* an anchor's two, and those of the last candidates */
 #define END_S 10
 
 static wpk_err make_context(bool emulated, struct wpk_diag *diag)
@@ -34,6 +36,7 @@ static wpk_err make_context(bool emulated, struct wpk_diag *diag)
 void wpk_gpu_keep_context(bool emulated)
 {
     (void)!make_context(emulated, NULL);
+    wpk_gpu_module_keep(MODULES_KEPT);
 }
 
 /* Say why there is none, or nothing. */

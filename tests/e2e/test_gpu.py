@@ -306,6 +306,7 @@ FAILURES = {
     "cuLaunchKernel:9=lost": ("run_crash", "UNKNOWN (CUDA error 999)"),
     "cuStreamSynchronize:9=700": ("run_crash", "ILLEGAL_ADDRESS"),
     "cuStreamSynchronize:9=lost": ("run_crash", "UNKNOWN (CUDA error 999)"),
+    "cuDevicePrimaryCtxRetain:3=46": ("run_crash", "(CUDA error 46): another process has the GPU for itself"),
 }
 
 
@@ -324,6 +325,20 @@ def test_failures_on_order(box):
         failed = [r for r in records if r["outcome"] != "ok"]
         check(len(failed) == 1 and failed[0]["outcome"] == outcome, "one has failed", orders, failed)
         check(words in failed[0].get("log", ""), "and says why", orders, failed)
+
+
+def test_a_gpu_that_is_taken(box):
+    """A worker has several processes on its GPU: other compute modes than the default are refused, with the remedy."""
+    need_compiler(box)
+    for mode, name in (("3", "exclusive-process"), ("2", "prohibited")):
+        box.env["WPK_EMULATED_COMPUTE_MODE"] = mode
+        code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+        check(code == 1 and f"compute mode is {name}: " in said and "--compute-mode=DEFAULT" in said, "--check", said)
+        code, _, said = box.run("wpk-worker", *EMULATED, "--coordinator", "ipc:///tmp/nowhere")
+        check(code == 1 and f"compute mode is {name}: " in said, "a worker does not start", code, said)
+    del box.env["WPK_EMULATED_COMPUTE_MODE"]
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--check")
+    check(code == 0 and "compute mode" not in said, "by default it does", said)
 
 
 def test_throttled_samples(box):
@@ -475,11 +490,13 @@ def test_one_process_keeps_the_device(box):
     op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
                              "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
     for failure, failed, processes in (("", 0, 3), (";cuLaunchKernel:40=719", 1, 5)):
-        order(box, "cuInit:99=719" + failure)
+        order(box, "cuInit:99=719;cuModuleLoadData:999=719" + failure)
         _, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "8")
         outcomes = [json.loads(line)["record"]["outcome"] for line in out.splitlines()]
         check(len(outcomes) == 8 and outcomes.count("ok") == 8 - failed, "the others are well", outcomes, err)
         used = os.path.getsize(box.env["WPK_EMULATED_ORDERS_COUNT"] + ".0")
+        loads = os.path.getsize(box.env["WPK_EMULATED_ORDERS_COUNT"] + ".1")
+        check(loads <= 2 * (8 + failed), "a module is loaded once, not for each set of inputs", loads)
         check(used <= processes, "the program, a child, a spare; then another one, and who asks for the GPU", used)
 
 
