@@ -17,7 +17,7 @@ help: ## this list
 setup: ## install what is missing (Debian packages; Halide and oneDNN into .deps/)
 	@$(SETUP)
 
-setup-gpu: ## install NVRTC, the compiler of CUDA C, into .deps/ (94 MB; no GPU is needed)
+setup-gpu: ## install NVRTC, the compiler of CUDA C, into .deps/ (134 MB; no GPU is needed)
 	@$(SETUP) gpu
 
 setup-gpu-vendors: ## install cuBLASLt and cuDNN into .deps/ (1.2 GB)

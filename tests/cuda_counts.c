@@ -123,7 +123,13 @@ static void count_first(void **state)
         leave("cu", &k.text);
     }
     wpk_cuda_subject_compile(&nvrtc, &k);
+    if (stem != NULL) {
+        leave("cubin", &k.cubin);
+    }
     wpk_cuda_subject_fill(&k, &rng);
+    for (int i = 0; i < k.plan.argument_count; i++) { /* not all blocks run, which write it */
+        wpk_device_memory_store(&k.memory, k.address[i], wpk_cuda_subject_bytes(&k, i));
+    }
     for (int i = 0; i < k.plan.step_count; i++) {
         blocks[i] = k.plan.step[i].blocks;
         k.plan.step[i].blocks = all || blocks[i] < BLOCKS ? blocks[i] : BLOCKS;
