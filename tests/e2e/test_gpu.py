@@ -39,6 +39,13 @@ def job_of(ops, candidates=6):
     return small_job(ops=ops, target={"kind": "cuda"}, budget={"candidates": candidates, "seconds": 120})
 
 
+def check_ptx(box, name, path):
+    """The PTX that `get` prints is what the shared object has."""
+    ptx = box.ctl("get", name, "--data", box.data, "--ptx", "-o", "-")
+    with open(path, "rb") as file:
+        check(".target sm_" in ptx and ptx.encode() in file.read(), "PTX of the object", ptx[:500])
+
+
 def test_tune_get_and_run(box):
     need_compiler(box)
     job = box.write("job.json", job_of([PRODUCT, SOFTMAX]))
@@ -64,7 +71,7 @@ def test_tune_get_and_run(box):
     box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", box.path("mm.cu"))
     with open(box.path("mm.cu"), encoding="utf-8") as file:
         check("__global__" in file.read(), "it is CUDA C")
-    check(".target sm_90" in box.ctl("get", "mm", "--data", box.data, "--ptx", "-o", "-"), "and PTX")
+    check_ptx(box, "mm", box.path("mm.so"))
     again = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check(all(k["from_history"] for k in again), "history answers the second time", again)
 
@@ -143,6 +150,7 @@ def test_a_search_by_halide(box):
         check(json.load(file)["provider"] == "halide-cuda", "and so says what wpkd signed", chain)
     check("passed" in box.ctl("run", path + ".choice", "--random", "--check"), "the kernel runs")
     code = box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", "-")
+    check_ptx(box, "mm", path)
     check("'halide-cuda' compiled" in code.split("\n")[0] and "__global__" in code, "CUDA C says so", code[:200])
     check_tune_json(box.ctl(*tune))
     code, out, err = box.run("wpkctl", *tune, "--pin", "by=halide-cuda", "--pin", "Y.depth=2")
