@@ -456,10 +456,10 @@ def test_cublaslt(box):
     fake = need_vendors()
     job = box.write("job.json", job_of([PRODUCT, SOFTMAX], 2))
     _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
-    check("cublaslt  none: " in said and "cudnn     none: " in said, "without them, --check says why", said)
+    check("cublaslt    none: " in said and "cudnn       none: " in said, "without them, --check says why", said)
     box.env["LD_LIBRARY_PATH"] = fake
     _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
-    check("cublaslt  12.9.1" in said and "cudnn     9.19.0" in said, "--check names them", said)
+    check("cublaslt    12.9.1" in said and "cudnn       9.19.0" in said, "--check names them", said)
     for *op, is_product in PRODUCTS:
         record = vendor_record(box, "cublaslt", op)
         check(record["outcome"] == ("ok" if is_product else "unsupported"), "it is right, or refused", op, record)
@@ -612,6 +612,17 @@ def test_bad_inputs(box):
     if not os.path.exists("/dev/nvidia0"):
         code, said, _ = box.run("wpk-worker", "--gpu", "0", "--check")
         check(code == 1 and re.search("device +none: .*--gpu emulated", said), "there is none, and what to do", said)
+        check(re.search("(?s)^compiler .*\nptxas .*\ncudnn .*\ndevice ", said), "the rest is listed all the same", said)
+
+
+def test_a_builder_is_checked(box):
+    need_compiler(box)
+    builder = ("wpk-worker", "--build-only", "--check", "--arch")
+    code, said, _ = box.run(*builder, "sm_90")
+    check(code == 0 and re.search(r"(?s)^compiler +nvrtc-.*\nhalide-cuda .*\nptxas .*\nbuilds for +sm_90\n$", said), "it builds", said)
+    for architecture, words in (("sm_9", "is no architecture"), ("sm_51", "does not know sm_51")):
+        code, said, _ = box.run(*builder, architecture)
+        check(code == 1 and re.search("builds for +none: .*" + words, said), "for an architecture of NVRTC's", said)
 
 
 if __name__ == "__main__":
