@@ -10,6 +10,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/json.h"
+#include "runtime/kernel.h"
 #include "runtime/trust.h"
 #include "schema/choice.h"
 
@@ -26,7 +27,7 @@ struct get {
     bool schedule; /* to be edited */
     bool halide;   /* the same as Halide C++, to be read */
     bool cuda;     /* the same as CUDA C */
-    bool ptx;      /* and what its compiler makes of it */
+    bool ptx;      /* the PTX in the shared object */
     bool json;     /* say as JSON what was written */
     bool key;      /* print the service's public key, and nothing else */
 };
@@ -90,25 +91,35 @@ static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes,
     return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
 }
 
-/* The forms of code that are written instead of the object: one of them at a time. */
+/* The forms of a schedule's code, one of them at a time. */
 static const struct {
     enum wpk_kernel_code code;
     const char *suffix;
-} forms[] = {
-    {WPK_KERNEL_CODE_HALIDE, ".cc"}, {WPK_KERNEL_CODE_CUDA, ".cu"}, {WPK_KERNEL_CODE_PTX, ".ptx"}};
+} forms[] = {{WPK_KERNEL_CODE_HALIDE, ".cc"}, {WPK_KERNEL_CODE_CUDA, ".cu"}};
 
 #define FORMS (sizeof(forms) / sizeof(forms[0]))
 
 /* The form that is asked for; FORMS: none. */
 static size_t form_of(const struct get *get)
 {
-    const bool asked[FORMS] = {get->halide, get->cuda, get->ptx};
+    const bool asked[FORMS] = {get->halide, get->cuda};
     size_t i = 0;
 
     while (i < FORMS && !asked[i]) {
         i++;
     }
     return i;
+}
+
+static wpk_err tell_no_code(const struct get *get, const char *code, struct wpk_diag *diag)
+{
+    if (get->own) {
+        wpk_diag_set(diag, "no generated kernel worked; wpkctl trials JOB says why");
+    } else {
+        wpk_diag_set(diag, "the vendor's implementation has no %s; --own gets the best of our own",
+                     code);
+    }
+    return WPK_ENOENT;
 }
 
 static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel *kernel,
@@ -121,11 +132,7 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
         return wpk_find_none(kernel, diag);
     }
     if (schedule[0] == '\0') {
-        wpk_diag_set(diag, "%s",
-                     get->own ? "no generated kernel worked; wpkctl trials JOB says why"
-                              : "the vendor's implementation has no schedule; "
-                                "--own gets the best of our own");
-        return WPK_ENOENT;
+        return tell_no_code(get, "schedule", diag);
     }
     wpk_err err = WPK_OK;
     if (form_of(get) < FORMS) {
@@ -138,6 +145,33 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
         err = write_bytes(written, &text, 0644, diag);
     }
     wpk_buf_fini(&text);
+    return err;
+}
+
+/* The PTX in the object that is served; with --own, in the best of our own. */
+static wpk_err write_ptx(struct wpk_session *session, const struct get *get,
+                         const struct wpk_api_kernel *kernel, struct written *written,
+                         struct wpk_diag *diag)
+{
+    const char *sha256 = get->own ? own_artifact(kernel) : kernel->served.artifact;
+    struct wpk_buf object = {.size_max = WPK_HTTP_REPLY_MAX};
+    struct wpk_buf ptx = {.size_max = WPK_HTTP_REPLY_MAX};
+
+    if (kernel->is_too_wide) {
+        return wpk_find_none(kernel, diag);
+    }
+    if (sha256 == NULL || sha256[0] == '\0') {
+        return tell_no_code(get, "PTX", diag);
+    }
+    wpk_err err = wpk_choice_file_download(session, sha256, &object, diag);
+    if (err == WPK_OK) {
+        err = wpk_kernel_ptx(&object, &ptx, diag);
+    }
+    if (err == WPK_OK) {
+        err = write_bytes(written, &ptx, 0644, diag);
+    }
+    wpk_buf_fini(&object);
+    wpk_buf_fini(&ptx);
     return err;
 }
 
@@ -333,12 +367,14 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
 
     snprintf(default_path, sizeof(default_path), "%.200s%s", get->what,
              form_of(get) < FORMS ? forms[form_of(get)].suffix
+             : get->ptx           ? ".ptx"
              : get->schedule      ? ".schedule"
                                   : ".so");
     struct written written = {.path = get->out_path != NULL ? get->out_path : default_path};
     wpk_err err = wpk_find_kernel(session, get->what, &get->wanted, &arena, &kernel, diag);
-    if (err == WPK_OK && (get->schedule || form_of(get) < FORMS)) {
-        err = write_schedule(get, kernel, &written, diag);
+    if (err == WPK_OK && (get->schedule || get->ptx || form_of(get) < FORMS)) {
+        err = get->ptx ? write_ptx(session, get, kernel, &written, diag)
+                       : write_schedule(get, kernel, &written, diag);
         written.object = true;
         note(&written, "", written.path, "");
     } else if (err == WPK_OK) {
@@ -407,7 +443,7 @@ enum wpk_exit wpk_command_get(struct wpk_invocation *call)
                       &get.schedule),
         WPK_ARGS_FLAG("halide", "its schedule as Halide C++, to be read", &get.halide),
         WPK_ARGS_FLAG("cuda", "a GPU's kernel as CUDA C, to be read", &get.cuda),
-        WPK_ARGS_FLAG("ptx", "the same as PTX", &get.ptx),
+        WPK_ARGS_FLAG("ptx", "the PTX that a GPU's kernel has", &get.ptx),
         WPK_ARGS_FLAG("public-key", "only print the key that the service signs manifests with",
                       &get.key),
         WPK_ARGS_FLAG("json", "what was written, as JSON", &get.json),

@@ -2,7 +2,6 @@
 #include "client/kernel_code.h"
 
 #include "codegen/codegen.h"
-#include "codegen/cuda_nvrtc.h"
 #include "codegen/cuda_print.h"
 #include "codegen/target.h"
 
@@ -30,25 +29,7 @@ static wpk_err print_halide(struct wpk_schedule *schedule, struct wpk_buf *out,
     return err == WPK_OK ? wpk_schedule_print_halide(schedule, out) : err;
 }
 
-static wpk_err compile(const struct wpk_schedule *schedule, const char *text, struct wpk_buf *out,
-                       struct wpk_diag *diag)
-{
-    struct wpk_cuda_nvrtc nvrtc;
-    char architecture[16];
-
-    wpk_err err = wpk_target_architecture(schedule->target, architecture, sizeof(architecture));
-    if (err == WPK_OK) {
-        err = wpk_cuda_nvrtc_open(&nvrtc, NULL, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_cuda_nvrtc_compile(&nvrtc, text, architecture,
-                                     wpk_target_is_strict(schedule->target), NULL, out, diag);
-        wpk_cuda_nvrtc_close(&nvrtc);
-    }
-    return err;
-}
-
-static wpk_err print_cuda(const struct wpk_schedule *schedule, bool ptx, struct wpk_buf *out,
+static wpk_err print_cuda(const struct wpk_schedule *schedule, struct wpk_buf *out,
                           struct wpk_diag *diag)
 {
     struct wpk_cuda_plan *plan = calloc(1, sizeof(*plan)); /* too large for a stack */
@@ -66,9 +47,7 @@ static wpk_err print_cuda(const struct wpk_schedule *schedule, bool ptx, struct 
         wpk_buf_printf(out, "// CUDA C's program of the schedule; '%s' compiled the kernel.\n",
                        schedule->by);
     }
-    if (err == WPK_OK && ptx) {
-        err = compile(schedule, wpk_buf_text(&text), out, diag);
-    } else if (err == WPK_OK) {
+    if (err == WPK_OK) {
         wpk_buf_append(out, text.data, text.size);
         for (int i = 0; i < plan->step_count; i++) {
             wpk_buf_printf(out, "// %s<<<%lld, %lld>>>\n", plan->step[i].entry,
@@ -90,9 +69,8 @@ wpk_err wpk_kernel_code_print(enum wpk_kernel_code form, const char *schedule, s
     }
     wpk_err err = wpk_schedule_parse(schedule, parsed, diag);
     if (err == WPK_OK) {
-        err = form == WPK_KERNEL_CODE_HALIDE
-                  ? print_halide(parsed, out, diag)
-                  : print_cuda(parsed, form == WPK_KERNEL_CODE_PTX, out, diag);
+        err = form == WPK_KERNEL_CODE_HALIDE ? print_halide(parsed, out, diag)
+                                             : print_cuda(parsed, out, diag);
         wpk_schedule_fini(parsed);
     }
     free(parsed);

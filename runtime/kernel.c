@@ -7,6 +7,7 @@
 #include "runtime/memory.h"
 #include "runtime/seal.h"
 #include "runtime/trust.h"
+#include "schema/launch_plan.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -363,6 +364,42 @@ wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
                               struct wpk_diag *diag)
 {
     return load_bytes(NULL, first->descriptor, options != NULL ? options->device : NULL, out, diag);
+}
+
+static wpk_err append_ptx(const struct wpk_abi_descriptor *descriptor, struct wpk_buf *out,
+                          struct wpk_diag *diag)
+{
+    struct wpk_launch_code code;
+
+    if (descriptor->image == NULL) {
+        wpk_diag_set(diag, "the kernel is for no GPU: it has no PTX");
+        return WPK_EUNSUPPORTED;
+    }
+    struct wpk_launch_plan *plan = calloc(1, sizeof(*plan)); /* too large for a stack */
+    wpk_err err = plan == NULL
+                      ? WPK_ENOMEM
+                      : wpk_launch_plan_decode(descriptor->image,
+                                               (size_t)(descriptor->image_end - descriptor->image),
+                                               plan, &code, diag);
+    free(plan);
+    if (err != WPK_OK) {
+        return err == WPK_ENOMEM || err == WPK_EMISMATCH ? err : WPK_ECORRUPT;
+    }
+    wpk_buf_append(out, code.ptx, code.ptx_size);
+    return wpk_buf_status(out);
+}
+
+wpk_err wpk_kernel_ptx(const struct wpk_buf *bytes, struct wpk_buf *out, struct wpk_diag *diag)
+{
+    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
+
+    wpk_err err =
+        kernel == NULL ? WPK_ENOMEM : open_object(kernel, "the object", bytes, true, diag);
+    if (err == WPK_OK) {
+        err = append_ptx(kernel->descriptor, out, diag);
+    }
+    wpk_kernel_close(kernel);
+    return err;
 }
 
 wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,

@@ -74,6 +74,12 @@ WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_open_o
 WPK_MUST_CHECK wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
                                              const struct wpk_open_options *options,
                                              struct wpk_kernel **out, struct wpk_diag *diag);
+/* Append the PTX of the main program of a GPU's kernel, whose shared object is in memory; the
+ * caller vouches for it. No GPU is opened.
+ *   errors  WPK_EUNSUPPORTED the kernel is for no GPU; WPK_ECORRUPT, WPK_EMISMATCH no kernel of
+ *           this version; WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_kernel_ptx(const struct wpk_buf *bytes, struct wpk_buf *out,
+                                      struct wpk_diag *diag);
 /* Bytes that wpk_kernel_prepare_in needs; 0 for a vendor's or a GPU's kernel. */
 size_t wpk_kernel_fixed_size(const struct wpk_kernel *kernel);
 /* As wpk_kernel_prepare, in memory of the caller's. WPK_MEMORY_SLACK bytes past each constant may

@@ -18,7 +18,7 @@ const char wpk_arguments_usage[] =
     "  --cpu              serve this machine's processor\n"
     "  --gpu WHICH        serve a GPU: a number in PCI order, or a UUID; `emulated`: none at all,\n"
     "                     kernels are verified, and ranked by a model instead of timed\n"
-    "  --check            say what the GPU, its driver and its compiler are, and end\n"
+    "  --check            say what the GPU, its driver and the compilers are, and end\n"
     "  --arch sm_NN       with --build-only: build for GPUs of that architecture; needs no GPU\n"
     "  --coordinator URL  where wpkd listens: ipc://PATH, tcp://HOST:PORT, tls+tcp://HOST:PORT\n"
     "  --build-only       build for other machines, and time nothing\n"
@@ -322,8 +322,8 @@ static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)
     bool gpu = a->gpu != NULL || a->architecture != NULL;
     if (a->cpu == gpu) {
         wpk_diag_set(diag, gpu ? "--cpu and --gpu are two workers" : "it needs --cpu or --gpu");
-    } else if (a->check && a->gpu == NULL) {
-        wpk_diag_set(diag, "--check is about a GPU: give --gpu");
+    } else if (a->check && !gpu) {
+        wpk_diag_set(diag, "--check is about a GPU: give --gpu, or --build-only --arch");
     } else if (a->architecture != NULL && (!a->build_only || a->gpu != NULL)) {
         wpk_diag_set(diag, "--arch is for --build-only without --gpu");
     } else if (a->url == NULL && !a->check) {

@@ -30,7 +30,7 @@ struct wpk_arguments {
     const char *gpu;          /* which one, or "emulated"; NULL: not given */
     const char *architecture; /* of GPUs to build for, "sm_90"; NULL: not given */
     bool cpu;
-    bool check; /* only say what the GPU is */
+    bool check; /* only say what the GPU and the compilers are */
     bool build_only;
     bool run_only;
     bool insecure; /* a token may go over tcp:// to another machine */

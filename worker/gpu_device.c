@@ -2,6 +2,8 @@
 #include "worker/gpu_device.h"
 
 #include "codegen/codegen.h"
+#include "codegen/cuda_nvrtc.h"
+#include "codegen/cuda_ptxas.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/gpu_vendor.h"
 #include "worker/nvml.h"
@@ -120,7 +122,7 @@ static void print_vendors(const struct wpk_gpu_wanted *wanted)
         const struct wpk_gpu_vendor *vendor = NULL;
         struct wpk_diag why = {0};
         wpk_err err = find_vendor(wanted, names[i], &vendor, &why);
-        printf("%-9s %s%s\n", names[i],
+        printf("%-11s %s%s\n", names[i],
                err == WPK_OK ? vendor->version : "none: ", err == WPK_OK ? "" : why.text);
     }
 }
@@ -154,32 +156,82 @@ wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *wanted, const char 
     return err;
 }
 
+/* Print what compiles for GPUs here. True if CUDA C is compiled: nothing else has to be there. */
+static bool print_compilers(void)
+{
+    const int first = wpk_back_end_first("cuda");
+    const unsigned of_kind = wpk_back_ends_of("cuda");
+    const char *ptxas = wpk_cuda_ptxas_find();
+    bool compiles = false;
+    for (int i = first; wpk_codegen_at(i) != NULL; i++) {
+        char version[WPK_CODEGEN_VERSION_MAX];
+        struct wpk_diag why = {0};
+        if ((of_kind & 1U << i) == 0) {
+            continue;
+        }
+        bool found = wpk_codegen_at(i)->find(version, &why) == WPK_OK;
+        compiles = compiles || (i == first && found);
+        printf("%-11s %s%s\n", i == first ? "compiler" : wpk_codegen_at(i)->name,
+               i == first || found ? "" : "none: ", found ? version : why.text);
+    }
+    printf("%-11s %s\n", "ptxas", ptxas != NULL ? ptxas : "none: run make setup-gpu");
+    return compiles;
+}
+
+static wpk_err check_architecture(const char *architecture, struct wpk_diag *diag)
+{
+    struct wpk_device device;
+    struct wpk_cuda_nvrtc nvrtc;
+    wpk_err err = wpk_device_emulate(architecture, 1, &device, diag);
+    if (err == WPK_OK) {
+        err = wpk_cuda_nvrtc_open(&nvrtc, NULL, diag);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (!wpk_cuda_nvrtc_knows(&nvrtc, architecture)) {
+        wpk_diag_set(diag, "%s does not know %s", nvrtc.version, architecture);
+        err = WPK_EINVAL;
+    }
+    wpk_cuda_nvrtc_close(&nvrtc);
+    return err;
+}
+
+static bool check_builder(const char *architecture)
+{
+    struct wpk_diag diag = {0};
+    bool builds = check_architecture(architecture, &diag) == WPK_OK;
+    printf("%-11s %s%s\n", "builds for", builds ? "" : "none: ", builds ? architecture : diag.text);
+    return builds;
+}
+
 bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
 {
     const struct wpk_cuda_driver *driver = NULL;
     struct wpk_device device;
-    struct wpk_diag diag = {0}, why = {0};
-    char version[WPK_CODEGEN_VERSION_MAX];
+    struct wpk_diag diag = {0};
     char class[2 * WPK_DEVICE_TEXT_MAX], clocks[CLOCKS_TEXT_MAX];
-    bool compiles = wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, &why) == WPK_OK;
-    printf("compiler  %s\n", compiles ? version : why.text);
+    bool compiles = print_compilers();
+    if (wanted->architecture != NULL) {
+        return check_builder(wanted->architecture);
+    }
     wpk_err err = open_driver(wanted, &driver, &diag);
+    print_vendors(wanted);
     if (err == WPK_OK) {
-        printf("driver    %d.%d%s\n", driver->version / VERSION_PER_MAJOR,
+        printf("%-11s %d.%d%s\n", "driver", driver->version / VERSION_PER_MAJOR,
                driver->version % VERSION_PER_MAJOR / 10,
                is_emulated(wanted) ? " (emulated: kernels are verified, not timed)" : "");
         err = open_device(driver, &device, &diag);
     }
     if (err != WPK_OK) {
-        printf("device    none: %s\n", diag.text);
+        printf("%-11s none: %s\n", "device", diag.text);
         return false;
     }
     wpk_device_class(&device, class, sizeof(class));
-    printf("device    %s, %s, %lld MiB\n", class, device.instance,
+    printf("%-11s %s, %s, %lld MiB\n", "device", class, device.instance,
            (long long)device.cuda.memory_bytes >> 20);
-    print_vendors(wanted);
     wpk_nvml_describe(is_emulated(wanted), clocks, sizeof(clocks));
-    printf("clocks    %s\n", clocks);
+    printf("%-11s %s\n", "clocks", clocks);
     if (!compiles) {
         puts("this machine can work with --run-only");
     }

@@ -31,8 +31,9 @@ WPK_MUST_CHECK wpk_err wpk_gpu_device_describe(const struct wpk_gpu_wanted *want
                                                const char *codegen, struct wpk_gpu_device *out,
                                                struct wpk_diag *diag);
 
-/* Print what the GPU, its driver and its compiler are, and what is missing. True if a worker can
- * serve it. */
+/* Print what compiles for GPUs here, what the GPU and its driver are, and what is missing; without
+ * a device, whether kernels are built for the architecture. True if a worker can serve it, or build
+ * for it. */
 bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted);
 
 #endif

@@ -39,6 +39,13 @@ def job_of(ops, candidates=6):
     return small_job(ops=ops, target={"kind": "cuda"}, budget={"candidates": candidates, "seconds": 120})
 
 
+def check_ptx(box, name, path):
+    """The PTX that `get` prints is what the shared object has."""
+    ptx = box.ctl("get", name, "--data", box.data, "--ptx", "-o", "-")
+    with open(path, "rb") as file:
+        check(".target sm_" in ptx and ptx.encode() in file.read(), "PTX of the object", ptx[:500])
+
+
 def test_tune_get_and_run(box):
     need_compiler(box)
     job = box.write("job.json", job_of([PRODUCT, SOFTMAX]))
@@ -64,7 +71,7 @@ def test_tune_get_and_run(box):
     box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", box.path("mm.cu"))
     with open(box.path("mm.cu"), encoding="utf-8") as file:
         check("__global__" in file.read(), "it is CUDA C")
-    check(".target sm_90" in box.ctl("get", "mm", "--data", box.data, "--ptx", "-o", "-"), "and PTX")
+    check_ptx(box, "mm", box.path("mm.so"))
     again = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"]
     check(all(k["from_history"] for k in again), "history answers the second time", again)
 
@@ -153,6 +160,7 @@ def test_a_search_by_halide(box):
         check(json.load(file)["provider"] == "halide-cuda", "and so says what wpkd signed", chain)
     check("passed" in box.ctl("run", path + ".choice", "--random", "--check"), "the kernel runs")
     code = box.ctl("get", "mm", "--data", box.data, "--cuda", "-o", "-")
+    check_ptx(box, "mm", path)
     check("'halide-cuda' compiled" in code.split("\n")[0] and "__global__" in code, "CUDA C says so", code[:200])
     check_tune_json(box.ctl(*tune))
     code, out, err = box.run("wpkctl", *tune, "--pin", "by=halide-cuda", "--pin", "Y.depth=2")
@@ -458,10 +466,10 @@ def test_cublaslt(box):
     fake = need_vendors()
     job = box.write("job.json", job_of([PRODUCT, SOFTMAX], 2))
     _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
-    check("cublaslt  none: " in said and "cudnn     none: " in said, "without them, --check says why", said)
+    check("cublaslt    none: " in said and "cudnn       none: " in said, "without them, --check says why", said)
     box.env["LD_LIBRARY_PATH"] = fake
     _, said, _ = box.run("wpk-worker", *EMULATED, "--check")
-    check("cublaslt  12.9.1" in said and "cudnn     9.19.0" in said, "--check names them", said)
+    check("cublaslt    12.9.1" in said and "cudnn       9.19.0" in said, "--check names them", said)
     for *op, is_product in PRODUCTS:
         record = vendor_record(box, "cublaslt", op)
         check(record["outcome"] == ("ok" if is_product else "unsupported"), "it is right, or refused", op, record)
@@ -614,6 +622,17 @@ def test_bad_inputs(box):
     if not os.path.exists("/dev/nvidia0"):
         code, said, _ = box.run("wpk-worker", "--gpu", "0", "--check")
         check(code == 1 and re.search("device +none: .*--gpu emulated", said), "there is none, and what to do", said)
+        check(re.search("(?s)^compiler .*\nptxas .*\ncudnn .*\ndevice ", said), "the rest is listed all the same", said)
+
+
+def test_a_builder_is_checked(box):
+    need_compiler(box)
+    builder = ("wpk-worker", "--build-only", "--check", "--arch")
+    code, said, _ = box.run(*builder, "sm_90")
+    check(code == 0 and re.search(r"(?s)^compiler +nvrtc-.*\nhalide-cuda .*\nptxas .*\nbuilds for +sm_90\n$", said), "it builds", said)
+    for architecture, words in (("sm_9", "is no architecture"), ("sm_51", "does not know sm_51")):
+        code, said, _ = box.run(*builder, architecture)
+        check(code == 1 and re.search("builds for +none: .*" + words, said), "for an architecture of NVRTC's", said)
 
 
 if __name__ == "__main__":
