@@ -99,6 +99,7 @@ static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol, 
     if (err == WPK_OK) {
         err = wpk_cuda_nvrtc_compile(&opened, wpk_buf_text(&text), architecture,
                                      wpk_target_is_strict(schedule->target), &cubin, &ptx, diag);
+        err = err == WPK_EINVAL ? WPK_EUNSUPPORTED : err;
     }
     if (err == WPK_OK) {
         err = wpk_cuda_image_write(&plan, &cubin, &ptx, path, diag);
@@ -119,5 +120,5 @@ wpk_err wpk_cuda_build(const struct wpk_schedule *schedule, const char *symbol, 
     if (err == WPK_OK) {
         err = compile(schedule, symbol, path, diag);
     }
-    return err == WPK_EINVAL || err == WPK_EPARSE ? WPK_EUNSUPPORTED : err;
+    return err;
 }

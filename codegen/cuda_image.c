@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define POINTER_BYTES 8
-#define REGISTER_UNIT 8 /* registers of a thread are given out by eights */
 
 static wpk_err disagree(const struct wpk_launch_step *launch, const char *what, int64_t planned,
                         int64_t compiled, struct wpk_diag *diag)
@@ -39,9 +38,7 @@ static wpk_err describe(struct wpk_launch_step *launch, const struct wpk_buf *cu
     if (function.threads_max != 0 && threads > function.threads_max) {
         return disagree(launch, "at most so many threads:", threads, function.threads_max, diag);
     }
-    int64_t each = (function.registers + REGISTER_UNIT - 1) / REGISTER_UNIT * REGISTER_UNIT;
-    int64_t warps = (threads + WPK_CUDA_WARP - 1) / WPK_CUDA_WARP;
-    if (each * warps * WPK_CUDA_WARP > machine->registers_max) {
+    if (!wpk_cuda_has_registers(machine, threads, function.registers)) {
         wpk_diag_set(diag, "%s: %lld threads of %d registers: a multiprocessor has %d",
                      launch->entry, (long long)threads, function.registers, machine->registers_max);
         return WPK_EUNSUPPORTED;
@@ -60,7 +57,7 @@ wpk_err wpk_cuda_image_describe(struct wpk_launch_plan *plan, const struct wpk_b
     wpk_err err = wpk_cubin_capability(cubin->data, cubin->size, &capability);
     if (err != WPK_OK) {
         wpk_diag_set(diag, "the compiler's machine code is no cubin that wpk knows");
-        return err;
+        return WPK_EUNSUPPORTED;
     }
     wpk_cuda_machine(capability, 1, &machine);
     snprintf(architecture, sizeof(architecture), "sm_%d", capability);

@@ -8,7 +8,7 @@
 /* Compare each launch with the function of the cubin (common/cubin.h): architecture, parameters,
  * shared memory, threads, and registers of all threads of a block. Write a thread's registers and
  * local memory down in the plan.
- *   errors  WPK_EUNSUPPORTED they disagree, with the function's name; WPK_EPARSE it is no cubin */
+ *   errors  WPK_EUNSUPPORTED they disagree, with the function's name, or it is no cubin */
 WPK_MUST_CHECK wpk_err wpk_cuda_image_describe(struct wpk_launch_plan *plan,
                                                const struct wpk_buf *cubin, struct wpk_diag *diag);
 

@@ -125,6 +125,19 @@ static void test_damage(void **state)
             size_t at = wpk_rng_below(&rng, head ? WPK_CUBIN_HEAD_BYTES : size);
             copy[at] = (uint8_t)wpk_rng_below(&rng, 256);
         }
+        if (i % 10 == 9 && size == cubin.size) { /* a section without content, of any size */
+            uint64_t sections;
+            uint16_t count;
+            memcpy(&sections, copy + 40, sizeof(sections));
+            memcpy(&count, copy + 60, sizeof(count));
+            uint32_t type = 8; /* SHT_NOBITS */
+            uint64_t far = UINT64_MAX / 2;
+            uint64_t at = sections + 64 * wpk_rng_below(&rng, count);
+            if (sections < size && at + 64 <= size) {
+                memcpy(copy + at + 4, &type, sizeof(type));
+                memcpy(copy + at + 24, &far, sizeof(far));
+            }
+        }
         wpk_err err = wpk_cubin_find(copy, size, "k_1", &function);
         assert_true(err == WPK_OK || err == WPK_EPARSE || err == WPK_ENOENT);
         free(copy);

@@ -31,8 +31,10 @@ wpk_err wpk_cuda_ptxas(const struct wpk_buf *ptx, const char *architecture, cons
         wpk_diag_set(diag, "no ptxas: run make setup-gpu");
         return WPK_ENOENT;
     }
-    snprintf(source, sizeof(source), "%s.ptx", path);
-    snprintf(result, sizeof(result), "%s.cubin", path);
+    if (snprintf(source, sizeof(source), "%s.ptx", path) >= PATH_SIZE ||
+        snprintf(result, sizeof(result), "%s.cubin", path) >= PATH_SIZE) {
+        return WPK_ENOSPC;
+    }
     const char *command[] = {program, "-arch", architecture, source, "-o", result, NULL};
     wpk_err err = wpk_fs_write(source, ptx->data, ptx->size, 0644, diag);
     if (err == WPK_OK) {

@@ -12,7 +12,8 @@ const char *wpk_cuda_ptxas_find(void);
 /* Assemble PTX for an architecture as in "sm_90", and append the cubin. Files are written beside
  * `path`, with its name and an ending.
  *   errors  WPK_ENOENT there is no ptxas; WPK_EUNSUPPORTED it refuses the code, and standard error
- *           has its messages; those of wpk_fs_write and wpk_fs_read; WPK_ESYSTEM, WPK_ENOMEM */
+ *           has its messages; those of wpk_fs_write and wpk_fs_read; WPK_ENOSPC the path is too
+ *           long; WPK_ESYSTEM, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_cuda_ptxas(const struct wpk_buf *ptx, const char *architecture,
                                       const char *path, struct wpk_buf *cubin,
                                       struct wpk_diag *diag);

@@ -95,7 +95,7 @@ static Elf64_Shdr section_at(const struct file *file, unsigned index)
     return section;
 }
 
-/* Is the text at `offset` of the section the name? */
+/* True if the text at `offset` of the section is the name. */
 static bool is_named(const struct file *file, const Elf64_Shdr *strings, uint64_t offset,
                      const char *name)
 {
@@ -105,8 +105,9 @@ static bool is_named(const struct file *file, const Elf64_Shdr *strings, uint64_
            memcmp(file->data + strings->sh_offset + offset, name, size) == 0;
 }
 
-/* Find a section by the two parts of its name; false: there is none with its content. */
-static bool find_section(const struct file *file, const char *head, const char *tail,
+/* Find a section by the two parts of its name, with its content in the file if that is wanted;
+ * false: there is none. */
+static bool find_section(const struct file *file, const char *head, const char *tail, bool content,
                          Elf64_Shdr *out)
 {
     char name[NAME_BYTES];
@@ -115,7 +116,8 @@ static bool find_section(const struct file *file, const char *head, const char *
     for (unsigned i = 1; i < file->head.e_shnum && size < NAME_BYTES; i++) {
         *out = section_at(file, i);
         if (is_named(file, &names, out->sh_name, name)) {
-            return out->sh_type == SHT_NOBITS || has(file, out->sh_offset, out->sh_size);
+            return !content ||
+                   (out->sh_type != SHT_NOBITS && has(file, out->sh_offset, out->sh_size));
         }
     }
     return false;
@@ -125,7 +127,7 @@ static bool find_section(const struct file *file, const char *head, const char *
 static uint32_t find_symbol(const struct file *file, const char *name)
 {
     Elf64_Shdr table;
-    if (!find_section(file, ".symtab", "", &table) || table.sh_link >= file->head.e_shnum) {
+    if (!find_section(file, ".symtab", "", true, &table) || table.sh_link >= file->head.e_shnum) {
         return 0;
     }
     Elf64_Shdr names = section_at(file, table.sh_link);
@@ -172,13 +174,13 @@ static bool next_attribute(const struct file *file, const Elf64_Shdr *section, u
     return true;
 }
 
-/* Those of all functions, which name a symbol. */
+/* Take the attributes that name the function's symbol. */
 static void read_common(const struct file *file, uint32_t symbol, struct wpk_cubin_function *out)
 {
     Elf64_Shdr section;
     struct attribute a;
     uint64_t at = 0;
-    if (!find_section(file, ".nv.info", "", &section)) {
+    if (!find_section(file, ".nv.info", "", true, &section)) {
         return;
     }
     while (next_attribute(file, &section, &at, &a)) {
@@ -188,12 +190,13 @@ static void read_common(const struct file *file, uint32_t symbol, struct wpk_cub
     }
 }
 
+/* Take the attributes of the function's own section. */
 static void read_own(const struct file *file, const char *name, struct wpk_cubin_function *out)
 {
     Elf64_Shdr section;
     struct attribute a;
     uint64_t at = 0;
-    if (!find_section(file, ".nv.info.", name, &section)) {
+    if (!find_section(file, ".nv.info.", name, true, &section)) {
         return;
     }
     while (next_attribute(file, &section, &at, &a)) {
@@ -215,12 +218,12 @@ wpk_err wpk_cubin_find(const void *cubin, size_t size, const char *name,
         return err;
     }
     uint32_t symbol = find_symbol(&file, name);
-    if (symbol == 0 || !find_section(&file, ".text.", name, &section)) {
+    if (symbol == 0 || !find_section(&file, ".text.", name, true, &section)) {
         return WPK_ENOENT;
     }
     read_common(&file, symbol, out);
     read_own(&file, name, out);
-    if (find_section(&file, ".nv.shared.", name, &section)) {
+    if (find_section(&file, ".nv.shared.", name, false, &section)) {
         bool reserved = capability_of(&file) >= RESERVED_FROM;
         out->shared_bytes = (int64_t)section.sh_size - (reserved ? RESERVED_BYTES : 0);
     }

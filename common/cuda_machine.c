@@ -33,3 +33,15 @@ void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out
         .hertz = 1.7e9,
     };
 }
+
+static int64_t round_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+bool wpk_cuda_has_registers(const struct wpk_cuda_machine *machine, int64_t threads, int registers)
+{
+    int64_t warps = round_up(threads, WPK_CUDA_WARP) / WPK_CUDA_WARP;
+    int64_t each = round_up((int64_t)registers * WPK_CUDA_WARP, WPK_CUDA_REGISTER_UNIT);
+    return round_up(warps, WPK_CUDA_SCHEDULERS) * each <= machine->registers_max;
+}

@@ -13,6 +13,7 @@
 #define WPK_CUDA_SECTORS_A_CYCLE 4    /* that the first cache hands out */
 #define WPK_CUDA_SCHEDULERS 4         /* of a multiprocessor */
 #define WPK_CUDA_THREAD_REGISTERS 255 /* at most */
+#define WPK_CUDA_REGISTER_UNIT 256    /* a warp gets as many at a time */
 #define WPK_CUDA_EXCHANGE_CYCLES 30   /* of one between lanes of a warp */
 
 /* The machine's numbers that rules, ranks and the emulator's model read. */
@@ -36,5 +37,9 @@ struct wpk_cuda_machine {
 
 /* Fill `out` for a capability (90: sm_90) and a number of multiprocessors. */
 void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out);
+
+/* True if a multiprocessor has the registers of a block: each of its schedulers has a part of them,
+ * and of the block's warps. */
+bool wpk_cuda_has_registers(const struct wpk_cuda_machine *machine, int64_t threads, int registers);
 
 #endif

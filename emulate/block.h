@@ -25,7 +25,7 @@
     X(ALIGNMENT, "a misaligned address")                                                           \
     X(UNDEFINED, "a register that was never written decides something")                            \
     X(UNWRITTEN, "memory is read that was never written")                                          \
-    X(BLOCKS, "blocks access the same bytes of global memory, and one writes others") \
+    X(BLOCKS, "blocks access the same bytes of global memory, and one writes others")              \
     X(RACE, "two threads access the same bytes of shared memory without a barrier between")        \
     X(PENDING, "shared memory is accessed to which an asynchronous copy is under way")             \
     X(BARRIER, "threads of a block diverge at a barrier")                                          \

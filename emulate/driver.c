@@ -8,6 +8,7 @@
  * advance, by the time of the model. One thread at a time may call. */
 #include "emulate/driver.h"
 
+#include "common/cuda_machine.h"
 #include "emulate/driver_module.h"
 #include "emulate/launch.h"
 #include "emulate/model.h"
@@ -24,8 +25,6 @@
 #define MEMORY_BYTES ((uint64_t)8 << 30)
 #define L2_BYTES (50 << 20)
 #define VERSION 12090
-#define REGISTERS_MAX 65536             /* of a block */
-#define REGISTER_UNIT 256               /* of a warp: registers are given out by as many */
 #define SHARED_MAX ((uint32_t)48 << 10) /* bytes of a block */
 #define MS_PER_S 1e3
 #define FAULT_TEXT_MAX 256
@@ -461,13 +460,12 @@ int wpk_driver_take(const struct wpk_cuda_kernel_node *launch, uint8_t *values, 
     return WPK_CUDA_SUCCESS;
 }
 
-/* Has the block more registers than there are? */
 static bool is_too_large(const struct wpk_cuda_kernel_node *node, int registers)
 {
-    uint64_t threads = (uint64_t)node->block_x * node->block_y * node->block_z;
-    uint64_t of_warp = (uint64_t)registers * WPK_WARP_LANES + REGISTER_UNIT - 1;
-    uint64_t warps = (threads + WPK_WARP_LANES - 1) / WPK_WARP_LANES;
-    return warps * (of_warp / REGISTER_UNIT * REGISTER_UNIT) > REGISTERS_MAX;
+    struct wpk_cuda_machine machine;
+    wpk_cuda_machine(WPK_DRIVER_CAPABILITY, SM_COUNT, &machine);
+    return !wpk_cuda_has_registers(&machine, (int64_t)node->block_x * node->block_y * node->block_z,
+                                   registers);
 }
 
 int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *values)

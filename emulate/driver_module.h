@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules of the emulated driver. What runs is PTX. Of a cubin the driver reads what the functions
+/* Modules of the emulated driver, which runs PTX. Of a cubin the driver reads what the functions
  * need; the PTX of the same functions has to lie behind it in memory, as libwpk lays it. */
 #ifndef WPK_EMULATE_DRIVER_MODULE_H
 #define WPK_EMULATE_DRIVER_MODULE_H

@@ -385,10 +385,17 @@ void wpk_ptx_atomic_increment(struct wpk_warp *warp, const struct wpk_ptx_instru
         wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNDEFINED, __builtin_ctz(undefined), 0);
         return;
     }
-    if (!resolve(warp, in, 1, in->space, in->size, &access) || !check(warp, in, &access, false)) {
+    if (!resolve(warp, in, 1, in->space, in->size, &access)) {
         return;
     }
-    warp->block->visitor.told = true;
+    bool global = access.space == WPK_PTX_GLOBAL;
+    warp->block->visitor.told = true; /* atomic operations do not race with one another */
+    if (!check(warp, in, &access, !global)) {
+        return;
+    }
+    if (global && !check_global(warp, in, &access, true)) {
+        return;
+    }
     if (!is_published(warp)) {
         wpk_block_fault(warp, in, WPK_KERNEL_FAULT_UNPUBLISHED, -1, 0);
         return;

@@ -263,7 +263,7 @@ static void test_planted_bugs(void **state)
     }
 }
 
-/* What neither the host nor a kernel wrote is not read; bytes count, and a launch before does. */
+/* A kernel may read bytes that the host, it or a launch before wrote, and no others. */
 static void test_never_written(void **state)
 {
     (void)state;

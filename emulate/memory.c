@@ -152,8 +152,9 @@ enum wpk_device_verdict wpk_device_memory_read(const struct wpk_device_range *ra
         }
         if (word->reader < visitor->first) {
             word->reader = visitor->block;
-            word->read_bytes = bytes;
+            word->read_bytes = 0;
         }
+        word->read_bytes |= word->reader == visitor->block ? bytes : 0;
     }
     return WPK_DEVICE_RIGHT;
 }

@@ -69,7 +69,8 @@ struct wpk_device_visitor {
 };
 
 /* Note the block's access to bytes of the range, and judge it. An atomic operation reads. Readers
- * are not noted while the range is as the host wrote it. */
+ * are not noted while the range is as the host wrote it. Not seen: a second reader or writer of a
+ * word, besides the one that is noted; what a block does after an atomic operation. */
 enum wpk_device_verdict wpk_device_memory_read(const struct wpk_device_range *range,
                                                uint64_t address, uint32_t size,
                                                const struct wpk_device_visitor *visitor);

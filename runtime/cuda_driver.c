@@ -103,6 +103,7 @@ wpk_err wpk_cuda_driver_fail(const struct wpk_cuda_driver *driver, int result, c
     case WPK_CUDA_OUT_OF_MEMORY:
         return WPK_ENOMEM;
     case WPK_CUDA_NO_BINARY_FOR_GPU:
+    case WPK_CUDA_INVALID_IMAGE:
     case WPK_CUDA_INVALID_PTX:
     case WPK_CUDA_UNSUPPORTED_PTX_VERSION:
     case WPK_CUDA_LAUNCH_OUT_OF_RESOURCES:

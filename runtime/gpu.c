@@ -14,6 +14,7 @@ static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct wpk_gpu_prog
                             struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
+    bool zeroed = false;
     for (int i = 0; i < program->plan.scratch_count && err == WPK_OK; i++) {
         const struct wpk_launch_scratch *scratch = &program->plan.scratch[i];
         size_t bytes = (size_t)scratch->bytes;
@@ -21,8 +22,12 @@ static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct wpk_gpu_prog
         if (err == WPK_OK && scratch->zeroed) {
             err = wpk_gpu_check(gpu, gpu->driver->cuMemsetD8Async(memory[i], 0, bytes, NULL),
                                 "clearing scratch", diag);
+            zeroed = true;
         }
         pointers[program->plan.argument_count + i] = memory[i] + (uint64_t)scratch->offset;
+    }
+    if (err == WPK_OK && zeroed) { /* a stream of the caller's need not wait for this one */
+        err = wpk_gpu_check(gpu, gpu->driver->cuStreamSynchronize(NULL), "clearing scratch", diag);
     }
     return err;
 }

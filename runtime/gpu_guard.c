@@ -77,12 +77,17 @@ wpk_err wpk_gpu_guard_copy(struct wpk_gpu *gpu, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
     for (int i = 0; i < gpu->upload_count && err == WPK_OK; i++) {
-        if (gpu->upload_copy[i] == NULL) {
-            gpu->upload_copy[i] = malloc(gpu->upload_size[i]);
-            err = gpu->upload_copy[i] != NULL ? read_back(gpu, gpu->upload_copy[i], gpu->upload[i],
-                                                          gpu->upload_size[i], diag)
-                                              : WPK_ENOMEM;
+        if (gpu->upload_copy[i] != NULL) {
+            continue;
         }
+        void *copy = malloc(gpu->upload_size[i]);
+        err = copy != NULL ? read_back(gpu, copy, gpu->upload[i], gpu->upload_size[i], diag)
+                           : WPK_ENOMEM;
+        if (err != WPK_OK) {
+            free(copy);
+            copy = NULL;
+        }
+        gpu->upload_copy[i] = copy;
     }
     return err;
 }

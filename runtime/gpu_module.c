@@ -19,8 +19,9 @@ static bool is_same(const struct wpk_gpu_module *module, const void *context,
            memcmp(module->code.data + code->cubin_size, code->ptx, code->ptx_size) == 0;
 }
 
-/* The driver copies what it is given. It finds the end of a text by its NUL, and that of a cubin
- * by its head; the emulated driver looks behind the cubin for the PTX, which it runs. */
+/* A driver finds the end of a text by its NUL, and that of a cubin by its head; the emulated driver
+ * looks behind the cubin for the PTX, which it runs. A cubin of another architecture is no binary
+ * for the GPU; one that is newer than the driver is an invalid image. */
 static wpk_err load(struct wpk_gpu_module *module, const struct wpk_launch_code *code,
                     struct wpk_diag *diag)
 {
@@ -35,7 +36,7 @@ static wpk_err load(struct wpk_gpu_module *module, const struct wpk_launch_code 
     if (code->cubin_size > 0) {
         result = driver->cuModuleLoadData(&module->handle, module->code.data);
     }
-    if (result == WPK_CUDA_NO_BINARY_FOR_GPU) {
+    if (result == WPK_CUDA_NO_BINARY_FOR_GPU || result == WPK_CUDA_INVALID_IMAGE) {
         module->by_driver = true;
         result = driver->cuModuleLoadData(&module->handle, module->code.data + code->cubin_size);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules that are loaded in this process. Each is loaded once in a context, whatever the number of
- * kernels that have its code: its users are counted, and the last one unloads it. */
+ * kernels that have its code: its users are counted, and the last one unloads it. A context must
+ * not be destroyed or reset while a kernel is open in it. */
 #ifndef WPK_RUNTIME_GPU_MODULE_H
 #define WPK_RUNTIME_GPU_MODULE_H
 

@@ -19,13 +19,12 @@ struct wpk_gpu_program {
     void *function[WPK_LAUNCHES_MAX];
 };
 
-/* Load an image's module: the cubin, or where the driver has no use for it, the PTX. A program of
- * no size has none.
+/* Load an image's module into the context, which is current: the cubin, or where the driver has no
+ * use for it, the PTX. A program of no size has none.
  *   owns    caller calls wpk_gpu_program_unload, after a failure, too
  *   errors  WPK_ECORRUPT, WPK_EMISMATCH, WPK_EUNSUPPORTED, WPK_ESYSTEM, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver,
-                                            const void *context,
-                                            const struct wpk_span *image,
+                                            const void *context, const struct wpk_span *image,
                                             struct wpk_gpu_program *out, struct wpk_diag *diag);
 /* Make a vendor's primitive. Its arguments are the recipe's tensors; its scratch is a
  * workspace. `any`: see runtime/gpu_vendor.h.

@@ -6,6 +6,7 @@
 #include "runtime/gpu_module.h"
 #include "worker/process.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,8 +36,9 @@ static wpk_err make_context(bool emulated, struct wpk_diag *diag)
 
 void wpk_gpu_keep_context(bool emulated)
 {
-    (void)!make_context(emulated, NULL);
-    wpk_gpu_module_keep(MODULES_KEPT);
+    if (make_context(emulated, NULL) == WPK_OK) { /* else modules would outlive their contexts */
+        wpk_gpu_module_keep(MODULES_KEPT);
+    }
 }
 
 /* Say why there is none, or nothing. */
@@ -65,9 +67,13 @@ wpk_err wpk_gpu_probe(bool emulated, struct wpk_diag *diag)
     close(ends[1]);
     struct pollfd polled = {.fd = ends[0], .events = POLLIN};
     ssize_t size = 0;
-    if (pid > 0 && poll(&polled, 1, ANSWER_S * 1000) > 0) {
+    int ready = 0;
+    do {
+        ready = pid > 0 ? poll(&polled, 1, ANSWER_S * 1000) : -1;
+    } while (ready < 0 && pid > 0 && errno == EINTR);
+    if (ready > 0) {
         size = read(ends[0], text, sizeof(text) - 1);
-    } else if (pid > 0) {
+    } else if (ready == 0) {
         size = snprintf(text, sizeof(text), "it makes no context within %d s", ANSWER_S);
     }
     close(ends[0]);

@@ -44,7 +44,7 @@ struct wpk_provider_request {
     const struct wpk_device *device; /* NULL: the machine this runs on */
     int threads;                     /* >= 1 */
     const bool *excluded; /* algorithms of a vendor that are passed over: [EXCLUDED_MAX]; NULL */
-    bool timed;                      /* runs are timed, on memory as users have it: see `check` */
+    bool timed; /* runs are timed: on a CPU, on memory as users have it; see `check` */
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };
 
@@ -98,7 +98,7 @@ struct wpk_provider_class {
     wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
     /* The size of the prepared constants in bytes; 0: there are none. */
     uint64_t (*constants_bytes)(const struct wpk_provider *provider);
-    /* What a launch of a GPU's kernel needs. */
+    /* The needs of a launch of a GPU's kernel. */
     struct wpk_launch_use (*launch)(const struct wpk_provider *provider);
 
     /* Check that the padding of inputs and outputs is still zero and that inputs are as set. Of a

@@ -10,6 +10,7 @@ when its N seconds are over, and the next one goes on from there: what has a rec
 import argparse
 import json
 import os
+import signal
 import sqlite3
 import statistics
 import subprocess
@@ -58,12 +59,17 @@ def program(name):
 
 
 def run(seconds, *command):
-    """What it prints and why it failed; a process that does not end is ended, and prints nothing."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE * seconds + 60)
-        return done.stdout, done.stderr.strip().split("\n")[-1]
-    except subprocess.TimeoutExpired:
-        return "", "no end after %d s" % (PATIENCE * seconds + 60)
+    """Run a program; its output, and the last line of its messages. One that does not end is killed with all of its
+    processes, and has no output."""
+    limit = PATIENCE * seconds + 60
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        try:
+            out, messages = process.communicate(timeout=limit)
+            return out, messages.strip().split("\n")[-1]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return "", "no end after %d s" % limit
 
 
 def trials(options, kernel):
@@ -72,7 +78,8 @@ def trials(options, kernel):
         rows = history.execute(
             "SELECT p.op, t.candidate, min(m.median_ns) FROM trial t JOIN problem p ON p.id = t.problem_id"
             " JOIN measurement m ON m.trial_id = t.id WHERE p.fingerprint = ? AND t.provider = 'cuda' AND t.outcome = 'ok'"
-            " AND m.kind = 'trial' AND NOT m.censored GROUP BY t.id", (kernel["fingerprint"],)).fetchall()
+            " AND m.kind = 'trial' AND NOT m.censored AND (p.device_class LIKE 'cuda/emulated/%') = ? GROUP BY t.id",
+            (kernel["fingerprint"], options.gpu == "emulated")).fetchall()
     return (rows[0][0] if rows else ""), [row[1:] for row in rows]
 
 
@@ -108,8 +115,16 @@ def correlate(bounds, times):
     return sum((a - mean) * (b - mean) for a, b in zip(x, y)) / (spread[0] * spread[1]) ** 0.5
 
 
+def read_median(output):
+    """The median of wpk-evaluate's first line, or None."""
+    try:
+        return json.loads(output.split("\n")[0])["record"]["timing"]["median_ns"]
+    except (ValueError, KeyError):
+        return None
+
+
 def look_closer(options, name, kernel, records):
-    """How well the model ranks the trials' times; the best kernel again, in processes of its own."""
+    """Record how well the model ranks the trials' times, and the best kernel's times in processes of its own."""
     op, found = trials(options, kernel)
     if not found:
         return
@@ -118,9 +133,8 @@ def look_closer(options, name, kernel, records):
     if len(bounds) == len(found):
         records.add(what="model", name=name, trials=len(found), correlation=correlate(bounds, [ns for _, ns in found]))
     best = min(found, key=lambda trial: trial[1])[0]
-    said = [evaluate(options, op, [best]).splitlines() for _ in range(RESTARTS)]
-    times = [json.loads(lines[0])["record"].get("timing", {}).get("median_ns") for lines in said if lines]
-    if len(times) == RESTARTS and all(times):
+    times = [read_median(evaluate(options, op, [best])) for _ in range(RESTARTS)]
+    if all(times):
         records.add(what="restarts", name=name, ns=times)
 
 
@@ -160,12 +174,17 @@ def measure(options, records):
                 continue
             own = kernel.get("own", kernel)  # where a vendor is faster, that is served
             records.add(what="kernel", name=name, op=op, timed=kernel["timed"], ns=own["time_ns"]["median"], kernel=kernel)
-            look_closer(options, name, kernel, records)
+        if end - time.monotonic() < min(LEAST_SECONDS, options.op_seconds):
+            return False
+        if records.has(what="kernel", name=name) and not records.has(what="closer", name=name):
+            look_closer(options, name, next(line["kernel"] for line in records.lines
+                                            if line["what"] == "kernel" and line["name"] == name), records)
+            records.add(what="closer", name=name)
         if options.gpu != "emulated" and not records.has(what="vendors", name=name):
             # in a process of its own: PyTorch and the tuner are not on the GPU at the same time
             said, _ = run(options.op_seconds, sys.executable, os.path.abspath(__file__), "--peer", json.dumps(op), ".")
             last = said.strip().split("\n")[-1]
-            records.add(what="vendors", name=name, times=json.loads(last) if last.startswith("[") else [])
+            records.add(what="vendors", name=name, times=json.loads(last) if last.startswith("[") and last.endswith("]") else [])
     return all(is_settled(records, name) for name, _ in todo)
 
 
@@ -205,7 +224,7 @@ def report(records):
 
 
 def report_aims(records, timed, vendors):
-    """What docs/gpu.md aims at, as far as it was measured."""
+    """Print the rows that docs/gpu.md has aims for, as far as they were measured."""
     own = {line["name"]: line["ns"] for line in timed}
     convolutions = [name for name in own if name[1:].isdigit()]
     print("c1 ... c12 at batch 1: %d of 12, together %.1f us" %

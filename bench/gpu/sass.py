@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What NVRTC made of a kernel: of each function's loop with the most FFMA, how many of its instructions these are, and
-how wide loads and stores are.
+"""Count the instructions of a cubin: FFMA in each function's loop that has the most, and loads and stores of 16 bytes.
 
     build/tests/cuda_counts FILE STEM && bench/gpu/sass.py NVDISASM STEM.cubin
 

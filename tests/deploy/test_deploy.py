@@ -87,8 +87,8 @@ def test_units_are_protected(box):
         check("exposure level" in said, "is rated", said)
 
 
-def test_a_worker_of_a_unit_starts(box):
-    """Its command line is one that the program takes; that of a GPU has the devices' files."""
+def test_units_of_workers_name_their_device(box):
+    """A GPU's worker has the option for it, and the devices' files."""
     units(box)
     for name, instance, device in (("wpk-worker@.service", "cpu", "--cpu"), ("wpk-worker-gpu@.service", "0", "--gpu 0")):
         with open(box.path(name), encoding="utf-8") as file:

@@ -93,7 +93,7 @@ def test_a_gpu_by_its_number(box):
     check(all(8 <= use[0] <= 255 and use[1] == 0 and use[2] > 0 for use in uses), "records say what launches need", uses)
     choice = box.path("mm.so.choice")
     box.ctl("get", "mm", "--data", box.data, "-o", box.path("mm.so"))
-    for orders, loads in (("cuModuleLoadData:99=209", 1), ("cuModuleLoadData:1=209", 3)):
+    for orders, loads in (("cuModuleLoadData:99=209", 1), ("cuModuleLoadData:1=209", 3), ("cuModuleLoadData:1=200", 3)):
         order(box, orders)
         said = box.ctl("run", choice, "--random", "--check")
         check("entry   0 of the choice: kernel" in said and "passed" in said, "it runs", orders, said)
