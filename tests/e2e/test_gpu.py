@@ -254,6 +254,10 @@ def test_builders_and_runners(box):
     need_compiler(box)
     service = Service(box)
     service.add_worker("--name", "b", "--build-only", device=("--arch", "sm_90"))
+    other = service.add_worker("--name", "o", "--run-only", "--compiler", "nvrtc-1.2", device=EMULATED)
+    wait_for("it joins", lambda: ";nvrtc=1.2;driver=" in service.wpkd.text(service.wpkd.err), 5)
+    other.popen.terminate()
+    other.wait(30)
     service.add_worker("--name", "r", "--run-only", device=EMULATED)
     job = service.ask("POST", "/v1/jobs", job_of([PRODUCT], 4))[1]["id"]
     wait_for("it is done", lambda: state_of(service, job)["state"] in ("done", "failed"), 120)
