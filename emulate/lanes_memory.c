@@ -4,8 +4,8 @@
 #include "emulate/block.h"
 #include "emulate/lanes.h"
 #include "emulate/operation.h"
+#include "emulate/request.h"
 
-#include "common/cuda_machine.h"
 #include <stdlib.h>
 
 #define STORE_BYTES_MAX 32 /* of a lane */
@@ -18,83 +18,6 @@ struct access {
     uint64_t address[WPK_WARP_LANES];
     uint32_t again; /* lanes that write what another block wrote */
 };
-
-/* ---- how many parts the hardware makes of a request */
-
-/* Words of one bank are served one after another, equal ones at once; lanes of 8 bytes go in two
- * halves, of 16 bytes in four quarters. */
-static uint64_t count_wavefronts(const struct wpk_warp *warp, const struct access *access)
-{
-    uint32_t size = access->size < 4 ? 4 : access->size;
-    int lanes = (int)(WPK_WARP_LANES * 4 / size);
-    uint64_t count = 0;
-    for (int first = 0; first < WPK_WARP_LANES; first += lanes) {
-        uint32_t word[WPK_CUDA_BANKS][WPK_WARP_LANES]; /* distinct ones of each bank */
-        uint8_t depth[WPK_CUDA_BANKS] = {0};
-        uint8_t most = 0;
-        for (int lane = first; lane < first + lanes && lane < WPK_WARP_LANES; lane++) {
-            for (uint32_t b = 0; b < size && (warp->active >> lane & 1) != 0; b += 4) {
-                uint32_t at = (uint32_t)(access->address[lane] + b) / 4, bank = at % WPK_CUDA_BANKS;
-                uint8_t i = 0;
-                while (i < depth[bank] && word[bank][i] != at) {
-                    i++;
-                }
-                if (i == depth[bank]) {
-                    word[bank][depth[bank]++] = at;
-                    most = depth[bank] > most ? depth[bank] : most;
-                }
-            }
-        }
-        count += most;
-    }
-    return count;
-}
-
-/* The same without conflicts: of each part of the lanes one, unless all are idle. */
-static uint64_t least_wavefronts(const struct wpk_warp *warp, const struct access *access)
-{
-    int lanes = (int)(WPK_WARP_LANES * 4 / (access->size < 4 ? 4 : access->size));
-    uint64_t count = 0;
-    for (int first = 0; first < WPK_WARP_LANES; first += lanes) {
-        uint64_t part = (((uint64_t)1 << lanes) - 1) << first;
-        count += (warp->active & part) != 0;
-    }
-    return count;
-}
-
-/* Lanes that access what the lane before accesses need nothing more. */
-static uint64_t least_sectors(const struct wpk_warp *warp, const struct access *access)
-{
-    uint64_t bytes = 0, last = UINT64_MAX;
-    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        if ((warp->active >> lane & 1) != 0 && access->address[lane] != last) {
-            bytes += access->size;
-            last = access->address[lane];
-        }
-    }
-    return (bytes + WPK_CUDA_SECTOR_BYTES - 1) / WPK_CUDA_SECTOR_BYTES;
-}
-
-static uint64_t count_sectors(const struct wpk_warp *warp, const struct access *access)
-{
-    uint64_t seen[4 * WPK_WARP_LANES];
-    int count = 0, newest = 0;
-    for (int lane = 0; lane < WPK_WARP_LANES; lane++) {
-        uint64_t sector = access->address[lane] / WPK_CUDA_SECTOR_BYTES;
-        if ((warp->active >> lane & 1) == 0 || (count > 0 && seen[newest] == sector)) {
-            continue;
-        }
-        int i = 0;
-        while (i < count && seen[i] != sector) {
-            i++;
-        }
-        newest = i;
-        if (i == count) {
-            seen[count++] = sector;
-        }
-    }
-    return (uint64_t)count;
-}
 
 /* ---- checks */
 
@@ -270,16 +193,18 @@ static bool check(struct wpk_warp *warp, const struct wpk_ptx_instruction *in,
     switch (access->space) {
     case WPK_PTX_SHARED:
         counts->shared_requests++;
-        counts->shared_wavefronts += count_wavefronts(warp, access);
-        counts->shared_least += least_wavefronts(warp, access);
+        counts->shared_wavefronts +=
+            wpk_request_wavefronts(warp->active, access->address, access->size);
+        counts->shared_least += wpk_request_least_wavefronts(warp->active, access->size);
         return check_shared(warp, in, access, writes ? wpk_shadow_write : wpk_shadow_read);
     case WPK_PTX_LOCAL:
         return check_local(warp, in, access, writes);
     default:
         counts->global_requests++;
-        sectors = count_sectors(warp, access);
+        sectors = wpk_request_sectors(warp->active, access->address);
         counts->global_sectors += sectors;
-        counts->global_least += least_sectors(warp, access);
+        counts->global_least +=
+            wpk_request_least_sectors(warp->active, access->address, access->size);
         if (warp->block->traffic != NULL) {
             wpk_traffic_note(warp->block->traffic, warp->active, access->address, access->size,
                              sectors);
@@ -548,8 +473,8 @@ void wpk_ptx_copy_async(struct wpk_warp *warp, const struct wpk_ptx_instruction 
         return;
     }
     block->counts.shared_requests++;
-    block->counts.shared_wavefronts += count_wavefronts(warp, &to);
-    block->counts.shared_least += least_wavefronts(warp, &to);
+    block->counts.shared_wavefronts += wpk_request_wavefronts(warp->active, to.address, to.size);
+    block->counts.shared_least += wpk_request_least_wavefronts(warp->active, to.size);
     struct wpk_copy *copy = new_copy(block);
     if (copy == NULL) {
         wpk_block_fault(warp, in, WPK_KERNEL_FAULT_HANG, -1, 0);

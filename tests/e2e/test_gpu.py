@@ -111,6 +111,16 @@ def test_a_gpu_by_its_number(box):
         check(code != 0 and why in out + err, "no PTX runs that was not tested", out, err)
 
 
+def test_schedules_by_hand(box):
+    """Those of examples/gpu; of the two large ones, which take seconds, nothing is built here."""
+    need_compiler(box)
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/gpu")
+    for name, registers in (("product", 128), ("softmax", 40), ("depthwise", 128)):
+        record = json.loads(box.ctl("build", os.path.join(folder, name + ".schedule"), *EMULATED, "--json", "-o", box.path("k.so")))
+        check(record["outcome"] == "ok" and record["launch"]["registers"] <= registers, "it is right", name, record)
+        check(record["launch"]["local_bytes"] == 0, "and nothing is spilled", name, record)
+
+
 def test_by_halide(box):
     """Halide replays the nest that CUDA C was printed of, and prints it as its own program."""
     need_compiler(box)
