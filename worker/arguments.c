@@ -23,6 +23,9 @@ const char wpk_arguments_usage[] =
     "  --coordinator URL  where wpkd listens: ipc://PATH, tcp://HOST:PORT, tls+tcp://HOST:PORT\n"
     "  --build-only       build for other machines, and time nothing\n"
     "  --run-only         time what others have built; needs no compiler\n"
+    "  --compiler NAME    with --run-only of a GPU: what the builders compile with, as their "
+    "--check\n"
+    "                     says; default nvrtc-12.9\n"
     "  --slots N          programs built at a time; default: as many as cores\n"
     "  --run-timeout S    seconds for which a candidate may be verified and timed; default 30, on\n"
     "                     an emulated GPU 120; long operators get up to three times as many\n"
@@ -50,6 +53,7 @@ enum {
     GPU,
     CHECK,
     ARCH,
+    COMPILER,
     URL,
     BUILD_ONLY,
     RUN_ONLY,
@@ -76,6 +80,7 @@ static const struct option options[] = {
     {"gpu", required_argument, NULL, GPU},
     {"check", no_argument, NULL, CHECK},
     {"arch", required_argument, NULL, ARCH},
+    {"compiler", required_argument, NULL, COMPILER},
     {"coordinator", required_argument, NULL, URL},
     {"build-only", no_argument, NULL, BUILD_ONLY},
     {"run-only", no_argument, NULL, RUN_ONLY},
@@ -149,6 +154,19 @@ static bool set_run_timeout(struct wpk_arguments *a, const char *text)
     return *text != '\0' && *end == '\0' && seconds >= 1 && seconds <= WPK_RUN_TIMEOUT_S_MAX;
 }
 
+/* "nvrtc-", and a number with one dot in it. */
+static bool set_compiler(struct wpk_arguments *a, const char *text)
+{
+    const char *number = text + strlen("nvrtc-");
+    a->compiler = text;
+    if (strncmp(text, "nvrtc-", strlen("nvrtc-")) != 0 || strlen(number) > 8) {
+        return false;
+    }
+    size_t major = strspn(number, "0123456789");
+    size_t minor = number[major] == '.' ? strspn(number + major + 1, "0123456789") : 0;
+    return major > 0 && minor > 0 && number[major + 1 + minor] == '\0';
+}
+
 static bool set_flag(struct wpk_arguments *a, int option)
 {
     bool *flags[] = {[CPU - CPU] = &a->cpu,
@@ -171,6 +189,8 @@ static bool apply(struct wpk_arguments *a, int option, const char *value)
         return set_text(&a->gpu, value, 64) && strspn(value, GPU_LETTERS) == strlen(value);
     case ARCH:
         return set_text(&a->architecture, value, 16);
+    case COMPILER:
+        return set_compiler(a, value);
     case URL:
         return set_text(&a->url, value, 1024);
     case SLOTS:
@@ -326,6 +346,8 @@ static wpk_err check_all(const struct wpk_arguments *a, struct wpk_diag *diag)
         wpk_diag_set(diag, "--check is about a GPU: give --gpu, or --build-only --arch");
     } else if (a->architecture != NULL && (!a->build_only || a->gpu != NULL)) {
         wpk_diag_set(diag, "--arch is for --build-only without --gpu");
+    } else if (a->compiler != NULL && (!a->run_only || a->gpu == NULL)) {
+        wpk_diag_set(diag, "--compiler is for --run-only with --gpu");
     } else if (a->url == NULL && !a->check) {
         wpk_diag_set(diag, "it needs --coordinator");
     } else if (a->build_only && a->run_only) {

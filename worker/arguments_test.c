@@ -69,6 +69,11 @@ static void what_is_refused(void **state)
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "--label", "Zone=b"), &diag, "Zone=b: not a value");
     diag = (struct wpk_diag){0};
+    check_refused(PARSE(&a, &diag, BASE, "--run-only", "--compiler", "nvrtc-12.9"), &diag,
+                  "--run-only with --gpu");
+    diag = (struct wpk_diag){0};
+    check_refused(PARSE(&a, &diag, BASE, "--compiler", "nvrtc-12"), &diag, "nvrtc-12: not a value");
+    diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, BASE, "more"), &diag, "more: not an option");
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, "--cpu", "--coordinator", "tcp://far:1", "--token-file", "/t"),

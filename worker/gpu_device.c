@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The version that `make setup-gpu` installs: builds for a --run-only worker are made by it. */
-#define COMPILER_VERSION "nvrtc-12.9"
 #define VERSION_PER_MAJOR 1000
 #define CLOCKS_TEXT_MAX 256
 
@@ -78,8 +76,8 @@ static wpk_err open_device(const struct wpk_cuda_driver *driver, struct wpk_devi
 static wpk_err find_compiler(const struct wpk_gpu_wanted *wanted,
                              char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
 {
-    if (wanted->run_only) {
-        snprintf(version, WPK_CODEGEN_VERSION_MAX, "%s", COMPILER_VERSION);
+    if (wanted->compiler != NULL) {
+        snprintf(version, WPK_CODEGEN_VERSION_MAX, "%s", wanted->compiler);
         return WPK_OK;
     }
     return wpk_codegen_at(wpk_back_end_first("cuda"))->find(version, diag);
@@ -235,5 +233,5 @@ bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
     if (!compiles) {
         puts("this machine can work with --run-only");
     }
-    return compiles || wanted->run_only;
+    return compiles || wanted->compiler != NULL;
 }

@@ -6,10 +6,13 @@
 #include "schema/device.h"
 #include "schema/message.h"
 
+/* The version that `make setup-gpu` installs. */
+#define WPK_GPU_COMPILER "nvrtc-12.9"
+
 struct wpk_gpu_wanted {
     const char *which;        /* a number in PCI order, a UUID, or "emulated"; NULL: none */
     const char *architecture; /* without a device, what is built for: "sm_90" */
-    bool run_only;            /* no compiler is needed */
+    const char *compiler;     /* the builders', "nvrtc-12.9"; NULL: the one that is here */
 };
 
 #define WPK_GPU_VENDORS_MAX 4

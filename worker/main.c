@@ -64,6 +64,14 @@ static wpk_err describe_cpu(const struct wpk_arguments *a, struct wpk_device *ou
     return err;
 }
 
+static struct wpk_gpu_wanted wanted_gpu(const struct wpk_arguments *a)
+{
+    const char *compiler = a->compiler != NULL ? a->compiler : WPK_GPU_COMPILER;
+    return (struct wpk_gpu_wanted){.which = a->gpu,
+                                   .architecture = a->architecture,
+                                   .compiler = a->run_only ? compiler : NULL};
+}
+
 /* Device, environment and vendors of the session.
  *   owns    gpu: borrowed by the session */
 static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_gpu_device *gpu,
@@ -77,7 +85,7 @@ static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_gpu_dev
         return describe_cpu(a, &out->device);
     }
     snprintf(codegen, sizeof codegen, "%.*s", (int)strcspn(WPK_ENVIRONMENT, ";"), WPK_ENVIRONMENT);
-    const struct wpk_gpu_wanted wanted = {a->gpu, a->architecture, a->run_only};
+    const struct wpk_gpu_wanted wanted = wanted_gpu(a);
     wpk_err err = wpk_gpu_device_describe(&wanted, codegen, gpu, diag);
     out->device = gpu->device;
     out->environment = gpu->environment;
@@ -243,7 +251,7 @@ int main(int argc, char **argv)
     } else if (a.version) {
         puts("wpk-worker " WPK_VERSION);
     } else if (a.check) {
-        const struct wpk_gpu_wanted wanted = {a.gpu, a.architecture, a.run_only};
+        const struct wpk_gpu_wanted wanted = wanted_gpu(&a);
         code = wpk_gpu_device_check(&wanted) ? ENDED : FAILED;
     } else {
         code = run(&a, parent);
