@@ -38,6 +38,7 @@ struct wpk_cuda_kernel_node {
     X(cuDevicePrimaryCtxRelease_v2, (int device))                                                  \
     X(cuCtxPushCurrent_v2, (void *context))                                                        \
     X(cuCtxPopCurrent_v2, (void **context))                                                        \
+    X(cuCtxGetDevice, (int *device))                                                               \
     X(cuModuleLoadData, (void **module, const void *image))                                        \
     X(cuModuleUnload, (void *module))                                                              \
     X(cuModuleGetFunction, (void **function, void *module, const char *name))                      \

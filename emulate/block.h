@@ -61,6 +61,7 @@ struct wpk_launch_counts {
     uint64_t global_requests;
     uint64_t global_sectors; /* of 32 bytes, of all requests */
     uint64_t global_least;   /* sectors if what lanes access lay together */
+    uint64_t global_bytes;   /* of the allocations that were accessed */
 };
 
 /* An asynchronous copy on its way: it is in shared memory when its group is waited for. */

@@ -236,6 +236,13 @@ int wpk_driver_entered(void)
     return result == WPK_CUDA_SUCCESS && current == 0 ? WPK_CUDA_INVALID_CONTEXT : result;
 }
 
+int cuCtxGetDevice(int *device)
+{
+    WPK_OBEY_ORDERS();
+    *device = 0;
+    return wpk_driver_entered();
+}
+
 static const void *recording; /* the stream that records launches for a graph; NULL: none */
 
 void wpk_driver_set_capturing(const void *stream)

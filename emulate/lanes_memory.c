@@ -46,6 +46,10 @@ static bool check_global(struct wpk_warp *warp, const struct wpk_ptx_instruction
         }
         if (block->last == NULL || at < block->last->from || at >= block->last->to) {
             block->last = wpk_device_memory_find(block->memory, at);
+            if (block->last != NULL && block->last->visited != block->visitor.first) {
+                block->last->visited = block->visitor.first;
+                block->counts.global_bytes += block->last->to - block->last->from;
+            }
         }
         uint32_t size = access->read_size == NULL ? access->size : access->read_size[lane];
         if (block->last == NULL || size > block->last->to - at) {

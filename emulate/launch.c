@@ -222,6 +222,7 @@ static void add(struct wpk_launch_counts *to, const struct wpk_launch_counts *fr
     to->global_least += from->global_least;
     to->global_requests += from->global_requests;
     to->global_sectors += from->global_sectors;
+    to->global_bytes += from->global_bytes;
 }
 
 wpk_err wpk_launch_run(const struct wpk_launch *launch, struct wpk_launch_counts *counts,

@@ -21,6 +21,7 @@ struct wpk_device_range {
     bool freed;
     bool whole;  /* the host wrote all of it */
     bool stored; /* kernels wrote some of it */
+    uint32_t visited; /* the first block of the last launch that accessed it */
     struct wpk_device_word *word; /* owned */
 };
 

@@ -3,6 +3,7 @@
 
 #include "common/cuda_machine.h"
 #include <math.h>
+#include <stdbool.h>
 
 #define WARP_LANES 32
 #define WARPS_TO_HIDE 16 /* of a multiprocessor: more hide no more latency */
@@ -34,6 +35,9 @@ double wpk_launch_model(const struct wpk_cuda_machine *m, const struct wpk_launc
                       (double)((threads + WARP_LANES - 1) / WARP_LANES);
     double exposed = requests * m->latency / 8 / fmin(fmax(warps, 1), WARPS_TO_HIDE);
     double rounds = ceil((double)blocks / ((double)m->sm_count * at_once));
-    double cycles = m->launch + rounds * (fmax(busy * at_once, exposed) + m->latency);
-    return cycles / m->hertz;
+    double computing = rounds * (fmax(busy * at_once, exposed) + m->latency);
+    /* Tensors that the second cache does not hold come from memory, once. */
+    bool large = counts->global_bytes > (uint64_t)m->l2_size;
+    double dram = large ? (double)counts->global_bytes / (m->dram_bytes * m->sm_count) : 0;
+    return (m->launch + fmax(computing, dram)) / m->hertz;
 }

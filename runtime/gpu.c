@@ -34,16 +34,22 @@ static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct wpk_gpu_prog
 
 /* ---- the kernel */
 
+/* The device of the context that is current in this thread, or else the first one. A handle is the
+ * device's number in the driver's order. */
 static wpk_err open_context(struct wpk_gpu *gpu, const struct wpk_gpu_options *options,
                             struct wpk_diag *diag)
 {
+    int ordinal = 0;
     wpk_err err = wpk_cuda_driver_open(options->emulated, &gpu->driver, diag);
-    if (err == WPK_OK) {
-        err = wpk_cuda_driver_device(gpu->driver, options->ordinal, &gpu->device, diag);
+    if (err == WPK_OK && gpu->driver->cuCtxGetDevice(&ordinal) != WPK_CUDA_SUCCESS) {
+        ordinal = 0;
     }
     if (err == WPK_OK) {
-        err = wpk_gpu_check(gpu, gpu->driver->cuDeviceGet(&gpu->handle, options->ordinal),
-                            "finding the GPU", diag);
+        err = wpk_cuda_driver_device(gpu->driver, ordinal, &gpu->device, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_gpu_check(gpu, gpu->driver->cuDeviceGet(&gpu->handle, ordinal), "finding the GPU",
+                            diag);
     }
     if (err == WPK_OK) {
         err = wpk_gpu_check(gpu, gpu->driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->handle),

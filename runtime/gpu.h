@@ -22,7 +22,6 @@ struct wpk_gpu_call;
 
 struct wpk_gpu_options {
     bool emulated;
-    int ordinal;                   /* of the device in the driver's order */
     struct wpk_span image;         /* of the main program */
     struct wpk_span prepare_image; /* size 0: there is no prepare program */
     /* A vendor's primitive in place of images; NULL: none. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define TRIES_MAX 64
-#define ALGORITHMS_MAX 16    /* that have a place among constructed candidates */
+#define ALGORITHMS_MAX 32    /* that have a place among constructed candidates */
 #define LOOKED_AT_MAX 600000 /* candidates, of each variant, before the best are taken */
 #define BACK_END_AT 7        /* constructed candidates before one of another back end */
 
@@ -239,13 +239,13 @@ static void rank_variant(const struct wpk_space *space, int v, struct ranked *sc
     }
 }
 
-/* Variants with the same rewriting at each site differ in its sizes. */
+/* Variants of one layout with the same rewriting at each site differ in its sizes. */
 static bool are_of_one_algorithm(const struct wpk_space *space, const struct ranked *a,
                                  const struct ranked *b)
 {
     const struct wpk_variant *first = &space->variants[a->candidate.variant];
     const struct wpk_variant *second = &space->variants[b->candidate.variant];
-    bool same = true;
+    bool same = strcmp(first->layout, second->layout) == 0;
     for (int i = 0; i < space->sites->count; i++) {
         const struct wpk_site_choice *choice = space->sites->site[i].choice;
         same = same && choice[first->choice[i]].rewriting == choice[second->choice[i]].rewriting;

@@ -111,6 +111,12 @@ int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
     return WPK_CUDA_SUCCESS;
 }
 
+int cuCtxGetDevice(int *device)
+{
+    *device = 0;
+    return WPK_CUDA_SUCCESS;
+}
+
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
     *bytes = (size_t)1 << 30;
