@@ -54,12 +54,41 @@ static void *open_in(const char *directory, const char *name)
     return size < PATH_SIZE ? dlopen(path, OPEN_FLAGS) : NULL;
 }
 
+static const char *set_toolkit;
+
+void wpk_cuda_set_toolkit(const char *directory)
+{
+    set_toolkit = directory;
+}
+
+const char *wpk_cuda_toolkit(void)
+{
+    return set_toolkit;
+}
+
+static void *open_in_toolkit(const char *toolkit, const char **directory)
+{
+    static const char *const folders[] = {"lib64", "lib"};
+    static char path[PATH_SIZE];
+    void *library = NULL;
+    *directory = path;
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && library == NULL; i++) {
+        snprintf(path, sizeof(path), "%s/%s", toolkit, folders[i]);
+        library = open_in(path, LIBRARY);
+    }
+    return library;
+}
+
 /* Returns the library; *directory is where it lies, NULL if dlopen found it. */
 static void *open_library(const char **directory)
 {
     static const char *const directories[] = {WPK_NVRTC_DIRECTORY, "/usr/local/cuda/lib64"};
     if (*directory != NULL) {
         return open_in(*directory, LIBRARY);
+    }
+    const char *toolkit = wpk_cuda_toolkit();
+    if (toolkit != NULL) {
+        return open_in_toolkit(toolkit, directory);
     }
     for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
         void *library = open_in(directories[i], LIBRARY);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #define WPK_CUDA_NVRTC_VERSION_MAX 24
+#define WPK_CUDA_DIRECTORY_VARIABLE "WPK_CUDA_DIR" /* of the environment: see below */
 #define WPK_CUDA_NVRTC_CALLS_MAX 12
 
 /* = {0} is closed. */
@@ -20,8 +21,14 @@ struct wpk_cuda_nvrtc {
     char version[WPK_CUDA_NVRTC_VERSION_MAX];     /* "nvrtc-12.9" */
 };
 
-/* Open the library in `directory`; if that is NULL, where `make setup-gpu` puts it, in
- * /usr/local/cuda/lib64, or where dlopen finds it.
+/* Look for NVRTC and ptxas in this CUDA toolkit alone, for the whole process: a program calls it
+ * first of all, with the value of its environment's variable. NULL: where they are found.
+ *   owns  `directory` stays the caller's, and outlives all calls */
+void wpk_cuda_set_toolkit(const char *directory);
+const char *wpk_cuda_toolkit(void);
+
+/* Open the library in `directory`; if that is NULL, in lib64 or lib of the toolkit; if
+ * none is set, where `make setup-gpu` puts it, in /usr/local/cuda/lib64, or where dlopen finds it.
  *   errors  WPK_ENOENT there is none, and `diag` says how to get it; WPK_EUNSUPPORTED it lacks a
  *           function */
 WPK_MUST_CHECK wpk_err wpk_cuda_nvrtc_open(struct wpk_cuda_nvrtc *nvrtc, const char *directory,

@@ -2,6 +2,7 @@
 #include "codegen/cuda_ptxas.h"
 
 #include "codegen/c_compiler.h"
+#include "codegen/cuda_nvrtc.h"
 #include "common/fs.h"
 
 #include <stdio.h>
@@ -14,6 +15,12 @@ const char *wpk_cuda_ptxas_find(void)
 {
     static const char *const all[] = {WPK_NVRTC_DIRECTORY "/../bin/ptxas",
                                       "/usr/local/cuda/bin/ptxas"};
+    static char own[PATH_SIZE];
+    const char *toolkit = wpk_cuda_toolkit();
+    if (toolkit != NULL) {
+        snprintf(own, sizeof(own), "%s/bin/ptxas", toolkit);
+        return access(own, X_OK) == 0 ? own : NULL;
+    }
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (access(all[i], X_OK) == 0) {
             return all[i];

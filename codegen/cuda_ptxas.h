@@ -5,7 +5,8 @@
 
 #include "common/buf.h"
 
-/* The program: where `make setup-gpu` puts it, or in /usr/local/cuda/bin; NULL: there is none.
+/* The program: in bin of the toolkit (cuda_nvrtc.h); if none is set, where
+ * `make setup-gpu` puts it, or in /usr/local/cuda/bin; NULL: there is none.
  *   owns  static */
 const char *wpk_cuda_ptxas_find(void);
 

@@ -26,6 +26,7 @@ const char wpk_arguments_usage[] =
     "  --compiler NAME    with --run-only of a GPU: what the builders compile with, as their "
     "--check\n"
     "                     says; default nvrtc-12.9\n"
+    "  --cuda-dir DIR     a CUDA toolkit, in which alone NVRTC and ptxas are looked for\n"
     "  --slots N          programs built at a time; default: as many as cores\n"
     "  --run-timeout S    seconds for which a candidate may be verified and timed; default 30, on\n"
     "                     an emulated GPU 120; long operators get up to three times as many\n"
@@ -54,6 +55,7 @@ enum {
     CHECK,
     ARCH,
     COMPILER,
+    CUDA_DIR,
     URL,
     BUILD_ONLY,
     RUN_ONLY,
@@ -81,6 +83,7 @@ static const struct option options[] = {
     {"check", no_argument, NULL, CHECK},
     {"arch", required_argument, NULL, ARCH},
     {"compiler", required_argument, NULL, COMPILER},
+    {"cuda-dir", required_argument, NULL, CUDA_DIR},
     {"coordinator", required_argument, NULL, URL},
     {"build-only", no_argument, NULL, BUILD_ONLY},
     {"run-only", no_argument, NULL, RUN_ONLY},
@@ -191,6 +194,8 @@ static bool apply(struct wpk_arguments *a, int option, const char *value)
         return set_text(&a->architecture, value, 16);
     case COMPILER:
         return set_compiler(a, value);
+    case CUDA_DIR:
+        return set_text(&a->cuda_dir, value, 1024) && value[0] == '/';
     case URL:
         return set_text(&a->url, value, 1024);
     case SLOTS:

@@ -30,6 +30,7 @@ struct wpk_arguments {
     const char *gpu;          /* which one, or "emulated"; NULL: not given */
     const char *architecture; /* of GPUs to build for, "sm_90"; NULL: not given */
     const char *compiler;     /* of a GPU's builders, "nvrtc-12.9"; NULL: not given */
+    const char *cuda_dir; /* of NVRTC and ptxas; NULL: where they are found */
     bool cpu;
     bool check; /* only say what the GPU and the compilers are */
     bool build_only;

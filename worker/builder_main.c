@@ -3,6 +3,7 @@
  *
  *     wpk-builder CACHE_DIR TARGET LOG_LEVEL LOG_FORMAT        with a channel at descriptor 3 */
 #include "codegen/cuda_build.h"
+#include "codegen/cuda_nvrtc.h"
 #include "codegen/halide.h"
 #include "common/log.h"
 #include "runtime/link.h"
@@ -11,6 +12,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,6 +46,7 @@ int main(int argc, char **argv)
         return 2;
     }
     struct wpk_diag diag = {0};
+    wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
     wpk_err err = wpk_link_write_parts(argv[1], &diag);
     if (err == WPK_OK) {
         err = warm_in(argv[1], argv[2], &diag);

@@ -7,6 +7,7 @@
  *
  * and one line for people on standard error. Exit code: 0 all ran well, 1 some did not, 2 usage,
  * 3 the machine. */
+#include "codegen/cuda_nvrtc.h"
 #include "worker/evaluate.h"
 
 #include "codegen/codegen.h"
@@ -216,6 +217,7 @@ int main(int argc, char **argv)
     struct wpk_evaluation e = {
         .layouts = "fixed", .isa = WPK_ISA_AVX512, .seed = 1, .policy = {.threads = 1}};
     int option;
+    wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);

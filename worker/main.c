@@ -2,6 +2,7 @@
 /* wpk-worker: joins a wpkd and works for it. Exit codes: 0 ended when told to, 1 a failure, 2
  * usage, 3 wpkd refuses it, and would again: its token, its role, or its protocol version. */
 #include "codegen/codegen.h"
+#include "codegen/cuda_nvrtc.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
@@ -241,6 +242,10 @@ int main(int argc, char **argv)
     struct wpk_diag diag = {0};
     int code = ENDED;
     wpk_err err = wpk_arguments_parse(argc, argv, &a, &diag);
+    if (err == WPK_OK && a.cuda_dir != NULL) { /* for the builder, too */
+        err = setenv(WPK_CUDA_DIRECTORY_VARIABLE, a.cuda_dir, 1) == 0 ? WPK_OK : WPK_ENOMEM;
+    }
+    wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
     if (err != WPK_OK) {
         char text[1024];
         wpk_diag_format(&diag, text, sizeof text);

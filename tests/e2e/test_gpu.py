@@ -77,6 +77,23 @@ def test_tune_get_and_run(box):
     check(all(k["from_history"] for k in again), "history answers the second time", again)
 
 
+def test_a_toolkit_of_its_own(box):
+    """NVRTC and ptxas are looked for where the option says, or the environment, and nowhere else."""
+    need_compiler(box)
+    installed = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.deps/nvrtc")
+    if not os.path.exists(os.path.join(installed, "bin/ptxas")):
+        raise Skip("make setup-gpu has not been run")
+    toolkit = os.path.realpath(installed)
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--cuda-dir", toolkit, "--check")
+    check(code == 0 and "nvrtc-12.9" in said, "it is there", said)
+    code, said, _ = box.run("wpk-worker", *EMULATED, "--cuda-dir", box.dir, "--check")
+    check(code != 0 and "no libnvrtc.so.12 in " + box.dir in said and "no ptxas" in said, "it is not there", said)
+    job = box.write("job.json", job_of([PRODUCT], 1))
+    box.env["WPK_CUDA_DIR"] = toolkit
+    tuned = check_tune_json(box.ctl("tune", job, *EMULATED, "--data", box.data, "--json"))["kernels"][0]
+    check(tuned["provider"] == "cuda", "wpkctl's worker and builder find it", tuned)
+
+
 def test_a_gpu_by_its_number(box):
     """For wpk the emulated driver under NVIDIA's name is a GPU: its kernels count as timed and answer exactly. What the
     driver compiles from PTX has to pass the self-test of the choice."""
@@ -621,7 +638,8 @@ def test_bad_inputs(box):
     for options, words in ((("--gpu", "7 8", "--check"), "not a value"),
                            (("--cpu", *EMULATED, "--coordinator", "ipc:///x"), "two workers"),
                            (("--arch", "sm_90", "--coordinator", "ipc:///x"), "--build-only"),
-                           (("--cpu", "--check"), "--check is about a GPU")):
+                           (("--cpu", "--check"), "--check is about a GPU"),
+                           ((*EMULATED, "--cuda-dir", "there", "--check"), "not a value")):
         code, _, said = box.run("wpk-worker", *options)
         check(code == 2 and words in said, "refused with words", options, said)
     if not os.path.exists("/dev/nvidia0"):
