@@ -106,7 +106,8 @@ static void test_other_plans(void **state)
     wpk_buf_fini(&cubin);
 }
 
-/* Nothing outside of the bytes is read, which the sanitizer would see: each try has a copy. */
+/* A damaged cubin is refused or described; AddressSanitizer would see a read outside of the copy
+ * that each try has. */
 static void test_damage(void **state)
 {
     (void)state;

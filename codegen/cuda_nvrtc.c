@@ -183,37 +183,22 @@ static void put_message(const struct wpk_cuda_nvrtc *nvrtc, program module, stru
     free(log);
 }
 
-static wpk_err take_ptx(const struct wpk_cuda_nvrtc *nvrtc, program module, struct wpk_buf *ptx)
+/* Append what one pair of calls gives, but for `left_out` bytes at its end. */
+static wpk_err take(program module, call_GetPTXSize find_size, call_GetPTX get, size_t left_out,
+                    struct wpk_buf *out)
 {
     size_t size = 0;
-    if (CALL(nvrtc, GetPTXSize)(module, &size) != 0 || size == 0) {
+    if (find_size(module, &size) != 0 || size == 0) {
         return WPK_EUNSUPPORTED;
     }
-    char *text = wpk_buf_reserve(ptx, size);
-    if (text == NULL) {
-        return wpk_buf_status(ptx);
-    }
-    if (CALL(nvrtc, GetPTX)(module, text) != 0) {
-        return WPK_EUNSUPPORTED;
-    }
-    wpk_buf_commit(ptx, size - 1); /* without its NUL */
-    return WPK_OK;
-}
-
-static wpk_err take_cubin(const struct wpk_cuda_nvrtc *nvrtc, program module, struct wpk_buf *cubin)
-{
-    size_t size = 0;
-    if (CALL(nvrtc, GetCUBINSize)(module, &size) != 0 || size == 0) {
-        return WPK_EUNSUPPORTED;
-    }
-    char *bytes = wpk_buf_reserve(cubin, size);
+    char *bytes = wpk_buf_reserve(out, size);
     if (bytes == NULL) {
-        return wpk_buf_status(cubin);
+        return wpk_buf_status(out);
     }
-    if (CALL(nvrtc, GetCUBIN)(module, bytes) != 0) {
+    if (get(module, bytes) != 0) {
         return WPK_EUNSUPPORTED;
     }
-    wpk_buf_commit(cubin, size);
+    wpk_buf_commit(out, size - left_out);
     return WPK_OK;
 }
 
@@ -237,10 +222,11 @@ wpk_err wpk_cuda_nvrtc_compile(const struct wpk_cuda_nvrtc *nvrtc, const char *t
         put_message(nvrtc, module, diag);
         err = WPK_EUNSUPPORTED;
     } else {
-        err = take_ptx(nvrtc, module, ptx);
+        /* The text without its NUL. */
+        err = take(module, CALL(nvrtc, GetPTXSize), CALL(nvrtc, GetPTX), 1, ptx);
     }
     if (err == WPK_OK && cubin != NULL) {
-        err = take_cubin(nvrtc, module, cubin);
+        err = take(module, CALL(nvrtc, GetCUBINSize), CALL(nvrtc, GetCUBIN), 0, cubin);
     }
     CALL(nvrtc, DestroyProgram)(&module);
     return err;

@@ -341,14 +341,19 @@ static bool is_inside(uint64_t address, size_t size)
     return range != NULL && !range->freed && size <= range->to - address;
 }
 
+/* The result of a copy or a filling in the stream, if memory allows it. */
+static int check_range(uint64_t address, size_t size, const void *stream)
+{
+    int result = wpk_driver_entered();
+    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
+    return result == WPK_CUDA_SUCCESS && !is_inside(address, size) ? WPK_CUDA_INVALID_VALUE
+                                                                   : result;
+}
+
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *stream)
 {
     WPK_OBEY_ORDERS();
-    int result = wpk_driver_entered();
-    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
-    if (result == WPK_CUDA_SUCCESS && !is_inside(to, size)) {
-        result = WPK_CUDA_INVALID_VALUE;
-    }
+    int result = check_range(to, size, stream);
     if (result == WPK_CUDA_SUCCESS) {
         memcpy((void *)(uintptr_t)to, from, size); // NOLINT: a device address is a host's
         wpk_device_memory_store(&gpu.memory, to, size);
@@ -359,11 +364,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *strea
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 {
     WPK_OBEY_ORDERS();
-    int result = wpk_driver_entered();
-    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
-    if (result == WPK_CUDA_SUCCESS && !is_inside(from, size)) {
-        result = WPK_CUDA_INVALID_VALUE;
-    }
+    int result = check_range(from, size, stream);
     if (result == WPK_CUDA_SUCCESS) {
         memcpy(to, (const void *)(uintptr_t)from, size); // NOLINT: a device address is a host's
     }
@@ -373,11 +374,8 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream)
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 {
     WPK_OBEY_ORDERS();
-    int result = wpk_driver_entered();
-    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
-    if (result == WPK_CUDA_SUCCESS && (!is_inside(from, size) || !is_inside(to, size))) {
-        result = WPK_CUDA_INVALID_VALUE;
-    }
+    int result = check_range(from, size, stream);
+    result = result == WPK_CUDA_SUCCESS ? check_range(to, size, stream) : result;
     if (result == WPK_CUDA_SUCCESS) { // NOLINTNEXTLINE: a device address is a host's
         memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
         wpk_device_memory_store(&gpu.memory, to, size);
@@ -388,11 +386,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream)
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, void *stream)
 {
     WPK_OBEY_ORDERS();
-    int result = wpk_driver_entered();
-    result = result == WPK_CUDA_SUCCESS ? wpk_driver_uncaptured(stream) : result;
-    if (result == WPK_CUDA_SUCCESS && !is_inside(to, size)) {
-        result = WPK_CUDA_INVALID_VALUE;
-    }
+    int result = check_range(to, size, stream);
     if (result == WPK_CUDA_SUCCESS) {
         memset((void *)(uintptr_t)to, value, size); // NOLINT: a device address is a host's
         wpk_device_memory_store(&gpu.memory, to, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many parts the hardware makes of a request: what the active lanes of a warp access at once.
+/* Parts that the hardware makes of a request: of an access by the active lanes of a warp.
  *
  *   shape  address [WPK_WARP_LANES]; bytes: of a lane */
 #ifndef WPK_EMULATE_REQUEST_H

@@ -59,6 +59,13 @@ void wpk_cuda_subject_fini(struct wpk_cuda_subject *k);
 
 #define WPK_CUDA_HEAD "wpk-schedule 2\ntarget cuda-sm_90 threads 1\nby c\n"
 
+/* A convolution of 3 x 3 with something added, and relu, as a program. */
+#define WPK_CUDA_CONVOLUTION(n, c, size, k)                                                        \
+    "input X f32[" n "," c "," size "," size "]\nconstant W f32[" k "," c ",3,3]\ninput Z f32[" n  \
+    "," k "," size "," size "]\nintermediate T f32[" n "," k "," size "," size                     \
+    "]\noutput Y f32[" n "," k "," size "," size "]\nT[n,k,y,x] = sum.f32(c:" c                    \
+    ",r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\nY[n,k,y,x] = max(T[n,k,y,x] + Z[n,k,y,x], 0)\n"
+
 /* Print, compile, fill, launch and compare a kernel, which has its schedule. */
 void wpk_cuda_subject_run(const struct wpk_cuda_nvrtc *nvrtc, struct wpk_cuda_subject *k,
                           struct wpk_rng *rng, double tolerance);

@@ -336,9 +336,9 @@ static const struct {
     {"input X f32[1,32,32,32]\nconstant W f32[32,32,1,1]\noutput Y f32[1,32,16,16]\n"
      "Y[n,k,y,x] = sum.f32(c:32,r:1,s:1) X[n,c,2*y+r,2*x+s] * W[k,c,r,s]\n",
      "", "im2col", 1.1, false},
-    {CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 1.2, true},
+    {WPK_CUDA_CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 1.2, true},
     /* each thread reads tiles for itself, which overlap */
-    {CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 2.1, false},
+    {WPK_CUDA_CONVOLUTION("1", "32", "12", "32"), "shared", "winograd(4)", 2.1, false},
     {"input X f32[1,3,64,64]\nconstant W f32[32,3,7,7]\noutput Y f32[1,32,32,32]\n"
      "Y[n,k,y,x] = sum.f32(c:3,r:7,s:7) X[n,c,2*y+r-3,2*x+s-3] * W[k,c,r,s]\n",
      "", "im2col", 1.1, false},
@@ -416,7 +416,7 @@ static void test_layouts(void **state)
     wpk_rng_seed(&rng, 6);
     static const char *const layouts[] = {"asis", "last1"};
     for (int i = 0; i < 2; i++) {
-        wpk_cuda_derive(CONVOLUTION("1", "16", "12", "24"), false, &space);
+        wpk_cuda_derive(WPK_CUDA_CONVOLUTION("1", "16", "12", "24"), false, &space);
         assert_int_equal(wpk_space_pin(&space, "layout", layouts[i], &diag), WPK_OK);
         assert_int_equal(wpk_space_construct(&space, made, 8, &count), WPK_OK);
         assert_true(count > 1);
@@ -449,19 +449,19 @@ static const struct {
      "Y[n,g,k,y,x] = sum.f32(c:6,r:3,s:3) X[n,c,g,y+r,x+s] * W[g,k,c,r,s]\n",
      {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}},
      1},
-    {CONVOLUTION("1", "32", "7", "32"),
+    {WPK_CUDA_CONVOLUTION("1", "32", "7", "32"),
      {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "root"}, {"T_m.parts.c", "4"}},
      2},
-    {CONVOLUTION("2", "16", "12", "16"),
+    {WPK_CUDA_CONVOLUTION("2", "16", "12", "16"),
      {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "root"}, {"T_m.together.ab", "4"}},
      2},
-    {CONVOLUTION("1", "16", "12", "24"),
+    {WPK_CUDA_CONVOLUTION("1", "16", "12", "24"),
      {{"algorithm", "winograd(4)"}, {"T_m.at", "root"}, {"T_v.at", "T_m"}, {"T_m.parts.c", "2"}},
      2},
-    {CONVOLUTION("2", "16", "12", "16"),
+    {WPK_CUDA_CONVOLUTION("2", "16", "12", "16"),
      {{"algorithm", "winograd(4)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}},
      1},
-    {CONVOLUTION("1", "32", "7", "8"), /* one block, without parts */
+    {WPK_CUDA_CONVOLUTION("1", "32", "7", "8"), /* one block, without parts */
      {{"algorithm", "winograd(2)"}, {"T_m.at", "Y"}, {"T_v.at", "T_m"}, {"T_m.parts.c", "4"}},
      1},
     {"input X f32[1,12,12,8]\nconstant W f32[3,3,8,16]\nintermediate T f32[1,12,12,16]\n"
@@ -480,7 +480,7 @@ static const struct {
       {"T_v.at", "T_m"},
       {"T_m.block.k", "16"}},
      1},
-    {CONVOLUTION("2", "12", "13", "20"),
+    {WPK_CUDA_CONVOLUTION("2", "12", "13", "20"),
      {{"algorithm", "direct"}, {"Y.stage.X_b_t", "box"}, {"Y.together.y", "8"}},
      1},
     {"input X f32[1,32,15,15]\nconstant W f32[20,32,3,3]\noutput Y f32[1,20,8,8]\n"

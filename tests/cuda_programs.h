@@ -3,11 +3,7 @@
 #ifndef WPK_TESTS_CUDA_PROGRAMS_H
 #define WPK_TESTS_CUDA_PROGRAMS_H
 
-#define CONVOLUTION(n, c, size, k)                                                                 \
-    "input X f32[" n "," c "," size "," size "]\nconstant W f32[" k "," c ",3,3]\ninput Z f32[" n  \
-    "," k "," size "," size "]\nintermediate T f32[" n "," k "," size "," size                     \
-    "]\noutput Y f32[" n "," k "," size "," size "]\nT[n,k,y,x] = sum.f32(c:" c                    \
-    ",r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\nY[n,k,y,x] = max(T[n,k,y,x] + Z[n,k,y,x], 0)\n"
+#include "tests/cuda_check.h"
 
 /* Programs of each shape that a launch may have; sums of sixteenths are exact. */
 static const struct {
@@ -70,9 +66,9 @@ static const struct {
      "S[b,i] = sum.f32(k:40) X[b,i,k]\nY[b,i,k] = X[b,i,k] - S[b,i]\n",
      0, ""},
     /* Winograd: whole tiles; tails along both axes, with a residual; one axis; channels last */
-    {CONVOLUTION("1", "16", "12", "16"), 0, "winograd(4)"},
-    {CONVOLUTION("1", "16", "13", "24"), 0, "winograd(5)"},
-    {CONVOLUTION("1", "32", "7", "32"), 0, "winograd(2)"},
+    {WPK_CUDA_CONVOLUTION("1", "16", "12", "16"), 0, "winograd(4)"},
+    {WPK_CUDA_CONVOLUTION("1", "16", "13", "24"), 0, "winograd(5)"},
+    {WPK_CUDA_CONVOLUTION("1", "32", "7", "32"), 0, "winograd(2)"},
     {"input X f32[2,8,61]\nconstant W f32[8,8,3]\noutput Y f32[2,8,61]\n"
      "Y[n,k,x] = sum.f32(c:8,r:3) X[n,c,x+r-1] * W[k,c,r]\n",
      0, "winograd(2)"},

@@ -150,12 +150,6 @@ static bool expect_same(double tolerance, struct wpk_rng *rng)
     return err == WPK_OK;
 }
 
-#define CONVOLUTION(n, c, size, k)                                                                 \
-    "input X f32[" n "," c "," size "," size "]\nconstant W f32[" k "," c ",3,3]\ninput Z f32[" n  \
-    "," k "," size "," size "]\nintermediate T f32[" n "," k "," size "," size                     \
-    "]\noutput Y f32[" n "," k "," size "," size "]\nT[n,k,y,x] = sum.f32(c:" c                    \
-    ",r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\nY[n,k,y,x] = max(T[n,k,y,x] + Z[n,k,y,x], 0)\n"
-
 static const struct {
     const char *text;
     double tolerance;
@@ -168,7 +162,7 @@ static const struct {
      "output Y f32[49,70]\nT[i,j] = sum.f32(k:37) A[i,k] * B[j,k]\n"
      "Y[i,j] = max(T[i,j] + C[j], 0)\n",
      0, "", false, 2, true},
-    {CONVOLUTION("1", "16", "12", "16"), 0, "im2col", false, 1, true},
+    {WPK_CUDA_CONVOLUTION("1", "16", "12", "16"), 0, "im2col", false, 1, true},
     {"input X f32[2,3,9,11]\noutput Y f32[2,3,5,6]\n"
      "Y[n,c,y,x] = max.f32(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]\n",
      0, "", false, 1, false},
@@ -178,7 +172,7 @@ static const struct {
      1e-5, "", true, 1, true},
     {"input X f32[45,70]\noutput Y f32[70,45]\nY[j,i] = X[i,j]\n", 0, "", false, 1, true},
     {"input X f32[5000]\noutput Y f32[]\nY[] = sum.f32(k:5000) X[k]\n", 0, "", true, 1, true},
-    {CONVOLUTION("1", "16", "7", "16"), 0, "winograd(2)", false, 1, false},
+    {WPK_CUDA_CONVOLUTION("1", "16", "7", "16"), 0, "winograd(2)", false, 1, false},
     {"input X f32[30,40]\nliteral L f32[3] = 0.5,-2,3\noutput Y f32[30,40]\n"
      "Y[i,j] = X[i,j] * L[j % 3]\n",
      0, "", false, 1, true},

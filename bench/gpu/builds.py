@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How many kernels NVRTC compiles in a second of one core, to PTX and machine code for sm_90.
+"""Time NVRTC: kernels that it compiles in a second of one core, to PTX and machine code for sm_90.
 
     build/tests/cuda_counts FILE STEM     writes STEM.cu, the first kernel that a search constructs
     bench/gpu/builds.py STEM.cu...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is timed on a GPU: c1 ... c12 of bench/ops.json at batch 1 and 16, products, those of DeepBench's inference on
+"""The operators that are timed on a GPU: c1 ... c12 of bench/ops.json at batch 1 and 16, products, those of DeepBench's inference on
 devices, softmax, layernorm, a depthwise convolution. `small` ones have the same kinds of kernels, and take an emulated GPU a moment."""
 import json
 

@@ -95,8 +95,8 @@ def test_a_toolkit_of_its_own(box):
 
 
 def test_a_gpu_by_its_number(box):
-    """For wpk the emulated driver under NVIDIA's name is a GPU: its kernels count as timed and answer exactly. What the
-    driver compiles from PTX has to pass the self-test of the choice."""
+    """For wpk the emulated driver under NVIDIA's name is a GPU: its kernels count as timed and answer exactly. Kernels
+    that the driver compiles from PTX have to pass the self-test of the choice."""
     need_compiler(box)
     box.env["LD_LIBRARY_PATH"] = os.environ.get("WPK_NAMED_DRIVER_DIR", "") + ":" + need_vendors()
     code, said, _ = box.run("wpk-worker", "--gpu", "0", "--check")
@@ -130,7 +130,7 @@ def test_a_gpu_by_its_number(box):
 
 
 def test_schedules_by_hand(box):
-    """Those of examples/gpu; of the two large ones, which take seconds, nothing is built here."""
+    """The schedules of examples/gpu are right, but for the two large ones, which take seconds and are not built here."""
     need_compiler(box)
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/gpu")
     for name, registers in (("product", 128), ("softmax", 40), ("depthwise", 128)):
