@@ -38,7 +38,7 @@ static wpk_err describe(struct wpk_launch_step *launch, const struct wpk_buf *cu
     if (function.threads_max != 0 && threads > function.threads_max) {
         return disagree(launch, "at most so many threads:", threads, function.threads_max, diag);
     }
-    if (!wpk_cuda_has_registers(machine, threads, function.registers)) {
+    if (wpk_cuda_blocks_by_registers(machine, threads, function.registers) == 0) {
         wpk_diag_set(diag, "%s: %lld threads of %d registers: a multiprocessor has %d",
                      launch->entry, (long long)threads, function.registers, machine->registers_max);
         return WPK_EUNSUPPORTED;

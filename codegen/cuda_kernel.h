@@ -2,6 +2,7 @@
 /* A launch of a CUDA kernel while it is printed: what the files cuda_*.c share.
  *
  *     cuda_print.c    the whole: two passes, functions, the plan of launches
+ *     cuda_definition.c  a definition's loops: which are blocks and threads
  *     cuda_nest.c     loops over blocks and threads, barriers, places
  *     cuda_point.c    elements behind their guards, alone or four together
  *     cuda_copy.c     copies of 16 bytes, and asynchronous ones
@@ -64,8 +65,10 @@ struct wpk_cuda_launch {
      * number of the one. 0: there are none. */
     int depth;
     struct wpk_form buffer;
-    bool async;        /* copies are asynchronous */
+    bool can_async;    /* the device has asynchronous copies */
+    bool async;        /* what is printed are such copies */
     bool ahead;        /* some were printed */
+    bool awaited;      /* and the next barrier waits for them */
     bool any_moves, any_ahead; /* moves, asynchronous ones: some were, in any launch */
     /* Blocks that share a tile's reduction, and tiles: blocks = parts * tiles. 0: none do */
     int64_t parts, tiles;

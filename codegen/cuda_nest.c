@@ -23,13 +23,6 @@ static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *b
 
 /* ---- what is computed inside a loop */
 
-static bool is_placed(const struct wpk_nest_entry *entry, const struct wpk_cuda_definition *d,
-                      int i)
-{
-    return !entry->inlined && entry->place.entry == d->entry && entry->place.update == d->update &&
-           entry->place.loop == i - d->added && i >= d->added;
-}
-
 static bool is_shared(const struct wpk_c_kernel *k, int e)
 {
     return wpk_cuda_is_shared(k, k->program->stages[k->nest->entry[e].stage].output);
@@ -67,13 +60,13 @@ static void print_placed(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
     }
     wpk_cuda_open_block(k);
     for (int e = d->entry + 1; e < count; e++) {
-        shares = shares || (is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
+        shares = shares || (wpk_cuda_is_placed(&k->nest->entry[e], d, i) && is_shared(k, e));
     }
     if (shares && (k->launch->repeats > 0 || k->launch->wrote)) {
         wpk_cuda_put_barrier(k);
     }
     for (int e = count - 1; e > d->entry && k->refusal == NULL; e--) {
-        if (is_placed(&k->nest->entry[e], d, i) && box[e].present) {
+        if (wpk_cuda_is_placed(&k->nest->entry[e], d, i) && box[e].present) {
             print_entry(k, e, &box[e]);
         }
     }
@@ -184,15 +177,22 @@ static void print_serial(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, 
  *     for n < N:  wait for copy n;  barrier;  copy n + D - 1, unless that is past the end;  compute
  *
  * Copy n goes to buffer n % D. The barrier is the only one: behind it all threads see copy n, and
- * none reads copy n - 1 any more, whose buffer is that of copy n + D - 1. Each copy is a group of
- * asynchronous ones, an empty one past the end: so it is always the newest D - 2 that are not
- * waited for. */
+ * none reads copy n - 1 any more, whose buffer is that of copy n + D - 1. The asynchronous ones of
+ * a copy are a group, an empty one past the end: so it is always the newest D - 2 that are not
+ * waited for. Copies by loads are there when the barrier is passed. */
 
 struct ahead {
     int first, last; /* loops */
     int depth;
+    bool async; /* some copies are asynchronous */
     int64_t iterations;
 };
+
+/* True if the entry, which has a depth, is copied asynchronously. */
+static bool is_async(const struct wpk_c_kernel *k, const struct wpk_nest_entry *entry)
+{
+    return entry->by == WPK_COPY_ANY ? k->launch->can_async : entry->by == WPK_COPY_ASYNC;
+}
 
 /* Does the loop begin such loops? */
 static bool find_ahead(const struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,
@@ -202,7 +202,10 @@ static bool find_ahead(const struct wpk_c_kernel *k, const struct wpk_cuda_defin
     for (int l = i; l < d->count && d->loop[l].binding == WPK_BIND_SERIAL && out->depth == 0; l++) {
         out->last = l;
         for (int p = d->entry + 1; p < k->nest->entry_count && d->hosts[l]; p++) {
-            out->depth = is_placed(&k->nest->entry[p], d, l) ? k->nest->entry[p].depth : out->depth;
+            const struct wpk_nest_entry *entry = &k->nest->entry[p];
+            bool placed = wpk_cuda_is_placed(entry, d, l) && entry->depth > 0;
+            out->depth = placed ? entry->depth : out->depth;
+            out->async = out->async || (placed && is_async(k, entry));
         }
     }
     return out->depth > 0;
@@ -253,7 +256,7 @@ static void end_ahead(struct wpk_c_kernel *k, struct wpk_c_box *box, int first)
     free(box);
 }
 
-/* Print iteration `n`: its asynchronous copies if `copies`, else the loops that read them. */
+/* Print iteration `n`: its copies if `copies`, else the loops that read them. */
 static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
                         const struct ahead *ahead, const struct wpk_form *n, bool copies,
                         const struct wpk_cuda_iteration *space)
@@ -266,10 +269,10 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
     }
     *inner = *space;
     struct wpk_c_box *box = begin_ahead(k, d, ahead, n, inner);
-    k->launch->async = copies;
     for (int e = k->nest->entry_count - 1; box != NULL && e > d->entry && k->refusal == NULL; e--) {
-        if (is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
+        if (wpk_cuda_is_placed(&k->nest->entry[e], d, ahead->last) && box[e].present) {
             wpk_c_storage_add(k, k->program->stages[k->nest->entry[e].stage].output, &box[e]);
+            k->launch->async = copies && is_async(k, &k->nest->entry[e]);
             if (copies) {
                 wpk_cuda_print_definition(k, e, false, &box[e]);
             }
@@ -284,7 +287,12 @@ static void print_stage(struct wpk_c_kernel *k, struct wpk_cuda_definition *d,
     free(inner);
 }
 
-#define COMMIT "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");"
+static void commit(struct wpk_c_kernel *k, const struct ahead *ahead)
+{
+    if (ahead->async) {
+        wpk_c_line(&k->text, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");");
+    }
+}
 
 static int open_loop(struct wpk_c_kernel *k, const char *name, int64_t from, int64_t count)
 {
@@ -307,11 +315,14 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
     }
     struct wpk_form n = wpk_form_atom(open_loop(k, "early", 0, early), 1);
     print_stage(k, d, ahead, &n, true, space);
-    wpk_c_line(&k->text, COMMIT);
+    commit(k, ahead);
     wpk_cuda_close_block(k);
     int now = open_loop(k, "now", 0, ahead->iterations);
     n = wpk_form_atom(now, 1);
-    wpk_c_line(&k->text, "asm volatile(\"cp.async.wait_group %d;\" ::: \"memory\");", early - 1);
+    if (ahead->async) {
+        wpk_c_line(&k->text, "asm volatile(\"cp.async.wait_group %d;\" ::: \"memory\");",
+                   early - 1);
+    }
     wpk_cuda_put_barrier(k);
     wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", name_of(k, now), ahead->iterations - early);
     k->text.depth++;
@@ -320,7 +331,7 @@ static void print_pipeline(struct wpk_c_kernel *k, struct wpk_cuda_definition *d
     struct wpk_form next = wpk_form_atom(later, 1);
     print_stage(k, d, ahead, &next, true, space);
     wpk_cuda_close_block(k);
-    wpk_c_line(&k->text, COMMIT);
+    commit(k, ahead);
     k->launch->repeats++;
     print_stage(k, d, ahead, &n, false, space);
     k->launch->repeats--;
@@ -430,70 +441,6 @@ static void print_loops(struct wpk_c_kernel *k, struct wpk_cuda_definition *d, i
     }
 }
 
-/* Count the iterations of loops over blocks and threads; later loops vary faster. */
-static void count_parallel(struct wpk_cuda_definition *d, const int64_t *size, int64_t *blocks)
-{
-    d->threads = d->width;
-    *blocks = 1;
-    for (int i = d->count - 1; i >= 0; i--) {
-        const struct wpk_nest_loop *loop = &d->loop[i];
-        int64_t covered = size[loop->axis];
-        for (int j = 0; j < i; j++) {
-            bool cuts = d->loop[j].axis == loop->axis && d->loop[j].step < covered;
-            covered = cuts ? d->loop[j].step : covered;
-        }
-        d->most[i] = (covered + loop->step - 1) / loop->step;
-        if (wpk_bind_is_block(loop->binding)) {
-            d->inside[i] = *blocks;
-            *blocks *= d->most[i];
-        } else if (wpk_bind_is_thread(loop->binding)) {
-            d->inside[i] = d->threads;
-            d->threads *= d->most[i];
-        }
-    }
-}
-
-static bool has_thread_loop(const struct wpk_cuda_definition *d, enum wpk_loop_binding first,
-                            enum wpk_loop_binding last)
-{
-    bool has = false;
-    for (int i = 0; i < d->count; i++) {
-        has = has || (d->loop[i].binding >= first && d->loop[i].binding <= last);
-    }
-    return has;
-}
-
-static void begin_definition(struct wpk_c_kernel *k, int e, bool update,
-                             struct wpk_cuda_definition *d)
-{
-    const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
-    *d = (struct wpk_cuda_definition){.entry = e, .update = update, .stage = stage};
-    d->count = wpk_c_list_loops(k, e, update, d->loop, &d->added);
-    for (int i = 0; i < d->count; i++) {
-        for (int p = e + 1; p < k->nest->entry_count; p++) {
-            d->hosts[i] = d->hosts[i] || is_placed(&k->nest->entry[p], d, i);
-        }
-    }
-    const struct wpk_nest_entry *entry = &k->nest->entry[e];
-    for (int i = 0; i < entry->update.count; i++) {
-        enum wpk_loop_binding binding = wpk_nest_at(k->nest, &entry->update, i)->binding;
-        d->shares =
-            d->shares || (wpk_nest_is_shared_out(k->nest, entry, i) && wpk_bind_is_thread(binding));
-    }
-    d->own = wpk_cuda_is_private(k, d->stage->output);
-    d->width = has_thread_loop(d, WPK_BIND_THREAD_Z, WPK_BIND_THREAD_Y) &&
-                       !has_thread_loop(d, WPK_BIND_THREAD_X, WPK_BIND_THREAD_X)
-                   ? wpk_nest_width(k->nest, entry)
-                   : 1;
-}
-
-/* The outermost loop deals out the terms to blocks. */
-static bool has_parts(const struct wpk_cuda_definition *d)
-{
-    return d->update && d->count > d->added && wpk_bind_is_block(d->loop[d->added].binding) &&
-           d->loop[d->added].axis >= d->stage->rank;
-}
-
 /* A part of all tiles comes before the next part: `launch->blocks` are tiles so far. */
 static void share_out(struct wpk_c_kernel *k, struct wpk_cuda_definition *d)
 {
@@ -532,20 +479,20 @@ void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
     if (d == NULL || space == NULL) {
         wpk_c_refuse(k, "memory ran out");
     } else {
-        begin_definition(k, e, update, d);
+        wpk_cuda_begin_definition(k, e, update, d);
         size_of(d->stage, box, space->span);
-        count_parallel(d, space->span, &blocks);
+        wpk_cuda_count_parallel(d, space->span, &blocks);
         space->guard_count = 0;
         for (int a = 0; a < d->stage->axis_count; a++) {
             space->at[a] = a < d->stage->rank ? box->low[a] : wpk_form_number(0);
         }
-        bool threads = has_thread_loop(d, WPK_BIND_THREAD_Z, WPK_BIND_THREAD_X);
+        bool threads = wpk_cuda_has_thread_loop(d, WPK_BIND_THREAD_Z, WPK_BIND_THREAD_X);
         if (launch->threads_depth > 0 && (threads || !d->own)) {
             wpk_c_refuse(k, "inside a loop over threads a stage has no threads and no shared "
                             "memory of its own: compute it in a loop around the threads");
         }
         d->single = !threads && !d->own;
-        if (has_parts(d)) {
+        if (wpk_cuda_has_parts(d)) {
             share_out(k, d);
             blocks = launch->parts * launch->tiles;
         }
@@ -555,7 +502,7 @@ void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
         if (d->shares && d->update && k->refusal == NULL) {
             wpk_cuda_join_shares(k, d);
         }
-        if (has_parts(d) && launch->parts > 1 && k->refusal == NULL) {
+        if (wpk_cuda_has_parts(d) && launch->parts > 1 && k->refusal == NULL) {
             wpk_cuda_join_parts(k, d);
         }
     }
@@ -589,7 +536,10 @@ static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *b
         if (k->launch->pending && may_read_shared(k, e, update != 0)) {
             wpk_cuda_put_barrier(k);
         }
+        k->launch->async = k->nest->entry[e].by == WPK_COPY_ASYNC;
+        k->launch->awaited = k->launch->awaited || k->launch->async;
         wpk_cuda_print_definition(k, e, update != 0, box);
+        k->launch->async = false;
         k->launch->wrote = k->launch->wrote || is_shared(k, e);
         k->launch->pending = k->launch->pending || is_shared(k, e);
     }

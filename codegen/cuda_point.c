@@ -18,8 +18,11 @@ void wpk_cuda_close_block(struct wpk_c_kernel *k)
 
 void wpk_cuda_put_barrier(struct wpk_c_kernel *k)
 {
+    if (k->launch->awaited) {
+        wpk_c_line(&k->text, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");");
+    }
     wpk_c_line(&k->text, "__syncthreads();");
-    k->launch->pending = false;
+    k->launch->pending = k->launch->awaited = false;
 }
 
 /* "if (it is not past an end)" */
@@ -77,7 +80,7 @@ void wpk_cuda_print_point(struct wpk_c_kernel *k, const struct wpk_cuda_definiti
 {
     if (k->launch->async && !print_move(k, d, -1, space)) {
         wpk_c_refuse(k, "only elements of f32 that are moved from global memory as they are, with "
-                        "zeros outside, are copied ahead");
+                        "zeros outside, are copied by async");
     } else if (!k->launch->async) {
         put_guards(k, d, space);
         wpk_c_print_point(k, d->stage, d->update, space->at);

@@ -38,6 +38,21 @@ struct wpk_cuda_definition {
     bool hosts[WPK_C_LOOPS_MAX];     /* entries are computed inside it */
 };
 
+/* Begin a definition of an entry: its loops, and what they host; the counts below follow later. */
+void wpk_cuda_begin_definition(struct wpk_c_kernel *k, int e, bool update,
+                               struct wpk_cuda_definition *d);
+/* Count the iterations of loops over blocks and threads; later loops vary faster.
+ *   shape  size [axis_count] of what is computed */
+void wpk_cuda_count_parallel(struct wpk_cuda_definition *d, const int64_t *size, int64_t *blocks);
+/* True if it has a loop with a binding from `first` to `last`. */
+bool wpk_cuda_has_thread_loop(const struct wpk_cuda_definition *d, enum wpk_loop_binding first,
+                              enum wpk_loop_binding last);
+/* True if its outermost loop deals out the terms of a reduction to blocks. */
+bool wpk_cuda_has_parts(const struct wpk_cuda_definition *d);
+/* True if the entry is computed in loop `i` of the definition. */
+bool wpk_cuda_is_placed(const struct wpk_nest_entry *entry, const struct wpk_cuda_definition *d,
+                        int i);
+
 /* Print "{" or "}", and indent by it. */
 void wpk_cuda_open_block(struct wpk_c_kernel *k);
 void wpk_cuda_close_block(struct wpk_c_kernel *k);

@@ -2,6 +2,7 @@
 #include "codegen/cuda_print.h"
 
 #include "codegen/cuda_kernel.h"
+#include "codegen/target.h"
 #include "common/cuda_machine.h"
 
 #include <inttypes.h>
@@ -18,6 +19,7 @@ struct printer {
     struct wpk_cuda_plan *plan;
     struct wpk_cuda_launch launch;
     int64_t threads[WPK_LAUNCHES_MAX]; /* of the first pass */
+    bool can_async;                    /* the device has asynchronous copies */
     bool joins;                        /* some launch has parts over blocks; of the first pass */
     struct wpk_buf body;               /* of the launch that is printed */
     struct wpk_buf module;
@@ -91,6 +93,7 @@ static void begin_launch(struct printer *p)
     struct wpk_c_kernel *k = p->k;
     p->launch = (struct wpk_cuda_launch){.blocks = 1,
                                          .threads = 1,
+                                         .can_async = p->can_async,
                                          .any_moves = p->launch.any_moves,
                                          .any_ahead = p->launch.any_ahead};
     p->launch.surveyed = k->surveying ? 0 : p->threads[p->plan->step_count];
@@ -300,8 +303,8 @@ static void print(struct printer *p)
     }
 }
 
-static wpk_err print_kernel(struct wpk_c_kernel *k, struct wpk_cuda_plan *plan, struct wpk_buf *out,
-                            struct wpk_diag *diag)
+static wpk_err print_kernel(struct wpk_c_kernel *k, bool can_async, struct wpk_cuda_plan *plan,
+                            struct wpk_buf *out, struct wpk_diag *diag)
 {
     struct printer *p = calloc(1, sizeof(*p));
     wpk_err err = WPK_ENOMEM;
@@ -310,6 +313,7 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, struct wpk_cuda_plan *plan, 
     }
     p->k = k;
     p->plan = plan;
+    p->can_async = can_async;
     print(p);
     if (k->refusal != NULL) {
         wpk_diag_set_at(diag, k->refused.line, k->refused.column,
@@ -329,6 +333,17 @@ static wpk_err print_kernel(struct wpk_c_kernel *k, struct wpk_cuda_plan *plan, 
     wpk_buf_fini(&p->module);
     free(p);
     return err;
+}
+
+/* True if the GPU that the target names has asynchronous copies. */
+static bool has_async(const char *target)
+{
+    char architecture[WPK_LAUNCH_ARCHITECTURE_MAX];
+    struct wpk_cuda_machine machine = {0};
+    if (wpk_target_architecture(target, architecture, sizeof(architecture)) == WPK_OK) {
+        wpk_cuda_machine((int)strtol(architecture + sizeof("sm_") - 1, NULL, 10), 1, &machine);
+    }
+    return machine.copies_ahead;
 }
 
 wpk_err wpk_cuda_print(const struct wpk_schedule *schedule, const char *symbol, struct wpk_buf *out,
@@ -357,7 +372,9 @@ wpk_err wpk_cuda_print(const struct wpk_schedule *schedule, const char *symbol, 
     for (int e = 0; e < k->nest->entry_count; e++) {
         k->entry_of[k->nest->entry[e].stage] = e;
     }
-    err = k->known == NULL || k->used == NULL ? WPK_ENOMEM : print_kernel(k, plan, out, diag);
+    err = k->known == NULL || k->used == NULL
+              ? WPK_ENOMEM
+              : print_kernel(k, has_async(schedule->target), plan, out, diag);
     free(k->known);
     free(k->used);
     free(k);
@@ -386,7 +403,7 @@ static bool accepts_loop(const struct wpk_nest_loop *loop, struct wpk_diag *diag
 }
 
 static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
-                          struct wpk_diag *diag)
+                          const char *target, struct wpk_diag *diag)
 {
     const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
     if (entry->slides) {
@@ -417,7 +434,8 @@ static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_ent
             return refuse(&entry->at, diag, "computes nothing to fill multiples: leave align out");
         }
     }
-    return true;
+    return entry->by != WPK_COPY_ASYNC || has_async(target) ||
+           refuse(&entry->at, diag, "has asynchronous copies from sm_80 on: write by load");
 }
 
 bool wpk_cuda_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag)
@@ -429,7 +447,8 @@ bool wpk_cuda_accepts(const struct wpk_schedule *schedule, struct wpk_diag *diag
         }
     }
     for (int e = 0; e < nest->entry_count; e++) {
-        if (!nest->entry[e].inlined && !accepts_entry(nest, &nest->entry[e], diag)) {
+        if (!nest->entry[e].inlined &&
+            !accepts_entry(nest, &nest->entry[e], schedule->target, diag)) {
             return false;
         }
     }

@@ -148,6 +148,10 @@ static bool accepts_entry(const struct wpk_schedule *schedule, const struct wpk_
     if (entry->depth > 0) {
         return refuse(schedule, &entry->at, diag, "copies nothing ahead: leave depth out");
     }
+    if (entry->by == WPK_COPY_ASYNC) {
+        return refuse(schedule, &entry->at, diag,
+                      "has no asynchronous copies: write by load, or leave by out");
+    }
     if (entry->place.entry >= 0 && is_between(nest, &entry->place)) {
         return refuse(schedule, &entry->at, diag,
                       "has no place between loops over threads: write the innermost of them");

@@ -111,6 +111,7 @@ static void take_entry(const struct lowering *l, int e, int stage, struct wpk_ne
     taken->spaced = entry->spaced;
     taken->spacing = entry->spacing;
     taken->depth = entry->depth;
+    taken->by = entry->by;
     if (entry->reordered && !entry->inlined) {
         take_storage(l->nest, entry, taken);
     }

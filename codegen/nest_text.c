@@ -74,6 +74,9 @@ static void print_storage(const struct wpk_nest *nest, const struct wpk_nest_ent
     if (entry->depth > 0) {
         wpk_buf_printf(out, "  depth %d\n", entry->depth);
     }
+    if (entry->by != WPK_COPY_ANY) {
+        wpk_buf_printf(out, "  by %s\n", wpk_copy_by_name(entry->by));
+    }
 }
 
 static void print_entry(const struct wpk_nest *nest, const struct wpk_nest_entry *entry,
@@ -125,6 +128,7 @@ void wpk_nest_print(const struct wpk_nest *nest, struct wpk_buf *out)
     X(PADDED, "padded")                                                                            \
     X(SPACED, "spaced")                                                                            \
     X(DEPTH, "depth")                                                                              \
+    X(BY, "by")                                                                                    \
     X(EXPANDED, "expanded")                                                                        \
     X(INIT, "init")                                                                                \
     X(UPDATE, "update")
@@ -378,6 +382,15 @@ static wpk_err parse_depth(struct parser *p)
     return err;
 }
 
+static wpk_err parse_by(struct parser *p)
+{
+    static const char *const copies[] = {WPK_COPY_LIST(WPK_LIST_TEXT)};
+    struct wpk_text_reader *r = p->reader;
+    int by = r->word_count == 2 ? find_word(copies, WPK_COPY_COUNT, r->word[1]) : WPK_COPY_COUNT;
+    p->entry->by = (enum wpk_copy_by)by;
+    return by < WPK_COPY_COUNT ? WPK_OK : wpk_text_fail(r, 0, "expected by load or by async");
+}
+
 static wpk_err parse_line(struct parser *p, enum line line)
 {
     struct wpk_text_reader *r = p->reader;
@@ -389,7 +402,7 @@ static wpk_err parse_line(struct parser *p, enum line line)
         if (line != LINE_UPDATE || p->last != LINE_INIT) {
             return wpk_text_fail(r, 0,
                                  "'%s' comes earlier, and once: the order is scope, slide, extent, "
-                                 "align, stored, padded, spaced, depth, expanded, init, update",
+                                 "align, stored, padded, spaced, depth, by, expanded, init, update",
                                  r->word[0]);
         }
     }
@@ -414,6 +427,8 @@ static wpk_err parse_line(struct parser *p, enum line line)
         return parse_spaced(p);
     case LINE_DEPTH:
         return parse_depth(p);
+    case LINE_BY:
+        return parse_by(p);
     case LINE_EXPANDED:
         p->entry->expanded = reduces;
         return reduces && r->word_count == 1

@@ -424,6 +424,9 @@ static void test_what_may_be_ahead(void **state)
     expect_ahead(AHEAD_NEST("5 exact", "j", "  scope shared\n  spaced j 3\n"), NULL);
     expect_ahead(AHEAD_NEST("5 exact", "j", "  spaced j 2\n"), "write scope shared");
     expect_ahead(AHEAD_NEST("5 exact", "j.1", "  scope shared\n  depth 2\n"), "are serial");
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  scope shared\n  depth 2\n  by load\n"), NULL);
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  scope shared\n  by async\n"), NULL);
+    expect_ahead(AHEAD_NEST("5 exact", "j", "  by load\n"), "write scope shared");
 }
 
 static void test_few_statements_are_unrolled(void **state)

@@ -39,9 +39,11 @@ static int64_t round_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-bool wpk_cuda_has_registers(const struct wpk_cuda_machine *machine, int64_t threads, int registers)
+int64_t wpk_cuda_blocks_by_registers(const struct wpk_cuda_machine *machine, int64_t threads,
+                                     int registers)
 {
     int64_t warps = round_up(threads, WPK_CUDA_WARP) / WPK_CUDA_WARP;
-    int64_t each = round_up((int64_t)registers * WPK_CUDA_WARP, WPK_CUDA_REGISTER_UNIT);
-    return round_up(warps, WPK_CUDA_SCHEDULERS) * each <= machine->registers_max;
+    int64_t each = registers > 0 ? (int64_t)registers * WPK_CUDA_WARP : 1;
+    return machine->registers_max /
+           (round_up(warps, WPK_CUDA_SCHEDULERS) * round_up(each, WPK_CUDA_REGISTER_UNIT));
 }

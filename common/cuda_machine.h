@@ -38,8 +38,9 @@ struct wpk_cuda_machine {
 /* Fill `out` for a capability (90: sm_90) and a number of multiprocessors. */
 void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out);
 
-/* True if a multiprocessor has the registers of a block: each of its schedulers has a part of them,
- * and of the block's warps. */
-bool wpk_cuda_has_registers(const struct wpk_cuda_machine *machine, int64_t threads, int registers);
+/* The blocks for which a multiprocessor has registers: each of its schedulers has a part of them,
+ * and of a block's warps. A kernel whose registers are not known, 0, is taken to have one. */
+int64_t wpk_cuda_blocks_by_registers(const struct wpk_cuda_machine *machine, int64_t threads,
+                                     int registers);
 
 #endif

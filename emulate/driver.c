@@ -419,14 +419,15 @@ static int stick(const struct wpk_ptx_entry *entry, const struct wpk_kernel_faul
     return (int)gpu.stuck;
 }
 
-static void advance(const struct wpk_launch *launch, const struct wpk_launch_counts *counts)
+static void advance(const struct wpk_launch *launch, const struct wpk_launch_counts *counts,
+                    int registers)
 {
     struct wpk_cuda_machine machine;
     int64_t blocks = (int64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     int64_t threads = (int64_t)launch->block[0] * launch->block[1] * launch->block[2];
     wpk_cuda_machine(WPK_DRIVER_CAPABILITY, SM_COUNT, &machine);
     gpu.now_ms += wpk_launch_model(&machine, counts, blocks, threads,
-                                   launch->entry->shared_size + launch->shared_size) *
+                                   launch->entry->shared_size + launch->shared_size, registers) *
                   MS_PER_S;
 }
 
@@ -465,8 +466,8 @@ static bool is_too_large(const struct wpk_cuda_kernel_node *node, int registers)
 {
     struct wpk_cuda_machine machine;
     wpk_cuda_machine(WPK_DRIVER_CAPABILITY, SM_COUNT, &machine);
-    return !wpk_cuda_has_registers(&machine, (int64_t)node->block_x * node->block_y * node->block_z,
-                                   registers);
+    return wpk_cuda_blocks_by_registers(
+               &machine, (int64_t)node->block_x * node->block_y * node->block_z, registers) == 0;
 }
 
 int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *values)
@@ -494,7 +495,7 @@ int wpk_driver_launch(const struct wpk_cuda_kernel_node *node, const uint8_t *va
     if (report.fault != WPK_KERNEL_FAULT_NONE) {
         return stick(found->entry, &report);
     }
-    advance(&launch, &counts);
+    advance(&launch, &counts, found->registers);
     return WPK_CUDA_SUCCESS;
 }
 

@@ -9,9 +9,10 @@
 
 /* Seconds of a launch: waves of blocks times the slowest of a block's resources, and latency.
  *   shape   counts: of the whole launch
- *   unit    threads: of a block; shared_bytes: of a block, all of it */
+ *   unit    threads: of a block; shared_bytes: of a block, all of it; registers: of a thread, 0 if
+ *           they are not known */
 double wpk_launch_model(const struct wpk_cuda_machine *machine,
                         const struct wpk_launch_counts *counts, int64_t blocks, int64_t threads,
-                        int64_t shared_bytes);
+                        int64_t shared_bytes, int registers);
 
 #endif

@@ -159,6 +159,12 @@ const char *wpk_scope_name(enum wpk_scope scope)
     return names[scope];
 }
 
+const char *wpk_copy_by_name(enum wpk_copy_by copy)
+{
+    static const char *const names[] = {WPK_COPY_LIST(WPK_LIST_TEXT)};
+    return names[copy];
+}
+
 bool wpk_nest_may_expand(const struct wpk_stage *stage)
 {
     int64_t terms = 1;
@@ -203,6 +209,7 @@ static uint64_t mix_storage(uint64_t hash, const struct wpk_nest *nest,
 {
     int rank = wpk_nest_stage(nest, entry)->rank;
     hash = mix(hash, (uint64_t)entry->depth << 32 | (uint64_t)entry->row_padding);
+    hash = mix(hash, (uint64_t)entry->by);
     if (entry->spacing > 0) {
         hash = mix(hash, (uint64_t)entry->spaced << 32 | (uint64_t)entry->spacing);
     }

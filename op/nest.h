@@ -78,6 +78,15 @@ enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
 #define WPK_SCOPE_ENUM(name, text) WPK_SCOPE_##name,
 enum wpk_scope { WPK_SCOPE_LIST(WPK_SCOPE_ENUM) WPK_SCOPE_COUNT };
 
+/* How a copy's elements are moved. */
+#define WPK_COPY_LIST(X)                                                                           \
+    X(ANY, "")        /* asynchronously ahead, if the device can; else by loads */                 \
+    X(LOAD, "load")   /* through registers of the threads */                                       \
+    X(ASYNC, "async") /* without them, while the threads go on */
+
+#define WPK_COPY_ENUM(name, text) WPK_COPY_##name,
+enum wpk_copy_by { WPK_COPY_LIST(WPK_COPY_ENUM) WPK_COPY_COUNT };
+
 /* Where a loop or an entry stands in the text that it was read from; 0: it was not. */
 struct wpk_position {
     int line, column; /* from 1 */
@@ -142,6 +151,7 @@ struct wpk_nest_entry {
     /* Iterations of the place's loop of which there is storage at a time: while one computes, the
      * values of the next depth - 1 are on their way. 0: one */
     int depth;
+    enum wpk_copy_by by;
     struct wpk_position at;
 };
 
@@ -218,6 +228,7 @@ bool wpk_nest_has_update(const struct wpk_nest *nest, const struct wpk_nest_entr
 const char *wpk_tail_name(enum wpk_tail tail);
 const char *wpk_bind_name(enum wpk_loop_binding binding);
 const char *wpk_scope_name(enum wpk_scope scope);
+const char *wpk_copy_by_name(enum wpk_copy_by copy);
 /* The elements of the axis that one iteration of the loop covers: the step of the innermost loop
  * over the axis at or around `loop`, or all that is needed of the axis where there is none. The
  * last iteration may cover less. */

@@ -81,13 +81,17 @@ static wpk_err check_depth(const struct wpk_nest_subject *s)
     bool shared = s->entry->scope == WPK_SCOPE_SHARED;
     int64_t iterations = 1;
     bool padded = s->entry->row_padding > 0 || s->entry->spacing > 0;
-    if (s->entry->inlined || (s->entry->depth == 0 && (shared || !padded))) {
+    bool copies = s->entry->depth > 0 || s->entry->by != WPK_COPY_ANY;
+    if (s->entry->inlined || (!copies && (shared || !padded))) {
         return WPK_OK;
     }
     if (!shared || place->entry < 0 || s->stage->reduction != WPK_REDUCE_NONE) {
         return wpk_nest_refuse(s, -1,
-                               "padded, spaced and depth are for a copy in a loop: write scope "
+                               "padded, spaced, depth and by are for a copy in a loop: write scope "
                                "shared");
+    }
+    if (s->entry->depth == 0) {
+        return WPK_OK;
     }
     const struct wpk_nest_entry *reader = &s->nest->entry[place->entry];
     const struct wpk_nest_loops *loops = place->update ? &reader->update : &reader->pure;

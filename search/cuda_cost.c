@@ -11,6 +11,7 @@
 #define EXPOSED 0.2         /* of what is not the slowest: it overlaps, but not all of it */
 #define PART_LATENCIES 3    /* of a block whose part joins others: stores, the ticket, loads */
 #define COPY_INSTRUCTIONS 2 /* for each element, or each four, that is copied, each way */
+#define LOOP_INSTRUCTIONS 2 /* of an iteration of a loop over terms */
 #define FEWER_FIRST 1e-3    /* of instructions, where they are not what takes the time */
 #define TRANSFORM_ISSUED 25 /* instructions of a warp for an element of its tiles, as emulated */
 #define UNSTAGED 4          /* a word of the first cache, in words of shared memory */
@@ -72,7 +73,7 @@ int64_t wpk_cuda_shared_bytes(const struct wpk_program *program, const struct wp
 {
     int64_t bytes = 0;
     for (int c = 0; c < group->copy_count; c++) {
-        int64_t padding = wpk_cuda_row_padding(group, t, c);
+        int64_t padding = t->padding[c];
         bytes += t->staged[c]
                      ? staged_bytes(program, group, t, c, padding) +
                            t->together * wpk_cuda_spacing(group, t, c) * (int64_t)sizeof(float)
@@ -351,7 +352,7 @@ static int64_t common(int64_t a, int64_t b)
 static double rounds_of(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t, int c, int64_t width)
 {
-    int64_t row = t->step + wpk_cuda_row_padding(group, t, c), lanes = WPK_CUDA_BANKS / width;
+    int64_t row = t->step + t->padding[c], lanes = WPK_CUDA_BANKS / width;
     if (t->box && c == group->box_copy) {
         int64_t rounds, bytes;
         (void)wpk_cuda_padded_box(program, group, t, &rounds, &bytes);
@@ -464,6 +465,15 @@ static void find_joined(const struct wpk_variant *variant, const struct wpk_cuda
     }
 }
 
+/* Terms in an iteration of the innermost loop over terms: those that are written out. */
+static double written_out(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                          const struct wpk_cuda_tiles *t)
+{
+    const struct wpk_stage *sum = group->sum < 0 ? NULL : &program->stages[group->sum];
+    double last = t->box ? (double)sum->axes[sum->axis_count - 1].extent : 1;
+    return t->box ? (last <= WPK_CUDA_WINDOW_UNROLLED ? last : 1) : fmax(1, (double)t->unrolled);
+}
+
 /* Waves times a block's time: the slowest of arithmetic, shared memory and what comes from outside,
  * for all blocks of a multiprocessor together, or one block's latencies.
  *   source  a roofline with latencies; ours, and not compared with times */
@@ -516,17 +526,20 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
         words += tile * (t.staged[c] ? rounds_of(program, group, &t, c, width) : UNSTAGED);
         loads += tile / (double)width;
         bool copies = t.staged[c] && !(t.before && c == group->before_copy);
-        copied += copies ? (t.depth > 1 ? 1 : 2) * COPY_INSTRUCTIONS * staged /
-                               (double)sizeof(float) / wide
-                         : 0;
+        bool async = t.async && wpk_cuda_is_copied(group, &t, c);
+        copied += copies
+                      ? (async ? 1 : 2) * COPY_INSTRUCTIONS * staged / (double)sizeof(float) / wide
+                      : 0;
     }
     if (group->copy_count == 0) {
         bytes = points * terms / steps * (double)sizeof(float);
     }
     find_joined(variant, group, &t, &m, steps, &joined);
     words = words * (double)t.threads * terms * rounds + joined.words;
-    double issued =
-        (points + (double)t.threads * loads) * terms * rounds + steps * copied + joined.issued;
+    double issued = (points + (double)t.threads *
+                                  (loads + LOOP_INSTRUCTIONS / written_out(program, group, &t))) *
+                        terms * rounds +
+                    steps * copied + joined.issued;
     /* Each warp issues by one of the schedulers: few warps leave the others idle. */
     double busy = ceiling((double)t.threads, WPK_CUDA_WARP) / WPK_CUDA_SCHEDULERS;
     double part[] = {
@@ -535,10 +548,11 @@ double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate 
             m.l2_bytes};
     double slowest = fmax(fmax(part[0], part[1]), part[2]);
     double inner = fmax(issued / (m.multiply_adds * fmin(1, busy)), part[1]);
-    /* While a copy is on its way, the steps before it compute: as many steps take its latency. */
+    /* While an asynchronous copy is on its way, the steps before it compute: as many steps take its
+     * latency. A copy by loads is waited for. */
     double ahead = (double)(t.depth - 1), step = inner / steps + m.barrier;
     double wait =
-        steps * (t.depth == 1 ? m.latency : fmax(step, m.latency / ahead) - inner / steps) +
+        steps * (t.async && ahead > 0 ? fmax(step, m.latency / ahead) - inner / steps : m.latency) +
         joined.wait;
     double all = slowest + EXPOSED * (part[0] + part[1] + part[2] - slowest + wait / share);
     double block = fmax(share * all, inner + wait) + FEWER_FIRST * part[0];

@@ -83,7 +83,7 @@ static bool legal_share(const struct wpk_program *program, const struct wpk_cuda
            no(why, "the threads that share terms do not divide them");
 }
 
-/* A depth above 1 is legal only if all operands are staged, and whole steps make up the terms. */
+/* A depth above 1 is legal only if operands are staged, and whole steps make up the terms. */
 static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda_group *group,
                         const struct wpk_cuda_tiles *t, const char **why)
 {
@@ -93,9 +93,6 @@ static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda
     }
     for (int c = 0; c < group->copy_count; c++) {
         staged += t->staged[c];
-        if (t->staged[c] && !group->is_move[c]) {
-            return no(why, "an operand is computed, not copied");
-        }
     }
     if (t->before) {
         return no(why, "an operand is transformed, not copied");
@@ -108,6 +105,27 @@ static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda
     return (program->stages[group->sum].axes[group->k].extent % t->step == 0 &&
             steps >= (double)t->depth) ||
            no(why, "the steps do not divide the terms, or are fewer than the depth");
+}
+
+/* Four elements are moved or read together from multiples of 16 bytes on. */
+static bool legal_copying(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                          const char **why)
+{
+    bool copied = false;
+    for (int c = 0; c < group->copy_count; c++) {
+        copied = copied || wpk_cuda_is_copied(group, t, c);
+        int64_t row = t->step + t->padding[c];
+        if (t->padding[c] > 0 && row % WPK_CUDA_VECTOR_ELEMENTS != 0 &&
+            (t->vectors[c] || t->padding[c] % WPK_CUDA_VECTOR_ELEMENTS == 0)) {
+            return no(why, "the padding lets rows begin at no multiples of 16 bytes");
+        }
+    }
+    if (t->async && !copied) {
+        return no(why, "no operand is copied as it is");
+    }
+    return group->sum < 0 || t->box || t->unrolled == 1 ||
+           (t->step % t->unrolled == 0 && wpk_cuda_may_unroll(t, t->unrolled)) ||
+           no(why, "terms that are written out do not divide a step, or are too much code");
 }
 
 static bool fits(const struct wpk_cuda_group *group, int along_j, int64_t block)
@@ -169,7 +187,7 @@ static bool legal_alone(const struct wpk_variant *variant, const struct wpk_cuda
     if (shared_out) {
         return no(why, "the back end adds up no parts of blocks or threads");
     }
-    return (t->depth == 1 && !spaced) ||
+    return (t->depth == 1 && !t->async && !spaced) ||
            no(why, "the back end copies nothing ahead, and nothing spaced out");
 }
 
@@ -218,7 +236,7 @@ bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate
         !legal_share(&variant->program, group, &t, why)) {
         return false;
     }
-    if (!legal_depth(&variant->program, group, &t, why)) {
+    if (!legal_depth(&variant->program, group, &t, why) || !legal_copying(group, &t, why)) {
         return false;
     }
     return wpk_cuda_shared_bytes(&variant->program, group, &t) <= machine.block_shared_max ||

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define WINDOW_UNROLLED 8 /* points of a window's last axis that are written out */
-
 /* Blocks along i around those along j, or groups of them around those along j, which are around
  * those of the group. */
 static void add_blocks(struct wpk_nest *nest, struct wpk_nest_loops *loops,
@@ -119,7 +117,7 @@ static void add_window_terms(struct wpk_cuda_build *b, int g, struct wpk_nest_lo
     }
     int last = sum->axis_count - 1;
     for (int a = sum->rank; a < sum->axis_count; a++) {
-        bool few = a == last && sum->axes[a].extent <= WINDOW_UNROLLED;
+        bool few = a == last && sum->axes[a].extent <= WPK_CUDA_WINDOW_UNROLLED;
         if (a != group->k) {
             wpk_cuda_add_loop(nest, loops, a, few ? WPK_BIND_UNROLL : WPK_BIND_SERIAL, 1,
                               WPK_TAIL_EXACT);
@@ -201,6 +199,15 @@ static void add_sum(struct wpk_cuda_build *b, int g)
     }
 }
 
+/* Buffers of a staged operand, and how it comes there. */
+static void set_copying(struct wpk_nest_entry *entry, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, int c)
+{
+    bool async = t->async && wpk_cuda_is_copied(group, t, c);
+    entry->depth = t->depth > 1 ? (int)t->depth : 0;
+    entry->by = async ? WPK_COPY_ASYNC : t->depth > 1 ? WPK_COPY_LOAD : WPK_COPY_ANY;
+}
+
 static void add_copy(struct wpk_cuda_build *b, int g, int c)
 {
     struct wpk_nest *nest = b->nest;
@@ -215,8 +222,8 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     entry->place = (struct wpk_nest_place){
         .entry = b->entry_of[group->sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
-    entry->row_padding = wpk_cuda_row_padding(group, t, c);
-    entry->depth = t->depth > 1 ? (int)t->depth : 0;
+    entry->row_padding = t->padding[c];
+    set_copying(entry, group, t, c);
     wpk_nest_find_region(nest);
     int rank = wpk_nest_stage(nest, entry)->rank;
     struct wpk_cuda_reading reading =
@@ -229,7 +236,8 @@ static void add_copy(struct wpk_cuda_build *b, int g, int c)
     }
     bool whole_moves = entry->extent[rank - 1] % WPK_CUDA_VECTOR_ELEMENTS == 0;
     int64_t lanes = t->vectors[c] && whole_moves ? WPK_CUDA_VECTOR_ELEMENTS : 1;
-    bool banked = entry->row_padding > 0 && (lanes > 1 || group->gathers[c]);
+    bool banked =
+        entry->row_padding == WPK_CUDA_VECTOR_ELEMENTS && (lanes > 1 || group->gathers[c]);
     if (!banked ||
         !wpk_cuda_deal_rows(nest, &entry->pure, rank, entry->extent, t->threads, lanes)) {
         wpk_cuda_deal(nest, &entry->pure, rank, entry->extent, (struct wpk_cuda_cut){.axis = -1},
@@ -255,7 +263,7 @@ static void add_box(struct wpk_cuda_build *b, int g, int stage)
     entry->place = (struct wpk_nest_place){
         .entry = b->entry_of[b->groups->group[g].sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
-    entry->depth = t->depth > 1 ? (int)t->depth : 0;
+    set_copying(entry, &b->groups->group[g], t, b->groups->group[g].box_copy);
     int64_t rounds, bytes;
     entry->row_padding =
         wpk_cuda_padded_box(nest->program, &b->groups->group[g], t, &rounds, &bytes);
@@ -396,6 +404,14 @@ static int find_copy(const struct wpk_cuda_group *group, int stage)
     return found;
 }
 
+/* Give the gene, if there is one, its first choice unless it decides something. */
+static void settle_gene(struct wpk_candidate *candidate, int gene, bool decides)
+{
+    if (gene >= 0 && !decides) {
+        candidate->gene[gene] = 0;
+    }
+}
+
 void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
@@ -406,22 +422,25 @@ void wpk_cuda_settle(const struct wpk_space *space, struct wpk_candidate *candid
     }
     for (int g = 0; g < b.groups->count; g++) {
         uint8_t *gene = &candidate->gene[kept->first[g]];
-        int virtual_threads = wpk_cuda_count_virtual_threads(kept, g);
+        const struct wpk_cuda_guessed_genes *guessed = &kept->guessed[g];
         const struct wpk_cuda_join_genes *join = &kept->join[g];
         bool joined = wpk_cuda_joined_to(variant, candidate, g) >= 0;
         if (b.tiles[g].behind || b.tiles[g].before) { /* all operands are copied */
             memset(&candidate->gene[kept->staged[g]], 0, WPK_CUDA_OPERANDS_MAX);
         }
         bool some = b.tiles[g].box || (b.tiles[g].behind && !b.tiles[g].before);
-        if (join->together >= 0 && !some) {
-            candidate->gene[join->together] = 0;
+        settle_gene(candidate, join->together, some);
+        for (int c = 0; c < b.groups->group[g].copy_count; c++) {
+            bool padded = wpk_cuda_has_rows_of_terms(&b.groups->group[g], &b.tiles[g], c);
+            settle_gene(candidate, guessed->padding[c], padded);
         }
+        settle_gene(candidate, guessed->unroll, !b.tiles[g].box);
         if (find_host(&b, g) >= 0 || joined) {
             memset(gene, 0, (size_t)(kept->first[g + 1] - kept->first[g]));
         } else if (b.tiles[g].rows > 0) {
             memset(gene, 0, WPK_CUDA_ROWS);
-            memset(&candidate->gene[kept->first[g + 1] - virtual_threads], 0,
-                   (size_t)virtual_threads);
+            memset(&candidate->gene[kept->first[g + 1] - guessed->count], 0,
+                   (size_t)guessed->count);
         } else if (b.groups->group[g].row_axes > 0) {
             gene[WPK_CUDA_ROW_THREADS] = 0;
         }

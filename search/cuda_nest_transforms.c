@@ -220,7 +220,7 @@ void wpk_cuda_add_root_before(struct wpk_cuda_build *b, int g, int contraction)
     }
     entry->storage[count] = of->before_last;
     entry->reordered = of->before_last != rank - 1;
-    entry->row_padding = wpk_cuda_row_padding(of, &b->tiles[contraction], of->before_copy);
+    entry->row_padding = b->tiles[contraction].padding[of->before_copy];
     entry->spacing = wpk_cuda_spacing(of, &b->tiles[contraction], of->before_copy);
     for (int a = 0; a < rank; a++) { /* the innermost one of those that a tile has whole */
         entry->spaced = group->tile[a] > 1 ? a : entry->spaced;

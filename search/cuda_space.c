@@ -27,7 +27,8 @@
 #define PARTS_MAX 16   /* blocks that share a tile's terms */
 #define BOX_ROWS_MAX 8 /* of a block */
 #define SHORT_ROW 64   /* elements */
-#define TILES_MAX 128  /* of a block, along an axis of transforms */
+static const int64_t paddings[] = {0, 1, 4};
+#define TILES_MAX 128 /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, of those whose threads may share its terms, and
  * of those that read none. */
@@ -192,15 +193,67 @@ static void add_rows(const char *of, const struct wpk_stage *root,
  * that are not summed up is stored only: the axis along which neighbours lie has the gene. */
 static void add_virtual_threads(const char *of, const struct wpk_stage *root,
                                 const struct wpk_cuda_group *group, const struct sizes *sizes,
-                                struct wpk_gene_list *list, int *genes)
+                                struct wpk_gene_list *list, struct wpk_cuda_guessed_genes *genes)
 {
     const int axis[] = {group->i, group->j};
     for (int a = group->sum < 0; a < 2 && !group->shares; a++) {
         if (axis[a] >= 0) {
-            genes[a] = list->variant->gene_count;
+            genes->virtual_threads[a] = list->variant->gene_count;
             add_thread_sizes(list, of, "virtual", &root->axes[axis[a]],
                              has_short_rows(group, root, axis[a]), sizes->thread[a]);
         }
+    }
+}
+
+/* So many terms as divide some step. */
+static int add_unroll(const char *of, const struct wpk_axis *terms, const struct wpk_gene *steps,
+                      struct wpk_gene_list *list)
+{
+    int gene = wpk_gene_list_add(list, true, "%s.unroll.%s", of, terms->name);
+    for (int64_t unrolled = 1; unrolled <= STEP_MOST; unrolled++) {
+        bool divides = false;
+        for (int i = 0; i < steps->choice_count; i++) {
+            divides = divides || steps->choice[i].value % unrolled == 0;
+        }
+        if (divides) {
+            wpk_gene_list_number(list, gene, unrolled);
+        }
+    }
+    return gene;
+}
+
+static int add_padding(const char *of, const char *operand, struct wpk_gene_list *list)
+{
+    int gene = wpk_gene_list_add(list, true, "%s.padding.%s", of, operand);
+    for (int i = 0; i < (int)(sizeof(paddings) / sizeof(*paddings)); i++) {
+        wpk_gene_list_number(list, gene, paddings[i]);
+    }
+    return gene;
+}
+
+/* How the operands of a reduction whose threads have tiles of their own are copied and read. */
+static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept *kept, int g,
+                        const struct wpk_cuda_machine *machine, struct wpk_gene_list *list)
+{
+    const struct wpk_cuda_group *group = &kept->groups.group[g];
+    const char *of = program->tensors[program->stages[group->root].output].name;
+    struct wpk_cuda_guessed_genes *genes = &kept->guessed[g];
+    if (group->sum < 0 || group->shares) {
+        return;
+    }
+    for (int c = 0; c < group->copy_count; c++) {
+        bool before = group->before >= 0 && c == group->before_copy;
+        if (group->along[c] == group->k || (before && group->before_along == group->k)) {
+            int operand = program->stages[group->copy[c]].output;
+            genes->padding[c] = add_padding(of, program->tensors[operand].name, list);
+        }
+    }
+    genes->unroll = add_unroll(of, &program->stages[group->sum].axes[group->k],
+                               &list->variant->genes[kept->first[g] + WPK_CUDA_STEP], list);
+    if (machine->copies_ahead && wpk_cuda_may_be_async(group)) {
+        genes->copies = wpk_gene_list_add(list, false, "%s.copies", of);
+        wpk_gene_list_choice(list, genes->copies, 0, "load");
+        wpk_gene_list_choice(list, genes->copies, 1, "async");
     }
 }
 
@@ -286,7 +339,7 @@ static void add_genes(const struct wpk_program *program, struct wpk_cuda_kept *k
                       struct wpk_gene_list *list)
 {
     const struct wpk_cuda_group *group = &kept->groups.group[g];
-    int *virtual_threads = kept->virtual_threads[g];
+    struct wpk_cuda_guessed_genes *guessed = &kept->guessed[g];
     const struct wpk_stage *root = &program->stages[group->root];
     const struct sizes *sizes = group->shares     ? &shared_out
                                 : group->sum >= 0 ? &with_sum
@@ -296,7 +349,8 @@ static void add_genes(const struct wpk_program *program, struct wpk_cuda_kept *k
                                            {.name = "one", .extent = 1}};
     const struct wpk_axis *axis[] = {group->i < 0 ? &none[0] : &root->axes[group->i],
                                      group->j < 0 ? &none[1] : &root->axes[group->j]};
-    virtual_threads[0] = virtual_threads[1] = -1;
+    *guessed = (struct wpk_cuda_guessed_genes){
+        .padding = {-1, -1}, .unroll = -1, .copies = -1, .virtual_threads = {-1, -1}};
     kept->join[g] = (struct wpk_cuda_join_genes){.together = -1, .behind = -1, .before = -1};
     if (group->transforms) {
         add_tile_counts(list, of, root, group, group->i, 1, TILES_MAX / 4);
@@ -324,14 +378,17 @@ static void add_genes(const struct wpk_program *program, struct wpk_cuda_kept *k
     }
     kept->staged[g] = list->variant->gene_count;
     add_stages(program, group, list);
-    if (machine->copies_ahead && wpk_cuda_may_be_ahead(group)) {
+    if (group->copy_count > 0 && !group->shares) {
         int gene = wpk_gene_list_add(list, true, "%s.depth", of);
         for (int64_t depth = 1; depth <= DEPTH_MAX; depth++) {
             wpk_gene_list_number(list, gene, depth);
         }
     }
     add_joins(program, &kept->groups, g, list, &kept->join[g]);
-    add_virtual_threads(of, root, group, sizes, list, virtual_threads);
+    int first = list->variant->gene_count;
+    add_copying(program, kept, g, machine, list);
+    add_virtual_threads(of, root, group, sizes, list, guessed);
+    guessed->count = list->variant->gene_count - first;
 }
 
 /* Seconds of transforms in a launch of their own, with the genes that are best by the model. */
@@ -395,31 +452,46 @@ static void part(const struct wpk_variant *variant, int number, int *first, int 
     *count = kept->first[number + 1] - kept->first[number];
 }
 
-/* Set the virtual threads of the part to those that a thread's tile has at first. */
+static void set(const struct wpk_variant *variant, int gene, int64_t value,
+                struct wpk_candidate *candidate)
+{
+    int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], value);
+    if (choice >= 0) {
+        candidate->gene[gene] = (uint8_t)choice;
+    }
+}
+
 static int guess(const struct wpk_space *space, int number, struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
     const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
     const struct wpk_cuda_group *group = &kept->groups.group[number];
-    const struct wpk_stage *root = &variant->program.stages[group->root];
-    int count = wpk_cuda_count_virtual_threads(kept, number);
+    const struct wpk_cuda_guessed_genes *genes = &kept->guessed[number];
     struct wpk_cuda_tiles t = {0};
-    if (count > 0) {
-        wpk_cuda_tiles_read(variant, candidate, number, &t);
+    if (genes->count == 0) {
+        return 0;
     }
-    for (int a = 0; a < 2; a++) {
-        int gene = kept->virtual_threads[number][a];
-        int64_t first = gene < 0 ? 1 : wpk_cuda_first_virtual_threads(root, group, &t, a);
-        int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], first);
-        if (choice >= 0) {
-            candidate->gene[gene] = (uint8_t)choice;
-        }
+    wpk_cuda_tiles_read(variant, candidate, number, &t);
+    wpk_cuda_guess(&variant->program.stages[group->root], group, &t);
+    for (int i = 0; i < 2; i++) {
+        set(variant, genes->padding[i], t.padding[i], candidate);
+        set(variant, genes->virtual_threads[i], t.virtual_threads[i], candidate);
     }
-    return count;
+    set(variant, genes->unroll, t.unrolled, candidate);
+    set(variant, genes->copies, t.async, candidate);
+    return genes->count;
+}
+
+static int64_t split(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                     int number)
+{
+    struct wpk_cuda_tiles t;
+    wpk_cuda_tiles_read(&space->variants[candidate->variant], candidate, number, &t);
+    return t.parts;
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-10",
+    .version = "cuda-11",
     .derive = derive,
     .part_count = part_count,
     .part = part,
@@ -427,6 +499,7 @@ const struct wpk_space_kind wpk_space_cuda = {
     .legal = wpk_cuda_is_legal,
     .skip = wpk_cuda_skip,
     .bound = wpk_cuda_bound,
+    .split = split,
     .settle = wpk_cuda_settle,
     .nest = wpk_cuda_nest,
 };

@@ -13,6 +13,9 @@
  *                               "shared4": in moves of four elements; "box": as what a window of it
  *                               reads (cuda_box.h); "no": each thread reads it
  *     Y.depth                   buffers of the staged operands: with several, copies are ahead
+ *     Y.copies                  "async": operands that are copied as they are; "load": by threads
+ *     Y.padding.A               elements behind each row of terms of the staged operand
+ *     Y.unroll.k                terms of a step that are written out
  *     Y.rows                    rows of a block that computes what they read, too; "apart": it does
  *                               not, and the genes above decide
  *     Y.threads                 of such a row

@@ -16,12 +16,6 @@ const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant)
     return structure->kind;
 }
 
-int wpk_cuda_count_virtual_threads(const struct wpk_cuda_kept *kept, int group)
-{
-    const int *gene = kept->virtual_threads[group];
-    return (gene[0] >= 0) + (gene[1] >= 0);
-}
-
 int wpk_cuda_count_joins(const struct wpk_cuda_kept *kept, int group)
 {
     const struct wpk_cuda_join_genes *gene = &kept->join[group];
@@ -40,7 +34,7 @@ int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cud
     return threads;
 }
 
-bool wpk_cuda_may_be_ahead(const struct wpk_cuda_group *group)
+bool wpk_cuda_may_be_async(const struct wpk_cuda_group *group)
 {
     bool may = false;
     for (int c = 0; c < group->copy_count; c++) {
@@ -55,15 +49,18 @@ int wpk_cuda_along(const struct wpk_cuda_group *group, const struct wpk_cuda_til
     return transformed ? group->before_along : group->along[operand];
 }
 
-/* Rows of terms whose number is a multiple of eight would begin in the same bank every four rows
- * or fewer. With four more elements eight rows begin in banks of their own, at multiples of 16
- * bytes. */
-int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
-                             int operand)
+bool wpk_cuda_has_rows_of_terms(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                                int operand)
 {
-    return wpk_cuda_along(group, t, operand) == group->k && t->step % WPK_CUDA_VECTOR_ELEMENTS == 0
-               ? WPK_CUDA_VECTOR_ELEMENTS
-               : 0;
+    return t->staged[operand] && !(t->box && operand == group->box_copy) &&
+           wpk_cuda_along(group, t, operand) == group->k;
+}
+
+bool wpk_cuda_is_copied(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                        int operand)
+{
+    return t->staged[operand] && group->is_move[operand] &&
+           !(t->before && operand == group->before_copy);
 }
 
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
@@ -93,8 +90,9 @@ int64_t wpk_cuda_width(const struct wpk_cuda_group *group, const struct wpk_cuda
 {
     int along = wpk_cuda_along(group, t, c);
     int64_t neighbours = along == group->k ? t->unrolled : t->piece[along != group->i];
+    int64_t row = along == group->k ? t->step + t->padding[c] : 0;
     int64_t width = t->box && c == group->box_copy ? 1 : WPK_CUDA_VECTOR_ELEMENTS;
-    while (neighbours % width != 0) {
+    while (neighbours % width != 0 || row % width != 0) {
         width /= 2;
     }
     return width;
@@ -109,7 +107,7 @@ int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cu
     int64_t threads[] = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]};
     int along_j = group->tiled[c] == group->j;
     bool terms = wpk_cuda_along(group, t, c) == group->k;
-    int64_t row = t->step + wpk_cuda_row_padding(group, t, c);
+    int64_t row = t->step + t->padding[c];
     if (t->together == 1 || t->box || !group->planes[c] || threads[0] * threads[1] >= lanes) {
         return 0;
     }
@@ -122,9 +120,9 @@ int64_t wpk_cuda_spacing(const struct wpk_cuda_group *group, const struct wpk_cu
 /* Threads that are neighbours read neighbours in shared memory: four elements each along an axis
  * that is contiguous there, one along an axis whose operand has rows of terms. So they do in global
  * memory, where rows that are no multiples of four elements are not accessed 16 bytes at a time. */
-int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
-                                       const struct wpk_cuda_group *group,
-                                       const struct wpk_cuda_tiles *t, int along_j)
+static int64_t first_virtual_threads(const struct wpk_stage *root,
+                                     const struct wpk_cuda_group *group,
+                                     const struct wpk_cuda_tiles *t, int along_j)
 {
     int axis = along_j ? group->j : group->i;
     bool terms = false, along = false;
@@ -143,22 +141,46 @@ int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
                                                                     : 1;
 }
 
-/* All terms of a step, or as many as divide it and are not too much code. */
-static int64_t choose_unrolled(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
+bool wpk_cuda_may_unroll(const struct wpk_cuda_tiles *t, int64_t terms)
+{
+    return terms * t->thread[0] * t->thread[1] <= UNROLLED_MAX;
+}
+
+/* All terms of a step, or as many as divide it. */
+static int64_t first_unrolled(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t)
 {
     int64_t unrolled = t->step;
-    bool all = group->copy_count > 0;
+    bool all = group->copy_count > 0 && !t->box; /* a box has the window's loops inside */
     for (int c = 0; c < group->copy_count; c++) {
         all = all && t->staged[c];
     }
     if (!all) {
         return t->step > 0 ? 1 : 0;
     }
-    while (unrolled > 1 &&
-           (unrolled * t->thread[0] * t->thread[1] > UNROLLED_MAX || t->step % unrolled != 0)) {
+    while (unrolled > 1 && (!wpk_cuda_may_unroll(t, unrolled) || t->step % unrolled != 0)) {
         unrolled--;
     }
     return unrolled;
+}
+
+/* Rows of terms whose number is a multiple of eight would begin in the same bank every four rows
+ * or fewer. With four more elements eight rows begin in banks of their own, at multiples of 16
+ * bytes. */
+void wpk_cuda_guess(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                    struct wpk_cuda_tiles *t)
+{
+    bool copied = false;
+    for (int c = 0; c < group->copy_count; c++) {
+        bool fours = t->step % WPK_CUDA_VECTOR_ELEMENTS == 0;
+        t->padding[c] =
+            fours && wpk_cuda_has_rows_of_terms(group, t, c) ? WPK_CUDA_VECTOR_ELEMENTS : 0;
+        copied = copied || wpk_cuda_is_copied(group, t, c);
+    }
+    t->unrolled = first_unrolled(group, t);
+    t->async = copied && t->depth > 1;
+    for (int a = 0; a < 2; a++) {
+        t->virtual_threads[a] = first_virtual_threads(root, group, t, a);
+    }
 }
 
 bool wpk_cuda_is_in_registers(const struct wpk_program *program, const struct wpk_cuda_groups *all,
@@ -238,8 +260,9 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
     const struct wpk_cuda_group *group = &kept->groups.group[number];
     int64_t value[GENES_MAX] = {0};
     int first = kept->first[number];
-    int count = kept->first[number + 1] - first - wpk_cuda_count_virtual_threads(kept, number) -
-                wpk_cuda_count_joins(kept, number);
+    const struct wpk_cuda_guessed_genes *guessed = &kept->guessed[number];
+    int count =
+        kept->first[number + 1] - first - guessed->count - wpk_cuda_count_joins(kept, number);
     bool reduces = group->sum >= 0;
     int staged = group->transforms ? WPK_CUDA_THREAD_I : WPK_CUDA_STAGED + group->ordered;
     WPK_ASSERT(count <= GENES_MAX);
@@ -266,11 +289,15 @@ void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_can
         out->thread[1] = group->j < 0 ? 1 : group->tile[group->j];
     }
     for (int a = 0; a < 2; a++) {
-        int gene = kept->virtual_threads[number][a];
-        out->virtual_threads[a] = value_of(variant, candidate, gene, 1);
+        out->virtual_threads[a] = value_of(variant, candidate, guessed->virtual_threads[a], 1);
         out->piece[a] = out->thread[a] / out->virtual_threads[a];
     }
-    out->unrolled = choose_unrolled(group, out);
+    for (int c = 0; c < group->copy_count; c++) {
+        bool rows = wpk_cuda_has_rows_of_terms(group, out, c);
+        out->padding[c] = rows ? value_of(variant, candidate, guessed->padding[c], 0) : 0;
+    }
+    out->unrolled = value_of(variant, candidate, guessed->unroll, reduces);
+    out->async = value_of(variant, candidate, guessed->copies, 0) != 0;
     out->share = out->rows > 0 ? value[WPK_CUDA_ROW_THREADS] : out->share;
     out->threads =
         out->share * (out->rows > 0 ? out->rows

@@ -10,8 +10,9 @@
  * first four and, if it can have rows, their number and the threads of one; others have steps and
  * parts. Then follow the threads that share terms, if there can be any, or the order of blocks, if
  * there are many, a gene of each operand, and the depth, if one can be copied ahead, then those of
- * what its blocks may transform, too (cuda_join.h). The last ones are virtual threads, where a tile
- * can have several. One that transforms has the first two, and that of what it copies. */
+ * what its blocks may transform, too (cuda_join.h). The last ones can be guessed: rows' padding,
+ * terms that are written out, how operands are copied, and virtual threads, where a tile can have
+ * several. One that transforms has the first two, and that of what it copies. */
 enum {
     WPK_CUDA_BLOCK_I,
     WPK_CUDA_BLOCK_J,
@@ -26,6 +27,8 @@ enum {
     WPK_CUDA_STAGED = WPK_CUDA_SHARE
 };
 
+#define WPK_CUDA_WINDOW_UNROLLED 8 /* points of a window's last axis that are written out */
+
 /* Where an operand is staged: the value of its gene. */
 enum { WPK_CUDA_STAGE_NO, WPK_CUDA_STAGE_SHARED, WPK_CUDA_STAGE_BOX };
 
@@ -33,8 +36,10 @@ enum { WPK_CUDA_STAGE_NO, WPK_CUDA_STAGE_SHARED, WPK_CUDA_STAGE_BOX };
 struct wpk_cuda_kept {
     struct wpk_cuda_groups groups;
     int first[WPK_CUDA_GROUPS_MAX + 1]; /* gene of each group; the last one: of all */
-    /* Genes of each group, of i, of j; -1: none. They are its last ones. */
-    int virtual_threads[WPK_CUDA_GROUPS_MAX][2];
+    struct wpk_cuda_guessed_genes {
+        int padding[WPK_CUDA_OPERANDS_MAX], unroll, copies, virtual_threads[2]; /* -1: none */
+        int count;
+    } guessed[WPK_CUDA_GROUPS_MAX]; /* its last ones */
     int staged[WPK_CUDA_GROUPS_MAX]; /* gene of the first operand */
     struct wpk_cuda_join_genes {
         int together, behind, before; /* -1: none */
@@ -53,6 +58,9 @@ struct wpk_cuda_tiles {
     bool staged[WPK_CUDA_OPERANDS_MAX];
     bool vectors[WPK_CUDA_OPERANDS_MAX]; /* it is copied four elements at a time */
     int64_t depth;                       /* buffers of the staged operands; 1: none is ahead */
+    bool async;                          /* they are copied asynchronously */
+    /* Elements behind each row of terms of a staged operand; 0: it has no such rows. */
+    int64_t padding[WPK_CUDA_OPERANDS_MAX];
     int64_t virtual_threads[2];          /* pieces of the tile of a thread, of i, of j */
     int64_t piece[2];                    /* neighbours in a piece */
     int64_t unrolled;                    /* terms of a step that are written out */
@@ -72,13 +80,16 @@ int64_t wpk_cuda_term_vector(const struct wpk_program *program, const struct wpk
  * terms the row's threads share, or made of such numbers. */
 bool wpk_cuda_is_in_registers(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                               const struct wpk_cuda_group *host, int g);
-/* True if the group's operands can be copied ahead. */
-bool wpk_cuda_may_be_ahead(const struct wpk_cuda_group *group);
+/* True if some operand of the group can be copied asynchronously. */
+bool wpk_cuda_may_be_async(const struct wpk_cuda_group *group);
 /* The axis along which the operand's elements are neighbours in shared memory. */
 int wpk_cuda_along(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t, int operand);
-/* Elements behind each row of a staged operand, so that threads read columns without conflicts. */
-int64_t wpk_cuda_row_padding(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
-                             int operand);
+/* True if the operand is staged in rows of terms, which may be padded. */
+bool wpk_cuda_has_rows_of_terms(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                                int operand);
+/* True if the operand's elements are copied as they are while it is staged. */
+bool wpk_cuda_is_copied(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                        int operand);
 
 /* Terms of an element in a step: where there is a box, all that the window has of them. */
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
@@ -105,16 +116,17 @@ int64_t wpk_cuda_tiles_beside(const struct wpk_stage *root, const struct wpk_cud
 int wpk_cuda_joined_to(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                        int g);
 
-/* The number of virtual threads along i or j with which the group's threads access memory best:
- * where the model finds others as good, these come first. */
-int64_t wpk_cuda_first_virtual_threads(const struct wpk_stage *root,
-                                       const struct wpk_cuda_group *group,
-                                       const struct wpk_cuda_tiles *t, int along_j);
+/* Set what the last genes of the group decide to what fits the others: elements behind rows of
+ * terms with which threads read columns without conflicts; all terms of a step, unless they are too
+ * much code; asynchronous copies ahead; and the virtual threads with which threads access memory
+ * best. Where the model finds other values as good, these come first. */
+void wpk_cuda_guess(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                    struct wpk_cuda_tiles *t);
+/* True if a thread's products of so many terms are little enough to be written out. */
+bool wpk_cuda_may_unroll(const struct wpk_cuda_tiles *t, int64_t terms);
 
 const struct wpk_cuda_kept *wpk_cuda_kept_of(const struct wpk_variant *variant);
-/* The genes of virtual threads that the group has. */
-int wpk_cuda_count_virtual_threads(const struct wpk_cuda_kept *kept, int group);
-/* Those before them, of what its blocks may transform, too. */
+/* The genes before those that are guessed, of what its blocks may transform, too. */
 int wpk_cuda_count_joins(const struct wpk_cuda_kept *kept, int group);
 void wpk_cuda_tiles_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int group, struct wpk_cuda_tiles *out);

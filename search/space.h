@@ -27,7 +27,7 @@
 #include "search/target/target.h"
 
 #define WPK_SPACE_VERSION "cpu-5"
-#define WPK_GENES_MAX 640 /* 48 groups of 4 axes have some 480; the back end's is the last */
+#define WPK_GENES_MAX 768 /* 48 groups of 4 axes have some 670; the back end's is the last */
 #define WPK_CHOICES_MAX 64
 #define WPK_VARIANTS_MAX 64
 #define WPK_SPACE_BYTES_MAX ((size_t)16 << 20)    /* that all variants of several sites take */

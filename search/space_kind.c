@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define TRIES_MAX 64
-#define ALGORITHMS_MAX 32    /* that have a place among constructed candidates */
+#define SPLITS_MAX 8         /* of a part */
+#define KEPT_MAX 128         /* algorithms, layouts and splits, of constructed candidates */
 #define LOOKED_AT_MAX 600000 /* candidates, of each variant, before the best are taken */
 #define BACK_END_AT 7        /* constructed candidates before one of another back end */
 
@@ -103,49 +104,72 @@ wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng
 /* ---- construction
  *
  * Each part's decisions are ranked alone. The first candidate has the best of each part; each
- * further one has the next best of one part. The best candidate of each algorithm has a place
- * whatever its rank: ranks compare the sizes of one algorithm better than algorithms. */
+ * further one has the next best of one part. The best candidates of each algorithm and of each
+ * split have places whatever their ranks: ranks compare the sizes of one algorithm better than
+ * algorithms, and know little of what blocks wait for one another. */
 
 struct ranked {
     double seconds;
+    int64_t split;
     struct wpk_candidate candidate, settled;
 };
 
+/* The best, the least seconds first; the best of each split, in the order in which they came. */
+struct ranking {
+    const struct wpk_space *space;
+    struct ranked *list;
+    int max, count;
+    struct ranked split[SPLITS_MAX];
+    int split_count;
+};
+
 /* Leave out the one of the list that is the same kernel; false: it is before number `at`. */
-static bool drop_same(struct ranked *list, int at, int *count, const struct ranked *one)
+static bool drop_same(struct ranking *r, int at, const struct ranked *one)
 {
     int same = 0;
-    while (same < *count && !wpk_candidate_equal(&list[same].settled, &one->settled)) {
+    while (same < r->count && !wpk_candidate_equal(&r->list[same].settled, &one->settled)) {
         same++;
     }
-    if (same < *count && same >= at) {
-        memmove(&list[same], &list[same + 1], (size_t)(--*count - same) * sizeof(*list));
+    if (same < r->count && same >= at) {
+        r->count--;
+        memmove(&r->list[same], &r->list[same + 1], (size_t)(r->count - same) * sizeof(*r->list));
     }
     return same >= at;
 }
 
 /* Keep the list sorted, the least first; equal ones in the order in which they came. Of a kernel it
  * has the first candidate of the least seconds. */
-static void insert(const struct wpk_space *space, struct ranked *list, int max, int *count,
-                   struct ranked *one)
+static void insert(struct ranking *r, struct ranked *one)
 {
-    int at = *count;
-    while (at > 0 && list[at - 1].seconds > one->seconds) {
+    int at = r->count;
+    while (at > 0 && r->list[at - 1].seconds > one->seconds) {
         at--;
     }
-    if (at >= max) {
+    if (at >= r->max) {
         return;
     }
     one->settled = one->candidate;
-    wpk_space_kind_of(space)->settle(space, &one->settled);
-    if (!drop_same(list, at, count, one)) {
+    wpk_space_kind_of(r->space)->settle(r->space, &one->settled);
+    if (!drop_same(r, at, one)) {
         return;
     }
-    *count += *count < max;
-    for (int i = *count - 1; i > at; i--) {
-        list[i] = list[i - 1];
+    r->count += r->count < r->max;
+    for (int i = r->count - 1; i > at; i--) {
+        r->list[i] = r->list[i - 1];
     }
-    list[at] = *one;
+    r->list[at] = *one;
+}
+
+static void insert_split(struct ranking *r, const struct ranked *one)
+{
+    int i = 0;
+    while (i < r->split_count && r->split[i].split != one->split) {
+        i++;
+    }
+    if (i < SPLITS_MAX && (i == r->split_count || one->seconds < r->split[i].seconds)) {
+        r->split_count += i == r->split_count;
+        r->split[i] = *one;
+    }
 }
 
 /* The next decisions of a part in the order of numbers; false after the last ones. */
@@ -161,82 +185,72 @@ static bool advance(const struct wpk_variant *variant, int first, int count,
     return false;
 }
 
-static void rank(const struct wpk_space *space, int part, struct ranked *one, struct ranked *list,
-                 int max, int *count)
+static void rank(struct ranking *r, int part, struct ranked *one)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    if (kind->legal(space, &one->candidate, part, NULL)) {
-        one->seconds = kind->bound(space, &one->candidate, part);
-        insert(space, list, max, count, one);
+    const struct wpk_space_kind *kind = wpk_space_kind_of(r->space);
+    if (kind->legal(r->space, &one->candidate, part, NULL)) {
+        one->seconds = kind->bound(r->space, &one->candidate, part);
+        one->split = kind->split(r->space, &one->candidate, part);
+        insert(r, one);
+        insert_split(r, one);
     }
 }
 
-/* Beside each of the list: all values of the part's last genes, which were guessed.
+/* Beside each of the list: every value of each of the part's last genes, which were guessed.
  *   shape  scratch [max] */
-static void rank_guessed(const struct wpk_space *space, int part, int first, int genes,
-                         struct ranked *scratch, struct ranked *list, int max, int *count)
+static void rank_guessed(struct ranking *r, int part, int first, int genes, struct ranked *scratch)
 {
-    int found = *count;
-    memcpy(scratch, list, (size_t)found * sizeof(*list));
-    for (int i = 0; i < found; i++) {
-        struct ranked one = scratch[i];
-        memset(&one.candidate.gene[first], 0, (size_t)genes);
-        do {
-            rank(space, part, &one, list, max, count);
-        } while (advance(&space->variants[one.candidate.variant], first, genes, &one.candidate));
+    int found = r->count;
+    memcpy(scratch, r->list, (size_t)found * sizeof(*scratch));
+    for (int i = 0; i < found * genes; i++) {
+        const struct ranked *base = &scratch[i / genes];
+        int gene = first + i % genes;
+        int choices = r->space->variants[base->candidate.variant].genes[gene].choice_count;
+        for (int choice = 0; choice < choices; choice++) {
+            struct ranked one = *base;
+            one.candidate.gene[gene] = (uint8_t)choice;
+            rank(r, part, &one);
+        }
     }
 }
 
 /* The part's best decisions, in candidates whose other genes are those of `base`.
- *   shape  scratch, list [max] */
-static void rank_part(const struct wpk_space *space, int part, const struct wpk_candidate *base,
-                      struct ranked *scratch, struct ranked *list, int max, int *count)
+ *   shape  scratch [r->max] */
+static void rank_part(struct ranking *r, int part, const struct wpk_candidate *base,
+                      struct ranked *scratch)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    const struct wpk_variant *variant = &space->variants[base->variant];
+    const struct wpk_space_kind *kind = wpk_space_kind_of(r->space);
+    const struct wpk_variant *variant = &r->space->variants[base->variant];
     struct ranked one = {.candidate = *base};
-    int first, genes, looked_at = 0, guessed = kind->guess(space, part, &one.candidate);
+    int first, genes, looked_at = 0, guessed = kind->guess(r->space, part, &one.candidate);
     kind->part(variant, part, &first, &genes);
     int skipped = 0;
+    r->count = r->split_count = 0;
     do {
-        skipped = kind->skip(space, &one.candidate, part);
+        skipped = kind->skip(r->space, &one.candidate, part);
         if (skipped == 0) {
-            (void)kind->guess(space, part, &one.candidate);
-            rank(space, part, &one, list, max, count);
+            (void)kind->guess(r->space, part, &one.candidate);
+            rank(r, part, &one);
             looked_at++;
         }
     } while (looked_at < LOOKED_AT_MAX &&
              advance(variant, first + skipped, genes - guessed - skipped, &one.candidate));
-    if (guessed > 0) {
-        rank_guessed(space, part, first + genes - guessed, guessed, scratch, list, max, count);
-    }
+    rank_guessed(r, part, first + genes - guessed, guessed, scratch);
 }
 
-/* Insert the variant's candidates; the first of them is also *first.
- *   shape  scratch [2 * max] */
-static void rank_variant(const struct wpk_space *space, int v, struct ranked *scratch,
-                         struct ranked *list, int max, int *count, struct ranked *first)
+/* The best decisions of all parts, beside the genes of `best`; false: some part has none.
+ *   shape  scratch [2] */
+static bool find_best(const struct wpk_space *space, struct ranked *scratch, struct ranked *best)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    const struct wpk_variant *variant = &space->variants[v];
-    int parts = kind->part_count(variant);
-    struct ranked best = {.candidate = {.variant = v, .gene_count = variant->gene_count}};
-    for (int p = 0; p < parts; p++) {
-        int found = 0;
-        rank_part(space, p, &best.candidate, scratch + max, scratch, 1, &found);
-        best.candidate = found > 0 ? scratch[0].candidate : best.candidate;
+    int parts = wpk_space_kind_of(space)->part_count(&space->variants[best->candidate.variant]);
+    struct ranking r = {.space = space, .list = scratch, .max = 1};
+    bool found = true;
+    for (int p = 0; p < parts && found; p++) {
+        rank_part(&r, p, &best->candidate, scratch + 1);
+        found = r.count > 0;
+        best->candidate = found ? scratch[0].candidate : best->candidate;
     }
-    best.seconds = wpk_space_kind_bound(space, &best.candidate);
-    insert(space, list, max, count, &best);
-    *first = best;
-    for (int p = 0; p < parts; p++) {
-        int found = 0;
-        rank_part(space, p, &best.candidate, scratch + max, scratch, max, &found);
-        for (int i = 1; i < found; i++) {
-            scratch[i].seconds = wpk_space_kind_bound(space, &scratch[i].candidate);
-            insert(space, list, max, count, &scratch[i]);
-        }
-    }
+    return found;
 }
 
 /* Variants of one layout with the same rewriting at each site differ in its sizes. */
@@ -253,27 +267,98 @@ static bool are_of_one_algorithm(const struct wpk_space *space, const struct ran
     return same;
 }
 
-/* The number of the candidate's algorithm in the list, or `count`. */
-static int find_algorithm(const struct wpk_space *space, const struct ranked *list, int count,
-                          const struct ranked *one)
+/* The number of the list's first candidate of this algorithm, and if `split` of this split; the
+ * list's count if there is none. */
+static int find_like(const struct wpk_space *space, const struct ranked *list, int count,
+                     const struct ranked *one, bool split)
 {
     int i = 0;
-    while (i < count && !are_of_one_algorithm(space, &list[i], one)) {
+    while (i < count && !(are_of_one_algorithm(space, &list[i], one) &&
+                          (!split || list[i].split == one->split))) {
         i++;
     }
     return i;
 }
 
-/* Algorithms that the list lacks take the last places. */
-static void place_algorithms(const struct wpk_space *space, const struct ranked *best, int found,
-                             struct ranked *list, int max, int *count)
+/* The best of each algorithm and split, in the order of their algorithms. */
+struct kept {
+    struct ranked best[KEPT_MAX];
+    int count;
+};
+
+/* What the candidate is as a whole: its seconds, and the most blocks that share terms. */
+static void measure(const struct wpk_space *space, struct ranked *one)
+{
+    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
+    int parts = kind->part_count(&space->variants[one->candidate.variant]);
+    one->seconds = wpk_space_kind_bound(space, &one->candidate);
+    one->settled = one->candidate;
+    kind->settle(space, &one->settled);
+    one->split = 1;
+    for (int p = 0; p < parts; p++) {
+        int64_t split = kind->split(space, &one->settled, p);
+        one->split = split > one->split ? split : one->split;
+    }
+}
+
+static void keep(const struct wpk_space *space, struct kept *kept, const struct ranked *one)
+{
+    int same = find_like(space, kept->best, kept->count, one, true);
+    if (same < kept->count && one->seconds < kept->best[same].seconds) {
+        kept->best[same] = *one;
+    } else if (same == kept->count && same < KEPT_MAX) {
+        kept->best[kept->count++] = *one;
+    }
+}
+
+/* Insert the variant's candidates, and keep the best of its splits.
+ *   shape  scratch [2 * r->max] */
+static void rank_variant(struct ranking *r, int v, struct ranked *scratch, struct kept *kept)
+{
+    const struct wpk_space *space = r->space;
+    const struct wpk_variant *variant = &space->variants[v];
+    int parts = wpk_space_kind_of(space)->part_count(variant);
+    struct ranked best = {.candidate = {.variant = v, .gene_count = variant->gene_count}};
+    struct ranking part = {.space = space, .list = scratch, .max = r->max};
+    (void)find_best(space, scratch, &best);
+    for (int p = 0; p < parts; p++) {
+        rank_part(&part, p, &best.candidate, scratch + r->max);
+        for (int i = 0; i < part.count + part.split_count; i++) {
+            struct ranked *one = i < part.count ? &scratch[i] : &part.split[i - part.count];
+            measure(space, one);
+            if (i < part.count && (i > 0 || p == 0)) {
+                insert(r, one);
+            }
+            keep(space, kept, one);
+        }
+    }
+}
+
+/* The best of those kept that the list lacks takes the last free place; false: there is none. */
+static bool place_best(const struct wpk_space *space, const struct kept *kept, bool split,
+                       struct ranking *r, int *placed)
+{
+    int best = -1;
+    for (int i = 0; i < kept->count; i++) {
+        bool lacks = find_like(space, r->list, r->count, &kept->best[i], split) == r->count;
+        if (lacks && (best < 0 || kept->best[i].seconds < kept->best[best].seconds)) {
+            best = i;
+        }
+    }
+    if (best >= 0) {
+        int at = r->count < r->max ? r->count++ : r->max - 1 - (*placed)++;
+        r->list[at] = kept->best[best];
+    }
+    return best >= 0;
+}
+
+/* Algorithms that the list lacks take the last places, the best ones the last; then splits. */
+static void place_kept(const struct wpk_space *space, const struct kept *kept, struct ranking *r)
 {
     int placed = 0;
-    for (int i = 0; i < found && placed < max - 1; i++) {
-        if (find_algorithm(space, list, *count, &best[i]) == *count) {
-            int at = *count < max ? (*count)++ : max - 1 - placed++;
-            list[at] = best[i];
-        }
+    while (placed < r->max - 1 && place_best(space, kept, false, r, &placed)) {
+    }
+    while (placed < r->max / 2 && place_best(space, kept, true, r, &placed)) {
     }
 }
 
@@ -286,27 +371,20 @@ static int count_others(const struct wpk_space *space, const struct wpk_candidat
 }
 
 /* Each other back end's best candidate of the first one's variant, behind the first few.
- *   shape  scratch [2], list [*count + others] */
-static void place_back_ends(const struct wpk_space *space, int others, struct ranked *scratch,
-                            struct ranked *list, int *count)
+ *   shape  scratch [2], r->list [r->count + others] */
+static void place_back_ends(struct ranking *r, int others, struct ranked *scratch)
 {
-    const struct wpk_space_kind *kind = wpk_space_kind_of(space);
-    const struct wpk_variant *variant = &space->variants[list[0].candidate.variant];
+    const struct wpk_space *space = r->space;
+    const struct wpk_variant *variant = &space->variants[r->list[0].candidate.variant];
     const struct wpk_structure *structure = variant->plan;
     for (int i = 1; i <= others; i++) {
-        int parts = kind->part_count(variant), found = 1;
-        int at = *count < BACK_END_AT ? *count : BACK_END_AT;
-        struct ranked best = {
-            .candidate = {.variant = list[0].candidate.variant, .gene_count = variant->gene_count}};
+        int at = r->count < BACK_END_AT ? r->count : BACK_END_AT;
+        struct ranked best = {.candidate = {.variant = r->list[0].candidate.variant,
+                                            .gene_count = variant->gene_count}};
         best.candidate.gene[structure->by] = (uint8_t)i;
-        for (int p = 0; p < parts && found > 0; p++) {
-            found = 0;
-            rank_part(space, p, &best.candidate, scratch + 1, scratch, 1, &found);
-            best.candidate = found > 0 ? scratch[0].candidate : best.candidate;
-        }
-        if (found > 0) {
-            memmove(&list[at + 1], &list[at], (size_t)((*count)++ - at) * sizeof(*list));
-            list[at] = best;
+        if (find_best(space, scratch, &best)) {
+            memmove(&r->list[at + 1], &r->list[at], (size_t)(r->count++ - at) * sizeof(*r->list));
+            r->list[at] = best;
         }
     }
 }
@@ -314,36 +392,35 @@ static void place_back_ends(const struct wpk_space *space, int others, struct ra
 wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
                                  int *filled)
 {
-    struct ranked *list = calloc(3 * (size_t)max + 3, sizeof(*list));
-    struct ranked best[ALGORITHMS_MAX + 1]; /* of each algorithm */
-    int count = 0, found = 0, others = 0;
-    if (list == NULL) {
+    struct ranked *list = calloc(3 * (size_t)max + 3, sizeof(*list)), *scratch = list + max + 1;
+    struct kept *kept = calloc(1, sizeof(*kept));
+    struct ranking r = {.space = space, .list = list, .max = max};
+    int others = 0;
+    if (list == NULL || kept == NULL) {
+        free(list);
+        free(kept);
         return WPK_ENOMEM;
     }
     for (int v = 0; v < space->variant_count; v++) {
-        if (wpk_space_variant(space, v) == NULL) {
-            continue;
+        if (wpk_space_variant(space, v) != NULL) {
+            rank_variant(&r, v, scratch, kept);
         }
-        rank_variant(space, v, list + max + 1, list, max, &count, &best[found]);
-        int same = find_algorithm(space, best, found, &best[found]);
-        if (same < found && best[found].seconds < best[same].seconds) {
-            best[same] = best[found];
-        }
-        found += same == found && found < ALGORITHMS_MAX;
     }
-    if (count > 0) {
+    if (r.count > 0) {
         others = count_others(space, &list[0].candidate);
         others = others < max ? others : max - 1;
-        count = count < max - others ? count : max - others;
+        r.max = max - others;
+        r.count = r.count < r.max ? r.count : r.max;
     }
-    place_algorithms(space, best, found, list, max - others, &count);
+    place_kept(space, kept, &r);
     if (others > 0) {
-        place_back_ends(space, others, list + max + 1, list, &count);
+        place_back_ends(&r, others, scratch);
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < r.count; i++) {
         out[i] = list[i].candidate;
     }
+    *filled = r.count;
     free(list);
-    *filled = count;
+    free(kept);
     return WPK_OK;
 }

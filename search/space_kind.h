@@ -33,6 +33,9 @@ struct wpk_space_kind {
     int (*skip)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part);
     /* Seconds of the part in one call: a rank of what was not built, no lower bound. */
     double (*bound)(const struct wpk_space *space, const struct wpk_candidate *candidate, int part);
+    /* Blocks that share the terms of the part's reduction. 1: none do */
+    int64_t (*split)(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                     int part);
     /* Give genes that decide nothing beside the others their first choice: candidates that are
      * equal then are one kernel. */
     void (*settle)(const struct wpk_space *space, struct wpk_candidate *candidate);
@@ -57,8 +60,10 @@ double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_cand
  * becomes the neutral one, by the first back end where none is legal by its own. */
 wpk_err wpk_space_kind_repair(const struct wpk_space *space, struct wpk_rng *rng,
                               struct wpk_candidate *candidate);
-/* As wpk_space_construct(): the candidates of the least bounds, of all if they are few. They are of
- * the first back end that the space has; each other one has a candidate behind the first few. */
+/* As wpk_space_construct(): the candidates of the least bounds, of all if they are few. The best of
+ * each algorithm and layout are among them, and as far as half of the places reach the best of each
+ * split. They are of the first back end that the space has; each other one has a candidate behind
+ * the first few. */
 wpk_err wpk_space_kind_construct(const struct wpk_space *space, struct wpk_candidate *out, int max,
                                  int *filled);
 

@@ -250,7 +250,7 @@ static void test_other_programs(void **state)
     assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
     wpk_cuda_derive(window, false, &space);
-    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 11);
+    assert_int_equal(wpk_space_variant(&space, 0)->gene_count, 14);
     wpk_space_fini(&space);
 }
 
