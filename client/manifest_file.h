@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a kernel's manifest and its signature beside the shared object: PATH.manifest and
- * PATH.sig, which libwpk reads (runtime/wpk.h, wpk_kernel_open_with). */
+ * PATH.sig, which libwpk reads (runtime/wpk.h, wpk_kernel_open). */
 #ifndef WPK_CLIENT_MANIFEST_FILE_H
 #define WPK_CLIENT_MANIFEST_FILE_H
 

@@ -399,8 +399,10 @@ static const struct wpk_api_kernel *find_kernel(const struct wpk_api_job *found,
 static void find_in_place(struct wpk_assemble_kernel *out)
 {
     struct wpk_kernel *kernel = NULL;
+    struct wpk_device here;
 
-    if (wpk_kernel_load_bytes(out->object.data, out->object.size, NULL, &kernel, NULL) == WPK_OK) {
+    if (wpk_kernel_device(NULL, &here, NULL) == WPK_OK &&
+        wpk_kernel_load_bytes(out->object.data, out->object.size, &here, &kernel, NULL) == WPK_OK) {
         const char *name = wpk_kernel_in_place(kernel);
         snprintf(out->in_place, sizeof(out->in_place), "%s", name != NULL ? name : "");
         wpk_kernel_close(kernel);

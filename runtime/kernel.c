@@ -240,10 +240,12 @@ static wpk_err check_origin(const char *path, const struct wpk_buf *bytes,
 /* `bytes` is the file, its seal checked. A choice vouches for it by its hash; the manifest beside
  * it then says no more than which device it was measured on. */
 static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
-                            const struct wpk_buf *bytes, const struct wpk_device *device,
-                            const struct wpk_open_options *options,
-                            const struct wpk_kernel_origin *origin, struct wpk_diag *diag)
+                            const struct wpk_buf *bytes, const struct wpk_kernel_request *request,
+                            struct wpk_diag *diag)
 {
+    const struct wpk_open_options *options = request->options;
+    const struct wpk_kernel_origin *origin = request->origin;
+    const struct wpk_device *device = request->device;
     struct wpk_kernel_manifest vouched;
     bool found = false;
 
@@ -272,31 +274,28 @@ static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
     return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
 }
 
-wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options,
-                        const struct wpk_kernel_origin *origin, struct wpk_kernel **out,
-                        struct wpk_diag *diag)
+wpk_err wpk_kernel_device(const struct wpk_open_options *options, struct wpk_device *out,
+                          struct wpk_diag *diag)
 {
-    static const struct wpk_open_options none = {0};
-    struct wpk_device here;
-    struct wpk_buf bytes;
+    const char *text = options != NULL ? options->device_class : NULL;
+    struct wpk_device device;
 
-    options = options == NULL ? &none : options;
-    wpk_err err = WPK_OK;
-    if (options->device == NULL) {
-        err = wpk_device_probe(WPK_ISA_AVX512, &here);
+    if (text == NULL) {
+        return wpk_device_probe(WPK_ISA_AVX512, out);
     }
-    if (err == WPK_OK) {
-        err = wpk_seal_read(path, &bytes, diag);
+    if (wpk_device_of_class(text, &device) != WPK_OK || strcmp(device.kind, "cpu") != 0) {
+        wpk_diag_set(diag, "'%.100s' is no CPU's device class, such as cpu/AMD EPYC 9B45/avx2",
+                     text);
+        return WPK_EINVAL;
     }
-    if (err != WPK_OK) {
-        return err;
-    }
-    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
-    err = kernel == NULL ? WPK_ENOMEM
-                         : open_checked(kernel, path, &bytes,
-                                        options->device == NULL ? &here : options->device, options,
-                                        origin, diag);
-    wpk_buf_fini(&bytes);
+    *out = device;
+    return WPK_OK;
+}
+
+/* Give the kernel that was opened to the caller, or close it.
+ *   owns    takes the kernel, which may be NULL after a failure */
+static wpk_err finish(struct wpk_kernel *kernel, wpk_err err, struct wpk_kernel **out)
+{
     if (err != WPK_OK) {
         wpk_kernel_close(kernel);
         return err;
@@ -307,6 +306,21 @@ wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options
     }
     *out = kernel;
     return WPK_OK;
+}
+
+wpk_err wpk_kernel_load(const char *path, const struct wpk_kernel_request *request,
+                        struct wpk_kernel **out, struct wpk_diag *diag)
+{
+    struct wpk_buf bytes;
+
+    wpk_err err = wpk_seal_read(path, &bytes, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
+    err = kernel == NULL ? WPK_ENOMEM : open_checked(kernel, path, &bytes, request, diag);
+    wpk_buf_fini(&bytes);
+    return finish(kernel, err, out);
 }
 
 /* `bytes`: the object; NULL if kernel->descriptor is known. */
@@ -323,47 +337,26 @@ static wpk_err open_bytes(struct wpk_kernel *kernel, const struct wpk_buf *bytes
     return err == WPK_OK ? wpk_kernel_lay_out(kernel, diag) : err;
 }
 
-static wpk_err load_bytes(const struct wpk_buf *bytes, const struct wpk_abi_descriptor *descriptor,
-                          const struct wpk_device *device, struct wpk_kernel **out,
-                          struct wpk_diag *diag)
-{
-    struct wpk_device here;
-
-    wpk_err err = device == NULL ? wpk_device_probe(WPK_ISA_AVX512, &here) : WPK_OK;
-    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
-    if (err == WPK_OK && kernel == NULL) {
-        err = WPK_ENOMEM;
-    }
-    if (err == WPK_OK) {
-        kernel->descriptor = descriptor;
-        err = open_bytes(kernel, bytes, device == NULL ? &here : device, diag);
-    }
-    if (err != WPK_OK) {
-        wpk_kernel_close(kernel);
-        return err;
-    }
-    kernel->taken = (struct wpk_choice_taken){.index = -1, .kind = "", .reason = ""};
-    if (kernel->descriptor->bind != NULL) {
-        kernel->descriptor->bind(wpk_context_host());
-    }
-    *out = kernel;
-    return WPK_OK;
-}
-
-wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
-                              const struct wpk_open_options *options, struct wpk_kernel **out,
-                              struct wpk_diag *diag)
+wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size, const struct wpk_device *device,
+                              struct wpk_kernel **out, struct wpk_diag *diag)
 {
     const struct wpk_buf object = {.data = (char *)bytes, .size = size}; /* read only */
+    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
 
-    return load_bytes(&object, NULL, options != NULL ? options->device : NULL, out, diag);
+    wpk_err err = kernel == NULL ? WPK_ENOMEM : open_bytes(kernel, &object, device, diag);
+    return finish(kernel, err, out);
 }
 
-wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
-                              const struct wpk_open_options *options, struct wpk_kernel **out,
-                              struct wpk_diag *diag)
+wpk_err wpk_kernel_load_again(const struct wpk_kernel *first, const struct wpk_device *device,
+                              struct wpk_kernel **out, struct wpk_diag *diag)
 {
-    return load_bytes(NULL, first->descriptor, options != NULL ? options->device : NULL, out, diag);
+    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
+
+    if (kernel == NULL) {
+        return WPK_ENOMEM;
+    }
+    kernel->descriptor = first->descriptor;
+    return finish(kernel, open_bytes(kernel, NULL, device, diag), out);
 }
 
 static wpk_err append_ptx(const struct wpk_abi_descriptor *descriptor, struct wpk_buf *out,
@@ -402,16 +395,16 @@ wpk_err wpk_kernel_ptx(const struct wpk_buf *bytes, struct wpk_buf *out, struct 
     return err;
 }
 
-wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
-                             struct wpk_kernel **out, struct wpk_diag *diag)
+wpk_err wpk_kernel_open(const char *path, const struct wpk_open_options *options,
+                        struct wpk_kernel **out, struct wpk_diag *diag)
 {
-    return wpk_kernel_load(path, options, NULL, out, diag);
-}
+    static const struct wpk_open_options none = {0};
+    struct wpk_device device;
+    const struct wpk_kernel_request request = {.options = options == NULL ? &none : options,
+                                               .device = &device};
 
-wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device, struct wpk_kernel **out,
-                        struct wpk_diag *diag)
-{
-    return wpk_kernel_open_with(path, &(struct wpk_open_options){.device = device}, out, diag);
+    wpk_err err = wpk_kernel_device(options, &device, diag);
+    return err == WPK_OK ? wpk_kernel_load(path, &request, out, diag) : err;
 }
 
 void wpk_kernel_close(struct wpk_kernel *kernel)

@@ -9,6 +9,7 @@
 #include "runtime/vendor.h"
 #include "runtime/wpk.h"
 #include "schema/choice.h"
+#include "schema/device.h"
 
 /* What one argument of `main` is. */
 enum wpk_slot_kind {
@@ -63,16 +64,25 @@ struct wpk_kernel_origin {
     bool plain; /* the plain kernel: it may run on every device class */
 };
 
+/* How a file of ours is loaded. */
+struct wpk_kernel_request {
+    const struct wpk_open_options *options; /* but for the device class, which became `device` */
+    const struct wpk_device *device;
+    const struct wpk_kernel_origin *origin; /* NULL: no choice names the file */
+};
+
+/* Describe the CPU that the options name (NULL: none).
+ *   errors  WPK_EINVAL the text is no CPU's device class; WPK_ESYSTEM */
+WPK_MUST_CHECK wpk_err wpk_kernel_device(const struct wpk_open_options *options,
+                                         struct wpk_device *out, struct wpk_diag *diag);
 /* Load a shared object of ours.
- *   shape   origin: NULL if no choice names the file
- *   errors  see wpk_kernel_open_with */
-WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options,
-                                       const struct wpk_kernel_origin *origin,
+ *   errors  see wpk_kernel_open */
+WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_kernel_request *request,
                                        struct wpk_kernel **out, struct wpk_diag *diag);
 /* Load a shared object of ours from memory; the caller vouches for it.
  *   errors  see wpk_kernel_open */
 WPK_MUST_CHECK wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
-                                             const struct wpk_open_options *options,
+                                             const struct wpk_device *device,
                                              struct wpk_kernel **out, struct wpk_diag *diag);
 /* Append the PTX of the main program of a GPU's kernel, whose shared object is in memory; the
  * caller vouches for it. No GPU is opened.
@@ -94,7 +104,7 @@ WPK_MUST_CHECK wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel,
  * constants are not. Close `first` after it.
  *   errors  see wpk_kernel_open */
 WPK_MUST_CHECK wpk_err wpk_kernel_load_again(const struct wpk_kernel *first,
-                                             const struct wpk_open_options *options,
+                                             const struct wpk_device *device,
                                              struct wpk_kernel **out, struct wpk_diag *diag);
 /* Make lists and slots of the arguments that the manifest has.
  *   errors  WPK_ERANGE a tensor is too large */

@@ -301,7 +301,7 @@ static void wrong_devices_are_refused(void **state)
     struct wpk_kernel_fixture fixture;
     struct wpk_manifest manifest;
     struct wpk_kernel *kernel = NULL;
-    struct wpk_device device = {.isa = WPK_ISA_AVX512, .bf16 = 1};
+    struct wpk_open_options options = {.device_class = "cpu/m/avx512+bf16"};
     struct wpk_diag diag = {0};
 
     (void)state;
@@ -309,16 +309,37 @@ static void wrong_devices_are_refused(void **state)
     manifest.needs.isa = WPK_ISA_AVX512;
     manifest.needs.bf16 = true;
     wpk_kernel_fixture_init(&fixture, &manifest, false);
-    assert_int_equal(wpk_kernel_open(fixture.path, &device, &kernel, NULL), WPK_OK);
+    assert_int_equal(wpk_kernel_open(fixture.path, &options, &kernel, NULL), WPK_OK);
     wpk_kernel_close(kernel);
-    device.bf16 = 0;
-    assert_int_equal(wpk_kernel_open(fixture.path, &device, &kernel, &diag), WPK_EMISMATCH);
+    options.device_class = "cpu/m/avx512+vnni";
+    assert_int_equal(wpk_kernel_open(fixture.path, &options, &kernel, &diag), WPK_EMISMATCH);
     assert_non_null(strstr(diag.text, "BF16"));
-    device.isa = WPK_ISA_AVX2;
+    options.device_class = "cpu/m/avx2";
     diag.text[0] = '\0';
-    assert_int_equal(wpk_kernel_open(fixture.path, &device, &kernel, &diag), WPK_EMISMATCH);
+    assert_int_equal(wpk_kernel_open(fixture.path, &options, &kernel, &diag), WPK_EMISMATCH);
     assert_non_null(strstr(diag.text, "avx512"));
     wpk_kernel_fixture_fini(&fixture);
+}
+
+static void malformed_device_classes_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "",          "cpu",    "avx2",        "cpu/avx2",
+        "cpu/m/mmx", "cpu/m/", "fake/m/avx2", "cuda/NVIDIA H200/sm_90/132"};
+    const struct wpk_kernel_fixture *fixture = *state;
+    struct wpk_kernel *kernel = NULL;
+    struct wpk_model *model = NULL;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const struct wpk_open_options options = {.device_class = bad[i]};
+        struct wpk_diag diag = {0};
+        assert_int_equal(wpk_kernel_open(fixture->path, &options, &kernel, &diag), WPK_EINVAL);
+        assert_non_null(strstr(diag.text, bad[i]));
+        assert_non_null(strstr(diag.text, "device class"));
+    }
+    const struct wpk_open_options options = {.device_class = bad[0]};
+    assert_int_equal(wpk_open(fixture->path, &options, &kernel, NULL), WPK_EINVAL);
+    assert_int_equal(wpk_model_open(fixture->path, &options, &model, NULL), WPK_EINVAL);
 }
 
 /* The minimum over many batches: what a call costs when nothing disturbs it. A claim about time,
@@ -369,6 +390,7 @@ int main(void)
         cmocka_unit_test(is_shared_by_threads),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(sealing_twice_changes_nothing),
+        cmocka_unit_test(malformed_device_classes_are_refused),
         cmocka_unit_test(wrong_devices_are_refused),
         cmocka_unit_test(a_call_costs_less_than_a_microsecond),
     };

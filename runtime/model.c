@@ -159,8 +159,8 @@ static bool same_constants(const struct wpk_kernel *kernel, const struct wpk_mod
 }
 
 /* Load the step's kernel, or take an earlier step's. */
-static wpk_err load_step(struct wpk_model_shape *shape, int index,
-                         const struct wpk_open_options *options, struct wpk_diag *diag)
+static wpk_err load_step(struct wpk_model_shape *shape, int index, const struct wpk_device *device,
+                         struct wpk_diag *diag)
 {
     const struct wpk_model_plan_step *step = &shape->plan->steps[index];
     const struct wpk_model_plan_kernel *at = &shape->file->kernels[step->kernel];
@@ -176,8 +176,8 @@ static wpk_err load_step(struct wpk_model_shape *shape, int index,
     shape->previous[index] = *latest;
     wpk_err err =
         *latest >= 0
-            ? wpk_kernel_load_again(shape->kernels[*latest], options, &shape->kernels[index], diag)
-            : wpk_kernel_load_bytes(shape->file->data + at->offset, (size_t)at->size, options,
+            ? wpk_kernel_load_again(shape->kernels[*latest], device, &shape->kernels[index], diag)
+            : wpk_kernel_load_bytes(shape->file->data + at->offset, (size_t)at->size, device,
                                     &shape->kernels[index], diag);
     if (err == WPK_OK) {
         *latest = index;
@@ -185,15 +185,15 @@ static wpk_err load_step(struct wpk_model_shape *shape, int index,
     return err;
 }
 
-static wpk_err open_step(struct wpk_model_shape *shape, int index,
-                         const struct wpk_open_options *options, struct wpk_diag *diag)
+static wpk_err open_step(struct wpk_model_shape *shape, int index, const struct wpk_device *device,
+                         struct wpk_diag *diag)
 {
     const struct wpk_model_plan_step *step = &shape->plan->steps[index];
 
     if (step->kernel < 0) {
         return wpk_host_step_check(shape->plan, step, diag);
     }
-    wpk_err err = load_step(shape, index, options, diag);
+    wpk_err err = load_step(shape, index, device, diag);
     if (err != WPK_OK) {
         return err;
     }
@@ -294,7 +294,6 @@ static void unload(struct wpk_model_shape *shape)
 
 static wpk_err load(struct wpk_model *model, struct wpk_model_shape *shape, struct wpk_diag *diag)
 {
-    const struct wpk_open_options options = {.device = &model->device};
     wpk_err err = WPK_OK;
 
     for (int k = 0; k < shape->file->kernel_count; k++) {
@@ -304,7 +303,7 @@ static wpk_err load(struct wpk_model *model, struct wpk_model_shape *shape, stru
         shape->share[i] = -1;
         shape->kernels[i] = NULL;
         shape->open_count = i + 1;
-        err = open_step(shape, i, &options, diag);
+        err = open_step(shape, i, &model->device, diag);
     }
     if (err == WPK_OK) {
         err = prepare(model, shape, diag);
@@ -354,10 +353,8 @@ wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,
     }
     pthread_mutex_init(&model->lock, NULL);
     wpk_err err = map_file(path, model, diag);
-    if (err == WPK_OK && options != NULL && options->device != NULL) {
-        model->device = *options->device;
-    } else if (err == WPK_OK) {
-        err = wpk_device_probe(WPK_ISA_AVX512, &model->device);
+    if (err == WPK_OK) {
+        err = wpk_kernel_device(options, &model->device, diag);
     }
     if (err == WPK_OK) {
         err = wpk_model_plan_decode(model->bytes, model->size, &model->plan, diag);

@@ -4,6 +4,7 @@
 #define WPK_RUNTIME_MODEL_H
 
 #include "runtime/wpk.h"
+#include "schema/device.h"
 #include "schema/model_plan.h"
 
 #include <pthread.h>

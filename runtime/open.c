@@ -15,6 +15,7 @@
 struct walk {
     const char *path;
     const struct wpk_open_options *options;
+    const struct wpk_device *device;
     const struct wpk_choice *choice;
     struct wpk_buf reasons;
 };
@@ -26,13 +27,15 @@ static wpk_err load_file(const struct walk *walk, const struct wpk_choice_entry 
                                              .fingerprint = walk->choice->fingerprint,
                                              .plain = entry->kind == WPK_CHOICE_PLAIN};
     const char *slash = strrchr(walk->path, '/');
+    const struct wpk_kernel_request request = {
+        .options = walk->options, .device = walk->device, .origin = &origin};
     int directory = slash != NULL ? (int)(slash - walk->path) + 1 : 0;
     struct wpk_buf path = {0};
 
     wpk_buf_printf(&path, "%.*s%s", directory, walk->path, entry->file);
     wpk_err err = wpk_buf_status(&path);
     if (err == WPK_OK) {
-        err = wpk_kernel_load(path.data, walk->options, &origin, out, diag);
+        err = wpk_kernel_load(path.data, &request, out, diag);
     }
     wpk_buf_fini(&path);
     return err;
@@ -161,19 +164,24 @@ wpk_err wpk_open(const char *path, const struct wpk_open_options *options, struc
                  struct wpk_diag *diag)
 {
     static const struct wpk_open_options none = {0};
-    struct wpk_choice *choice = calloc(1, sizeof(*choice));
+    struct wpk_device device;
 
     options = options == NULL ? &none : options;
+    wpk_err err = wpk_kernel_device(options, &device, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_choice *choice = calloc(1, sizeof(*choice));
     if (choice == NULL) {
         return WPK_ENOMEM;
     }
-    wpk_err err = read_choice(path, options->public_key, choice, diag);
+    err = read_choice(path, options->public_key, choice, diag);
     if (err == WPK_OK && options->self_test && !wpk_choice_has_test(choice)) {
         wpk_diag_set(diag, "%s has no self-test", path);
         err = WPK_EUNSUPPORTED;
     }
     if (err == WPK_OK) {
-        struct walk walk = {.path = path, .options = options, .choice = choice};
+        struct walk walk = {.path = path, .options = options, .device = &device, .choice = choice};
         err = walk_chain(&walk, out, diag);
         wpk_buf_fini(&walk.reasons);
     }

@@ -333,7 +333,6 @@ static void a_wrong_second_output_is_passed_over(void **state)
 static void a_device_that_lacks_something_gets_the_plain_one(void **state)
 {
     struct scene *scene = *state;
-    const struct wpk_device device = {.isa = WPK_ISA_SSE41};
     struct wpk_kernel_fixture wide;
     struct wpk_manifest manifest;
     struct wpk_kernel *kernel = NULL;
@@ -347,9 +346,10 @@ static void a_device_that_lacks_something_gets_the_plain_one(void **state)
     hash_file(scene, "kernel.so", scene->choice.chain[0].sha256);
     add_file(scene, WPK_CHOICE_PLAIN, "plain.so");
     write_choice(scene);
-    assert_int_equal(
-        wpk_open(scene->path, &(struct wpk_open_options){.device = &device}, &kernel, NULL),
-        WPK_OK);
+    assert_int_equal(wpk_open(scene->path,
+                              &(struct wpk_open_options){.device_class = "cpu/m/sse41"}, &kernel,
+                              NULL),
+                     WPK_OK);
     assert_int_equal(wpk_kernel_choice(kernel).index, 1);
     assert_non_null(strstr(wpk_kernel_choice(kernel).reason, "avx512"));
     wpk_kernel_close(kernel);

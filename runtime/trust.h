@@ -15,7 +15,7 @@
  * manifest may be missing.
  *
  *   shape   manifest: filled if *found
- *   errors  WPK_ECORRUPT, WPK_EACCES, WPK_EINVAL: see wpk_kernel_open_with; WPK_EMISMATCH a
+ *   errors  WPK_ECORRUPT, WPK_EACCES, WPK_EINVAL: see wpk_kernel_open; WPK_EMISMATCH a
  *           manifest of a later version; WPK_ENOMEM; WPK_EIO, WPK_ESYSTEM reading */
 WPK_MUST_CHECK wpk_err wpk_trust_check(const char *path, const char *public_key,
                                        const struct wpk_buf *object,

@@ -108,7 +108,7 @@ static wpk_err try_open(const struct scene *s, const char *public_key, bool any_
     struct wpk_kernel *kernel = NULL;
     const struct wpk_open_options options = {.public_key = public_key, .any_model = any_model};
 
-    wpk_err err = wpk_kernel_open_with(s->fixture.path, &options, &kernel, diag);
+    wpk_err err = wpk_kernel_open(s->fixture.path, &options, &kernel, diag);
     wpk_kernel_close(kernel);
     return err;
 }
@@ -141,8 +141,7 @@ static void what_is_signed_runs(void **state)
         float x[16] = {41 + (float)i}, y[16] = {0};
         const struct wpk_tensor_data in = {"X", x, 0}, out = {"Y", y, 0};
         struct wpk_tensor_data input = in, output = out;
-        assert_int_equal(wpk_kernel_open_with(s->fixture.path, &options, &kernels[i], NULL),
-                         WPK_OK);
+        assert_int_equal(wpk_kernel_open(s->fixture.path, &options, &kernels[i], NULL), WPK_OK);
         input.size = (size_t)wpk_tensor_type_bytes(&wpk_kernel_input(kernels[i], 0)->type);
         output.size = (size_t)wpk_tensor_type_bytes(&wpk_kernel_output(kernels[i], 0)->type);
         assert_true(input.size <= sizeof(x));

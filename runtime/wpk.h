@@ -16,7 +16,6 @@
 #define WPK_RUNTIME_WPK_H
 
 #include "common/err.h"
-#include "schema/device.h"
 #include "schema/tensor.h"
 
 #ifdef __cplusplus
@@ -54,7 +53,9 @@ struct wpk_context_options {
 };
 
 struct wpk_open_options {
-    const struct wpk_device *device; /* NULL: the machine that this process runs on */
+    /* The CPU that kernels have to fit, as in "cpu/AMD EPYC 9B45/avx512+bf16+vnni"; NULL: the
+     * machine that this process runs on. A GPU's kernel has to fit the GPU of the process. */
+    const char *device_class;
     /* 64 hexadecimal digits: the key of the wpkd whose kernels may run, as `wpkctl get
      * --public-key` prints it. NULL: everyone who can write the file is trusted. */
     const char *public_key;
@@ -80,13 +81,13 @@ struct wpk_choice_taken {
  * whose hashes then stand for signatures of the files.
  *
  *   shape   options: NULL for none
- *   owns    as wpk_kernel_open_with
+ *   owns    as wpk_kernel_open
  *   errors  WPK_EEXHAUSTED no entry could be taken: `diag` says why
  *           WPK_ENOENT     no such choice; WPK_ENOMEM
  *           WPK_ECORRUPT   the file is not a choice; WPK_EMISMATCH a choice of another version
  *           WPK_EACCES     the choice is not signed by that key, or was changed since
  *           WPK_EUNSUPPORTED the options ask for a self-test, and the choice has none
- *           WPK_EINVAL     the public key is malformed
+ *           WPK_EINVAL     the public key or the device class is malformed
  *           WPK_EIO, WPK_ESYSTEM the choice could not be read */
 WPK_API wpk_err wpk_open(const char *path, const struct wpk_open_options *options,
                          struct wpk_kernel **out, struct wpk_diag *diag);
@@ -108,14 +109,11 @@ WPK_API struct wpk_choice_taken wpk_kernel_choice(const struct wpk_kernel *kerne
  *           WPK_ECORRUPT   not a kernel, damaged, or not the object that its manifest names
  *           WPK_EMISMATCH  another ABI, or the kernel does not fit the device
  *           WPK_EACCES     not signed by that key, or a signed file was changed
- *           WPK_EINVAL     the public key is malformed
+ *           WPK_EINVAL     the public key or the device class is malformed
  *           WPK_ENOMEM; WPK_EIO, WPK_ESYSTEM a file could not be read, or the object could not be
  *           kept in memory
  */
-WPK_API wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
-                                     struct wpk_kernel **out, struct wpk_diag *diag);
-/* wpk_kernel_open_with with one option, the device, which may be NULL. */
-WPK_API wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device,
+WPK_API wpk_err wpk_kernel_open(const char *path, const struct wpk_open_options *options,
                                 struct wpk_kernel **out, struct wpk_diag *diag);
 WPK_API void wpk_kernel_close(struct wpk_kernel *kernel);
 
@@ -193,11 +191,12 @@ struct wpk_model_context;
 /* Load a plan: check it, load the kernel of each step and prepare its constants, for the first set
  * of shapes. The first context of another set does so for that one.
  *
- *   shape   options: NULL for none; `device` and no other is used
+ *   shape   options: NULL for none; `device_class` and no other is used
  *   owns    caller calls wpk_model_close, after every context is freed
  *   errors  WPK_ENOENT, WPK_EACCES, WPK_EIO the file cannot be read
  *           WPK_ECORRUPT  not a plan, cut short, or changed
  *           WPK_EMISMATCH a plan of another version, or a kernel that does not fit the device
+ *           WPK_EINVAL    the device class is malformed
  *           WPK_ENOMEM; WPK_ESYSTEM a kernel could not be kept in memory
  */
 WPK_API wpk_err wpk_model_open(const char *path, const struct wpk_open_options *options,

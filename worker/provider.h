@@ -20,7 +20,6 @@
 #define WPK_WORKER_PROVIDER_H
 
 #include "op/program.h"
-#include "schema/device.h"
 #include "schema/record.h"
 
 #define WPK_PROVIDER_DETAIL_MAX 256
@@ -41,7 +40,6 @@ struct wpk_provider_request {
     const char *layouts;               /* of inputs and outputs: "fixed" (row-major) or "any" */
     const char *artifact_path;         /* our kernel's shared object; vendors ignore it */
     const char *library_dir;         /* of the vendor's shared library; NULL: found by the system */
-    const struct wpk_device *device; /* NULL: the machine this runs on */
     int threads;                     /* >= 1 */
     const bool *excluded; /* algorithms of a vendor that are passed over: [EXCLUDED_MAX]; NULL */
     bool timed; /* runs are timed: on a CPU, on memory as users have it; see `check` */

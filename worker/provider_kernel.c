@@ -171,7 +171,7 @@ static wpk_err open_kernel(const struct wpk_provider_class *kind,
         wpk_diag_set(diag, "no shared object is given");
         return WPK_ENOENT;
     }
-    return wpk_kernel_open(request->artifact_path, request->device, out, diag);
+    return wpk_kernel_open(request->artifact_path, NULL, out, diag);
 }
 
 static wpk_err open_class(const struct wpk_provider_class *kind,

@@ -93,7 +93,7 @@ def sha256(path):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("device", ctypes.c_void_p), ("public_key", ctypes.c_char_p),
+    _fields_ = [("device_class", ctypes.c_char_p), ("public_key", ctypes.c_char_p),
                 ("any_model", ctypes.c_bool), ("library_dir", ctypes.c_char_p),
                 ("self_test", ctypes.c_bool)]
 

@@ -462,7 +462,7 @@ def test_get_says_whose_kernel_it_is(box):
 
 
 class OpenOptions(ctypes.Structure):
-    _fields_ = [("device", ctypes.c_void_p), ("public_key", ctypes.c_char_p), ("any_model", ctypes.c_bool)]
+    _fields_ = [("device_class", ctypes.c_char_p), ("public_key", ctypes.c_char_p), ("any_model", ctypes.c_bool)]
 
 
 LIBWPK = os.path.join(os.path.dirname(BIN), "runtime", "libwpk.so")
@@ -473,7 +473,7 @@ def load(path, key):
     lib = ctypes.CDLL(LIBWPK)
     kernel = ctypes.c_void_p()
     options = OpenOptions(None, key, False)
-    err = lib.wpk_kernel_open_with(path.encode(), ctypes.byref(options), ctypes.byref(kernel), None)
+    err = lib.wpk_kernel_open(path.encode(), ctypes.byref(options), ctypes.byref(kernel), None)
     if err == 0:
         lib.wpk_kernel_close(kernel)
     return err
