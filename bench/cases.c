@@ -3,6 +3,7 @@
 
 #include "common/fs.h"
 #include "common/json.h"
+#include "search/back_end.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,8 +114,7 @@ static void read_tuned(struct wpk_json_reader *reader, struct bench_table *table
         struct bench_row *row = read_row(reader, "name", table, selection, layouts);
         if (row != NULL) {
             const char *provider = wpk_json_get_text(reader, "provider", BENCH_TEXT_MAX);
-            const bool generated =
-                strncmp(provider, "halide-cpu", 10) == 0 || strncmp(provider, "c/", 2) == 0;
+            const bool generated = wpk_back_end_number(provider) >= 0;
             row->what.threads = threads;
             read_optional(reader, "artifact", generated ? row->kernel : row->served);
             if (wpk_json_has(reader, "own")) { /* a vendor is served: ours stands beside it */

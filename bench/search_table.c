@@ -23,7 +23,7 @@ void bench_search_table_derive(struct bench_search_table *table)
     struct wpk_space_options options = {
         .layouts = strcmp(table->layouts, "any") == 0 ? "any" : "fixed",
         .threads = table->threads,
-        .back_ends = wpk_back_ends_read("halide-cpu"),
+        .back_ends = 1U << WPK_BACK_END_halide,
     };
     wpk_err err = WPK_OK;
     if (table->device[0] == '\0') { /* of its class: the table is read on other machines */

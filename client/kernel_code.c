@@ -12,7 +12,9 @@
 static wpk_err print_halide(struct wpk_schedule *schedule, struct wpk_buf *out,
                             struct wpk_diag *diag)
 {
-    const char *halide = wpk_target_has_blocks(schedule->target) ? "halide-cuda" : "halide-cpu";
+    const bool has_blocks = wpk_target_has_blocks(schedule->target);
+    const char *halide =
+        wpk_back_end_name(has_blocks ? WPK_BACK_END_halide_cuda : WPK_BACK_END_halide);
     bool other = strcmp(schedule->by, halide) != 0;
 
     if (other) {
@@ -43,7 +45,7 @@ static wpk_err print_cuda(const struct wpk_schedule *schedule, struct wpk_buf *o
     if (err == WPK_OK) {
         err = wpk_cuda_print(schedule, "wpk_main", &text, plan, diag);
     }
-    if (err == WPK_OK && strcmp(schedule->by, "cuda") != 0) {
+    if (err == WPK_OK && strcmp(schedule->by, wpk_back_end_name(WPK_BACK_END_cuda)) != 0) {
         wpk_buf_printf(out, "// CUDA C's program of the schedule; '%s' compiled the kernel.\n",
                        schedule->by);
     }

@@ -21,14 +21,18 @@
 static void names_are_those_of_candidates(void **state)
 {
     (void)state;
-    int count = 0;
-    for (; wpk_codegen_at(count) != NULL; count++) {
-        assert_string_equal(wpk_codegen_at(count)->name, wpk_back_end_name(count));
+    for (int i = 0; i < WPK_BACK_END_COUNT; i++) {
+        const struct wpk_codegen *codegen = wpk_codegen_at(i);
+        assert_string_equal(codegen->name, wpk_back_end_name(i));
+        assert_true((wpk_back_ends_of(codegen->kind) & 1U << i) != 0);
+        assert_ptr_equal(wpk_codegen_find(codegen->name), codegen);
     }
-    assert_null(wpk_back_end_name(count));
+    assert_null(wpk_codegen_at(-1));
+    assert_null(wpk_codegen_at(WPK_BACK_END_COUNT));
     assert_string_equal(wpk_codegen_of("c/gcc-12.2.0")->name, "c");
     assert_string_equal(wpk_codegen_of("halide-cpu")->name, "halide-cpu");
     assert_null(wpk_codegen_of("onednn"));
+    assert_true(wpk_codegen_find("c")->found_here && !wpk_codegen_find("cuda")->found_here);
     assert_null(wpk_codegen_find("c/gcc-12.2.0"));
 }
 

@@ -21,10 +21,8 @@ static wpk_err find_halide(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_dia
 }
 
 _Static_assert(WPK_C_COMPILER_VERSION_MAX == WPK_CODEGEN_VERSION_MAX, "a compiler's version fits");
-_Static_assert(sizeof("c/") - 1 + WPK_CODEGEN_VERSION_MAX <= WPK_BACK_END_MAX,
-               "so does a provider");
 
-static wpk_err find_compiler(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
+static wpk_err find_c(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
 {
     struct wpk_c_compiler compiler;
     wpk_err err = wpk_c_compiler_find(&compiler, diag);
@@ -36,7 +34,7 @@ static wpk_err find_compiler(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_d
 
 _Static_assert(WPK_CUDA_NVRTC_VERSION_MAX <= WPK_CODEGEN_VERSION_MAX, "NVRTC's version fits");
 
-static wpk_err find_nvrtc(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
+static wpk_err find_cuda(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag)
 {
     struct wpk_cuda_nvrtc nvrtc;
     wpk_err err = wpk_cuda_nvrtc_open(&nvrtc, NULL, diag);
@@ -57,37 +55,35 @@ static wpk_err find_halide_cuda(char version[WPK_CODEGEN_VERSION_MAX], struct wp
     return find_halide(version, diag);
 }
 
-static const struct wpk_codegen all[] = {
-    {.name = "halide-cpu", .accepts = wpk_halide_accepts, .find = find_halide},
-    {.name = "c", .accepts = wpk_c_accepts, .find = find_compiler, .found_here = true},
-    {.name = "cuda", .accepts = wpk_cuda_accepts, .find = find_nvrtc, .makes_images = true},
-    {.name = "halide-cuda",
-     .accepts = wpk_halide_cuda_accepts,
-     .find = find_halide_cuda,
-     .makes_images = true},
-};
+#define ROW(symbol, text, device, traits)                                                          \
+    {.name = (text),                                                                               \
+     .kind = (device),                                                                             \
+     .accepts = wpk_##symbol##_accepts,                                                            \
+     .find = find_##symbol,                                                                        \
+     .found_here = ((traits)&WPK_BACK_END_FOUND_HERE) != 0},
 
-#define COUNT ((int)(sizeof(all) / sizeof(all[0])))
+static const struct wpk_codegen all[] = {WPK_BACK_END_LIST(ROW)};
+
+#define CHECK_PROVIDER(symbol, name, kind, traits)                                                 \
+    _Static_assert(((traits)&WPK_BACK_END_FOUND_HERE) == 0 ||                                      \
+                       sizeof(name "/") - 1 + WPK_CODEGEN_VERSION_MAX <= WPK_BACK_END_MAX,         \
+                   "name and version fit");
+WPK_BACK_END_LIST(CHECK_PROVIDER)
 
 const struct wpk_codegen *wpk_codegen_at(int i)
 {
-    return i < COUNT ? &all[i] : NULL;
+    return i >= 0 && i < WPK_BACK_END_COUNT ? &all[i] : NULL;
 }
 
 const struct wpk_codegen *wpk_codegen_find(const char *name)
 {
-    int i = 0;
-    while (i < COUNT && strcmp(all[i].name, name) != 0) {
-        i++;
-    }
-    return wpk_codegen_at(i);
+    const struct wpk_codegen *found = wpk_codegen_of(name);
+    return found != NULL && strcmp(found->name, name) == 0 ? found : NULL;
 }
 
 const struct wpk_codegen *wpk_codegen_of(const char *provider)
 {
-    char name[WPK_BACK_END_MAX];
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(provider, "/"), provider);
-    return wpk_codegen_find(name);
+    return wpk_codegen_at(wpk_back_end_number(provider));
 }
 
 wpk_err wpk_codegen_provider(const struct wpk_codegen *codegen, char out[WPK_BACK_END_MAX],

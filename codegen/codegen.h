@@ -3,8 +3,8 @@
  * (`by NAME`). search/back_end.h has their names: a search makes schedules for the first one, and
  * for those that its job pins where a worker offers them.
  *
- * To add one, list it in search/back_end.h, write what it accepts and what compiles for it in
- * codegen.c, and how it compiles in emit.c, which only wpk-builder links. */
+ * A back end that is listed there needs wpk_SYMBOL_accepts(), find_SYMBOL() in codegen.c, and
+ * wpk_SYMBOL_build(), which emit.c calls and only wpk-builder links. */
 #ifndef WPK_CODEGEN_CODEGEN_H
 #define WPK_CODEGEN_CODEGEN_H
 
@@ -15,13 +15,13 @@
 
 struct wpk_codegen {
     const char *name; /* in schedules, candidates and jobs */
+    const char *kind; /* of device */
     /* True if it compiles the schedule, whose nest is valid; else `diag` has the position of the
      * loop that it does not, and what to write instead. */
     bool (*accepts)(const struct wpk_schedule *schedule, struct wpk_diag *diag);
     /* Find what compiles for it on this machine, and copy its name and version: "gcc-12.2.0".
      *   errors  WPK_ENOENT it is missing, with the reason in `diag`; WPK_ESYSTEM */
     wpk_err (*find)(char version[WPK_CODEGEN_VERSION_MAX], struct wpk_diag *diag);
-    bool makes_images; /* of launches (schema/launch_plan.h), not objects with functions */
     bool found_here; /* each machine has a version of its own, which the provider's name has, too */
 };
 

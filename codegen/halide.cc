@@ -530,17 +530,22 @@ static wpk_err with_pipeline(const struct wpk_schedule *schedule, struct wpk_dia
     return err;
 }
 
-wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
-                         const char *object_path, const char *llvm_path,
-                         struct wpk_diag *diag) {
-    std::map<Halide::OutputFileType, std::string> outputs = {
-        {Halide::OutputFileType::object, object_path}};
-    if (llvm_path != nullptr) {
-        outputs[Halide::OutputFileType::llvm_assembly] = llvm_path;
-    }
+static wpk_err write_output(const struct wpk_schedule *schedule, const char *symbol,
+                            Halide::OutputFileType type, const char *path,
+                            struct wpk_diag *diag) {
     return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const Builder &builder) {
-        pipeline.compile_to(outputs, builder.arguments(), symbol, target_of(*schedule));
+        pipeline.compile_to({{type, path}}, builder.arguments(), symbol, target_of(*schedule));
     });
+}
+
+wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
+                         const char *object_path, struct wpk_diag *diag) {
+    return write_output(schedule, symbol, Halide::OutputFileType::object, object_path, diag);
+}
+
+wpk_err wpk_halide_print_llvm(const struct wpk_schedule *schedule, const char *symbol,
+                              const char *path, struct wpk_diag *diag) {
+    return write_output(schedule, symbol, Halide::OutputFileType::llvm_assembly, path, diag);
 }
 
 wpk_err wpk_halide_lower(const struct wpk_schedule *schedule, const char *path,

@@ -16,14 +16,17 @@ extern "C" {
 wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag);
 
 /* Compile the schedule's main program to the function `symbol` in the object file `object_path`,
- * and write its LLVM text to `llvm_path` unless that is NULL.
  *
  *   shape   arguments of the function, in order: inputs, constants and prepared tensors, then
  *           outputs, each in the order of the main program's tensors
  *   errors  WPK_EUNSUPPORTED with Halide's message: it rejects a directive or an expression
  */
 wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
-                         const char *object_path, const char *llvm_path, struct wpk_diag *diag);
+                         const char *object_path, struct wpk_diag *diag);
+/* Write the function's LLVM text to `path`.
+ *   errors  as above */
+wpk_err wpk_halide_print_llvm(const struct wpk_schedule *schedule, const char *symbol,
+                              const char *path, struct wpk_diag *diag);
 
 /* Compile the main program of a schedule for a GPU: fill the plan of its launches, and append its
  * kernels as PTX, functions SYMBOL_0, SYMBOL_1, ... The host's code is not compiled.

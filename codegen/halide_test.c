@@ -202,10 +202,11 @@ static void expect_subject(const struct subject *subject, const char *object, co
     for (int i = 0; i < count; i++) {
         struct wpk_schedule schedule;
         assert_int_equal(wpk_lower(&space, &made[i], &schedule, &diag), WPK_OK);
-        if (wpk_halide_build(&schedule, "wpk_main", object, llvm, &diag) != WPK_OK) {
+        if (wpk_halide_build(&schedule, "wpk_main", object, &diag) != WPK_OK) {
             fail_msg("%s", diag.text);
         }
         if (subject->buffers != NULL) {
+            assert_int_equal(wpk_halide_print_llvm(&schedule, "wpk_main", llvm, &diag), WPK_OK);
             expect_no_fast_infinity(subject->buffers, llvm);
         }
         expect_no_conversion(object);
@@ -254,7 +255,7 @@ static void test_casts_in_registers_call_nothing(void **state)
         struct wpk_schedule schedule;
         struct wpk_diag diag = {0};
         if (wpk_schedule_parse(nests[i], &schedule, &diag) != WPK_OK ||
-            wpk_halide_build(&schedule, "wpk_main", object, NULL, &diag) != WPK_OK) {
+            wpk_halide_build(&schedule, "wpk_main", object, &diag) != WPK_OK) {
             fail_msg("%d: %s", diag.line, diag.text);
         }
         expect_no_conversion(object);

@@ -5,7 +5,6 @@
 
 #include "schema/device.h"
 
-#define WPK_DEVICE_CUDA "cuda"
 #define WPK_DEVICE_CUDA_LEAST 50
 
 void wpk_device_cuda_class(const struct wpk_device *device, char *out, size_t size);

@@ -8,25 +8,39 @@
 
 static const struct {
     const char *name, *kind;
-    bool has_scope_output, takes_all;
+    unsigned traits;
 } back_ends[] = {
-#define WPK_BACK_END_ROW(symbol, name, kind, has_scope_output, takes_all)                          \
-    {name, kind, has_scope_output, takes_all},
+#define WPK_BACK_END_ROW(symbol, name, kind, traits) {name, kind, traits},
     WPK_BACK_END_LIST(WPK_BACK_END_ROW)
 #undef WPK_BACK_END_ROW
 };
 
-#define COUNT ((int)(sizeof(back_ends) / sizeof(back_ends[0])))
-
 const char *wpk_back_end_name(int i)
 {
-    return i >= 0 && i < COUNT ? back_ends[i].name : NULL;
+    return i >= 0 && i < WPK_BACK_END_COUNT ? back_ends[i].name : NULL;
+}
+
+/* True of an entry with any version. */
+static bool is_of(const char *entry, const char *name)
+{
+    size_t size = strlen(name);
+    return strncmp(entry, name, size) == 0 && (entry[size] == '\0' || entry[size] == '/');
+}
+
+int wpk_back_end_number(const char *entry)
+{
+    for (int i = 0; i < WPK_BACK_END_COUNT; i++) {
+        if (is_of(entry, back_ends[i].name)) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 unsigned wpk_back_ends_of(const char *kind)
 {
     unsigned bits = 0;
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < WPK_BACK_END_COUNT; i++) {
         bits |= strcmp(back_ends[i].kind, kind) == 0 ? 1U << i : 0;
     }
     return bits;
@@ -39,14 +53,19 @@ int wpk_back_end_first(const char *kind)
     return __builtin_ctz(bits);
 }
 
+static bool has_trait(int i, enum wpk_back_end_trait trait)
+{
+    return i >= 0 && i < WPK_BACK_END_COUNT && (back_ends[i].traits & trait) != 0;
+}
+
 bool wpk_back_end_has_scope_output(int i)
 {
-    return i >= 0 && i < COUNT && back_ends[i].has_scope_output;
+    return has_trait(i, WPK_BACK_END_SCOPE_OUTPUT);
 }
 
 bool wpk_back_end_takes_all(int i)
 {
-    return i >= 0 && i < COUNT && back_ends[i].takes_all;
+    return !has_trait(i, WPK_BACK_END_PARTIAL);
 }
 
 void wpk_back_end_entry(const char *name, const char *version, char out[WPK_BACK_END_MAX])
@@ -62,29 +81,13 @@ bool wpk_back_ends_next(const char **list, char out[WPK_BACK_END_MAX])
     return size > 0;
 }
 
-/* Is the entry one of the back end? Its version does not count. */
-static bool is_of(const char *entry, const char *name)
-{
-    size_t size = strlen(name);
-    return strncmp(entry, name, size) == 0 && (entry[size] == '\0' || entry[size] == '/');
-}
-
-static int find_number(const char *entry)
-{
-    int i = 0;
-    while (i < COUNT && !is_of(entry, back_ends[i].name)) {
-        i++;
-    }
-    return i;
-}
-
 unsigned wpk_back_ends_read(const char *list)
 {
     char entry[WPK_BACK_END_MAX];
     unsigned bits = strcmp(list, WPK_BACK_ENDS_ANY) == 0 ? WPK_BACK_ENDS_ALL : 0;
     while (wpk_back_ends_next(&list, entry)) {
-        int number = find_number(entry);
-        bits |= number < COUNT ? 1U << number : 0;
+        int number = wpk_back_end_number(entry);
+        bits |= number >= 0 ? 1U << number : 0;
     }
     return bits;
 }
@@ -94,8 +97,8 @@ bool wpk_back_ends_known(const char *list)
     char entry[WPK_BACK_END_MAX];
     bool known = *list != '\0', any = strcmp(list, WPK_BACK_ENDS_ANY) == 0;
     while (wpk_back_ends_next(&list, entry)) {
-        int number = find_number(entry);
-        known = known && number < COUNT && strcmp(entry, back_ends[number].name) == 0;
+        int number = wpk_back_end_number(entry);
+        known = known && number >= 0 && strcmp(entry, back_ends[number].name) == 0;
     }
     return (known && *list == '\0') || any;
 }

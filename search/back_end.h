@@ -18,23 +18,37 @@
 #define WPK_BACK_ENDS_ALL UINT32_MAX /* as bits */
 #define WPK_BACK_ENDS_ANY "any"      /* as a pin: all that no worker lacks */
 
-/* The back ends in the order of their numbers.
- * X(symbol, name, kind of device, has scope output, takes all) */
+enum wpk_back_end_trait {
+    /* The machine's compiler makes its kernels: an entry has the compiler's version. */
+    WPK_BACK_END_FOUND_HERE = 1 << 0,
+    /* Its kernels may keep an intermediate tensor in an output (op/nest_output.h). */
+    WPK_BACK_END_SCOPE_OUTPUT = 1 << 1,
+    /* It compiles only some nests of its kind's spaces: a rule of the space says which. */
+    WPK_BACK_END_PARTIAL = 1 << 2,
+};
+
+/* symbol, name, kind of device, traits: the back ends in the order of their numbers. The symbol
+ * names the functions of a back end, wpk_SYMBOL_accepts() (codegen/codegen.c) and
+ * wpk_SYMBOL_build() (codegen/emit.c). */
 #define WPK_BACK_END_LIST(X)                                                                       \
-    X(halide, "halide-cpu", "cpu", false, true)                                                    \
-    X(c, "c", "cpu", true, true)                                                                   \
-    X(cuda, "cuda", "cuda", false, true)                                                           \
-    X(halide_cuda, "halide-cuda", "cuda", false, false)
+    X(halide, "halide-cpu", "cpu", 0)                                                              \
+    X(c, "c", "cpu", WPK_BACK_END_FOUND_HERE | WPK_BACK_END_SCOPE_OUTPUT)                          \
+    X(cuda, "cuda", "cuda", 0)                                                                     \
+    X(halide_cuda, "halide-cuda", "cuda", WPK_BACK_END_PARTIAL)
+
+#define WPK_BACK_END_ENUM(symbol, name, kind, traits) WPK_BACK_END_##symbol,
+enum wpk_back_end { WPK_BACK_END_LIST(WPK_BACK_END_ENUM) WPK_BACK_END_COUNT };
 
 /* The name of back end number `i`, from 0, or NULL. */
 const char *wpk_back_end_name(int i);
+/* The number of an entry's back end, or -1. */
+int wpk_back_end_number(const char *entry);
 /* The back ends of a kind of device, as bits. */
 unsigned wpk_back_ends_of(const char *kind);
 /* The number of a kind's first back end, which searches use unless the gene is pinned. */
 int wpk_back_end_first(const char *kind);
-/* True if its kernels may keep an intermediate tensor in an output (op/nest_output.h). */
 bool wpk_back_end_has_scope_output(int i);
-/* False if it compiles only some nests of its kind's spaces: a rule of the space says which. */
+/* False of a partial one. */
 bool wpk_back_end_takes_all(int i);
 
 /* Print the entry of a back end: "c/gcc-12.2.0", or its name if the version is "". */

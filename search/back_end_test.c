@@ -38,6 +38,10 @@ static void lists(void **state)
     assert_string_equal(out, "c/gcc-12.2.0");
     assert_false(wpk_back_ends_find(LIST, "onednn", out));
     assert_false(wpk_back_ends_find(LIST, "gcc-12.2.0", out));
+    assert_int_equal(wpk_back_end_number("c/gcc-12.2.0"), WPK_BACK_END_c);
+    assert_int_equal(wpk_back_end_number("halide-cuda"), WPK_BACK_END_halide_cuda);
+    assert_int_equal(wpk_back_end_number("cc"), -1);
+    assert_int_equal(wpk_back_end_number(""), -1);
     wpk_back_end_entry("c", "gcc-12.2.0", out);
     assert_string_equal(out, "c/gcc-12.2.0");
     wpk_back_end_entry("halide-cuda", "", out);

@@ -21,6 +21,7 @@
 #include "runtime/link.h"
 #include "runtime/manifest.h"
 #include "runtime/seal.h"
+#include "schema/device.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -80,9 +81,15 @@ static wpk_err check_version(const struct wpk_schedule *schedule, struct wpk_dia
     return err;
 }
 
+/* A GPU's kernel is an image of launches (schema/launch_plan.h), not an object with functions. */
+static bool makes_image(const struct wpk_schedule *schedule)
+{
+    return strcmp(wpk_codegen_find(schedule->by)->kind, WPK_DEVICE_CUDA) == 0;
+}
+
 static const char *suffix_of(const struct wpk_schedule *schedule)
 {
-    return wpk_codegen_find(schedule->by)->makes_images ? "image" : "o";
+    return makes_image(schedule) ? "image" : "o";
 }
 
 /* The cached object's path: a hash of all that decides its bytes. */
@@ -124,8 +131,7 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
     char name[32];
     snprintf(name, sizeof(name), "prepare.%s", suffix_of(schedule));
     if (schedule->prepare.stage_count == 0) {
-        bool empty = wpk_codegen_find(schedule->by)->makes_images;
-        return empty ? wpk_fs_write(name, "", 0, 0644, diag) : WPK_OK;
+        return makes_image(schedule) ? wpk_fs_write(name, "", 0, 0644, diag) : WPK_OK;
     }
     wpk_err err = of_schedule(wpk_prepare_schedule(schedule, &prepare));
     if (err != WPK_OK) {
@@ -159,9 +165,9 @@ static wpk_err run_linker(const char *const *command, struct wpk_diag *diag)
 
 static enum wpk_link_kind link_kind(const struct wpk_schedule *schedule)
 {
-    return wpk_codegen_find(schedule->by)->makes_images ? WPK_LINK_IMAGES
-           : schedule->prepare.stage_count > 0          ? WPK_LINK_WITH_PREPARE
-                                                        : WPK_LINK_MAIN;
+    return makes_image(schedule)               ? WPK_LINK_IMAGES
+           : schedule->prepare.stage_count > 0 ? WPK_LINK_WITH_PREPARE
+                                               : WPK_LINK_MAIN;
 }
 
 static wpk_err link_kernel(const struct wpk_builder_options *options, enum wpk_link_kind kind,

@@ -284,7 +284,8 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     int count = 0;
     bool gpu = wpk_device_is_cuda(&device);
     int at = gpu ? (request->plain - 1) / 2 : request->plain - 1;
-    const char *by = gpu && request->plain % 2 == 1 ? "halide-cuda" : NULL;
+    const char *by =
+        gpu && request->plain % 2 == 1 ? wpk_back_end_name(WPK_BACK_END_halide_cuda) : NULL;
     if (err == WPK_OK) {
         err = wpk_space_construct(&entry->space, made, PLAINS, &count);
     }
