@@ -52,7 +52,7 @@ static double roofline_ns(const struct check *check, const struct wpk_cost *cost
         .bytes_per_s = check->roofline.bytes_per_s,
     };
 
-    double bytes = wpk_cost_memory_bytes(cost, conditions, (double)check->device.l3_bytes);
+    double bytes = wpk_cost_memory_bytes(cost, conditions, (double)check->device.cpu.l3_bytes);
     return check->roofline.flops_per_s > 0 ? wpk_cost_roofline_ns(cost, bytes, &roofline) : 0;
 }
 

@@ -37,7 +37,7 @@ static void expect_nests(const char *head, const char *const *nests, int count)
     struct wpk_device here;
     struct wpk_rng rng;
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &here), WPK_OK);
-    if (here.isa < WPK_ISA_AVX2) {
+    if (here.cpu.isa < WPK_ISA_AVX2) {
         skip();
     }
     wpk_rng_seed(&rng, 1);

@@ -162,7 +162,7 @@ static wpk_err print_kernel(const struct wpk_schedule *schedule, const char *sym
         return WPK_ENOMEM;
     }
     wpk_target_read(schedule->target, &needed);
-    k->vector_bytes = wpk_c_vector_bytes(needed.isa);
+    k->vector_bytes = wpk_c_vector_bytes(needed.cpu.isa);
     k->strict = wpk_target_is_strict(schedule->target);
     k->symbol = symbol;
     wpk_err err = wpk_schedule_expand(schedule, &program);

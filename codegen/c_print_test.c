@@ -29,9 +29,9 @@ static struct wpk_space_options draw_options(struct wpk_rng *rng, enum wpk_isa i
 {
     struct wpk_space_options options = {.layouts = wpk_rng_chance(rng, 0.5) ? "any" : "fixed",
                                         .threads = (int)wpk_rng_between(rng, 1, 2)};
-    options.device.isa = isa;
-    options.device.vector_bytes = isa == WPK_ISA_AVX512 ? 64 : isa == WPK_ISA_SSE41 ? 16 : 32;
-    options.device.vector_registers = isa == WPK_ISA_AVX512 ? 32 : 16;
+    options.device.cpu.isa = isa;
+    options.device.cpu.vector_bytes = isa == WPK_ISA_AVX512 ? 64 : isa == WPK_ISA_SSE41 ? 16 : 32;
+    options.device.cpu.vector_registers = isa == WPK_ISA_AVX512 ? 32 : 16;
     return options;
 }
 
@@ -114,7 +114,7 @@ static void test_masks(void **state)
     wpk_rng_seed(&rng, SEED);
     batch.masked = true;
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    batch.isa = here.isa;
+    batch.isa = here.cpu.isa;
     for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
         struct wpk_program program;
         struct wpk_diag diag = {0};
@@ -146,8 +146,8 @@ static void test_panels(void **state)
     int panels = 0, staged = 0;
     wpk_rng_seed(&rng, SEED);
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    batch.isa = here.isa;
-    for (int i = 0; i < 6 && here.isa == WPK_ISA_AVX2; i++) {
+    batch.isa = here.cpu.isa;
+    for (int i = 0; i < 6 && here.cpu.isa == WPK_ISA_AVX2; i++) {
         struct wpk_program program;
         struct wpk_diag diag = {0};
         assert_int_equal(wpk_program_parse(programs[i / 2], &program, &diag), WPK_OK);
@@ -187,7 +187,7 @@ static void test_random_programs(void **state)
         if (i % 8 == 0) { /* a batch is of one instruction set */
             wpk_check_kernels(&batch, &rng);
             batch.isa = isas[i / 8 % 3];
-            batch.isa = batch.isa > here.isa ? here.isa : batch.isa;
+            batch.isa = batch.isa > here.cpu.isa ? here.cpu.isa : batch.isa;
         }
         wpk_random_program(&rng, &kind, &program);
         if (is_steady(&program)) {

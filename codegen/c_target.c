@@ -40,7 +40,7 @@ void wpk_c_flags(const struct wpk_schedule *schedule, const char *flags[WPK_C_FL
     }
     flags[count++] =
         wpk_target_is_strict(schedule->target) ? "-ffp-contract=off" : "-ffp-contract=fast";
-    for (int isa = 0; isa <= (int)needed.isa; isa++) {
+    for (int isa = 0; isa <= (int)needed.cpu.isa; isa++) {
         for (int i = 0; i < 6 && instructions[isa][i] != NULL; i++) {
             flags[count++] = instructions[isa][i];
         }

@@ -32,9 +32,9 @@ static wpk_err lower(const struct subject *subject, struct wpk_buf *text, struct
     struct wpk_candidate candidate;
     struct wpk_schedule schedule;
     char words[WPK_CANDIDATE_TEXT_MAX];
-    options.device.isa = WPK_ISA_AVX512;
-    options.device.vector_bytes = 64;
-    options.device.vector_registers = 32;
+    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.vector_bytes = 64;
+    options.device.cpu.vector_registers = 32;
     snprintf(words, sizeof(words), "%s %s", WPK_SPACE_VERSION, subject->candidate);
     assert_int_equal(wpk_program_parse(subject->program, &program, diag), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, &space, diag), WPK_OK);
@@ -278,9 +278,9 @@ static struct wpk_space_options draw_options(struct wpk_rng *rng)
     int width = (int)wpk_rng_below(rng, 3);
     struct wpk_space_options options = {.layouts = wpk_rng_chance(rng, 0.5) ? "any" : "fixed",
                                         .threads = (int)wpk_rng_between(rng, 1, 2)};
-    options.device.isa = isas[width];
-    options.device.vector_bytes = 16 << width;
-    options.device.vector_registers = width == 2 ? 32 : 16;
+    options.device.cpu.isa = isas[width];
+    options.device.cpu.vector_bytes = 16 << width;
+    options.device.cpu.vector_registers = width == 2 ? 32 : 16;
     return options;
 }
 
@@ -467,7 +467,7 @@ static void compare_panels(int *same, int *other)
     const struct wpk_space_options options = {
         .layouts = "fixed",
         .threads = 2,
-        .device = {.isa = WPK_ISA_AVX2, .vector_bytes = 32, .vector_registers = 16}};
+        .device = {.cpu = {.isa = WPK_ISA_AVX2, .vector_bytes = 32, .vector_registers = 16}}};
     assert_int_equal(wpk_program_parse("input A f32[24,65536]\ninput B f32[65536,40]\n"
                                        "output Y f32[24,40]\n"
                                        "Y[i,j] = sum(k:65536) A[i,k] * B[k,j]\n",

@@ -143,11 +143,11 @@ static void test_every_candidate_lowers(void **state)
             struct wpk_space_options options = {.layouts = setting % 2 == 0 ? "fixed" : "any",
                                                 .threads = 1 + (setting + p) % 2};
             int device = setting / 2;
-            options.device.isa = device == 0   ? WPK_ISA_AVX512
-                                 : device == 1 ? WPK_ISA_AVX2
-                                               : WPK_ISA_SSE41;
-            options.device.vector_bytes = vector_bytes[device];
-            options.device.vector_registers = device == 0 ? 32 : 16;
+            options.device.cpu.isa = device == 0   ? WPK_ISA_AVX512
+                                     : device == 1 ? WPK_ISA_AVX2
+                                                   : WPK_ISA_SSE41;
+            options.device.cpu.vector_bytes = vector_bytes[device];
+            options.device.cpu.vector_registers = device == 0 ? 32 : 16;
             assert_int_equal(wpk_program_parse(programs[p], &program, &diag), WPK_OK);
             assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_OK);
             int count = 0;
@@ -251,9 +251,9 @@ static int count_inside(const char *extent)
     struct wpk_space_options options = {.layouts = "any", .threads = 1};
     struct wpk_buf text = {0};
     int count = 0, inside = 0;
-    options.device.isa = WPK_ISA_AVX512;
-    options.device.vector_bytes = 64;
-    options.device.vector_registers = 32;
+    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.vector_bytes = 64;
+    options.device.cpu.vector_registers = 32;
     wpk_buf_printf(&text,
                    "input X f32[1,24,%s,%s]\nconstant W f32[96,24,3,3]\noutput Y f32[1,96,%s,%s]\n"
                    "Y[n,k,y,x] = sum(c:24,r:3,s:3) X[n,c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n",

@@ -21,8 +21,8 @@ void wpk_target_print(const struct wpk_device *device, bool strict, char out[WPK
         return;
     }
     /* what bf16 stands for: schema/device.h */
-    bool newest = device->isa == WPK_ISA_AVX512 && device->bf16;
-    snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s%s", features[device->isa],
+    bool newest = device->cpu.isa == WPK_ISA_AVX512 && device->cpu.bf16;
+    snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s%s", features[device->cpu.isa],
              newest ? "-avx512_cannonlake-avx512_zen4" : "", strict ? STRICT : "");
 }
 
@@ -89,13 +89,13 @@ void wpk_target_read(const char *target, struct wpk_device *out)
         return;
     }
     snprintf(out->kind, sizeof(out->kind), "cpu");
-    out->isa = strstr(target, "avx512") != NULL ? WPK_ISA_AVX512
-               : strstr(target, "avx2") != NULL ? WPK_ISA_AVX2
-               : strstr(target, "avx") != NULL  ? WPK_ISA_AVX
-                                                : WPK_ISA_SSE41;
-    out->bf16 = 0;
+    out->cpu.isa = strstr(target, "avx512") != NULL ? WPK_ISA_AVX512
+                   : strstr(target, "avx2") != NULL ? WPK_ISA_AVX2
+                   : strstr(target, "avx") != NULL  ? WPK_ISA_AVX
+                                                    : WPK_ISA_SSE41;
+    out->cpu.bf16 = 0;
     for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
-        out->bf16 = out->bf16 || strstr(target, beyond[i]) != NULL;
+        out->cpu.bf16 = out->cpu.bf16 || strstr(target, beyond[i]) != NULL;
     }
-    out->vnni = out->bf16;
+    out->cpu.vnni = out->cpu.bf16;
 }

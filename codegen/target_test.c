@@ -12,14 +12,14 @@ static void test_what_is_printed_is_read(void **state)
 {
     (void)state;
     for (int i = 0; i < 4 * WPK_ISA_COUNT; i++) {
-        struct wpk_device device = {.isa = (enum wpk_isa)(i / 4), .bf16 = i / 2 % 2}, read;
-        bool newest = device.isa == WPK_ISA_AVX512 && device.bf16;
+        struct wpk_device device = {.cpu = {.isa = (enum wpk_isa)(i / 4), .bf16 = i / 2 % 2}}, read;
+        bool newest = device.cpu.isa == WPK_ISA_AVX512 && device.cpu.bf16;
         char target[WPK_TARGET_MAX];
         wpk_target_print(&device, i % 2 == 1, target);
         wpk_target_read(target, &read);
-        assert_int_equal(read.isa, device.isa);
-        assert_int_equal(read.bf16, newest);
-        assert_int_equal(read.vnni, newest);
+        assert_int_equal(read.cpu.isa, device.cpu.isa);
+        assert_int_equal(read.cpu.bf16, newest);
+        assert_int_equal(read.cpu.vnni, newest);
         assert_int_equal(strstr(target, "strict_float") != NULL, i % 2 == 1);
     }
 }
@@ -42,11 +42,11 @@ static void test_targets_written_by_hand(void **state)
     (void)state;
     struct wpk_device read;
     wpk_target_read("x86-64-linux-avx512_sapphirerapids", &read);
-    assert_int_equal(read.isa, WPK_ISA_AVX512);
-    assert_true(read.bf16 && read.vnni);
+    assert_int_equal(read.cpu.isa, WPK_ISA_AVX512);
+    assert_true(read.cpu.bf16 && read.cpu.vnni);
     wpk_target_read("host", &read);
-    assert_int_equal(read.isa, WPK_ISA_SSE41);
-    assert_false(read.bf16 || read.vnni);
+    assert_int_equal(read.cpu.isa, WPK_ISA_SSE41);
+    assert_false(read.cpu.bf16 || read.cpu.vnni);
 }
 
 /* A GPU that is newer than any that Halide knows runs what is for an older one. */

@@ -17,14 +17,14 @@
 static wpk_err check_cpu(const struct wpk_manifest_needs *needs, const struct wpk_device *device,
                          struct wpk_diag *diag)
 {
-    if (needs->isa > device->isa) {
+    if (needs->isa > device->cpu.isa) {
         wpk_diag_set(diag, "the kernel needs %s, the machine has %s", wpk_isa_name(needs->isa),
-                     wpk_isa_name(device->isa));
+                     wpk_isa_name(device->cpu.isa));
         return WPK_EMISMATCH;
     }
-    if ((needs->bf16 && !device->bf16) || (needs->vnni && !device->vnni)) {
+    if ((needs->bf16 && !device->cpu.bf16) || (needs->vnni && !device->cpu.vnni)) {
         wpk_diag_set(diag, "the kernel needs %s, which the machine lacks",
-                     needs->bf16 && !device->bf16 ? "AVX512_BF16" : "AVX512_VNNI");
+                     needs->bf16 && !device->cpu.bf16 ? "AVX512_BF16" : "AVX512_VNNI");
         return WPK_EMISMATCH;
     }
     return WPK_OK;

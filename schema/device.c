@@ -69,11 +69,11 @@ void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *d
     for (int i = WPK_ISA_AVX; i <= (int)isa_max && (flags & needed[i]) == needed[i]; i++) {
         isa = (enum wpk_isa)i;
     }
-    device->isa = isa;
-    device->bf16 = isa == WPK_ISA_AVX512 && (flags & zen4) == zen4;
-    device->vnni = isa == WPK_ISA_AVX512 && (flags & WPK_CPU_AVX512VNNI) != 0;
-    device->vector_bytes = isa_shape[isa].vector_bytes;
-    device->vector_registers = isa_shape[isa].vector_registers;
+    device->cpu.isa = isa;
+    device->cpu.bf16 = isa == WPK_ISA_AVX512 && (flags & zen4) == zen4;
+    device->cpu.vnni = isa == WPK_ISA_AVX512 && (flags & WPK_CPU_AVX512VNNI) != 0;
+    device->cpu.vector_bytes = isa_shape[isa].vector_bytes;
+    device->cpu.vector_registers = isa_shape[isa].vector_registers;
 }
 
 void wpk_device_make_plain(struct wpk_device *device)
@@ -160,17 +160,17 @@ static void probe_model(char *out, size_t size)
 /* Containers hide caches at times; tile sizes then come from what every x86-64 has. */
 static void probe_caches(int cpu, struct wpk_device *device)
 {
-    device->l1_bytes = wpk_caches_size(cpu, 1);
-    device->l2_bytes = wpk_caches_size(cpu, 2);
-    device->l3_bytes = wpk_caches_size(cpu, 3);
-    if (device->l1_bytes == 0) {
-        device->l1_bytes = 32 << 10;
+    device->cpu.l1_bytes = wpk_caches_size(cpu, 1);
+    device->cpu.l2_bytes = wpk_caches_size(cpu, 2);
+    device->cpu.l3_bytes = wpk_caches_size(cpu, 3);
+    if (device->cpu.l1_bytes == 0) {
+        device->cpu.l1_bytes = 32 << 10;
     }
-    if (device->l2_bytes == 0) {
-        device->l2_bytes = 256 << 10;
+    if (device->cpu.l2_bytes == 0) {
+        device->cpu.l2_bytes = 256 << 10;
     }
-    if (device->l3_bytes == 0) {
-        device->l3_bytes = device->l2_bytes;
+    if (device->cpu.l3_bytes == 0) {
+        device->cpu.l3_bytes = device->cpu.l2_bytes;
     }
 }
 
@@ -205,8 +205,8 @@ void wpk_device_class(const struct wpk_device *device, char *out, size_t size)
         wpk_device_cuda_class(device, out, size);
         return;
     }
-    snprintf(out, size, "%s/%s/%s%s%s", device->kind, device->model, wpk_isa_name(device->isa),
-             device->bf16 ? "+bf16" : "", device->vnni ? "+vnni" : "");
+    snprintf(out, size, "%s/%s/%s%s%s", device->kind, device->model, wpk_isa_name(device->cpu.isa),
+             device->cpu.bf16 ? "+bf16" : "", device->cpu.vnni ? "+vnni" : "");
 }
 
 static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
@@ -224,13 +224,13 @@ static wpk_err cpu_of_class(const char *text, struct wpk_device *out)
     memcpy(device.model, model + 1, (size_t)(features - model) - 1);
     features++;
     snprintf(isa, sizeof(isa), "%.*s", (int)strcspn(features, "+"), features);
-    if (wpk_isa_parse(isa, &device.isa) != WPK_OK) {
+    if (wpk_isa_parse(isa, &device.cpu.isa) != WPK_OK) {
         return WPK_EPARSE;
     }
-    device.bf16 = strstr(features, "+bf16") != NULL;
-    device.vnni = strstr(features, "+vnni") != NULL;
-    device.vector_bytes = isa_shape[device.isa].vector_bytes;
-    device.vector_registers = isa_shape[device.isa].vector_registers;
+    device.cpu.bf16 = strstr(features, "+bf16") != NULL;
+    device.cpu.vnni = strstr(features, "+vnni") != NULL;
+    device.cpu.vector_bytes = isa_shape[device.cpu.isa].vector_bytes;
+    device.cpu.vector_registers = isa_shape[device.cpu.isa].vector_registers;
     wpk_device_class(&device, again, sizeof(again));
     if (strcmp(again, text) != 0) {
         return WPK_EPARSE; /* a suffix that is not known, or in another order */
@@ -255,15 +255,15 @@ void wpk_device_put(struct wpk_json_writer *w, const char *key, const struct wpk
     }
     wpk_json_put_text(w, "kind", device->kind);
     wpk_json_put_text(w, "model", device->model);
-    wpk_json_put_text(w, "isa", wpk_isa_name(device->isa));
-    wpk_json_put_bool(w, "bf16", device->bf16 != 0);
-    wpk_json_put_bool(w, "vnni", device->vnni != 0);
+    wpk_json_put_text(w, "isa", wpk_isa_name(device->cpu.isa));
+    wpk_json_put_bool(w, "bf16", device->cpu.bf16 != 0);
+    wpk_json_put_bool(w, "vnni", device->cpu.vnni != 0);
     wpk_json_put_int(w, "core_count", device->core_count);
-    wpk_json_put_int(w, "l1_bytes", device->l1_bytes);
-    wpk_json_put_int(w, "l2_bytes", device->l2_bytes);
-    wpk_json_put_int(w, "l3_bytes", device->l3_bytes);
-    wpk_json_put_int(w, "vector_bytes", device->vector_bytes);
-    wpk_json_put_int(w, "vector_registers", device->vector_registers);
+    wpk_json_put_int(w, "l1_bytes", device->cpu.l1_bytes);
+    wpk_json_put_int(w, "l2_bytes", device->cpu.l2_bytes);
+    wpk_json_put_int(w, "l3_bytes", device->cpu.l3_bytes);
+    wpk_json_put_int(w, "vector_bytes", device->cpu.vector_bytes);
+    wpk_json_put_int(w, "vector_registers", device->cpu.vector_registers);
     wpk_json_put_real(w, "peak_flops_per_s", device->peak_flops_per_s);
     wpk_json_put_real(w, "peak_bytes_per_s", device->peak_bytes_per_s);
     wpk_json_put_text(w, "instance", device->instance);
@@ -273,15 +273,15 @@ void wpk_device_put(struct wpk_json_writer *w, const char *key, const struct wpk
 /* Loops over lanes end for the shapes of the table only. */
 static void get_shape(struct wpk_json_reader *r, struct wpk_device *out)
 {
-    out->vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
-    out->vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
-    if (out->vector_bytes != isa_shape[out->isa].vector_bytes) {
+    out->cpu.vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
+    out->cpu.vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
+    if (out->cpu.vector_bytes != isa_shape[out->cpu.isa].vector_bytes) {
         wpk_json_fail(r, "vector_bytes", WPK_EINVAL, "vectors of %s have %d bytes",
-                      isa_names[out->isa], isa_shape[out->isa].vector_bytes);
+                      isa_names[out->cpu.isa], isa_shape[out->cpu.isa].vector_bytes);
     }
-    if (out->vector_registers != isa_shape[out->isa].vector_registers) {
+    if (out->cpu.vector_registers != isa_shape[out->cpu.isa].vector_registers) {
         wpk_json_fail(r, "vector_registers", WPK_EINVAL, "%s has %d vector registers",
-                      isa_names[out->isa], isa_shape[out->isa].vector_registers);
+                      isa_names[out->cpu.isa], isa_shape[out->cpu.isa].vector_registers);
     }
 }
 
@@ -299,13 +299,13 @@ void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_devic
                    "peak_bytes_per_s", "instance");
     out->cuda = (struct wpk_device_cuda){0};
     wpk_json_get_label(r, "model", out->model, sizeof(out->model));
-    out->isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
-    out->bf16 = wpk_json_get_bool(r, "bf16");
-    out->vnni = wpk_json_get_bool(r, "vnni");
+    out->cpu.isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
+    out->cpu.bf16 = wpk_json_get_bool(r, "bf16");
+    out->cpu.vnni = wpk_json_get_bool(r, "vnni");
     out->core_count = (int)wpk_json_get_int(r, "core_count", 1, 1 << 16);
-    out->l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
-    out->l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
-    out->l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
+    out->cpu.l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
+    out->cpu.l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
+    out->cpu.l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
     get_shape(r, out);
     out->peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
     out->peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);

@@ -50,6 +50,18 @@ enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_
 #define WPK_DEVICE_EMULATED "emulated" /* the model of a GPU that is none (emulate/) */
 #define WPK_DEVICE_SM_MAX 4096
 
+/* What a device of the kind "cpu" has beside a model and an instance. */
+struct wpk_device_cpu {
+    enum wpk_isa isa; /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
+    int bf16;         /* * 1: it has AVX512_BF16 and every AVX-512 flag of Zen 4 */
+    int vnni;         /* * 1: it has AVX512_VNNI */
+    int64_t l1_bytes; /* data cache of a core */
+    int64_t l2_bytes; /* of a core */
+    int64_t l3_bytes; /* shared */
+    int vector_bytes; /* of the isa */
+    int vector_registers;
+};
+
 /* What a device of the kind "cuda" has beside a model and an instance. */
 struct wpk_device_cuda {
     int capability; /* * 90: the architecture sm_90 */
@@ -58,21 +70,14 @@ struct wpk_device_cuda {
     int driver;           /* 12090: it is for CUDA 12.9 */
 };
 
-/* Fields marked * are part of the device class: a kernel is `exact` only where they are equal. */
+/* Fields marked * are part of the device class: a kernel is `exact` only where they are equal.
+ * Invariant: the part of another kind is 0. */
 struct wpk_device {
     char kind[16];                   /* * "cpu" or "cuda" */
     char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it, or the GPU's name */
-    struct wpk_device_cuda cuda;     /* of the kind "cuda": fields up to `instance` but for
-                                      * core_count, which is 1, are 0 */
-    enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
-    int bf16;                        /* * 1: it has AVX512_BF16 and every AVX-512 flag of Zen 4 */
-    int vnni;                        /* * 1: it has AVX512_VNNI */
-    int core_count;                  /* usable by this process */
-    int64_t l1_bytes;                /* data cache of a core */
-    int64_t l2_bytes;                /* of a core */
-    int64_t l3_bytes;                /* shared */
-    int vector_bytes;                /* of the isa */
-    int vector_registers;
+    struct wpk_device_cpu cpu;
+    struct wpk_device_cuda cuda;
+    int core_count;                     /* usable by this process; of a GPU 1 */
     double peak_flops_per_s;            /* measured, f32 FMA, one core; 0: not measured */
     double peak_bytes_per_s;            /* measured; 0: not measured */
     char instance[WPK_DEVICE_TEXT_MAX]; /* host and slot, e.g. "host3/cpu0": information only */

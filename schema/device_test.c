@@ -21,10 +21,10 @@ static void probe_says_something_usable(void **state)
     assert_string_equal(device.kind, "cpu");
     assert_true(device.model[0] != '\0');
     assert_true(device.core_count >= 1);
-    assert_true(device.l1_bytes >= 8 << 10);
-    assert_true(device.l2_bytes >= device.l1_bytes);
-    assert_true(device.vector_bytes >= 16);
-    assert_true(device.vector_registers >= 16);
+    assert_true(device.cpu.l1_bytes >= 8 << 10);
+    assert_true(device.cpu.l2_bytes >= device.cpu.l1_bytes);
+    assert_true(device.cpu.vector_bytes >= 16);
+    assert_true(device.cpu.vector_registers >= 16);
     assert_non_null(strchr(device.instance, '/'));
 }
 
@@ -35,11 +35,11 @@ static void probe_claims_no_more_than_allowed(void **state)
     (void)state;
     for (int isa = 0; isa < WPK_ISA_COUNT; isa++) {
         assert_int_equal(wpk_device_probe((enum wpk_isa)isa, &device), WPK_OK);
-        assert_true((int)device.isa <= isa);
-        assert_true(isa == WPK_ISA_AVX512 || (!device.bf16 && !device.vnni));
+        assert_true((int)device.cpu.isa <= isa);
+        assert_true(isa == WPK_ISA_AVX512 || (!device.cpu.bf16 && !device.cpu.vnni));
     }
     assert_int_equal(wpk_device_probe(WPK_ISA_SSE41, &device), WPK_OK);
-    assert_int_equal(device.vector_bytes, 16);
+    assert_int_equal(device.cpu.vector_bytes, 16);
 }
 
 /* ---- known CPUs */
@@ -81,8 +81,8 @@ static void cpus_claim_what_they_have(void **state)
             wpk_device_claim(cpus[i].flags, (enum wpk_isa)max, &device);
             bool whole = max == WPK_ISA_AVX512;
             enum wpk_isa isa = max < (int)cpus[i].isa ? (enum wpk_isa)max : cpus[i].isa;
-            if (device.isa != isa || device.bf16 != (whole && cpus[i].bf16) ||
-                device.vnni != (whole && cpus[i].vnni)) {
+            if (device.cpu.isa != isa || device.cpu.bf16 != (whole && cpus[i].bf16) ||
+                device.cpu.vnni != (whole && cpus[i].vnni)) {
                 fail_msg("%s, at most %s", cpus[i].name, wpk_isa_name((enum wpk_isa)max));
             }
         }
@@ -104,14 +104,14 @@ static void isa_names_round_trip(void **state)
 static void class_names_what_kernels_depend_on(void **state)
 {
     struct wpk_device device = {
-        .kind = "cpu", .model = "Some CPU 9", .isa = WPK_ISA_AVX512, .bf16 = 1, .vnni = 1};
+        .kind = "cpu", .model = "Some CPU 9", .cpu = {.isa = WPK_ISA_AVX512, .bf16 = 1, .vnni = 1}};
     char text[256];
 
     (void)state;
     wpk_device_class(&device, text, sizeof(text));
     assert_string_equal(text, "cpu/Some CPU 9/avx512+bf16+vnni");
-    device.bf16 = device.vnni = 0;
-    device.isa = WPK_ISA_AVX2;
+    device.cpu.bf16 = device.cpu.vnni = 0;
+    device.cpu.isa = WPK_ISA_AVX2;
     wpk_device_class(&device, text, sizeof(text));
     assert_string_equal(text, "cpu/Some CPU 9/avx2");
 }
@@ -132,7 +132,7 @@ static wpk_err read_device(const char *text, struct wpk_device *out, struct wpk_
 static void json_round_trips(void **state)
 {
     struct wpk_device device;
-    struct wpk_device back;
+    struct wpk_device back = {.cuda = {.capability = 90, .sm_count = 132, .driver = 1}};
     struct wpk_json_reader *r = NULL;
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
@@ -149,15 +149,16 @@ static void json_round_trips(void **state)
     wpk_json_writer_free(w);
     assert_string_equal(back.model, device.model);
     assert_string_equal(back.instance, device.instance);
-    assert_int_equal(back.isa, device.isa);
-    assert_int_equal(back.bf16, device.bf16);
-    assert_int_equal(back.vnni, device.vnni);
+    assert_true(back.cuda.capability == 0 && back.cuda.sm_count == 0 && back.cuda.driver == 0);
+    assert_int_equal(back.cpu.isa, device.cpu.isa);
+    assert_int_equal(back.cpu.bf16, device.cpu.bf16);
+    assert_int_equal(back.cpu.vnni, device.cpu.vnni);
     assert_int_equal(back.core_count, device.core_count);
-    assert_int_equal(back.l1_bytes, device.l1_bytes);
-    assert_int_equal(back.l2_bytes, device.l2_bytes);
-    assert_int_equal(back.l3_bytes, device.l3_bytes);
-    assert_int_equal(back.vector_bytes, device.vector_bytes);
-    assert_int_equal(back.vector_registers, device.vector_registers);
+    assert_int_equal(back.cpu.l1_bytes, device.cpu.l1_bytes);
+    assert_int_equal(back.cpu.l2_bytes, device.cpu.l2_bytes);
+    assert_int_equal(back.cpu.l3_bytes, device.cpu.l3_bytes);
+    assert_int_equal(back.cpu.vector_bytes, device.cpu.vector_bytes);
+    assert_int_equal(back.cpu.vector_registers, device.cpu.vector_registers);
     assert_true(back.peak_flops_per_s == device.peak_flops_per_s);
     wpk_buf_fini(&text);
 }
@@ -217,12 +218,12 @@ static void class_leads_back_to_what_it_says(void **state)
     assert_int_equal(wpk_device_of_class(text, &back), WPK_OK);
     wpk_device_class(&back, again, sizeof(again));
     assert_string_equal(again, text);
-    assert_int_equal(back.vector_bytes, device.vector_bytes);
-    assert_int_equal(back.vector_registers, device.vector_registers);
+    assert_int_equal(back.cpu.vector_bytes, device.cpu.vector_bytes);
+    assert_int_equal(back.cpu.vector_registers, device.cpu.vector_registers);
     assert_int_equal(wpk_device_of_class("cpu/m/avx512+bf16+vnni", &back), WPK_OK);
-    assert_true(back.bf16 && back.vnni && back.isa == WPK_ISA_AVX512);
+    assert_true(back.cpu.bf16 && back.cpu.vnni && back.cpu.isa == WPK_ISA_AVX512);
     assert_int_equal(wpk_device_of_class("cpu/m/avx512+vnni", &back), WPK_OK);
-    assert_true(!back.bf16 && back.vnni);
+    assert_true(!back.cpu.bf16 && back.cpu.vnni);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(wpk_device_of_class(bad[i], &back), WPK_EPARSE);
     }
@@ -236,7 +237,7 @@ static void gpus_have_classes_and_json(void **state)
                                       "cuda//sm_90/1",   "cuda/m/sm_9/1",   "cuda/m/sm_90/0",
                                       "cuda/m/sm_90/x",  "cuda/m/sm_90a/1", "cuda/m/sm_090/1",
                                       "cuda/m/sm_90/1/", "cuda/sm_90/1",    "cuda/m/sm_90/99999"};
-    struct wpk_device device = {0}, back = {0};
+    struct wpk_device device = {0}, back = {.cpu = {.isa = WPK_ISA_AVX2, .l1_bytes = 1}};
     struct wpk_diag diag = {0};
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_json_reader *r = NULL;

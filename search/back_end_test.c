@@ -92,11 +92,10 @@ static void derive_of(const char *text, const struct wpk_device *device, const c
 
 static void derive(const char *back_ends, struct wpk_space *out)
 {
-    const struct wpk_device device = {.kind = "cpu",
-                                      .isa = WPK_ISA_AVX2,
-                                      .core_count = 2,
-                                      .vector_bytes = 32,
-                                      .vector_registers = 16};
+    const struct wpk_device device = {
+        .kind = "cpu",
+        .cpu = {.isa = WPK_ISA_AVX2, .vector_bytes = 32, .vector_registers = 16},
+        .core_count = 2};
     derive_of(PRODUCT, &device, back_ends, out);
 }
 

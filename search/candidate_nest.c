@@ -561,7 +561,8 @@ wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
 /* A tensor that fits in registers stays there. */
 static void keep_in_outputs(const struct wpk_space_options *options, struct wpk_nest *nest)
 {
-    int64_t registers = (int64_t)options->device.vector_registers * options->device.vector_bytes;
+    int64_t registers =
+        (int64_t)options->device.cpu.vector_registers * options->device.cpu.vector_bytes;
     for (int e = 0; e < nest->entry_count; e++) {
         struct wpk_nest_entry *entry = &nest->entry[e];
         if (entry->kind != WPK_NEST_STAGE || entry->inlined) {

@@ -462,7 +462,7 @@ static void test_random_nests(void **state)
             wpk_device_of_class(i % 4 < 2 ? "cpu/any/avx512" : "cpu/any/sse41", &options.device),
             WPK_OK);
         const struct wpk_machine machine = {.cache_bytes = {256 << i % 5, 4 << 10, 1 << 20},
-                                            .registers = options.device.vector_registers};
+                                            .registers = options.device.cpu.vector_registers};
         wpk_random_program(&rng, &kind, &program);
         if (wpk_space_derive(&program, &options, &space, NULL) == WPK_OK) {
             for (int k = 0; k < 10; k++) {

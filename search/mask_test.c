@@ -21,9 +21,9 @@ static struct wpk_space_options options_for(int width, int threads)
         return wpk_target_fake_options("any", threads);
     }
     struct wpk_space_options options = {.layouts = "any", .threads = threads};
-    options.device.isa = isas[width];
-    options.device.vector_bytes = 16 << width;
-    options.device.vector_registers = width == 2 ? 32 : 16;
+    options.device.cpu.isa = isas[width];
+    options.device.cpu.vector_bytes = 16 << width;
+    options.device.cpu.vector_registers = width == 2 ? 32 : 16;
     return options;
 }
 

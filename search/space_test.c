@@ -91,13 +91,13 @@ static struct wpk_space_options options_for(int device, const char *layouts, int
         return wpk_target_fake_options(layouts, threads);
     }
     snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
-    options.device.isa = devices[device].isa;
-    options.device.vector_bytes = devices[device].vector_bytes;
-    options.device.vector_registers = devices[device].registers;
+    options.device.cpu.isa = devices[device].isa;
+    options.device.cpu.vector_bytes = devices[device].vector_bytes;
+    options.device.cpu.vector_registers = devices[device].registers;
     options.device.core_count = 2;
-    options.device.l1_bytes = 32 << 10;
-    options.device.l2_bytes = 1 << 20;
-    options.device.l3_bytes = 32 << 20;
+    options.device.cpu.l1_bytes = 32 << 10;
+    options.device.cpu.l2_bytes = 1 << 20;
+    options.device.cpu.l3_bytes = 32 << 20;
     return options;
 }
 

@@ -19,7 +19,8 @@
 static const struct wpk_space_options options = {
     .layouts = "any",
     .threads = 1,
-    .device = {.kind = "cpu", .isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}};
+    .device = {.kind = "cpu",
+               .cpu = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
 
 static void make_conv(int channels, int size, int kernels, struct wpk_program *out)
 {
@@ -182,9 +183,9 @@ static void other_devices_and_shapes_do_not_fit(void **state)
     (void)state;
     struct wpk_space from, narrow, tiny;
     struct wpk_space_options other = options;
-    other.device.isa = WPK_ISA_SSE41;
-    other.device.vector_bytes = 16;
-    other.device.vector_registers = 16;
+    other.device.cpu.isa = WPK_ISA_SSE41;
+    other.device.cpu.vector_bytes = 16;
+    other.device.cpu.vector_registers = 16;
     make_space(64, 56, 64, &options, &from);
     make_space(64, 56, 64, &other, &narrow);
     make_space(3, 2, 5, &options, &tiny);

@@ -90,7 +90,7 @@ static void derive(const char *text, int threads, struct wpk_space *space)
     const struct wpk_space_options options = {
         .layouts = "any",
         .threads = threads,
-        .device = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}};
+        .device = {.cpu = {.isa = WPK_ISA_AVX512, .vector_bytes = 64, .vector_registers = 32}}};
     assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, space, NULL), WPK_OK);
     wpk_program_fini(&program);
@@ -377,13 +377,13 @@ static struct wpk_space_options avx512(const char *layouts, int threads)
 {
     struct wpk_space_options options = {.layouts = layouts, .threads = threads};
     snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
-    options.device.isa = WPK_ISA_AVX512;
-    options.device.vector_bytes = 64;
-    options.device.vector_registers = 32;
+    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.vector_bytes = 64;
+    options.device.cpu.vector_registers = 32;
     options.device.core_count = 2;
-    options.device.l1_bytes = 32 << 10;
-    options.device.l2_bytes = 1 << 20;
-    options.device.l3_bytes = 32 << 20;
+    options.device.cpu.l1_bytes = 32 << 10;
+    options.device.cpu.l2_bytes = 1 << 20;
+    options.device.cpu.l3_bytes = 32 << 20;
     return options;
 }
 

@@ -77,7 +77,7 @@ static void expect_product(const char *by, const char *feature, const char *nest
     struct wpk_device here;
     struct wpk_rng rng;
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &here), WPK_OK);
-    if (here.isa < WPK_ISA_AVX2) {
+    if (here.cpu.isa < WPK_ISA_AVX2) {
         print_message("the CPU has no AVX2\n");
         skip();
     }

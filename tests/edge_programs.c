@@ -84,9 +84,9 @@ static bool add_candidates(struct wpk_kernels *batch, const struct edge *edge,
     struct wpk_space space;
     struct wpk_diag diag = {0};
     int count = 0;
-    options.device.isa = batch->isa;
-    options.device.vector_bytes = 32;
-    options.device.vector_registers = 16;
+    options.device.cpu.isa = batch->isa;
+    options.device.cpu.vector_bytes = 32;
+    options.device.cpu.vector_registers = 16;
     if (wpk_space_derive(program, &options, &space, &diag) != WPK_OK) {
         if (strstr(diag.text, "does not depend on") == NULL) {
             fail_msg("%s: %s", edge->op, diag.text);
@@ -121,7 +121,7 @@ static bool begin(struct wpk_kernels *batch, struct wpk_rng *rng)
     batch->emit = wpk_emit;
     wpk_rng_seed(rng, seed == NULL ? 1 : strtoull(seed, NULL, 10));
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    return here.isa >= WPK_ISA_AVX2;
+    return here.cpu.isa >= WPK_ISA_AVX2;
 }
 
 static void check(const struct edge *edges, int count)

@@ -264,9 +264,9 @@ static void compare_program(uint64_t seed, int most, const char *path, struct co
     struct wpk_candidate candidate;
     struct wpk_diag diag = {0};
     struct wpk_rng rng;
-    options.device.isa = WPK_ISA_AVX512;
-    options.device.vector_bytes = 64;
-    options.device.vector_registers = 32;
+    options.device.cpu.isa = WPK_ISA_AVX512;
+    options.device.cpu.vector_bytes = 64;
+    options.device.cpu.vector_registers = 32;
     wpk_rng_seed(&rng, seed);
     wpk_random_program(&rng, &random, &program);
     if (wpk_space_derive(&program, &options, &space, &diag) != WPK_OK) {

@@ -149,9 +149,9 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
     struct wpk_space space;
     struct wpk_candidate candidate;
     struct wpk_diag diag = {0};
-    options.device.isa = batch->isa;
-    options.device.vector_bytes = 32;
-    options.device.vector_registers = 16;
+    options.device.cpu.isa = batch->isa;
+    options.device.cpu.vector_bytes = 32;
+    options.device.cpu.vector_registers = 16;
     wpk_random_program(rng, &kind, &program);
     if (wpk_space_derive(&program, &options, &space, &diag) != WPK_OK) {
         wpk_program_fini(&program);
@@ -333,7 +333,7 @@ static void check_by_hand(const struct by_hand *rows, int count, enum values val
     struct wpk_device here;
     struct wpk_rng rng;
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    if (here.isa < WPK_ISA_AVX2) {
+    if (here.cpu.isa < WPK_ISA_AVX2) {
         skip();
     }
     wpk_rng_seed(&rng, 1);
@@ -471,7 +471,7 @@ static void test_edited_nests(void **state)
     print_message("WPK_TEST_SEED=%d\n", seed);
     wpk_rng_seed(&rng, (uint64_t)seed);
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    batch.isa = here.isa;
+    batch.isa = here.cpu.isa;
     batch.emit = wpk_emit;
     while (counts.accepted < most) {
         while (counts.accepted < most && batch.count < WPK_KERNELS_MAX / 2) {

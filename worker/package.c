@@ -13,9 +13,9 @@ static void read_target(const struct wpk_package *package, struct wpk_manifest_n
     struct wpk_device needed;
     wpk_target_read(package->schedule->target, &needed);
     *out = (struct wpk_manifest_needs){.cuda = wpk_device_is_cuda(&needed),
-                                       .isa = needed.isa,
-                                       .bf16 = needed.bf16 != 0,
-                                       .vnni = needed.vnni != 0,
+                                       .isa = needed.cpu.isa,
+                                       .bf16 = needed.cpu.bf16 != 0,
+                                       .vnni = needed.cpu.vnni != 0,
                                        .capability = needed.cuda.capability,
                                        .emulated = package->emulated};
 }

@@ -44,8 +44,9 @@ void wpk_planned_fini(struct wpk_planned *result)
 static void add_device(struct wpk_crypto_hash *hash, const struct wpk_device *device)
 {
     char class[2 * WPK_DEVICE_TEXT_MAX];
-    int64_t numbers[] = {device->core_count, device->l1_bytes,     device->l2_bytes,
-                         device->l3_bytes,   device->vector_bytes, device->vector_registers};
+    int64_t numbers[] = {device->core_count,       device->cpu.l1_bytes,
+                         device->cpu.l2_bytes,     device->cpu.l3_bytes,
+                         device->cpu.vector_bytes, device->cpu.vector_registers};
     wpk_device_class(device, class, sizeof(class));
     wpk_crypto_hash_add(hash, class, strlen(class) + 1);
     wpk_crypto_hash_add(hash, numbers, sizeof(numbers));

@@ -46,13 +46,13 @@ static wpk_err make_actor_of(const char *strategy, const char *accuracy, const c
                       "Y[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
         .device = {.kind = "cpu",
                    .model = "model",
-                   .isa = WPK_ISA_AVX2,
-                   .core_count = 2,
-                   .l1_bytes = 32768,
-                   .l2_bytes = 1 << 20,
-                   .l3_bytes = 1 << 25,
-                   .vector_bytes = 32,
-                   .vector_registers = 16},
+                   .cpu = {.isa = WPK_ISA_AVX2,
+                           .l1_bytes = 32768,
+                           .l2_bytes = 1 << 20,
+                           .l3_bytes = 1 << 25,
+                           .vector_bytes = 32,
+                           .vector_registers = 16},
+                   .core_count = 2},
     };
     snprintf(spec.key.strategy, sizeof spec.key.strategy, "%s", strategy);
     snprintf(spec.key.accuracy, sizeof spec.key.accuracy, "%s", accuracy);

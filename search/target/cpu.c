@@ -91,15 +91,15 @@ static const struct row rows[] = {
 static void describe(const struct wpk_device *device, struct wpk_machine *out)
 {
     int i = 0;
-    while (
-        i + 1 < (int)(sizeof(rows) / sizeof(rows[0])) &&
-        (rows[i].isa > device->isa || fnmatch(rows[i].model, device->model, FNM_EXTMATCH) != 0)) {
+    while (i + 1 < (int)(sizeof(rows) / sizeof(rows[0])) &&
+           (rows[i].isa > device->cpu.isa ||
+            fnmatch(rows[i].model, device->model, FNM_EXTMATCH) != 0)) {
         i++;
     }
     *out = rows[i].machine;
-    out->lanes_max = device->vector_bytes / 4;
+    out->lanes_max = device->cpu.vector_bytes / 4;
     out->lanes_min = 4;
-    out->registers = device->vector_registers;
+    out->registers = device->cpu.vector_registers;
     out->row_vectors = 4; /* hides the latency of the combine */
     out->row_max = 64;
     out->recomputed_max = 4;

@@ -32,9 +32,9 @@ static void test_the_class_decides(void **state)
     struct wpk_machine machine, measured;
     assert_int_equal(wpk_device_of_class("cpu/AMD EPYC/avx512+bf16+vnni", &device), WPK_OK);
     rules->describe(&device, &machine);
-    device.l1_bytes = 1 << 20;
-    device.l2_bytes = 2 << 20;
-    device.l3_bytes = 3 << 20;
+    device.cpu.l1_bytes = 1 << 20;
+    device.cpu.l2_bytes = 2 << 20;
+    device.cpu.l3_bytes = 3 << 20;
     device.peak_flops_per_s = 1e9;
     device.core_count = 7;
     snprintf(device.instance, sizeof(device.instance), "host3/cpu0");
