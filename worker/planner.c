@@ -126,6 +126,13 @@ static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
     return err;
 }
 
+/* Of a GPU, Halide: its PTX for the oldest architecture is of version 4.0, which all drivers read;
+ * NVRTC's wants a driver as new as itself. As bits; 0: the first back end. */
+static unsigned plain_back_ends(const struct wpk_device *device)
+{
+    return wpk_device_is_cuda(device) ? 1U << WPK_BACK_END_halide_cuda : 0;
+}
+
 wpk_err wpk_planner_open_space(struct wpk_planner *planner,
                                const struct wpk_planner_request *request,
                                struct wpk_planner_entry **out, struct wpk_diag *diag)
@@ -133,14 +140,15 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
     struct wpk_planner_entry *entry = NULL;
     wpk_err err = wpk_planner_open(planner, request, &entry, diag);
     if (err == WPK_OK && !entry->has_space) {
-        const struct wpk_space_options options = {.layouts = request->layouts,
-                                                  .threads = request->threads,
-                                                  .strict = request->plain > 0,
-                                                  .back_ends =
-                                                      request->plain > 0 ? 0 : WPK_BACK_ENDS_ALL,
-                                                  .device = entry->device};
+        bool plain = request->plain > 0;
+        const struct wpk_space_options options = {
+            .layouts = request->layouts,
+            .threads = request->threads,
+            .strict = plain,
+            .back_ends = plain ? plain_back_ends(&entry->device) : WPK_BACK_ENDS_ALL,
+            .device = entry->device};
         err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
-        if (err == WPK_OK && request->plain > 0) {
+        if (err == WPK_OK && plain) {
             err = pin_plain(&entry->space, diag);
             if (err != WPK_OK) {
                 wpk_space_fini(&entry->space);
@@ -262,9 +270,8 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
 }
 
 /* The candidate's genes say what it is; its number only which of the constructed ones, whose order
- * depends on how many there are. A GPU's have two numbers each: first Halide builds it, whose PTX
- * for the oldest architecture is of version 4.0, which all drivers read; NVRTC's wants a driver as
- * new as itself. */
+ * depends on how many there are. A GPU's have two numbers each: Halide builds it first, then
+ * NVRTC. */
 static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_request *request,
                           struct wpk_schedule *schedule, struct wpk_planned *out,
                           struct wpk_diag *diag)
@@ -285,8 +292,7 @@ static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_
     int count = 0;
     bool gpu = wpk_device_is_cuda(&device);
     int at = gpu ? (request->plain - 1) / 2 : request->plain - 1;
-    const char *by =
-        gpu && request->plain % 2 == 1 ? wpk_back_end_name(WPK_BACK_END_halide_cuda) : NULL;
+    const char *by = gpu && request->plain % 2 == 0 ? wpk_back_end_name(WPK_BACK_END_cuda) : NULL;
     if (err == WPK_OK) {
         err = wpk_space_construct(&entry->space, made, PLAINS, &count);
     }

@@ -67,6 +67,25 @@ static void a_number_names_a_candidate(void **state)
     wpk_planner_fini(&planner);
 }
 
+/* A GPU's plain kernels are for the oldest architecture, of nests that Halide takes: it builds
+ * those of odd numbers. */
+static void it_is_for_every_gpu(void **state)
+{
+    (void)state;
+    static struct wpk_planner planner;
+    struct wpk_device device;
+    assert_int_equal(wpk_device_emulate("sm_90", 132, &device, NULL), WPK_OK);
+    wpk_planner_init(&planner, &device);
+    for (int number = 1; number <= 12; number++) {
+        struct wpk_planned planned = {0};
+        assert_int_equal(plan(&planner, number, &planned), WPK_OK);
+        assert_string_equal(planned.by->name, number % 2 == 1 ? "halide-cuda" : "cuda");
+        assert_non_null(strstr(planned.schedule, "target cuda-sm_50-strict_float"));
+        wpk_planned_fini(&planned);
+    }
+    wpk_planner_fini(&planner);
+}
+
 /* Looking for a compiler starts it, beside the threads of a worker that only runs. */
 static void what_is_built_needs_no_compiler(void **state)
 {
@@ -106,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_for_every_cpu),
+        cmocka_unit_test(it_is_for_every_gpu),
         cmocka_unit_test(a_number_names_a_candidate),
         cmocka_unit_test(what_is_built_needs_no_compiler),
     };
