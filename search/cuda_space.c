@@ -205,12 +205,13 @@ static void add_virtual_threads(const char *of, const struct wpk_stage *root,
     }
 }
 
-/* So many terms as divide some step. */
-static int add_unroll(const char *of, const struct wpk_axis *terms, const struct wpk_gene *steps,
+/* So many terms as divide some step, a choice of the gene `step`. */
+static int add_unroll(const char *of, const struct wpk_axis *terms, int step,
                       struct wpk_gene_list *list)
 {
     int gene = wpk_gene_list_add(list, true, "%s.unroll.%s", of, terms->name);
     for (int64_t unrolled = 1; unrolled <= STEP_MOST; unrolled++) {
+        const struct wpk_gene *steps = &list->variant->genes[step];
         bool divides = false;
         for (int i = 0; i < steps->choice_count; i++) {
             divides = divides || steps->choice[i].value % unrolled == 0;
@@ -249,7 +250,7 @@ static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept 
         }
     }
     genes->unroll = add_unroll(of, &program->stages[group->sum].axes[group->k],
-                               &list->variant->genes[kept->first[g] + WPK_CUDA_STEP], list);
+                               kept->first[g] + WPK_CUDA_STEP, list);
     if (machine->copies_ahead && wpk_cuda_may_be_async(group)) {
         genes->copies = wpk_gene_list_add(list, false, "%s.copies", of);
         wpk_gene_list_choice(list, genes->copies, 0, "load");
