@@ -72,14 +72,14 @@ static void write_manifest(const char *directory, int tensors)
 
 static void write_images(const char *directory, int launches, int tensors)
 {
-    struct wpk_launch_plan plan = {
-        .architecture = "sm_50", .argument_count = tensors, .launch_count = launches};
+    struct wpk_launch_plan plan = {.architecture = "sm_50", .argument_count = tensors};
     struct wpk_buf image = {0};
     for (int i = 0; i < launches; i++) {
-        plan.launch[i] = (struct wpk_launch_step){
-            .entry = "k", .blocks = {1, 1, 1}, .threads = {1, 1, 1}, .parameter_count = tensors};
+        plan.launch[plan.launch_count++] =
+            (struct wpk_launch_step){.entry = "k", .blocks = {1, 1, 1}, .threads = {1, 1, 1}};
         for (int t = 0; t < tensors; t++) {
-            plan.launch[i].parameter[t] = (uint8_t)t;
+            const struct wpk_launch_parameter parameter = {.tensor = t, .bytes = 8};
+            check(wpk_launch_plan_add(&plan, parameter), "the plan", NULL);
         }
     }
     const struct wpk_launch_code code = {.ptx = "no code\n", .ptx_size = strlen("no code\n")};

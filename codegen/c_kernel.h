@@ -38,6 +38,7 @@ struct wpk_c_storage {
     int64_t stride[WPK_RANK_MAX];
     int64_t count; /* of elements, with their padding */
     bool global;  /* an argument or a literal: visible in every function */
+    bool named;   /* by the text of the function that is printed */
     int function; /* that declares it, as a number */
     bool memory;  /* indexed by variables, or in several ways: an array */
     bool heap;

@@ -4,7 +4,8 @@
  *
  * Every reader's indices are intervals over its own box. Where two loads begin at a distance that
  * is no number, all of the dimension is taken. A box that may reach past the end of an axis moves
- * inwards, unless what it computes there reads nothing outside of its tensors. */
+ * inwards, from multiples, too, unless what it computes there reads nothing outside of its
+ * tensors. */
 #include "codegen/c_kernel.h"
 
 #include <stdlib.h>
@@ -167,6 +168,26 @@ static void axes_of(const struct wpk_stage *stage, const struct wpk_c_box *box, 
     }
 }
 
+/* Let the box begin and end at multiples, as the nest says. */
+static void align(struct wpk_c_kernel *k, const struct wpk_nest_entry *entry, int rank,
+                  struct wpk_c_box *box)
+{
+    for (int a = 0; a < rank; a++) {
+        int64_t by = entry->align[a], rest = 0;
+        if (by <= 1) {
+            continue;
+        }
+        if (wpk_form_split(&k->forms, &box->low[a], by, &rest)) {
+            box->low[a].constant -= rest;
+        } else {
+            struct wpk_form begin = wpk_form_divide(&k->forms, &box->low[a], by);
+            box->low[a] = wpk_form_scale(&begin, by, 0);
+            rest = by - 1; /* the worst */
+        }
+        box->size[a] = (rest + box->size[a] + by - 1) / by * by;
+    }
+}
+
 static void settle(struct wpk_c_kernel *k, const struct wpk_stage *stage, struct wpk_c_box *box)
 {
     struct interval axis[WPK_AXES_MAX];
@@ -199,6 +220,7 @@ void wpk_c_find_boxes(struct wpk_c_kernel *k, const struct wpk_nest_place *place
             continue;
         }
         if (e != place->entry) {
+            align(k, entry, stage->rank, &box[e]);
             settle(k, stage, &box[e]);
         }
         axes_of(stage, &box[e], e == place->entry, axis);

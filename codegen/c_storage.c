@@ -203,6 +203,7 @@ void wpk_c_storage_end(struct wpk_c_kernel *k, int first)
 
 void wpk_c_storage_put_name(struct wpk_c_kernel *k, int tensor, int storage)
 {
+    k->storage[storage]->named = true;
     wpk_c_put(&k->text, "s%d_%s", storage, k->program->tensors[tensor].name);
 }
 

@@ -18,66 +18,81 @@ void wpk_cuda_warm(void)
     }
 }
 
-/* Memory of an intermediate tensor that one launch leaves to the next. */
-static struct wpk_launch_scratch scratch_of(const struct wpk_tensor *tensor, enum wpk_dtype dtype)
+/* The bytes before element [0, 0, ...] of a tensor; *bytes: of all of it. */
+static int64_t find_origin(const struct wpk_tensor *tensor, enum wpk_dtype dtype, int64_t *bytes)
 {
-    int64_t element = (int64_t)wpk_dtype_size(dtype);
-    struct wpk_launch_scratch scratch = {.bytes = element};
-    int64_t stride = element;
+    int64_t stride = (int64_t)wpk_dtype_size(dtype), origin = 0;
     for (int d = tensor->rank - 1; d >= 0; d--) {
-        scratch.offset += tensor->pad_before[d] * stride;
+        origin += tensor->pad_before[d] * stride;
         stride *= tensor->pad_before[d] + tensor->extent[d] + tensor->pad_after[d];
     }
-    scratch.bytes = stride;
-    return scratch;
+    *bytes = stride;
+    return origin;
 }
 
-/* All functions take all pointers. */
-static struct wpk_launch_step launch_of(const struct wpk_cuda_step *step, int pointers)
+static wpk_err add_scratch(struct wpk_launch_plan *plan, int64_t bytes, bool zeroed)
 {
-    struct wpk_launch_step launch = {.blocks = {step->blocks, 1, 1},
-                                     .threads = {step->threads, 1, 1},
-                                     .shared_bytes = step->shared_bytes,
-                                     .parameter_count = pointers};
-    memcpy(launch.entry, step->entry, sizeof(launch.entry));
-    for (int i = 0; i < pointers; i++) {
-        launch.parameter[i] = (uint8_t)i;
+    if (plan->scratch_count == WPK_LAUNCH_SCRATCH_MAX) {
+        return WPK_ENOSPC;
     }
-    return launch;
+    plan->scratch[plan->scratch_count++] =
+        (struct wpk_launch_scratch){.bytes = bytes, .zeroed = zeroed};
+    return WPK_OK;
+}
+
+/* Add the tensors of the plan, in the order of what is printed.
+ *   shape   origin [printed->argument_count + 2] */
+static wpk_err add_tensors(const struct wpk_schedule *schedule, const struct wpk_cuda_plan *printed,
+                           struct wpk_launch_plan *out, int64_t *origin)
+{
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < printed->argument_count && err == WPK_OK; i++) {
+        const struct wpk_tensor *tensor = &schedule->main.tensors[printed->argument[i]];
+        int64_t bytes = 0;
+        origin[i] = find_origin(tensor, printed->dtype[i], &bytes);
+        if (tensor->role == WPK_ROLE_INTERMEDIATE) {
+            err = add_scratch(out, bytes, false);
+        } else {
+            out->argument_count++;
+        }
+    }
+    if (err == WPK_OK && printed->part_bytes > 0) {
+        err = add_scratch(out, printed->part_bytes, false);
+        err = err == WPK_OK
+                  ? add_scratch(out, printed->ticket_count * (int64_t)sizeof(uint32_t), true)
+                  : err;
+    }
+    return err == WPK_OK && out->argument_count > WPK_LAUNCH_ARGUMENTS_MAX ? WPK_ENOSPC : err;
+}
+
+static wpk_err add_launch(const struct wpk_cuda_step *step, const int64_t *origin,
+                          struct wpk_launch_plan *out)
+{
+    struct wpk_launch_step *launch = &out->launch[out->launch_count++];
+    wpk_err err = WPK_OK;
+    *launch = (struct wpk_launch_step){.blocks = {step->blocks, 1, 1},
+                                       .threads = {step->threads, 1, 1},
+                                       .shared_bytes = step->shared_bytes};
+    memcpy(launch->entry, step->entry, sizeof(launch->entry));
+    for (int i = 0; i < step->taken_count && err == WPK_OK; i++) {
+        const struct wpk_launch_parameter parameter = {
+            .tensor = step->taken[i], .bytes = 8, .value = origin[step->taken[i]]};
+        err = wpk_launch_plan_add(out, parameter);
+    }
+    return err;
 }
 
 static wpk_err make_plan(const struct wpk_schedule *schedule, const struct wpk_cuda_plan *printed,
                          const char *architecture, struct wpk_launch_plan *out)
 {
-    *out = (struct wpk_launch_plan){.launch_count = printed->step_count};
+    int64_t origin[WPK_TENSORS_MAX + 2] = {0};
+    *out = (struct wpk_launch_plan){0};
     snprintf(out->architecture, sizeof(out->architecture), "%s", architecture);
-    for (int i = 0; i < printed->argument_count; i++) {
-        const struct wpk_tensor *tensor = &schedule->main.tensors[printed->argument[i]];
-        if (tensor->role != WPK_ROLE_INTERMEDIATE) {
-            out->argument_count++;
-            continue;
-        }
-        if (out->scratch_count == WPK_LAUNCH_SCRATCH_MAX) {
-            return WPK_ENOSPC;
-        }
-        out->scratch[out->scratch_count++] = scratch_of(tensor, printed->dtype[i]);
+    wpk_err err = add_tensors(schedule, printed, out, origin);
+    for (int i = 0; i < printed->step_count && err == WPK_OK; i++) {
+        err = add_launch(&printed->step[i], origin, out);
     }
-    if (printed->part_bytes > 0) {
-        if (out->scratch_count + 2 > WPK_LAUNCH_SCRATCH_MAX) {
-            return WPK_ENOSPC;
-        }
-        out->scratch[out->scratch_count++] =
-            (struct wpk_launch_scratch){.bytes = printed->part_bytes};
-        out->scratch[out->scratch_count++] = (struct wpk_launch_scratch){
-            .bytes = printed->ticket_count * (int64_t)sizeof(uint32_t), .zeroed = true};
-    }
-    if (out->argument_count > WPK_LAUNCH_ARGUMENTS_MAX) {
-        return WPK_ENOSPC;
-    }
-    for (int i = 0; i < out->launch_count; i++) {
-        out->launch[i] = launch_of(&printed->step[i], out->argument_count + out->scratch_count);
-    }
-    return WPK_OK;
+    return err;
 }
 
 static wpk_err compile(const struct wpk_schedule *schedule, const char *symbol, const char *path,

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POINTER_BYTES 8
-
 static wpk_err disagree(const struct wpk_launch_step *launch, const char *what, int64_t planned,
                         int64_t compiled, struct wpk_diag *diag)
 {
@@ -18,12 +16,25 @@ static wpk_err disagree(const struct wpk_launch_step *launch, const char *what, 
     return WPK_EUNSUPPORTED;
 }
 
-static wpk_err describe(struct wpk_launch_step *launch, const struct wpk_buf *cubin,
-                        const struct wpk_cuda_machine *machine, struct wpk_diag *diag)
+/* The bytes of a launch's parameters; each lies at a multiple of its own bytes. */
+static int64_t parameter_bytes(const struct wpk_launch_plan *plan,
+                               const struct wpk_launch_step *launch)
+{
+    int64_t end = 0;
+    for (int i = 0; i < launch->parameter_count; i++) {
+        int64_t bytes = plan->parameter[launch->parameter_first + i].bytes;
+        end = (end + bytes - 1) / bytes * bytes + bytes;
+    }
+    return end;
+}
+
+static wpk_err describe(struct wpk_launch_plan *plan, struct wpk_launch_step *launch,
+                        const struct wpk_buf *cubin, const struct wpk_cuda_machine *machine,
+                        struct wpk_diag *diag)
 {
     struct wpk_cubin_function function;
     int64_t threads = launch->threads[0] * launch->threads[1] * launch->threads[2];
-    int64_t parameters = (int64_t)launch->parameter_count * POINTER_BYTES;
+    int64_t parameters = parameter_bytes(plan, launch);
     wpk_err err = wpk_cubin_find(cubin->data, cubin->size, launch->entry, &function);
     if (err != WPK_OK) {
         wpk_diag_set(diag, "the cubin has no function %s", launch->entry);
@@ -66,7 +77,7 @@ wpk_err wpk_cuda_image_describe(struct wpk_launch_plan *plan, const struct wpk_b
         return WPK_EUNSUPPORTED;
     }
     for (int i = 0; i < plan->launch_count && err == WPK_OK; i++) {
-        err = describe(&plan->launch[i], cubin, &machine, diag);
+        err = describe(plan, &plan->launch[i], cubin, &machine, diag);
     }
     return err;
 }

@@ -28,18 +28,43 @@ static const char module[] =
     "    float v[32];\n"
     "    for (int i = 0; i < 32; i++) v[i] = b[i];\n"
     "    for (int i = 0; i < 32; i++) c[i] = v[at[i]];\n"
+    "}\n"
+    "extern \"C\" __global__ void k_2(int n, float *b, long long m, int at)\n"
+    "{\n"
+    "    b[m + at] = n;\n"
     "}\n";
 
-static const struct wpk_launch_plan right = {
-    .architecture = "sm_90",
-    .argument_count = 3,
-    .launch_count = 2,
-    .launch = {{.entry = "k_0",
-                .blocks = {1, 1, 1},
-                .threads = {64, 1, 1},
-                .shared_bytes = 256,
-                .parameter_count = 2},
-               {.entry = "k_1", .blocks = {1, 1, 1}, .threads = {32, 1, 1}, .parameter_count = 3}}};
+#define TENSOR(number)                                                                             \
+    {                                                                                              \
+        .tensor = (number), .bytes = 8                                                             \
+    }
+#define NUMBER(size)                                                                               \
+    {                                                                                              \
+        .tensor = -1, .bytes = (size)                                                              \
+    }
+
+static const struct wpk_launch_plan right = {.architecture = "sm_90",
+                                             .argument_count = 3,
+                                             .launch_count = 3,
+                                             .launch = {{.entry = "k_0",
+                                                         .blocks = {1, 1, 1},
+                                                         .threads = {64, 1, 1},
+                                                         .shared_bytes = 256,
+                                                         .parameter_count = 2},
+                                                        {.entry = "k_1",
+                                                         .blocks = {1, 1, 1},
+                                                         .threads = {32, 1, 1},
+                                                         .parameter_first = 2,
+                                                         .parameter_count = 3},
+                                                        {.entry = "k_2",
+                                                         .blocks = {1, 1, 1},
+                                                         .threads = {1, 1, 1},
+                                                         .parameter_first = 5,
+                                                         .parameter_count = 4}},
+                                             .parameter = {TENSOR(0), TENSOR(1), TENSOR(2),
+                                                           TENSOR(1), TENSOR(0), NUMBER(4),
+                                                           TENSOR(0), NUMBER(8), NUMBER(4)},
+                                             .parameter_count = 9};
 
 /* Compile the module, or skip the test. */
 static void compile(const char *architecture, struct wpk_buf *cubin)
@@ -80,7 +105,9 @@ static void expect_refused(const struct wpk_launch_plan *plan, const struct wpk_
     struct wpk_launch_plan changed = *plan;
     struct wpk_diag diag = {0};
     assert_int_equal(wpk_cuda_image_describe(&changed, cubin, &diag), WPK_EUNSUPPORTED);
-    assert_non_null(strstr(diag.text, reason));
+    if (strstr(diag.text, reason) == NULL) {
+        fail_msg("%s\nexpected: %s", diag.text, reason);
+    }
 }
 
 static void test_other_plans(void **state)
@@ -92,11 +119,17 @@ static void test_other_plans(void **state)
     snprintf(plan.architecture, sizeof(plan.architecture), "%s", "sm_80");
     expect_refused(&plan, &cubin, "is for sm_90, not for sm_80");
     plan = right;
-    snprintf(plan.launch[1].entry, sizeof(plan.launch[1].entry), "%s", "k_2");
-    expect_refused(&plan, &cubin, "no function k_2");
+    snprintf(plan.launch[1].entry, sizeof(plan.launch[1].entry), "%s", "k_9");
+    expect_refused(&plan, &cubin, "no function k_9");
     plan = right;
     plan.launch[1].parameter_count = 2;
     expect_refused(&plan, &cubin, "bytes of parameters 24, its launch 16");
+    plan = right;
+    plan.parameter[7].bytes = 4; /* m, and `at` lies beside it */
+    expect_refused(&plan, &cubin, "k_2 has bytes of parameters 28, its launch 24");
+    plan = right;
+    plan.parameter[8].bytes = 8;
+    expect_refused(&plan, &cubin, "k_2 has bytes of parameters 28, its launch 32");
     plan = right;
     plan.launch[0].shared_bytes = 252;
     expect_refused(&plan, &cubin, "shared bytes 256, its launch 252");

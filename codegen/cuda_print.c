@@ -20,7 +20,6 @@ struct printer {
     struct wpk_cuda_launch launch;
     int64_t threads[WPK_LAUNCHES_MAX]; /* of the first pass */
     bool can_async;                    /* the device has asynchronous copies */
-    bool joins;                        /* some launch has parts over blocks; of the first pass */
     struct wpk_buf body;               /* of the launch that is printed */
     struct wpk_buf module;
 };
@@ -88,6 +87,11 @@ static void put_literals(struct wpk_c_kernel *k, struct wpk_buf *out)
 
 /* ---- one launch */
 
+static struct wpk_c_storage *argument(const struct printer *p, int i)
+{
+    return p->k->storage[p->k->storage_of[p->plan->argument[i]]];
+}
+
 static void begin_launch(struct printer *p)
 {
     struct wpk_c_kernel *k = p->k;
@@ -101,16 +105,36 @@ static void begin_launch(struct printer *p)
     k->text.out = &p->body;
     k->text.depth = 1;
     k->function++;
+    for (int i = 0; i < p->plan->argument_count; i++) {
+        argument(p, i)->named = false;
+    }
 }
 
-static void put_parameters(struct printer *p)
+/* Find the arguments that the body names. */
+static void find_taken(struct printer *p, struct wpk_cuda_step *step)
+{
+    int count = p->plan->argument_count;
+    step->taken_count = 0;
+    for (int i = 0; i < count + 2; i++) {
+        if (i < count ? argument(p, i)->named : p->launch.parts > 1) {
+            step->taken[step->taken_count++] = (uint8_t)i;
+        }
+    }
+}
+
+static void put_parameters(struct printer *p, const struct wpk_cuda_step *step)
 {
     struct wpk_c_kernel *k = p->k;
-    for (int i = 0; i < p->plan->argument_count; i++) {
+    int count = p->plan->argument_count;
+    for (int i = 0; i < step->taken_count; i++) {
+        int taken = step->taken[i];
         wpk_c_put(&k->text, i == 0 ? "" : ", ");
-        wpk_c_storage_put_pointer(k, k->storage[k->storage_of[p->plan->argument[i]]]);
+        if (taken < count) {
+            wpk_c_storage_put_pointer(k, argument(p, taken));
+        } else {
+            wpk_c_put(&k->text, taken == count ? "void *const parts" : "u32 *const tickets");
+        }
     }
-    wpk_c_put(&k->text, p->joins ? ", void *const parts, u32 *const tickets" : "");
 }
 
 static int64_t put_shares(struct printer *p)
@@ -133,11 +157,11 @@ static int64_t put_shares(struct printer *p)
 
 /* Arguments begin at a multiple of 16 bytes, but for their padding: neighbours are then loaded and
  * stored together. */
-static void put_alignments(struct printer *p)
+static void put_alignments(struct printer *p, const struct wpk_cuda_step *step)
 {
     struct wpk_c_kernel *k = p->k;
-    for (int i = 0; i < p->plan->argument_count; i++) {
-        int t = p->plan->argument[i];
+    for (int i = 0; i < step->taken_count && step->taken[i] < p->plan->argument_count; i++) {
+        int t = p->plan->argument[step->taken[i]];
         if (k->program->tensors[t].dtype == WPK_F32 && wpk_cuda_is_even(k, t)) {
             wpk_c_indent(&k->text);
             wpk_c_put(&k->text, "__builtin_assume(((u64)");
@@ -184,6 +208,7 @@ static void end_launch(struct printer *p)
     snprintf(step->entry, sizeof(step->entry), "%s_%d", k->symbol, p->plan->step_count);
     step->blocks = launch->blocks;
     step->threads = launch->threads;
+    find_taken(p, step);
     k->text.out = &p->module;
     k->text.depth = 0;
     wpk_c_put(&k->text, "extern \"C\" __global__ void __launch_bounds__(%" PRId64, launch->threads);
@@ -192,11 +217,11 @@ static void end_launch(struct printer *p)
         wpk_c_put(&k->text, ", %" PRId64, together);
     }
     wpk_c_put(&k->text, ") %s(", step->entry);
-    put_parameters(p);
+    put_parameters(p, step);
     wpk_c_put(&k->text, ")\n{\n");
     k->text.depth = 1;
     step->shared_bytes = put_shares(p);
-    put_alignments(p);
+    put_alignments(p, step);
     put_parts(p);
     wpk_buf_append(&p->module, p->body.data, p->body.size);
     wpk_buf_append_text(&p->module, "}\n");
@@ -205,7 +230,6 @@ static void end_launch(struct printer *p)
     }
     if (launch->parts > 1) {
         struct wpk_cuda_plan *plan = p->plan;
-        p->joins = true;
         plan->part_bytes =
             launch->part_bytes > plan->part_bytes ? launch->part_bytes : plan->part_bytes;
         plan->ticket_count =
@@ -430,8 +454,10 @@ static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_ent
         }
     }
     for (int a = 0; a < stage->rank; a++) {
-        if (entry->align[a] > 1 && entry->place.entry >= 0) {
-            return refuse(&entry->at, diag, "computes nothing to fill multiples: leave align out");
+        if (entry->align[a] > 1 && entry->place.entry >= 0 && entry->scope != WPK_SCOPE_SHARED) {
+            return refuse(&entry->at, diag,
+                          "fills multiples in shared memory alone: write scope shared, or leave "
+                          "align out");
         }
     }
     return entry->by != WPK_COPY_ASYNC || has_async(target) ||

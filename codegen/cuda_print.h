@@ -2,8 +2,8 @@
 /* The back end `cuda`: prints a schedule's nest as kernels in CUDA C, for NVRTC.
  *
  * Each definition of a stage that is computed before everything is a launch of its own; what is
- * computed inside its loops is part of it. Launches run one after another, each with the same
- * arguments: a plan lists them as data, so that no code runs on the host. */
+ * computed inside its loops is part of it. Launches run one after another: a plan lists them as
+ * data, so that no code runs on the host. */
 #ifndef WPK_CODEGEN_CUDA_PRINT_H
 #define WPK_CODEGEN_CUDA_PRINT_H
 
@@ -15,9 +15,12 @@ struct wpk_cuda_step {
     char entry[WPK_LAUNCH_ENTRY_MAX]; /* the function's name */
     int64_t blocks, threads;          /* >= 1 */
     int64_t shared_bytes;             /* that the function declares */
+    /* The arguments that it accesses, by number in the plan: a pointer to element 0 of each. Number
+     * argument_count is the memory for parts, and the next one are the tickets. */
+    uint8_t taken[WPK_TENSORS_MAX + 2];
+    int taken_count;
 };
 
-/* Invariant: every launch takes a pointer for each argument, to the tensor's element 0. */
 struct wpk_cuda_plan {
     struct wpk_cuda_step step[WPK_LAUNCHES_MAX];
     int step_count;
@@ -26,8 +29,8 @@ struct wpk_cuda_plan {
     enum wpk_dtype
         dtype[WPK_TENSORS_MAX]; /* in memory: an intermediate sum has its accumulator's */
     int argument_count;
-    /* Two more pointers follow if blocks leave parts of a reduction to each other: to memory for
-     * the parts, and to numbers of 32 bits, which are 0 before and after each launch. 0: none do */
+    /* Blocks leave parts of a reduction to each other: bytes of memory for the parts, and tickets
+     * of 32 bits, which are 0 before and after each launch. 0: none do */
     int64_t part_bytes, ticket_count;
 };
 

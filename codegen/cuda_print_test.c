@@ -78,6 +78,10 @@ static void test_refusals(void **state)
     expect_refused("stage Y root\nblock.x i\nthread.x j\nstage T in Y j\nscope shared\ninit\n"
                    "serial j\nupdate\nserial k\nserial j\n" INLINED,
                    "in a loop around the threads");
+    expect_refused(
+        "stage Y root\nblock.x i\nthread.x j\nstage T in Y i\nscope register\nalign j 2\n"
+        "init\nthread.x j\nupdate\nserial k\nthread.x j\n" INLINED,
+        "fills multiples in shared memory alone");
 }
 
 /* ---- the compiler */

@@ -62,8 +62,7 @@ class Builder {
 
     Halide::Pipeline build();
     std::vector<Halide::Argument> arguments() const { return arguments_; }
-    std::vector<std::string> buffers() const; // names of all arguments, outputs last
-    std::set<std::string> uneven() const; // those whose element 0 is at no multiple of 16 bytes
+    std::vector<wpk::LaunchArgument> launch_arguments() const; // of the program, outputs last
 
   private:
     void declare_tensors();
@@ -423,7 +422,7 @@ Halide::Pipeline Builder::build() {
         pipeline.add_custom_lowering_pass(new wpk::BarrierPass());
     }
     if (launches_) {
-        pipeline.add_custom_lowering_pass(new wpk::LaunchPass(uneven()));
+        pipeline.add_custom_lowering_pass(new wpk::LaunchPass(launch_arguments()));
         pipeline.add_custom_lowering_pass(new wpk::RegisterPass());
     }
     return pipeline;
@@ -437,32 +436,22 @@ std::string Builder::buffer(int tensor) const {
                                                                    : "";
 }
 
-std::vector<std::string> Builder::buffers() const {
-    std::vector<std::string> names;
+std::vector<wpk::LaunchArgument> Builder::launch_arguments() const {
+    std::vector<wpk::LaunchArgument> arguments;
     for (bool outputs : {false, true}) {
         for (int i = 0; i < program_.tensor_count; i++) {
-            if (!buffer(i).empty() && (program_.tensors[i].role == WPK_ROLE_OUTPUT) == outputs) {
-                names.push_back(buffer(i));
+            const wpk_tensor &t = program_.tensors[i];
+            int64_t origin = 0, stride = static_cast<int64_t>(wpk_dtype_size(t.dtype)); // bytes
+            for (int d = t.rank - 1; d >= 0; d--) {
+                origin += t.pad_before[d] * stride;
+                stride *= t.pad_before[d] + t.extent[d] + t.pad_after[d];
+            }
+            if (!buffer(i).empty() && (t.role == WPK_ROLE_OUTPUT) == outputs) {
+                arguments.push_back({buffer(i), origin});
             }
         }
     }
-    return names;
-}
-
-std::set<std::string> Builder::uneven() const {
-    std::set<std::string> names;
-    for (int i = 0; i < program_.tensor_count; i++) {
-        const wpk_tensor &t = program_.tensors[i];
-        int64_t before = 0, stride = static_cast<int64_t>(wpk_dtype_size(t.dtype)); // bytes
-        for (int d = t.rank - 1; d >= 0; d--) {
-            before += t.pad_before[d] * stride;
-            stride *= t.pad_before[d] + t.extent[d] + t.pad_after[d];
-        }
-        if (before % 16 != 0 && !buffer(i).empty()) {
-            names.insert(buffer(i));
-        }
-    }
-    return names;
+    return arguments;
 }
 
 // The functions that a kernel for a CPU calls are in its shared object (runtime/stub.c). The object
@@ -570,7 +559,7 @@ wpk_err wpk_halide_launches(const struct wpk_schedule *schedule, const char *sym
         std::string text;
         Halide::Module module =
             pipeline.compile_to_module(builder.arguments(), symbol, target_of(*schedule));
-        wpk::take_launches(module, symbol, builder.buffers(), *plan, text);
+        wpk::take_launches(module, symbol, builder.launch_arguments(), *plan, text);
         wpk_buf_append_text(ptx, text.c_str());
     });
     return err == WPK_OK ? wpk_buf_status(ptx) : err;

@@ -57,6 +57,15 @@ bool has_blocks(const For *loop) {
 
 } // namespace
 
+LaunchPass::LaunchPass(const std::vector<LaunchArgument> &arguments) {
+    constexpr int64_t vector_bytes = 16;
+    for (const LaunchArgument &argument : arguments) {
+        if (argument.origin % vector_bytes != 0) {
+            uneven_.insert(argument.name);
+        }
+    }
+}
+
 // Run a loop of the host.
 void LaunchPass::run(const For *loop) {
     int64_t min = number(mutate(loop->min)), extent = number(mutate(loop->extent));
@@ -155,12 +164,11 @@ constexpr const char *buffer_suffix = ".buffer";
 
 class Reader : public IRVisitor {
   public:
-    Reader(const std::string &symbol, const std::vector<std::string> &arguments,
+    Reader(const std::string &symbol, const std::vector<LaunchArgument> &arguments,
            wpk_launch_plan &plan)
         : symbol_(symbol), plan_(plan) {
-        for (const std::string &name : arguments) {
-            int place = plan_.argument_count++;
-            pointer_[name] = place;
+        for (const LaunchArgument &argument : arguments) {
+            pointer_[argument.name] = {plan_.argument_count++, 8, argument.origin};
         }
     }
 
@@ -170,18 +178,20 @@ class Reader : public IRVisitor {
     using IRVisitor::visit;
     void visit(const Allocate *allocate) override;
     void visit(const Call *call) override;
+    void visit(const LetStmt *let) override;
     void visit(const Store *) override { refuse(); }
     void visit(const For *) override { refuse(); }
     [[noreturn]] static void refuse() {
         throw Failure("a loop is in no launch: write loops over blocks around it");
     }
     void take_launch(const Call *call);
-    int find_pointer(const Expr &argument);
+    wpk_launch_parameter find_pointer(const std::string &name);
+    wpk_launch_parameter find_parameter(const Expr &argument);
 
     const std::string &symbol_;
     wpk_launch_plan &plan_;
-    std::map<std::string, int> pointer_;   // of buffers, among a launch's
-    std::map<std::string, int64_t> bytes_; // of what the host allocates
+    std::map<std::string, wpk_launch_parameter> pointer_; // of buffers
+    std::map<std::string, int64_t> bytes_;                // of what the host allocates
 };
 
 void Reader::visit(const Allocate *allocate) {
@@ -197,6 +207,15 @@ void Reader::visit(const Allocate *allocate) {
     IRVisitor::visit(allocate);
 }
 
+// A number that launches read.
+void Reader::visit(const LetStmt *let) {
+    if (as_const_int(let->value)) {
+        substitute(let->name, let->value, let->body).accept(this);
+    } else {
+        IRVisitor::visit(let);
+    }
+}
+
 void Reader::visit(const Call *call) {
     if (call->name == "halide_cuda_run") {
         take_launch(call);
@@ -207,27 +226,39 @@ void Reader::visit(const Call *call) {
 
 // A buffer that one launch writes and a later one reads is scratch memory of the plan. It is added
 // when a launch first names it.
-int Reader::find_pointer(const Expr &argument) {
-    const Variable *variable = argument.as<Variable>();
-    std::string name = variable != nullptr ? variable->name : "";
-    size_t suffix = name.rfind(buffer_suffix);
-    name = suffix == std::string::npos ? name : name.substr(0, suffix);
+wpk_launch_parameter Reader::find_pointer(const std::string &name) {
     auto known = pointer_.find(name);
     if (known != pointer_.end()) {
         return known->second;
     }
     auto allocated = bytes_.find(name);
     if (allocated == bytes_.end()) {
-        throw Failure("a launch reads " + (name.empty() ? "a number" : name) +
-                      ", which the host has");
+        throw Failure("a launch reads " + name + ", which the host has");
     }
     if (plan_.scratch_count == WPK_LAUNCH_SCRATCH_MAX) {
         throw Failure("there are too many tensors between launches");
     }
-    int place = plan_.argument_count + plan_.scratch_count;
+    wpk_launch_parameter parameter = {plan_.argument_count + plan_.scratch_count, 8, 0};
     plan_.scratch[plan_.scratch_count++].bytes = allocated->second;
-    pointer_[name] = place;
-    return place;
+    pointer_[name] = parameter;
+    return parameter;
+}
+
+// A number is passed as a structure of its own, which has to be known here.
+wpk_launch_parameter Reader::find_parameter(const Expr &argument) {
+    const Variable *variable = argument.as<Variable>();
+    if (variable != nullptr) {
+        return find_pointer(variable->name.substr(0, variable->name.rfind(buffer_suffix)));
+    }
+    const Call *made = argument.as<Call>();
+    bool one = made != nullptr && made->is_intrinsic(Call::make_struct) && made->args.size() == 1;
+    Expr value = one ? simplify(made->args[0]) : Expr();
+    auto known = one ? as_const_int(value) : std::nullopt;
+    int bytes = known ? value.type().bytes() : 0;
+    if (bytes != 4 && bytes != 8) {
+        throw Failure("a launch reads a number, which the host has");
+    }
+    return {-1, bytes, *known};
 }
 
 void Reader::take_launch(const Call *call) {
@@ -242,7 +273,7 @@ void Reader::take_launch(const Call *call) {
         throw Failure("a launch is not as this version of Halide makes them");
     }
     wpk_launch_step &step = plan_.launch[plan_.launch_count];
-    std::snprintf(step.entry, sizeof(step.entry), "%s_%d", symbol_.c_str(), plan_.launch_count);
+    std::snprintf(step.entry, sizeof(step.entry), "%s_%d", symbol_.c_str(), plan_.launch_count++);
     for (size_t d = 0; d < 3; d++) {
         step.blocks[d] = number(call->args[2 + d]);
         step.threads[d] = number(call->args[5 + d]);
@@ -255,14 +286,11 @@ void Reader::take_launch(const Call *call) {
         throw Failure("a block has at most 47 KiB of shared memory by Halide");
     }
     for (size_t i = 0; i + 1 < arguments->args.size(); i++) { // the last one ends the list
-        if (step.parameter_count == WPK_LAUNCH_POINTERS_MAX) {
-            throw Failure("a launch has too many arguments");
+        if (wpk_launch_plan_add(&plan_, find_parameter(arguments->args[i])) != WPK_OK) {
+            throw Failure("launches have too many arguments");
         }
-        step.parameter[step.parameter_count++] =
-            static_cast<uint8_t>(find_pointer(arguments->args[i]));
     }
     functions.push_back(function->value);
-    plan_.launch_count++;
 }
 
 // ---- the kernels
@@ -299,7 +327,7 @@ void limit_threads(std::string &ptx, const wpk_launch_step &step) {
 } // namespace
 
 void take_launches(const Halide::Module &module, const std::string &symbol,
-                   const std::vector<std::string> &arguments, wpk_launch_plan &plan,
+                   const std::vector<LaunchArgument> &arguments, wpk_launch_plan &plan,
                    std::string &ptx) {
     Reader reader(symbol, arguments, plan);
     for (const LoweredFunc &function : module.functions()) {

@@ -15,6 +15,12 @@
 
 namespace wpk {
 
+// An argument of the program.
+struct LaunchArgument {
+    std::string name; // of its buffer
+    int64_t origin;   // bytes before its element 0, to which launches take a pointer
+};
+
 // What launches need before Halide cuts them out of the program:
 //
 // - A block's shared memory moves up by a KiB. Halide counts addresses from 0, but GPUs from sm_90
@@ -22,10 +28,10 @@ namespace wpk {
 // - The host only launches. If blocks need different sizes, the host would look for the largest
 //   in a loop over all blocks, which runs here; and expressions that all blocks share go into them.
 // - Halide accesses four elements at once at each index that is a multiple of four. The index of an
-//   `uneven` buffer, whose element 0 is at no multiple of 16 bytes, counts as unknown.
+//   uneven buffer, whose element 0 is at no multiple of 16 bytes, counts as unknown.
 class LaunchPass : public Halide::Internal::IRMutator {
   public:
-    explicit LaunchPass(std::set<std::string> uneven) : uneven_(std::move(uneven)) {}
+    explicit LaunchPass(const std::vector<LaunchArgument> &arguments);
 
   private:
     using IRMutator::visit;
@@ -37,7 +43,7 @@ class LaunchPass : public Halide::Internal::IRMutator {
 
     void run(const Halide::Internal::For *loop);
 
-    const std::set<std::string> uneven_;
+    std::set<std::string> uneven_; // names of buffers
     bool launched_ = false; // inside of loops over blocks
     std::map<std::string, std::map<int64_t, int64_t>> memory_; // of the host: elements, by index
     std::set<std::string> shared_;                             // names of allocations around
@@ -52,10 +58,9 @@ class BarrierPass : public Halide::Internal::IRMutator {
 };
 
 // Fill the plan but for its architecture, and the PTX, whose functions are SYMBOL_0, SYMBOL_1, ...
-// `arguments`: the names of the program's buffers, in the order of its arguments. Throws Failure
-// where the host does more than launch.
+// `arguments`: in the order of the program's. Throws Failure where the host does more than launch.
 void take_launches(const Halide::Module &module, const std::string &symbol,
-                   const std::vector<std::string> &arguments, wpk_launch_plan &plan,
+                   const std::vector<LaunchArgument> &arguments, wpk_launch_plan &plan,
                    std::string &ptx);
 
 } // namespace wpk

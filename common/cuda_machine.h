@@ -10,6 +10,7 @@
 #define WPK_CUDA_WARP 32              /* lanes */
 #define WPK_CUDA_BANKS 32             /* of shared memory, of a word each */
 #define WPK_CUDA_SECTOR_BYTES 32      /* by which global memory is read and written */
+#define WPK_CUDA_SECTOR_ELEMENTS 8    /* of f32 */
 #define WPK_CUDA_SECTORS_A_CYCLE 4    /* that the first cache hands out */
 #define WPK_CUDA_SCHEDULERS 4         /* of a multiprocessor */
 #define WPK_CUDA_THREAD_REGISTERS 255 /* at most */

@@ -77,10 +77,11 @@ wpk_err wpk_derive_gather(struct wpk_program *program, int stage, int load, int 
 
 /* Let the stage read a copy of what its load, the node `load`, reads: all elements from the
  * first to the last index in each dimension, with the value outside of the tensor where there
- * are none. Each is in the copy once, however many windows read it.
+ * are none. Each is in the copy once, however many windows read it. Rows whose length is a multiple
+ * of `multiple` begin and end at multiples of it in the copy, too.
  *   errors  WPK_EUNSUPPORTED the load reads no windows that overlap, or what is outside of the
  *           tensor is no number */
-wpk_err wpk_derive_box(struct wpk_program *program, int stage, int load);
+wpk_err wpk_derive_box(struct wpk_program *program, int stage, int load, int64_t multiple);
 
 /* Make one axis of adjacent axes of the stage, each longer than 1, that all its loads address as
  * one. Where no other stage needs them apart, the same is done in all stages that they go through,

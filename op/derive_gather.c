@@ -122,7 +122,7 @@ wpk_err wpk_derive_gather(struct wpk_program *program, int id, int node, int las
  * such a copy.
  *   shape   low, extent [rank] */
 static bool find_box(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const struct wpk_node *load, int64_t *low, int64_t *extent)
+                     const struct wpk_node *load, int64_t multiple, int64_t *low, int64_t *extent)
 {
     const struct wpk_tensor *tensor = &program->tensors[load->tensor];
     int writer = wpk_program_writer(program, load->tensor);
@@ -136,6 +136,10 @@ static bool find_box(const struct wpk_program *program, const struct wpk_stage *
         int64_t high = 0;
         known = wpk_index_affine(program, load->index[d], &affine);
         wpk_index_range(program, stage, load->index[d], &low[d], &high);
+        if (d == tensor->rank - 1 && tensor->extent[d] % multiple == 0) {
+            low[d] -= (low[d] % multiple + multiple) % multiple;
+            high += multiple - 1 - (high % multiple + multiple) % multiple;
+        }
         extent[d] = high - low[d] + 1;
         box *= (double)extent[d];
         copied = copied && low[d] == 0 && extent[d] == tensor->extent[d];
@@ -148,7 +152,7 @@ static bool find_box(const struct wpk_program *program, const struct wpk_stage *
     return known && number && !copied && box < read;
 }
 
-wpk_err wpk_derive_box(struct wpk_program *program, int id, int node)
+wpk_err wpk_derive_box(struct wpk_program *program, int id, int node, int64_t multiple)
 {
     const struct wpk_stage old = program->stages[id];
     const struct wpk_node load = program->nodes[node];
@@ -156,7 +160,7 @@ wpk_err wpk_derive_box(struct wpk_program *program, int id, int node)
     char names[WPK_RANK_MAX][WPK_NAME_MAX], name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     const char *axes[WPK_RANK_MAX];
     int64_t low[WPK_RANK_MAX], extent[WPK_RANK_MAX];
-    if (!find_box(program, &old, &load, low, extent)) {
+    if (!find_box(program, &old, &load, multiple, low, extent)) {
         return WPK_EUNSUPPORTED;
     }
     for (int d = 0; d < rank; d++) {

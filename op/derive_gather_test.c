@@ -36,25 +36,29 @@ static void expect_line(const struct wpk_program *program, const char *line)
 
 static const struct {
     const char *text, *box; /* NULL: there is none */
+    int64_t multiple;
 } windows[] = {
     {"input X f32[2,3,9,8]\nconstant W f32[4,3,3,3]\noutput Y f32[2,4,9,8]\n"
      "Y[n,k,y,x] = sum.f32(c:3,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
-     "X_b[i0,i1,i2,i3] = X[i0,i1,i2-1,i3-1]\n"},
+     "X_b[i0,i1,i2,i3] = X[i0,i1,i2-1,i3-1]\n", 1},
     {"input X f32[1,3,9,9]\nconstant W f32[4,3,3,3]\noutput Y f32[1,4,4,4]\n"
      "Y[n,k,y,x] = sum.f32(c:3,r:3,s:3) X[n,c,2*y+r,2*x+s] * W[k,c,r,s]\n",
-     "X_b[i0,i1,i2,i3] = X[i0,i1,i2,i3]\n"},
+     "X_b[i0,i1,i2,i3] = X[i0,i1,i2,i3]\n", 4},
     {"input X f32[2,5,12]\nconstant W f32[5,3]\noutput Y f32[2,5,12]\n" /* other values outside */
      "Y[n,c,x] = sum.f32(s:3) X[n,c,x+2*s-2 | 0.5] * W[c,s]\n",
-     "X_b[i0,i1,i2] = X[i0,i1,i2-2 | 0.5]\n"},
+     "X_b[i0,i1,i2] = X[i0,i1,i2-2 | 0.5]\n", 8},
     {"input X f32[4,12]\nconstant W f32[12,6]\noutput Y f32[4,6]\n"
      "Y[i,j] = sum.f32(k:12) X[i,k] * W[k,j]\n",
-     NULL},
+     NULL, 1},
     {"input X f32[1,3,9,9]\nconstant W f32[4,3]\noutput Y f32[1,4,5,5]\n" /* none overlap */
      "Y[n,k,y,x] = sum.f32(c:3) X[n,c,2*y,2*x] * W[k,c]\n",
-     NULL},
+     NULL, 1},
     {"input X f32[3,30]\nconstant W f32[3,4]\noutput Y f32[3,7]\n" /* nor is the index affine */
      "Y[c,x] = sum.f32(s:4) X[c,4*x+s/2] * W[c,s]\n",
-     NULL},
+     NULL, 1},
+    {"input X f32[2,3,9,16]\nconstant W f32[4,3,3,3]\noutput Y f32[2,4,9,16]\n"
+     "Y[n,k,y,x] = sum.f32(c:3,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
+     "intermediate X_b f32[2,3,11,32]\n", 8},
 };
 
 static void test_box(void **state)
@@ -67,14 +71,16 @@ static void test_box(void **state)
         assert_int_equal(wpk_program_parse(windows[i].text, &program, NULL), WPK_OK);
         assert_int_equal(wpk_program_copy(&program, &original), WPK_OK);
         int stage = wpk_contraction_find(&program);
-        wpk_err err = wpk_derive_box(&program, stage, find_load(&program, stage, "X"));
+        wpk_err err =
+            wpk_derive_box(&program, stage, find_load(&program, stage, "X"), windows[i].multiple);
         assert_int_equal(err, windows[i].box == NULL ? WPK_EUNSUPPORTED : WPK_OK);
         if (err == WPK_OK) {
             expect_line(&program, windows[i].box);
             wpk_check_derived(&original, &program, NULL, &rng);
             stage = wpk_contraction_find(&program);
             int load = find_load(&program, stage, "X_b"); /* a box has no box, but it is gathered */
-            assert_int_equal(wpk_derive_box(&program, stage, load), WPK_EUNSUPPORTED);
+            assert_int_equal(wpk_derive_box(&program, stage, load, windows[i].multiple),
+                             WPK_EUNSUPPORTED);
             assert_int_equal(wpk_derive_gather(&program, stage, load, -1), WPK_OK);
             wpk_check_derived(&original, &program, NULL, &rng);
         }

@@ -24,7 +24,7 @@ static wpk_err take_scratch(const struct wpk_gpu *gpu, const struct wpk_gpu_prog
                                 "clearing scratch", diag);
             zeroed = true;
         }
-        pointers[program->plan.argument_count + i] = memory[i] + (uint64_t)scratch->offset;
+        pointers[program->plan.argument_count + i] = memory[i];
     }
     if (err == WPK_OK && zeroed) { /* a stream of the caller's need not wait for this one */
         err = wpk_gpu_check(gpu, gpu->driver->cuStreamSynchronize(NULL), "clearing scratch", diag);
@@ -146,14 +146,15 @@ bool wpk_gpu_is_by_driver(const struct wpk_gpu *gpu)
     return (main != NULL && main->by_driver) || (prepare != NULL && prepare->by_driver);
 }
 
-int wpk_gpu_argument_count(const struct wpk_gpu *gpu)
+wpk_err wpk_gpu_check_arguments(const struct wpk_gpu *gpu, const size_t *main_bytes, int main_count,
+                                const size_t *prepare_bytes, int prepare_count,
+                                struct wpk_diag *diag)
 {
-    return gpu->main.plan.argument_count;
-}
-
-int wpk_gpu_prepare_count(const struct wpk_gpu *gpu)
-{
-    return gpu->prepare.plan.argument_count;
+    wpk_err err = wpk_launch_plan_check(&gpu->main.plan, main_bytes, main_count, diag);
+    if (err == WPK_OK) {
+        err = wpk_launch_plan_check(&gpu->prepare.plan, prepare_bytes, prepare_count, diag);
+    }
+    return err == WPK_OK ? WPK_OK : WPK_ECORRUPT;
 }
 
 static wpk_err upload(struct wpk_gpu *gpu, const void *data, size_t size, uint64_t *address,
@@ -192,7 +193,7 @@ wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, size_t size, uint6
 wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers, struct wpk_diag *diag)
 {
     uint64_t scratch[WPK_LAUNCH_SCRATCH_MAX] = {0};
-    uint64_t all[WPK_LAUNCH_POINTERS_MAX];
+    uint64_t all[WPK_LAUNCH_TENSORS_MAX];
     memcpy(all, pointers, sizeof(*pointers) * (size_t)gpu->prepare.plan.argument_count);
     wpk_err err = wpk_gpu_enter(gpu, diag);
     if (err != WPK_OK) {
@@ -315,7 +316,7 @@ static wpk_err copy_in(struct wpk_gpu_call *call, void *const *data)
                                      &call->memory[i], &call->trouble);
         }
         if (err == WPK_OK) {
-            call->pointer[i] = call->memory[i] + argument->offset;
+            call->pointer[i] = call->memory[i];
             err = wpk_gpu_check(gpu,
                                 gpu->driver->cuMemcpyHtoDAsync_v2(call->memory[i], data[i],
                                                                   argument->size, call->stream),
@@ -390,11 +391,10 @@ static wpk_err launch_graph(struct wpk_gpu_call *call, void *stream, const uint6
 wpk_err wpk_gpu_call_launch(struct wpk_gpu_call *call, void *stream, const uint64_t *data)
 {
     struct wpk_gpu *gpu = call->gpu;
-    uint64_t pointers[WPK_LAUNCH_POINTERS_MAX];
+    uint64_t pointers[WPK_LAUNCH_TENSORS_MAX];
     int arguments = gpu->main.plan.argument_count;
     for (int i = 0; i < arguments; i++) {
-        bool given = gpu->argument[i].address == 0;
-        pointers[i] = given ? data[i] + gpu->argument[i].offset : call->pointer[i];
+        pointers[i] = gpu->argument[i].address == 0 ? data[i] : call->pointer[i];
     }
     memcpy(pointers + arguments, call->pointer + arguments,
            sizeof(*pointers) * (size_t)gpu->main.plan.scratch_count);

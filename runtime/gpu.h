@@ -51,16 +51,19 @@ void wpk_gpu_launch_use(const struct wpk_gpu *gpu, int *registers, int64_t *loca
 /* True if the driver compiled the kernel, or its prepare program, from PTX: these bits were not
  * verified. */
 bool wpk_gpu_is_by_driver(const struct wpk_gpu *gpu);
-/* The numbers of arguments that the two programs take; 0: there is no prepare program. */
-int wpk_gpu_argument_count(const struct wpk_gpu *gpu);
-int wpk_gpu_prepare_count(const struct wpk_gpu *gpu);
+/* Check that the two programs have these arguments, and no other.
+ *   shape   main_bytes [main_count], prepare_bytes [prepare_count]; 0: there is no prepare program
+ *   errors  WPK_ECORRUPT with the difference */
+WPK_MUST_CHECK wpk_err wpk_gpu_check_arguments(const struct wpk_gpu *gpu, const size_t *main_bytes,
+                                               int main_count, const size_t *prepare_bytes,
+                                               int prepare_count, struct wpk_diag *diag);
 
 /* Copy a tensor to device memory that lives as long as `gpu`.
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
 WPK_MUST_CHECK wpk_err wpk_gpu_upload(struct wpk_gpu *gpu, const void *data, size_t size,
                                       uint64_t *address, struct wpk_diag *diag);
 /* Run the prepare program once, and wait.
- *   shape   pointers [prepare_count]: device addresses of elements [0, 0, ...]
+ *   shape   pointers [prepare_count]: device addresses of whole tensors, padding included
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
 WPK_MUST_CHECK wpk_err wpk_gpu_prepare(struct wpk_gpu *gpu, const uint64_t *pointers,
                                        struct wpk_diag *diag);
@@ -74,9 +77,8 @@ void wpk_gpu_guard(struct wpk_gpu *gpu, size_t shift);
 
 /* One argument of a call of the main program. */
 struct wpk_gpu_argument {
-    uint64_t address; /* of a constant's element [0, 0, ...]; 0: the caller gives the tensor */
+    uint64_t address; /* of a constant; 0: the caller gives the tensor */
     size_t size;      /* bytes of the tensor, padding included */
-    size_t offset;    /* bytes before its element [0, 0, ...] */
     bool written;
 };
 

@@ -14,6 +14,7 @@
 #define COUNT 5 /* elements: tensors end at no multiple of 16 bytes */
 #define SIZE (COUNT * sizeof(float))
 #define SHIFT_ODD 16
+#define TENSOR(number) "{\"tensor\":" number ",\"offset\":0}"
 
 /* y[0] = x[0] + c[0] + s[0] with s[0] = 1, and what a case does besides. 1.0 begins with two zeros,
  * as do the elements: a difference begins at the third byte. */
@@ -21,8 +22,8 @@ static const char plan[] =
     "{\"version\":%d,\"architecture\":\"sm_50\",\"cubin_bytes\":0,\"arguments\":3,\"launches\":[{"
     "\"entry\":\"k\","
     "\"blocks\":[1,1,1],\"threads\":[1,1,1],\"shared_bytes\":0,\"added_bytes\":0,"
-    "\"registers\":0,\"local_bytes\":0,\"parameters\":[0,1,2,3]}],\"scratch\":[{\"bytes\":20,"
-    "\"offset\":0,\"zeroed\":false}]}\n";
+    "\"registers\":0,\"local_bytes\":0,\"parameters\":[" TENSOR("0") "," TENSOR("1") "," TENSOR(
+        "2") "," TENSOR("3") "]}],\"scratch\":[{\"bytes\":20,\"zeroed\":false}]}\n";
 static const char code[] =
     ".version 8.0\n.target sm_50\n.address_size 64\n"
     ".visible .entry k(.param .u64 x, .param .u64 c, .param .u64 y, .param .u64 s)\n{\n"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int count_pointers(const struct wpk_gpu_program *program)
+static int count_tensors(const struct wpk_gpu_program *program)
 {
     return program->plan.argument_count + program->plan.scratch_count;
 }
@@ -69,29 +69,39 @@ void wpk_gpu_program_unload(struct wpk_gpu_program *program)
     }
 }
 
-/* The parameters of a launch, which the driver copies values from. */
-static void list_parameters(const struct wpk_launch_step *step, const uint64_t *pointers,
-                            void **parameters)
+/* The parameters of a launch, which the driver copies values from: of a number of 4 bytes the lower
+ * ones, which come first. */
+struct parameters {
+    uint64_t value[WPK_LAUNCH_PARAMETERS_MAX];
+    void *list[WPK_LAUNCH_PARAMETERS_MAX];
+};
+
+static void fill_parameters(const struct wpk_launch_plan *plan, int launch,
+                            const uint64_t *pointers, struct parameters *out)
 {
+    const struct wpk_launch_step *step = &plan->launch[launch];
+    const struct wpk_launch_parameter *from = &plan->parameter[step->parameter_first];
     for (int i = 0; i < step->parameter_count; i++) {
-        parameters[i] = (void *)&pointers[step->parameter[i]];
+        uint64_t beginning = from[i].tensor >= 0 ? pointers[from[i].tensor] : 0;
+        out->value[i] = beginning + (uint64_t)from[i].value;
+        out->list[i] = &out->value[i];
     }
 }
 
 wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stream,
                                const uint64_t *pointers, struct wpk_diag *diag)
 {
-    void *parameters[WPK_LAUNCH_POINTERS_MAX];
+    struct parameters parameters;
     if (program->primitive != NULL) {
         return program->primitive->launch(program->primitive, stream, pointers, diag);
     }
     for (int i = 0; i < program->plan.launch_count; i++) {
         const struct wpk_launch_step *step = &program->plan.launch[i];
-        list_parameters(step, pointers, parameters);
+        fill_parameters(&program->plan, i, pointers, &parameters);
         int result = program->driver->cuLaunchKernel(
             program->function[i], (unsigned)step->blocks[0], (unsigned)step->blocks[1],
             (unsigned)step->blocks[2], (unsigned)step->threads[0], (unsigned)step->threads[1],
-            (unsigned)step->threads[2], (unsigned)step->added_bytes, stream, parameters, NULL);
+            (unsigned)step->threads[2], (unsigned)step->added_bytes, stream, parameters.list, NULL);
         if (result != WPK_CUDA_SUCCESS) {
             return wpk_cuda_driver_fail(program->driver, result, step->entry, diag);
         }
@@ -104,17 +114,17 @@ wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stre
 struct wpk_gpu_graph {
     const struct wpk_gpu_program *program;
     int calls;
-    uint64_t *pointers; /* [calls, pointers of the program]; owned */
+    uint64_t *pointers; /* [calls, tensors of the program]; owned */
     void **node;        /* [calls, launches]; owned; they are the graph's */
     void *graph, *exec; /* the driver's; owned */
 };
 
 /* `parameters`: room for them. */
 static struct wpk_cuda_kernel_node describe(const struct wpk_gpu_program *program, int launch,
-                                            const uint64_t *pointers, void **parameters)
+                                            const uint64_t *pointers, struct parameters *parameters)
 {
     const struct wpk_launch_step *step = &program->plan.launch[launch];
-    list_parameters(step, pointers, parameters);
+    fill_parameters(&program->plan, launch, pointers, parameters);
     return (struct wpk_cuda_kernel_node){.function = program->function[launch],
                                          .grid_x = (unsigned)step->blocks[0],
                                          .grid_y = (unsigned)step->blocks[1],
@@ -123,7 +133,7 @@ static struct wpk_cuda_kernel_node describe(const struct wpk_gpu_program *progra
                                          .block_y = (unsigned)step->threads[1],
                                          .block_z = (unsigned)step->threads[2],
                                          .shared_bytes = (unsigned)step->added_bytes,
-                                         .parameters = parameters};
+                                         .parameters = parameters->list};
 }
 
 /* Each launch waits for the one before it. */
@@ -132,11 +142,11 @@ static wpk_err add_launches(struct wpk_gpu_graph *graph, const uint64_t *pointer
 {
     const struct wpk_gpu_program *program = graph->program;
     int launches = program->plan.launch_count;
-    void *parameters[WPK_LAUNCH_POINTERS_MAX];
+    struct parameters parameters;
     wpk_err err = WPK_OK;
     for (int i = 0; i < graph->calls * launches && err == WPK_OK; i++) {
         const struct wpk_cuda_kernel_node node =
-            describe(program, i % launches, pointers, parameters);
+            describe(program, i % launches, pointers, &parameters);
         void *const *before = i > 0 ? &graph->node[i - 1] : NULL;
         err =
             wpk_cuda_driver_check(program->driver,
@@ -166,7 +176,7 @@ wpk_err wpk_gpu_graph_new(const struct wpk_gpu_program *program, int calls,
                           const uint64_t *pointers, struct wpk_gpu_graph **out,
                           struct wpk_diag *diag)
 {
-    size_t count = (size_t)count_pointers(program);
+    size_t count = (size_t)count_tensors(program);
     WPK_ASSERT(calls >= 1 && calls <= WPK_GPU_GRAPH_LAUNCHES_MAX / program->plan.launch_count);
     struct wpk_gpu_graph *graph = calloc(1, sizeof(*graph));
     if (graph == NULL) {
@@ -222,16 +232,16 @@ wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_
                             struct wpk_diag *diag)
 {
     const struct wpk_gpu_program *program = graph->program;
-    size_t count = (size_t)count_pointers(program), size = count * sizeof(*pointers);
+    size_t count = (size_t)count_tensors(program), size = count * sizeof(*pointers);
     uint64_t *own = graph->pointers + (size_t)call * count;
-    void *parameters[WPK_LAUNCH_POINTERS_MAX];
+    struct parameters parameters;
     wpk_err err = WPK_OK;
     if (memcmp(own, pointers, size) == 0) {
         return WPK_OK;
     }
     int launches = program->primitive == NULL ? program->plan.launch_count : 0;
     for (int i = 0; i < launches && err == WPK_OK; i++) {
-        const struct wpk_cuda_kernel_node node = describe(program, i, pointers, parameters);
+        const struct wpk_cuda_kernel_node node = describe(program, i, pointers, &parameters);
         err = wpk_cuda_driver_check(
             program->driver,
             program->driver->cuGraphExecKernelNodeSetParams_v2(
@@ -249,7 +259,7 @@ wpk_err wpk_gpu_graph_point(struct wpk_gpu_graph *graph, int call, const uint64_
 static wpk_err record_calls(struct wpk_gpu_graph *graph, void *stream, struct wpk_diag *diag)
 {
     const struct wpk_gpu_program *program = graph->program;
-    size_t count = (size_t)count_pointers(program);
+    size_t count = (size_t)count_tensors(program);
     wpk_err err = WPK_OK;
     for (int i = 0; i < graph->calls && err == WPK_OK; i++) {
         err = program->primitive->launch(program->primitive, stream,

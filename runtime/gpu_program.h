@@ -37,7 +37,7 @@ WPK_MUST_CHECK wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver
 void wpk_gpu_program_unload(struct wpk_gpu_program *program);
 
 /* Launch all, one after another.
- *   shape   pointers [arguments and scratch tensors of the plan] */
+ *   shape   pointers [arguments and scratch tensors of the plan]: to their beginnings */
 WPK_MUST_CHECK wpk_err wpk_gpu_program_launch(const struct wpk_gpu_program *program, void *stream,
                                               const uint64_t *pointers, struct wpk_diag *diag);
 

@@ -18,14 +18,24 @@
     "ld.param.u64 %d1, [x];\nld.global.u64 %d2, [%d1];\nshl.b64 %d3, %d2, 3;\n"                    \
     "add.s64 %d4, %d1, %d3;\nmov.u64 %d5, " number ";\nst.global.u64 [%d4+8], %d5;\n"              \
     "add.s64 %d2, %d2, 1;\nst.global.u64 [%d1], %d2;\nret;\n}\n"
-#define LAUNCH(name)                                                                               \
+/* A kernel stores its parameters one after another where the first one points to. */
+#define STORING                                                                                    \
+    ".visible .entry d(.param .u64 x, .param .u32 n, .param .u64 s, .param .u64 m)\n{\n"           \
+    ".reg .b64 %d<5>;\n.reg .b32 %r<2>;\nld.param.u64 %d1, [x];\nld.param.s32 %r1, [n];\n"         \
+    "ld.param.u64 %d2, [s];\nld.param.u64 %d3, [m];\ncvt.s64.s32 %d4, %r1;\n"                      \
+    "st.global.u64 [%d1], %d4;\nst.global.u64 [%d1+8], %d2;\nst.global.u64 [%d1+16], %d3;\n"       \
+    "ret;\n}\n"
+#define TAKING(name, parameters)                                                                   \
     "{\"entry\":\"" name "\",\"blocks\":[1,1,1],\"threads\":[1,1,1],\"shared_bytes\":0,"           \
-    "\"added_bytes\":0,\"registers\":0,\"local_bytes\":0,\"parameters\":[0]}"
+    "\"added_bytes\":0,\"registers\":0,\"local_bytes\":0,\"parameters\":[" parameters "]}"
+#define LAUNCH(name) TAKING(name, "{\"tensor\":0,\"offset\":0}")
+#define STORE(offset, number)                                                                      \
+    TAKING("d", "{\"tensor\":0,\"offset\":" offset "},{\"number\":" number ",\"bytes\":4},"        \
+                "{\"tensor\":1,\"offset\":24},{\"number\":-1099511627777,\"bytes\":8}")
 #define IMAGE(launches)                                                                            \
-    "{\"version\":4,\"architecture\":\"sm_50\",\"cubin_bytes\":0,\"arguments\":1,\"launches\":"    \
-    "[" launches                                                                                   \
-    "],\"scratch\":[]}\n.version 8.0\n.target sm_50\n.address_size 64\n" KERNEL("a", "1")          \
-        KERNEL("b", "2") KERNEL("c", "3")
+    "{\"version\":5,\"architecture\":\"sm_50\",\"cubin_bytes\":0,\"arguments\":1,\"launches\":"    \
+    "[" launches "],\"scratch\":[{\"bytes\":32,\"zeroed\":false}]}\n.version 8.0\n.target sm_50\n" \
+    ".address_size 64\n" KERNEL("a", "1") KERNEL("b", "2") KERNEL("c", "3") STORING
 
 struct list {
     uint64_t count;
@@ -159,6 +169,41 @@ static void test_three_launches_are_a_graph(void **state)
     assert_int_equal(seen.instantiated, 1);
     assert_int_equal(seen.graphs, 5);
     assert_int_equal(seen.kernels, 0);
+    tear_down(&f);
+}
+
+static void check_stored(const struct fixture *f, int list, int at, uint64_t number)
+{
+    const uint64_t *stored = &f->list[list]->number[at];
+    assert_true(stored[0] == number);
+    assert_true(stored[1] == f->call->scratch[0] + 24);
+    assert_true(stored[2] == (uint64_t)-1099511627777);
+}
+
+/* A launch takes places in tensors, and numbers, whether it is plain or of a graph. */
+static void test_parameters(void **state)
+{
+    (void)state;
+    struct fixture f;
+    set_up(&f, IMAGE(STORE("8", "-7")));
+    launch(&f, 0);
+    assert_int_equal(seen.kernels, 1);
+    check_stored(&f, 0, 0, (uint64_t)-7);
+    size_t bytes = 9;
+    assert_int_equal(wpk_gpu_check_arguments(f.gpu, &bytes, 1, NULL, 0, NULL), WPK_OK);
+    assert_int_equal(wpk_gpu_check_arguments(f.gpu, &bytes, 1, &bytes, 1, NULL), WPK_ECORRUPT);
+    bytes = 8; /* the launch's pointer is to the byte behind */
+    assert_int_equal(wpk_gpu_check_arguments(f.gpu, &bytes, 1, NULL, 0, NULL), WPK_ECORRUPT);
+    tear_down(&f);
+    set_up(&f, IMAGE(STORE("8", "2147483647") "," STORE("32", "-5") "," STORE("56", "6")));
+    launch(&f, 0);
+    launch(&f, 1);
+    assert_int_equal(seen.graphs, 2);
+    for (int list = 0; list < 2; list++) {
+        check_stored(&f, list, 0, INT32_MAX);
+        check_stored(&f, list, 3, (uint64_t)-5);
+        check_stored(&f, list, 6, 6);
+    }
     tear_down(&f);
 }
 
@@ -317,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_launches_are_plain),
         cmocka_unit_test(test_three_launches_are_a_graph),
+        cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_captured_launches_are_plain),
         cmocka_unit_test(test_a_sample_is_a_graph),
         cmocka_unit_test(test_wrong_handles_are_refused),

@@ -33,7 +33,7 @@ struct wpk_gpu_call {
     size_t border;                             /* of its memory; 0: it is not guarded */
     uint64_t memory[WPK_LAUNCH_ARGUMENTS_MAX]; /* of tensors in host memory; owned; 0: not yet */
     uint64_t scratch[WPK_LAUNCH_SCRATCH_MAX];  /* owned */
-    uint64_t pointer[WPK_LAUNCH_POINTERS_MAX]; /* what launches take */
+    uint64_t pointer[WPK_LAUNCH_TENSORS_MAX];  /* to the memory of all tensors */
     void *stream;
     void *start, *end;              /* events */
     struct wpk_gpu_graph *launched; /* of one call; owned; NULL: not yet, or it has few launches */

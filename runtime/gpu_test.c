@@ -17,10 +17,11 @@
 /* The kernel notes the addresses of x and c, which are its arguments, where x says: at the end of a
  * list that begins with its length. */
 static const char image[] =
-    "{\"version\":4,\"cubin_bytes\":0,\"architecture\":\"sm_50\",\"arguments\":2,\"launches\":[{"
+    "{\"version\":5,\"cubin_bytes\":0,\"architecture\":\"sm_50\",\"arguments\":2,\"launches\":[{"
     "\"entry\":\"k\","
     "\"blocks\":[1,1,1],\"threads\":[1,1,1],\"shared_bytes\":0,\"added_bytes\":0,"
-    "\"registers\":0,\"local_bytes\":0,\"parameters\":[0,1]}],\"scratch\":[]}\n"
+    "\"registers\":0,\"local_bytes\":0,\"parameters\":[{\"tensor\":0,\"offset\":0},"
+    "{\"tensor\":1,\"offset\":0}]}],\"scratch\":[]}\n"
     ".version 8.0\n.target sm_50\n.address_size 64\n"
     ".visible .entry k(.param .u64 x, .param .u64 c)\n{\n.reg .b64 %d<9>;\n"
     "ld.param.u64 %d1, [x];\nld.param.u64 %d2, [c];\nld.global.u64 %d3, [%d1];\n"

@@ -60,7 +60,7 @@ static wpk_err make_sets(struct wpk_gpu_call *call, bool constants_only)
                                 gpu->driver->cuMemAlloc_v2(&call->sets.memory[i],
                                                            call->sets.stride[i] * call->sets.count),
                                 "allocating copies of an argument", diag);
-            err = err == WPK_OK ? fill(call, i, call->pointer[i] - gpu->argument[i].offset) : err;
+            err = err == WPK_OK ? fill(call, i, call->pointer[i]) : err;
         }
     }
     return err == WPK_OK ? wpk_gpu_check(gpu, gpu->driver->cuStreamSynchronize(call->stream),
@@ -89,8 +89,7 @@ static void turn(struct wpk_gpu_call *call, uint64_t *pointers)
     const struct wpk_gpu *gpu = call->gpu;
     for (int i = 0; i < gpu->main.plan.argument_count && call->sets.count > 0; i++) {
         if (call->sets.stride[i] > 0) {
-            pointers[i] = call->sets.memory[i] + call->sets.next * call->sets.stride[i] +
-                          gpu->argument[i].offset;
+            pointers[i] = call->sets.memory[i] + call->sets.next * call->sets.stride[i];
         }
     }
     call->sets.next = call->sets.count > 0 ? (call->sets.next + 1) % call->sets.count : 0;
@@ -116,7 +115,7 @@ static wpk_err make_measured(struct wpk_gpu_call *call, int repeats)
 /* Give the calls of the graph the arguments that are next. */
 static wpk_err turn_measured(struct wpk_gpu_call *call)
 {
-    uint64_t pointers[WPK_LAUNCH_POINTERS_MAX];
+    uint64_t pointers[WPK_LAUNCH_TENSORS_MAX];
     wpk_err err = WPK_OK;
     memcpy(pointers, call->pointer, sizeof(pointers));
     for (int i = 0; i < wpk_gpu_graph_calls(call->measured) && err == WPK_OK; i++) {
@@ -131,7 +130,7 @@ static wpk_err turn_measured(struct wpk_gpu_call *call)
 static wpk_err launch_calls(struct wpk_gpu_call *call, int repeats, int graph_calls)
 {
     struct wpk_diag *diag = &call->trouble;
-    uint64_t pointers[WPK_LAUNCH_POINTERS_MAX];
+    uint64_t pointers[WPK_LAUNCH_TENSORS_MAX];
     wpk_err err = WPK_OK;
     int done = 0;
     for (; graph_calls > 0 && done + graph_calls <= repeats && err == WPK_OK; done += graph_calls) {

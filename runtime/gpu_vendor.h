@@ -38,7 +38,8 @@ struct wpk_gpu_primitive {
     /* Bytes of device memory that an algorithm needs; >= 1. */
     size_t (*workspace)(const struct wpk_gpu_primitive *self, int algorithm);
     /* Compute in a stream, and do not wait.
-     *   shape   pointers [recipe tensors + 1]: device addresses, the last one of the workspace
+     *   shape   pointers [recipe tensors + 1]: device addresses of their memory, the last one of
+     *           the workspace
      *   errors  WPK_EUNSUPPORTED, WPK_ENOMEM, WPK_ESYSTEM with the library's number */
     wpk_err (*launch)(struct wpk_gpu_primitive *self, void *stream, const uint64_t *pointers,
                       struct wpk_diag *diag);

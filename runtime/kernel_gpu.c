@@ -7,15 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes before element [0, 0, ...] of a tensor in its layout. */
-static size_t element_offset(const struct wpk_abi_buffer *buffer)
+/* The bytes of a program's arguments.
+ *   shape   names, bytes [count] */
+static void list_bytes(const struct wpk_manifest *manifest, const char (*names)[WPK_NAME_MAX],
+                       int count, size_t *bytes)
 {
-    int64_t elements = 0;
-
-    for (int d = 0; d < buffer->dimensions; d++) {
-        elements -= (int64_t)buffer->dim[d].min * buffer->dim[d].stride;
+    for (int i = 0; i < count; i++) {
+        bytes[i] = wpk_tensor_type_bytes(&wpk_manifest_find(manifest, names[i])->type);
     }
-    return (size_t)elements * ((buffer->type_bits + 7U) / 8U);
 }
 
 wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag)
@@ -28,16 +27,14 @@ wpk_err wpk_kernel_gpu_open(struct wpk_kernel *kernel, struct wpk_diag *diag)
         .prepare_image = {descriptor->prepare_image,
                           (size_t)(descriptor->prepare_image_end - descriptor->prepare_image)}};
 
+    size_t main_bytes[WPK_ABI_ARGUMENTS_MAX], prepare_bytes[WPK_ABI_ARGUMENTS_MAX];
+
+    list_bytes(manifest, manifest->main, manifest->main_count, main_bytes);
+    list_bytes(manifest, manifest->prepare, manifest->prepare_count, prepare_bytes);
     wpk_err err = wpk_gpu_open(&options, &kernel->gpu, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    if (wpk_gpu_argument_count(kernel->gpu) != manifest->main_count ||
-        wpk_gpu_prepare_count(kernel->gpu) != manifest->prepare_count) {
-        wpk_diag_set(diag, "manifest and images disagree on the arguments");
-        return WPK_ECORRUPT;
-    }
-    return WPK_OK;
+    return err == WPK_OK ? wpk_gpu_check_arguments(kernel->gpu, main_bytes, manifest->main_count,
+                                                   prepare_bytes, manifest->prepare_count, diag)
+                         : err;
 }
 
 bool wpk_kernel_is_by_driver(const struct wpk_kernel *kernel)
@@ -65,16 +62,11 @@ static uint64_t find_address(const struct wpk_manifest *manifest,
                              const struct wpk_named_tensor *tensor, const uint64_t *constants,
                              const uint64_t *prepared)
 {
-    struct wpk_abi_dim dims[WPK_RANK_MAX];
-    struct wpk_abi_buffer buffer;
     bool constant =
         tensor >= manifest->constants && tensor < manifest->constants + manifest->constant_count;
-    uint64_t base =
-        constant ? constants[tensor - manifest->constants] : prepared[tensor - manifest->prepared];
 
-    wpk_err err = wpk_buffer_describe(&tensor->type, dims, &buffer);
-    WPK_ASSERT(err == WPK_OK); /* it fitted on the host */
-    return base + element_offset(&buffer);
+    return constant ? constants[tensor - manifest->constants]
+                    : prepared[tensor - manifest->prepared];
 }
 
 wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
@@ -109,35 +101,18 @@ wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
     return err;
 }
 
-static void describe_constant(const struct wpk_manifest *manifest, const char *name,
-                              struct wpk_gpu_argument *out)
-{
-    const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, name);
-    struct wpk_abi_dim dims[WPK_RANK_MAX];
-    struct wpk_abi_buffer buffer;
-
-    wpk_err err = wpk_buffer_describe(&tensor->type, dims, &buffer);
-    WPK_ASSERT(err == WPK_OK);
-    out->size = wpk_tensor_type_bytes(&tensor->type);
-    out->offset = element_offset(&buffer);
-}
-
 void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel)
 {
+    const struct wpk_manifest *manifest = &kernel->manifest;
     struct wpk_gpu_argument out[WPK_ABI_ARGUMENTS_MAX];
+    size_t bytes[WPK_ABI_ARGUMENTS_MAX];
 
-    for (int i = 0; i < kernel->manifest.main_count; i++) {
+    list_bytes(manifest, manifest->main, manifest->main_count, bytes);
+    for (int i = 0; i < manifest->main_count; i++) {
         const struct wpk_slot *slot = &kernel->main[i];
-        const struct wpk_argument_list *list =
-            slot->kind == WPK_SLOT_OUTPUT ? &kernel->outputs : &kernel->inputs;
         out[i] = (struct wpk_gpu_argument){.address = slot->buffer.device,
+                                           .size = bytes[i],
                                            .written = slot->kind == WPK_SLOT_OUTPUT};
-        if (slot->kind != WPK_SLOT_FIXED) {
-            out[i].size = list->physical_size[slot->index];
-            out[i].offset = element_offset(&slot->buffer);
-        } else {
-            describe_constant(&kernel->manifest, kernel->manifest.main[i], &out[i]);
-        }
     }
     wpk_gpu_settle(kernel->gpu, out);
 }

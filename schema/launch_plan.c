@@ -10,10 +10,24 @@
 #define BLOCKS_MAX INT32_MAX
 #define THREADS_MAX 1024
 #define SHARED_BYTES_MAX ((int64_t)1 << 20)
-#define SCRATCH_BYTES_MAX ((int64_t)1 << 40)
+#define TENSOR_BYTES_MAX ((int64_t)1 << 40)
 #define LOCAL_BYTES_MAX ((int64_t)512 << 10) /* of a thread */
 
-static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_step *launch)
+static void put_parameter(struct wpk_json_writer *w, const struct wpk_launch_parameter *parameter)
+{
+    wpk_json_begin_object(w, NULL);
+    if (parameter->tensor >= 0) {
+        wpk_json_put_int(w, "tensor", parameter->tensor);
+        wpk_json_put_int(w, "offset", parameter->value);
+    } else {
+        wpk_json_put_int(w, "number", parameter->value);
+        wpk_json_put_int(w, "bytes", parameter->bytes);
+    }
+    wpk_json_end(w);
+}
+
+static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_plan *plan,
+                       const struct wpk_launch_step *launch)
 {
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "entry", launch->entry);
@@ -25,7 +39,7 @@ static void put_launch(struct wpk_json_writer *w, const struct wpk_launch_step *
     wpk_json_put_int(w, "local_bytes", launch->local_bytes);
     wpk_json_begin_array(w, "parameters");
     for (int i = 0; i < launch->parameter_count; i++) {
-        wpk_json_put_int(w, NULL, launch->parameter[i]);
+        put_parameter(w, &plan->parameter[launch->parameter_first + i]);
     }
     wpk_json_end(w);
     wpk_json_end(w);
@@ -40,18 +54,53 @@ static void put_plan(struct wpk_json_writer *w, const struct wpk_launch_plan *pl
     wpk_json_put_int(w, "arguments", plan->argument_count);
     wpk_json_begin_array(w, "launches");
     for (int i = 0; i < plan->launch_count; i++) {
-        put_launch(w, &plan->launch[i]);
+        put_launch(w, plan, &plan->launch[i]);
     }
     wpk_json_end(w);
     wpk_json_begin_array(w, "scratch");
     for (int i = 0; i < plan->scratch_count; i++) {
         wpk_json_begin_object(w, NULL);
         wpk_json_put_int(w, "bytes", plan->scratch[i].bytes);
-        wpk_json_put_int(w, "offset", plan->scratch[i].offset);
         wpk_json_put_bool(w, "zeroed", plan->scratch[i].zeroed);
         wpk_json_end(w);
     }
     wpk_json_end(w);
+}
+
+wpk_err wpk_launch_plan_add(struct wpk_launch_plan *plan, struct wpk_launch_parameter parameter)
+{
+    WPK_ASSERT(plan->launch_count >= 1);
+    struct wpk_launch_step *launch = &plan->launch[plan->launch_count - 1];
+    if (launch->parameter_count == WPK_LAUNCH_PARAMETERS_MAX ||
+        plan->parameter_count == WPK_LAUNCH_PLAN_PARAMETERS_MAX) {
+        return WPK_ENOSPC;
+    }
+    launch->parameter_first = plan->parameter_count - launch->parameter_count;
+    launch->parameter_count++;
+    plan->parameter[plan->parameter_count++] = parameter;
+    return WPK_OK;
+}
+
+wpk_err wpk_launch_plan_check(const struct wpk_launch_plan *plan, const size_t *bytes, int count,
+                              struct wpk_diag *diag)
+{
+    if (count != plan->argument_count) {
+        wpk_diag_set(diag, "the image has %d arguments, the kernel %d", plan->argument_count,
+                     count);
+        return WPK_EMISMATCH;
+    }
+    for (int i = 0; i < plan->launch_count; i++) {
+        const struct wpk_launch_step *launch = &plan->launch[i];
+        for (int p = 0; p < launch->parameter_count; p++) {
+            const struct wpk_launch_parameter *at = &plan->parameter[launch->parameter_first + p];
+            if (at->tensor >= 0 && at->tensor < count && (size_t)at->value >= bytes[at->tensor]) {
+                wpk_diag_set(diag, "%s takes byte %lld of argument %d, which has %zu bytes",
+                             launch->entry, (long long)at->value, at->tensor, bytes[at->tensor]);
+                return WPK_ERANGE;
+            }
+        }
+    }
+    return WPK_OK;
 }
 
 wpk_err wpk_launch_plan_encode(const struct wpk_launch_plan *plan,
@@ -75,18 +124,42 @@ static void get_sizes(struct wpk_json_reader *r, const char *name, int64_t most,
     }
 }
 
-static void get_parameters(struct wpk_json_reader *r, struct wpk_launch_step *launch)
+static struct wpk_launch_parameter get_parameter(struct wpk_json_reader *r)
 {
-    int64_t number[WPK_LAUNCH_POINTERS_MAX];
-    launch->parameter_count = (int)wpk_json_get_ints(
-        r, "parameters", 0, WPK_LAUNCH_POINTERS_MAX - 1, number, WPK_LAUNCH_POINTERS_MAX);
-    for (int i = 0; i < launch->parameter_count; i++) {
-        launch->parameter[i] = (uint8_t)number[i];
+    struct wpk_launch_parameter out = {.tensor = -1, .bytes = 8};
+    if (wpk_json_has(r, "tensor")) {
+        WPK_JSON_ALLOW(r, "tensor", "offset");
+        out.tensor = (int)wpk_json_get_int(r, "tensor", 0, WPK_LAUNCH_TENSORS_MAX - 1);
+        out.value = wpk_json_get_int(r, "offset", 0, TENSOR_BYTES_MAX);
+        return out;
     }
+    WPK_JSON_ALLOW(r, "number", "bytes");
+    out.bytes = (int)wpk_json_get_int(r, "bytes", 4, 8);
+    if (wpk_json_status(r) == WPK_OK && out.bytes != 4 && out.bytes != 8) {
+        wpk_json_fail(r, "bytes", WPK_ERANGE, "a number has 4 bytes or 8");
+    }
+    out.value = wpk_json_get_int(r, "number", out.bytes == 4 ? INT32_MIN : -WPK_JSON_INT_MAX,
+                                 out.bytes == 4 ? (int64_t)UINT32_MAX : WPK_JSON_INT_MAX);
+    return out;
 }
 
-static void get_launch(struct wpk_json_reader *r, struct wpk_launch_step *launch)
+static void get_parameters(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
 {
+    wpk_json_enter_array(r, "parameters");
+    while (wpk_json_next(r)) {
+        wpk_json_enter(r, NULL);
+        if (wpk_launch_plan_add(plan, get_parameter(r)) != WPK_OK) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d parameters, or %d of all launches",
+                          WPK_LAUNCH_PARAMETERS_MAX, WPK_LAUNCH_PLAN_PARAMETERS_MAX);
+        }
+        wpk_json_leave(r);
+    }
+    wpk_json_leave(r);
+}
+
+static void get_launch(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
+{
+    struct wpk_launch_step *launch = &plan->launch[plan->launch_count++];
     wpk_json_enter(r, NULL);
     WPK_JSON_ALLOW(r, "entry", "blocks", "threads", "shared_bytes", "added_bytes", "registers",
                    "local_bytes", "parameters");
@@ -97,7 +170,7 @@ static void get_launch(struct wpk_json_reader *r, struct wpk_launch_step *launch
     launch->added_bytes = wpk_json_get_int(r, "added_bytes", 0, SHARED_BYTES_MAX);
     launch->registers = (int)wpk_json_get_int(r, "registers", 0, WPK_CUDA_THREAD_REGISTERS);
     launch->local_bytes = wpk_json_get_int(r, "local_bytes", 0, LOCAL_BYTES_MAX);
-    get_parameters(r, launch);
+    get_parameters(r, plan);
     wpk_json_leave(r);
 }
 
@@ -109,7 +182,7 @@ static void get_launches(struct wpk_json_reader *r, struct wpk_launch_plan *plan
             wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d launches", WPK_LAUNCHES_MAX);
             break;
         }
-        get_launch(r, &plan->launch[plan->launch_count++]);
+        get_launch(r, plan);
     }
     wpk_json_leave(r);
     if (plan->launch_count == 0) {
@@ -127,28 +200,27 @@ static void get_scratch(struct wpk_json_reader *r, struct wpk_launch_plan *plan)
         }
         struct wpk_launch_scratch *scratch = &plan->scratch[plan->scratch_count++];
         wpk_json_enter(r, NULL);
-        WPK_JSON_ALLOW(r, "bytes", "offset", "zeroed");
-        scratch->bytes = wpk_json_get_int(r, "bytes", 1, SCRATCH_BYTES_MAX);
-        scratch->offset = wpk_json_get_int(r, "offset", 0, SCRATCH_BYTES_MAX);
+        WPK_JSON_ALLOW(r, "bytes", "zeroed");
+        scratch->bytes = wpk_json_get_int(r, "bytes", 1, TENSOR_BYTES_MAX);
         scratch->zeroed = wpk_json_get_bool(r, "zeroed");
-        if (wpk_json_status(r) == WPK_OK && scratch->offset >= scratch->bytes) {
-            wpk_json_fail(r, "offset", WPK_ERANGE, "outside of the tensor");
-        }
         wpk_json_leave(r);
     }
     wpk_json_leave(r);
 }
 
-/* Each parameter is one of the program's pointers. */
+/* Each address is in one of the program's tensors; sizes of arguments are not known here. */
 static void check_parameters(struct wpk_json_reader *r, const struct wpk_launch_plan *plan)
 {
-    for (int i = 0; i < plan->launch_count; i++) {
-        const struct wpk_launch_step *launch = &plan->launch[i];
-        for (int p = 0; p < launch->parameter_count && wpk_json_status(r) == WPK_OK; p++) {
-            if (launch->parameter[p] >= plan->argument_count + plan->scratch_count) {
-                wpk_json_fail(r, "launches", WPK_ERANGE, "%s takes pointer %d, which there is not",
-                              launch->entry, launch->parameter[p]);
-            }
+    for (int i = 0; i < plan->parameter_count && wpk_json_status(r) == WPK_OK; i++) {
+        const struct wpk_launch_parameter *parameter = &plan->parameter[i];
+        int scratch = parameter->tensor - plan->argument_count;
+        if (scratch >= plan->scratch_count) {
+            wpk_json_fail(r, "launches", WPK_ERANGE, "a launch takes tensor %d, which there is not",
+                          parameter->tensor);
+        } else if (scratch >= 0 && parameter->value >= plan->scratch[scratch].bytes) {
+            wpk_json_fail(
+                r, "launches", WPK_ERANGE, "a launch takes byte %lld of scratch %d, of %lld",
+                (long long)parameter->value, scratch, (long long)plan->scratch[scratch].bytes);
         }
     }
 }

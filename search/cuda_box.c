@@ -6,6 +6,7 @@
 #include "search/cuda_reading.h"
 
 #define PADDING_MAX 8 /* elements behind a row */
+#define LONG_ROW (4 * WPK_CUDA_SECTOR_ELEMENTS)
 
 /* The load of a stage that says where an operand of the sum is, if that is inside of windows: some
  * index is no axis. NULL: it is not. */
@@ -61,6 +62,7 @@ static bool find_sizes(const struct wpk_program *program, struct wpk_cuda_group 
         struct wpk_affine affine;
         known = wpk_index_affine(program, load->index[d], &affine);
         group->box_point[d] = 1;
+        group->box_low = affine.constant;
         for (int a = sum->rank; a < sum->axis_count && known; a++) {
             int at = copied_axis(program, read, copy->rank, a);
             bool whole = at >= 0 && a != group->k;
@@ -72,6 +74,17 @@ static bool find_sizes(const struct wpk_program *program, struct wpk_cuda_group 
         }
     }
     return known;
+}
+
+/* True if the stage copies rows of whole sectors, sector by sector. */
+static bool is_sectored(const struct wpk_program *program, int stage)
+{
+    const struct wpk_node *load = &program->nodes[program->stages[stage].expr];
+    int last = program->tensors[load->tensor].rank - 1;
+    struct wpk_affine affine;
+    return program->tensors[load->tensor].extent[last] % WPK_CUDA_SECTOR_ELEMENTS == 0 &&
+           wpk_index_affine(program, load->index[last], &affine) &&
+           affine.constant % WPK_CUDA_SECTOR_ELEMENTS == 0;
 }
 
 /* The axis of rows: beside i and j, the windows move along it, and the other operand does not. */
@@ -113,23 +126,58 @@ void wpk_cuda_find_box(const struct wpk_program *program, const struct wpk_cuda_
         group->box_copy = c;
         group->whole = find_rows(program, group, load, read);
         group->box = find_sizes(program, group, load, read) ? writer : -1;
+        group->box_sectored = is_sectored(program, writer);
         group->whole = group->box < 0 ? -1 : group->whole;
     }
 }
 
+static int64_t find_extent(const struct wpk_cuda_group *group, int d,
+                           const struct wpk_cuda_boxed *box)
+{
+    int64_t extent = group->box_point[d];
+    for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
+        extent += group->box_more[d][i] * (box->tile[i] - 1);
+    }
+    return extent;
+}
+
+static int64_t choose_align(const struct wpk_cuda_group *group, int64_t extent, bool whole)
+{
+    if (group->box_sectored && extent >= LONG_ROW) {
+        return WPK_CUDA_SECTOR_ELEMENTS;
+    }
+    for (int64_t lanes = 8; lanes <= WPK_CUDA_WARP && whole && group->box_low == 0; lanes *= 2) {
+        if (extent <= lanes && (lanes - extent) * 8 <= lanes) {
+            return lanes;
+        }
+    }
+    return 1;
+}
+
+/* Where rows begin is known of a block that has them from end to end. */
+int64_t wpk_cuda_box_align(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                           const struct wpk_cuda_boxed *box, int64_t *row)
+{
+    int64_t extent = find_extent(group, program->stages[group->box].rank - 1, box);
+    bool whole =
+        group->j >= 0 && box->tile[1] >= program->stages[group->root].axes[group->j].extent;
+    int64_t align = choose_align(group, extent, whole);
+    int64_t rest = whole ? group->box_low % align : align - 1;
+    *row = (extent + rest + align - 1) / align * align;
+    return align;
+}
+
 /* Elements from one element of each dimension to the next; returns those of all.
  *   shape   stride [rank] */
-static int64_t find_strides(const struct wpk_cuda_group *group, int rank,
+static int64_t find_strides(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_boxed *box, int64_t padding, int64_t *stride)
 {
-    int64_t elements = 1;
+    int rank = program->stages[group->box].rank;
+    int64_t elements = 1, row;
+    (void)wpk_cuda_box_align(program, group, box, &row);
     for (int d = rank - 1; d >= 0; d--) {
-        int64_t extent = group->box_point[d];
-        for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
-            extent += group->box_more[d][i] * (box->tile[i] - 1);
-        }
         stride[d] = elements;
-        elements *= extent + (d == rank - 1 ? padding : 0);
+        elements *= d == rank - 1 ? row + padding : find_extent(group, d, box);
     }
     return elements;
 }
@@ -138,17 +186,18 @@ int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wp
                               const struct wpk_cuda_boxed *box, int64_t padding)
 {
     int64_t stride[WPK_RANK_MAX];
-    return find_strides(group, program->stages[group->box].rank, box, padding, stride);
+    return find_strides(program, group, box, padding, stride);
 }
 
 /* Rounds in which the banks serve the first warp's read: lanes that read one word are served
  * together. */
-static int64_t count_rounds(const struct wpk_cuda_group *group, int rank,
+static int64_t count_rounds(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_boxed *box, int64_t padding)
 {
     int64_t stride[WPK_RANK_MAX], apart[WPK_CUDA_BOX_AXES] = {0}, word[WPK_CUDA_BANKS], rounds = 1;
     int used[WPK_CUDA_BANKS] = {0};
-    (void)find_strides(group, rank, box, padding, stride);
+    int rank = program->stages[group->box].rank;
+    (void)find_strides(program, group, box, padding, stride);
     for (int i = 0; i < WPK_CUDA_BOX_AXES; i++) {
         for (int d = 0; d < rank; d++) {
             apart[i] += group->box_more[d][i] * stride[d];
@@ -173,11 +222,10 @@ static int64_t count_rounds(const struct wpk_cuda_group *group, int rank,
 int64_t wpk_cuda_box_padding(const struct wpk_program *program, const struct wpk_cuda_group *group,
                              const struct wpk_cuda_boxed *box, int64_t *rounds)
 {
-    int rank = program->stages[group->box].rank;
     int64_t best = 0;
-    *rounds = count_rounds(group, rank, box, 0);
+    *rounds = count_rounds(program, group, box, 0);
     for (int64_t padding = 1; padding <= PADDING_MAX && *rounds > 1; padding++) {
-        int64_t found = count_rounds(group, rank, box, padding);
+        int64_t found = count_rounds(program, group, box, padding);
         if (found < *rounds) {
             *rounds = found;
             best = padding;

@@ -22,6 +22,11 @@ struct wpk_cuda_boxed {
     int64_t threads[2], piece[2]; /* along i, j; those along `whole` are around them */
 };
 
+/* Elements at whose multiples rows of the box begin and end: those of a sector, where the tensor's
+ * rows are whole sectors and the box's are no short ones; or a power of two that is hardly more
+ * than a short row, so that no warp has a piece of one; 1: any. *row: elements of a row then. */
+int64_t wpk_cuda_box_align(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                           const struct wpk_cuda_boxed *box, int64_t *row);
 /* Elements of the box, with `padding` behind each row. */
 int64_t wpk_cuda_box_elements(const struct wpk_program *program, const struct wpk_cuda_group *group,
                               const struct wpk_cuda_boxed *box, int64_t padding);

@@ -366,6 +366,14 @@ static double rounds_of(const struct wpk_program *program, const struct wpk_cuda
     return ceiling((double)lanes, (double)places);
 }
 
+/* Sectors that so many neighbours lie in, over the least, if the first one is at a multiple of
+ * them. */
+static double spread(int64_t neighbours)
+{
+    int64_t sector = (int64_t)SECTOR;
+    return (double)(neighbours + sector - common(neighbours, sector)) / (double)neighbours;
+}
+
 /* Bytes of the sectors that a block stores. If windows read boxes, few threads have a row: those
  * along j have neighbours, single ones or four that are stored together, or else every so many.
  * Others have pieces that are first chosen for the banks. */
@@ -379,9 +387,9 @@ static double stored_bytes(const struct wpk_stage *root, const struct wpk_cuda_g
     bool last = group->j == root->rank - 1;
     bool four = last && t->piece[1] % WPK_CUDA_VECTOR_ELEMENTS == 0 &&
                 root->axes[group->j].extent % WPK_CUDA_VECTOR_ELEMENTS == 0;
-    double threads = (double)(t->block[1] / t->thread[1]), piece = (double)t->piece[1];
-    double waste = four ? 1 : piece > 1 ? piece : SECTOR / threads;
-    return bytes / (double)t->parts * fmin(SECTOR, fmax(1, waste));
+    double piece = (double)t->piece[1];
+    double waste = four ? 1 : piece > 1 ? piece : spread(t->block[1] / t->thread[1]);
+    return bytes / (double)t->parts * fmin(SECTOR, waste);
 }
 
 /* The share of an operand's elements that lie in memory: a gathered one has some several times. */

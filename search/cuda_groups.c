@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/cuda_groups.h"
 
+#include "common/cuda_machine.h"
 #include "op/contraction.h"
 #include "op/derive.h"
 #include "op/extract.h"
@@ -205,8 +206,9 @@ static wpk_err copy_operands(struct wpk_program *program)
         if (operand < 0) {
             continue;
         }
-        err =
-            wpk_contraction_is(program, s) ? wpk_derive_box(program, s, operand) : WPK_EUNSUPPORTED;
+        err = wpk_contraction_is(program, s)
+                  ? wpk_derive_box(program, s, operand, WPK_CUDA_SECTOR_ELEMENTS)
+                  : WPK_EUNSUPPORTED;
         if (err == WPK_EUNSUPPORTED) { /* it reads no windows, or their box */
             err = wpk_derive_gather(program, s, operand, last_of_copy(program, s, operand));
         }

@@ -71,6 +71,8 @@ struct wpk_cuda_group {
      * may have several of, or -1. Elements of each dimension of the box: those of a single point,
      * and more for each further element along i, j, `whole` and k. */
     int box, box_copy;
+    int64_t box_low;   /* where the first window begins in a row of the copy */
+    bool box_sectored; /* the tensor's rows are whole sectors, and begin at sectors of the copy */
     int64_t box_point[WPK_RANK_MAX], box_more[WPK_RANK_MAX][WPK_CUDA_BOX_AXES];
     /* Elements of a block along i, along j, that are whole tiles of those behind it; and blocks of
      * a launch, with the least elements along the other axis. */

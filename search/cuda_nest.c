@@ -264,12 +264,18 @@ static void add_box(struct wpk_cuda_build *b, int g, int stage)
         .entry = b->entry_of[b->groups->group[g].sum], .update = true, .loop = b->step_loop[g]};
     entry->scope = WPK_SCOPE_SHARED;
     set_copying(entry, &b->groups->group[g], t, b->groups->group[g].box_copy);
-    int64_t rounds, bytes;
+    int64_t rounds, bytes, row;
     entry->row_padding =
         wpk_cuda_padded_box(nest->program, &b->groups->group[g], t, &rounds, &bytes);
+    int rank = wpk_nest_stage(nest, entry)->rank;
+    int64_t align = wpk_cuda_aligned_box(nest->program, &b->groups->group[g], t, &row);
     wpk_nest_find_region(nest);
-    wpk_cuda_deal(nest, &entry->pure, wpk_nest_stage(nest, entry)->rank, entry->extent,
-                  (struct wpk_cuda_cut){.axis = -1}, t->threads, 1);
+    if (align > 1) {
+        entry->align[rank - 1] = align;
+        entry->extent[rank - 1] = row;
+    }
+    wpk_cuda_deal(nest, &entry->pure, rank, entry->extent, (struct wpk_cuda_cut){.axis = -1},
+                  t->threads, 1);
 }
 
 /* ---- rows */

@@ -26,7 +26,7 @@
 #define DEPTH_MAX 3    /* buffers of operands */
 #define PARTS_MAX 16   /* blocks that share a tile's terms */
 #define BOX_ROWS_MAX 8 /* of a block */
-#define SHORT_ROW 64   /* elements */
+#define SHORT_ROW 128  /* elements: a block may have all of it */
 static const int64_t paddings[] = {0, 1, 4};
 #define TILES_MAX 128 /* of a block, along an axis of transforms */
 
@@ -492,7 +492,7 @@ static int64_t split(const struct wpk_space *space, const struct wpk_candidate *
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-11",
+    .version = "cuda-12",
     .derive = derive,
     .part_count = part_count,
     .part = part,

@@ -74,13 +74,25 @@ int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_
     return terms;
 }
 
-int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
-                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes)
+static struct wpk_cuda_boxed box_of(const struct wpk_cuda_tiles *t)
 {
-    const struct wpk_cuda_boxed box = {
+    return (struct wpk_cuda_boxed){
         .tile = {t->block[0], t->block[1], t->together, t->step},
         .threads = {t->block[0] / t->thread[0], t->block[1] / t->thread[1]},
         .piece = {t->piece[0], t->piece[1]}};
+}
+
+int64_t wpk_cuda_aligned_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                             const struct wpk_cuda_tiles *t, int64_t *row)
+{
+    const struct wpk_cuda_boxed box = box_of(t);
+    return wpk_cuda_box_align(program, group, &box, row);
+}
+
+int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                            const struct wpk_cuda_tiles *t, int64_t *rounds, int64_t *bytes)
+{
+    const struct wpk_cuda_boxed box = box_of(t);
     int64_t padding = wpk_cuda_box_padding(program, group, &box, rounds);
     *bytes = wpk_cuda_box_elements(program, group, &box, padding) * (int64_t)sizeof(float);
     return padding;

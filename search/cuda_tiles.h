@@ -94,6 +94,9 @@ bool wpk_cuda_is_copied(const struct wpk_cuda_group *group, const struct wpk_cud
 /* Terms of an element in a step: where there is a box, all that the window has of them. */
 int64_t wpk_cuda_step_terms(const struct wpk_program *program, const struct wpk_cuda_group *group,
                             const struct wpk_cuda_tiles *t);
+/* Elements at whose multiples rows of a box begin and end, and those of a row (cuda_box.h). */
+int64_t wpk_cuda_aligned_box(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                             const struct wpk_cuda_tiles *t, int64_t *row);
 /* The padding of a box's rows, and the rounds in which a warp reads it then (cuda_box.h); its bytes
  * are those of a step. */
 int64_t wpk_cuda_padded_box(const struct wpk_program *program, const struct wpk_cuda_group *group,

@@ -147,23 +147,32 @@ uint64_t wpk_cuda_subject_origin(const struct wpk_cuda_subject *k, int i)
     return k->address[i] + (uint64_t)place_of(t, 0) * sizeof(float);
 }
 
+/*   shape   parameters [step->taken_count] */
+static void list_parameters(const struct wpk_cuda_subject *k, const struct wpk_cuda_step *step,
+                            uint64_t *parameters)
+{
+    int count = k->plan.argument_count;
+    for (int i = 0; i < step->taken_count; i++) {
+        int taken = step->taken[i];
+        parameters[i] = taken < count    ? wpk_cuda_subject_origin(k, taken)
+                        : taken == count ? k->parts
+                                         : k->tickets;
+    }
+}
+
 wpk_err wpk_cuda_subject_launch(struct wpk_cuda_subject *k, struct wpk_kernel_fault_report *report)
 {
-    uint64_t origin[WPK_TENSORS_MAX + 2] = {0};
+    uint64_t parameters[WPK_TENSORS_MAX + 2];
     wpk_err err = WPK_OK;
     *report = (struct wpk_kernel_fault_report){0};
-    for (int i = 0; i < k->plan.argument_count; i++) {
-        origin[i] = wpk_cuda_subject_origin(k, i);
-    }
-    origin[k->plan.argument_count] = k->parts;
-    origin[k->plan.argument_count + 1] = k->tickets;
     for (int i = 0; i < k->plan.step_count && err == WPK_OK; i++) {
         const struct wpk_cuda_step *step = &k->plan.step[i];
+        list_parameters(k, step, parameters);
         const struct wpk_launch one = {.ptx = &k->ptx,
                                        .entry = wpk_ptx_find(&k->ptx, step->entry),
                                        .grid = {(uint32_t)step->blocks, 1, 1},
                                        .block = {(uint32_t)step->threads, 1, 1},
-                                       .parameters = origin,
+                                       .parameters = parameters,
                                        .order = k->order,
                                        .memory = &k->memory,
                                        .traffic = k->traffic};
@@ -267,16 +276,15 @@ static bool remove_barrier(char *text, int missing)
 static void check_entries(const struct wpk_cuda_subject *k)
 {
     struct wpk_cubin_function code;
-    int parameters = k->plan.argument_count + (k->plan.part_bytes > 0 ? 2 : 0);
     for (int i = 0; i < k->plan.step_count; i++) {
         const struct wpk_cuda_step *step = &k->plan.step[i];
         const struct wpk_ptx_entry *entry = wpk_ptx_find(&k->ptx, step->entry);
         assert_non_null(entry);
-        assert_int_equal(entry->parameter_count, parameters);
+        assert_int_equal(entry->parameter_count, step->taken_count);
         assert_int_equal(entry->shared_size, step->shared_bytes);
         assert_int_equal(entry->local_size, 0);
         assert_int_equal(wpk_cubin_find(k->cubin.data, k->cubin.size, step->entry, &code), WPK_OK);
-        assert_int_equal(code.parameter_bytes, 8 * parameters);
+        assert_int_equal(code.parameter_bytes, 8 * step->taken_count);
         assert_int_equal(code.shared_bytes, step->shared_bytes);
         assert_int_equal(code.threads_max, step->threads);
         assert_true(code.registers > 0 && code.registers * step->threads <= 65536);
@@ -369,7 +377,7 @@ void wpk_cuda_lower(const struct wpk_space *space, const struct wpk_candidate *c
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-11 ", 8), 0);
+    assert_int_equal(strncmp(text, "cuda-12 ", 8), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }

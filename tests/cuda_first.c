@@ -190,15 +190,22 @@ static void expect_first(const char *program, const char *algorithm, const char 
     wpk_space_fini(&space);
 }
 
+#define WINDOWS_OF_SEVEN                                                                           \
+    "input X f32[1,3,224,224]\nconstant W f32[64,3,7,7]\noutput Y f32[1,64,112,112]\n"             \
+    "Y[n,k,y,x] = sum.f32(c:3,r:7,s:7) X[n,c,2*y+r-3,2*x+s-3 | 0] * "                              \
+    "W[k,c,r,s]\n"
+
 /* Windows of small images are read out of a box, unless terms have to be added in the order in
- * which they are written. Winograd with tiles of 2 x 2 is one launch, with tiles of 6 x 6 three:
- * a block has no memory for 64 points of 25 tiles. */
+ * which they are written. Threads with neighbours of a row store whole sectors: eight have 64 of
+ * its 112 elements, where 14 would have all. Winograd with tiles of 2 x 2 is one launch, with tiles
+ * of 6 x 6 three: a block has no memory for 64 points of 25 tiles. */
 static void test_first_windows(void **state)
 {
     (void)state;
     struct wpk_space space;
     struct wpk_diag diag = {0};
     expect_first(CONVOLUTION("512", "7", "512"), "direct", "Y.stage.X_b_t=box");
+    expect_first(WINDOWS_OF_SEVEN, "direct", "Y.block.x=64 Y.thread.k=8 Y.thread.x=8");
     expect_first(CONVOLUTION("64", "56", "64"), "winograd(2)", "T_m.at=Y T_v.at=T_m");
     expect_first(CONVOLUTION("128", "28", "128"), "winograd(6)", "T_m.at=root T_v.at=root");
     wpk_cuda_derive(CONVOLUTION("512", "7", "512"), true, &space);

@@ -342,6 +342,9 @@ static const struct {
     {"input X f32[1,3,64,64]\nconstant W f32[32,3,7,7]\noutput Y f32[1,32,32,32]\n"
      "Y[n,k,y,x] = sum.f32(c:3,r:7,s:7) X[n,c,2*y+r-3,2*x+s-3] * W[k,c,r,s]\n",
      "", "im2col", 1.1, false},
+    {"input X f32[1,3,64,64]\nconstant W f32[32,3,7,7]\noutput Y f32[1,32,32,32]\n"
+     "Y[n,k,y,x] = sum.f32(c:3,r:7,s:7) X[n,c,2*y+r-3,2*x+s-3] * W[k,c,r,s]\n",
+     "", "direct", 1.01, false}, /* rows of its box begin at sectors */
 };
 
 static void test_counts(void **state)

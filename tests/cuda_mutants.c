@@ -264,7 +264,7 @@ static const struct {
     {OF_BOX, "a channel of a box is not copied", "n3_i1 < 8", 0, "n3_i1 < 7"},
     {OF_BOX, "what is outside of the image is copied", "(thread4 - 1) >= 0", 0,
      "(thread4 - 1) >= -1"},
-    {OF_BOX, "rows of a box are read without their padding", "15 * n12_r + 3", 0, "14 * n12_r + 3"},
+    {OF_BOX, "rows of a box are read without their padding", "17 * n12_r + 3", 0, "16 * n12_r + 3"},
     {OF_BOX, "a row of the window is missing", "n12_r < 3", 0, "n12_r < 2"},
     {OF_BOX, "the last block of rows does not move inwards",
      "wpk_least(2 * ((i32)blockIdx.x / 1 % 2), 1)", 0, "2 * ((i32)blockIdx.x / 1 % 2)"},

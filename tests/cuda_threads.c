@@ -99,6 +99,37 @@ static void test_blocks_and_threads(void **state)
         3);
 }
 
+/* ---- boxes that begin and end at multiples */
+
+#define MOVED                                                                                      \
+    HEAD "layout X f32[6,%d] 0,1\nlayout Y f32[6,%d] 0,1\nprogram\ninput X f32[6,%d]\n"            \
+         "intermediate S f32[6,%d]\noutput Y f32[6,%d]\nS[i,j] = X[i,j-3 | 0]\n"                   \
+         "Y[i,j] = S[i,j+1] + S[i,j+4]\nend\n"
+
+/* What 24 results read is 27 elements, from one behind a multiple of 8 on; but of the last block,
+ * which moves inwards, it is not known where they begin. */
+static void test_aligned_boxes(void **state)
+{
+    (void)state;
+    struct wpk_launch_counts counts = {0};
+    static const struct {
+        int extent;
+        const char *shared;
+    } cases[] = {{72, "shared1[32]"}, {70, "shared1[40]"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char head[512];
+        int extent = cases[i].extent;
+        snprintf(head, sizeof(head), MOVED, extent, extent, extent, extent + 8, extent);
+        wpk_cuda_expect(head,
+                        "stage Y root\nblock.y i\nblock.x j step 24 shift\nthread.x j.1\n"
+                        "stage S in Y j\nscope shared\nalign j 8\nthread.x j\n",
+                        0, &counts);
+        if (strstr(wpk_cuda_expected, cases[i].shared) == NULL) {
+            fail_msg("no %s in\n%s", cases[i].shared, wpk_cuda_expected);
+        }
+    }
+}
+
 /* ---- columns of terms */
 
 static void test_columns(void **state)
@@ -185,12 +216,12 @@ static void test_virtual(void **state)
     "input A f32[64,32]\ninput B f32[32,64]\noutput Y f32[64,64]\n"                                \
     "Y[i,j] = sum.f32(k:32) A[i,k] * B[k,j]\n"
 #define PRODUCT_GENES                                                                              \
-    "cuda-11 algorithm=direct layout=asis Y.block.i=64 Y.block.j=64 Y.thread.i=8 Y.thread.j=8 "    \
+    "cuda-12 algorithm=direct layout=asis Y.block.i=64 Y.block.j=64 Y.thread.i=8 Y.thread.j=8 "    \
     "Y.step.k=16 Y.parts.k=1 Y.stage.B_t=shared4 Y.stage.A_t=shared4 Y.depth=2 "                   \
     "Y.padding.A_t=4 Y.unroll.k=16 Y.copies=async "
 #define POINTS "input X f32[40,256]\noutput Y f32[40,256]\nY[i,j] = max(X[i,j], 0)\n"
 #define POINTS_GENES                                                                               \
-    "cuda-11 algorithm=direct layout=asis Y.block.i=4 Y.block.j=128 Y.thread.i=1 Y.thread.j=4 "
+    "cuda-12 algorithm=direct layout=asis Y.block.i=4 Y.block.j=128 Y.thread.i=1 Y.thread.j=4 "
 
 static const struct {
     const char *program, *genes;
@@ -314,7 +345,7 @@ int main(void)
         cmocka_unit_test(test_columns),      cmocka_unit_test(test_blocks_and_threads),
         cmocka_unit_test(test_softmax),      cmocka_unit_test(test_virtual),
         cmocka_unit_test(test_virtual_gene), cmocka_unit_test(test_virtual_repair),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_aligned_boxes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

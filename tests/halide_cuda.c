@@ -28,15 +28,15 @@ static struct {
     uint32_t local; /* bytes of a thread, the most of all of them */
 } subject;          /* large */
 
-/* The pointers of Halide's launches: the arguments, then memory of its own. */
-static void find_pointers(uint64_t pointers[WPK_LAUNCH_POINTERS_MAX])
+/* The tensors of Halide's launches: the arguments, then memory of its own. */
+static void find_pointers(uint64_t pointers[WPK_LAUNCH_TENSORS_MAX])
 {
     const struct wpk_cuda_subject *k = &subject.k;
     int count = 0;
     for (int i = 0; i < k->plan.argument_count; i++) {
         const struct wpk_tensor *t = &k->schedule.main.tensors[k->plan.argument[i]];
         if (t->role != WPK_ROLE_INTERMEDIATE) {
-            pointers[count++] = wpk_cuda_subject_origin(k, i);
+            pointers[count++] = k->address[i];
         }
     }
     assert_int_equal(count, subject.plan.argument_count);
@@ -51,7 +51,8 @@ static void find_pointers(uint64_t pointers[WPK_LAUNCH_POINTERS_MAX])
 static void launch(const struct wpk_launch_step *step, const uint64_t *pointers,
                    struct wpk_kernel_fault_report *report)
 {
-    uint64_t parameters[WPK_LAUNCH_POINTERS_MAX];
+    uint64_t parameters[WPK_LAUNCH_PARAMETERS_MAX];
+    const struct wpk_launch_parameter *from = &subject.plan.parameter[step->parameter_first];
     struct wpk_launch one = {.ptx = &subject.k.ptx,
                              .entry = wpk_ptx_find(&subject.k.ptx, step->entry),
                              .shared_size = (uint32_t)step->added_bytes,
@@ -67,7 +68,11 @@ static void launch(const struct wpk_launch_step *step, const uint64_t *pointers,
         one.block[d] = (uint32_t)step->threads[d];
     }
     for (int i = 0; i < step->parameter_count; i++) {
-        parameters[i] = pointers[step->parameter[i]];
+        uint64_t value =
+            (from[i].tensor >= 0 ? pointers[from[i].tensor] : 0) + (uint64_t)from[i].value;
+        const struct wpk_ptx_parameter *to = &one.entry->parameter[i];
+        assert_int_equal(to->size, from[i].bytes);
+        memcpy((char *)parameters + to->offset, &value, to->size);
     }
     assert_int_equal(wpk_launch_run(&one, &subject.k.counts, report), WPK_OK);
 }
@@ -109,7 +114,7 @@ static void run_cuda(double tolerance)
 
 static void run_halide(double tolerance)
 {
-    uint64_t pointers[WPK_LAUNCH_POINTERS_MAX];
+    uint64_t pointers[WPK_LAUNCH_TENSORS_MAX];
     struct wpk_kernel_fault_report report = {0};
     struct wpk_diag diag = {0};
     if (wpk_halide_cuda_compile(&subject.k.schedule, "k", &subject.plan, &subject.ptx, &diag) !=
@@ -163,6 +168,7 @@ static const struct {
      "Y[i,j] = max(T[i,j] + C[j], 0)\n",
      0, "", false, 2, true},
     {WPK_CUDA_CONVOLUTION("1", "16", "12", "16"), 0, "im2col", false, 1, true},
+    {WPK_CUDA_CONVOLUTION("1", "8", "32", "16"), 0, "direct", false, 3, false}, /* aligned boxes */
     {"input X f32[2,3,9,11]\noutput Y f32[2,3,5,6]\n"
      "Y[n,c,y,x] = max.f32(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]\n",
      0, "", false, 1, false},

@@ -139,6 +139,44 @@ def test_schedules_by_hand(box):
         check(record["launch"]["local_bytes"] == 0, "and nothing is spilled", name, record)
 
 
+PADDED = """#layouts any
+#op input X f32[8,64]
+#op intermediate S f32[8,64]
+#op output Y f32[8,64]
+#op S[i,j] = X[i,j]
+#op Y[i,j] = S[i,63-j] * 2
+wpk-schedule 2
+target cuda-sm_90 threads 1
+by %s
+layout X f32[8,64] 0,1 pad 0:0,3:1
+layout Y f32[8,64] 0,1 pad 2:0,0:1
+program
+input X f32[8,64] pad 0:0,3:1
+intermediate S f32[8,64] pad 1:0,2:0
+output Y f32[8,64] pad 2:0,0:1
+S[i,j] = X[i,j]
+Y[i,j] = S[i,63-j] * 2
+end
+stage Y root
+block.x i
+thread.x j
+stage S root
+block.x i
+thread.x j
+"""
+
+
+def test_padding(box):
+    """Launches take pointers behind the padding of arguments and of scratch."""
+    need_compiler(box)
+    for by in ("cuda", "halide-cuda"):
+        record = json.loads(box.ctl("build", box.write("padded.schedule", PADDED % by), *EMULATED, "--json", "-o", box.path("k.so")))
+        check(record["outcome"] == "ok", "it is right", by, record)
+        with open(box.path("k.so"), "rb") as file:
+            plan = file.read().split(b'{"version":5,"architecture"')[1].split(b"\n")[0].decode()
+        check('{"tensor":0,"offset":12}' in plan and '{"tensor":1,"offset":520}' in plan, "offsets are in the plan", by, plan)
+
+
 def test_by_halide(box):
     """Halide replays the nest that CUDA C was printed of, and prints it as its own program."""
     need_compiler(box)
