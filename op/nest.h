@@ -78,7 +78,7 @@ enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
 #define WPK_SCOPE_ENUM(name, text) WPK_SCOPE_##name,
 enum wpk_scope { WPK_SCOPE_LIST(WPK_SCOPE_ENUM) WPK_SCOPE_COUNT };
 
-/* How a copy's elements are moved. */
+/* The way in which a copy's elements are moved. */
 #define WPK_COPY_LIST(X)                                                                           \
     X(ANY, "")        /* asynchronously ahead, if the device can; else by loads */                 \
     X(LOAD, "load")   /* through registers of the threads */                                       \

@@ -64,7 +64,7 @@ struct wpk_kernel_origin {
     bool plain; /* the plain kernel: it may run on every device class */
 };
 
-/* How a file of ours is loaded. */
+/* A request to load a kernel's file. */
 struct wpk_kernel_request {
     const struct wpk_open_options *options; /* but for the device class, which became `device` */
     const struct wpk_device *device;

@@ -50,7 +50,7 @@ enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_
 #define WPK_DEVICE_EMULATED "emulated" /* the model of a GPU that is none (emulate/) */
 #define WPK_DEVICE_SM_MAX 4096
 
-/* What a device of the kind "cpu" has beside a model and an instance. */
+/* The fields of a device of the kind "cpu" alone. */
 struct wpk_device_cpu {
     enum wpk_isa isa; /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
     int bf16;         /* * 1: it has AVX512_BF16 and every AVX-512 flag of Zen 4 */
@@ -62,7 +62,7 @@ struct wpk_device_cpu {
     int vector_registers;
 };
 
-/* What a device of the kind "cuda" has beside a model and an instance. */
+/* The fields of a device of the kind "cuda" alone. */
 struct wpk_device_cuda {
     int capability; /* * 90: the architecture sm_90 */
     int sm_count;   /* * multiprocessors: what fills them is decided by their number */

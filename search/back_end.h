@@ -21,9 +21,9 @@
 enum wpk_back_end_trait {
     /* The machine's compiler makes its kernels: an entry has the compiler's version. */
     WPK_BACK_END_FOUND_HERE = 1 << 0,
-    /* Its kernels may keep an intermediate tensor in an output (op/nest_output.h). */
+    /* Kernels of the back end may keep an intermediate tensor in an output (op/nest_output.h). */
     WPK_BACK_END_SCOPE_OUTPUT = 1 << 1,
-    /* It compiles only some nests of its kind's spaces: a rule of the space says which. */
+    /* The back end compiles some nests of its kind's spaces: a rule of the space says which. */
     WPK_BACK_END_PARTIAL = 1 << 2,
 };
 

@@ -154,7 +154,7 @@ static int64_t choose_align(const struct wpk_cuda_group *group, int64_t extent, 
     return 1;
 }
 
-/* Where rows begin is known of a block that has them from end to end. */
+/* Rows of a box begin at a known element in a block that has rows of results from end to end. */
 int64_t wpk_cuda_box_align(const struct wpk_program *program, const struct wpk_cuda_group *group,
                            const struct wpk_cuda_boxed *box, int64_t *row)
 {

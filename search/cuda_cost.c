@@ -17,9 +17,9 @@
 #define UNSTAGED 4          /* a word of the first cache, in words of shared memory */
 #define LOADS_AHEAD 4       /* iterations of a loop whose loads are on their way */
 #define ROW_INSTRUCTIONS 6  /* for an element of a row, in each pass */
-#define SECTOR (WPK_CUDA_SECTOR_BYTES / 4.0) /* elements */
-#define FEW_REGISTERS 40                     /* of a thread, beside its tile and operands */
-#define TICKET_BYTES 32 /* of a block whose part joins others, with those to a multiple of 16 */
+#define SECTOR ((double)WPK_CUDA_SECTOR_ELEMENTS)
+#define FEW_REGISTERS 40 /* of a thread, beside its tile and operands */
+#define TICKET_BYTES 32  /* of a block whose part joins others, with those to a multiple of 16 */
 
 void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out)
 {
@@ -366,11 +366,10 @@ static double rounds_of(const struct wpk_program *program, const struct wpk_cuda
     return ceiling((double)lanes, (double)places);
 }
 
-/* Sectors that so many neighbours lie in, over the least, if the first one is at a multiple of
- * them. */
+/* Sectors of a run of neighbours over the least, if each run begins at a multiple of its length. */
 static double spread(int64_t neighbours)
 {
-    int64_t sector = (int64_t)SECTOR;
+    int64_t sector = WPK_CUDA_SECTOR_ELEMENTS;
     return (double)(neighbours + sector - common(neighbours, sector)) / (double)neighbours;
 }
 

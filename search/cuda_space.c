@@ -27,8 +27,7 @@
 #define PARTS_MAX 16   /* blocks that share a tile's terms */
 #define BOX_ROWS_MAX 8 /* of a block */
 #define SHORT_ROW 128  /* elements: a block may have all of it */
-static const int64_t paddings[] = {0, 1, 4};
-#define TILES_MAX 128 /* of a block, along an axis of transforms */
+#define TILES_MAX 128  /* of a block, along an axis of transforms */
 
 /* Sizes of a tile: of roots that read a reduction, of those whose threads may share its terms, and
  * of those that read none. */
@@ -205,7 +204,7 @@ static void add_virtual_threads(const char *of, const struct wpk_stage *root,
     }
 }
 
-/* So many terms as divide some step, a choice of the gene `step`. */
+/* The choices are the numbers of terms that divide some choice of the gene `step`. */
 static int add_unroll(const char *of, const struct wpk_axis *terms, int step,
                       struct wpk_gene_list *list)
 {
@@ -223,6 +222,8 @@ static int add_unroll(const char *of, const struct wpk_axis *terms, int step,
     return gene;
 }
 
+static const int64_t paddings[] = {0, 1, 4}; /* elements behind a row of terms */
+
 static int add_padding(const char *of, const char *operand, struct wpk_gene_list *list)
 {
     int gene = wpk_gene_list_add(list, true, "%s.padding.%s", of, operand);
@@ -232,7 +233,8 @@ static int add_padding(const char *of, const char *operand, struct wpk_gene_list
     return gene;
 }
 
-/* How the operands of a reduction whose threads have tiles of their own are copied and read. */
+/* Add the genes of copying and reading the operands of a reduction, if its threads have tiles of
+ * their own. */
 static void add_copying(const struct wpk_program *program, struct wpk_cuda_kept *kept, int g,
                         const struct wpk_cuda_machine *machine, struct wpk_gene_list *list)
 {

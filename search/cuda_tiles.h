@@ -122,7 +122,7 @@ int wpk_cuda_joined_to(const struct wpk_variant *variant, const struct wpk_candi
 /* Set what the last genes of the group decide to what fits the others: elements behind rows of
  * terms with which threads read columns without conflicts; all terms of a step, unless they are too
  * much code; asynchronous copies ahead; and the virtual threads with which threads access memory
- * best. Where the model finds other values as good, these come first. */
+ * best. Generation 0 takes these values where the model finds others as good. */
 void wpk_cuda_guess(const struct wpk_stage *root, const struct wpk_cuda_group *group,
                     struct wpk_cuda_tiles *t);
 /* True if a thread's products of so many terms are little enough to be written out. */

@@ -286,7 +286,8 @@ struct kept {
     int count;
 };
 
-/* What the candidate is as a whole: its seconds, and the most blocks that share terms. */
+/* Set the seconds and the split of the whole candidate: the most blocks of its parts that share
+ * terms. */
 static void measure(const struct wpk_space *space, struct ranked *one)
 {
     const struct wpk_space_kind *kind = wpk_space_kind_of(space);

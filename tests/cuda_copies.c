@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How operands come to shared memory: by loads or asynchronously, now or ahead, in rows that are
- * padded or not. */
+/* Operands in shared memory: copied by loads or asynchronously, now or ahead, in rows with and
+ * without padding. */
 #include "search/space_kind.h"
 #include "tests/cuda_check.h"
 

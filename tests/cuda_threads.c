@@ -106,8 +106,8 @@ static void test_blocks_and_threads(void **state)
          "intermediate S f32[6,%d]\noutput Y f32[6,%d]\nS[i,j] = X[i,j-3 | 0]\n"                   \
          "Y[i,j] = S[i,j+1] + S[i,j+4]\nend\n"
 
-/* What 24 results read is 27 elements, from one behind a multiple of 8 on; but of the last block,
- * which moves inwards, it is not known where they begin. */
+/* A block of 24 results reads 27 elements, from one behind a multiple of 8 on. The last block moves
+ * inwards: its elements begin anywhere. */
 static void test_aligned_boxes(void **state)
 {
     (void)state;

@@ -10,6 +10,16 @@ from gpu import (CLASS, DRIVER_CALLS, EMULATED, EXAMPLE, PRODUCT, SOFTMAX, job_o
                  recorded, state_of)
 from lib import BIN, CONVOLUTION, Service, Skip, check, check_tune_json, main, wait_for
 
+
+def write_product(box):
+    """The file of a product for wpk-evaluate, which tries candidates alone."""
+    need_compiler(box)
+    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
+        raise Skip("wpk-evaluate is not built")
+    return box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
+                               "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+
+
 # order: (outcome of one candidate, words of its log)
 FAILURES = {
     "cuModuleLoadData:3=218": ("unsupported", "loading the kernel: INVALID_PTX"),
@@ -28,11 +38,7 @@ FAILURES = {
 
 def test_failures_on_order(box):
     """A call of the driver fails: one candidate has the outcome, and the others are as without."""
-    need_compiler(box)
-    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
-        raise Skip("wpk-evaluate is not built")
-    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
-                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    op = write_product(box)
     for orders, (outcome, words) in FAILURES.items():
         order(box, orders)
         code, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "3")
@@ -59,11 +65,7 @@ def test_a_gpu_that_is_taken(box):
 
 def test_throttled_samples(box):
     """Samples of a GPU that is too hot are taken again; where it stays hot, they count, and the log says so."""
-    need_compiler(box)
-    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
-        raise Skip("wpk-evaluate is not built")
-    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
-                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    op = write_product(box)
     for reasons, log in (("1-2=64", ""), ("1-99=64", "the GPU was throttled in "), ("1-99=5", "")):
         box.env["WPK_EMULATED_THROTTLED"] = reasons
         code, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "1")
@@ -192,11 +194,7 @@ def test_cublaslt(box):
 
 def test_one_process_keeps_the_device(box):
     """Candidates share a process, and a spare is ready: a fault costs its own candidate, and one more process."""
-    need_compiler(box)
-    if not os.path.exists(os.path.join(BIN, "wpk-evaluate")):
-        raise Skip("wpk-evaluate is not built")
-    op = box.write("mm.txt", "input A f32[33,40]\nconstant B f32[40,24]\noutput Y f32[33,24]\n"
-                             "Y[i,j] = sum.f32(k:40) A[i,k] * B[k,j]\n")
+    op = write_product(box)
     for failure, failed, processes in (("", 0, 3), (";cuLaunchKernel:40=719", 1, 5)):
         order(box, "cuInit:99=719;cuModuleLoadData:999=719" + failure)
         _, out, err = box.run("wpk-evaluate", "--op", op, *EMULATED, "--construct", "8")
