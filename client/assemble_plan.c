@@ -198,9 +198,8 @@ static void find_last_uses(struct assembly *a)
         }
         step++;
     }
-    for (int i = 0; i < a->graph->output_count;
-         i++) { /* copied at the end, if it lies in the arena */
-        a->last_use[find_root(a, a->graph->outputs[i])] = INT_MAX;
+    for (int i = 0; i < a->graph->output_count; i++) {
+        a->last_use[find_root(a, a->graph->outputs[i])] = INT_MAX; /* after the last step */
     }
 }
 
@@ -419,6 +418,9 @@ static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
         if (a->regions->uses[n].region >= 0 || a->regions->uses[n].is_host) {
             err = add_step(a, n);
         }
+    }
+    for (int i = 0; err == WPK_OK && i < a->graph->output_count; i++) {
+        touch(a, a->graph->outputs[i], a->plan->step_count); /* copied after the last step */
     }
     add_notes(a);
     return err == WPK_OK ? place_values(a) : err;
