@@ -136,8 +136,7 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_FLATTEN:
     case WPK_KIND_SQUEEZE:
     case WPK_KIND_UNSQUEEZE:
-        wpk_print_reshape(printer);
-        return WPK_OK;
+        return wpk_print_reshape(printer);
     case WPK_KIND_TRANSPOSE:
         return wpk_print_transpose(printer);
     case WPK_KIND_CONCAT:

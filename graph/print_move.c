@@ -69,13 +69,19 @@ static void print_group(const struct wpk_graph_value *x, const struct wpk_graph_
     wpk_buf_fini(&number);
 }
 
-void wpk_print_reshape(struct wpk_printer *printer)
+wpk_err wpk_print_reshape(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *x = printer->input[0];
     const struct wpk_graph_value *out = printer->out;
     struct wpk_buf index[WPK_RANK_MAX] = {{.data = NULL}};
     int from_next = 0;
     int to_next = 0;
+
+    if (wpk_graph_elements(x) != wpk_graph_elements(out)) { /* the groups would not end */
+        wpk_diag_set(printer->diag, "%lld elements become %lld", (long long)wpk_graph_elements(x),
+                     (long long)wpk_graph_elements(out));
+        return WPK_EINVAL;
+    }
 
     while (from_next < x->rank || to_next < out->rank) {
         struct group from = {.elements = 1};
@@ -99,6 +105,7 @@ void wpk_print_reshape(struct wpk_printer *printer)
         wpk_buf_fini(&index[d]);
     }
     wpk_buf_append_text(printer->text, x->rank > 0 ? "]" : "[]");
+    return WPK_OK;
 }
 
 /* ---- the others */

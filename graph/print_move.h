@@ -6,8 +6,8 @@
 #include "graph/printer.h"
 
 /* Those that only move elements. Reshape, Flatten, Squeeze and Unsqueeze are one: the elements in
- * their order. */
-void wpk_print_reshape(struct wpk_printer *printer);
+ * their order.   errors  WPK_EINVAL the numbers of elements differ */
+WPK_MUST_CHECK wpk_err wpk_print_reshape(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_transpose(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_concat(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_pad(struct wpk_printer *printer);

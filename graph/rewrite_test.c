@@ -179,6 +179,13 @@ static const struct rewriting rewritings[] = {
       {"Sub", "x,p", "y", ""}},
      11,
      "changes no element"},
+    /* the same through an order of axes whose shape is inferred again */
+    {{{"Relu", "x", "t", ""},
+      {"Squeeze", "t,zero", "u", ""},
+      {"Slice", "u,one,two,zero", "r", ""},
+      {"Sub", "x,r", "y", ""}},
+     4,
+     "changes no element"},
     {{{"Relu", "x", "t", ""},
       {"Concat", "z,t,x", "u", "axis:i=1"},
       {"Slice", "u,eight,nine,one", "r", ""},
@@ -206,6 +213,7 @@ static void add_tensors(struct wpk_model_fixture *model)
     wpk_model_fixture_constant(model, "m2", "f32[6,6]", "2,3,5,7");
     wpk_model_fixture_constant(model, "tall", "f32[6,1]", "2,3,5,7");
     wpk_model_fixture_constant(model, "wide", "f32[1,6]", "1,2,3");
+    wpk_model_fixture_constant(model, "zero", "i64[1]", "0");
     wpk_model_fixture_constant(model, "one", "i64[1]", "1");
     wpk_model_fixture_constant(model, "two", "i64[1]", "2");
     wpk_model_fixture_constant(model, "three", "i64[1]", "3");

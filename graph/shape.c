@@ -258,6 +258,10 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
         return err;
     }
     struct wpk_graph_value out = graph->values[node->outputs[0]];
+    if (!out.is_fixed) { /* it may be inferred again, for other inputs */
+        out.rank = 0;
+        memset(out.extent, 0, sizeof(out.extent));
+    }
     in.x = &graph->values[node->inputs[0]];
     in.out = &out;
     err = check_types(&in);
