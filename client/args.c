@@ -2,6 +2,7 @@
 #include "client/args.h"
 
 #include "client/format.h"
+#include "common/output_path.h"
 #include "common/suggest.h"
 
 #include <errno.h>
@@ -51,6 +52,7 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
         *(bool *)option->out = true;
         return WPK_OK;
     case WPK_OPTION_TEXT:
+    case WPK_OPTION_OUTPUT:
         if (value[0] == '\0' && strcmp(option->argument, "DIR") == 0) {
             wpk_diag_set(diag, "--%s: '' is no directory; name one, or leave the option out",
                          option->name);
@@ -69,6 +71,7 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
         number->given = true;
         return WPK_OK;
     case WPK_OPTION_LIST:
+    case WPK_OPTION_OUTPUTS:
         if (list->count == WPK_ARGS_LIST_MAX) {
             wpk_diag_set(diag, "--%s is given more than %d times; leave some out", option->name,
                          WPK_ARGS_LIST_MAX);
@@ -179,6 +182,70 @@ wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
     }
     *out = args;
     return WPK_OK;
+}
+
+/* ---- outputs */
+
+/* Check that `path` is not the file of a word: "FILE", or "NAME=FILE", and names may contain '='. */
+static wpk_err differs(const char *path, const char *word, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_output_path_differs(path, word, diag);
+
+    for (const char *at = strchr(word, '='); err == WPK_OK && at != NULL;
+         at = strchr(at + 1, '=')) {
+        err = wpk_output_path_differs(path, at + 1, diag);
+    }
+    return err;
+}
+
+static wpk_err differs_from_option(const char *path, const struct wpk_option *option,
+                                   struct wpk_diag *diag)
+{
+    const struct wpk_option_list *list = option->out;
+    const char *const *text = option->out;
+    wpk_err err = WPK_OK;
+
+    if (option->kind == WPK_OPTION_TEXT && *text != NULL) {
+        err = differs(path, *text, diag);
+    }
+    for (int i = 0; option->kind == WPK_OPTION_LIST && err == WPK_OK && i < list->count; i++) {
+        err = differs(path, list->items[i], diag);
+    }
+    return err;
+}
+
+wpk_err wpk_args_check_output(const struct wpk_option *options, const struct wpk_args *args,
+                              const char *path, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_output_path_check(path, diag);
+
+    for (int i = 0; err == WPK_OK && i < args->operand_count; i++) {
+        err = wpk_output_path_differs(path, args->operands[i], diag);
+    }
+    for (const struct wpk_option *o = options; err == WPK_OK && o->name != NULL; o++) {
+        err = differs_from_option(path, o, diag);
+    }
+    return err;
+}
+
+wpk_err wpk_args_check_outputs(const struct wpk_option *options, const struct wpk_args *args,
+                               struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (const struct wpk_option *o = options; err == WPK_OK && o->name != NULL; o++) {
+        const struct wpk_option_list *list = o->out;
+        const char *const *text = o->out;
+        if (o->kind == WPK_OPTION_OUTPUT && *text != NULL) {
+            err = wpk_args_check_output(options, args, *text, diag);
+        }
+        for (int i = 0; o->kind == WPK_OPTION_OUTPUTS && err == WPK_OK && i < list->count; i++) {
+            const char *equals = strrchr(list->items[i], '=');
+            err = wpk_args_check_output(options, args, equals != NULL ? equals + 1 : list->items[i],
+                                        diag);
+        }
+    }
+    return err;
 }
 
 #define HELP_INDENT 30

@@ -8,15 +8,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define WPK_ARGS_LIST_MAX 64
+#define WPK_ARGS_LIST_MAX 1024 /* a model may have as many inputs or outputs */
 #define WPK_ARGS_OPERANDS_MAX 4
 
 enum wpk_option_kind {
-    WPK_OPTION_FLAG, /* bool */
-    WPK_OPTION_TEXT, /* const char *, borrowed from argv */
-    WPK_OPTION_INT,  /* int64_t within [min, max] */
-    WPK_OPTION_U64,  /* struct wpk_option_u64: no value stands for "not given" */
-    WPK_OPTION_LIST, /* struct wpk_option_list: may be given several times */
+    WPK_OPTION_FLAG,    /* bool */
+    WPK_OPTION_TEXT,    /* const char *, borrowed from argv */
+    WPK_OPTION_INT,     /* int64_t within [min, max] */
+    WPK_OPTION_U64,     /* struct wpk_option_u64: no value stands for "not given" */
+    WPK_OPTION_LIST,    /* struct wpk_option_list: may be given several times */
+    WPK_OPTION_OUTPUT,  /* as TEXT: a file to be written */
+    WPK_OPTION_OUTPUTS, /* as LIST: each "FILE" or "NAME=FILE" */
 };
 
 struct wpk_option_u64 {
@@ -50,6 +52,7 @@ struct wpk_option {
 #define WPK_ARGS_TEXT(name, what, help, out) WPK_ARGS_ROW(name, 0, what, help, TEXT, out, 0, 0)
 #define WPK_ARGS_U64(name, what, help, out) WPK_ARGS_ROW(name, 0, what, help, U64, out, 0, 0)
 #define WPK_ARGS_LIST(name, what, help, out) WPK_ARGS_ROW(name, 0, what, help, LIST, out, 0, 0)
+#define WPK_ARGS_OUTPUT(help, out) WPK_ARGS_ROW("output", 'o', "FILE", help, OUTPUT, out, 0, 0)
 #define WPK_ARGS_INT(name, what, help, out, min, max)                                              \
     WPK_ARGS_ROW(name, 0, what, help, INT, out, min, max)
 #define WPK_ARGS_END WPK_ARGS_ROW(NULL, 0, NULL, NULL, FLAG, NULL, 0, 0)
@@ -68,6 +71,16 @@ struct wpk_args {
  */
 WPK_MUST_CHECK wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
                                       struct wpk_args *out, struct wpk_diag *diag);
+
+/* Check that `path` may be written: that it can be, and that it is none of the operands and of the
+ * files that the options name.
+ *   errors  those of common/output_path.h */
+WPK_MUST_CHECK wpk_err wpk_args_check_output(const struct wpk_option *options,
+                                             const struct wpk_args *args, const char *path,
+                                             struct wpk_diag *diag);
+/* The same for all outputs among the options that were given. */
+WPK_MUST_CHECK wpk_err wpk_args_check_outputs(const struct wpk_option *options,
+                                              const struct wpk_args *args, struct wpk_diag *diag);
 
 /* Print the table as a help text. */
 void wpk_args_print(const struct wpk_option *options, FILE *out);

@@ -266,7 +266,7 @@ enum wpk_exit wpk_command_build(struct wpk_invocation *call)
     struct build build = {
         .layouts = "fixed", .threads = 1, .tmp_dir = given ? call->context->tmp_dir : "/tmp"};
     const struct wpk_option options[] = {
-        WPK_ARGS_ROW("output", 'o', "FILE", "keep the shared object", TEXT, &build.out_path, 0, 0),
+        WPK_ARGS_OUTPUT("keep the shared object", &build.out_path),
         WPK_ARGS_TEXT("gpu", "WHICH", "run it on a GPU: its number or UUID, or `emulated`",
                       &build.gpu),
         WPK_ARGS_FLAG("json", "the record as JSON", &build.json),

@@ -34,6 +34,9 @@ bool wpk_command_begin(struct wpk_invocation *call, const struct wpk_option *opt
                      command->name);
         err = WPK_EINVAL;
     }
+    if (err == WPK_OK) {
+        err = wpk_args_check_outputs(options, args, &call->diag);
+    }
     call->status = wpk_command_end(call, err);
     return err == WPK_OK;
 }

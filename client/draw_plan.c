@@ -277,7 +277,7 @@ enum wpk_exit wpk_command_show(struct wpk_invocation *call)
     const char *path = NULL;
     static struct wpk_option_list shapes;
     const struct wpk_option options[] = {
-        WPK_ARGS_ROW("output", 'o', "FILE", "where the SVG goes", TEXT, &path, 0, 0),
+        WPK_ARGS_OUTPUT("where the SVG goes", &path),
         WPK_PLAN_SHAPE_OPTION_ROW(shapes),
         WPK_ARGS_END,
     };

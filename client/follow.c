@@ -38,6 +38,10 @@ void wpk_follow_catch_signals(void)
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) { /* of nohup */
+        sigaction(SIGHUP, &action, NULL);
+    }
 }
 
 bool wpk_follow_interrupted(void)

@@ -433,9 +433,9 @@ enum wpk_exit wpk_command_get(struct wpk_invocation *call)
     struct get get = {0};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
-        WPK_ARGS_ROW("output", 'o', "FILE",
-                     "where to; - is standard output; default NAME.so, .schedule, .cc, .cu or .ptx",
-                     TEXT, &get.out_path, 0, 0),
+        WPK_ARGS_OUTPUT(
+            "where to; - is standard output; default NAME.so, .schedule, .cc, .cu or .ptx",
+            &get.out_path),
         WPK_FIND_OPTION_ROWS(get.wanted),
         WPK_ARGS_FLAG("own", "the best generated kernel, even where the vendor's is faster",
                       &get.own),

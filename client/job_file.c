@@ -147,7 +147,10 @@ static wpk_err split_pair(const char *option, const char *pair, char *name, size
 static wpk_err fill_tensors(const struct wpk_job_inline *given, struct wpk_job_op *op,
                             struct wpk_diag *diag)
 {
-    _Static_assert(WPK_ARGS_LIST_MAX <= WPK_JOB_TENSORS_MAX, "options fit into an operator");
+    if (given->tensors.count > WPK_JOB_TENSORS_MAX) {
+        wpk_diag_set(diag, "an operator has at most %d tensors", WPK_JOB_TENSORS_MAX);
+        return WPK_ERANGE;
+    }
     for (int i = 0; i < given->tensors.count; i++) {
         struct wpk_job_tensor *tensor = &op->tensors[i];
         const char *type;

@@ -275,8 +275,7 @@ enum wpk_exit wpk_command_learn(struct wpk_invocation *call)
     bool json = false, force = false;
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(given),
-        WPK_ARGS_ROW("output", 'o', "FILE", "where the prior goes; default prior", TEXT, &path, 0,
-                     0),
+        WPK_ARGS_OUTPUT("where the prior goes; default prior", &path),
         WPK_ARGS_FLAG("force", "although it is no better than none", &force),
         WPK_ARGS_FLAG("json", "for programs", &json),
         WPK_ARGS_END,

@@ -3,6 +3,7 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "common/fs.h"
+#include "common/limits.h"
 #include "common/suggest.h"
 
 #include <errno.h>
@@ -134,6 +135,11 @@ int main(int argc, char **argv)
         .tmp_dir = getenv("TMPDIR"),
     };
 
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_limits_raise_stack(argv, &diag);
+    if (err != WPK_OK) {
+        return (int)wpk_command_fail(err, &diag);
+    }
     /* A reader that leaves (`| head`) is seen as a failed write, and children keep theirs. */
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {

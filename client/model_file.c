@@ -199,6 +199,11 @@ wpk_err wpk_model_file_read(const char *path, const struct wpk_model_fixing *fix
                          count == 1 ? "" : "s");
         }
     }
+    if (err == WPK_ENOMEM && out->arena.is_full) {
+        wpk_diag_set(diag, "%s: its attributes and what follows from them need more than %zu MiB",
+                     path, WPK_GRAPH_MEMORY_MAX >> 20);
+        err = WPK_ERANGE;
+    }
     wpk_buf_fini(&problems);
     return err;
 }

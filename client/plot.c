@@ -247,7 +247,7 @@ enum wpk_exit wpk_command_plot(struct wpk_invocation *call)
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(given),
         WPK_ARGS_TEXT("op", "NAME", "an operator of a job that has several", &op),
-        WPK_ARGS_ROW("output", 'o', "FILE", "where the SVG goes", TEXT, &path, 0, 0),
+        WPK_ARGS_OUTPUT("where the SVG goes", &path),
         WPK_ARGS_END,
     };
     struct wpk_session session = {0};

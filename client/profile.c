@@ -248,8 +248,7 @@ enum wpk_exit wpk_command_profile(struct wpk_invocation *call)
         WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
                       "an input; drawn where none is given (repeatable)", &profile.options.inputs),
         WPK_PLAN_SHAPE_OPTION_ROW(profile.options.fixing.shapes),
-        WPK_ARGS_ROW("output", 'o', "FILE", "write one run as a trace that browsers show", TEXT,
-                     &profile.trace_path, 0, 0),
+        WPK_ARGS_OUTPUT("write one run as a trace that browsers show", &profile.trace_path),
         WPK_ARGS_FLAG("json", "as JSON", &profile.json),
         WPK_ARGS_END,
     };

@@ -14,12 +14,16 @@
 #include "client/tune_model.h"
 #include "client/tune_rounds.h"
 #include "common/clock.h"
+#include "common/fs.h"
 #include "schema/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#define PLAN_SIZE_MAX ((size_t)1 << 40)
 #define TIMES_LONGER 4 /* the search that is proposed next, against this one */
 
 struct tune {
@@ -36,7 +40,9 @@ struct tune {
     bool is_model; /* the file is an ONNX model: -o names the plan that is written */
     struct wpk_model_fixing fixing;
     const char *plan_path;
-    bool verify; /* the plan, beside the model */
+    FILE *report; /* standard output, unless the plan may go there */
+    uint64_t begun_ns;
+    bool verify; /* the plan, beside the model, at any cost */
     struct wpk_tune_model model;
     struct wpk_tune_rounds rounds; /* of the model */
     struct wpk_tune_merges merges; /* likewise */
@@ -149,7 +155,7 @@ static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
         err = wpk_report_print(job, data_dir, &tune->output, arena, &out);
     }
     if (err == WPK_OK) {
-        fputs(wpk_buf_text(&out), stdout);
+        fputs(wpk_buf_text(&out), tune->report);
         if (!tune->output.json && tune->output.format == NULL && job->kernel_count > 0 &&
             !tune->is_model) {
             print_next(tune, job);
@@ -175,8 +181,37 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
     return err;
 }
 
-/* Check each step of the plan, and with --verify all of it, in each set of shapes. */
-static wpk_err verify_plan(const struct tune *tune, struct wpk_diag *diag)
+/* Verification of a whole plan takes at most this part of the tuning's time, unless --verify asks
+ * for it. */
+#define VERIFY_SHARE 0.1
+/* Operations of a model in a second of the interpreter: half the rate of products on a slow core.
+ */
+#define INTERPRETED_FLOPS_PER_S 1e8
+
+/* True if the plan is compared with the whole model, which is said. */
+static bool is_verified(const struct tune *tune, int shape)
+{
+    double flops = 0;
+
+    for (int r = 0; r < tune->model.shapes[shape].regions.count; r++) {
+        const struct wpk_tune_kernel *kernel =
+            &tune->model.kernels[tune->model.shapes[shape].kernel[r]];
+        flops += kernel->cost.flops * tune->model.shapes[shape].regions.list[r].count;
+    }
+    double spent = (double)(wpk_clock_now_ns(wpk_clock_system()) - tune->begun_ns) / WPK_NS_PER_S;
+    double needed = flops / INTERPRETED_FLOPS_PER_S;
+    bool is_cheap = needed <= VERIFY_SHARE * spent;
+    if (!is_cheap && !tune->verify && !tune->quiet) {
+        fprintf(stderr,
+                "the plan is checked step by step; --verify compares it with the whole model, "
+                "in about %.0f s\n",
+                needed < 1 ? 1 : needed);
+    }
+    return is_cheap || tune->verify;
+}
+
+/* Check each step of the plan, and where it takes little time all of it, in each set of shapes. */
+static wpk_err verify_plan(const struct tune *tune, const char *path, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
@@ -184,10 +219,28 @@ static wpk_err verify_plan(const struct tune *tune, struct wpk_diag *diag)
         struct wpk_run_model options = {.draw = true,
                                         .check = true,
                                         .of_model = true,
-                                        .verify = tune->verify ? tune->file : NULL,
+                                        .verify = is_verified(tune, s) ? tune->file : NULL,
                                         .json = tune->output.json};
         wpk_model_fixing_of_set(&tune->fixing, s, &options.fixing);
-        err = wpk_run_model_verify(tune->plan_path, &options, diag);
+        err = wpk_run_model_verify(path, &options, diag);
+    }
+    return err;
+}
+
+/* The same for a plan that is no file yet: a wrong one replaces none. */
+static wpk_err verify_bytes(const struct tune *tune, const struct wpk_buf *plan,
+                            struct wpk_diag *diag)
+{
+    char path[64];
+    int fd = memfd_create("plan", MFD_CLOEXEC);
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    wpk_err err = fd >= 0 ? wpk_fs_write(path, plan->data, plan->size, 0600, diag) : WPK_ESYSTEM;
+    if (err == WPK_OK) {
+        err = verify_plan(tune, path, diag);
+    }
+    if (fd >= 0) {
+        close(fd);
     }
     return err;
 }
@@ -195,14 +248,20 @@ static wpk_err verify_plan(const struct tune *tune, struct wpk_diag *diag)
 /* Write the plan of a model whose job is done. */
 static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_tune_model_write(&tune->model, &tune->session, job, tune->job.threads,
-                                       tune->plan_path, diag);
+    struct wpk_buf plan = {.size_max = PLAN_SIZE_MAX};
+
+    wpk_err err =
+        wpk_tune_model_assemble(&tune->model, &tune->session, job, tune->job.threads, &plan, diag);
     if (err == WPK_OK) {
-        err = verify_plan(tune, diag);
+        err = verify_bytes(tune, &plan, diag);
     }
-    if (err == WPK_OK && !tune->output.json) {
+    if (err == WPK_OK) {
+        err = wpk_fs_write(tune->plan_path, plan.data, plan.size, 0644, diag);
+    }
+    if (err == WPK_OK && !tune->output.json && tune->report == stdout) {
         printf("\nnext:\n  %s run %s --random\n", tune->program, tune->plan_path);
     }
+    wpk_buf_fini(&plan);
     return err;
 }
 
@@ -372,7 +431,8 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
 }
 
 /* Of a model, -o is the plan's file. */
-static wpk_err take_plan_path(struct tune *tune, struct wpk_diag *diag)
+static wpk_err take_plan_path(struct tune *tune, const struct wpk_option *options,
+                              const struct wpk_args *args, struct wpk_diag *diag)
 {
     tune->is_model = tune->file != NULL && wpk_model_file_is_onnx(tune->file);
     if (!tune->is_model) {
@@ -385,7 +445,14 @@ static wpk_err take_plan_path(struct tune *tune, struct wpk_diag *diag)
     tune->plan_path = tune->output.format;
     tune->output.format = NULL;
     tune->output.brief = true;
-    return WPK_OK;
+    if (strcmp(tune->plan_path, "-") == 0) {
+        wpk_diag_set(diag, "a plan is binary: -o takes a file's name, or /dev/stdout for a pipe");
+        return WPK_EINVAL;
+    }
+    if (wpk_fs_is_stream(tune->plan_path)) {
+        tune->report = stderr;
+    }
+    return wpk_args_check_output(options, args, tune->plan_path, diag);
 }
 
 enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
@@ -397,7 +464,8 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
         WPK_ARGS_TEXT("gpu", "WHICH",
                       "for a GPU: its number or UUID; `emulated`: none is there, nothing is timed",
                       &tune.gpu),
-        WPK_ARGS_FLAG("verify", "of a model: run the plan, and compare with the model in f64",
+        WPK_ARGS_FLAG("verify",
+                      "of a model: compare the plan with the model in f64, though it takes long",
                       &tune.verify),
         WPK_MODEL_FIXING_OPTION_ROWS(tune.fixing),
         WPK_SESSION_OPTION_ROWS(tune.wanted),
@@ -411,7 +479,9 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     }
     tune.program = call->context->program;
     tune.file = call->args.operand_count > 0 ? call->args.operands[0] : NULL;
-    wpk_err err = take_plan_path(&tune, &call->diag);
+    tune.report = stdout;
+    tune.begun_ns = wpk_clock_now_ns(wpk_clock_system());
+    wpk_err err = take_plan_path(&tune, options, &call->args, &call->diag);
     if (err == WPK_OK) {
         err = wpk_output_check(&tune.output, &call->diag);
     }

@@ -3,7 +3,6 @@
 
 #include "client/choice_file.h"
 #include "common/caches.h"
-#include "common/fs.h"
 #include "common/json.h"
 #include "graph/layout.h"
 #include "graph/rewrite.h"
@@ -14,7 +13,6 @@
 #include <string.h>
 
 #define LAST_CACHE 3 /* its level */
-#define PLAN_SIZE_MAX ((size_t)1 << 40)
 
 /* All but the names of values that are apart. */
 static void forget_shapes(struct wpk_tune_model *model)
@@ -444,12 +442,11 @@ static wpk_err fetch(const struct wpk_tune_model *model, int index, struct wpk_s
     return err;
 }
 
-wpk_err wpk_tune_model_write(const struct wpk_tune_model *model, struct wpk_session *session,
-                             const struct wpk_api_job *found, int threads, const char *path,
-                             struct wpk_diag *diag)
+wpk_err wpk_tune_model_assemble(const struct wpk_tune_model *model, struct wpk_session *session,
+                                const struct wpk_api_job *found, int threads, struct wpk_buf *out,
+                                struct wpk_diag *diag)
 {
     struct wpk_assemble_kernel *kernels = calloc((size_t)model->kernel_count, sizeof(*kernels));
-    struct wpk_buf bytes = {.size_max = PLAN_SIZE_MAX};
     wpk_err err = kernels != NULL ? WPK_OK : WPK_ENOMEM;
 
     for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
@@ -468,15 +465,11 @@ wpk_err wpk_tune_model_write(const struct wpk_tune_model *model, struct wpk_sess
             .threads = threads,
             .device = found->kernel_count > 0 ? found->kernels[0].device : "",
         };
-        err = wpk_assemble_plan(&parts, &bytes, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_fs_write(path, bytes.data, bytes.size, 0644, diag);
+        err = wpk_assemble_plan(&parts, out, diag);
     }
     for (int k = 0; kernels != NULL && k < model->kernel_count; k++) {
         wpk_buf_fini(&kernels[k].object);
     }
     free(kernels);
-    wpk_buf_fini(&bytes);
     return err;
 }

@@ -84,13 +84,13 @@ WPK_MUST_CHECK wpk_err wpk_tune_model_region_job(struct wpk_tune_model *model,
  * what was expected of them, are gone.   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_tune_model_renumber(struct wpk_tune_model *model);
 
-/* Fetch the best kernel of each region that the job found, and write the plan.
+/* Fetch the best kernel of each region that the job found, and append the plan.
  *
  *   errors  WPK_ENOENT a region has no kernel: `diag` names its node; those of
- *           wpk_choice_file_ask, wpk_choice_file_download, wpk_assemble_plan and wpk_fs_write */
-WPK_MUST_CHECK wpk_err wpk_tune_model_write(const struct wpk_tune_model *model,
-                                            struct wpk_session *session,
-                                            const struct wpk_api_job *found, int threads,
-                                            const char *path, struct wpk_diag *diag);
+ *           wpk_choice_file_ask, wpk_choice_file_download and wpk_assemble_plan */
+WPK_MUST_CHECK wpk_err wpk_tune_model_assemble(const struct wpk_tune_model *model,
+                                               struct wpk_session *session,
+                                               const struct wpk_api_job *found, int threads,
+                                               struct wpk_buf *out, struct wpk_diag *diag);
 
 #endif

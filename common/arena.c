@@ -54,6 +54,7 @@ void wpk_arena_reset(struct wpk_arena *arena)
         block->used = 0;
     }
     arena->current = arena->first;
+    arena->is_full = false;
 }
 
 /* Put a new block with room for `size` behind the current one. */
@@ -64,6 +65,7 @@ static bool add_block(struct wpk_arena *arena, size_t size)
     size_t capacity = arena->current != NULL ? arena->current->capacity : BLOCK_SIZE_MIN / 2;
 
     if (size > room) {
+        arena->is_full = true;
         return false;
     }
     capacity = capacity < BLOCK_SIZE_DOUBLING_MAX ? capacity * 2 : BLOCK_SIZE_DOUBLING_MAX;

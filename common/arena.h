@@ -18,6 +18,7 @@ struct wpk_arena {
     struct wpk_arena_block *current;
     size_t size_reserved; /* bytes in all blocks */
     size_t size_max;      /* bytes; 0: WPK_ARENA_SIZE_MAX_DEFAULT */
+    bool is_full;         /* size_max was reached: memory did not run out */
 };
 
 void wpk_arena_init(struct wpk_arena *arena, size_t size_max);

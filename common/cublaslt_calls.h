@@ -54,7 +54,7 @@ struct wpk_cublaslt_heuristic {
       (const struct wpk_cublaslt_algorithm *algorithm, int attribute, void *out, size_t size,      \
        size_t *written))                                                                           \
     X(cublasLtMatmulAlgoConfigSetAttribute, int,                                                   \
-      (struct wpk_cublaslt_algorithm *algorithm, int attribute, const void *value, size_t size))   \
+      (struct wpk_cublaslt_algorithm * algorithm, int attribute, const void *value, size_t size))  \
     X(cublasLtMatmulAlgoCheck, int,                                                                \
       (void *handle, void *product, void *a, void *b, void *c, void *d,                            \
        const struct wpk_cublaslt_algorithm *algorithm, struct wpk_cublaslt_heuristic *out))        \

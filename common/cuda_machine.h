@@ -20,19 +20,19 @@
 /* The machine's numbers that rules, ranks and the emulator's model read. */
 struct wpk_cuda_machine {
     int sm_count;
-    int threads_max, block_threads_max; /* of a multiprocessor, of a block */
-    int blocks_max;                     /* of a multiprocessor at a time */
-    int registers_max;                  /* of a multiprocessor */
+    int threads_max, block_threads_max;   /* of a multiprocessor, of a block */
+    int blocks_max;                       /* of a multiprocessor at a time */
+    int registers_max;                    /* of a multiprocessor */
     int64_t shared_max, block_shared_max; /* bytes */
-    double multiply_adds; /* in a cycle of a multiprocessor */
-    double shared_words;  /* that it reads in a cycle */
-    double l2_bytes;      /* that come to it in a cycle, if all want some */
-    double dram_bytes;    /* the same from memory behind it */
-    int64_t l2_size;      /* bytes */
-    double latency;       /* cycles from a load to its use, barriers included */
-    double barrier;       /* cycles of one, and of waiting for what is there */
-    double launch;        /* cycles */
-    bool copies_ahead;    /* it has asynchronous copies to shared memory */
+    double multiply_adds;                 /* in a cycle of a multiprocessor */
+    double shared_words;                  /* that it reads in a cycle */
+    double l2_bytes;                      /* that come to it in a cycle, if all want some */
+    double dram_bytes;                    /* the same from memory behind it */
+    int64_t l2_size;                      /* bytes */
+    double latency;                       /* cycles from a load to its use, barriers included */
+    double barrier;                       /* cycles of one, and of waiting for what is there */
+    double launch;                        /* cycles */
+    bool copies_ahead;                    /* it has asynchronous copies to shared memory */
     double hertz;
 };
 

@@ -74,8 +74,7 @@ size_t wpk_json_count(const struct wpk_json_reader *reader, const char *key);
 
 /* Fail unless every member of the current object is one of `names`, a list that ends in NULL. */
 void wpk_json_allow(struct wpk_json_reader *reader, const char *const *names);
-#define WPK_JSON_ALLOW(reader, ...)                                                                \
-    wpk_json_allow(reader, (const char *const[]){__VA_ARGS__, NULL})
+#define WPK_JSON_ALLOW(reader, ...) wpk_json_allow(reader, (const char *const[]){__VA_ARGS__, NULL})
 
 /* Get a required value. Fails with WPK_EINVAL if it is missing or of another type (an integer with
  * a fraction too), WPK_ERANGE outside [min, max]. Ask wpk_json_has() before an optional value. */

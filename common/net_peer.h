@@ -38,7 +38,7 @@ struct wpk_net_message { /* a reply that is being sent, or a request that waits 
 
 struct wpk_net_peer {
     struct wpk_net_server *server;
-    uint32_t id;     /* generation, and index into the server's peers */
+    uint32_t id; /* generation, and index into the server's peers */
     bool is_local;
     bool is_tls;
     char whence[WPK_NET_WHENCE_SIZE];
@@ -47,25 +47,25 @@ struct wpk_net_peer {
     nng_aio *send;
     char greeting[WPK_NET_GREETING_SIZE];
     char head[WPK_NET_HEAD_MAX];
-    size_t wanted;          /* bytes of the greeting, head or request that is received */
-    size_t got;             /* of `wanted`, those that arrived */
-    size_t sent; /* bytes of the first reply; used by the send callback and what starts a send */
+    size_t wanted; /* bytes of the greeting, head or request that is received */
+    size_t got;    /* of `wanted`, those that arrived */
+    size_t sent;   /* bytes of the first reply; used by the send callback and what starts a send */
     /* The server's lock guards all fields below. */
     enum wpk_net_standing standing;
     bool is_known;
-    bool was_heard; /* a request of this peer was queued for the owner */
-    uint32_t queued;               /* requests that the owner has not taken */
+    bool was_heard;                  /* a request of this peer was queued for the owner */
+    uint32_t queued;                 /* requests that the owner has not taken */
     struct wpk_net_message *request; /* being received */
     struct wpk_net_message *reply;   /* first of the replies that were not sent */
     struct wpk_net_message *reply_last;
     uint32_t reply_count;
     size_t reply_bytes; /* of the replies that were not sent; 0 if DEAD */
     uint64_t took_ns;   /* when its time of silence last began */
-    bool is_starting; /* the accepting thread still uses it: it must not be freed */
-    bool is_greeted;  /* our greeting was sent */
+    bool is_starting;   /* the accepting thread still uses it: it must not be freed */
+    bool is_greeted;    /* our greeting was sent */
     bool is_sending;
-    uint64_t body_ns;           /* BODY: when it began */
-    size_t body_size;           /* of the request in BODY, or in line */
+    uint64_t body_ns;               /* BODY: when it began */
+    size_t body_size;               /* of the request in BODY, or in line */
     struct wpk_net_peer *next_dead; /* next among the dead, or the ending */
     bool is_in_line; /* WAITING for bytes of other peers' requests; else for its own to be taken */
     struct wpk_net_peer *line_next;
@@ -98,10 +98,10 @@ struct wpk_net_server {
     pthread_mutex_t lock; /* guards all below; while it is held, no function of the library is
                              called, and no lock but the admission's is taken */
     bool is_closing;
-    uint64_t descriptors; /* in use when last counted, plus connections accepted since */
+    uint64_t descriptors;          /* in use when last counted, plus connections accepted since */
     struct wpk_net_message *first; /* requests */
     struct wpk_net_message *last;
-    size_t bytes; /* of requests that wait or are being received */
+    size_t bytes;       /* of requests that wait or are being received */
     size_t reply_bytes; /* of replies that were not sent, of all peers but DEAD ones */
     struct wpk_net_peer *peers[WPK_NET_PEERS_MAX];
     uint32_t peer_count;

@@ -2,6 +2,7 @@
 /* The program wpkd. Its exit codes tell a service manager whether a restart is of use: 0 it ended
  * as told; 1 a failure, a start may succeed later; 2 usage or configuration; 3 no start can use the
  * store, which is corrupt or of another version. */
+#include "common/limits.h"
 #include "coordinator/db/db.h"
 #include "coordinator/service.h"
 
@@ -66,13 +67,17 @@ static void bound_allocator(void)
 
 int main(int argc, char **argv)
 {
+    struct wpk_diag diag = {0};
+    if (wpk_limits_raise_stack(argv, &diag) != WPK_OK) {
+        fprintf(stderr, "wpkd: %s\n", diag.text);
+        return MISCONFIGURED;
+    }
     bound_allocator();
     umask(077); /* what we write is our user's; the sockets' modes are the configuration's */
     if (argc > 1 && strcmp(argv[1], "--db") == 0) {
         return wpk_db_main(argc - 2, argv + 2);
     }
     struct wpk_config config;
-    struct wpk_diag diag = {0};
     struct source source = {
         .argc = argc,
         .argv = argv,

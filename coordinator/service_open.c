@@ -25,15 +25,30 @@ static void wake(void *user)
     wpk_loop_wake(user);
 }
 
+/* Our own files, threads' pipes and sockets, beside those that are never used for connections. */
+#define DESCRIPTORS_MIN (WPK_NET_DESCRIPTORS_LEFT + 256)
+
 /* Thousands of connections need more descriptors than the habitual 1024; what we may have, we
- * take. Nothing here uses select(2). */
-static void raise_descriptors(void)
+ * take. Nothing here uses select(2). With too few no worker would ever be let in. */
+static wpk_err raise_descriptors(struct wpk_diag *diag)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return WPK_OK;
+    }
+    if (limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit); /* else fewer connections are served */
     }
+    if (limit.rlim_cur < DESCRIPTORS_MIN) {
+        wpk_diag_set(diag,
+                     "the limit of open files is %llu, and wpkd needs %d: raise it, as by "
+                     "ulimit -n 1024",
+                     (unsigned long long)limit.rlim_cur, DESCRIPTORS_MIN);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
 }
 
 /* What is served, for the threads of the HTTP server. */
@@ -301,8 +316,10 @@ wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk
 
 wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
 {
-    raise_descriptors();
-    wpk_err err = wpk_lock_take(service->config->data_dir, &service->lock_fd, diag);
+    wpk_err err = raise_descriptors(diag);
+    if (err == WPK_OK) {
+        err = wpk_lock_take(service->config->data_dir, &service->lock_fd, diag);
+    }
     if (err == WPK_OK) {
         err = wpk_loop_open(&service->loop, diag);
     }

@@ -19,6 +19,8 @@
 
 #define WPK_GRAPH_NODES_MAX 65536
 #define WPK_GRAPH_VALUES_MAX 262144
+#define WPK_GRAPH_MEMORY_MAX                                                                       \
+    ((size_t)4 << 30)         /* bytes beside the mapped files: attributes, copies */
 #define WPK_GRAPH_MAPS_MAX 64 /* the model file and its files of external data */
 
 struct wpk_graph_value {
@@ -34,10 +36,10 @@ struct wpk_graph_value {
                                             an unnamed one; NULL: fixed */
     int64_t pad_before[WPK_RANK_MAX];   /* [rank] what lies around it in memory (border.h) */
     int64_t pad_after[WPK_RANK_MAX];
-    bool is_part;                       /* that belongs to others; else it is zero */
-    const void *data;                   /* constants: row-major, any alignment; borrowed */
-    size_t size;                        /* bytes of `data` */
-    int writer;                         /* node that computes it; -1: none */
+    bool is_part;     /* that belongs to others; else it is zero */
+    const void *data; /* constants: row-major, any alignment; borrowed */
+    size_t size;      /* bytes of `data` */
+    int writer;       /* node that computes it; -1: none */
     bool is_input;
     bool is_output;
     bool is_read;   /* by a node */

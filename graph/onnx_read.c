@@ -476,6 +476,7 @@ wpk_err wpk_onnx_read(const char *path, struct wpk_graph *out, struct wpk_diag *
     struct wpk_protobuf model;
 
     *out = (struct wpk_graph){.node_count = 0};
+    wpk_arena_init(&out->arena, WPK_GRAPH_MEMORY_MAX);
     wpk_err err = wpk_onnx_map(&reader, -1, path, &model);
     return err == WPK_OK ? read_model(&reader, model) : err;
 }

@@ -70,9 +70,12 @@ int wpk_onnx_count(struct wpk_protobuf message, uint32_t number)
     return count;
 }
 
+/* A FIFO would wait for a writer. */
+#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+
 /* Open `path` below `folder`: each part of it by itself, so that neither ".." nor a link leads out
- * of it. */
-static int open_below(int folder, const char *path)
+ * of it.   shape  *outside: true if one would */
+static int open_below(int folder, const char *path, bool *outside)
 {
     char part[256];
     int at = dup(folder);
@@ -81,15 +84,17 @@ static int open_below(int folder, const char *path)
         size_t size = strcspn(path, "/");
         bool last = path[size] == '\0';
         snprintf(part, sizeof(part), "%.*s", (int)size, path);
-        if (size == 0 || size >= sizeof(part) || strcmp(part, "..") == 0) {
+        *outside = size == 0 || strcmp(part, "..") == 0;
+        if (*outside || size >= sizeof(part)) {
             close(at);
-            errno = EACCES;
+            errno = *outside ? EXDEV : ENAMETOOLONG;
             return -1;
         }
-        int next = openat(at, part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? 0 : O_DIRECTORY));
+        int next = openat(at, part, OPEN_FLAGS | O_NOFOLLOW | (last ? 0 : O_DIRECTORY));
         int kept = errno;
         close(at);
         errno = kept;
+        *outside = next < 0 && kept == ELOOP;
         if (last) {
             return next;
         }
@@ -126,18 +131,24 @@ wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder, const cha
     struct stat status;
     wpk_err err = WPK_OK;
     void *bytes = MAP_FAILED;
+    bool outside = false;
 
     if (graph->map_count == WPK_GRAPH_MAPS_MAX) {
         return wpk_onnx_fail(reader, WPK_ERANGE, "more than %d files", WPK_GRAPH_MAPS_MAX);
     }
-    int fd = folder < 0 ? open(path, O_RDONLY | O_CLOEXEC) : open_below(folder, path);
+    int fd = folder < 0 ? open(path, OPEN_FLAGS) : open_below(folder, path, &outside);
     if (fd >= 0 && fstat(fd, &status) == 0 && (!S_ISREG(status.st_mode) || status.st_size == 0)) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "%s is %s", path,
                             S_ISREG(status.st_mode) ? "empty" : "not a file");
     } else if (fd >= 0) {
         bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     }
-    if (err == WPK_OK && (fd < 0 || bytes == MAP_FAILED)) {
+    if (outside) {
+        err = wpk_onnx_fail(reader, WPK_EINVAL,
+                            "%s leads out of the model's folder, by '..', by a link, or as it "
+                            "begins with '/'; put the file beside the model",
+                            path);
+    } else if (err == WPK_OK && (fd < 0 || bytes == MAP_FAILED)) {
         err = wpk_onnx_fail(reader, wpk_fs_err(errno), "cannot read %s: %s%s", path,
                             strerror(errno), wpk_fs_advice(errno));
     }

@@ -5,6 +5,7 @@
 #include "codegen/cuda_nvrtc.h"
 #include "common/clock.h"
 #include "common/fs.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/notify.h"
 #include "common/peak.h"
@@ -241,7 +242,10 @@ int main(int argc, char **argv)
     struct wpk_arguments a;
     struct wpk_diag diag = {0};
     int code = ENDED;
-    wpk_err err = wpk_arguments_parse(argc, argv, &a, &diag);
+    wpk_err err = wpk_limits_raise_stack(argv, &diag);
+    if (err == WPK_OK) {
+        err = wpk_arguments_parse(argc, argv, &a, &diag);
+    }
     if (err == WPK_OK && a.cuda_dir != NULL) { /* for the builder, too */
         err = setenv(WPK_CUDA_DIRECTORY_VARIABLE, a.cuda_dir, 1) == 0 ? WPK_OK : WPK_ENOMEM;
     }

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "common/output_path.h"
 #include "coordinator/db/db_command.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/store/artifact.h"
@@ -246,7 +247,10 @@ wpk_err wpk_db_export(const struct wpk_db_options *options, struct wpk_db_report
                       struct wpk_diag *diag)
 {
     struct export e = {.data_dir = options->data_dir, .out = stdout};
-    wpk_err err = wpk_store_open_reader(options->data_dir, wpk_clock_system(), &e.store, diag);
+    wpk_err err = wpk_output_path_check(options->file, diag);
+    if (err == WPK_OK) {
+        err = wpk_store_open_reader(options->data_dir, wpk_clock_system(), &e.store, diag);
+    }
     if (err != WPK_OK) {
         return err;
     }

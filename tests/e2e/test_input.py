@@ -4,6 +4,7 @@ import json
 import os
 
 from lib import BIN, Process, Service, check, main, need, small_job, SMALL_OP
+from test_model import make_model
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -118,6 +119,47 @@ def test_tune_rejects(box):
     check(box.run("wpkctl", "nonsense")[0] == 2, "unknown command")
     check(box.run("wpkctl", "status", "j0123456789abcdef", "--server", "unix:/nowhere")[0] == 3,
           "nobody there")
+
+
+def test_outputs_are_refused_before_any_work(box):
+    """An output that would destroy an input or the history, or that nothing can write."""
+    need("wpkd", "wpk-worker")
+    model = os.path.join(make_model(box, "tiny"), "tiny.onnx")
+    history = os.path.join(box.data, "history.db")
+    job = box.write("job.json", small_job())
+    check(box.run("wpkctl", "tune", job, "--candidates", "1", "--data", box.data)[0] == 0, "a history")
+    for words, kept, why in (
+            (["tune", model, "-o", model], model, "it is the command's input"),
+            (["run", model, "--interpret", "--random", "--output", "y=" + model], model, "the command's input"),
+            (["tune", model, "-o", box.path("no/m.wpk")], model, "make its directory first"),
+            (["tune", model, "-o", ""], model, "the name is empty"),
+            (["tune", model, "-o", "-"], model, "/dev/stdout"),
+            (["run", job, "--random", "--output", "Y=" + history], history, "belongs to a history"),
+            (["get", "small", "-o", history], history, "belongs to a history"),
+            (["plot", "small", "-o", box.dir], history, "it is a directory"),
+            (["export", history], history, "belongs to a history")):
+        with open(kept, "rb") as file:
+            before = file.read()
+        code, out, err = box.run("wpkctl", *words, "--data", box.data, seconds=20)
+        with open(kept, "rb") as file:
+            check(code == 2 and out == "" and why in err and file.read() == before, "%s" % words, code, out, err)
+
+
+def test_low_limits(box):
+    """Too few descriptors, and too small a stack, are said to be; a small soft limit is raised."""
+    need("wpkd", "wpk-worker")
+    job = box.write("job.json", small_job())
+
+    def limited(kind, limit, *words):
+        return box.run("/bin/sh", "-c", "ulimit %s %d; exec \"$@\"" % (kind, limit), "sh",
+                       os.path.join(BIN, "wpkctl"), *words, seconds=60)
+
+    code, _, err = limited("-n", 256, "tune", job, "--data", box.data, "--candidates", "1")
+    check(code == 3 and "wpkd needs 512: raise it" in err, "256 descriptors", code, err)
+    code, _, err = limited("-s", 256, "check", job)
+    check(code == 1 and "start with a higher limit" in err, "a stack of 256 KiB", code, err)
+    code, _, err = limited("-Ss", 256, "tune", job, "--data", box.data, "--candidates", "1")
+    check(code == 0, "a stack that may grow", code, err)
 
 
 def test_no_directory(box):

@@ -207,7 +207,10 @@ def test_external_data(box):
     os.rename(os.path.join(folder, "w.bin"), os.path.join(folder, "v.bin"))
     check("w.bin" in refused(box, "check", path), "a missing file")
     os.symlink("v.bin", os.path.join(folder, "w.bin"))
-    check("w.bin" in refused(box, "check", path), "a link")
+    check("leads out of the model's folder" in refused(box, "check", path), "a link")
+    os.remove(os.path.join(folder, "w.bin"))
+    os.mkfifo(os.path.join(folder, "w.bin"))
+    check("w.bin is not a file" in refused(box, "check", path), "a FIFO, which nobody writes to")
     with open(path, "rb") as file:
         data = file.read()
     with open(path, "wb") as file:
