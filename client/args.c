@@ -186,7 +186,7 @@ wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
 
 /* ---- outputs */
 
-/* Check that `path` is not the file of a word: "FILE", or "NAME=FILE", and names may contain '='. */
+/* Check that `path` is not the file of a word: "FILE", or "NAME=FILE"; names may contain "=". */
 static wpk_err differs(const char *path, const char *word, struct wpk_diag *diag)
 {
     wpk_err err = wpk_output_path_differs(path, word, diag);

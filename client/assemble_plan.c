@@ -4,6 +4,7 @@
 #include "client/assemble_plan.h"
 
 #include "common/checksum.h"
+#include "graph/domain.h"
 #include "graph/placement.h"
 #include "op/cost.h"
 
@@ -152,16 +153,22 @@ static void set_place(struct assembly *a, int root, enum wpk_model_plan_place pl
     value->offset = index;
 }
 
-static void add_inputs(struct assembly *a)
+static wpk_err add_inputs(struct assembly *a)
 {
     const struct wpk_graph *graph = a->graph;
+    struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
+
+    wpk_err err = domains != NULL ? wpk_graph_domains(graph, domains) : WPK_ENOMEM;
 
     for (int i = 0; i < graph->input_count; i++) {
         set_place(a, graph->inputs[i], WPK_MODEL_PLAN_INPUT, i);
         a->plan->inputs[i].name = graph->values[graph->inputs[i]].name;
         a->plan->inputs[i].value = plan_value(a, graph->inputs[i]);
+        a->plan->inputs[i].domain = domains != NULL ? domains[i] : wpk_domain_all();
     }
     a->plan->input_count = graph->input_count;
+    free(domains);
+    return err;
 }
 
 /* An output that a step computes is written where the caller wants it; one that is an input, a
@@ -412,7 +419,7 @@ static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
     }
     find_parts(a);
     find_last_uses(a);
-    add_inputs(a);
+    err = add_inputs(a);
     add_outputs(a);
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
         if (a->regions->uses[n].region >= 0 || a->regions->uses[n].is_host) {

@@ -8,6 +8,7 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/suggest.h"
+#include "graph/domain.h"
 #include "graph/interpret.h"
 #include "runtime/wpk.h"
 #include "schema/convert.h"
@@ -26,9 +27,10 @@
 struct tensor {
     const char *name;
     struct wpk_tensor_type type;
-    const char *path; /* NULL: no file */
-    void *data;       /* owned; [extent...] row-major */
-    double *wide;     /* owned; the same in f64 */
+    struct wpk_domain domain; /* inputs: what they are drawn from */
+    const char *path;         /* NULL: no file */
+    void *data;               /* owned; [extent...] row-major */
+    double *wide;             /* owned; the same in f64 */
 };
 
 struct tensors {
@@ -84,6 +86,14 @@ static wpk_err list_of_graph(const struct wpk_graph *graph, struct tensors *out)
         const struct wpk_tensor_type type = wpk_model_value_type(value);
         err = init(o < 0 ? &out->input[i] : &out->output[o], value->name, &type);
     }
+    struct wpk_domain *domains = calloc((size_t)graph->input_count + 1, sizeof(*domains));
+    if (err == WPK_OK) {
+        err = domains != NULL ? wpk_graph_domains(graph, domains) : WPK_ENOMEM;
+    }
+    for (int i = 0; err == WPK_OK && i < graph->input_count; i++) {
+        out->input[i].domain = domains[i];
+    }
+    free(domains);
     return err;
 }
 
@@ -96,6 +106,8 @@ static wpk_err list_of_plan(const struct wpk_model *model, size_t shape, struct 
     for (int i = 0; err == WPK_OK && i < input_count; i++) {
         const struct wpk_argument *argument = wpk_model_input(model, shape, (size_t)i);
         err = init(&out->input[i], argument->name, &argument->type);
+        wpk_model_input_domain(model, shape, (size_t)i, &out->input[i].domain.low,
+                               &out->input[i].domain.high);
     }
     for (int i = 0; err == WPK_OK && i < output_count; i++) {
         const struct wpk_argument *argument = wpk_model_output(model, shape, (size_t)i);
@@ -164,7 +176,8 @@ static wpk_err fill(struct tensor *tensor, bool draw, struct wpk_diag *diag)
     if (tensor->path != NULL) {
         err = read_file(tensor, diag);
     } else if (draw) {
-        wpk_draw_tensor(SEED, tensor->name, tensor->type.dtype, false, elements, tensor->data);
+        wpk_draw_in_domain(SEED, tensor->name, tensor->type.dtype, tensor->domain, elements,
+                           tensor->data);
     } else {
         wpk_diag_set(diag, "input %s has no file: --input %s=FILE.npy, or --random", tensor->name,
                      tensor->name);

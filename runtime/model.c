@@ -488,6 +488,14 @@ const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t
     return &model->shapes[shape].inputs[index];
 }
 
+void wpk_model_input_domain(const struct wpk_model *model, size_t shape, size_t index, double *low,
+                            double *high)
+{
+    WPK_ASSERT(shape < wpk_model_shape_count(model) && index < wpk_model_input_count(model));
+    *low = model->plan.shapes[shape].inputs[index].domain.low;
+    *high = model->plan.shapes[shape].inputs[index].domain.high;
+}
+
 const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t shape,
                                             size_t index)
 {

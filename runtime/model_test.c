@@ -126,10 +126,10 @@ static void fill(struct scene *scene)
                                                        .arguments = scene->arguments[i],
                                                        .argument_count = 4};
     }
-    scene->inputs[0] = (struct wpk_model_plan_end){"x", 0};
-    scene->outputs[0] = (struct wpk_model_plan_end){"y", 2};
-    scene->outputs[1] = (struct wpk_model_plan_end){"same", 0};
-    scene->short_outputs[0] = (struct wpk_model_plan_end){"y", 1};
+    scene->inputs[0] = (struct wpk_model_plan_end){.name = "x", .value = 0};
+    scene->outputs[0] = (struct wpk_model_plan_end){.name = "y", .value = 2};
+    scene->outputs[1] = (struct wpk_model_plan_end){.name = "same", .value = 0};
+    scene->short_outputs[0] = (struct wpk_model_plan_end){.name = "y", .value = 1};
     scene->short_outputs[1] = scene->outputs[1];
     scene->shapes[0] = (struct wpk_model_plan_shape){
         .arena_size = 64 + COUNT * (int64_t)sizeof(float),

@@ -220,6 +220,10 @@ WPK_API size_t wpk_model_threads(const struct wpk_model *model);
  * model. */
 WPK_API const struct wpk_argument *wpk_model_input(const struct wpk_model *model, size_t shape,
                                                    size_t index);
+/* The smallest and the largest value of an input's elements for which the model is of use, as far
+ * as its graph says: masks are 0 or 1, indices lie inside their axes. For tests and timing. */
+WPK_API void wpk_model_input_domain(const struct wpk_model *model, size_t shape, size_t index,
+                                    double *low, double *high);
 WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t shape,
                                                     size_t index);
 

@@ -4,9 +4,18 @@
 #include "common/crypto.h"
 #include "schema/convert.h"
 
+#include <math.h>
 #include <string.h>
 
 #define CHUNK 1024
+
+/* The uniform set of integers of 32 bits and more. */
+#define INTEGER_MOST 1000
+
+struct wpk_domain wpk_domain_all(void)
+{
+    return (struct wpk_domain){-WPK_DOMAIN_MOST, WPK_DOMAIN_MOST};
+}
 
 double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive)
 {
@@ -19,7 +28,7 @@ double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive
         return (double)wpk_rng_between(rng, positive ? 1 : -128, 127);
     case WPK_I32:
     case WPK_I64:
-        return (double)wpk_rng_between(rng, positive ? 1 : -1000, 1000);
+        return (double)wpk_rng_between(rng, positive ? 1 : -INTEGER_MOST, INTEGER_MOST);
     default:
         return positive ? 0.125 + 0.875 * wpk_rng_unit(rng) : 2 * wpk_rng_unit(rng) - 1;
     }
@@ -49,6 +58,56 @@ void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype,
         int64_t now = count - done < CHUNK ? count - done : CHUNK;
         for (int64_t i = 0; i < now; i++) {
             chunk[i] = wpk_draw_uniform(&rng, dtype, positive);
+        }
+        wpk_convert_narrow(dtype, chunk, now, (char *)out + (size_t)done * wpk_dtype_size(dtype));
+    }
+}
+
+/* The part of [low, high] in the domain; if it is empty, `room` above the domain's lower end. */
+static struct wpk_domain meet(struct wpk_domain domain, double low, double high, double room)
+{
+    struct wpk_domain part = {fmax(domain.low, low), fmin(domain.high, high)};
+
+    if (part.low > part.high || (part.low == part.high && domain.low < domain.high)) {
+        part.low = domain.low > -WPK_DOMAIN_MOST ? domain.low : domain.high - room;
+        part.high = fmin(part.low + room, domain.high);
+    }
+    return part;
+}
+
+static double draw_in(struct wpk_rng *rng, enum wpk_dtype dtype, struct wpk_domain domain)
+{
+    if (dtype == WPK_BOOL) {
+        return wpk_draw_uniform(rng, dtype, false);
+    }
+    if (wpk_dtype_is_float(dtype)) {
+        struct wpk_domain part = meet(domain, -1, 1, 1);
+        return part.low + (part.high - part.low) * wpk_rng_unit(rng);
+    }
+    struct wpk_domain whole = {ceil(domain.low), floor(domain.high)};
+    bool is_wide = wpk_dtype_size(dtype) > 1;
+    struct wpk_domain part = meet(whole,
+                                  is_wide           ? -INTEGER_MOST
+                                  : dtype == WPK_U8 ? 0
+                                                    : -128,
+                                  is_wide           ? INTEGER_MOST
+                                  : dtype == WPK_U8 ? 255
+                                                    : 127,
+                                  1);
+    return (double)wpk_rng_between(rng, (int64_t)part.low, (int64_t)part.high);
+}
+
+void wpk_draw_in_domain(uint64_t seed, const char *name, enum wpk_dtype dtype,
+                        struct wpk_domain domain, int64_t count, void *out)
+{
+    struct wpk_rng rng;
+    double chunk[CHUNK];
+
+    start(&rng, seed, name);
+    for (int64_t done = 0; done < count; done += CHUNK) {
+        int64_t now = count - done < CHUNK ? count - done : CHUNK;
+        for (int64_t i = 0; i < now; i++) {
+            chunk[i] = draw_in(&rng, dtype, domain);
         }
         wpk_convert_narrow(dtype, chunk, now, (char *)out + (size_t)done * wpk_dtype_size(dtype));
     }

@@ -6,6 +6,17 @@
 #include "common/rng.h"
 #include "schema/tensor.h"
 
+#define WPK_DOMAIN_MOST 1e300 /* stands for no limit */
+
+/* The interval [low, high] of a tensor's elements; of integers, those in it. */
+struct wpk_domain {
+    double low;
+    double high;
+};
+
+/* No limits. */
+struct wpk_domain wpk_domain_all(void);
+
 /* Draw one value of the uniform set: reals in [-1, 1), integers from the part of their type's range
  * in which sums of products fit 32 bits. `positive`: for operators that are undefined elsewhere. */
 double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive);
@@ -15,5 +26,10 @@ double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive
  *   shape   out [count] elements of the type */
 void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype, bool positive,
                      int64_t count, void *out);
+
+/* The same from the part of the uniform set that lies in a domain; if none does, from the unit
+ * interval, or the two integers, above its lower end. */
+void wpk_draw_in_domain(uint64_t seed, const char *name, enum wpk_dtype dtype,
+                        struct wpk_domain domain, int64_t count, void *out);
 
 #endif

@@ -74,6 +74,8 @@ static void put_ends(struct wpk_json_writer *w, const char *key,
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", ends[i].name);
         wpk_json_put_int(w, "value", ends[i].value);
+        wpk_json_put_real(w, "low", ends[i].domain.low);
+        wpk_json_put_real(w, "high", ends[i].domain.high);
         wpk_json_end(w);
     }
     wpk_json_end(w);
@@ -263,6 +265,8 @@ static void read_end(struct wpk_json_reader *r, struct wpk_model_plan *plan,
 
     out->name = get_text(r, plan, "name");
     out->value = (int)wpk_json_get_int(r, "value", 0, shape->value_count - 1);
+    out->domain.low = wpk_json_get_real(r, "low", -WPK_DOMAIN_MOST, WPK_DOMAIN_MOST);
+    out->domain.high = wpk_json_get_real(r, "high", out->domain.low, WPK_DOMAIN_MOST);
     if (wpk_json_status(r) != WPK_OK) {
         return;
     }

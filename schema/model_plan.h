@@ -16,9 +16,10 @@
 
 #include "common/arena.h"
 #include "common/buf.h"
+#include "schema/draw.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 8
+#define WPK_MODEL_PLAN_VERSION 9
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
 #define WPK_MODEL_PLAN_SLACK 128     /* bytes after the data that may be read */
@@ -51,6 +52,7 @@ struct wpk_model_plan_value {
 struct wpk_model_plan_end {
     const char *name;
     int value;
+    struct wpk_domain domain; /* inputs: values for tests and timing */
 };
 
 /* Times are those of one call alone, when it was tuned; 0: not timed. */

@@ -41,7 +41,7 @@ static void fill(struct sample *s)
                    {vector(4), WPK_MODEL_PLAN_DATA, 64, false},
                    {vector(4), WPK_MODEL_PLAN_ARENA, 64, false},
                    {vector(4), WPK_MODEL_PLAN_OUTPUT, 0, false}},
-        .inputs = {{"the \"x\"", 0}},
+        .inputs = {{.name = "the \"x\"", .domain = {-2, 120}}},
         .outputs = {{"y", 3}},
         .kernels = {{.size = 50,
                      .name = "Conv1",
@@ -99,6 +99,8 @@ static void test_round_trip(void **state)
     encode(&s, &once);
     assert_int_equal(wpk_model_plan_decode(once.data, once.size, &plan, NULL), WPK_OK);
     assert_string_equal(plan.shapes[0].inputs[0].name, "the \"x\"");
+    assert_true(plan.shapes[0].inputs[0].domain.low == -2);
+    assert_true(plan.shapes[0].inputs[0].domain.high == 120);
     assert_int_equal(plan.shapes[1].steps[1].arguments[2].value, 3);
     assert_memory_equal(plan.data, s.data, sizeof(s.data));
     assert_int_equal((plan.data - once.data) % WPK_MODEL_PLAN_ALIGNMENT, 0);
@@ -154,8 +156,8 @@ static void expect_refused(struct sample *s)
 /* Shapes with other inputs or outputs, or none at all. */
 static void test_unequal_shapes(void **state)
 {
-    struct wpk_model_plan_end other = {"z", 0};
-    struct wpk_model_plan_end two[2] = {{"the \"x\"", 0}, {"y", 0}};
+    struct wpk_model_plan_end other = {.name = "z"};
+    struct wpk_model_plan_end two[2] = {{.name = "the \"x\""}, {.name = "y"}};
     struct sample s;
 
     (void)state;

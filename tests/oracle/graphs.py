@@ -352,6 +352,11 @@ class Draw:
         weights = self.add("Softmax", [scores], [(batch, tokens, tokens)], axis=-1)
         self.add("MatMul", [weights, v], [shape])
 
+    def embed(self):
+        rows, width = self.size(1, 9), self.size(1, 4)
+        index = self.input((self.size(1, 3), self.size(1, 4)), "of%d" % rows)
+        self.add("Gather", [self.weight(rows, width), index], [self.inputs[index][0] + (width,)], axis=0)
+
     def choose(self):
         name, shape = self.value()
         mask = self.input(shape, "b1")
@@ -385,7 +390,8 @@ class Draw:
                  self.unsqueeze, self.flatten, self.transpose, self.gather, self.expand]
         work = [self.map, self.map, self.clip, self.join, self.join, self.join, self.pad, self.reduce, self.softmax,
                 self.layer_norm, self.matmul, self.matmul, self.gemm, self.residual, self.conv, self.conv, self.pool,
-                self.batch_norm, self.resize, self.recurrent, self.recurrent, self.attention, self.choose, self.double]
+                self.batch_norm, self.resize, self.recurrent, self.recurrent, self.attention, self.choose, self.double,
+                self.embed]
         share = self.rng.uniform(0.15, 0.6)
         while len(self.nodes) < self.wanted:
             self.pick(views if self.chance(share) else work)()
@@ -400,9 +406,10 @@ class Draw:
 
 
 def make_model(nodes, inputs, constants, ends):
-    kinds = {"f4": TensorProto.FLOAT, "b1": TensorProto.BOOL, "mask": TensorProto.INT64}
+    kinds = {"f4": TensorProto.FLOAT, "b1": TensorProto.BOOL}
     graph = helper.make_graph(
-        nodes, "drawn", [helper.make_tensor_value_info(n, kinds[k], s) for n, (s, k) in inputs.items()],
+        nodes, "drawn", [helper.make_tensor_value_info(n, kinds.get(k, TensorProto.INT64), s, doc_string=k)
+                         for n, (s, k) in inputs.items()],
         [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ends],
         [numpy_helper.from_array(a, n) for n, a in constants.items()])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -436,6 +443,8 @@ def feeds_of(model, seed):
             feeds[value.name] = rng.standard_normal(shape).astype("f4")
         elif kind == TensorProto.BOOL:
             feeds[value.name] = rng.random(shape) < 0.5
+        elif value.doc_string.startswith("of"):
+            feeds[value.name] = rng.integers(0, int(value.doc_string[2:]), shape)
         else:  # a mask that leaves the first token
             feeds[value.name] = (rng.random(shape) < 0.7).astype("i8")
             feeds[value.name][..., 0] = 1
