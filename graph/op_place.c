@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/op_place.h"
 
+#include "op/program.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -201,20 +203,51 @@ static void print_with(struct border *border, int axis, const char *format, long
     print_from(border, axis + 1);
 }
 
-/* The elements of one axis: inside, and before and behind its ends. */
-static void print_edge(struct border *border, int axis)
+/* "SIGN*d<axis>+offset" as an index, of what follows. */
+static void print_at(struct border *border, int axis, int sign, int64_t offset)
+{
+    char *index = border->index[axis];
+    size_t size = sizeof(border->index[axis]);
+
+    if (sign < 0) {
+        snprintf(index, size, "%lld-d%d", (long long)offset, axis);
+    } else {
+        snprintf(index, size, "%sd%d%+lld", sign == 0 ? "0*" : "", axis, (long long)offset);
+    }
+    print_from(border, axis + 1);
+}
+
+/* Is each end at most once the axis away? */
+static bool reflects_once(const struct border *border, int axis)
+{
+    int64_t most = border->printer->input[0]->extent[axis] - 1;
+
+    return border->before[axis] <= most && border->after[axis] <= most;
+}
+
+/* The elements of one axis: before its begin, inside, and behind its end. A negative pad takes
+ * elements away, so that its side does not occur. */
+static void print_sides(struct border *border, int axis)
 {
     struct wpk_buf *text = border->printer->text;
-    long long extent = (long long)border->printer->input[0]->extent[axis];
-    long long before = (long long)border->before[axis];
+    int64_t last = border->printer->input[0]->extent[axis] - 1;
+    int64_t before = border->before[axis];
+    bool reflects = strcmp(border->mode, "reflect") == 0;
 
-    wpk_buf_printf(text, "select(d%d < %lld, ", axis, before);
-    print_with(border, axis, "0*d%d", 0, 0);
-    wpk_buf_printf(text, ", select(d%d < %lld, ", axis, before + extent);
-    print_with(border, axis, "d%d-%lld", before, 0);
-    wpk_buf_append_text(text, ", ");
-    print_with(border, axis, "0*d%d+%lld", extent - 1, 0);
-    wpk_buf_append_text(text, "))");
+    if (before > 0) {
+        wpk_buf_printf(text, "select(d%d < %lld, ", axis, (long long)before);
+        print_at(border, axis, reflects ? -1 : 0, reflects ? before : 0);
+        wpk_buf_append_text(text, ", ");
+    }
+    if (border->after[axis] > 0) {
+        wpk_buf_printf(text, "select(d%d < %lld, ", axis, (long long)(before + last + 1));
+    }
+    print_at(border, axis, 1, -before);
+    if (border->after[axis] > 0) {
+        wpk_buf_append_text(text, ", ");
+        print_at(border, axis, reflects ? -1 : 0, reflects ? 2 * last + before : last);
+    }
+    wpk_buf_printf(text, "%s%s", before > 0 ? ")" : "", border->after[axis] > 0 ? ")" : "");
 }
 
 static void print_reflected(struct border *border, int axis)
@@ -250,8 +283,8 @@ static void print_from(struct border *border, int axis)
     } else if (strcmp(border->mode, "wrap") == 0) {
         print_with(border, axis, "(d%d-%lld)%%%lld", (long long)border->before[axis],
                    (long long)printer->input[0]->extent[axis]);
-    } else if (strcmp(border->mode, "edge") == 0) {
-        print_edge(border, axis);
+    } else if (strcmp(border->mode, "edge") == 0 || reflects_once(border, axis)) {
+        print_sides(border, axis);
     } else {
         print_reflected(border, axis);
     }
@@ -261,21 +294,20 @@ wpk_err wpk_print_border(struct wpk_printer *printer)
 {
     struct border border = {.printer = printer, .mode = wpk_graph_text(printer->node, "mode", "")};
     const struct wpk_graph_value *x = printer->input[0];
-    int changed = 0;
+    int loads = 1;
 
     wpk_err err = wpk_operator_pads(printer->graph, printer->node, border.before, border.after,
                                     printer->diag);
     for (int d = 0; err == WPK_OK && d < x->rank; d++) {
-        bool is_changed = border.before[d] != 0 || border.after[d] != 0;
-        changed += is_changed;
-        if (border.before[d] < 0 || border.after[d] < 0 ||
-            (is_changed && x->extent[d] == 1 && strcmp(border.mode, "reflect") == 0)) {
-            wpk_diag_set(printer->diag, "its mode %s with these pads", border.mode);
-            err = WPK_EUNSUPPORTED;
+        bool is_wider = border.before[d] > 0 || border.after[d] > 0;
+        loads *= 1 + (border.before[d] > 0) + (border.after[d] > 0);
+        if (is_wider && x->extent[d] == 1 && strcmp(border.mode, "reflect") == 0) {
+            wpk_diag_set(printer->diag, "it reflects axis %d, which has one element", d);
+            err = WPK_EINVAL;
         }
     }
-    if (err == WPK_OK && changed > 3) {
-        wpk_diag_set(printer->diag, "its mode %s is supported on three axes", border.mode);
+    if (err == WPK_OK && loads > WPK_LOADS_MAX) { /* 3 for each axis */
+        wpk_diag_set(printer->diag, "its mode %s is supported on five axes", border.mode);
         err = WPK_EUNSUPPORTED;
     }
     if (err == WPK_OK) {

@@ -285,22 +285,29 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
     return axis >= program->stages[reader->stage].rank && !reader->literal[axis];
 }
 
+/* A tile that is a multiple of more elements than these would be unrolled without end. */
+#define TILE_ALIGNMENT_MAX 64
+
 /* What tiles along an axis must be multiples of. What the group computes itself and reads flat is
- * computed for whole rows. */
+ * computed for whole rows. What lies in memory can be read in any order, so that a large alignment
+ * is not kept. */
 static int64_t tile_alignment(const struct wpk_program *program, const struct wpk_group *group,
                               const struct wpk_stage *stage, int axis)
 {
     int loads[WPK_LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    bool reads_members = false;
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         int writer = wpk_program_writer(program, load->tensor);
-        if (writer >= 0 && member_of_stage(group, writer) >= 0 &&
-            wpk_load_flat_dim(program, load) >= 0) {
+        bool is_member = writer >= 0 && member_of_stage(group, writer) >= 0;
+        reads_members = reads_members || is_member;
+        if (is_member && wpk_load_flat_dim(program, load) >= 0) {
             return wpk_axis_alignment(program, stage, axis);
         }
     }
-    return wpk_axis_tile_alignment(program, stage, axis);
+    int64_t align = wpk_axis_tile_alignment(program, stage, axis);
+    return align > TILE_ALIGNMENT_MAX && !reads_members ? 1 : align;
 }
 
 static void describe_group(const struct wpk_program *program, struct wpk_group *group)
