@@ -63,7 +63,7 @@ void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *d
     };
     const uint64_t zen4 = WPK_CPU_AVX512BF16 | WPK_CPU_AVX512VNNI | WPK_CPU_AVX512IFMA |
                           WPK_CPU_AVX512VBMI | WPK_CPU_AVX512VBMI2 | WPK_CPU_AVX512BITALG |
-                          WPK_CPU_AVX512VPOPCNTDQ;
+                          WPK_CPU_AVX512VPOPCNTDQ | WPK_CPU_SSE4A;
     enum wpk_isa isa = WPK_ISA_SSE41;
 
     for (int i = WPK_ISA_AVX; i <= (int)isa_max && (flags & needed[i]) == needed[i]; i++) {

@@ -38,7 +38,8 @@ enum wpk_isa { WPK_ISA_LIST(WPK_ISA_ENUM) WPK_ISA_COUNT };
     X(AVX512VNNI, "avx512vnni")                                                                    \
     X(AVX512BITALG, "avx512bitalg")                                                                \
     X(AVX512VPOPCNTDQ, "avx512vpopcntdq")                                                          \
-    X(AVX512BF16, "avx512bf16")
+    X(AVX512BF16, "avx512bf16")                                                                    \
+    X(SSE4A, "sse4a")
 
 #define WPK_CPU_FLAG_INDEX(name, text) WPK_CPU_INDEX_##name,
 enum wpk_cpu_flag_index { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG_INDEX) WPK_CPU_INDEX_F16C };
@@ -53,8 +54,8 @@ enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_
 /* The fields of a device of the kind "cpu" alone. */
 struct wpk_device_cpu {
     enum wpk_isa isa; /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
-    int bf16;         /* * 1: it has AVX512_BF16 and every AVX-512 flag of Zen 4 */
-    int vnni;         /* * 1: it has AVX512_VNNI */
+    int bf16; /* * 1: it has every flag of Zen 4, for which Halide builds then: SSE4a, too */
+    int vnni; /* * 1: it has AVX512_VNNI */
     int64_t l1_bytes; /* data cache of a core */
     int64_t l2_bytes; /* of a core */
     int64_t l3_bytes; /* shared */
@@ -64,8 +65,8 @@ struct wpk_device_cpu {
 
 /* The fields of a device of the kind "cuda" alone. */
 struct wpk_device_cuda {
-    int capability; /* * 90: the architecture sm_90 */
-    int sm_count;   /* * multiprocessors: what fills them is decided by their number */
+    int capability;       /* * 90: the architecture sm_90 */
+    int sm_count;         /* * multiprocessors: what fills them is decided by their number */
     int64_t memory_bytes; /* information only, as is the driver's version; 0: not known */
     int driver;           /* 12090: it is for CUDA 12.9 */
 };

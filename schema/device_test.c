@@ -52,7 +52,8 @@ static void probe_claims_no_more_than_allowed(void **state)
 #define ICE_LAKE                                                                                   \
     (SKYLAKE_X | WPK_CPU_AVX512VNNI | WPK_CPU_AVX512IFMA | WPK_CPU_AVX512VBMI |                    \
      WPK_CPU_AVX512VBMI2 | WPK_CPU_AVX512BITALG | WPK_CPU_AVX512VPOPCNTDQ)
-#define ZEN_4 (ICE_LAKE | WPK_CPU_AVX512BF16) /* Zen 5 and Sapphire Rapids, too */
+#define SAPPHIRE_RAPIDS (ICE_LAKE | WPK_CPU_AVX512BF16)
+#define ZEN_4 (SAPPHIRE_RAPIDS | WPK_CPU_SSE4A) /* Zen 5, too */
 #define KNIGHTS_LANDING (HASWELL | WPK_CPU_AVX512F | WPK_CPU_AVX512CD)
 
 static void cpus_claim_what_they_have(void **state)
@@ -71,6 +72,7 @@ static void cpus_claim_what_they_have(void **state)
         {"Skylake-X", SKYLAKE_X, WPK_ISA_AVX512, false, false},
         {"Cooper Lake", COOPER_LAKE, WPK_ISA_AVX512, false, true},
         {"Ice Lake", ICE_LAKE, WPK_ISA_AVX512, false, true},
+        {"Sapphire Rapids", SAPPHIRE_RAPIDS, WPK_ISA_AVX512, false, true},
         {"Zen 4", ZEN_4, WPK_ISA_AVX512, true, true},
     };
 
