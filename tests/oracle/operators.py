@@ -1,0 +1,760 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws single operators, and compares what wpkctl computes with ONNX Runtime:
+
+    operators.py WPKCTL [--count N] [--seed FIRST] [--tune] [--list] [NAME...]
+
+For each operator N draws of attributes, shapes (1, primes, no elements, rank 0 to 6), types and special
+values are interpreted, and with --tune run as a tuned plan with one candidate, alone or behind a Relu.
+A draw that `wpkctl check` refuses is counted with its reason (--list prints them); one that ONNX Runtime
+refuses is no draw. NAME selects operators. Ends with 1 if an output differs, unless DEVIATIONS says that
+ONNX Runtime leaves the specification there.
+"""
+import argparse
+import collections
+import os
+import sys
+import warnings
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from peer import Fault, Refused, each, reference
+
+warnings.filterwarnings("ignore")
+CODES = {"f4": TensorProto.FLOAT, "f8": TensorProto.DOUBLE, "i4": TensorProto.INT32, "i8": TensorProto.INT64,
+         "b1": TensorProto.BOOL}
+ALL = ("f4", "f4", "f8", "i4", "i8")
+REALS = ("f4", "f4", "f4", "f8")
+DIMS = (1, 2, 3, 4, 5, 7, 8, 11, 13, 17)
+SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3.4e38, -3.4e38, 0.5, 1.5, -2.5, 1.0)
+ELEMENTS_MAX = 3000
+OPSET = 18
+
+# operator: (does ONNX Runtime leave the specification for this draw, why)
+DEVIATIONS = {}
+
+
+class Draw:
+    """One node with its inputs: (array, is it a constant), or None for one that is left out."""
+
+    def __init__(self, op, seed):
+        self.op, self.seed = op, seed
+        self.rng = np.random.default_rng([seed, *op.encode()])
+        self.inputs, self.attributes, self.outputs, self.opset, self.exact = [], {}, 1, OPSET, False
+        self.specials = 0.0
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    def pick(self, items):
+        return items[int(self.rng.integers(len(items)))]
+
+    def size(self, low, high):
+        return int(self.rng.integers(low, high + 1))
+
+    def shape(self, low=0, high=6, empty=0.02):
+        rank = self.size(low, min(high, low + 3) if self.chance(0.8) else high)
+        shape = []
+        for _ in range(rank):
+            room = ELEMENTS_MAX // max(1, int(np.prod(shape)))
+            shape.append(self.pick([d for d in DIMS if d <= max(1, room)]))
+        if shape and self.chance(empty):
+            shape[self.size(0, rank - 1)] = 0
+        return tuple(shape)
+
+    def array(self, shape, kind="f4", low=-3.0, high=3.0):
+        shape = tuple(shape)
+        if kind == "b1":
+            return np.asarray(self.rng.random(shape) < 0.5)
+        if kind[0] == "i":
+            large = self.specials > 0 and self.chance(0.2)
+            most = np.iinfo(kind).max if large else 100
+            return np.asarray(self.rng.integers(max(-most, -most if low < 0 else 0), most, shape), kind)
+        data = np.asarray(self.rng.uniform(low, high, shape), kind)
+        if self.specials and data.size:
+            data = np.where(self.rng.random(shape) < self.specials, self.rng.choice(SPECIAL, shape).astype(kind), data)
+        return np.asarray(data, kind)
+
+    def part(self, shape):
+        """A shape that broadcasts to this one."""
+        small = [1 if self.chance(0.3) else n for n in shape]
+        return tuple(small[self.size(0, len(small)):] if self.chance(0.4) else small)
+
+    def add(self, array, constant=False):
+        self.inputs.append(None if array is None else (np.asarray(array), constant))
+
+    def ints(self, *values):
+        self.add(np.array(values, "i8"), True)
+
+    def set(self, **attributes):
+        self.attributes.update({k: v for k, v in attributes.items() if v is not None})
+
+    def axis(self, rank):
+        return int(self.rng.integers(-rank, rank))
+
+    def model(self, relu=False):
+        names, graph_inputs, constants, nodes = [], [], [], []
+        for i, one in enumerate(self.inputs):
+            name = "" if one is None else "x%d" % i
+            names.append(name)
+            if one is None:
+                continue
+            if one[1]:
+                constants.append(numpy_helper.from_array(one[0], name))
+            else:
+                graph_inputs.append(helper.make_tensor_value_info(name, CODES[one[0].dtype.str[1:]], one[0].shape))
+        if relu:
+            nodes.append(helper.make_node("Relu", ["x0"], ["r"]))
+            names[0] = "r"
+        while names and names[-1] == "":
+            names.pop()
+        outs = ["y%d" % i for i in range(self.outputs)]
+        nodes.append(helper.make_node(self.op, names, outs, name="node", **self.attributes))
+        graph = helper.make_graph(nodes, "drawn", graph_inputs, [helper.make_empty_tensor_value_info(o) for o in outs],
+                                  constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
+        return onnx.shape_inference.infer_shapes(model)
+
+    def feeds(self):
+        return {"x%d" % i: one[0] for i, one in enumerate(self.inputs) if one is not None and not one[1]}
+
+
+# ---- how the inputs and attributes of each operator are drawn
+
+TABLE = {}
+
+
+def draws(*names):
+    def take(function):
+        for name in names:
+            TABLE[name] = function
+        return function
+    return take
+
+
+FLOATS = {"Elu": ["alpha"], "LeakyRelu": ["alpha"], "Celu": ["alpha"], "HardSigmoid": ["alpha", "beta"],
+          "Selu": ["alpha", "gamma"], "ThresholdedRelu": ["alpha"], "Shrink": ["bias", "lambd"], "Swish": ["alpha"]}
+DOMAINS = {"Log": (0, 9), "Sqrt": (0, 9), "Acosh": (1, 9), "Atanh": (-0.99, 0.99), "Asin": (-1, 1), "Acos": (-1, 1),
+           "Exp": (-100, 100), "Cosh": (-20, 20), "Sinh": (-20, 20), "Tan": (-1.5, 1.5)}
+
+
+@draws("Abs", "Neg", "Sign", "Relu", "Identity")
+def pointwise_all(d):
+    d.specials = 0.1
+    d.add(d.array(d.shape(), d.pick(ALL)))
+
+
+@draws("Acosh", "Asinh", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid",
+       "HardSwish", "LeakyRelu", "Log", "Mish", "Reciprocal", "Round", "Selu", "Shrink", "Sigmoid", "Sin", "Sinh",
+       "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Asin", "Acos", "Atan")
+def pointwise(d):
+    d.specials = 0.1 if d.chance(0.5) else 0
+    d.opset = 24 if d.op == "Swish" else 20 if d.op == "Gelu" else OPSET
+    d.add(d.array(d.shape(), d.pick(REALS), *DOMAINS.get(d.op, (-4, 4))))
+    for name in FLOATS.get(d.op, []):
+        d.set(**{name: float(d.rng.uniform(0.1, 2))} if d.chance(0.6) else {})
+    if d.op == "Gelu":
+        d.set(approximate=d.pick([None, "none", "tanh"]))
+
+
+@draws("Not")
+def logical_not(d):
+    d.add(d.array(d.shape(), "b1"))
+
+
+@draws("IsInf", "IsNaN")
+def predicate(d):
+    d.specials, d.opset = 0.4, 20
+    d.add(d.array(d.shape(), d.pick(REALS)))
+    if d.op == "IsInf" and d.chance(0.5):
+        d.set(detect_negative=d.size(0, 1), detect_positive=d.size(0, 1))
+
+
+@draws("Add", "Sub", "Mul", "Div", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu", "Pow", "Mod",
+       "Max", "Min", "Sum", "Mean", "And", "Or", "Xor", "BitShift")
+def binary(d):
+    kind = "b1" if d.op in ("And", "Or", "Xor") else d.pick(REALS if d.op in ("PRelu", "Sum", "Mean") else ALL)
+    d.specials = 0 if d.op in ("Pow", "PRelu", "Mod") and d.chance(0.6) else 0.08
+    shape = d.shape()
+    count = d.size(1, 5) if d.op in ("Max", "Min", "Sum", "Mean") else 2
+    shapes = [d.part(shape) for _ in range(count)]
+    shapes[0] = shape if d.op == "PRelu" else shapes[0]
+    for i, part in enumerate(shapes):
+        low = 0.1 if d.op == "Pow" and i == 0 and d.chance(0.7) else -3.0
+        array = d.array(part, kind, low)
+        if kind[0] == "i" and d.op in ("Div", "Mod", "Pow") and i == 1:
+            array = np.asarray(d.rng.integers(1, 6, part), kind) * (1 if d.op == "Pow" or d.chance(0.5) else -1)
+        d.add(array.astype(kind), i > 0 and d.chance(0.3))
+    if d.op == "Mod":
+        d.set(fmod=1 if kind[0] == "f" else d.pick([None, 0, 1]))
+    if d.op == "Pow" and kind[0] == "f" and d.chance(0.4):
+        d.inputs[1] = (np.asarray(d.pick([2.0, 0.5, 3.0, -1.0, 0.0]), kind), True)
+
+
+@draws("Where")
+def where(d):
+    shape = d.shape()
+    kind = d.pick(ALL + ("b1",))
+    d.specials = 0.1
+    d.add(d.array(d.part(shape), "b1"))
+    d.add(d.array(d.part(shape), kind))
+    d.add(d.array(d.part(shape), kind), d.chance(0.3))
+
+
+@draws("Clip")
+def clip(d):
+    kind = d.pick(ALL)
+    d.specials = 0.1
+    d.add(d.array(d.shape(), kind))
+    d.specials = 0
+    for sign in (-1, 1):
+        d.add(np.asarray(sign * d.size(0, 3), kind) if d.chance(0.7) else None, d.chance(0.6))
+
+
+@draws("Cast")
+def cast(d):
+    kind, to = d.pick(tuple(CODES)), d.pick(tuple(CODES))
+    d.specials = 0.1 if kind[0] != "f" or to[0] == "f" else 0
+    d.add(d.array(d.shape(), kind, -300, 300))
+    if kind[0] == "f" and d.chance(0.5):
+        d.inputs[0] = (np.asarray(np.round(d.inputs[0][0] * 2) / 2, kind), False)
+    d.set(to=CODES[to])
+
+
+@draws("CastLike")
+def cast_like(d):
+    d.add(d.array(d.shape(), d.pick(tuple(CODES)), -300, 300))
+    d.add(d.array((1,), d.pick(tuple(CODES))))
+
+
+@draws("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+       "ReduceLogSumExp", "ReduceSumSquare")
+def reduce(d):
+    shape = d.shape(0, 5, 0.01)
+    d.opset = d.pick([13, 18])
+    kind = d.pick(ALL)
+    d.specials = 0.05 if d.op in ("ReduceMax", "ReduceMin") else 0
+    low = 0.1 if d.op == "ReduceLogSum" else -2.0
+    d.add(d.array(shape, kind, low, 2.0) if kind[0] == "f" else d.array(shape, kind) % 7)
+    d.set(keepdims=d.pick([None, 0, 1]))
+    if shape and d.chance(0.8):
+        axes = [int(a) for a in d.rng.choice(len(shape), d.size(1, len(shape)), replace=False)]
+        axes = [a - len(shape) if d.chance(0.3) else a for a in axes]
+        if d.opset == 18 or d.op == "ReduceSum":
+            d.ints(*axes)
+        else:
+            d.set(axes=axes)
+    elif d.opset == 18 and d.chance(0.3):
+        d.ints()
+        d.set(noop_with_empty_axes=d.pick([None, 0, 1]))
+
+
+@draws("ArgMax", "ArgMin")
+def extreme(d):
+    shape = d.shape(1, 5, 0)
+    d.add(d.array(shape, d.pick(ALL)))
+    if d.inputs[0][0].dtype.kind == "f" and d.chance(0.5):
+        d.inputs[0] = (np.round(d.inputs[0][0]), False)  # equal elements
+    d.set(axis=d.pick([None, d.axis(len(shape))]), keepdims=d.pick([None, 0, 1]),
+          select_last_index=d.pick([None, 0, 1]))
+
+
+@draws("Softmax", "LogSoftmax", "Hardmax")
+def rows(d):
+    shape = d.shape(1, 5, 0)
+    d.opset = d.pick([11, 13])
+    d.add(d.array(shape, d.pick(REALS), -8, 8))
+    d.set(axis=d.pick([None, d.axis(len(shape))]))
+
+
+@draws("LayerNormalization", "RMSNormalization")
+def layer_norm(d):
+    shape = d.shape(1, 4, 0)
+    axis = d.axis(len(shape))
+    d.opset = 23 if d.op[0] == "R" else 17
+    d.add(d.array(shape))
+    d.add(d.array(shape[axis:]), d.chance(0.5))
+    if d.op[0] == "L" and d.chance(0.6):
+        d.add(d.array(shape[axis:]), d.chance(0.5))
+    d.set(axis=axis, epsilon=d.pick([None, 1e-3]))
+    d.outputs = d.size(1, 3) if d.op[0] == "L" and d.chance(0.3) else 1
+
+
+def maps(d, low=1, high=3, most=9):
+    """[batch, channels, spatial...]"""
+    rank = d.size(low, high)
+    return (d.size(1, 3), d.size(1, 6)) + tuple(d.size(3, most if rank < 3 else 5) for _ in range(rank))
+
+
+@draws("BatchNormalization", "InstanceNormalization", "GroupNormalization", "LRN", "MeanVarianceNormalization",
+       "LpNormalization")
+def channel_norm(d):
+    shape = d.shape(2, 5, 0) if d.op == "BatchNormalization" else maps(d)
+    channels = shape[1]
+    if d.op == "MeanVarianceNormalization":
+        shape = maps(d, 2, 2)
+        d.set(axes=d.pick([None, [0, 2, 3], [1, 2], [-1]]))
+    if d.op == "LpNormalization":
+        d.set(axis=d.pick([None, d.axis(len(shape))]), p=d.pick([None, 1, 2]))
+    if d.op == "LRN":
+        d.set(size=d.pick([1, 3, 4, 5]), alpha=d.pick([None, 0.01]), beta=d.pick([None, 0.5]), bias=d.pick([None, 2.0]))
+    d.add(d.array(shape))
+    parameters = {"BatchNormalization": 4, "InstanceNormalization": 2, "GroupNormalization": 2}.get(d.op, 0)
+    for i in range(parameters):
+        d.add(d.array((channels,), low=0.2 if i == 3 else -2, high=2.0), d.chance(0.6))
+    if d.op == "GroupNormalization":
+        d.opset = 21
+        d.set(num_groups=d.pick([g for g in range(1, channels + 1) if channels % g == 0]))
+    if parameters:
+        d.set(epsilon=d.pick([None, 1e-2]))
+
+
+def window(d, spatial, kernel, dilated=True):
+    rank = len(spatial)
+    dilations = [d.size(1, 2) for _ in range(rank)] if dilated and d.chance(0.3) else None
+    d.set(strides=[d.size(1, 3) for _ in range(rank)] if d.chance(0.6) else None, dilations=dilations)
+    if d.chance(0.25):
+        d.set(auto_pad=d.pick(["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"]))
+    if d.attributes.get("auto_pad", "NOTSET") == "NOTSET" and d.chance(0.7):
+        d.set(pads=[d.size(0, max(0, k - 1)) for k in kernel * 2])
+
+
+@draws("Conv", "ConvTranspose")
+def convolution(d):
+    shape = maps(d)
+    rank = len(shape) - 2
+    group = d.pick([g for g in range(1, shape[1] + 1) if shape[1] % g == 0]) if d.chance(0.4) else 1
+    kernel = [d.size(1, min(3, n)) for n in shape[2:]]
+    filters = group * d.size(1, 3)
+    transposed = d.op == "ConvTranspose"
+    d.add(d.array(shape))
+    d.add(d.array((shape[1], filters // group, *kernel) if transposed else (filters, shape[1] // group, *kernel)),
+          d.chance(0.7))
+    if d.chance(0.5):
+        d.add(d.array((filters,)), d.chance(0.7))
+    window(d, shape[2:], kernel)
+    d.set(group=group if group > 1 or d.chance(0.3) else None, kernel_shape=kernel if d.chance(0.7) else None)
+    if transposed:
+        strides = d.attributes.get("strides", [1] * rank)
+        if d.chance(0.3):
+            d.set(output_padding=[d.size(0, s - 1) for s in strides])
+        elif d.chance(0.15):
+            d.attributes.pop("pads", None)
+            d.set(output_shape=[n * s for n, s in zip(shape[2:], strides)])
+
+
+@draws("MaxPool", "AveragePool", "LpPool")
+def pool(d):
+    shape = maps(d)
+    kernel = [d.size(1, min(3, n)) for n in shape[2:]]
+    d.opset = 19 if d.op == "AveragePool" else 18
+    d.specials = 0.05 if d.op == "MaxPool" and d.chance(0.3) else 0
+    d.add(d.array(shape, d.pick(["f4", "f4", "f8"]) if d.op == "MaxPool" else "f4"))
+    d.set(kernel_shape=kernel)
+    window(d, shape[2:], kernel)
+    d.set(ceil_mode=d.pick([None, None, 0, 1]))
+    if d.op == "AveragePool":
+        d.set(count_include_pad=d.pick([None, 0, 1]))
+    if d.op == "LpPool":
+        d.set(p=d.pick([None, 1, 2, 3]))
+
+
+@draws("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+def global_pool(d):
+    d.add(d.array(maps(d)))
+
+
+@draws("MatMul")
+def matmul(d):
+    kind = d.pick(("f4", "f4", "f8", "i4", "i8"))
+    m, k, n = d.size(1, 9), d.size(1, 17), d.size(1, 9)
+    batch = d.shape(0, 2, 0)
+    a = d.part(batch) + (m, k) if d.chance(0.85) else (k,)
+    b = d.part(batch) + (k, n) if d.chance(0.85) else (k,)
+    d.add(d.array(a, kind))
+    d.add(d.array(b, kind), d.chance(0.4))
+
+
+@draws("Gemm")
+def gemm(d):
+    m, k, n = d.size(1, 9), d.size(1, 17), d.size(1, 9)
+    turned = d.size(0, 1), d.size(0, 1)
+    d.add(d.array((k, m) if turned[0] else (m, k)))
+    d.add(d.array((n, k) if turned[1] else (k, n)), d.chance(0.5))
+    if d.chance(0.7):
+        d.add(d.array(d.part((m, n))), d.chance(0.5))
+    d.set(transA=turned[0] or None, transB=turned[1] or None, alpha=d.pick([None, 0.5, 2.0]),
+          beta=d.pick([None, 0.0, 0.25]))
+
+
+EQUATIONS = ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij->", "ii->i", "i,i->", "i,j->ij", "bhid,bhjd->bhij", "...ij,...jk->...ik",
+             "ij,ij->ij", "abc,cd->abd", "ij->i", "bij,bkj,bkl->bil")
+
+
+@draws("Einsum")
+def einsum(d):
+    equation = d.pick(EQUATIONS)
+    extents = collections.defaultdict(lambda: d.size(1, 5))
+    dots = d.shape(0, 2, 0)
+    for term in equation.split("->")[0].split(","):
+        shape = dots if "..." in term else ()
+        d.add(d.array(shape + tuple(extents[c] for c in term.replace("...", ""))))
+    d.set(equation=equation)
+
+
+@draws("Reshape")
+def reshape(d):
+    shape = d.shape(0, 5, 0)
+    d.add(d.array(shape, d.pick(ALL + ("b1",))))
+    count = int(np.prod(shape))
+    first = d.pick([n for n in range(1, count + 1) if count % n == 0])
+    out = list(d.pick([(count,), (first, count // first), (first, 1, count // first), (-1,), (first, -1)]))
+    if shape and d.chance(0.2):
+        out = [0] + [-1] if len(shape) > 1 else [0]
+    d.ints(*out)
+    d.set(allowzero=d.pick([None, None, 0]))
+
+
+@draws("Flatten", "Transpose", "Squeeze", "Unsqueeze")
+def reorder(d):
+    shape = d.shape(2, 6)
+    if d.op == "Squeeze":
+        shape = tuple(1 if d.chance(0.5) else n for n in shape)
+    d.add(d.array(shape, d.pick(ALL + ("b1",))))
+    rank = len(shape)
+    if d.op == "Flatten":
+        d.set(axis=d.pick([None, int(d.rng.integers(-rank, rank + 1))]))
+    elif d.op == "Transpose":
+        d.set(perm=d.pick([None, [int(i) for i in d.rng.permutation(rank)]]))
+    elif d.op == "Squeeze" and 1 in shape and d.chance(0.7):
+        axes = [i for i, n in enumerate(shape) if n == 1]
+        d.ints(*[a - rank if d.chance(0.3) else a for a in axes[:d.size(1, len(axes))]])
+    elif d.op == "Unsqueeze":
+        more = d.size(1, 2)
+        d.ints(*[int(a) for a in d.rng.choice(rank + more, more, replace=False)])
+
+
+@draws("Concat")
+def concat(d):
+    shape = list(d.shape(1, 5))
+    axis = d.axis(len(shape))
+    kind = d.pick(ALL)
+    for _ in range(d.size(1, 5)):
+        shape[axis] = d.size(1, 5)
+        d.add(d.array(shape, kind), d.chance(0.2))
+    d.set(axis=axis)
+
+
+@draws("Slice")
+def slices(d):
+    shape = d.shape(1, 5, 0)
+    d.add(d.array(shape, d.pick(ALL + ("b1",))))
+    axes = [int(a) for a in d.rng.choice(len(shape), d.size(1, len(shape)), replace=False)]
+    steps = [d.pick([1, 1, 2, 3, -1, -2]) for _ in axes]
+    starts, ends = [], []
+    for a, step in zip(axes, steps):
+        n = shape[a]
+        low, high = sorted([d.size(0, n - 1), d.size(0, n - 1)])
+        start, end = (low, high + 1) if step > 0 else (high, low - 1)
+        if d.chance(0.3):
+            start, end = (0, 2 ** 31 - 1) if step > 0 else (2 ** 31 - 1, -2 ** 31)
+        elif step > 0 and d.chance(0.3):
+            start, end = start - n, end if end == n else end - n
+        elif step < 0:
+            end = end if end >= 0 else -n - 1
+        starts.append(start)
+        ends.append(end)
+    d.ints(*starts)
+    d.ints(*ends)
+    d.ints(*axes)
+    if any(s != 1 for s in steps) or d.chance(0.5):
+        d.ints(*steps)
+
+
+@draws("Split")
+def split(d):
+    shape = list(d.shape(1, 4, 0))
+    axis = d.axis(len(shape))
+    shape[axis] = d.size(2, 9)
+    d.add(d.array(shape, d.pick(ALL)))
+    d.set(axis=axis)
+    if d.chance(0.5):
+        d.outputs = d.size(1, shape[axis])
+        d.set(num_outputs=d.outputs)
+    else:
+        first = d.size(1, shape[axis] - 1)
+        d.outputs = 2
+        d.ints(first, shape[axis] - first)
+
+
+@draws("Pad")
+def pad(d):
+    shape = d.shape(1, 5, 0)
+    mode = d.pick(["constant", "reflect", "edge", "wrap"])
+    d.opset = 19
+    d.specials = 0.05
+    kind = d.pick(ALL)
+    d.add(d.array(shape, kind))
+    least = -1 if d.chance(0.3) else 0
+    pads = []
+    for n in shape * 2:
+        most = n - 1 if mode == "reflect" else min(n, 3) if mode == "wrap" else 3
+        pads.append(d.size(least if n > 2 else 0, max(0, min(most, 3))))
+    d.ints(*pads)
+    if mode == "constant" and d.chance(0.6):
+        d.add(d.array((), kind), d.chance(0.7))
+    d.set(mode=mode if mode != "constant" or d.chance(0.5) else None)
+
+
+@draws("Tile", "Expand")
+def repeat(d):
+    shape = d.shape(1, 4, 0)
+    if d.op == "Expand":
+        whole = d.shape(0, 5, 0)
+        d.add(d.array(d.part(whole), d.pick(ALL + ("b1",))))
+        d.ints(*whole)
+    else:
+        d.add(d.array(shape[:3], d.pick(ALL)))
+        d.ints(*[d.size(1, 3) for _ in shape[:3]])
+
+
+@draws("Resize")
+def resize(d):
+    shape = maps(d, 1, 2, 6)
+    mode = d.pick(["nearest", "linear", "cubic"]) if len(shape) == 4 else d.pick(["nearest", "linear"])
+    d.opset = 19
+    d.add(d.array(shape))
+    d.add(None)
+    scales = [1.0, 1.0] + [float(d.pick([0.5, 0.6, 1.0, 1.5, 2.0, 3.0])) for _ in shape[2:]]
+    if d.chance(0.6):
+        d.add(np.array(scales, "f4"), True)
+    else:
+        d.add(None)
+        d.ints(*[max(1, int(n * s)) for n, s in zip(shape, scales)])
+    d.set(mode=mode, coordinate_transformation_mode=d.pick(
+        [None, "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"]))
+    if mode == "nearest":
+        d.set(nearest_mode=d.pick([None, "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]))
+    if mode == "cubic":
+        d.set(cubic_coeff_a=d.pick([None, -0.5]), exclude_outside=d.pick([None, 0, 1]))
+
+
+@draws("DepthToSpace", "SpaceToDepth")
+def blocks(d):
+    block = d.size(1, 3)
+    to_space = d.op == "DepthToSpace"
+    shape = (d.size(1, 2), d.size(1, 3) * (block * block if to_space else 1),
+             *(d.size(1, 4) * (1 if to_space else block) for _ in range(2)))
+    d.add(d.array(shape))
+    d.set(blocksize=block)
+    if to_space:
+        d.set(mode=d.pick([None, "DCR", "CRD"]))
+
+
+@draws("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND")
+def indexed(d):
+    shape = d.shape(1, 4, 0)
+    rank = len(shape)
+    axis = d.axis(rank)
+    kind = d.pick(ALL)
+    constant = d.chance(0.5)
+    d.add(d.array(shape, kind))
+    n = shape[axis]
+
+    def index(of, extent):
+        least = -extent if d.op != "GatherND" or d.chance(0.5) else 0
+        return d.rng.integers(least, extent, of).astype(d.pick(["i8", "i4"]) if d.op[0] == "G" and d.op != "GatherND" else "i8")
+
+    if d.op == "Gather":
+        d.add(index(d.shape(0, 2, 0)[:2], n), constant)
+        d.set(axis=axis)
+    elif d.op == "GatherElements":
+        of = list(shape)
+        of[axis] = d.size(1, 5)
+        d.add(index(of, n), constant)
+        d.set(axis=axis)
+    elif d.op == "ScatterElements":
+        of = [d.size(1, m) for m in shape]
+        picked = np.stack([d.rng.permutation(n)[:of[axis]] for _ in range(int(np.prod(of)) // of[axis])])
+        of_axis = [of[i] for i in range(rank) if i != axis % rank] + [of[axis]]
+        d.add(np.moveaxis(picked.reshape(of_axis), -1, axis).astype("i8"), constant)
+        d.add(d.array(of, kind))
+        d.set(axis=axis, reduction=d.pick([None, "none", "add", "mul", "max", "min"]))
+    else:
+        depth = d.size(1, rank)
+        if d.op == "GatherND":
+            d.add(np.stack([index((d.size(1, 4),) * 1, m)[:1].repeat(3) for m in shape[:depth]], -1), constant)
+        else:
+            rows = list({tuple(int(d.rng.integers(m)) for m in shape[:depth]) for _ in range(d.size(1, 4))})
+            d.add(np.array(rows, "i8"), constant)
+            d.add(d.array((len(rows),) + shape[depth:], kind))
+            d.set(reduction=d.pick([None, "none", "add", "mul", "max", "min"]))
+
+
+@draws("OneHot")
+def one_hot(d):
+    depth = d.size(1, 7)
+    indices = d.rng.integers(-depth, depth, d.shape(1, 3, 0))
+    d.add(indices, d.chance(0.3))
+    d.add(np.array(depth), True)
+    d.add(d.array((2,), d.pick(("f4", "i8"))), True)
+    d.set(axis=d.pick([None, d.axis(indices.ndim + 1)]))
+
+
+@draws("TopK")
+def top_k(d):
+    shape = d.shape(1, 4, 0)
+    axis = d.axis(len(shape))
+    d.add(d.array(shape, d.pick(ALL)))
+    d.ints(d.size(1, shape[axis]))
+    d.set(axis=axis, largest=d.pick([None, 0, 1]))
+    d.outputs = 2
+
+
+@draws("CumSum")
+def cumulate(d):
+    shape = d.shape(1, 4, 0)
+    d.add(d.array(shape, d.pick(ALL)))
+    d.add(np.array(d.axis(len(shape))), True)
+    d.set(exclusive=d.pick([None, 0, 1]), reverse=d.pick([None, 0, 1]))
+
+
+@draws("Trilu", "EyeLike")
+def triangle(d):
+    shape = d.shape(2, 4, 0) if d.op == "Trilu" else tuple(d.size(1, 6) for _ in range(2))
+    d.add(d.array(shape, d.pick(ALL)))
+    if d.op == "Trilu":
+        d.set(upper=d.pick([None, 0, 1]))
+        if d.chance(0.6):
+            d.add(np.array(d.size(-3, 3)), True)
+    else:
+        d.set(k=d.pick([None, -1, 2]), dtype=d.pick([None, CODES["f4"], CODES["i8"]]))
+
+
+@draws("Range", "ConstantOfShape")
+def made(d):
+    if d.op == "Range":
+        start, step = d.size(-5, 5), d.pick([1, 2, -1, 3])
+        kind = d.pick(ALL)
+        for value in (start, start + step * d.size(1, 9), step):
+            d.add(np.array(value, kind), True)
+    else:
+        d.ints(*d.shape(1, 3, 0))
+        d.set(value=numpy_helper.from_array(d.array((1,), d.pick(ALL))))
+
+
+@draws("Shape", "Size")
+def measured(d):
+    d.add(d.array(d.shape(1, 5)))
+    if d.op == "Shape":
+        d.set(start=d.pick([None, 1, -1]), end=d.pick([None, 2, -1]))
+
+
+@draws("RNN", "GRU", "LSTM")
+def recurrent(d):
+    steps, batch, size, hidden = d.size(1, 5), d.size(1, 3), d.size(1, 5), d.size(1, 5)
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[d.op]
+    direction = d.pick([None, "forward", "reverse", "bidirectional"])
+    n = 2 if direction == "bidirectional" else 1
+    layout = d.pick([None, None, 0, 1])
+    d.opset = 14
+    d.add(d.array((batch, steps, size) if layout else (steps, batch, size)))
+    d.add(d.array((n, gates * hidden, size)), True)
+    d.add(d.array((n, gates * hidden, hidden)), True)
+    d.add(d.array((n, 2 * gates * hidden)) if d.chance(0.6) else None, True)
+    d.add(d.rng.integers(1, steps + 1, batch).astype("i4") if d.chance(0.15) else None, d.chance(0.5))
+    state = (batch, n, hidden) if layout else (n, batch, hidden)
+    d.add(d.array(state) if d.chance(0.4) else None)
+    if d.op == "LSTM":
+        d.add(d.array(state) if d.chance(0.4) else None)
+        d.add(d.array((n, 3 * hidden)) if d.chance(0.2) else None, True)
+        d.set(input_forget=1 if d.chance(0.1) else None)
+    if d.op == "GRU":
+        d.set(linear_before_reset=d.pick([None, 0, 1]))
+    if d.op == "RNN" and d.chance(0.3):
+        d.set(activations=[d.pick(["Tanh", "Relu", "Sigmoid"]) for _ in range(n)])
+    d.set(hidden_size=hidden, direction=direction, layout=layout, clip=0.5 if d.chance(0.1) else None)
+    d.outputs = 3 if d.op == "LSTM" else 2
+
+
+@draws("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+def loss(d):
+    classes = d.size(2, 6)
+    rest = tuple(d.size(1, 4) for _ in range(d.size(0, 2)))
+    batch = d.size(1, 4)
+    labels = d.rng.integers(0, classes, (batch,) + rest)
+    d.add(d.array((batch, classes) + rest))
+    d.add(labels, d.chance(0.3))
+    if d.chance(0.4):
+        d.add(d.array((classes,), low=0.1), d.chance(0.5))
+    d.set(reduction=d.pick([None, "mean", "sum", "none"]))
+    if d.chance(0.2):
+        d.set(ignore_index=int(d.rng.integers(classes)))
+
+
+# ---- the run
+
+def judge_with(options):
+    def judge(bench, draw):
+        """(what became of it, why)"""
+        relu = options.tune and draw.inputs[0] is not None and not draw.inputs[0][1] and \
+            draw.inputs[0][0].dtype.kind == "f" and draw.seed % 2 == 1
+        try:
+            model, feeds = draw.model(relu), draw.feeds()
+            wanted = reference(model, feeds)
+        except Exception:  # pylint: disable=broad-except; ONNX Runtime has many reasons
+            return "no draw", ""
+        try:
+            bench.write(model)
+            bench.check()
+            if options.tune:
+                bench.tune()
+                bench.compare(model, bench.plan, feeds, wanted=wanted)
+            else:
+                bench.compare(model, bench.onnx, feeds, "--interpret", wanted=wanted)
+        except Refused as refused:
+            return "refused", str(refused)
+        except Fault as fault:
+            deviates = DEVIATIONS.get(draw.op)
+            if deviates and deviates[0](draw):
+                return "deviates", deviates[1]
+            return "wrong", "%s\n  %s" % (fault, onnx.printer.to_text(model.graph.node[-1]))
+        return "right", ""
+    return judge
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("wpkctl")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_intermixed_args()
+    draws_of = []
+    for name in options.names or sorted(TABLE):
+        for seed in range(options.seed, options.seed + options.count):
+            draw = Draw(name, seed)
+            TABLE[name](draw)
+            draws_of.append(draw)
+    counts, refused = collections.Counter(), collections.Counter()
+    for draw, (kind, why) in each(options.wpkctl, draws_of, judge_with(options)):
+        counts[kind] += 1
+        if kind == "refused":
+            refused[draw.op + ": " + why.split(": ", 1)[-1]] += 1
+        if kind == "wrong":
+            print("%s %d: %s" % (draw.op, draw.seed, why), flush=True)
+    if options.list:
+        for why, count in sorted(refused.items()):
+            print("refused %d: %s" % (count, why))
+    print("%d draws of %d operators: %d right, %d refused, %d wrong, %d where ONNX Runtime leaves the "
+          "specification; %d that ONNX Runtime refuses" % (
+              len(draws_of), len(options.names or TABLE), counts["right"], counts["refused"], counts["wrong"],
+              counts["deviates"], counts["no draw"]))
+    sys.exit(1 if counts["wrong"] or not counts["right"] else 0)
+
+
+if __name__ == "__main__":
+    main()
