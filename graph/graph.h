@@ -25,7 +25,7 @@
 
 struct wpk_graph_value {
     const char *name; /* "" for a constant of an attribute */
-    int element_type; /* ONNX's number, where `dtype` cannot be; 0: not known */
+    int element_type; /* ONNX's number that the file says; 0: not known */
     enum wpk_dtype dtype;
     bool is_typed;  /* dtype is known, and of those that can be computed */
     bool is_shaped; /* rank and extents are known */

@@ -210,11 +210,13 @@ static wpk_err infer_reshape(const struct wpk_inference *in)
     int64_t wanted[WPK_RANK_MAX];
     int64_t known = 1;
     int free_axis = -1;
+    bool zero_copies = wpk_graph_int(in->node, "allowzero", 0) == 0;
 
     wpk_err err =
         wpk_operator_integers(in->graph, in->node, "shape", 1, wanted, &in->out->rank, in->diag);
     for (int d = 0; err == WPK_OK && d < in->out->rank; d++) {
-        int64_t extent = wanted[d] == 0 && d < in->x->rank ? in->x->extent[d] : wanted[d];
+        int64_t extent =
+            wanted[d] == 0 && zero_copies && d < in->x->rank ? in->x->extent[d] : wanted[d];
         if (extent == -1 && free_axis < 0) {
             free_axis = d;
             continue;

@@ -12,7 +12,7 @@ struct wpk_inference {
     const struct wpk_graph_node *node;
     const struct wpk_operator *op;
     const struct wpk_graph_value *x; /* input 0 */
-    struct wpk_graph_value *out; /* rank 0 on entry */
+    struct wpk_graph_value *out;     /* rank 0 on entry */
     struct wpk_diag *diag;
 };
 

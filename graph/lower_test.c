@@ -99,6 +99,12 @@ static const struct sample samples[] = {
     {"Reshape", "f32[2,12] c=2,3,4:i64[3]", "", "f32[2,3,4] Y[d0,d1,d2] = X[d0,4*d1+d2]", 0},
     {"Reshape", "f32[4,6] c=6,4:i64[2]", "", "f32[6,4] Y[d0,d1] = X[(4*d0+d1)/6,(4*d0+d1)%6]", 0},
     {"Reshape", "f32[4,6] c=5,-1:i64[2]", "", "!its shape has 20 elements, its input 24", 0},
+    {"Reshape", "f32[4,6] c=6,4:i64[2]", "allowzero:i=1",
+     "f32[6,4] Y[d0,d1] = X[(4*d0+d1)/6,(4*d0+d1)%6]", 0},
+    {"Reshape", "f32[4,6] c=0,6:i64[2]", "allowzero:i=1", "!extent 0 of its shape", 0},
+    {"Gather", "f32[4,6] c=4:i64[1]", "", "!index 4 of an axis of 4 elements", 0},
+    {"GatherND", "f32[4,6] c=3,-7:i64[2]", "", "!index -7 of an axis of 6 elements", 0},
+    {"MaxPool", "f32[1,1,4]", "kernel_shape:I=2 auto_pad:s=SAME", "!its auto_pad is 'SAME'", 0},
     {"Reshape", "f32[4,6] i64[2]", "", "!must be a constant of integers", 0},
     {"Flatten", "f32[2,3,1,1]", "", "f32[2,3] Y[d0,d1] = X[d0,d1,0,0]", 0},
     {"Squeeze", "f32[2,1,3] c=1:i64[1]", "", "f32[2,3] Y[d0,d1] = X[d0,0,d1]", 0},
@@ -171,7 +177,7 @@ static const struct sample samples[] = {
      "f32[2,3] Y[d0,d1] = select(select(X[d0] < 0, X[d0] + 3, X[d0]) == d1, X2[1], X2[0])", 0},
     {"OneHot", "i64[2] i64[1] f32[2]", "", "!its depth must be a constant", 0},
     {"Split", "f32[5]", "", "f32[5] Y[d0] = X[d0]", 0},
-    {"Split", "f32[5] c=6:i64[1]", "", "!more elements than its input", 0},
+    {"Split", "f32[5] c=6:i64[1]", "", "!does not give its input's 5 elements to its 1 outputs", 0},
     {"Attention", "f32[1,2,3,4] f32[1,1,5,4] f32[1,1,5,6] bool[3,5]", "is_causal:i=1",
      "f32[1,2,3,6] Y[d0,d1,d2,d3] = sum(j:5) P[d0,d1,d2,j] * X2[d0,d1/2,j,d3]; "
      "R[b:1,h:2,i:3,j:5] = 0.5 * (sum(e:4) X[b,h,i,e] * X1[b,h/2,j,e]); "

@@ -15,9 +15,10 @@ const struct wpk_onnx_function *wpk_onnx_function_find(const struct wpk_onnx_rea
 
 /* Read each of the function's nodes by `read`, as if they stood in place of `caller`.
  *   errors  WPK_EPARSE, WPK_EUNSUPPORTED with a reason; those of `read`; WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_onnx_function_call(
-    struct wpk_onnx_reader *reader, const struct wpk_onnx_function *function,
-    const struct wpk_graph_node *caller,
-    wpk_err (*read)(struct wpk_onnx_reader *reader, struct wpk_protobuf node));
+WPK_MUST_CHECK wpk_err wpk_onnx_function_call(struct wpk_onnx_reader *reader,
+                                              const struct wpk_onnx_function *function,
+                                              const struct wpk_graph_node *caller,
+                                              wpk_err (*read)(struct wpk_onnx_reader *reader,
+                                                              struct wpk_protobuf node));
 
 #endif

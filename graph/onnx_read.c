@@ -173,6 +173,7 @@ static wpk_err read_output(struct wpk_onnx_reader *reader, struct wpk_protobuf m
     }
     if (err == WPK_OK) {
         graph->values[value].is_output = true;
+        graph->values[value].element_type = info.element_type;
         err = append(&graph->outputs, &graph->output_count, value);
     }
     return err;

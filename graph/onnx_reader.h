@@ -43,10 +43,10 @@ struct wpk_onnx_reader {
     struct wpk_protobuf external;
     struct wpk_onnx_function *functions; /* [function_count] of the model */
     int function_count;
-    int call_count;               /* of functions, so far */
-    struct wpk_onnx_scope *scope; /* that is being read; NULL: the model's graph */
+    int call_count;                      /* of functions, so far */
+    struct wpk_onnx_scope *scope;        /* that is being read; NULL: the model's graph */
     const struct wpk_graph_guard *guard; /* of the branch that is being read; NULL: none */
-    char where[128]; /* "node conv1 (Conv)", "tensor W"; "": the model itself */
+    char where[128];                     /* "node conv1 (Conv)", "tensor W"; "": the model itself */
 };
 
 /* Fail with `diag` about reader->where.   errors  returns `err` */

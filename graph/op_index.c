@@ -190,7 +190,32 @@ static wpk_err infer_top_k(const struct wpk_inference *in)
     return err;
 }
 
-wpk_err wpk_infer_indexed(const struct wpk_inference *in)
+/* Constant indices lie within the axes of the data. `named`: each row names several axes. */
+static wpk_err check_indices(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *indices = wpk_graph_input(in->graph, in->node, INDICES);
+    bool is_nd = in->op->kind == WPK_KIND_GATHER_ND || in->op->kind == WPK_KIND_SCATTER_ND;
+    int first = is_nd ? (int)wpk_graph_int(in->node, "batch_dims", 0) : 0;
+    int64_t row = is_nd ? indices->extent[indices->rank - 1] : 1;
+
+    if (indices->data == NULL ||
+        (!is_nd && wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &first,
+                                     NULL) != WPK_OK)) {
+        return WPK_OK;
+    }
+    for (int64_t i = 0; i < wpk_graph_elements(indices); i++) {
+        int64_t extent = in->x->extent[first + (int)(i % row)];
+        double index = wpk_graph_element(indices, i);
+        if (index < -(double)extent || index >= (double)extent) {
+            wpk_diag_set(in->diag, "index %.0f of an axis of %lld elements", index,
+                         (long long)extent);
+            return WPK_EINVAL;
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err infer_shape(const struct wpk_inference *in)
 {
     wpk_err err = WPK_OK;
 
@@ -209,6 +234,14 @@ wpk_err wpk_infer_indexed(const struct wpk_inference *in)
     default:
         return infer_scatter(in);
     }
+}
+
+wpk_err wpk_infer_indexed(const struct wpk_inference *in)
+{
+    wpk_err err = infer_shape(in);
+    bool has_indices = in->op->kind != WPK_KIND_TOP_K && in->op->kind != WPK_KIND_ONE_HOT;
+
+    return err == WPK_OK && has_indices ? check_indices(in) : err;
 }
 
 /* ---- equations */

@@ -7,20 +7,20 @@
 #define POINTWISE(name, inputs, attributes, text)                                                  \
     {                                                                                              \
         name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes,  \
-            text, 0                                                                                \
+            text, 0, 0                                                                             \
     }
 #define PREDICATE(name, inputs, text)                                                              \
     {                                                                                              \
-        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_BOOL, "", text, 0      \
+        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_BOOL, "", text, 0, 0   \
     }
 #define SAME(name, min, max, axes, attributes, text)                                               \
     {                                                                                              \
-        name, min, max, WPK_KIND_SAME, axes, WPK_OUTPUT_AS_INPUT, attributes, text, 0              \
+        name, min, max, WPK_KIND_SAME, axes, WPK_OUTPUT_AS_INPUT, attributes, text, 0, 0           \
     }
 #define REDUCE(name, text)                                                                         \
     {                                                                                              \
         name, 1, 2, WPK_KIND_REDUCE, WPK_AXES_LISTED, WPK_OUTPUT_AS_INPUT,                         \
-            "axes:I keepdims:i noop_with_empty_axes:i", text, 0                                    \
+            "axes:I keepdims:i noop_with_empty_axes:i", text, 0, 0                                 \
     }
 /* The first of the largest or smallest elements, or the last one. */
 #define EXTREME(name, function, compare)                                                           \
@@ -30,21 +30,21 @@
             "Y[..] = {?select_last_index!=1:min}{?select_last_index=1:max}(@) "                    \
             "select(X[@] " compare " M[-], {r}, {?select_last_index!=1:{#}}"                       \
             "{?select_last_index=1:-1}) where M[-] = " function "(@) X[@]",                        \
-            0                                                                                      \
+            0, 0                                                                                   \
     }
 #define GLOBAL(name, text)                                                                         \
     {                                                                                              \
-        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_SPATIAL, WPK_OUTPUT_AS_INPUT, "", text, 0            \
+        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_SPATIAL, WPK_OUTPUT_AS_INPUT, "", text, 0, 0         \
     }
 #define OTHER(name, min, max, kind, attributes)                                                    \
     {                                                                                              \
-        name, min, max, kind, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes, NULL, 0              \
+        name, min, max, kind, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes, NULL, 0, 0           \
     }
 
 #define VARIADIC(name, text)                                                                       \
     {                                                                                              \
         name, 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_VARIADIC, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,   \
-            "", text, 0                                                                            \
+            "", text, 0, 0                                                                         \
     }
 
 #define POOL_ATTRIBUTES "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I strides:I "
@@ -122,8 +122,9 @@ static const struct wpk_operator operators[] = {
     VARIADIC("Min", "min"),
     VARIADIC("Max", "max"),
     {"Where", 3, 3, WPK_KIND_SELECT, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "",
-     "Y[..] = select(X[..], X1[..], X2[..])", 0},
-    {"Expand", 2, 2, WPK_KIND_EXPAND, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "", "Y[..] = X[..]", 0},
+     "Y[..] = select(X[..], X1[..], X2[..])", 0, 0},
+    {"Expand", 2, 2, WPK_KIND_EXPAND, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "", "Y[..] = X[..]", 0,
+     0},
     PREDICATE("Equal", 2, "Y[..] = X[..] == X1[..]"),
     PREDICATE("Less", 2, "Y[..] = X[..] < X1[..]"),
     PREDICATE("LessOrEqual", 2, "Y[..] = X[..] <= X1[..]"),
@@ -138,19 +139,19 @@ static const struct wpk_operator operators[] = {
      "Y[..] = {?detect_negative!=0:{?detect_positive!=0:abs(X[..]) == inf}"
      "{?detect_positive=0:X[..] == -inf}}{?detect_negative=0:{?detect_positive!=0:X[..] == inf}"
      "{?detect_positive=0:X[..] < -inf}}",
-     0},
+     0, 0},
     {"Dropout", 1, 3, WPK_KIND_SAME, WPK_AXES_NONE, WPK_OUTPUT_MASK, "ratio:f seed:i",
-     "Y[..] = {?part=0:X[..]}{?part=1:0 == 0}", 2},
+     "Y[..] = {?part=0:X[..]}{?part=1:0 == 0}", 2, 0},
     {"EyeLike", 1, 1, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_DTYPE, "dtype:i k:i",
-     "Y[..] = select({column} - {row} == {k=0}, {to}(1), {to}(0))", 0},
+     "Y[..] = select({column} - {row} == {k=0}, {to}(1), {to}(0))", 0, 0},
     {"Trilu", 1, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "upper:i",
-     "Y[..] = select({column} - {row} {?upper=0:<=}{?upper!=0:>=} {X1=0}, X[..], 0)", 0},
+     "Y[..] = select({column} - {row} {?upper=0:<=}{?upper!=0:>=} {X1=0}, X[..], 0)", 0, 0},
     OTHER("Clip", 1, 3, WPK_KIND_CLIP, "min:f max:f"),
 
     /* rows, and means over axes */
-    SAME("BatchNormalization", 5, 5, WPK_AXES_NONE,
-         "epsilon:f momentum:f spatial:i training_mode:i",
-         "Y[..] = (X[..] - X3[d1]) / sqrt(X4[d1] + {epsilon=1e-5}) * X1[d1] + X2[d1]"),
+    {"BatchNormalization", 5, 5, WPK_KIND_SAME, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "epsilon:f momentum:f spatial:i training_mode:i",
+     "Y[..] = (X[..] - X3[d1]) / sqrt(X4[d1] + {epsilon=1e-5}) * X1[d1] + X2[d1]", .outputs = 5},
     SAME("InstanceNormalization", 3, 3, WPK_AXES_SPATIAL, "epsilon:f",
          "Y[..] = (X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[d1] + X2[d1] where "
          "M[-] = (sum(@) X[@]) / {#}; V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
@@ -160,7 +161,7 @@ static const struct wpk_operator operators[] = {
      "{?part=1:M[-]}{?part=2:1 / sqrt(V[-] + {epsilon=1e-5})} where "
      "M[-] = (sum(@) X[@]) / {#}{?part!=1:; "
      "V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}}",
-     3},
+     3, 0},
     SAME("RMSNormalization", 2, 2, WPK_AXES_FROM, "axis:i epsilon:f stash_type:i",
          "Y[..] = X[..] / sqrt(V[-] + {epsilon=1e-5}) * X1[..] where "
          "V[-] = (sum(@) X[@] * X[@]) / {#}"),
@@ -174,9 +175,11 @@ static const struct wpk_operator operators[] = {
          "Y[..] = select(A[-] == {d}, {to}(1), {to}(0)) where M[-] = max(@) X[@]; "
          "A[-] = min(@) select(X[@] >= M[-], {r}, {#})"),
     {"CumSum", 2, 2, WPK_KIND_LIKE, WPK_AXES_INPUT, WPK_OUTPUT_AS_INPUT, "exclusive:i reverse:i",
-     "Y[..] = sum(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 0)", 0},
+     "Y[..] = sum(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 0)", 0,
+     0},
     {"CumProd", 2, 2, WPK_KIND_LIKE, WPK_AXES_INPUT, WPK_OUTPUT_AS_INPUT, "exclusive:i reverse:i",
-     "Y[..] = prod(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 1)", 0},
+     "Y[..] = prod(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 1)", 0,
+     0},
     SAME("Softmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
          "Y[..] = E[..] / S[-] where M[-] = max(@) X[@]; E[..] = exp(X[..] - M[-]); "
          "S[-] = sum(@) E[@]"),
@@ -202,7 +205,8 @@ static const struct wpk_operator operators[] = {
     /* attributes decide on the structure */
     OTHER("Conv", 2, 3, WPK_KIND_CONV,
           "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
-    OTHER("MaxPool", 1, 1, WPK_KIND_MAX_POOL, POOL_ATTRIBUTES "storage_order:i"),
+    {"MaxPool", 1, 1, WPK_KIND_MAX_POOL, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     POOL_ATTRIBUTES "storage_order:i", NULL, .outputs = 2},
     OTHER("AveragePool", 1, 1, WPK_KIND_AVERAGE_POOL, POOL_ATTRIBUTES "count_include_pad:i"),
     OTHER("MatMul", 2, 2, WPK_KIND_MATMUL, ""),
     OTHER("Gemm", 2, 3, WPK_KIND_GEMM, "alpha:f beta:f transA:i transB:i"),
@@ -221,12 +225,12 @@ static const struct wpk_operator operators[] = {
     OTHER("ConstantOfShape", 1, 1, WPK_KIND_CONSTANT_OF_SHAPE, "value:t"),
     OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
     {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "to:i saturate:i",
-     "Y[..] = {to}(X[..])", 0},
-    {"Shape", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "end:i start:i", NULL, 0},
+     "Y[..] = {to}(X[..])", 0, 0},
+    {"Shape", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "end:i start:i", NULL, 0, 0},
     {"CastLike", 2, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_SECOND, "saturate:i",
-     "Y[..] = {to}(X[..])", 0},
-    {"NonZero", 1, 1, WPK_KIND_NON_ZERO, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0},
-    {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0},
+     "Y[..] = {to}(X[..])", 0, 0},
+    {"NonZero", 1, 1, WPK_KIND_NON_ZERO, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
+    {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
     OTHER("Upsample", 1, 2, WPK_KIND_RESIZE, "mode:s"),
     OTHER("DepthToSpace", 1, 1, WPK_KIND_DEPTH_TO_SPACE, "blocksize:i mode:s"),
     OTHER("SpaceToDepth", 1, 1, WPK_KIND_SPACE_TO_DEPTH, "blocksize:i mode:s"),
@@ -236,28 +240,28 @@ static const struct wpk_operator operators[] = {
     {"Attention", 3, 7, WPK_KIND_ATTENTION, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
      "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i "
      "right_window_size:i scale:f softcap:f softmax_precision:i",
-     NULL, 4},
+     NULL, 4, 0},
     OTHER("Einsum", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_EINSUM, "equation:s"),
     OTHER("GroupNormalization", 3, 3, WPK_KIND_GROUP, "epsilon:f num_groups:i stash_type:i"),
     OTHER("LRN", 1, 1, WPK_KIND_GROUP, "alpha:f beta:f bias:f size:i"),
     {"Range", 3, 3, WPK_KIND_RANGE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "stash_type:i",
-     "Y[d0] = X[] + {to}(d0) * X2[]", 0},
+     "Y[d0] = X[] + {to}(d0) * X2[]", 0, 0},
     OTHER("RotaryEmbedding", 3, 4, WPK_KIND_ROTARY,
           "interleaved:i num_heads:i rotary_embedding_dim:i"),
     {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX},
+     "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX, 0},
     OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),
     {"TopK", 1, 2, WPK_KIND_TOP_K, WPK_AXES_NONE, WPK_OUTPUT_WHERE, "axis:i k:i largest:i sorted:i",
-     NULL, 2},
+     NULL, 2, 0},
     OTHER("GatherElements", 2, 2, WPK_KIND_GATHER_ELEMENTS, "axis:i"),
     OTHER("GatherND", 2, 2, WPK_KIND_GATHER_ND, "batch_dims:i"),
     OTHER("Scatter", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i"),
     OTHER("ScatterElements", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i reduction:s"),
     OTHER("ScatterND", 3, 3, WPK_KIND_SCATTER_ND, "reduction:s"),
-    {"OneHot", 3, 3, WPK_KIND_ONE_HOT, WPK_AXES_NONE, WPK_OUTPUT_AS_THIRD, "axis:i", NULL, 0},
+    {"OneHot", 3, 3, WPK_KIND_ONE_HOT, WPK_AXES_NONE, WPK_OUTPUT_AS_THIRD, "axis:i", NULL, 0, 0},
     OTHER("NegativeLogLikelihoodLoss", 2, 3, WPK_KIND_LOSS, "ignore_index:i reduction:s"),
     {"SoftmaxCrossEntropyLoss", 2, 3, WPK_KIND_LOSS, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "ignore_index:i reduction:s", NULL, 2},
+     "ignore_index:i reduction:s", NULL, 2, 0},
     OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
 };
 
@@ -326,6 +330,11 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
         wpk_diag_set(diag, "it has no output");
         return WPK_EPARSE;
     }
+    int most = op->outputs > op->parts ? op->outputs : op->parts;
+    if (node->part_count > (most > 0 ? most : 1)) {
+        wpk_diag_set(diag, "%d outputs; it has at most %d", node->part_count, most > 0 ? most : 1);
+        return WPK_EPARSE;
+    }
     if (node->part > 0 && node->part >= op->parts) {
         wpk_diag_set(diag, "its output number %d is not supported", node->part);
         return WPK_EUNSUPPORTED;
@@ -337,12 +346,16 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
             return WPK_EUNSUPPORTED;
         }
     }
-    if (wpk_graph_int(node, "training_mode", 0) != 0 || wpk_graph_int(node, "spatial", 1) != 1 ||
-        wpk_graph_int(node, "storage_order", 0) != 0 || wpk_graph_int(node, "allowzero", 0) != 0) {
-        wpk_diag_set(diag,
-                     "training_mode, spatial, storage_order, allowzero and noop_with_empty_axes "
-                     "are supported with their defaults alone");
-        return WPK_EUNSUPPORTED;
+    static const struct {
+        const char *name;
+        int64_t only;
+    } fixed[] = {{"training_mode", 0}, {"spatial", 1}, {"storage_order", 0}};
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+        if (wpk_graph_int(node, fixed[i].name, fixed[i].only) != fixed[i].only) {
+            wpk_diag_set(diag, "its %s is not %lld, which alone is supported", fixed[i].name,
+                         (long long)fixed[i].only);
+            return WPK_EUNSUPPORTED;
+        }
     }
     return WPK_OK;
 }

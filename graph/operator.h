@@ -74,12 +74,12 @@ enum wpk_operator_kind {
     WPK_KIND_ONE_HOT,
     WPK_KIND_ATTENTION,
     WPK_KIND_EINSUM,
-    WPK_KIND_ROTARY, /* input 0 */
-    WPK_KIND_GROUP, /* input 0 */
-    WPK_KIND_RANGE, /* from input 0 to input 1 by input 2 */
+    WPK_KIND_ROTARY,   /* input 0 */
+    WPK_KIND_GROUP,    /* input 0 */
+    WPK_KIND_RANGE,    /* from input 0 to input 1 by input 2 */
     WPK_KIND_NON_ZERO, /* one column for each element that is not 0; host.h computes it of data */
-    WPK_KIND_TOP_K, /* input 0 with input 1's elements of an axis; host.h computes it */
-    WPK_KIND_LOSS,  /* none, or a scalar; part 1: input 0 */
+    WPK_KIND_TOP_K,    /* input 0 with input 1's elements of an axis; host.h computes it */
+    WPK_KIND_LOSS,     /* none, or a scalar; part 1: input 0 */
 };
 
 /* Which axes of input 0 an operator reduces. */
@@ -117,6 +117,7 @@ struct wpk_operator {
     const char *attributes; /* "axis:i axes:I epsilon:f auto_pad:s"; others are refused */
     const char *text;       /* NULL: by its kind */
     int parts;              /* how many of its outputs can be asked for; 0: one */
+    int outputs;            /* how many it has, if these are more */
 };
 
 /* The entry of an operator; NULL: it is not supported. */

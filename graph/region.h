@@ -37,7 +37,7 @@ struct wpk_graph_region_use {
     int node_count; /* 0: no step */
     bool is_host;   /* a step without a region: `host` computes the node */
     struct wpk_model_plan_host host;
-    bool is_view;   /* no step: its output is part of an input, or its inputs of its output */
+    bool is_view; /* no step: its output is part of an input, or its inputs of its output */
     struct wpk_graph_region_argument *arguments; /* owned; [argument_count] */
     int argument_count;
 };

@@ -145,7 +145,8 @@ static wpk_err check_size(const struct wpk_graph_value *value, struct wpk_diag *
 
     for (int d = 0; d < value->rank; d++) {
         if (value->extent[d] < 1 || value->extent[d] > WPK_ELEMENTS_MAX / count) {
-            wpk_diag_set(diag, "a tensor with no elements, or with more than 2^33");
+            wpk_diag_set(diag, value->extent[d] < 1 ? "a tensor with no elements"
+                                                    : "a tensor with more than 2^33 elements");
             return WPK_EINVAL;
         }
         count *= value->extent[d];
@@ -242,6 +243,20 @@ static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk
     return err;
 }
 
+/* An output of the model has the type that the file says. */
+static wpk_err check_declared(const struct wpk_graph_value *out, struct wpk_diag *diag)
+{
+    enum wpk_dtype declared;
+
+    if (out->element_type != 0 &&
+        (wpk_graph_dtype(out->element_type, &declared) != WPK_OK || declared != out->dtype)) {
+        wpk_diag_set(diag, "its output %s is declared as %s, and is %s", out->name,
+                     wpk_graph_element_type_name(out->element_type), wpk_dtype_name(out->dtype));
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
 wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *node = &graph->nodes[index];
@@ -282,6 +297,9 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
         err = infer_type(&in);
     }
     if (err == WPK_OK) {
+        err = check_declared(&out, diag);
+    }
+    if (err == WPK_OK) {
         out.is_typed = true;
         out.is_shaped = true;
         graph->values[node->outputs[0]] = out;
@@ -319,22 +337,63 @@ static void infer_input(struct wpk_graph_value *value, struct wpk_buf *problems)
     }
 }
 
-/* Append a problem once: nodes that one node of the file has become have the same. */
-static void add_problem(const struct wpk_graph_node *node, const char *text,
-                        struct wpk_buf *problems)
-{
-    struct wpk_buf line = {0};
+#define PROBLEM_OPERATORS_MAX 256
 
-    wpk_buf_printf(&line, "node %s (%s): %s\n", node->name, node->op, text);
-    if (wpk_buf_status(&line) != WPK_OK || problems->size == 0 ||
-        strstr(wpk_buf_text(problems), wpk_buf_text(&line)) == NULL) {
-        wpk_buf_append_text(problems, wpk_buf_text(&line));
+/* What is wrong with the nodes of one operator: the first one's, and how many have something. */
+struct problem {
+    const char *op;
+    const char *node;
+    const char *latest; /* node; those that one node of the file has become have one name */
+    char *text;         /* owned */
+    int count;
+};
+
+struct problems {
+    struct problem list[PROBLEM_OPERATORS_MAX];
+    int count;
+};
+
+static void add_problem(const struct wpk_graph_node *node, const char *text,
+                        struct problems *problems)
+{
+    for (int i = 0; i < problems->count; i++) {
+        struct problem *known = &problems->list[i];
+        if (strcmp(known->op, node->op) == 0) {
+            known->count += strcmp(known->latest, node->name) != 0;
+            known->latest = node->name;
+            return;
+        }
     }
-    wpk_buf_fini(&line);
+    if (problems->count < PROBLEM_OPERATORS_MAX) {
+        problems->list[problems->count++] = (struct problem){.op = node->op,
+                                                             .node = node->name,
+                                                             .latest = node->name,
+                                                             .text = strdup(text),
+                                                             .count = 1};
+    }
+}
+
+/* Append a line for each operator, and free the list. */
+static wpk_err print_problems(struct problems *problems, struct wpk_buf *out)
+{
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; i < problems->count; i++) {
+        const struct problem *problem = &problems->list[i];
+        err = problem->text == NULL ? WPK_ENOMEM : err;
+        wpk_buf_printf(out, "node %s (%s): %s", problem->node, problem->op,
+                       problem->text != NULL ? problem->text : "");
+        if (problem->count > 1) {
+            wpk_buf_printf(out, "; %d more of these nodes are refused", problem->count - 1);
+        }
+        wpk_buf_append_byte(out, '\n');
+        free(problem->text);
+    }
+    return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
 /* Infer the nodes from `first` on. */
-static wpk_err infer_from(struct wpk_graph *graph, int first, struct wpk_buf *problems)
+static wpk_err infer_from(struct wpk_graph *graph, int first, struct problems *problems)
 {
     for (int n = first; n < graph->node_count; n++) {
         struct wpk_diag diag = {.text = ""};
@@ -379,7 +438,7 @@ static void bury(struct wpk_graph *graph, const struct wpk_graph_node *node)
 }
 
 /* The value of the branch that is taken, or a Where between both. */
-static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct wpk_buf *problems)
+static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct problems *problems)
 {
     const struct wpk_graph_value *condition = &graph->values[node->inputs[0]];
     const struct wpk_graph_value *one = &graph->values[node->inputs[1]];
@@ -403,7 +462,7 @@ static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct 
 
 /* Append the node, or those that it is made of. */
 static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *node,
-                         struct wpk_buf *problems)
+                         struct problems *problems)
 {
     struct wpk_diag diag = {.text = ""};
 
@@ -425,7 +484,7 @@ static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *n
     return err;
 }
 
-static wpk_err infer_nodes(struct wpk_graph *graph, struct wpk_buf *problems)
+static wpk_err infer_nodes(struct wpk_graph *graph, struct problems *problems)
 {
     int count = 0;
     struct wpk_graph_node *nodes = wpk_graph_take_nodes(graph, &count);
@@ -455,9 +514,12 @@ wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems)
     for (int i = 0; i < graph->input_count; i++) {
         infer_input(&graph->values[graph->inputs[i]], problems);
     }
-    wpk_err err = infer_nodes(graph, problems);
-    if (err == WPK_OK) {
-        err = wpk_buf_status(problems);
+    struct problems *of_nodes = calloc(1, sizeof(*of_nodes));
+    wpk_err err = of_nodes != NULL ? infer_nodes(graph, of_nodes) : WPK_ENOMEM;
+    if (of_nodes != NULL) {
+        wpk_err printed = print_problems(of_nodes, problems);
+        err = err == WPK_OK ? printed : err;
     }
+    free(of_nodes);
     return err == WPK_OK && problems->size > before ? WPK_EUNSUPPORTED : err;
 }

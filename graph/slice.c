@@ -30,6 +30,32 @@ static wpk_err slice_axis(int64_t start, int64_t end, int64_t step, int64_t exte
     return WPK_OK;
 }
 
+/* The lengths of a Split's outputs, if they are given, are those of all, and its input's length. */
+static wpk_err check_split(int64_t extent, const struct wpk_graph_attribute *listed,
+                           const struct wpk_graph_value *given, int outputs, struct wpk_diag *diag)
+{
+    int64_t total = 0;
+    int64_t count = listed != NULL ? listed->count : given != NULL ? wpk_graph_elements(given) : 0;
+
+    if (listed == NULL && given == NULL) {
+        return WPK_OK;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t part = listed != NULL ? listed->integers[i] : (int64_t)wpk_graph_element(given, i);
+        if (part < 0 || part > extent - total) {
+            total = -1;
+            break;
+        }
+        total += part;
+    }
+    if (count != outputs || total != extent) {
+        wpk_diag_set(diag, "its split does not give its input's %lld elements to its %d outputs",
+                     (long long)extent, outputs);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
 /* A list of extents, or equal ones, of which the last is smaller if they do not divide. */
 static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node *node,
                      struct wpk_operator_slice *out, struct wpk_diag *diag)
@@ -53,6 +79,10 @@ static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node 
                            wpk_graph_elements(given) <= node->part))) {
         wpk_diag_set(diag, "its split must be a constant of an integer for each output");
         return WPK_EUNSUPPORTED;
+    }
+    err = check_split(x->extent[axis], listed, given, node->part_count, diag);
+    if (err != WPK_OK) {
+        return err;
     }
     for (int i = 0; i <= node->part; i++) {
         int64_t each = (x->extent[axis] + parts - 1) / parts;

@@ -143,6 +143,10 @@ def test_everything_unsupported_is_listed(box):
             ("n['add8'].input[1] = n['relu3'].output[0]", ("node add8 (Add)", "broadcast")),
             ("m.opset_import[0].version = 99", ("opset 99",)),
             ("m.graph.output[0].name = 'z'", ("value z", "no node computes")),
+            ("m.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64", ("output y is declared as int64",)),
+            ("n['relu3'].output.append('more')", ("node relu3 (Relu): 2 outputs; it has at most 1",)),
+            ("n['relu3'].attribute.append(helper.make_attribute('a', 1))\n"
+             "n['conv1'].attribute.append(helper.make_attribute('a', 1))", ("node conv1 (Conv)", "2 problems")),
             ("m.graph.initializer[0].raw_data = b'1234'", ("tensor w0", "4 bytes")),
             ("m.graph.initializer[0].dims[0] = 1 << 40", ("tensor w0", "elements"))):
         err = refused(box, "check", edit(folder, "small", "bad", code))
