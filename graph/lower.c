@@ -66,14 +66,17 @@ static wpk_err print_clip(struct wpk_printer *printer)
     wpk_buf_append_text(printer->text, isinf(high) ? "" : "min(");
     wpk_buf_append_text(printer->text, isinf(low) ? "" : "max(");
     wpk_printer_broadcast(printer, 0);
-    if (!isinf(low)) {
+    for (int i = 1; i <= 2; i++) {
+        double limit = i == 1 ? low : high;
+        if (isinf(limit)) {
+            continue;
+        }
         wpk_buf_append_text(printer->text, ", ");
-        wpk_printer_number(printer, low);
-        wpk_buf_append_text(printer->text, ")");
-    }
-    if (!isinf(high)) {
-        wpk_buf_append_text(printer->text, ", ");
-        wpk_printer_number(printer, high);
+        if (printer->input[i] != NULL) {
+            wpk_printer_constant(printer, printer->input[i]);
+        } else {
+            wpk_printer_number(printer, limit);
+        }
         wpk_buf_append_text(printer->text, ")");
     }
     return WPK_OK;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter, which defines what a program means. Every kernel is compared with it.
  *
- * Values are doubles; reductions accumulate in double; intermediates keep double precision except
- * that integer types wrap or saturate as their casts say and f16, bf16 inputs are read exactly. */
+ * Floats are doubles; reductions of them accumulate in double, intermediates keep double precision,
+ * and f16, bf16 inputs are read exactly. Integers are exact: they wrap, or saturate, as their types
+ * and casts say. */
 #ifndef WPK_OP_REFERENCE_H
 #define WPK_OP_REFERENCE_H
 
@@ -23,9 +24,10 @@
 #define WPK_REFERENCE_UNSURE 0x1p-21
 
 /* The arguments of one evaluation: dense, row-major, without padding, as doubles, which
- * wpk_convert_widen makes of other types. */
+ * wpk_convert_widen makes of other types, or as cells, which wpk_convert_to_cells makes. */
 struct wpk_reference_args {
     const double *tensor[WPK_TENSORS_MAX]; /* by tensor id: inputs and constants; NULL elsewhere */
+    bool cells; /* i64 arguments and outputs are cells; else the nearest doubles */
 };
 
 /* Compute the program's output, of several the first (wpk_program_view() has the others), and, for

@@ -5,7 +5,6 @@
 #include "common/fs.h"
 #include "op/accuracy.h"
 #include "op/infinite.h"
-#include "op/integer.h"
 #include "op/node.h"
 #include "op/reference.h"
 #include "schema/convert.h"
@@ -372,34 +371,6 @@ static void put_nan(const struct wpk_tensor *t, double *values)
     }
 }
 
-/* Of integers alone, bit for bit: sums of products leave what doubles hold. */
-static void refer_integers(const struct wpk_program *program, const struct wpk_reference_args *args,
-                           int output, double *value, double *magnitude)
-{
-    const int64_t *given[WPK_TENSORS_MAX] = {NULL};
-    int64_t count = wpk_tensor_elements(&program->tensors[output]);
-    int64_t *exact = malloc((size_t)count * sizeof(*exact));
-    assert_non_null(exact);
-    for (int t = 0; t < program->tensor_count; t++) {
-        int64_t elements = args->tensor[t] == NULL ? 0 : wpk_tensor_elements(&program->tensors[t]);
-        int64_t *values = calloc((size_t)elements + 1, sizeof(*values));
-        assert_non_null(values);
-        for (int64_t i = 0; i < elements; i++) {
-            values[i] = (int64_t)args->tensor[t][i];
-        }
-        given[t] = values;
-    }
-    assert_int_equal(wpk_integer_run(program, given, exact), WPK_OK);
-    for (int64_t i = 0; i < count; i++) {
-        value[i] = (double)exact[i];
-        magnitude[i] = fabs(value[i]);
-    }
-    for (int t = 0; t < program->tensor_count; t++) {
-        free((void *)(uintptr_t)given[t]);
-    }
-    free(exact);
-}
-
 /* What the reference makes of the arguments, for a masked kernel with what a NaN's exp is there. */
 static void refer(bool masked, const struct wpk_program *program,
                   const struct wpk_reference_args *args, double *value, double *magnitude)
@@ -461,11 +432,7 @@ static void check_output(const struct wpk_kernels *batch, int i, char letter,
     size_t points = (size_t)wpk_tensor_elements(&program->tensors[output->tensor]);
     double *value = malloc(points * sizeof(*value)), *magnitude = malloc(points * sizeof(*value));
     assert_true(value != NULL && magnitude != NULL);
-    if (wpk_integer_fits(program)) {
-        refer_integers(program, args, output->tensor, value, magnitude);
-    } else {
-        refer(batch->masked || letter != WPK_VALUES_NUMBERS, program, args, value, magnitude);
-    }
+    refer(batch->masked || letter != WPK_VALUES_NUMBERS, program, args, value, magnitude);
     expect_close(batch, i, letter, output, value, magnitude);
     free(value);
     free(magnitude);
