@@ -221,8 +221,8 @@ struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *no
         [WPK_UNARY_EXP] = WPK_C_EXP,     [WPK_UNARY_LOG] = WPK_C_LOG,
         [WPK_UNARY_SQRT] = WPK_C_SQRT,   [WPK_UNARY_ABS] = WPK_C_ABS,
         [WPK_UNARY_FLOOR] = WPK_C_FLOOR, [WPK_UNARY_CEIL] = WPK_C_CEIL,
-        [WPK_UNARY_ROUND] = WPK_C_ROUND, [WPK_UNARY_SIN] = WPK_C_SIN,
-        [WPK_UNARY_COS] = WPK_C_COS,
+        [WPK_UNARY_ROUND] = WPK_C_ROUND, [WPK_UNARY_TRUNC] = WPK_C_TRUNC,
+        [WPK_UNARY_SIN] = WPK_C_SIN,     [WPK_UNARY_COS] = WPK_C_COS,
     };
     int width = width_of(k, a);
     if (node->op == WPK_UNARY_NOT && is_number(a)) {

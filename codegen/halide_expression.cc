@@ -82,6 +82,7 @@ Expr function(int op, const Expr &a) {
     case WPK_UNARY_FLOOR: return Halide::floor(a);
     case WPK_UNARY_CEIL: return Halide::ceil(a);
     case WPK_UNARY_ROUND: return Halide::round(a);
+    case WPK_UNARY_TRUNC: return Halide::trunc(a);
     case WPK_UNARY_SIN: return Halide::sin(a);
     case WPK_UNARY_COS: return Halide::cos(a);
     default: throw Failure{"not a primitive function"};

@@ -220,6 +220,33 @@ static wpk_err parse(const struct wpk_printer *printer, struct wpk_lowered *out)
                               printer->diag);
 }
 
+/* True if a float becomes an integer at last: ONNX truncates it, and the notation rounds. */
+static bool rounds_output(const struct wpk_program *program)
+{
+    int writer = wpk_program_writer(program, wpk_program_output(program));
+    const struct wpk_node *cast = &program->nodes[program->stages[writer].expr];
+
+    return cast->kind == WPK_NODE_CAST && cast->dtype != WPK_BOOL &&
+           !wpk_dtype_is_float(cast->dtype) &&
+           wpk_dtype_is_float(program->nodes[cast->arg[0]].dtype);
+}
+
+/* Make "Y[..] = trunc(x) where .." of "Y[..] = x where ..". */
+static wpk_err truncate_output(struct wpk_buf *text)
+{
+    const char *given = wpk_buf_text(text);
+    const char *begin = strstr(given, " = ") + strlen(" = ");
+    const char *where = strstr(begin, " where ");
+    const char *end = where != NULL ? where : given + strlen(given);
+    struct wpk_buf out = {0};
+
+    wpk_buf_printf(&out, "%.*strunc(%.*s)%s", (int)(begin - given), given, (int)(end - begin),
+                   begin, end);
+    wpk_buf_fini(text);
+    *text = out;
+    return wpk_buf_status(text);
+}
+
 wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowered *out,
                         struct wpk_diag *diag)
 {
@@ -238,5 +265,13 @@ wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowe
     if (err == WPK_OK) {
         err = wpk_buf_status(&out->text);
     }
-    return err == WPK_OK ? parse(&printer, out) : err;
+    if (err == WPK_OK) {
+        err = parse(&printer, out);
+    }
+    if (err == WPK_OK && rounds_output(&out->program)) {
+        wpk_program_fini(&out->program);
+        err = truncate_output(&out->text);
+        err = err == WPK_OK ? parse(&printer, out) : err;
+    }
+    return err;
 }

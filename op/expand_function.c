@@ -286,7 +286,10 @@ int wpk_expand_cast(struct wpk_program *program, enum wpk_dtype dtype, int a, in
     if (from == dtype || !wpk_dtype_is_float(from) || dtype == WPK_BOOL) {
         return wpk_node_cast(program, dtype, a);
     }
-    return wpk_dtype_is_float(dtype)
-               ? cast_special(program, dtype, a, may_be)
-               : wpk_node_cast(program, dtype, wpk_node_unary(program, WPK_UNARY_ROUND, a));
+    if (wpk_dtype_is_float(dtype)) {
+        return cast_special(program, dtype, a, may_be);
+    }
+    const struct wpk_node *node = &program->nodes[a];
+    bool whole = node->kind == WPK_NODE_UNARY && wpk_unary_makes_whole(node->op);
+    return wpk_node_cast(program, dtype, whole ? a : wpk_node_unary(program, WPK_UNARY_ROUND, a));
 }

@@ -430,7 +430,7 @@ static void test_validation(void **state)
             if (node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_EXP && change == 0) {
                 node->op = WPK_UNARY_TANH;
             } else if (node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_ROUND && change == 1) {
-                node->op = WPK_UNARY_FLOOR;
+                node->op = WPK_UNARY_ABS;
             }
             node->strict = node->strict || (node->kind == WPK_NODE_LOAD && change == 2);
         }

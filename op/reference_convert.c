@@ -64,11 +64,17 @@ double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, doub
     if (to == WPK_BOOL) {
         return value != 0.0 ? 1.0 : 0.0;
     }
-    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to)) {
+    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to) && magnitude < WPK_REFERENCE_STEP) {
         double error = magnitude * WPK_REFERENCE_UNSURE;
         double steps =
             wpk_convert_saturate(to, value + error) - wpk_convert_saturate(to, value - error);
         return steps > 0.0 ? steps * WPK_REFERENCE_STEP : magnitude;
     }
     return magnitude;
+}
+
+double wpk_reference_limit(double magnitude, double a, double b)
+{
+    bool sure = a < WPK_REFERENCE_STEP && b < WPK_REFERENCE_STEP;
+    return sure && magnitude >= WPK_REFERENCE_STEP ? WPK_REFERENCE_STEP / 2 : magnitude;
 }

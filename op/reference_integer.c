@@ -95,7 +95,7 @@ void wpk_lanes_binary_i64(enum wpk_binary op, int count, struct wpk_lanes a, str
         value[i] = compares ? (double)z : wpk_cell_of(z);
         if (magnitude != NULL) {
             double both = magnitude_of(op, z, a.magnitude[i], b.magnitude[i]);
-            magnitude[i] = wpk_lanes_limit(both, a.magnitude[i], b.magnitude[i]);
+            magnitude[i] = wpk_reference_limit(both, a.magnitude[i], b.magnitude[i]);
         }
     }
 }

@@ -14,7 +14,7 @@
  *     tanh erf sin cos 1 + |f'(x)| m(x)       kernels expand them: their error is absolute
  *     sqrt(x)          the slope is capped, see sqrt_slope
  *     floor and the like: m(x); a value beside a step is not covered
- *     casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
+ *     trunc, casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
  *     comparisons      |value|
  *
  * The hot loops run over blocks of constant length, because gcc -O2 vectorises only those. */
@@ -73,6 +73,8 @@ static double unary_value(enum wpk_unary op, double x)
         return ceil(x);
     case WPK_UNARY_ROUND:
         return nearbyint(x);
+    case WPK_UNARY_TRUNC:
+        return trunc(x);
     case WPK_UNARY_SIN:
         return sin(x);
     case WPK_UNARY_COS:
@@ -82,6 +84,14 @@ static double unary_value(enum wpk_unary op, double x)
     }
     WPK_ASSERT(op < WPK_UNARY_COUNT);
     return 0.0;
+}
+
+/* As of a cast to an integer. An integer that is its own magnitude, as of what is read, is exact. */
+static double trunc_magnitude(double x, double m)
+{
+    double error = m * WPK_REFERENCE_UNSURE, steps = trunc(x + error) - trunc(x - error);
+    bool exact = x == trunc(x) && m == fabs(x);
+    return m < WPK_REFERENCE_STEP && steps > 0.0 && !exact ? steps * WPK_REFERENCE_STEP : m;
 }
 
 /* y = f(x) is at hand; m is x's magnitude. */
@@ -104,6 +114,8 @@ static double unary_magnitude(enum wpk_unary op, double x, double y, double m)
         return 1.0 + 1.1283791670955126 * exp(-x * x) * m; /* 2 / sqrt(pi) */
     case WPK_UNARY_SIGMOID:
         return y + y * (1.0 - y) * m;
+    case WPK_UNARY_TRUNC:
+        return trunc_magnitude(x, m);
     case WPK_UNARY_SIN:
         return 1.0 + fabs(cos(x)) * m;
     case WPK_UNARY_COS:
@@ -177,7 +189,7 @@ static void arithmetic(enum wpk_binary op, bool is_float, int count, struct wpk_
         } else {
             EACH(integer_multiply(x[i], y[i]))
         }
-        EACH_MAGNITUDE(is_float ? mx[i] * my[i] : wpk_lanes_limit(mx[i] * my[i], mx[i], my[i]))
+        EACH_MAGNITUDE(is_float ? mx[i] * my[i] : wpk_reference_limit(mx[i] * my[i], mx[i], my[i]))
         break;
     case WPK_BINARY_DIV:
         EACH(is_float ? x[i] / y[i] : integer_divide(x[i], y[i], false))
@@ -377,19 +389,13 @@ static void reduce_min(int count, const double *restrict a, double *restrict sum
     }
 }
 
-double wpk_lanes_limit(double magnitude, double a, double b)
-{
-    bool sure = a < WPK_REFERENCE_STEP && b < WPK_REFERENCE_STEP;
-    return sure && magnitude >= WPK_REFERENCE_STEP ? WPK_REFERENCE_STEP / 2 : magnitude;
-}
-
 static void join_limited(void (*join)(int, const double *restrict, double *restrict), int count,
                          const double *restrict a, double *restrict sum)
 {
     for (int i = 0; i < count; i++) {
         double before = sum[i];
         join(1, a + i, sum + i);
-        sum[i] = wpk_lanes_limit(sum[i], a[i], before);
+        sum[i] = wpk_reference_limit(sum[i], a[i], before);
     }
 }
 

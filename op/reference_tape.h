@@ -218,8 +218,6 @@ void wpk_lanes_select(int count, struct wpk_lanes condition, struct wpk_lanes a,
 /* sum += a * b; a is one number when `uniform`. b.magnitude may be NULL for |b|, a's too. */
 void wpk_lanes_multiply_add(int count, bool uniform, struct wpk_lanes a, struct wpk_lanes b,
                             double *sum, double *sum_magnitude);
-/* The magnitude of an integer made of two: below WPK_REFERENCE_STEP unless one of them is marked. */
-double wpk_lanes_limit(double magnitude, double a, double b);
 /* Products of i32 and what is made of i64 wrap. */
 void wpk_lanes_reduce(enum wpk_reduction reduction, enum wpk_dtype dtype, int count,
                       struct wpk_lanes a, double *sum, double *sum_magnitude);
@@ -278,6 +276,9 @@ double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double cell);
 /* The magnitude of a cast's result, from the operand's cell and magnitude. */
 double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double cell,
                                     double magnitude);
+
+/* The magnitude of an integer made of two: below WPK_REFERENCE_STEP unless one is marked. */
+double wpk_reference_limit(double magnitude, double a, double b);
 
 /* ---- evaluation: reference.c, as op/reference.h has it; magnitude NULL iff !with_magnitude */
 

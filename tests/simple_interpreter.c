@@ -82,7 +82,7 @@ static double cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, struct pair
     if (to == WPK_BOOL) {
         return number(from, a.value) != 0.0;
     }
-    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to)) {
+    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to) && a.magnitude < ldexp(1, 80)) {
         double steps = number(to, converted(from, to, a.value + error)) -
                        number(to, converted(from, to, a.value - error));
         return steps > 0.0 ? ldexp(steps, 80) : a.magnitude;
@@ -152,6 +152,13 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
         return (struct pair){ceil(x), m};
     case WPK_UNARY_ROUND:
         return (struct pair){nearbyint(x), m};
+    case WPK_UNARY_TRUNC: {
+        double error = m / 2097152.0;
+        double steps = trunc(x + error) - trunc(x - error);
+        bool exact_integer = x == trunc(x) && m == fabs(x);
+        return (struct pair){
+            trunc(x), steps > 0 && !exact_integer && m < ldexp(1, 80) ? ldexp(steps, 80) : m};
+    }
     case WPK_UNARY_SIN:
         return (struct pair){sin(x), 1.0 + fabs(cos(x)) * m};
     case WPK_UNARY_COS:
