@@ -191,8 +191,7 @@ static double typical_error(const struct comparison *c, enum wpk_dtype dtype)
     return count > 0 ? wpk_accuracy_unit(dtype) / 2 * sqrt(squares / (double)count) : 0;
 }
 
-/* Make doubles of an i64 output's cells. One that is wrong stays so: doubles lose small differences.
- */
+/* Make doubles of an i64 output's cells. Doubles lose small differences: what is wrong stays so. */
 static void take_numbers(struct comparison *c)
 {
     for (int64_t i = 0; i < c->count; i++) {

@@ -211,8 +211,8 @@ static const struct sample samples[] = {
      0},
     {"Relu", "f32[2] f32[2]", "", "!2 inputs", 0},
     {"Div", "i64[2] i64[2]", "",
-     "i64[2] Y[d0] = select((X[d0] < 0) != (X1[d0] < 0), -(abs(X[d0]) / abs(X1[d0])), "
-     "abs(X[d0]) / abs(X1[d0]))",
+     "i64[2] Y[d0] = select(X[d0] % X1[d0] != 0 && (X[d0] < 0) != (X1[d0] < 0), "
+     "X[d0] / X1[d0] + 1, X[d0] / X1[d0])",
      0},
     {"Mod", "i32[2] i32[2]", "fmod:i=0", "i32[2] Y[d0] = X[d0] % X1[d0]", 0},
     {"Gelu", "f32[2]", "approximate:s=none", "f32[2] Y[d0] = gelu(X[d0])", 20},

@@ -69,8 +69,10 @@ static const struct wpk_operator operators[] = {
               "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..] / {alpha=1}) - 1), X[..])"),
     POINTWISE("ThresholdedRelu", 1, "alpha:f", "Y[..] = select(X[..] > {alpha=1}, X[..], 0)"),
     POINTWISE("Shrink", 1, "bias:f lambd:f",
-              "Y[..] = select(X[..] > {lambd=0.5}, X[..] - {bias=0}, "
-              "select(-X[..] > {lambd=0.5}, X[..] + {bias=0}, 0))"),
+              "Y[..] = {?float:select(X[..] > {lambd=0.5}, X[..] - {bias=0}, "
+              "select(-X[..] > {lambd=0.5}, X[..] + {bias=0}, 0))}"
+              "{?integer:select(f64(X[..]) > {lambd=0.5}, f64(X[..]) - {bias=0}, "
+              "select(-f64(X[..]) > {lambd=0.5}, f64(X[..]) + {bias=0}, 0))}"),
     POINTWISE("Mish", 1, "", "Y[..] = X[..] * tanh(max(X[..], 0) + log(1 + exp(-abs(X[..]))))"),
     POINTWISE("Softsign", 1, "", "Y[..] = X[..] / (1 + abs(X[..]))"),
     POINTWISE("Sign", 1, "", "Y[..] = select(X[..] > 0, 1, select(X[..] < 0, -1, X[..] * 0))"),
@@ -104,15 +106,15 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Mul", 2, "", "Y[..] = X[..] * X1[..]"),
     /* the notation's / and % of integers floor */
     POINTWISE("Div", 2, "",
-              "Y[..] = {?float:X[..] / X1[..]}{?integer:select((X[..] < 0) != (X1[..] < 0), "
-              "-(abs(X[..]) / abs(X1[..])), abs(X[..]) / abs(X1[..]))}"),
+              "Y[..] = {?float:X[..] / X1[..]}{?integer:select(X[..] % X1[..] != 0 && "
+              "(X[..] < 0) != (X1[..] < 0), X[..] / X1[..] + 1, X[..] / X1[..])}"),
     POINTWISE("Mod", 2, "fmod:i",
               "Y[..] = {?float:select(abs(X1[..]) == inf, {?fmod=1:X[..]}{?fmod!=1:"
               "select(X[..] * X1[..] < 0, X1[..], X[..])}, X[..] - X1[..] * "
               "{?fmod=1:select(X[..] / X1[..] < 0, ceil(X[..] / X1[..]), floor(X[..] / X1[..]))}"
               "{?fmod!=1:floor(X[..] / X1[..])})}"
-              "{?integer:{?fmod=1:select(X[..] < 0, -(-X[..] % abs(X1[..])), "
-              "X[..] % abs(X1[..]))}{?fmod!=1:X[..] % X1[..]}}"),
+              "{?integer:{?fmod=1:select(X[..] % X1[..] != 0 && (X[..] < 0) != (X1[..] < 0), "
+              "X[..] % X1[..] - X1[..], X[..] % X1[..])}{?fmod!=1:X[..] % X1[..]}}"),
     POINTWISE("Pow", 2, "",
               "Y[..] = {?float:pow(X[..], {to}(X1[..]))}"
               "{?integer:pow(f64(X[..]), f64(X1[..]))}"),

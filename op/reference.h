@@ -14,11 +14,11 @@
 #define WPK_REFERENCE_WHOLE_MAX 1000000000
 #define WPK_REFERENCE_WHOLE_ELEMENTS_MAX ((int64_t)1 << 26)
 
-/* Magnitude that marks integers which rounding errors may change. Where a float is truncated or cast
- * to an integer beside a step, rounding errors decide on the side, and the result's magnitude is this,
- * far above all others, for each integer by which the result may differ. Sums and products of
- * integers carry the mark along; a float made of a marked integer has no useful tolerance. Integers
- * without the mark are exact. */
+/* Magnitude that marks integers which rounding errors may change. Where a float is truncated, or
+ * cast to an integer, beside a step, rounding errors decide on the side, and the result's magnitude
+ * is this, far above all others, for each integer by which the result may differ. Sums and products
+ * of integers carry the mark along; a float made of a marked integer has no useful tolerance.
+ * Integers without the mark are exact. */
 #define WPK_REFERENCE_STEP 0x1p80
 /* Distance, relative to the magnitude, at which a float is beside a step: 8 u of f32. */
 #define WPK_REFERENCE_UNSURE 0x1p-21

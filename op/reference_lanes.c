@@ -86,7 +86,7 @@ static double unary_value(enum wpk_unary op, double x)
     return 0.0;
 }
 
-/* As of a cast to an integer. An integer that is its own magnitude, as of what is read, is exact. */
+/* As of a cast to an integer. What is its own magnitude, such as what is read, is exact. */
 static double trunc_magnitude(double x, double m)
 {
     double error = m * WPK_REFERENCE_UNSURE, steps = trunc(x + error) - trunc(x - error);

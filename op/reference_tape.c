@@ -61,6 +61,11 @@ static void execute_cast(const struct wpk_tape_instruction *ins, int count, stru
     for (int i = 0; i < count; i++) {
         value[i] = wpk_reference_cast(ins->from, ins->dtype, a.value[i]);
     }
+    if (ins->rounds && ins->from == WPK_I64 && ins->dtype == WPK_F32) { /* once, not twice */
+        for (int i = 0; i < count; i++) {
+            value[i] = (double)(float)wpk_cell_integer(a.value[i]);
+        }
+    }
     for (int i = 0; magnitude != NULL && i < count; i++) {
         magnitude[i] =
             wpk_reference_cast_magnitude(ins->from, ins->dtype, a.value[i], a.magnitude[i]);
