@@ -26,7 +26,7 @@ def make_inputs(name):
     dtype = np.dtype(name)
     most = np.iinfo(dtype).max
     wide = 2**53 + 1 if name == "i8" else 2**20 + 3
-    a = np.array([[most, -most - 1, 7, -7, 0, 255], [256, -1, 1, wide, -wide, 3], [5, -5, 4, -4, 9, 2]], dtype)
+    a = np.array([[most - 1, -most - 1, 7, -7, most, 255], [256, -1, 1, wide, -wide, 3], [5, -5, 4, -4, 9, 2]], dtype)
     b = np.array([[1, -3, 2, 2, 3, -10], [16, 3, -3, 5, 7, 2], [5, 2, -4, -4, 8, 2]], dtype)
     real = np.array([[1.7, -1.7, 2.5, -2.5, 0.5, -0.5], [0, 3, 1e6 + 0.5, -1e6 - 0.5, 2.0**30, -2.0**30],
                      [0.99, -0.99, 1.01, -1.01, 100.4, 7]], np.float32)
