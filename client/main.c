@@ -3,7 +3,7 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "common/fs.h"
-#include "common/limits.h"
+#include "common/process_limits.h"
 #include "common/suggest.h"
 
 #include <errno.h>

@@ -30,7 +30,7 @@ struct tensor {
     struct wpk_domain domain; /* inputs: what they are drawn from */
     const char *path;         /* NULL: no file */
     void *data;               /* owned; [extent...] row-major */
-    double *wide;             /* owned; the same in f64 */
+    double *cells;            /* owned; the same as cells (schema/convert.h) */
 };
 
 struct tensors {
@@ -44,11 +44,11 @@ static void fini(struct tensors *tensors)
 {
     for (int i = 0; tensors->input != NULL && i < tensors->input_count; i++) {
         free(tensors->input[i].data);
-        free(tensors->input[i].wide);
+        free(tensors->input[i].cells);
     }
     for (int i = 0; tensors->output != NULL && i < tensors->output_count; i++) {
         free(tensors->output[i].data);
-        free(tensors->output[i].wide);
+        free(tensors->output[i].cells);
     }
     free(tensors->input);
     free(tensors->output);
@@ -62,8 +62,8 @@ static wpk_err init(struct tensor *tensor, const char *name, const struct wpk_te
 
     *tensor = (struct tensor){.name = name, .type = *type};
     tensor->data = aligned_alloc(ALIGNMENT, size);
-    tensor->wide = calloc(elements, sizeof(double));
-    return tensor->data != NULL && tensor->wide != NULL ? WPK_OK : WPK_ENOMEM;
+    tensor->cells = calloc(elements, sizeof(double));
+    return tensor->data != NULL && tensor->cells != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
 static wpk_err allocate(struct tensors *out, int input_count, int output_count)
@@ -184,7 +184,7 @@ static wpk_err fill(struct tensor *tensor, bool draw, struct wpk_diag *diag)
         err = WPK_EINVAL;
     }
     if (err == WPK_OK) {
-        wpk_convert_widen(tensor->type.dtype, tensor->data, elements, tensor->wide);
+        wpk_convert_to_cells(tensor->type.dtype, tensor->data, elements, tensor->cells);
     }
     return err;
 }
@@ -214,10 +214,10 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *te
     wpk_err err = inputs != NULL && outputs != NULL ? WPK_OK : WPK_ENOMEM;
 
     for (int i = 0; err == WPK_OK && i < tensors->input_count; i++) {
-        inputs[i] = tensors->input[i].wide;
+        inputs[i] = tensors->input[i].cells;
     }
     for (int i = 0; err == WPK_OK && i < tensors->output_count; i++) {
-        outputs[i] = tensors->output[i].wide;
+        outputs[i] = tensors->output[i].cells;
     }
     if (err == WPK_OK) {
         err = wpk_graph_interpret(graph, inputs, outputs, diag);
@@ -231,8 +231,8 @@ static void round_outputs(const struct tensors *tensors)
 {
     for (int i = 0; i < tensors->output_count; i++) {
         const struct tensor *tensor = &tensors->output[i];
-        wpk_convert_narrow(tensor->type.dtype, tensor->wide,
-                           wpk_tensor_type_elements(&tensor->type), tensor->data);
+        wpk_convert_from_cells(tensor->type.dtype, tensor->cells,
+                               wpk_tensor_type_elements(&tensor->type), tensor->data);
     }
 }
 
@@ -377,7 +377,7 @@ static wpk_err take_inputs(const struct tensors *from, struct tensors *to, struc
         same = strcmp(tensor->name, to->input[i].name) == 0 &&
                wpk_tensor_type_bytes(&tensor->type) == wpk_tensor_type_bytes(&to->input[i].type);
         if (same) {
-            memcpy(to->input[i].wide, tensor->wide,
+            memcpy(to->input[i].cells, tensor->cells,
                    (size_t)wpk_tensor_type_elements(&tensor->type) * sizeof(double));
         }
     }
@@ -398,13 +398,17 @@ static double differ(const struct tensor *found, const struct tensor *wanted)
     double largest = 0;
     double difference = 0;
 
-    wpk_convert_widen(found->type.dtype, found->data, count, found->wide);
+    wpk_convert_to_cells(found->type.dtype, found->data, count, found->cells);
     for (int64_t i = 0; i < count; i++) {
-        double a = found->wide[i];
-        double b = wanted->wide[i];
-        bool same = a == b || (isnan(a) && isnan(b));
+        double a = wpk_cell_number(found->type.dtype, found->cells[i]);
+        double b = wpk_cell_number(wanted->type.dtype, wanted->cells[i]);
+        bool same = memcmp(&found->cells[i], &wanted->cells[i], sizeof(double)) == 0 ||
+                    (isnan(a) && isnan(b));
         largest = isfinite(b) ? fmax(largest, fabs(b)) : largest;
-        difference = same ? difference : isfinite(a - b) ? fmax(difference, fabs(a - b)) : INFINITY;
+        double apart = found->type.dtype == WPK_I64 ? fmax(fabs(a - b), 1) : fabs(a - b);
+        difference = same || apart == 0 ? difference
+                     : isfinite(apart)  ? fmax(difference, apart)
+                                        : INFINITY;
     }
     return difference > 0 && largest > 0 ? difference / largest : difference;
 }

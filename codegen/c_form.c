@@ -394,7 +394,9 @@ static void print_atom(const struct wpk_forms *forms, const struct wpk_atom *ato
 void wpk_form_print(const struct wpk_forms *forms, const struct wpk_form *a, struct wpk_buf *out)
 {
     if (a->term_count == 0) {
-        wpk_buf_printf(out, a->constant < 0 ? "(%" PRId64 ")" : "%" PRId64, a->constant);
+        bool least = a->constant == INT64_MIN; /* C has no such number */
+        wpk_buf_printf(out, a->constant < 0 ? "(%" PRId64 "%s)" : "%" PRId64 "%s",
+                       a->constant + least, least ? " - 1" : "");
         return;
     }
     bool bare = a->term_count == 1 && a->term[0].factor == 1 && a->constant == 0;

@@ -37,6 +37,7 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
     [WPK_C_FLOOR] = UNARY("__builtin_floor$F(a)"),
     [WPK_C_CEIL] = UNARY("__builtin_ceil$F(a)"),
     [WPK_C_ROUND] = UNARY("__builtin_rint$F(a)"),
+    [WPK_C_TRUNC] = UNARY("__builtin_trunc$F(a)"),
     [WPK_C_MODULO] = BINARY("a - b * __builtin_floor$F(a / b)", NULL),
     [WPK_C_QUOTIENT] = BINARY("b == 0 ? 0 : b == -1 ? -a"
                               " : a / b - (a % b != 0 && (a < 0) != (b < 0))",

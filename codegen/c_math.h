@@ -20,6 +20,7 @@
     X(FLOOR, "floor")                                                                              \
     X(CEIL, "ceil")                                                                                \
     X(ROUND, "round")                                                                              \
+    X(TRUNC, "trunc")                                                                              \
     X(MODULO, "modulo")                                                                            \
     X(QUOTIENT, "quotient")                                                                        \
     X(REMAINDER, "remainder")                                                                      \

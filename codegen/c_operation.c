@@ -14,6 +14,17 @@ static bool is_number(const struct wpk_c_value *value)
     return value->kind == WPK_C_INDEX && wpk_form_is_number(&value->form);
 }
 
+/* An index of 32 bits, which take less time than 64. */
+static bool is_short(struct wpk_c_kernel *k, const struct wpk_c_value *value)
+{
+    int64_t low = 0, high = 0;
+    if (value->kind != WPK_C_INDEX) {
+        return false;
+    }
+    wpk_form_range(&k->forms, &value->form, &low, &high);
+    return low >= INT32_MIN && high <= INT32_MAX;
+}
+
 static struct wpk_c_value number(enum wpk_dtype dtype, int64_t value)
 {
     struct wpk_form form = wpk_form_number(value);
@@ -87,8 +98,8 @@ static struct wpk_c_value compare(struct wpk_c_kernel *k, enum wpk_binary op,
         if (compare_indices(k, op, a, b, &value)) {
             return value;
         }
-        x.dtype = WPK_I32; /* indices fit */
-        y.dtype = WPK_I32;
+        bool both = is_short(k, a) && is_short(k, b);
+        x.dtype = y.dtype = both ? WPK_I32 : WPK_I64;
     }
     bool bools = x.dtype == WPK_BOOL;
     int bytes = wpk_c_type_bytes(wpk_c_type_of(x.dtype));
@@ -221,8 +232,8 @@ struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *no
         [WPK_UNARY_EXP] = WPK_C_EXP,     [WPK_UNARY_LOG] = WPK_C_LOG,
         [WPK_UNARY_SQRT] = WPK_C_SQRT,   [WPK_UNARY_ABS] = WPK_C_ABS,
         [WPK_UNARY_FLOOR] = WPK_C_FLOOR, [WPK_UNARY_CEIL] = WPK_C_CEIL,
-        [WPK_UNARY_ROUND] = WPK_C_ROUND, [WPK_UNARY_SIN] = WPK_C_SIN,
-        [WPK_UNARY_COS] = WPK_C_COS,
+        [WPK_UNARY_ROUND] = WPK_C_ROUND, [WPK_UNARY_TRUNC] = WPK_C_TRUNC,
+        [WPK_UNARY_SIN] = WPK_C_SIN,     [WPK_UNARY_COS] = WPK_C_COS,
     };
     int width = width_of(k, a);
     if (node->op == WPK_UNARY_NOT && is_number(a)) {
@@ -339,7 +350,7 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
     bool narrow = to == WPK_F16 || to == WPK_BF16;
     struct wpk_c_value x = *a;
     int width = width_of(k, a);
-    if (a->kind == WPK_C_INDEX) { /* it fits */
+    if (is_short(k, a)) {
         x.dtype = WPK_I32;
         from_type = WPK_C_I32;
     }
@@ -372,13 +383,9 @@ static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
 struct wpk_c_value wpk_c_cast(struct wpk_c_kernel *k, enum wpk_dtype to,
                               const struct wpk_c_value *a)
 {
-    struct wpk_c_value value = *a, zero = number(a->dtype, 0);
+    struct wpk_c_value value = *a;
     if (a->dtype == to) {
         return value;
-    }
-    if (to == WPK_BOOL) {
-        zero = wpk_dtype_is_float(a->dtype) ? wpk_c_real(a->dtype, 0) : zero;
-        return compare(k, WPK_BINARY_NE, a, &zero);
     }
     if (a->kind == WPK_C_NUMBER && wpk_dtype_is_float(to)) {
         return wpk_c_real(to, wpk_dtype_round(to, a->number));

@@ -48,8 +48,8 @@ void wpk_cuda_put_prologue(const struct wpk_c_kernel *k, struct wpk_buf *out)
     wpk_buf_append_text(
         out, "#define __builtin_inff() __int_as_float(0x7f800000)\n"
              "#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)\n" BUILTIN(fabs)
-                 BUILTIN(sqrt) BUILTIN(floor) BUILTIN(ceil) BUILTIN(rint) BUILTIN(exp) BUILTIN(log)
-                     BUILTIN(sin) BUILTIN(cos) BUILTIN(pow));
+                 BUILTIN(sqrt) BUILTIN(floor) BUILTIN(ceil) BUILTIN(rint) BUILTIN(trunc)
+                     BUILTIN(exp) BUILTIN(log) BUILTIN(sin) BUILTIN(cos) BUILTIN(pow));
     wpk_buf_append_text(out, "typedef unsigned long u64;\n");
     for (int type = 0; type < WPK_C_TYPE_COUNT; type++) {
         wpk_buf_printf(out, "typedef %s %s;\n", wpk_c_type_text((enum wpk_c_type)type),

@@ -31,10 +31,15 @@ Expr real(Halide::Type type, double value) {
     return make_const(type, value);
 }
 
+// Axes, and i64 numbers that meet nothing else, have 32 bits, which Halide reasons about.
+bool is_short(int64_t value) {
+    return value >= INT32_MIN && value <= INT32_MAX;
+}
+
 Expr literal_of(const wpk_node &node) {
     if (!wpk_dtype_is_float(node.dtype)) {
-        return make_const(node.dtype == WPK_I64 ? Halide::Int(32) : type_of(node.dtype),
-                          node.integer);
+        bool narrow = node.dtype == WPK_I64 && is_short(node.integer);
+        return make_const(narrow ? Halide::Int(32) : type_of(node.dtype), node.integer);
     }
     return real(type_of(node.dtype), node.value);
 }
@@ -82,6 +87,7 @@ Expr function(int op, const Expr &a) {
     case WPK_UNARY_FLOOR: return Halide::floor(a);
     case WPK_UNARY_CEIL: return Halide::ceil(a);
     case WPK_UNARY_ROUND: return Halide::round(a);
+    case WPK_UNARY_TRUNC: return Halide::trunc(a);
     case WPK_UNARY_SIN: return Halide::sin(a);
     case WPK_UNARY_COS: return Halide::cos(a);
     default: throw Failure{"not a primitive function"};
@@ -267,9 +273,15 @@ Expr Expressions::unary(const wpk_node &node) {
     }
 }
 
-Expr Expressions::binary(const wpk_node &node) {
+Expr Expressions::binary(int id) {
+    const wpk_node &node = program_.nodes[id];
     const wpk_node &right = program_.nodes[node.arg[1]];
     Expr a = convert(node.arg[0]), b = convert(node.arg[1]);
+    if (node.dtype == WPK_I64 && a.type().bits() == 32 && b.type().bits() == 32) {
+        int64_t low = 0, high = 0;
+        wpk_index_range(&program_, &stage_, id, &low, &high);
+        a = is_short(low) && is_short(high) ? a : Halide::cast<int64_t>(a);
+    }
     if (node.op == WPK_BINARY_EQ && node.strict && right.kind == WPK_NODE_LITERAL &&
         std::isinf(right.value)) {
         return is_infinity(a, right.value);
@@ -284,14 +296,12 @@ Expr Expressions::make(int id) {
     case WPK_NODE_AXIS: return axes_[static_cast<size_t>(node.axis)];
     case WPK_NODE_LOAD: return load(node, node.dtype);
     case WPK_NODE_UNARY: return unary(node);
-    case WPK_NODE_BINARY: return binary(node);
+    case WPK_NODE_BINARY: return binary(id);
     case WPK_NODE_SELECT: {
-        Expr a = convert(node.arg[1]), b = convert(node.arg[2]);
-        bool apart = a.type() != b.type(); // i64: axes and literals have 32 bits
         Expr condition = convert(node.arg[0]);
         condition = wpk_node_has_axis(&program_, node.arg[0]) ? opaque(condition) : condition;
-        return Halide::select(condition, apart ? cast_to(node.dtype, a) : a,
-                              apart ? cast_to(node.dtype, b) : b);
+        return Halide::select(condition, cast_to(node.dtype, convert(node.arg[1])),
+                              cast_to(node.dtype, convert(node.arg[2])));
     }
     case WPK_NODE_CAST: {
         const wpk_node &operand = program_.nodes[node.arg[0]];
@@ -300,6 +310,10 @@ Expr Expressions::make(int id) {
     }
     default: throw Failure{"unknown node"};
     }
+}
+
+Expr Expressions::value() {
+    return cast_to(program_.nodes[stage_.expr].dtype, convert(stage_.expr));
 }
 
 Expr Expressions::convert(int id) {

@@ -39,7 +39,7 @@ class Expressions {
                 const uint16_t *limited)
         : program_(program), tensors_(tensors), stage_(stage), axes_(axes), limited_(limited) {}
 
-    Halide::Expr value() { return convert(stage_.expr); } // the stage's value, or term
+    Halide::Expr value(); // the stage's value, or term
 
   private:
     Halide::Expr convert(int id);
@@ -48,7 +48,7 @@ class Expressions {
     void read_flat(const wpk_node &node, int dim, std::vector<Halide::Expr> &index);
     Halide::Expr element(const wpk_tensor &literal, const std::vector<Halide::Expr> &index) const;
     Halide::Expr unary(const wpk_node &node);
-    Halide::Expr binary(const wpk_node &node);
+    Halide::Expr binary(int id);
 
     const wpk_program &program_;
     const std::vector<Tensor> &tensors_;

@@ -90,6 +90,8 @@ wpk_err wpk_output_path_check(const char *path, struct wpk_diag *diag)
         wpk_diag_set(diag, "cannot write '%s': %s%s", path, strerror(errno),
                      errno == ENOENT ? "; make its directory first" : wpk_fs_advice(errno));
         err = errno == EACCES ? WPK_EACCES : WPK_EINVAL;
+    } else if (stat(whole, &info) == 0 && !S_ISDIR(info.st_mode)) {
+        err = refuse(path, "its directory is a file", diag);
     } else if (access(whole, W_OK | X_OK) != 0) {
         wpk_diag_set(diag, "cannot write '%s': %s%s", path, strerror(errno), wpk_fs_advice(errno));
         err = wpk_fs_err(errno);

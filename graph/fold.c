@@ -50,6 +50,10 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
     int64_t count = wpk_graph_elements(indices);
     int axis = 0;
 
+    if (wpk_dtype_is_float(indices->dtype)) {
+        wpk_diag_set(diag, "its indices must be integers");
+        return WPK_EINVAL;
+    }
     wpk_err err = wpk_operator_axis(wpk_graph_int(node, "axis", 0), data->rank, &axis, diag);
     for (int d = data->rank - 1; d > axis; d--) {
         size *= (size_t)data->extent[d];
@@ -58,16 +62,15 @@ static wpk_err fold_gather(const struct wpk_graph *graph, const struct wpk_graph
         err == WPK_OK && count > 0 ? (int64_t)(data->size / size) / data->extent[axis] : 0;
     for (int64_t a = 0; err == WPK_OK && a < outer; a++) {
         for (int64_t i = 0; i < count; i++) {
-            double at = wpk_graph_element(indices, i);
-            at += at < 0 ? (double)data->extent[axis] : 0;
-            if (!(at >= 0 && at < (double)data->extent[axis])) {
+            int64_t at = wpk_graph_integer(indices, i);
+            at += at < 0 ? data->extent[axis] : 0;
+            if (at < 0 || at >= data->extent[axis]) {
                 wpk_diag_set(diag, "index %lld of %lld", (long long)at,
                              (long long)data->extent[axis]);
                 return WPK_EINVAL;
             }
             memcpy(out + (size_t)(a * count + i) * size,
-                   (const char *)data->data + (size_t)(a * data->extent[axis] + (int64_t)at) * size,
-                   size);
+                   (const char *)data->data + (size_t)(a * data->extent[axis] + at) * size, size);
         }
     }
     return err;
@@ -119,16 +122,16 @@ static wpk_err fill_constant(const struct wpk_graph *graph, const struct wpk_gra
 static wpk_err fold_program(struct wpk_graph *graph, int node, void *out, struct wpk_diag *diag)
 {
     const struct wpk_graph_value *value = &graph->values[graph->nodes[node].outputs[0]];
-    double *wide = calloc((size_t)wpk_graph_elements(value) + 1, sizeof(double));
+    double *cells = calloc((size_t)wpk_graph_elements(value) + 1, sizeof(double));
 
-    if (wide == NULL) {
+    if (cells == NULL) {
         return WPK_ENOMEM;
     }
-    wpk_err err = wpk_graph_interpret_node(graph, node, NULL, wide, diag);
+    wpk_err err = wpk_graph_interpret_node(graph, node, NULL, cells, diag);
     if (err == WPK_OK) {
-        wpk_convert_narrow(value->dtype, wide, wpk_graph_elements(value), out);
+        wpk_convert_from_cells(value->dtype, cells, wpk_graph_elements(value), out);
     }
-    free(wide);
+    free(cells);
     return err;
 }
 

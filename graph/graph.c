@@ -251,7 +251,8 @@ int64_t wpk_graph_elements(const struct wpk_graph_value *value)
     return count;
 }
 
-double wpk_graph_element(const struct wpk_graph_value *value, int64_t index)
+/* As a cell. */
+static double cell_at(const struct wpk_graph_value *value, int64_t index)
 {
     size_t size = wpk_dtype_size(value->dtype);
     union {
@@ -264,8 +265,21 @@ double wpk_graph_element(const struct wpk_graph_value *value, int64_t index)
     WPK_ASSERT(value->data != NULL);
     WPK_ASSERT(index >= 0 && (size_t)index < value->size / size);
     memcpy(element.bytes, (const char *)value->data + (size_t)index * size, size);
-    wpk_convert_widen(value->dtype, element.bytes, 1, &out);
+    wpk_convert_to_cells(value->dtype, element.bytes, 1, &out);
     return out;
+}
+
+double wpk_graph_element(const struct wpk_graph_value *value, int64_t index)
+{
+    return wpk_cell_number(value->dtype, cell_at(value, index));
+}
+
+int64_t wpk_graph_integer(const struct wpk_graph_value *value, int64_t index)
+{
+    double cell = cell_at(value, index);
+
+    WPK_ASSERT(!wpk_dtype_is_float(value->dtype));
+    return value->dtype == WPK_I64 ? wpk_cell_integer(cell) : (int64_t)cell;
 }
 
 wpk_err wpk_graph_integers(const struct wpk_graph_value *value, int64_t *out, int max, int *count)
@@ -279,14 +293,7 @@ wpk_err wpk_graph_integers(const struct wpk_graph_value *value, int64_t *out, in
     }
     *count = (int)wpk_graph_elements(value);
     for (int i = 0; i < *count; i++) {
-        if (value->dtype == WPK_I64) {
-            memcpy(&out[i], (const char *)value->data + (size_t)i * sizeof(int64_t),
-                   sizeof(int64_t));
-        } else {
-            int32_t narrow;
-            memcpy(&narrow, (const char *)value->data + (size_t)i * sizeof(narrow), sizeof(narrow));
-            out[i] = narrow;
-        }
+        out[i] = wpk_graph_integer(value, i);
     }
     return WPK_OK;
 }

@@ -171,8 +171,9 @@ int64_t wpk_graph_elements(const struct wpk_graph_value *value);
  *   errors  WPK_ENOENT  no such constant; WPK_ERANGE  more than max */
 WPK_MUST_CHECK wpk_err wpk_graph_integers(const struct wpk_graph_value *value, int64_t *out,
                                           int max, int *count);
-/* Read element `index` of a constant as a double. */
+/* Read element `index` of a constant as a double, and of an integer type as it is. */
 double wpk_graph_element(const struct wpk_graph_value *value, int64_t index);
+int64_t wpk_graph_integer(const struct wpk_graph_value *value, int64_t index);
 
 /* ONNX's name of an element type, such as "float16"; "type 77" has none: "unknown". */
 const char *wpk_graph_element_type_name(int element_type);

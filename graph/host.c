@@ -2,6 +2,7 @@
 #include "graph/host.h"
 
 #include "graph/operator.h"
+#include "schema/convert.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,49 +63,63 @@ bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_pl
     return false;
 }
 
-static wpk_err gather(const struct wpk_model_plan_host *host, const double *x,
+/* The integer that a cell of an integer type holds. */
+static int64_t integer_of(enum wpk_dtype dtype, double cell)
+{
+    return dtype == WPK_I64 ? wpk_cell_integer(cell) : (int64_t)cell;
+}
+
+static wpk_err gather(const struct wpk_model_plan_host *host, const double *x, enum wpk_dtype dtype,
                       const double *indices, double *out, struct wpk_diag *diag)
 {
     for (int64_t b = 0; b < host->before; b++) {
         for (int64_t i = 0; i < host->count; i++) {
-            double index = indices[i] < 0 ? indices[i] + (double)host->extent : indices[i];
-            if (!(index >= 0 && index < (double)host->extent)) {
-                wpk_diag_set(diag, "index %g of %lld", indices[i], (long long)host->extent);
+            int64_t given = integer_of(dtype, indices[i]);
+            int64_t index = given < 0 ? given + host->extent : given;
+            if (index < 0 || index >= host->extent) {
+                wpk_diag_set(diag, "index %lld of %lld", (long long)given, (long long)host->extent);
                 return WPK_ERANGE;
             }
             memcpy(out + (b * host->count + i) * host->after,
-                   x + (b * host->extent + (int64_t)index) * host->after,
+                   x + (b * host->extent + index) * host->after,
                    (size_t)host->after * sizeof(double));
         }
     }
     return WPK_OK;
 }
 
-/* The number of elements of the line that stand before element i: larger ones, and equal ones of
- * smaller index. NaN is larger than every number. */
-static int64_t rank_of(const struct wpk_model_plan_host *host, const double *x, int64_t i)
+/* 1, 0 or -1: a is larger than b, equal to it, or smaller. NaN is larger than every number. */
+static int compare(enum wpk_dtype dtype, double a, double b)
 {
-    double sign = host->is_smallest ? -1 : 1;
-    double value = x[i * host->after];
+    if (dtype == WPK_I64) {
+        int64_t x = wpk_cell_integer(a), y = wpk_cell_integer(b);
+        return (x > y) - (x < y);
+    }
+    return isnan(a) || isnan(b) ? (int)isnan(a) - (int)isnan(b) : (a > b) - (a < b);
+}
+
+/* The number of elements of the line that stand before element i: larger ones, and equal ones of
+ * smaller index. */
+static int64_t rank_of(const struct wpk_model_plan_host *host, enum wpk_dtype dtype,
+                       const double *x, int64_t i)
+{
     int64_t rank = 0;
 
     for (int64_t j = 0; j < host->extent; j++) {
-        double other = x[j * host->after];
-        bool equal = other == value || (isnan(other) && isnan(value));
-        bool larger = isnan(other) || isnan(value) ? isnan(other) != host->is_smallest
-                                                   : sign * other > sign * value;
-        rank += equal ? j < i : larger;
+        int order = compare(dtype, x[j * host->after], x[i * host->after]);
+        rank += order == 0 ? j < i : (order > 0) != host->is_smallest;
     }
     return rank;
 }
 
-static void top_k(const struct wpk_model_plan_host *host, const double *x, double *out)
+static void top_k(const struct wpk_model_plan_host *host, enum wpk_dtype dtype, const double *x,
+                  double *out)
 {
     for (int64_t i = 0; i < host->extent; i++) {
-        int64_t rank = rank_of(host, x, i);
+        int64_t rank = rank_of(host, dtype, x, i);
         if (rank < host->count) {
             out[rank * host->after] =
-                host->op == WPK_MODEL_PLAN_TOP_K ? x[i * host->after] : (double)i;
+                host->op == WPK_MODEL_PLAN_TOP_K ? x[i * host->after] : wpk_cell_of(i);
         }
     }
 }
@@ -116,11 +131,12 @@ static wpk_err non_zero(const struct wpk_model_plan_host *host, const struct wpk
 
     for (int64_t i = 0; i < host->extent; i++) {
         int64_t rest = i;
-        for (int d = type->rank - 1; d >= 0 && x[i] != 0 && found < host->count; d--) {
-            out[d * host->count + found] = (double)(rest % type->extent[d]);
+        bool is_zero = wpk_cell_number(type->dtype, x[i]) == 0;
+        for (int d = type->rank - 1; d >= 0 && !is_zero && found < host->count; d--) {
+            out[d * host->count + found] = wpk_cell_of(rest % type->extent[d]);
             rest /= type->extent[d];
         }
-        found += x[i] != 0;
+        found += !is_zero;
     }
     if (found != host->count) {
         wpk_diag_set(diag, "%lld elements are not 0, and --shape says %lld", (long long)found,
@@ -132,17 +148,18 @@ static wpk_err non_zero(const struct wpk_model_plan_host *host, const struct wpk
 
 wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host *host,
                                  const struct wpk_graph_value *type, const double *x,
-                                 const double *indices, double *out, struct wpk_diag *diag)
+                                 const struct wpk_graph_value *index_type, const double *indices,
+                                 double *out, struct wpk_diag *diag)
 {
     if (host->op == WPK_MODEL_PLAN_GATHER) {
-        return gather(host, x, indices, out, diag);
+        return gather(host, x, index_type->dtype, indices, out, diag);
     }
     if (host->op == WPK_MODEL_PLAN_NON_ZERO) {
         return non_zero(host, type, x, out, diag);
     }
     for (int64_t b = 0; b < host->before; b++) {
         for (int64_t a = 0; a < host->after; a++) {
-            top_k(host, x + b * host->extent * host->after + a,
+            top_k(host, type->dtype, x + b * host->extent * host->after + a,
                   out + b * host->count * host->after + a);
         }
     }

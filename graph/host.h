@@ -10,13 +10,14 @@
 /* True if a node whose inputs' shapes are known is computed so; fill in how. */
 bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_plan_host *out);
 
-/* Compute one in f64.
- *   shape   x, indices: inputs 0, which has this type, and 1, row-major; indices NULL: there are
+/* Compute one of cells (schema/convert.h).
+ *   shape   x, indices: inputs 0 and 1, which have these types, row-major; indices NULL: there are
  *           none; out: the output
  *   errors  WPK_ERANGE an index that is out of its axis, or another number of elements that are
  *           not 0 */
 WPK_MUST_CHECK wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host *host,
                                                 const struct wpk_graph_value *type, const double *x,
+                                                const struct wpk_graph_value *index_type,
                                                 const double *indices, double *out,
                                                 struct wpk_diag *diag);
 

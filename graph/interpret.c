@@ -17,7 +17,7 @@ struct run {
     int *last;       /* [value_count] the last node that reads it; node_count for outputs */
 };
 
-/* The constant as doubles; its bytes have any alignment.   owns  caller frees */
+/* The constant as cells; its bytes have any alignment.   owns  caller frees */
 static double *widen(const struct wpk_graph_value *value)
 {
     int64_t count = wpk_graph_elements(value);
@@ -30,7 +30,7 @@ static double *widen(const struct wpk_graph_value *value)
         return NULL;
     }
     memcpy(aligned, value->data, value->size);
-    wpk_convert_widen(value->dtype, aligned, count, out);
+    wpk_convert_to_cells(value->dtype, aligned, count, out);
     free(aligned);
     return out;
 }
@@ -38,7 +38,7 @@ static double *widen(const struct wpk_graph_value *value)
 static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_lowered *lowered,
                          double *const *values, double *out, struct wpk_diag *diag)
 {
-    static const struct wpk_reference_args none;
+    static const struct wpk_reference_args none = {.cells = true};
     struct wpk_reference_args args = none;
     double *widened[WPK_OPERATOR_INPUTS_MAX] = {NULL};
     wpk_err err = WPK_OK;
@@ -76,8 +76,8 @@ static wpk_err interpret_host(const struct wpk_graph *graph, int node,
         err = value != NULL && inputs[i] == NULL ? WPK_ENOMEM : WPK_OK;
     }
     if (err == WPK_OK) {
-        err = wpk_graph_host_interpret(host, wpk_graph_input(graph, n, 0), inputs[0], inputs[1],
-                                       out, diag);
+        err = wpk_graph_host_interpret(host, wpk_graph_input(graph, n, 0), inputs[0],
+                                       wpk_graph_input(graph, n, 1), inputs[1], out, diag);
     }
     free(widened[0]);
     free(widened[1]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model computed node by node in f64 by the interpreter of programs (op/reference.h). It defines
- * what a model means: everything faster is compared with it. */
+/* A model computed node by node by the interpreter of programs (op/reference.h): floats in f64,
+ * integers exactly. It defines what a model means: everything faster is compared with it. Values
+ * are cells (schema/convert.h). */
 #ifndef WPK_GRAPH_INTERPRET_H
 #define WPK_GRAPH_INTERPRET_H
 
@@ -16,8 +17,8 @@ WPK_MUST_CHECK wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, i
                                                 double *const *values, double *out,
                                                 struct wpk_diag *diag);
 
-/* Compute the model's outputs. Values between nodes stay in f64, and live until their last reader
- * has run.
+/* Compute the model's outputs. Floats between nodes stay in f64; values live until their last
+ * reader has run.
  *
  *   shape   inputs [graph->input_count], outputs [graph->output_count]: each [extent...] row-major
  *   owns    the caller owns all arrays

@@ -66,14 +66,17 @@ static wpk_err print_clip(struct wpk_printer *printer)
     wpk_buf_append_text(printer->text, isinf(high) ? "" : "min(");
     wpk_buf_append_text(printer->text, isinf(low) ? "" : "max(");
     wpk_printer_broadcast(printer, 0);
-    if (!isinf(low)) {
+    for (int i = 1; i <= 2; i++) {
+        double limit = i == 1 ? low : high;
+        if (isinf(limit)) {
+            continue;
+        }
         wpk_buf_append_text(printer->text, ", ");
-        wpk_printer_number(printer, low);
-        wpk_buf_append_text(printer->text, ")");
-    }
-    if (!isinf(high)) {
-        wpk_buf_append_text(printer->text, ", ");
-        wpk_printer_number(printer, high);
+        if (printer->input[i] != NULL) {
+            wpk_printer_constant(printer, printer->input[i]);
+        } else {
+            wpk_printer_number(printer, limit);
+        }
         wpk_buf_append_text(printer->text, ")");
     }
     return WPK_OK;
@@ -217,6 +220,33 @@ static wpk_err parse(const struct wpk_printer *printer, struct wpk_lowered *out)
                               printer->diag);
 }
 
+/* True if a float becomes an integer at last: ONNX truncates it, and the notation rounds. */
+static bool rounds_output(const struct wpk_program *program)
+{
+    int writer = wpk_program_writer(program, wpk_program_output(program));
+    const struct wpk_node *cast = &program->nodes[program->stages[writer].expr];
+
+    return cast->kind == WPK_NODE_CAST && cast->dtype != WPK_BOOL &&
+           !wpk_dtype_is_float(cast->dtype) &&
+           wpk_dtype_is_float(program->nodes[cast->arg[0]].dtype);
+}
+
+/* Make "Y[..] = trunc(x) where .." of "Y[..] = x where ..". */
+static wpk_err truncate_output(struct wpk_buf *text)
+{
+    const char *given = wpk_buf_text(text);
+    const char *begin = strstr(given, " = ") + strlen(" = ");
+    const char *where = strstr(begin, " where ");
+    const char *end = where != NULL ? where : given + strlen(given);
+    struct wpk_buf out = {0};
+
+    wpk_buf_printf(&out, "%.*strunc(%.*s)%s", (int)(begin - given), given, (int)(end - begin),
+                   begin, end);
+    wpk_buf_fini(text);
+    *text = out;
+    return wpk_buf_status(text);
+}
+
 wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowered *out,
                         struct wpk_diag *diag)
 {
@@ -235,5 +265,13 @@ wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowe
     if (err == WPK_OK) {
         err = wpk_buf_status(&out->text);
     }
-    return err == WPK_OK ? parse(&printer, out) : err;
+    if (err == WPK_OK) {
+        err = parse(&printer, out);
+    }
+    if (err == WPK_OK && rounds_output(&out->program)) {
+        wpk_program_fini(&out->program);
+        err = truncate_output(&out->text);
+        err = err == WPK_OK ? parse(&printer, out) : err;
+    }
+    return err;
 }

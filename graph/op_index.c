@@ -283,12 +283,12 @@ static bool find_progression(const struct wpk_graph_value *indices, int64_t exte
     int64_t count = wpk_graph_elements(indices);
 
     *step = 1;
-    if (indices->data == NULL || indices->rank > 1) {
+    if (indices->data == NULL || indices->rank > 1 || wpk_dtype_is_float(indices->dtype)) {
         return false;
     }
     for (int64_t i = 0; i < count; i++) {
-        double element = wpk_graph_element(indices, i);
-        int64_t index = (int64_t)(element < 0 ? element + (double)extent : element);
+        int64_t element = wpk_graph_integer(indices, i);
+        int64_t index = element < 0 ? element + extent : element;
         *first = i == 0 ? index : *first;
         *step = i == 1 ? index - *first : *step;
         if (index < 0 || index >= extent || index != *first + i * *step) {

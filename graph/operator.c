@@ -69,8 +69,10 @@ static const struct wpk_operator operators[] = {
               "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..] / {alpha=1}) - 1), X[..])"),
     POINTWISE("ThresholdedRelu", 1, "alpha:f", "Y[..] = select(X[..] > {alpha=1}, X[..], 0)"),
     POINTWISE("Shrink", 1, "bias:f lambd:f",
-              "Y[..] = select(X[..] > {lambd=0.5}, X[..] - {bias=0}, "
-              "select(-X[..] > {lambd=0.5}, X[..] + {bias=0}, 0))"),
+              "Y[..] = {?float:select(X[..] > {lambd=0.5}, X[..] - {bias=0}, "
+              "select(-X[..] > {lambd=0.5}, X[..] + {bias=0}, 0))}"
+              "{?integer:select(f64(X[..]) > {lambd=0.5}, f64(X[..]) - {bias=0}, "
+              "select(-f64(X[..]) > {lambd=0.5}, f64(X[..]) + {bias=0}, 0))}"),
     POINTWISE("Mish", 1, "", "Y[..] = X[..] * tanh(max(X[..], 0) + log(1 + exp(-abs(X[..]))))"),
     POINTWISE("Softsign", 1, "", "Y[..] = X[..] / (1 + abs(X[..]))"),
     POINTWISE("Sign", 1, "", "Y[..] = select(X[..] > 0, 1, select(X[..] < 0, -1, X[..] * 0))"),
@@ -104,18 +106,18 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Mul", 2, "", "Y[..] = X[..] * X1[..]"),
     /* the notation's / and % of integers floor */
     POINTWISE("Div", 2, "",
-              "Y[..] = {?float:X[..] / X1[..]}{?integer:select((X[..] < 0) != (X1[..] < 0), "
-              "-(abs(X[..]) / abs(X1[..])), abs(X[..]) / abs(X1[..]))}"),
+              "Y[..] = {?float:X[..] / X1[..]}{?integer:select(X[..] % X1[..] != 0 && "
+              "(X[..] < 0) != (X1[..] < 0), X[..] / X1[..] + 1, X[..] / X1[..])}"),
     POINTWISE("Mod", 2, "fmod:i",
               "Y[..] = {?float:select(abs(X1[..]) == inf, {?fmod=1:X[..]}{?fmod!=1:"
               "select(X[..] * X1[..] < 0, X1[..], X[..])}, X[..] - X1[..] * "
               "{?fmod=1:select(X[..] / X1[..] < 0, ceil(X[..] / X1[..]), floor(X[..] / X1[..]))}"
               "{?fmod!=1:floor(X[..] / X1[..])})}"
-              "{?integer:{?fmod=1:select(X[..] < 0, -(-X[..] % abs(X1[..])), "
-              "X[..] % abs(X1[..]))}{?fmod!=1:X[..] % X1[..]}}"),
+              "{?integer:{?fmod=1:select(X[..] % X1[..] != 0 && (X[..] < 0) != (X1[..] < 0), "
+              "X[..] % X1[..] - X1[..], X[..] % X1[..])}{?fmod!=1:X[..] % X1[..]}}"),
     POINTWISE("Pow", 2, "",
               "Y[..] = {?float:pow(X[..], {to}(X1[..]))}"
-              "{?integer:{to}(pow(f64(X[..]), f64(X1[..])))}"),
+              "{?integer:pow(f64(X[..]), f64(X1[..]))}"),
     POINTWISE("SwiGLU", 2, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1} * X[..]) * X1[..]"),
     VARIADIC("Sum", "+"),
     VARIADIC("Mean", "mean"),
@@ -186,16 +188,20 @@ static const struct wpk_operator operators[] = {
     SAME("LogSoftmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
          "Y[..] = X[..] - M[-] - L[-] where M[-] = max(@) X[@]; L[-] = log(S[-]); "
          "S[-] = sum(@) exp(X[@] - M[-])"),
-    REDUCE("ReduceMean", "Y[..] = (sum(@) X[@]) / {#}"),
+    /* as ONNX Runtime: a mean of integers neither wraps nor floors */
+    REDUCE("ReduceMean", "Y[..] = {?float:(sum(@) X[@]) / {#}}{?integer:select(S[-] < 0, "
+                         "-(-S[-] / {#}), S[-] / {#}) where S[-] = sum.i64(@) X[@]}"),
     REDUCE("ReduceSum", "Y[..] = sum(@) X[@]"),
     REDUCE("ReduceMax", "Y[..] = max(@) X[@]"),
     REDUCE("ReduceMin", "Y[..] = min(@) X[@]"),
     REDUCE("ReduceProd", "Y[..] = prod(@) X[@]"),
-    REDUCE("ReduceL2", "Y[..] = sqrt(sum(@) X[@] * X[@])"),
+    REDUCE("ReduceL2", "Y[..] = {?float:sqrt(sum(@) X[@] * X[@])}"
+                       "{?integer:sqrt(sum(@) f64(X[@]) * f64(X[@]))}"),
     REDUCE("ReduceL1", "Y[..] = sum(@) abs(X[@])"),
-    REDUCE("ReduceLogSum", "Y[..] = log(sum(@) X[@])"),
-    REDUCE("ReduceLogSumExp",
-           "Y[..] = M[-] + log(S[-]) where M[-] = max(@) X[@]; S[-] = sum(@) exp(X[@] - M[-])"),
+    REDUCE("ReduceLogSum", "Y[..] = {?float:log(sum(@) X[@])}{?integer:log(sum(@) f64(X[@]))}"),
+    REDUCE("ReduceLogSumExp", "Y[..] = M[-] + log(S[-]) where {?float:M[-] = max(@) X[@]; "
+                              "S[-] = sum(@) exp(X[@] - M[-])}{?integer:M[-] = max(@) f64(X[@]); "
+                              "S[-] = sum(@) exp(f64(X[@]) - M[-])}"),
     EXTREME("ArgMax", "max", ">="),
     EXTREME("ArgMin", "min", "<="),
     REDUCE("ReduceSumSquare", "Y[..] = sum(@) X[@] * X[@]"),
@@ -225,10 +231,10 @@ static const struct wpk_operator operators[] = {
     OTHER("ConstantOfShape", 1, 1, WPK_KIND_CONSTANT_OF_SHAPE, "value:t"),
     OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
     {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "to:i saturate:i",
-     "Y[..] = {to}(X[..])", 0, 0},
+     "Y[..] = X[..]", 0, 0},
     {"Shape", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "end:i start:i", NULL, 0, 0},
     {"CastLike", 2, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_SECOND, "saturate:i",
-     "Y[..] = {to}(X[..])", 0, 0},
+     "Y[..] = X[..]", 0, 0},
     {"NonZero", 1, 1, WPK_KIND_NON_ZERO, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
     {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
     OTHER("Upsample", 1, 2, WPK_KIND_RESIZE, "mode:s"),

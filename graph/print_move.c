@@ -224,7 +224,6 @@ wpk_err wpk_print_pad(struct wpk_printer *printer)
     if (err != WPK_OK) {
         return err;
     }
-    outside = value != NULL ? wpk_graph_element(value, 0) : outside;
     wpk_printer_output(printer);
     wpk_printer_operand(printer, 0);
     for (int d = 0; d < printer->out->rank; d++) {
@@ -235,7 +234,10 @@ wpk_err wpk_print_pad(struct wpk_printer *printer)
                            (long long)(before[d] < 0 ? -before[d] : before[d]));
         }
     }
-    if (outside != 0) {
+    if (value != NULL && wpk_graph_element(value, 0) != 0) {
+        wpk_buf_append_text(printer->text, " | ");
+        wpk_printer_constant(printer, value);
+    } else if (value == NULL && outside != 0) {
         wpk_buf_append_text(printer->text, " | ");
         wpk_printer_number(printer, outside);
     }

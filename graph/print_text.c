@@ -146,8 +146,11 @@ static void fill_constant(struct filling *f, int input, const char *otherwise)
         f->err = WPK_EUNSUPPORTED;
         return;
     }
-    wpk_printer_number(f->printer,
-                       value != NULL ? wpk_graph_element(value, 0) : strtod(otherwise, NULL));
+    if (value != NULL) {
+        wpk_printer_constant(f->printer, value);
+    } else {
+        wpk_printer_number(f->printer, strtod(otherwise, NULL));
+    }
 }
 
 /* What stands between braces. */

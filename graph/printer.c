@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/printer.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,16 @@ void wpk_printer_number(struct wpk_printer *printer, double value)
     wpk_buf_printf(printer->text, value < 0 ? "(%s)" : "%s", text);
 }
 
+void wpk_printer_constant(struct wpk_printer *printer, const struct wpk_graph_value *value)
+{
+    if (value->dtype == WPK_I64 || value->dtype == WPK_I32) {
+        int64_t integer = wpk_graph_integer(value, 0);
+        wpk_buf_printf(printer->text, integer < 0 ? "(%" PRId64 ")" : "%" PRId64, integer);
+    } else {
+        wpk_printer_number(printer, wpk_graph_element(value, 0));
+    }
+}
+
 static bool is_number(const struct wpk_graph_value *value)
 {
     return value->data != NULL && wpk_graph_elements(value) == 1 && value->dtype != WPK_BOOL &&
@@ -67,7 +78,7 @@ void wpk_printer_broadcast(struct wpk_printer *printer, int input)
     const struct wpk_graph_value *out = printer->out;
 
     if (is_written(printer, input)) {
-        wpk_printer_number(printer, wpk_graph_element(value, 0));
+        wpk_printer_constant(printer, value);
         return;
     }
     wpk_printer_operand(printer, input);

@@ -26,6 +26,8 @@ void wpk_printer_output(struct wpk_printer *printer);
 /* Append input number `input` broadcast to the output's axes, or its number if it is a constant of
  * one element and another operand is not. */
 void wpk_printer_broadcast(struct wpk_printer *printer, int input);
+/* Append the number that a constant's first element is. */
+void wpk_printer_constant(struct wpk_printer *printer, const struct wpk_graph_value *value);
 /* Append a number of a floating type so that it reads back as the same one. */
 void wpk_printer_number(struct wpk_printer *printer, double value);
 

@@ -67,10 +67,11 @@ static bool find_gathered(const struct wpk_graph *graph, const struct wpk_graph_
     const struct wpk_graph_value *index = wpk_graph_input(graph, node, 1);
 
     if (index == NULL || index->data == NULL || wpk_graph_elements(index) != 1 ||
+        wpk_dtype_is_float(index->dtype) ||
         wpk_operator_axis(wpk_graph_int(node, "axis", 0), x->rank, &out->dim, NULL) != WPK_OK) {
         return false;
     }
-    out->begin = (int64_t)wpk_graph_element(index, 0);
+    out->begin = wpk_graph_integer(index, 0);
     out->begin += out->begin < 0 ? x->extent[out->dim] : 0;
     out->end = out->begin + 1;
     return out->begin >= 0 && out->end <= x->extent[out->dim];

@@ -198,6 +198,13 @@ static const struct rewriting rewritings[] = {
     {{{"Sigmoid", "x", "t", ""}, {"Abs", "t", "u", ""}, {"Sqrt", "u", "y", ""}},
      2,
      "cancelling: Abs(x) is x"},
+    /* not of integers, the least of which has no absolute value */
+    {{{"Cast", "x", "s", "to:i=7"},
+      {"Abs", "s", "t", ""},
+      {"Relu", "t", "u", ""},
+      {"Cast", "u", "y", "to:i=1"}},
+     4,
+     ""},
 };
 
 static void add_tensors(struct wpk_model_fixture *model)

@@ -196,9 +196,12 @@ static bool is_never_negative(const struct wpk_program *p, int id)
 {
     const struct wpk_node *node = &p->nodes[id];
 
+    if (!wpk_dtype_is_float(node->dtype)) {
+        return false; /* sums of integers wrap, and so does the least one's magnitude */
+    }
     switch (node->kind) {
     case WPK_NODE_LITERAL:
-        return wpk_dtype_is_float(node->dtype) ? node->value >= 0 : node->integer >= 0;
+        return node->value >= 0;
     case WPK_NODE_UNARY:
         return node->op == WPK_UNARY_EXP || node->op == WPK_UNARY_SQRT ||
                node->op == WPK_UNARY_RSQRT || node->op == WPK_UNARY_SIGMOID ||

@@ -88,7 +88,7 @@ static wpk_err split(const struct wpk_graph *graph, const struct wpk_graph_node 
         int64_t each = (x->extent[axis] + parts - 1) / parts;
         begin += count;
         count = listed != NULL                   ? listed->integers[i]
-                : given != NULL                  ? (int64_t)wpk_graph_element(given, i)
+                : given != NULL                  ? wpk_graph_integer(given, i)
                 : begin + each > x->extent[axis] ? x->extent[axis] - begin
                                                  : each;
         if (count < 0 || count > x->extent[axis] - begin) {

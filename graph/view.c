@@ -57,7 +57,8 @@ bool wpk_graph_keeps_elements(const struct wpk_graph_node *node)
 
     return op->kind == WPK_KIND_RESHAPE || op->kind == WPK_KIND_FLATTEN ||
            op->kind == WPK_KIND_SQUEEZE || op->kind == WPK_KIND_UNSQUEEZE ||
-           (op->kind != WPK_KIND_EXPAND && op->text != NULL &&
+           (op->kind != WPK_KIND_EXPAND && op->kind != WPK_KIND_CAST &&
+            op->output == WPK_OUTPUT_AS_INPUT && op->text != NULL &&
             strcmp(op->text, "Y[..] = X[..]") == 0);
 }
 

@@ -194,7 +194,7 @@ static double judge(struct subject *s)
 /* What a kernel of the derived program computes, if it rounds like direct evaluation. */
 static double judge_derived(struct subject *s, const struct wpk_program *derived)
 {
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
     for (int t = 0; t < derived->tensor_count; t++) {
         int given = wpk_program_find_tensor(&s->program, derived->tensors[t].name);
         args.tensor[t] = given >= 0 ? s->args.tensor[given] : NULL;

@@ -283,10 +283,20 @@ int wpk_expand_cast(struct wpk_program *program, enum wpk_dtype dtype, int a, in
         return -1;
     }
     enum wpk_dtype from = program->nodes[a].dtype;
-    if (from == dtype || !wpk_dtype_is_float(from) || dtype == WPK_BOOL) {
+    if (from != dtype && dtype == WPK_BOOL) {
+        int zero = wpk_node_real(program, from, 0);
+        return may_be != 0 ? wpk_expand_strict(program, WPK_BINARY_NE, a, zero)
+                           : wpk_node_binary(program, WPK_BINARY_NE, a, zero);
+    }
+    if (from == dtype || !wpk_dtype_is_float(from)) {
         return wpk_node_cast(program, dtype, a);
     }
-    return wpk_dtype_is_float(dtype)
-               ? cast_special(program, dtype, a, may_be)
-               : wpk_node_cast(program, dtype, wpk_node_unary(program, WPK_UNARY_ROUND, a));
+    if (wpk_dtype_is_float(dtype)) {
+        return cast_special(program, dtype, a, may_be);
+    }
+    a = wpk_node_cast(program, wpk_dtype_wide(from),
+                      a); /* 16 bits cannot hold an integer's limits */
+    const struct wpk_node *node = &program->nodes[a];
+    bool whole = node->kind == WPK_NODE_UNARY && wpk_unary_makes_whole(node->op);
+    return wpk_node_cast(program, dtype, whole ? a : wpk_node_unary(program, WPK_UNARY_ROUND, a));
 }

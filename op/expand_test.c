@@ -46,7 +46,7 @@ static void expand(const struct wpk_program *program, const bool *sums, struct w
 
 static void run(const struct wpk_program *program, const double *input, double *value)
 {
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
     for (int t = 0; t < program->tensor_count; t++) {
         args.tensor[t] = program->tensors[t].role == WPK_ROLE_INPUT ? input : NULL;
     }
@@ -125,7 +125,7 @@ static void test_functions_of_numbers(void **state)
 static double erf_error(const struct wpk_program *program, int digits, int e, int64_t count)
 {
     static double x[ERF_CHUNK], y[ERF_CHUNK];
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
     double worst = 0;
     args.tensor[0] = x;
     for (int64_t first = 0; first < count; first += ERF_CHUNK) {
@@ -430,7 +430,7 @@ static void test_validation(void **state)
             if (node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_EXP && change == 0) {
                 node->op = WPK_UNARY_TANH;
             } else if (node->kind == WPK_NODE_UNARY && node->op == WPK_UNARY_ROUND && change == 1) {
-                node->op = WPK_UNARY_FLOOR;
+                node->op = WPK_UNARY_ABS;
             }
             node->strict = node->strict || (node->kind == WPK_NODE_LOAD && change == 2);
         }

@@ -96,6 +96,7 @@ static int of_unary(const struct wpk_node *node, const struct forwards *f)
     case WPK_UNARY_FLOOR:
     case WPK_UNARY_CEIL:
     case WPK_UNARY_ROUND:
+    case WPK_UNARY_TRUNC:
         return arg;
     case WPK_UNARY_EXP:
         return (arg & WPK_MAY_BE_PLUS) |

@@ -494,9 +494,17 @@ static int fold_unary(struct wpk_program *program, enum wpk_unary op, int a)
         return wpk_node_real(program, x.dtype, ceil(x.value));
     case WPK_UNARY_ROUND:
         return wpk_node_real(program, x.dtype, rint(x.value));
+    case WPK_UNARY_TRUNC:
+        return wpk_node_real(program, x.dtype, trunc(x.value));
     default:
         return -2;
     }
+}
+
+bool wpk_unary_makes_whole(int op)
+{
+    return op == WPK_UNARY_FLOOR || op == WPK_UNARY_CEIL || op == WPK_UNARY_ROUND ||
+           op == WPK_UNARY_TRUNC;
 }
 
 int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a)
@@ -510,7 +518,7 @@ int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a)
         dtype = WPK_BOOL;
     } else if (op == WPK_UNARY_NEG || op == WPK_UNARY_ABS) {
         dtype = wpk_dtype_wide(dtype);
-    } else if (op == WPK_UNARY_FLOOR || op == WPK_UNARY_CEIL || op == WPK_UNARY_ROUND) {
+    } else if (wpk_unary_makes_whole(op)) {
         if (integer) {
             return a;
         }

@@ -35,6 +35,9 @@ void wpk_dtype_integer_range(enum wpk_dtype dtype, int64_t *low, int64_t *high);
 int64_t wpk_gcd(int64_t a, int64_t b);
 int64_t wpk_lcm(int64_t a, int64_t b);
 
+/* True of floor, ceil, round and trunc, which leave an integer type as it is. */
+bool wpk_unary_makes_whole(int op);
+
 bool wpk_node_is_literal(const struct wpk_program *program, int node);
 
 /* Append a node without folding; returns its id, or -1 as in op/program.h. */

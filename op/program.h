@@ -85,6 +85,7 @@ enum wpk_node_kind {
     X(FLOOR, "floor")                                                                              \
     X(CEIL, "ceil")                                                                                \
     X(ROUND, "round")                                                                              \
+    X(TRUNC, "trunc")                                                                              \
     X(SIN, "sin")                                                                                  \
     X(COS, "cos")
 

@@ -97,24 +97,29 @@ static void set_whole(const struct wpk_tensor *tensor, struct wpk_region *region
     (void)wpk_region_set_dense(region, tensor->rank);
 }
 
-static wpk_err bind_literal(struct evaluation *e, int t)
+/* Make the region's numbers cells, rounded to the tensor's type, in memory of our own. */
+static wpk_err copy_cells(struct evaluation *e, int t)
 {
-    const struct wpk_tensor *tensor = &e->program->tensors[t];
-    e->region[t].value = tensor->values;
-    e->region[t].fixed = true;
-    if (!e->arithmetic.rounds) {
-        return WPK_OK;
-    }
-    int64_t count = wpk_tensor_elements(tensor);
+    enum wpk_dtype dtype = e->program->tensors[t].dtype;
+    const double *number = e->region[t].value;
+    int64_t count = wpk_tensor_elements(&e->program->tensors[t]);
     e->memory[t] = malloc((size_t)count * sizeof(double));
     if (e->memory[t] == NULL) {
         return WPK_ENOMEM;
     }
     for (int64_t i = 0; i < count; i++) {
-        e->memory[t][i] = wpk_dtype_round(tensor->dtype, tensor->values[i]);
+        e->memory[t][i] = dtype == WPK_I64 ? wpk_cell_of(wpk_convert_int64(number[i]))
+                                           : wpk_dtype_round(dtype, number[i]);
     }
     e->region[t].value = e->memory[t];
     return WPK_OK;
+}
+
+static wpk_err bind_literal(struct evaluation *e, int t)
+{
+    const struct wpk_tensor *tensor = &e->program->tensors[t];
+    e->region[t].value = tensor->values;
+    return e->arithmetic.rounds || tensor->dtype == WPK_I64 ? copy_cells(e, t) : WPK_OK;
 }
 
 static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_args *args,
@@ -125,14 +130,17 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
         const struct wpk_tensor *tensor = &program->tensors[t];
         set_whole(tensor, &e->region[t]);
         bool is_argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+        wpk_err err = WPK_OK;
+        e->region[t].fixed = is_argument || tensor->role == WPK_ROLE_LITERAL;
         if (is_argument) {
             e->region[t].value = args->tensor[t];
-            e->region[t].fixed = true;
+            bool copies = tensor->dtype == WPK_I64 && !args->cells && args->tensor[t] != NULL;
+            err = copies ? copy_cells(e, t) : WPK_OK;
         } else if (tensor->role == WPK_ROLE_LITERAL) {
-            wpk_err err = bind_literal(e, t);
-            if (err != WPK_OK) {
-                return err;
-            }
+            err = bind_literal(e, t);
+        }
+        if (err != WPK_OK) {
+            return err;
         }
     }
     for (int s = 0; s < program->stage_count; s++) {
@@ -145,6 +153,16 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
         }
     }
     return WPK_OK;
+}
+
+/* Make numbers of the output's cells, unless the caller takes cells. */
+static void give(const struct evaluation *e, const struct wpk_reference_args *args, int64_t count,
+                 double *value)
+{
+    bool converts = e->program->tensors[e->output].dtype == WPK_I64 && !args->cells;
+    for (int64_t i = 0; converts && i < count; i++) {
+        value[i] = wpk_cell_number(WPK_I64, value[i]);
+    }
 }
 
 static wpk_err look_at(struct evaluation *e, const struct wpk_program *program,
@@ -247,6 +265,9 @@ wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_referen
         wpk_tape_free(e.tape[s]);
         e.tape[s] = NULL;
         release_after(&e, s);
+    }
+    if (err == WPK_OK) {
+        give(&e, args, wpk_tensor_elements(&program->tensors[e.output]), value);
     }
     finish(&e);
     if (err == WPK_ENOMEM) {
@@ -478,6 +499,9 @@ wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_refe
     for (int64_t i = 0; i < count && err == WPK_OK; i++) {
         err = compute_point(&e, points + i * rank, value + i,
                             magnitude != NULL ? magnitude + i : NULL, diag);
+    }
+    if (err == WPK_OK) {
+        give(&e, args, count, value);
     }
     finish(&e);
     if (err == WPK_ENOMEM) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter, which defines what a program means. Every kernel is compared with it.
  *
- * Values are doubles; reductions accumulate in double; intermediates keep double precision except
- * that integer types wrap or saturate as their casts say and f16, bf16 inputs are read exactly. */
+ * Floats are doubles; reductions of them accumulate in double, intermediates keep double precision,
+ * and f16, bf16 inputs are read exactly. Integers are exact: they wrap, or saturate, as their types
+ * and casts say. */
 #ifndef WPK_OP_REFERENCE_H
 #define WPK_OP_REFERENCE_H
 
@@ -13,19 +14,20 @@
 #define WPK_REFERENCE_WHOLE_MAX 1000000000
 #define WPK_REFERENCE_WHOLE_ELEMENTS_MAX ((int64_t)1 << 26)
 
-/* Magnitude that marks integers which rounding errors may change. Where a float is cast to an
- * integer beside a step, rounding errors decide on the side, and the result's magnitude is this,
- * far above all others, for each integer by which the result may differ. Sums and products of
- * integers carry the mark along; a float made of a marked integer has no useful tolerance. Integers
- * without the mark are exact. */
+/* Magnitude that marks integers which rounding errors may change. Where a float is truncated, or
+ * cast to an integer, beside a step, rounding errors decide on the side, and the result's magnitude
+ * is this, far above all others, for each integer by which the result may differ. Sums and products
+ * of integers carry the mark along; a float made of a marked integer has no useful tolerance.
+ * Integers without the mark are exact. */
 #define WPK_REFERENCE_STEP 0x1p80
 /* Distance, relative to the magnitude, at which a float is beside a step: 8 u of f32. */
 #define WPK_REFERENCE_UNSURE 0x1p-21
 
 /* The arguments of one evaluation: dense, row-major, without padding, as doubles, which
- * wpk_convert_widen makes of other types. */
+ * wpk_convert_widen makes of other types, or as cells, which wpk_convert_to_cells makes. */
 struct wpk_reference_args {
     const double *tensor[WPK_TENSORS_MAX]; /* by tensor id: inputs and constants; NULL elsewhere */
+    bool cells; /* i64 arguments and outputs are cells; else the nearest doubles */
 };
 
 /* Compute the program's output, of several the first (wpk_program_view() has the others), and, for

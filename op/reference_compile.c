@@ -169,15 +169,16 @@ static void bound_binary(struct compiler *c, struct wpk_tape_instruction *i)
 
 static void settle_bounds(struct wpk_tape_instruction *i)
 {
-    if (!is_integer(i->dtype) || i->dtype == WPK_I64) {
-        i->wraps = false;
+    i->wraps = false;
+    if (!is_integer(i->dtype)) {
         return;
     }
     double low;
     double high;
     wpk_convert_bounds(i->dtype, &low, &high);
-    i->wraps = i->low < low || i->high > high;
-    if (i->wraps) {
+    bool leaves = i->low < low || i->high > high || (i->dtype == WPK_I64 && i->high == high);
+    if (leaves) { /* operations on i64 wrap by themselves */
+        i->wraps = i->dtype != WPK_I64;
         i->low = low;
         i->high = high;
     }
@@ -232,6 +233,7 @@ static int emit_binary(struct compiler *c, const struct wpk_node *n)
     struct wpk_tape_instruction i = {.kind = WPK_TAPE_BINARY,
                                      .op = n->op,
                                      .dtype = n->dtype,
+                                     .from = c->program->nodes[n->arg[0]].dtype,
                                      .arg = {emit(c, n->arg[0]), emit(c, n->arg[1]), -1},
                                      .salt = salt_of(c, n)};
     if (i.arg[0] < 0 || i.arg[1] < 0) {
@@ -247,7 +249,13 @@ static int emit_binary(struct compiler *c, const struct wpk_node *n)
 /* Does every value of the slot survive a cast unchanged? */
 static bool cast_keeps(const struct compiler *c, int slot, enum wpk_dtype from, enum wpk_dtype to)
 {
-    if (from == to || from == WPK_BOOL) {
+    if (from == to) {
+        return true;
+    }
+    if (from == WPK_I64 || to == WPK_I64) { /* another kind of cell */
+        return false;
+    }
+    if (from == WPK_BOOL) {
         return true;
     }
     if (wpk_dtype_is_float(to)) {
@@ -271,6 +279,11 @@ static int emit_cast(struct compiler *c, int slot, enum wpk_dtype from, enum wpk
     struct wpk_tape_instruction i = {
         .kind = WPK_TAPE_CAST, .dtype = to, .from = from, .arg = {slot, -1, -1}};
     wpk_convert_bounds(to, &i.low, &i.high);
+    if (is_integer(from) && is_integer(to) && at(c, slot)->low >= i.low &&
+        at(c, slot)->high <= i.high) {
+        i.low = at(c, slot)->low;
+        i.high = at(c, slot)->high;
+    }
     return append_operation(c, i, 1);
 }
 
@@ -322,8 +335,12 @@ static int add_load(struct compiler *c, const struct wpk_tape_load *load)
     return tape->load_count++;
 }
 
-static double literal_value(const struct compiler *c, const struct wpk_node *n)
+/* The cell of a literal. */
+static double literal_cell(const struct compiler *c, const struct wpk_node *n)
 {
+    if (n->dtype == WPK_I64) {
+        return wpk_cell_of(n->integer);
+    }
     double value = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
     return c->tape->rounds ? wpk_dtype_round(n->dtype, value) : value;
 }
@@ -331,7 +348,8 @@ static double literal_value(const struct compiler *c, const struct wpk_node *n)
 static int emit_load(struct compiler *c, const struct wpk_node *n, int64_t iterations)
 {
     const struct wpk_tensor *tensor = &c->program->tensors[n->tensor];
-    struct wpk_tape_load load = {.tensor = n->tensor, .rank = tensor->rank, .pack_dim = -1};
+    struct wpk_tape_load load = {
+        .tensor = n->tensor, .rank = tensor->rank, .dtype = tensor->dtype, .pack_dim = -1};
     struct wpk_tape_instruction i = {.kind = WPK_TAPE_LOAD, .dtype = n->dtype, .arg = {-1, -1, -1}};
     for (int d = 0; d < tensor->rank; d++) {
         if (!set_dim(c, &load, d, n->index[d], &i.axes)) {
@@ -341,7 +359,7 @@ static int emit_load(struct compiler *c, const struct wpk_node *n, int64_t itera
     if (is_integer(n->dtype)) {
         wpk_convert_bounds(n->dtype, &i.low, &i.high);
     }
-    load.outside = n->outside < 0 ? 0.0 : literal_value(c, &c->program->nodes[n->outside]);
+    load.outside = n->outside < 0 ? 0.0 : literal_cell(c, &c->program->nodes[n->outside]);
     if (c->tape->lane_axis >= 0) {
         load.pack_dim = wpk_tape_dim_to_pack(c->program, n, c->tape->lane_axis, c->use, iterations);
     }
@@ -372,6 +390,17 @@ static int emit_select(struct compiler *c, const struct wpk_node *n)
     return append_operation(c, i, 3);
 }
 
+static int emit_literal(struct compiler *c, const struct wpk_node *n)
+{
+    double cell = literal_cell(c, n), number = wpk_cell_number(n->dtype, cell);
+    return append(c, (struct wpk_tape_instruction){.kind = WPK_TAPE_LITERAL,
+                                                   .dtype = n->dtype,
+                                                   .arg = {-1, -1, -1},
+                                                   .literal = cell,
+                                                   .low = number,
+                                                   .high = number});
+}
+
 static int emit_axis(struct compiler *c, int axis)
 {
     return append(c, (struct wpk_tape_instruction){.kind = WPK_TAPE_AXIS,
@@ -389,16 +418,10 @@ static int emit(struct compiler *c, int node)
         return c->slot_of[node];
     }
     const struct wpk_node *n = &c->program->nodes[node];
-    double value = literal_value(c, n);
     int slot = -1;
     switch (n->kind) {
     case WPK_NODE_LITERAL:
-        slot = append(c, (struct wpk_tape_instruction){.kind = WPK_TAPE_LITERAL,
-                                                       .dtype = n->dtype,
-                                                       .arg = {-1, -1, -1},
-                                                       .literal = value,
-                                                       .low = value,
-                                                       .high = value});
+        slot = emit_literal(c, n);
         break;
     case WPK_NODE_AXIS:
         slot = emit_axis(c, n->axis);
@@ -446,7 +469,7 @@ static bool take_factors(struct compiler *c, double *most)
     const struct wpk_stage *stage = c->stage;
     const struct wpk_node *root = &c->program->nodes[stage->expr];
     if (stage->reduction != WPK_REDUCE_SUM || root->kind != WPK_NODE_BINARY ||
-        root->op != WPK_BINARY_MUL ||
+        root->op != WPK_BINARY_MUL || root->dtype == WPK_I64 || stage->accumulator == WPK_I64 ||
         (is_integer(stage->accumulator) && !is_integer(root->dtype))) {
         return false;
     }

@@ -14,10 +14,11 @@
  *     tanh erf sin cos 1 + |f'(x)| m(x)       kernels expand them: their error is absolute
  *     sqrt(x)          the slope is capped, see sqrt_slope
  *     floor and the like: m(x); a value beside a step is not covered
- *     casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
+ *     trunc, casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
  *     comparisons      |value|
  *
  * The hot loops run over blocks of constant length, because gcc -O2 vectorises only those. */
+#include "op/reference.h"
 #include "op/reference_tape.h"
 
 #include <math.h>
@@ -72,6 +73,8 @@ static double unary_value(enum wpk_unary op, double x)
         return ceil(x);
     case WPK_UNARY_ROUND:
         return nearbyint(x);
+    case WPK_UNARY_TRUNC:
+        return trunc(x);
     case WPK_UNARY_SIN:
         return sin(x);
     case WPK_UNARY_COS:
@@ -81,6 +84,14 @@ static double unary_value(enum wpk_unary op, double x)
     }
     WPK_ASSERT(op < WPK_UNARY_COUNT);
     return 0.0;
+}
+
+/* As of a cast to an integer. What is its own magnitude, such as what is read, is exact. */
+static double trunc_magnitude(double x, double m)
+{
+    double error = m * WPK_REFERENCE_UNSURE, steps = trunc(x + error) - trunc(x - error);
+    bool exact = x == trunc(x) && m == fabs(x);
+    return m < WPK_REFERENCE_STEP && steps > 0.0 && !exact ? steps * WPK_REFERENCE_STEP : m;
 }
 
 /* y = f(x) is at hand; m is x's magnitude. */
@@ -103,6 +114,8 @@ static double unary_magnitude(enum wpk_unary op, double x, double y, double m)
         return 1.0 + 1.1283791670955126 * exp(-x * x) * m; /* 2 / sqrt(pi) */
     case WPK_UNARY_SIGMOID:
         return y + y * (1.0 - y) * m;
+    case WPK_UNARY_TRUNC:
+        return trunc_magnitude(x, m);
     case WPK_UNARY_SIN:
         return 1.0 + fabs(cos(x)) * m;
     case WPK_UNARY_COS:
@@ -112,27 +125,20 @@ static double unary_magnitude(enum wpk_unary op, double x, double y, double m)
     }
 }
 
-/* Division by zero is 0 for integers, as Halide defines it. i64 is exact while below 2^53. */
+/* Division by zero is 0 for integers, as Halide defines it. */
 static double integer_divide(double a, double b, bool remainder)
 {
     if (b == 0.0) {
         return 0.0;
     }
     double quotient = floor(a / b);
-    double rest = a - quotient * b;
-    /* The rounded quotient can be one off only beyond 2^52; the remainder tells. */
-    if (rest != 0.0 && (rest < 0.0) != (b < 0.0)) {
-        quotient -= 1.0;
-        rest += b;
-    }
-    return remainder ? rest : quotient;
+    return remainder ? a - quotient * b : quotient;
 }
 
-/* Products of i32 leave 2^53, and wrapping needs their low bits. */
+/* Products of i32 leave 2^53: they wrap here. */
 static double integer_multiply(double a, double b)
 {
-    bool exact = fabs(a) <= 0x1p31 && fabs(b) <= 0x1p31;
-    return exact ? (double)((int64_t)a * (int64_t)b) : a * b;
+    return (double)(int32_t)(uint32_t)((uint64_t)(int64_t)a * (uint64_t)(int64_t)b);
 }
 
 static double pow_magnitude(double x, double y, double p, double mx, double my)
@@ -183,7 +189,7 @@ static void arithmetic(enum wpk_binary op, bool is_float, int count, struct wpk_
         } else {
             EACH(integer_multiply(x[i], y[i]))
         }
-        EACH_MAGNITUDE(mx[i] * my[i])
+        EACH_MAGNITUDE(is_float ? mx[i] * my[i] : wpk_reference_limit(mx[i] * my[i], mx[i], my[i]))
         break;
     case WPK_BINARY_DIV:
         EACH(is_float ? x[i] / y[i] : integer_divide(x[i], y[i], false))
@@ -362,6 +368,13 @@ static void reduce_product(int count, const double *restrict a, double *restrict
     }
 }
 
+static void reduce_product_i32(int count, const double *restrict a, double *restrict sum)
+{
+    for (int i = 0; i < count; i++) {
+        sum[i] = integer_multiply(sum[i], a[i]);
+    }
+}
+
 static void reduce_max(int count, const double *restrict a, double *restrict sum)
 {
     for (int i = 0; i < count; i++) {
@@ -376,8 +389,18 @@ static void reduce_min(int count, const double *restrict a, double *restrict sum
     }
 }
 
-void wpk_lanes_reduce(enum wpk_reduction reduction, int count, struct wpk_lanes a, double *sum,
-                      double *sum_magnitude)
+static void join_limited(void (*join)(int, const double *restrict, double *restrict), int count,
+                         const double *restrict a, double *restrict sum)
+{
+    for (int i = 0; i < count; i++) {
+        double before = sum[i];
+        join(1, a + i, sum + i);
+        sum[i] = wpk_reference_limit(sum[i], a[i], before);
+    }
+}
+
+void wpk_lanes_reduce(enum wpk_reduction reduction, enum wpk_dtype dtype, int count,
+                      struct wpk_lanes a, double *sum, double *sum_magnitude)
 {
     static void (*const combine[])(int, const double *restrict, double *restrict) = {
         [WPK_REDUCE_SUM] = reduce_sum,
@@ -386,10 +409,21 @@ void wpk_lanes_reduce(enum wpk_reduction reduction, int count, struct wpk_lanes 
         [WPK_REDUCE_PROD] = reduce_product,
     };
     WPK_ASSERT(reduction != WPK_REDUCE_NONE);
-    combine[reduction](count, a.value, sum);
+    if (dtype == WPK_I64) {
+        wpk_lanes_reduce_i64(reduction, count, a.value, sum);
+    } else if (dtype == WPK_I32 && reduction == WPK_REDUCE_PROD) {
+        reduce_product_i32(count, a.value, sum);
+    } else {
+        combine[reduction](count, a.value, sum);
+    }
     if (sum_magnitude != NULL) {
         /* Of max and min too it is the largest term that bounds the error. */
-        combine[reduction == WPK_REDUCE_MIN ? WPK_REDUCE_MAX : reduction](count, a.magnitude,
-                                                                          sum_magnitude);
+        void (*join)(int, const double *restrict, double *restrict) =
+            combine[reduction == WPK_REDUCE_MIN ? WPK_REDUCE_MAX : reduction];
+        if (wpk_dtype_is_float(dtype)) {
+            join(count, a.magnitude, sum_magnitude);
+        } else {
+            join_limited(join, count, a.magnitude, sum_magnitude);
+        }
     }
 }

@@ -124,7 +124,7 @@ static void indices_at(const struct wpk_tape *tape, const struct wpk_tape_load *
                        dim->lane_coefficient * lane;
         } else {
             bool lanes = tape->instructions[dim->slot].lanes;
-            index[d] = (int64_t)tape->slots[dim->slot].value[lanes ? lane : 0];
+            index[d] = wpk_cell_integer(tape->slots[dim->slot].value[lanes ? lane : 0]);
         }
     }
 }
@@ -143,8 +143,9 @@ static void load_element(const struct wpk_tape *tape, const struct wpk_tape_load
         offset += (index[d] - load->region.low[d]) * load->region.stride[d];
     }
     *value = inside ? load->region.value[offset] : read_outside(tape, load, index);
-    *magnitude = inside && load->region.magnitude != NULL ? load->region.magnitude[offset]
-                                                          : wpk_reference_magnitude(*value);
+    *magnitude = inside && load->region.magnitude != NULL
+                     ? load->region.magnitude[offset]
+                     : wpk_reference_magnitude(load->dtype, *value);
 }
 
 /* Narrow the lanes [first, last) to those at which every checked dimension is inside, and add the
@@ -157,7 +158,7 @@ static void clip_lanes(const struct wpk_tape *tape, const struct wpk_tape_load *
         const struct wpk_tape_dim *dim = &load->dim[d];
         int64_t base = 0;
         if (dim->slot >= 0) {
-            base = (int64_t)tape->slots[dim->slot].value[0];
+            base = wpk_cell_integer(tape->slots[dim->slot].value[0]);
             *offset += base * load->region.stride[d];
         } else if (dim->checked) {
             base = dim->constant + sum_terms(tape, dim->term, dim->term_count);
@@ -190,8 +191,9 @@ static void load_uniform(const struct wpk_tape *tape, const struct wpk_tape_load
     }
     double value = load->region.value[offset];
     slot->value_own[0] = value;
-    slot->magnitude_own[0] = load->region.magnitude != NULL ? load->region.magnitude[offset]
-                                                            : wpk_reference_magnitude(value);
+    slot->magnitude_own[0] = load->region.magnitude != NULL
+                                 ? load->region.magnitude[offset]
+                                 : wpk_reference_magnitude(load->dtype, value);
 }
 
 static void copy_strided(const double *restrict from, int64_t stride, int count,
@@ -202,9 +204,13 @@ static void copy_strided(const double *restrict from, int64_t stride, int count,
     }
 }
 
-static void absolute(const double *restrict from, int count, double *restrict to)
+static void absolute(enum wpk_dtype dtype, const double *restrict from, int count,
+                     double *restrict to)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; dtype == WPK_I64 && i < count; i++) {
+        to[i] = wpk_reference_magnitude(dtype, from[i]);
+    }
+    for (int i = 0; dtype != WPK_I64 && i < count; i++) {
         double size = fabs(from[i]);
         to[i] = size <= DBL_MAX ? size : 0.0; /* as wpk_reference_magnitude, without a call */
     }
@@ -253,7 +259,7 @@ static void load_lanes(const struct wpk_tape *tape, const struct wpk_tape_instru
         slot->value = value;
         slot->magnitude = magnitude;
         if (magnitude == NULL && tape->with_magnitude && !ins->bare) {
-            absolute(value, last, slot->magnitude_own);
+            absolute(load->dtype, value, last, slot->magnitude_own);
             slot->magnitude = slot->magnitude_own;
         }
         return;
@@ -270,7 +276,8 @@ static void load_lanes(const struct wpk_tape *tape, const struct wpk_tape_instru
             copy_strided(magnitude + first * stride, stride, last - first,
                          slot->magnitude_own + first);
         } else if (tape->with_magnitude) {
-            absolute(slot->value_own + first, last - first, slot->magnitude_own + first);
+            absolute(load->dtype, slot->value_own + first, last - first,
+                     slot->magnitude_own + first);
         }
     }
     for (int i = 0; i < tape->lanes; i++) {

@@ -47,17 +47,11 @@ static void execute_simple(const struct wpk_tape *tape, const struct wpk_tape_in
         }
         return;
     }
-    double first = ins->literal;
-    double step = 0.0;
-    int count = 1;
-    if (ins->kind == WPK_TAPE_AXIS) {
-        first = (double)tape->axis_value[ins->axis];
-        step = ins->lanes ? 1.0 : 0.0;
-        count = ins->lanes ? tape->lanes : 1;
-    }
+    bool axis = ins->kind == WPK_TAPE_AXIS;
+    int count = axis && ins->lanes ? tape->lanes : 1;
     for (int i = 0; i < count; i++) {
-        slot->value_own[i] = first + step * i;
-        slot->magnitude_own[i] = wpk_reference_magnitude(slot->value_own[i]);
+        slot->value_own[i] = axis ? wpk_cell_of(tape->axis_value[ins->axis] + i) : ins->literal;
+        slot->magnitude_own[i] = wpk_reference_magnitude(ins->dtype, slot->value_own[i]);
     }
 }
 
@@ -66,6 +60,11 @@ static void execute_cast(const struct wpk_tape_instruction *ins, int count, stru
 {
     for (int i = 0; i < count; i++) {
         value[i] = wpk_reference_cast(ins->from, ins->dtype, a.value[i]);
+    }
+    if (ins->rounds && ins->from == WPK_I64 && ins->dtype == WPK_F32) { /* once, not twice */
+        for (int i = 0; i < count; i++) {
+            value[i] = (double)(float)wpk_cell_integer(a.value[i]);
+        }
     }
     for (int i = 0; magnitude != NULL && i < count; i++) {
         magnitude[i] =
@@ -100,7 +99,9 @@ static void move(const struct wpk_tape *tape, const struct wpk_tape_instruction 
 static void execute_binary(const struct wpk_tape_instruction *ins, int count, struct wpk_lanes a,
                            struct wpk_lanes b, double *value, double *magnitude)
 {
-    if (ins->rounds && ins->op == WPK_BINARY_MOD) {
+    if (ins->from == WPK_I64) {
+        wpk_lanes_binary_i64((enum wpk_binary)ins->op, count, a, b, value, magnitude);
+    } else if (ins->rounds && ins->op == WPK_BINARY_MOD) {
         wpk_lanes_modulo(ins->dtype, count, a.value, b.value, value);
     } else {
         wpk_lanes_binary((enum wpk_binary)ins->op, ins->dtype, count, a, b, value, magnitude);
@@ -125,7 +126,11 @@ static void execute(struct wpk_tape *tape, int slot_index)
         wpk_tape_load(tape, ins, slot);
         return;
     case WPK_TAPE_UNARY:
-        wpk_lanes_unary((enum wpk_unary)ins->op, count, a, value, magnitude);
+        if (ins->dtype == WPK_I64) {
+            wpk_lanes_unary_i64((enum wpk_unary)ins->op, count, a, value, magnitude);
+        } else {
+            wpk_lanes_unary((enum wpk_unary)ins->op, count, a, value, magnitude);
+        }
         break;
     case WPK_TAPE_BINARY:
         execute_binary(ins, count, a, lanes_of(tape, ins->arg[1]), value, magnitude);
@@ -171,26 +176,20 @@ static int accumulator_lanes(const struct wpk_tape *tape)
 
 static void begin(struct wpk_tape *tape)
 {
+    enum wpk_reduction reduction = tape->stage->reduction;
+    bool is_wide = tape->stage->accumulator == WPK_I64;
     double identity = 0.0;
-    double magnitude = 0.0;
-    switch (tape->stage->reduction) {
-    case WPK_REDUCE_MAX:
-        identity = -(double)INFINITY;
-        break;
-    case WPK_REDUCE_MIN:
-        identity = (double)INFINITY;
-        break;
-    case WPK_REDUCE_PROD:
-        identity = 1.0;
-        magnitude = 1.0;
-        break;
-    default:
-        break;
+    if (reduction == WPK_REDUCE_MAX) {
+        identity = is_wide ? wpk_cell_of(INT64_MIN) : -(double)INFINITY;
+    } else if (reduction == WPK_REDUCE_MIN) {
+        identity = is_wide ? wpk_cell_of(INT64_MAX) : (double)INFINITY;
+    } else if (reduction == WPK_REDUCE_PROD) {
+        identity = is_wide ? wpk_cell_of(1) : 1.0;
     }
     int lanes = accumulator_lanes(tape);
     fill(tape->sum, identity, lanes);
     if (tape->with_magnitude) {
-        fill(tape->sum_magnitude, magnitude, lanes);
+        fill(tape->sum_magnitude, reduction == WPK_REDUCE_PROD ? 1.0 : 0.0, lanes);
     }
 }
 
@@ -215,7 +214,8 @@ static void accumulate(struct wpk_tape *tape)
                                    tape->sum, magnitude);
         }
     } else if (tape->stage->reduction != WPK_REDUCE_NONE) {
-        wpk_lanes_reduce(tape->stage->reduction, tape->lanes, a, tape->sum, magnitude);
+        wpk_lanes_reduce(tape->stage->reduction, tape->stage->accumulator, tape->lanes, a,
+                         tape->sum, magnitude);
     } else {
         memcpy(tape->sum, a.value, (size_t)tape->lanes * sizeof *tape->sum);
         if (magnitude != NULL) {
@@ -233,7 +233,7 @@ static void fold_lanes(struct wpk_tape *tape)
     enum wpk_reduction reduction = tape->stage->reduction;
     for (int i = 1; i < tape->lanes_most; i++) {
         struct wpk_lanes a = {&tape->sum[i], &tape->sum_magnitude[i]};
-        wpk_lanes_reduce(reduction, 1, a, tape->sum,
+        wpk_lanes_reduce(reduction, tape->stage->accumulator, 1, a, tape->sum,
                          tape->with_magnitude ? tape->sum_magnitude : NULL);
         if (tape->wraps_often) {
             wrap_sums(tape, 1);
@@ -265,7 +265,7 @@ static void store(struct wpk_tape *tape)
             value = wpk_reference_wrap(stage->accumulator, value);
             magnitude = wpk_reference_cast_magnitude(stage->accumulator, to, value, magnitude);
             value = wpk_reference_cast(stage->accumulator, to, value);
-            value = tape->rounds ? wpk_dtype_round(to, value) : value;
+            value = tape->rounds && wpk_dtype_is_float(to) ? wpk_dtype_round(to, value) : value;
         }
         tape->out_value[offset + i * stride] = value;
         if (tape->with_magnitude) {

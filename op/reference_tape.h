@@ -51,22 +51,23 @@ struct wpk_tape_instruction {
     enum wpk_tape_kind kind;
     int op;
     enum wpk_dtype dtype;
-    enum wpk_dtype from; /* CAST: the operand's type */
+    enum wpk_dtype from; /* CAST, BINARY: the operands' type */
     int arg[3];          /* slots */
     int axis;            /* AXIS */
     int load;            /* LOAD: index into `loads` */
-    double literal;
-    uint64_t salt;    /* hashed into a function's error, see wpk_lanes_move */
-    uint32_t axes;    /* bit a: the result depends on axis a */
-    int level;        /* position of the innermost loop that it depends on, -1: none */
-    bool lanes;       /* depends on the lane axis, or BROADCAST */
-    bool wraps;       /* integer result that may leave its type */
-    bool rounds;      /* floating result that its type may be unable to represent */
-    bool bare;        /* LOAD used only as a factor of the accumulator: no |value| is made */
-    double low, high; /* bounds of an integer result, before it wraps */
+    double literal;      /* a cell */
+    uint64_t salt;       /* hashed into a function's error, see wpk_lanes_move */
+    uint32_t axes;       /* bit a: the result depends on axis a */
+    int level;           /* position of the innermost loop that it depends on, -1: none */
+    bool lanes;          /* depends on the lane axis, or BROADCAST */
+    bool wraps;          /* integer result that may leave its type */
+    bool rounds;         /* floating result that its type may be unable to represent */
+    bool bare;           /* LOAD used only as a factor of the accumulator: no |value| is made */
+    double low, high;    /* bounds of an integer result, before it wraps */
 };
 
-/* A slot's current content: n lanes, or one number when the instruction is uniform. */
+/* A slot's current content, as cells (schema/convert.h): n lanes, or one number when the
+ * instruction is uniform. */
 struct wpk_tape_slot {
     const double *value;
     const double *magnitude; /* NULL: |value|, only for bare loads */
@@ -93,7 +94,8 @@ struct wpk_tape_load {
     int tensor;
     int rank;
     struct wpk_tape_dim dim[WPK_RANK_MAX];
-    double outside;
+    double outside; /* a cell */
+    enum wpk_dtype dtype;
     bool gathers; /* some dimension is a slot with lanes */
     int pack_dim; /* dimension to copy into the last place first, -1: none */
     /* Set for each run: offset = flat_constant + sum(flat term) + slot dimensions. */
@@ -216,8 +218,17 @@ void wpk_lanes_select(int count, struct wpk_lanes condition, struct wpk_lanes a,
 /* sum += a * b; a is one number when `uniform`. b.magnitude may be NULL for |b|, a's too. */
 void wpk_lanes_multiply_add(int count, bool uniform, struct wpk_lanes a, struct wpk_lanes b,
                             double *sum, double *sum_magnitude);
-void wpk_lanes_reduce(enum wpk_reduction reduction, int count, struct wpk_lanes a, double *sum,
-                      double *sum_magnitude);
+/* Products of i32 and what is made of i64 wrap. */
+void wpk_lanes_reduce(enum wpk_reduction reduction, enum wpk_dtype dtype, int count,
+                      struct wpk_lanes a, double *sum, double *sum_magnitude);
+
+/* ---- the same of i64, whose lanes are cells: reference_integer.c */
+
+void wpk_lanes_unary_i64(enum wpk_unary op, int count, struct wpk_lanes a, double *value,
+                         double *magnitude);
+void wpk_lanes_binary_i64(enum wpk_binary op, int count, struct wpk_lanes a, struct wpk_lanes b,
+                          double *value, double *magnitude);
+void wpk_lanes_reduce_i64(enum wpk_reduction reduction, int count, const double *a, double *sum);
 
 /* ---- lanes in declared types: reference_round.c. Sums and products only. */
 
@@ -255,15 +266,19 @@ void wpk_order_end(struct wpk_tape *tape);
 
 /* ---- conversion: reference_convert.c */
 
-/* |value| for the tolerance; 0 for infinities, which are exact. */
-double wpk_reference_magnitude(double value);
-/* Bring a value into the range of an integer type, modulo 2^bits; values of other types stay. Exact
- * below 2^53. */
+/* |value| of a cell, for the tolerance; 0 for infinities, which are exact. */
+double wpk_reference_magnitude(enum wpk_dtype dtype, double cell);
+/* Bring a value into the range of an integer type, modulo 2^bits; values of other types, and cells
+ * of i64, stay. Exact below 2^53. */
 double wpk_reference_wrap(enum wpk_dtype dtype, double value);
-double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double value);
-/* The magnitude of a cast's result, from the operand's value and magnitude. */
-double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double value,
+/* From a cell to a cell. */
+double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double cell);
+/* The magnitude of a cast's result, from the operand's cell and magnitude. */
+double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double cell,
                                     double magnitude);
+
+/* The magnitude of an integer made of two: below WPK_REFERENCE_STEP unless one is marked. */
+double wpk_reference_limit(double magnitude, double a, double b);
 
 /* ---- evaluation: reference.c, as op/reference.h has it; magnitude NULL iff !with_magnitude */
 

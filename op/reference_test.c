@@ -326,7 +326,7 @@ static void test_resnet_layer(void **state)
         build_conv(&p, &layers[l]);
         struct wpk_rng rng;
         wpk_rng_seed(&rng, 1);
-        struct wpk_reference_args args = {{0}};
+        struct wpk_reference_args args = {.tensor = {NULL}};
         double *own[3];
         for (int t = 0; t < 3; t++) {
             args.tensor[t] = own[t] = wpk_check_values(&rng, &p.tensors[t]);

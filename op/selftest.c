@@ -133,7 +133,7 @@ static wpk_err make_view(struct making *m, const struct wpk_program *view, int t
                          struct wpk_choice_expected *out, struct wpk_diag *diag)
 {
     const struct wpk_tensor *output = &view->tensors[tensor];
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
 
     for (int i = 0; i < view->tensor_count; i++) {
         args.tensor[i] = m->wide[i];

@@ -186,7 +186,7 @@ static wpk_err check_primitive(const struct check *check, const struct wpk_node 
     }
     if (node->kind == WPK_NODE_CAST && wpk_dtype_is_float(operand->dtype) &&
         !wpk_dtype_is_float(node->dtype) && node->dtype != WPK_BOOL &&
-        (operand->kind != WPK_NODE_UNARY || operand->op != WPK_UNARY_ROUND)) {
+        (operand->kind != WPK_NODE_UNARY || !wpk_unary_makes_whole(operand->op))) {
         return FAIL("an expanded program casts a number to an integer that is not rounded");
     }
     return WPK_OK;

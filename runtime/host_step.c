@@ -73,6 +73,7 @@ static wpk_err gather(const struct wpk_model_plan_host *host, size_t element, co
     return WPK_OK;
 }
 
+/* An element as a double; of an i64 the nearest one. */
 static double load(enum wpk_dtype dtype, const void *x, int64_t i)
 {
     switch (dtype) {
@@ -89,14 +90,25 @@ static double load(enum wpk_dtype dtype, const void *x, int64_t i)
     }
 }
 
-/* Elements stand in order of value, then of index. NaN is greater than every number. */
-static bool comes_before(const struct wpk_model_plan_host *host, double a, int64_t at, double b,
-                         int64_t other)
+/* 1, 0 or -1: element i of a line is larger than element j, equal to it, or smaller. NaN is larger
+ * than every number. */
+static int compare(enum wpk_dtype dtype, const void *x, int64_t i, int64_t j)
 {
-    bool greater = a > b || (a != a && b == b);
-    bool less = a < b || (b != b && a == a);
+    if (dtype == WPK_I64) {
+        int64_t a = ((const int64_t *)x)[i], b = ((const int64_t *)x)[j];
+        return (a > b) - (a < b);
+    }
+    double a = load(dtype, x, i), b = load(dtype, x, j);
+    return a != a || b != b ? (a != a) - (b != b) : (a > b) - (a < b);
+}
 
-    return host->is_smallest ? less || (!greater && at < other) : greater || (!less && at < other);
+/* Elements stand in order of value, then of index. */
+static bool comes_before(const struct wpk_model_plan_host *host, enum wpk_dtype dtype,
+                         const void *x, int64_t i, int64_t j)
+{
+    int order = compare(dtype, x, i * host->after, j * host->after);
+
+    return order == 0 ? i < j : (order > 0) != host->is_smallest;
 }
 
 /* Find one element after the other, by looking through the line for the next in order. */
@@ -104,22 +116,17 @@ static void top_k(const struct wpk_model_plan_host *host, enum wpk_dtype dtype, 
                   char *out)
 {
     size_t size = wpk_dtype_size(dtype);
-    double last = 0;
-    int64_t last_at = -1;
+    int64_t last = -1;
 
     for (int64_t k = 0; k < host->count; k++) {
-        double best = 0;
         int64_t at = -1;
         for (int64_t i = 0; i < host->extent; i++) {
-            double value = load(dtype, x, i * host->after);
-            bool is_left = k == 0 || comes_before(host, last, last_at, value, i);
-            if (is_left && (at < 0 || comes_before(host, value, i, best, at))) {
-                best = value;
+            bool is_left = last < 0 || comes_before(host, dtype, x, last, i);
+            if (is_left && (at < 0 || comes_before(host, dtype, x, i, at))) {
                 at = i;
             }
         }
-        last = best;
-        last_at = at;
+        last = at;
         if (host->op == WPK_MODEL_PLAN_TOP_K_INDICES) {
             ((int64_t *)(void *)out)[k * host->after] = at;
         } else {

@@ -157,3 +157,23 @@ void wpk_convert_narrow(enum wpk_dtype dtype, const double *in, int64_t count, v
         WPK_ASSERT(dtype != WPK_DTYPE_COUNT);
     }
 }
+
+void wpk_convert_to_cells(enum wpk_dtype dtype, const void *in, int64_t count, double *out)
+{
+    for (int64_t i = 0; dtype == WPK_I64 && i < count; i++) {
+        out[i] = wpk_cell_of(((const int64_t *)in)[i]);
+    }
+    if (dtype != WPK_I64) {
+        wpk_convert_widen(dtype, in, count, out);
+    }
+}
+
+void wpk_convert_from_cells(enum wpk_dtype dtype, const double *in, int64_t count, void *out)
+{
+    for (int64_t i = 0; dtype == WPK_I64 && i < count; i++) {
+        ((int64_t *)out)[i] = wpk_cell_integer(in[i]);
+    }
+    if (dtype != WPK_I64) {
+        wpk_convert_narrow(dtype, in, count, out);
+    }
+}

@@ -5,6 +5,8 @@
 
 #include "schema/tensor.h"
 
+#include <string.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -14,6 +16,28 @@ extern "C" {
  *   shape   in, out [count], aligned for their types */
 void wpk_convert_widen(enum wpk_dtype dtype, const void *in, int64_t count, double *out);
 void wpk_convert_narrow(enum wpk_dtype dtype, const double *in, int64_t count, void *out);
+
+/* A cell is the double that the interpreter computes with: of an i64 its bits, else its value. */
+void wpk_convert_to_cells(enum wpk_dtype dtype, const void *in, int64_t count, double *out);
+void wpk_convert_from_cells(enum wpk_dtype dtype, const double *in, int64_t count, void *out);
+/* The cell of an i64, and the other way round. */
+static inline double wpk_cell_of(int64_t value)
+{
+    double cell;
+    memcpy(&cell, &value, sizeof(cell));
+    return cell;
+}
+static inline int64_t wpk_cell_integer(double cell)
+{
+    int64_t value;
+    memcpy(&value, &cell, sizeof(value));
+    return value;
+}
+/* The double nearest to what the cell holds. */
+static inline double wpk_cell_number(enum wpk_dtype dtype, double cell)
+{
+    return dtype == WPK_I64 ? (double)wpk_cell_integer(cell) : cell;
+}
 
 /* Round to nearest even, and limit to the bounds of an integer type; NaN becomes 0. */
 double wpk_convert_saturate(enum wpk_dtype dtype, double value);

@@ -91,7 +91,7 @@ static void show(const char *what, const struct wpk_program *program)
 static void check(const struct wpk_program *original, const struct wpk_program *derived,
                   const int *order, double tolerance, struct wpk_rng *rng)
 {
-    struct wpk_reference_args first = {{0}}, second = {{0}};
+    struct wpk_reference_args first = {.tensor = {NULL}}, second = {.tensor = {NULL}};
     double *values[WPK_TENSORS_MAX] = {0}, *moved[WPK_TENSORS_MAX] = {0};
     struct wpk_diag diag = {0};
     const struct wpk_tensor *out = &original->tensors[wpk_program_output(original)];

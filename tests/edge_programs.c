@@ -3,11 +3,7 @@
  * and the largest numbers, several outputs, division of integers, extents of 1 and primes. Each
  * program is built by both back ends and compared with the interpreter, on the values of inputs
  * that its row names. WPK_TEST_SEED draws other candidates and values. */
-#include "codegen/codegen.h"
-#include "codegen/emit.h"
-#include "codegen/lower.h"
-#include "op/notation.h"
-#include "tests/kernel_check.h"
+#include "tests/edge_check.h"
 #include "tests/random_program.h"
 
 #include <setjmp.h>
@@ -18,128 +14,8 @@
 
 #include <cmocka.h>
 
-#define TENSORS_MAX 8
 #define RANDOM_PROGRAMS 16
 #define REFUSED_MAX 4
-#define CONSTRUCTED 1 /* candidates of a program, and one drawn */
-
-struct edge {
-    const char *op;
-    const char *tensors; /* NAME=TYPE, separated by spaces */
-    const char *values;  /* letters of tests/kernel_check.h */
-};
-
-static void parse(const struct edge *edge, struct wpk_program *out)
-{
-    struct wpk_declaration declaration[TENSORS_MAX];
-    struct wpk_diag diag = {0};
-    char text[512], *rest = NULL;
-    int count = 0;
-    snprintf(text, sizeof(text), "%s", edge->tensors);
-    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
-        char *type = strchr(word, '=');
-        assert_true(type != NULL && count < TENSORS_MAX);
-        *type++ = '\0';
-        declaration[count] = (struct wpk_declaration){.name = word};
-        if (wpk_notation_parse_type(type, &declaration[count], &diag) != WPK_OK) {
-            fail_msg("%s: %s", type, diag.text);
-        }
-        declaration[count++].name = word;
-    }
-    if (wpk_notation_parse(edge->op, declaration, count, out, &diag) != WPK_OK) {
-        fail_msg("%s: %s", edge->op, diag.text);
-    }
-}
-
-/* Put the candidate's kernel into the batch, by the back end, unless that does not build it. */
-static void add_kernel(struct wpk_kernels *batch, const struct edge *edge,
-                       const struct wpk_space *space, const struct wpk_candidate *candidate,
-                       const char *by)
-{
-    struct wpk_kernel_case *subject = &batch->subject[batch->count];
-    struct wpk_diag diag = {0};
-    if (wpk_lower(space, candidate, &subject->schedule, &diag) != WPK_OK) {
-        fail_msg("%s: %s", edge->op, diag.text);
-    }
-    snprintf(subject->schedule.by, sizeof(subject->schedule.by), "%s", by);
-    if (wpk_codegen_check(&subject->schedule, &diag) != WPK_OK) {
-        wpk_schedule_fini(&subject->schedule);
-        if (strcmp(by, "c") != 0) {
-            fail_msg("%s: %s", edge->op, diag.text);
-        }
-        return;
-    }
-    assert_int_equal(wpk_candidate_encode(space, candidate, subject->words, sizeof subject->words),
-                     WPK_OK);
-    subject->values = edge->values;
-    batch->count++;
-}
-
-/* Constructed candidates and a drawn one. False: an input does not matter, so there are none. */
-static bool add_candidates(struct wpk_kernels *batch, const struct edge *edge,
-                           const struct wpk_program *program, struct wpk_rng *rng)
-{
-    struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
-    struct wpk_candidate candidate[CONSTRUCTED + 1];
-    struct wpk_space space;
-    struct wpk_diag diag = {0};
-    int count = 0;
-    options.device.cpu.isa = batch->isa;
-    options.device.cpu.vector_bytes = 32;
-    options.device.cpu.vector_registers = 16;
-    if (wpk_space_derive(program, &options, &space, &diag) != WPK_OK) {
-        if (strstr(diag.text, "does not depend on") == NULL) {
-            fail_msg("%s: %s", edge->op, diag.text);
-        }
-        return false;
-    }
-    assert_int_equal(wpk_space_construct(&space, candidate, CONSTRUCTED, &count), WPK_OK);
-    count += wpk_space_draw(&space, rng, &candidate[count]) == WPK_OK;
-    for (int i = 0; i < count; i++) {
-        add_kernel(batch, edge, &space, &candidate[i], "halide-cpu");
-    }
-    add_kernel(batch, edge, &space, &candidate[0], "c");
-    wpk_space_fini(&space);
-    return true;
-}
-
-static void add_program(struct wpk_kernels *batch, const struct edge *edge, struct wpk_rng *rng)
-{
-    struct wpk_program program;
-    parse(edge, &program);
-    assert_true(add_candidates(batch, edge, &program, rng));
-    wpk_program_fini(&program);
-}
-
-/* False: kernels of AVX2 do not run here. */
-static bool begin(struct wpk_kernels *batch, struct wpk_rng *rng)
-{
-    const char *seed = getenv("WPK_TEST_SEED");
-    struct wpk_device here;
-    memset(batch, 0, sizeof(*batch)); /* of a test that failed */
-    batch->isa = WPK_ISA_AVX2;
-    batch->emit = wpk_emit;
-    wpk_rng_seed(rng, seed == NULL ? 1 : strtoull(seed, NULL, 10));
-    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &here), WPK_OK);
-    return here.cpu.isa >= WPK_ISA_AVX2;
-}
-
-static void check(const struct edge *edges, int count)
-{
-    static struct wpk_kernels batch; /* large */
-    struct wpk_rng rng;
-    if (!begin(&batch, &rng)) {
-        skip();
-    }
-    for (int i = 0; i < count; i++) {
-        add_program(&batch, &edges[i], &rng);
-        if (batch.count > WPK_KERNELS_MAX - CONSTRUCTED - 2 || i + 1 == count) {
-            wpk_check_kernels(&batch, &rng);
-        }
-    }
-    print_message("%d programs, %d kernels\n", count, batch.kernels);
-    assert_int_equal(batch.refused, 0);
-}
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 
@@ -156,7 +32,7 @@ static void check(const struct edge *edges, int count)
 static void test_conditions_around_reductions(void **state)
 {
     (void)state;
-    static const struct edge edges[] = {
+    static const struct wpk_edge edges[] = {
         {"Y[i,j] = select(j <= i, sum(k) A[i,k] * B[k,j], 0)",
          "A=f32[19,33] B=f32[33,19] Y=f32[19,19]", "nn"},
         {"Y[i,j] = select(j <= i, sum(k) A[i,k] * B[k,j], -inf)",
@@ -186,14 +62,14 @@ static void test_conditions_around_reductions(void **state)
          "nn"},
         {ATTENTION("17", "select(k <= q, " SCORES ", -3.4028234e38)"), HEADS("1", "17", "7"), "nn"},
     };
-    check(edges, COUNT(edges));
+    wpk_check_edges(edges, COUNT(edges));
 }
 
 /* Quotients floor, remainders have the sign of the divisor, and those by 0 are 0. */
 static void test_division_of_integers(void **state)
 {
     (void)state;
-    static const struct edge edges[] = {
+    static const struct wpk_edge edges[] = {
         {"Y[i] = X[i] / Z[i]", "X=i32[100] Z=i32[100] Y=i32[100]", "znf"},
         {"Y[i] = X[i] % Z[i]", "X=i32[101] Z=i32[101] Y=i32[101]", "znf"},
         {"Y[i] = X[i] / (Z[i] * W[i])", "X=i32[37] Z=i32[37] W=i32[37] Y=i32[37]", "zn"},
@@ -207,14 +83,14 @@ static void test_division_of_integers(void **state)
         {"Y[i] = max(k) X[i,k] % Z[k]", "X=i32[13,17] Z=i32[17] Y=i32[13]", "z"},
         {"Y[i] = X[i] / (i - 3)", "X=i32[11] Y=i32[11]", "zn"},
     };
-    check(edges, COUNT(edges));
+    wpk_check_edges(edges, COUNT(edges));
 }
 
 /* Rows of -inf and of the largest numbers, in extents of 1 and primes. */
 static void test_maxima_and_minima(void **state)
 {
     (void)state;
-    static const struct edge edges[] = {
+    static const struct wpk_edge edges[] = {
         {"Y[i] = max(k) X[i,k]", "X=f32[7,13] Y=f32[7]", "nmifd"},
         {"Y[i] = max(k) X[i,k]", "X=f32[1,1] Y=f32[1]", "nmif"},
         {"Y[i] = max(k) X[i,k]", "X=f32[16,64] Y=f32[16]", "nmif"},
@@ -245,7 +121,7 @@ static void test_maxima_and_minima(void **state)
         {"Y[i] = relu6(X[i])", "X=f32[41] Y=f32[41]", "nmif"},
         {"Y[i] = max(k) abs(X[i,k])", "X=f32[7,13] Y=f32[7]", "nmif"},
     };
-    check(edges, COUNT(edges));
+    wpk_check_edges(edges, COUNT(edges));
 }
 
 static void test_softmax_with_masks(void **state)
@@ -254,7 +130,7 @@ static void test_softmax_with_masks(void **state)
 #define SOFTMAX(x)                                                                                 \
     "Y[i,j] = E[i,j] / D[i] where M[i] = max(k) " x "[i,k]; E[i,j] = exp(" x                       \
     "[i,j] - M[i]); D[i] = sum(k) E[i,k]"
-    static const struct edge edges[] = {
+    static const struct wpk_edge edges[] = {
         {SOFTMAX("X"), "X=f32[7,13] Y=f32[7,13]", "nmif"},
         {SOFTMAX("X"), "X=f32[1,1] Y=f32[1,1]", "nm"},
         {SOFTMAX("X"), "X=f32[1,97] Y=f32[1,97]", "nmi"},
@@ -277,13 +153,13 @@ static void test_softmax_with_masks(void **state)
         {"Y[i] = sum(k) exp(X[i,k])", "X=f32[7,13] Y=f32[7]", "nm"},
         {"Y[i] = log(sum(k) exp(X[i,k]))", "X=f32[7,13] Y=f32[7]", "n"},
     };
-    check(edges, COUNT(edges));
+    wpk_check_edges(edges, COUNT(edges));
 }
 
 static void test_sums_and_selects(void **state)
 {
     (void)state;
-    static const struct edge edges[] = {
+    static const struct wpk_edge edges[] = {
         {"Y[i] = sum(k) X[i,k]", "X=f32[7,13] Y=f32[7]", "nmida"},
         {"Y[i] = sum(k) X[i,k]", "X=f32[16,64] Y=f32[16]", "nmida"},
         {"Y[i] = sum(k) X[k,i]", "X=f32[31,17] Y=f32[17]", "nmida"},
@@ -325,13 +201,13 @@ static void test_sums_and_selects(void **state)
         {"Y[i] = floor(X[i]) + ceil(X[i])", "X=f32[37] Y=f32[37]", "ni"},
         {"Y[i] = X[i] / Z[i]", "X=f32[37] Z=f32[37] Y=f32[37]", "n"},
     };
-    check(edges, COUNT(edges));
+    wpk_check_edges(edges, COUNT(edges));
 }
 
 static void test_several_outputs(void **state)
 {
     (void)state;
-    static const struct edge edges[] = {
+    static const struct wpk_edge edges[] = {
         {"Y[i,j] = max(T[i,j] + C[j], 0); T[i,j] = sum(k) A[i,k] * B[k,j]; Z[i,j] = exp(T[i,j])",
          "A=f32[19,33] B=f32[33,17] C=f32[17] Y=f32[19,17] Z=f32[19,17]", "nn"},
         {"Y[i,j] = A[i,j] + 1; Z[j,i] = A[i,j] * 2", "A=f32[13,29] Y=f32[13,29] Z=f32[29,13]",
@@ -346,17 +222,17 @@ static void test_several_outputs(void **state)
          "A=f32[64,64] B=f32[64,64] T=f32[64,64] Y=f32[64,64]", "nn"},
         {"Q[i] = X[i] / Z[i]; R[i] = X[i] % Z[i]", "X=i32[53] Z=i32[53] Q=i32[53] R=i32[53]", "zf"},
     };
-    check(edges, COUNT(edges));
+    wpk_check_edges(edges, COUNT(edges));
 }
 
 static void test_random_programs_with_several_outputs(void **state)
 {
     (void)state;
     static struct wpk_kernels batch; /* large */
-    static const struct edge edge = {.op = "a random program", .values = "n"};
+    static const struct wpk_edge edge = {.op = "a random program", .values = "n"};
     struct wpk_rng rng;
     int several = 0;
-    if (!begin(&batch, &rng)) {
+    if (!wpk_edges_begin(&batch, &rng)) {
         skip();
     }
     for (int i = 0; i < RANDOM_PROGRAMS; i++) {
@@ -368,7 +244,7 @@ static void test_random_programs_with_several_outputs(void **state)
         for (int t = 0; t < program.tensor_count; t++) {
             outputs += program.tensors[t].role == WPK_ROLE_OUTPUT;
         }
-        several += add_candidates(&batch, &edge, &program, &rng) && outputs > 1;
+        several += wpk_edge_add(&batch, &edge, &program, &rng) && outputs > 1;
         wpk_program_fini(&program);
     }
     wpk_check_kernels(&batch, &rng);

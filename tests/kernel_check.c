@@ -4,10 +4,11 @@
 #include "codegen/c_print.h"
 #include "common/fs.h"
 #include "op/accuracy.h"
+#include "op/direct.h"
 #include "op/infinite.h"
-#include "op/integer.h"
 #include "op/node.h"
 #include "op/reference.h"
+#include "op/reference_tape.h"
 #include "schema/convert.h"
 #include "tests/reference_check.h"
 
@@ -67,7 +68,7 @@ struct argument {
     size_t map_size;
     int tensor;
     int64_t elements; /* with the padding */
-    double *values;   /* without it; of what is read */
+    double *values;   /* cells, without it; of what is read */
 };
 
 /* Take memory that ends, or begins, where a page faults. */
@@ -126,11 +127,9 @@ static void move(const struct wpk_program *program, const struct argument *a, do
             rest /= t->extent[d];
         }
         if (in) {
-            wpk_convert_narrow(t->dtype, &values[i], 1, a->buffer.host + (size_t)at * size);
-            wpk_convert_widen(t->dtype, a->buffer.host + (size_t)at * size, 1, &values[i]);
-        } else {
-            wpk_convert_widen(t->dtype, a->buffer.host + (size_t)at * size, 1, &values[i]);
+            wpk_convert_from_cells(t->dtype, &values[i], 1, a->buffer.host + (size_t)at * size);
         }
+        wpk_convert_to_cells(t->dtype, a->buffer.host + (size_t)at * size, 1, &values[i]);
     }
 }
 
@@ -288,8 +287,7 @@ static double least_of(const struct wpk_program *program, const struct wpk_tenso
 }
 
 static void expect_close(const struct wpk_kernels *batch, int i, char values,
-                         const struct argument *output, const double *value,
-                         const double *magnitude)
+                         const struct argument *output, double *value, const double *magnitude)
 {
     bool special = batch->masked || batch->exact || values != WPK_VALUES_NUMBERS;
     const struct wpk_program *program = &batch->subject[i].schedule.main;
@@ -303,10 +301,15 @@ static void expect_close(const struct wpk_kernels *batch, int i, char values,
     move(program, output, got, false);
     for (int64_t p = 0; p < count; p++) {
         bool floating = wpk_dtype_is_float(t->dtype);
-        double tolerance = floating ? unit * (6 * TIMES * magnitude[p] + root * fabs(value[p])) +
-                                          wpk_accuracy_unit(t->dtype) * fabs(value[p]) + least
-                                    : floor(magnitude[p] / WPK_REFERENCE_STEP);
-        bool same = got[p] == value[p] || (isnan(got[p]) && isnan(value[p]));
+        bool bits = memcmp(&got[p], &value[p], sizeof(*got)) == 0;
+        got[p] = wpk_cell_number(t->dtype, got[p]);
+        value[p] = wpk_cell_number(t->dtype, value[p]);
+        double tolerance = values == WPK_VALUES_BITS ? 0
+                           : floating ? unit * (6 * TIMES * magnitude[p] + root * fabs(value[p])) +
+                                            wpk_accuracy_unit(t->dtype) * fabs(value[p]) + least
+                                      : floor(magnitude[p] / WPK_REFERENCE_STEP);
+        bool same = bits || (got[p] == value[p] && t->dtype != WPK_I64) ||
+                    (isnan(got[p]) && isnan(value[p]));
         same =
             batch->exact && !isnan(value[p]) ? got[p] == wpk_dtype_round(t->dtype, value[p]) : same;
         tolerance = batch->exact ? 0 : tolerance;
@@ -333,6 +336,13 @@ static void mask(struct wpk_rng *rng, const struct wpk_tensor *t, double *values
 static double largest_number(enum wpk_dtype dtype)
 {
     return dtype == WPK_F16 ? 65504 : dtype == WPK_BF16 ? 0x1.fep127 : (double)FLT_MAX;
+}
+
+static void make_cells(const struct wpk_tensor *t, double *values)
+{
+    for (int64_t i = 0; i < wpk_tensor_elements(t) && t->dtype == WPK_I64; i++) {
+        values[i] = wpk_cell_of(wpk_convert_int64(values[i]));
+    }
 }
 
 /* Set elements to what the letter says. */
@@ -364,6 +374,42 @@ static void put_values(struct wpk_rng *rng, char letter, const struct wpk_tensor
     }
 }
 
+/* Numbers beside those at which casts change, in turns of another order for each tensor. */
+static void put_edges(const struct wpk_tensor *t, uint64_t turn, double *values)
+{
+    static const double numbers[] = {0,          1,      -1,         255,        256,    -129,
+                                     0.5,        1.5,    2.5,        -0.5,       -1.7,   127.5,
+                                     128.4,      -128.5, 65504,      300,        0x1p31, -0x1p31,
+                                     0x1p31 - 1, 0x1p32, 0x1p32 + 5, 0x1p24 + 1, 1e19,   -1e19};
+    static const int64_t integers[] = {0,
+                                       1,
+                                       -1,
+                                       255,
+                                       256,
+                                       -129,
+                                       (int64_t)1 << 31,
+                                       -((int64_t)1 << 31),
+                                       INT32_MAX,
+                                       (int64_t)1 << 32,
+                                       ((int64_t)1 << 53) + 1,
+                                       INT64_MAX,
+                                       INT64_MIN,
+                                       INT64_MIN + 256,
+                                       -((int64_t)1 << 53) - 1,
+                                       7};
+    for (int64_t i = 0; i < wpk_tensor_elements(t); i++) {
+        uint64_t at = (uint64_t)i * (2 * turn + 1) + turn;
+        if (wpk_dtype_is_float(t->dtype)) {
+            double number = numbers[at % (sizeof(numbers) / sizeof(numbers[0]))];
+            bool fits = isfinite(wpk_dtype_round(t->dtype, number));
+            values[i] = fits ? number : copysign(65504, number);
+        } else {
+            int64_t integer = integers[at % (sizeof(integers) / sizeof(integers[0]))];
+            values[i] = wpk_reference_cast(WPK_I64, t->dtype, wpk_cell_of(integer));
+        }
+    }
+}
+
 /* A NaN that signals, of which the last digit alone tells that it is none of the infinities. */
 static void put_nan(const struct wpk_tensor *t, double *values)
 {
@@ -372,36 +418,9 @@ static void put_nan(const struct wpk_tensor *t, double *values)
     }
 }
 
-/* Of integers alone, bit for bit: sums of products leave what doubles hold. */
-static void refer_integers(const struct wpk_program *program, const struct wpk_reference_args *args,
-                           int output, double *value, double *magnitude)
-{
-    const int64_t *given[WPK_TENSORS_MAX] = {NULL};
-    int64_t count = wpk_tensor_elements(&program->tensors[output]);
-    int64_t *exact = malloc((size_t)count * sizeof(*exact));
-    assert_non_null(exact);
-    for (int t = 0; t < program->tensor_count; t++) {
-        int64_t elements = args->tensor[t] == NULL ? 0 : wpk_tensor_elements(&program->tensors[t]);
-        int64_t *values = calloc((size_t)elements + 1, sizeof(*values));
-        assert_non_null(values);
-        for (int64_t i = 0; i < elements; i++) {
-            values[i] = (int64_t)args->tensor[t][i];
-        }
-        given[t] = values;
-    }
-    assert_int_equal(wpk_integer_run(program, given, exact), WPK_OK);
-    for (int64_t i = 0; i < count; i++) {
-        value[i] = (double)exact[i];
-        magnitude[i] = fabs(value[i]);
-    }
-    for (int t = 0; t < program->tensor_count; t++) {
-        free((void *)(uintptr_t)given[t]);
-    }
-    free(exact);
-}
-
-/* What the reference makes of the arguments, for a masked kernel with what a NaN's exp is there. */
-static void refer(bool masked, const struct wpk_program *program,
+/* What the reference makes of the arguments, for a masked kernel with what a NaN's exp is there, or
+ * direct evaluation. */
+static void refer(bool masked, bool directly, const struct wpk_program *program,
                   const struct wpk_reference_args *args, double *value, double *magnitude)
 {
     static struct wpk_infinite infinite; /* large */
@@ -413,6 +432,9 @@ static void refer(bool masked, const struct wpk_program *program,
         program = &dropping;
     }
     assert_int_equal(wpk_reference_run(program, args, value, magnitude, &diag), WPK_OK);
+    if (directly) {
+        assert_int_equal(wpk_direct_run(program, args, 1, value, &diag), WPK_OK);
+    }
     if (masked) {
         wpk_program_fini(&dropping);
     }
@@ -461,11 +483,9 @@ static void check_output(const struct wpk_kernels *batch, int i, char letter,
     size_t points = (size_t)wpk_tensor_elements(&program->tensors[output->tensor]);
     double *value = malloc(points * sizeof(*value)), *magnitude = malloc(points * sizeof(*value));
     assert_true(value != NULL && magnitude != NULL);
-    if (wpk_integer_fits(program)) {
-        refer_integers(program, args, output->tensor, value, magnitude);
-    } else {
-        refer(batch->masked || letter != WPK_VALUES_NUMBERS, program, args, value, magnitude);
-    }
+    bool bits = letter == WPK_VALUES_BITS;
+    bool masked = batch->masked || (letter != WPK_VALUES_NUMBERS && !bits);
+    refer(masked, bits, program, args, value, magnitude);
     expect_close(batch, i, letter, output, value, magnitude);
     free(value);
     free(magnitude);
@@ -478,7 +498,7 @@ static void run_kernel(const struct wpk_kernels *batch, int i, char letter, bool
     const struct wpk_program *program = &batch->subject[i].schedule.main;
     struct argument *arguments = calloc(ARGUMENTS_MAX, sizeof(*arguments));
     void *user = NULL, *values[1 + ARGUMENTS_MAX] = {&user};
-    struct wpk_reference_args args = {.tensor = {NULL}};
+    struct wpk_reference_args args = {.cells = true};
     int count = 0;
     assert_non_null(arguments);
     for (int pass = 0; pass < 2; pass++) {
@@ -500,6 +520,10 @@ static void run_kernel(const struct wpk_kernels *batch, int i, char letter, bool
                     put_nan(&program->tensors[t], a->values);
                 }
                 put_values(rng, letter, &program->tensors[t], a->values);
+                make_cells(&program->tensors[t], a->values);
+                if (letter == WPK_VALUES_BITS) {
+                    put_edges(&program->tensors[t], (uint64_t)t, a->values);
+                }
                 move(program, a, a->values, true);
                 args.tensor[t] = a->values;
             }

@@ -15,11 +15,15 @@
 #define WPK_VALUES_NUMBERS 'n'
 #define WPK_VALUES_MASKED 'm'   /* -inf, of the first row all */
 #define WPK_VALUES_INFINITE 'i' /* -inf or +inf */
-#define WPK_VALUES_LARGEST 'f'  /* the largest numbers of the type, of the first row the negative;
+#define WPK_VALUES_LARGEST                                                                         \
+    'f'                         /* the largest numbers of the type, of the first row the negative;
                                    of i32 these, -1, 0 and others */
 #define WPK_VALUES_SMALLEST 'd' /* numbers that are not normal */
 #define WPK_VALUES_NAN 'a'
 #define WPK_VALUES_NOT_ZERO 'z' /* integers from -9 to 9 without 0 */
+#define WPK_VALUES_BITS                                                                            \
+    'b' /* numbers beside those at which casts change; outputs are those of
+                                   direct evaluation, bit for bit */
 
 /* One kernel of a batch. */
 struct wpk_kernel_case {

@@ -182,7 +182,7 @@ static void evaluate(const struct wpk_program *program, const struct wpk_program
                      const struct wpk_answers *answers, double *out)
 {
     struct wpk_inputs inputs = {0};
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
     assert_true(answers->count <= POINTS_MAX);
     assert_int_equal(wpk_inputs_make(op, &answers->inputs, &inputs), WPK_OK);
     assert_int_equal(wpk_inputs_widen(op, &inputs), WPK_OK);

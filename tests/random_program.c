@@ -258,9 +258,10 @@ static int positive(struct generator *g, int a)
 
 static int random_function(struct generator *g, int a)
 {
-    static const enum wpk_unary tame[] = {
-        WPK_UNARY_NEG, WPK_UNARY_TANH, WPK_UNARY_ERF,   WPK_UNARY_SIGMOID, WPK_UNARY_ABS,
-        WPK_UNARY_SIN, WPK_UNARY_COS,  WPK_UNARY_FLOOR, WPK_UNARY_CEIL,    WPK_UNARY_ROUND};
+    static const enum wpk_unary tame[] = {WPK_UNARY_NEG,     WPK_UNARY_TANH,  WPK_UNARY_ERF,
+                                          WPK_UNARY_SIGMOID, WPK_UNARY_ABS,   WPK_UNARY_SIN,
+                                          WPK_UNARY_COS,     WPK_UNARY_FLOOR, WPK_UNARY_CEIL,
+                                          WPK_UNARY_ROUND,   WPK_UNARY_TRUNC};
     int kind = (int)between(g, 0, g->options.smooth ? 10 : 13);
     switch (kind) {
     case 0:

@@ -42,7 +42,7 @@ void wpk_expanded_init(struct wpk_expanded *e, const char *json)
 {
     struct wpk_diag diag = {0};
     struct wpk_rng rng;
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
     int output = -1;
     memset(e, 0, sizeof *e);
     wpk_rng_seed(&rng, 1);

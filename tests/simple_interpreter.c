@@ -2,14 +2,21 @@
 #include "tests/simple_interpreter.h"
 
 #include "op/node.h"
+#include "schema/convert.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Of an i64 the value is its cell (schema/convert.h). */
 struct pair {
     double value, magnitude;
 };
+
+static double number(enum wpk_dtype dtype, double cell)
+{
+    return wpk_cell_number(dtype, cell);
+}
 
 struct walk {
     const struct wpk_program *program;
@@ -40,6 +47,18 @@ static double wrapped(enum wpk_dtype dtype, double x)
 
 static double converted(enum wpk_dtype from, enum wpk_dtype to, double x)
 {
+    if (from == to) {
+        return x;
+    }
+    if (from == WPK_I64) { /* the low bits */
+        uint64_t low = (uint64_t)wpk_cell_integer(x) & 0xffffffff;
+        return to == WPK_BOOL           ? wpk_cell_integer(x) != 0
+               : wpk_dtype_is_float(to) ? number(from, x)
+                                        : wrapped(to, (double)low);
+    }
+    if (to == WPK_I64) {
+        return wpk_cell_of(wpk_convert_int64(nearbyint(x)));
+    }
     if (wpk_dtype_is_float(to) || to == WPK_BOOL || !wpk_dtype_is_float(from)) {
         return wrapped(to, x);
     }
@@ -61,10 +80,11 @@ static double cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, struct pair
 {
     double error = a.magnitude / 2097152.0;
     if (to == WPK_BOOL) {
-        return a.value != 0.0;
+        return number(from, a.value) != 0.0;
     }
-    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to)) {
-        double steps = converted(from, to, a.value + error) - converted(from, to, a.value - error);
+    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to) && a.magnitude < ldexp(1, 80)) {
+        double steps = number(to, converted(from, to, a.value + error)) -
+                       number(to, converted(from, to, a.value - error));
         return steps > 0.0 ? ldexp(steps, 80) : a.magnitude;
     }
     return a.magnitude;
@@ -79,18 +99,18 @@ static struct pair walk_load(const struct walk *w, const struct wpk_node *n)
     bool inside = true;
     bool padding = true;
     for (int d = 0; d < t->rank; d++) {
-        int64_t i = (int64_t)walk_node(w, n->index[d]).value;
+        int64_t i = wpk_cell_integer(walk_node(w, n->index[d]).value);
         inside = inside && i >= 0 && i < t->extent[d];
         padding = padding && i >= -t->pad_before[d] && i < t->extent[d] + t->pad_after[d];
         offset = offset * t->extent[d] + i;
     }
     if (!inside) {
         double outside = padding || n->outside < 0 ? 0.0 : walk_node(w, n->outside).value;
-        return (struct pair){outside, exact(outside)};
+        return (struct pair){outside, exact(number(n->dtype, outside))};
     }
     const double *m = w->magnitude[n->tensor];
     double value = w->value[n->tensor][offset];
-    return (struct pair){value, m != NULL ? m[offset] : exact(value)};
+    return (struct pair){value, m != NULL ? m[offset] : exact(number(n->dtype, value))};
 }
 
 static struct pair walk_unary(const struct wpk_node *n, struct pair a)
@@ -98,6 +118,11 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
     double x = a.value;
     double m = a.magnitude;
     double flat = 4096.0 * sqrt(m);
+    if (n->dtype == WPK_I64) {
+        uint64_t i = (uint64_t)wpk_cell_integer(x);
+        bool negates = n->op == WPK_UNARY_NEG || (n->op == WPK_UNARY_ABS && (int64_t)i < 0);
+        return (struct pair){negates ? wpk_cell_of((int64_t)(0 - i)) : x, m};
+    }
     switch ((enum wpk_unary)n->op) {
     case WPK_UNARY_NEG:
         return (struct pair){wrapped(n->dtype, -x), m};
@@ -127,6 +152,13 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
         return (struct pair){ceil(x), m};
     case WPK_UNARY_ROUND:
         return (struct pair){nearbyint(x), m};
+    case WPK_UNARY_TRUNC: {
+        double error = m / 2097152.0;
+        double steps = trunc(x + error) - trunc(x - error);
+        bool exact_integer = x == trunc(x) && m == fabs(x);
+        return (struct pair){
+            trunc(x), steps > 0 && !exact_integer && m < ldexp(1, 80) ? ldexp(steps, 80) : m};
+    }
     case WPK_UNARY_SIN:
         return (struct pair){sin(x), 1.0 + fabs(cos(x)) * m};
     case WPK_UNARY_COS:
@@ -149,10 +181,61 @@ static struct pair floor_divide(double x, double y, bool remainder)
     return (struct pair){result, fabs(result)};
 }
 
+/* A magnitude of integers stays below the mark. */
+static double limited(double magnitude, double a, double b)
+{
+    bool sure = a < ldexp(1, 80) && b < ldexp(1, 80);
+    return sure ? fmin(magnitude, magnitude < ldexp(1, 80) ? magnitude : ldexp(1, 79)) : magnitude;
+}
+
+static int64_t i64_of(enum wpk_binary op, uint64_t x, uint64_t y)
+{
+    int64_t a = (int64_t)x, b = (int64_t)y;
+    if (op == WPK_BINARY_DIV || op == WPK_BINARY_MOD) {
+        bool divides = op == WPK_BINARY_DIV;
+        if (b == 0 || b == -1) {
+            return b != 0 && divides ? (int64_t)(0 - x) : 0;
+        }
+        int64_t q = a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
+        return divides ? q : (int64_t)(x - (uint64_t)q * y);
+    }
+    return op == WPK_BINARY_ADD   ? (int64_t)(x + y)
+           : op == WPK_BINARY_SUB ? (int64_t)(x - y)
+           : op == WPK_BINARY_MUL ? (int64_t)(x * y)
+           : op == WPK_BINARY_MIN ? (a < b ? a : b)
+                                  : (a < b ? b : a);
+}
+
+static struct pair walk_i64(enum wpk_binary op, struct pair a, struct pair b)
+{
+    int64_t x = wpk_cell_integer(a.value), y = wpk_cell_integer(b.value);
+    bool truth = op == WPK_BINARY_LT   ? x < y
+                 : op == WPK_BINARY_LE ? x <= y
+                 : op == WPK_BINARY_EQ ? x == y
+                                       : x != y;
+    if (op >= WPK_BINARY_LT) {
+        return (struct pair){truth, truth};
+    }
+    int64_t z = i64_of(op, (uint64_t)x, (uint64_t)y);
+    bool divides = op == WPK_BINARY_DIV || op == WPK_BINARY_MOD;
+    bool limits = op == WPK_BINARY_MIN || op == WPK_BINARY_MAX;
+    double magnitude = divides                ? fabs((double)z)
+                       : op == WPK_BINARY_MUL ? a.magnitude * b.magnitude
+                       : limits               ? fmax(a.magnitude, b.magnitude)
+                                              : a.magnitude + b.magnitude;
+    return (struct pair){wpk_cell_of(z), limited(magnitude, a.magnitude, b.magnitude)};
+}
+
 static double modulo(const struct walk *w, const struct wpk_node *n, double x, double y)
 {
     double quotient = rounded(w, n->dtype, x / y);
     return x - rounded(w, n->dtype, y * floor(quotient));
+}
+
+/* Of two i32. */
+static double product(double x, double y)
+{
+    return (double)(int32_t)(uint32_t)(uint64_t)((int64_t)x * (int64_t)y);
 }
 
 static struct pair walk_arithmetic(const struct walk *w, const struct wpk_node *n, struct pair a,
@@ -168,8 +251,8 @@ static struct pair walk_arithmetic(const struct walk *w, const struct wpk_node *
         return (struct pair){x - y, a.magnitude + b.magnitude};
     case WPK_BINARY_MUL:
         if (!is_float) {
-            return (struct pair){wrapped(n->dtype, (double)((int64_t)x * (int64_t)y)),
-                                 a.magnitude * b.magnitude};
+            return (struct pair){product(x, y),
+                                 limited(a.magnitude * b.magnitude, a.magnitude, b.magnitude)};
         }
         return (struct pair){x * y, a.magnitude * b.magnitude};
     case WPK_BINARY_DIV:
@@ -199,6 +282,9 @@ static struct pair walk_binary(const struct walk *w, const struct wpk_node *n, s
     double x = a.value;
     double y = b.value;
     double truth;
+    if (w->program->nodes[n->arg[0]].dtype == WPK_I64) {
+        return walk_i64((enum wpk_binary)n->op, a, b);
+    }
     switch ((enum wpk_binary)n->op) {
     case WPK_BINARY_MIN:
         return (struct pair){fmin(x, y), fmax(a.magnitude, b.magnitude)};
@@ -237,10 +323,10 @@ static struct pair walk_unrounded(const struct walk *w, int node)
     switch (n->kind) {
     case WPK_NODE_LITERAL: {
         double x = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
-        return (struct pair){x, exact(x)};
+        return (struct pair){n->dtype == WPK_I64 ? wpk_cell_of(n->integer) : x, exact(x)};
     }
     case WPK_NODE_AXIS:
-        return (struct pair){(double)w->axis[n->axis], (double)w->axis[n->axis]};
+        return (struct pair){wpk_cell_of(w->axis[n->axis]), (double)w->axis[n->axis]};
     case WPK_NODE_LOAD:
         return walk_load(w, n);
     case WPK_NODE_UNARY:
@@ -270,6 +356,14 @@ static struct pair walk_node(const struct walk *w, int node)
 
 static void combine(const struct wpk_stage *stage, struct pair term, struct pair *sum)
 {
+    static const enum wpk_binary operations[] = {[WPK_REDUCE_SUM] = WPK_BINARY_ADD,
+                                                 [WPK_REDUCE_MAX] = WPK_BINARY_MAX,
+                                                 [WPK_REDUCE_MIN] = WPK_BINARY_MIN,
+                                                 [WPK_REDUCE_PROD] = WPK_BINARY_MUL};
+    if (stage->reduction != WPK_REDUCE_NONE && stage->accumulator == WPK_I64) {
+        *sum = walk_i64(operations[stage->reduction], *sum, term);
+        return;
+    }
     switch (stage->reduction) {
     case WPK_REDUCE_NONE:
         *sum = term;
@@ -287,12 +381,14 @@ static void combine(const struct wpk_stage *stage, struct pair term, struct pair
         sum->magnitude = fmax(sum->magnitude, term.magnitude);
         break;
     case WPK_REDUCE_PROD:
-        /* i64 first: a product of two i32 is not a double */
-        sum->value =
-            wpk_dtype_is_float(stage->accumulator)
-                ? sum->value * term.value
-                : wrapped(stage->accumulator, (double)((int64_t)sum->value * (int64_t)term.value));
-        sum->magnitude *= term.magnitude;
+        if (wpk_dtype_is_float(stage->accumulator)) {
+            sum->value *= term.value;
+            sum->magnitude *= term.magnitude;
+        } else {
+            sum->value = wrapped(stage->accumulator, product(sum->value, term.value));
+            sum->magnitude =
+                limited(sum->magnitude * term.magnitude, sum->magnitude, term.magnitude);
+        }
         break;
     }
 }
@@ -323,6 +419,9 @@ static void walk_stage(struct walk *w, const struct wpk_stage *stage, double *va
                     : stage->reduction == WPK_REDUCE_PROD ? 1.0
                                                           : 0.0;
         sum.magnitude = stage->reduction == WPK_REDUCE_PROD ? 1.0 : 0.0;
+        if (stage->reduction != WPK_REDUCE_NONE && stage->accumulator == WPK_I64) {
+            sum.value = wpk_cell_of(wpk_convert_int64(sum.value));
+        }
         bool reduces = stage->reduction != WPK_REDUCE_NONE;
         do {
             struct pair term = walk_node(w, stage->expr);
@@ -336,6 +435,16 @@ static void walk_stage(struct walk *w, const struct wpk_stage *stage, double *va
     } while (advance(stage, w->axis, 0, stage->rank));
 }
 
+static double *cells_of(const double *numbers, int64_t count)
+{
+    double *cells = malloc((size_t)count * sizeof(*cells));
+    WPK_ASSERT(cells != NULL);
+    for (int64_t i = 0; i < count; i++) {
+        cells[i] = wpk_cell_of(wpk_convert_int64(numbers[i]));
+    }
+    return cells;
+}
+
 static void run(struct walk *w, const double *const *given, struct wpk_simple_values *out)
 {
     const struct wpk_program *program = w->program;
@@ -343,6 +452,10 @@ static void run(struct walk *w, const double *const *given, struct wpk_simple_va
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
         w->value[t] = tensor->role == WPK_ROLE_LITERAL ? tensor->values : given[t];
+        bool is_written = wpk_program_writer(program, t) >= 0;
+        if (tensor->dtype == WPK_I64 && !is_written && w->value[t] != NULL) {
+            w->value[t] = out->value[t] = cells_of(w->value[t], wpk_tensor_elements(tensor));
+        }
     }
     for (int s = 0; s < program->stage_count; s++) {
         int t = program->stages[s].output;
@@ -352,6 +465,12 @@ static void run(struct walk *w, const double *const *given, struct wpk_simple_va
         WPK_ASSERT(out->value[t] != NULL);
         WPK_ASSERT(out->magnitude[t] != NULL);
         walk_stage(w, &program->stages[s], out->value[t], out->magnitude[t]);
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        int64_t count = wpk_tensor_elements(&program->tensors[t]);
+        for (int64_t i = 0; out->value[t] != NULL && i < count; i++) {
+            out->value[t][i] = number(program->tensors[t].dtype, out->value[t][i]);
+        }
     }
 }
 

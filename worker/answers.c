@@ -124,7 +124,7 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
                         struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
     struct wpk_inputs inputs = {0};
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
     wpk_err err = make_args(program, answers, draw, &inputs, &args);
     if (err == WPK_OK) {
         double *value = (double *)answers->value + draw * answers->count;
@@ -299,7 +299,7 @@ static wpk_err compare_nan(const struct wpk_program *program, const struct wpk_i
 {
     struct wpk_program dropping = {0};
     struct wpk_inputs inputs = {0};
-    struct wpk_reference_args args = {{0}};
+    struct wpk_reference_args args = {.tensor = {NULL}};
     double *value = malloc((size_t)answers->count * sizeof *value + 1);
     wpk_err err = value == NULL ? WPK_ENOMEM : wpk_infinite_drop(program, infinite, &dropping);
     if (err == WPK_OK) {

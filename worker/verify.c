@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/verify.h"
 
+#include "op/node.h"
 #include "op/reference.h"
 #include "schema/convert.h"
 
@@ -29,8 +30,7 @@ static bool node_is_exact(const struct wpk_node *node)
         return !floating || isinf(node->value) || node->value == nearbyint(node->value);
     case WPK_NODE_UNARY:
         return node->op == WPK_UNARY_NEG || node->op == WPK_UNARY_NOT ||
-               node->op == WPK_UNARY_ABS || node->op == WPK_UNARY_FLOOR ||
-               node->op == WPK_UNARY_CEIL || node->op == WPK_UNARY_ROUND;
+               node->op == WPK_UNARY_ABS || wpk_unary_makes_whole(node->op);
     case WPK_NODE_BINARY:
         return node->op != WPK_BINARY_POW &&
                !(floating && (node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD));

@@ -127,7 +127,7 @@ static struct wpk_verify_errors judge_scaled(enum wpk_input_kind kind, bool posi
     assert_int_equal(wpk_inputs_make(&op, &answers.inputs, &inputs), WPK_OK);
     if (positive) {
         assert_int_equal(wpk_inputs_widen(&op, &inputs), WPK_OK);
-        struct wpk_reference_args args = {{0}};
+        struct wpk_reference_args args = {.tensor = {NULL}};
         args.tensor[0] = inputs.wide[0];
         args.tensor[1] = inputs.wide[1];
         assert_int_equal(wpk_reference_run(&op, &args, (double *)answers.value,

@@ -13,7 +13,7 @@ import subprocess
 import time
 import xml.etree.ElementTree
 
-from lib import Service, Skip, check, descendants, kill, main, wait_for
+from lib import ROOT, Service, Skip, check, descendants, kill, main, wait_for
 from test_model import PYTHON, compare, edit, make_model, read_npy, refused
 
 RUN_MODEL = os.environ.get("WPK_RUN_MODEL", "")
@@ -291,6 +291,38 @@ def test_time_is_over(box):
                                 "--data", box.path("history"), seconds=280)
     check(status == 0 and "the time is over; every operator" in err and os.path.exists(plan), "a plan", said, err)
     check("kernel with" not in err, "nothing else is tried then", err)
+
+
+def test_integers_are_exact(box):
+    """Every operator on integers, and casts: the interpreter and kernels, beside ONNX Runtime."""
+    if not os.path.exists(PYTHON):
+        raise Skip("no onnx: deploy/setup.sh test")
+    script = os.path.join(ROOT, "tests/integers.py")
+    for name in ("i4", "i8"):
+        folder = box.path("integers-" + name)
+        os.makedirs(folder)
+        path, plan = os.path.join(folder, "integers.onnx"), os.path.join(folder, "integers.wpk")
+        made = subprocess.run([PYTHON, script, "write", name, folder], capture_output=True, text=True, check=False)
+        check(made.returncode == 0, "integers.py writes a model", made.stderr[-1500:])
+        words = []
+        for file in sorted(os.listdir(folder)):
+            tensor, _, rest = file.partition(".")
+            if rest == "npy":
+                words += ["--input", "%s=%s/%s" % (tensor, folder, file)]
+            elif rest == "want.npy":
+                words += ["--output", "%s=%s/%s.got.npy" % (tensor, folder, tensor)]
+        runs = [(path, "--interpret")]
+        if name == "i8":  # tests/edge_programs.c has kernels of i32
+            status, out, err = box.run("wpkctl", "tune", path, "-o", plan, "--candidates", "1", "--threads", "1",
+                                       "-q", "--data", box.path("history"), seconds=280)
+            check(status == 0, "it is tuned", out, err)
+            runs += [(plan, "--check"), (plan, "--verify", path)]
+        for run in runs:
+            status, out, err = box.run("wpkctl", "run", *run, *words, seconds=60)
+            check(status == 0, "%s" % (run,), out, err)
+            told = subprocess.run([PYTHON, script, "compare", folder], capture_output=True, text=True, check=False)
+            check(told.returncode == 0 and not told.stdout, "%s computes what ONNX Runtime does" % (run,),
+                  told.stdout, told.stderr[-1500:])
 
 
 def test_merged_reductions(box):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of the process that its user may have set lower than it needs. */
-#ifndef WPK_COMMON_LIMITS_H
-#define WPK_COMMON_LIMITS_H
+#ifndef WPK_COMMON_PROCESS_LIMITS_H
+#define WPK_COMMON_PROCESS_LIMITS_H
 
 #include "common/err.h"
 
