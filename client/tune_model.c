@@ -49,12 +49,8 @@ static const struct wpk_graph_region *region_of(const struct wpk_tune_model *mod
 static bool evicts_constants(const struct wpk_graph *graph)
 {
     int64_t cache = wpk_caches_size(0, LAST_CACHE);
-    int64_t bytes = 0;
 
-    for (int v = 0; v < graph->value_count; v++) {
-        bytes += graph->values[v].data != NULL ? (int64_t)graph->values[v].size : 0;
-    }
-    return cache > 0 && bytes > cache;
+    return cache > 0 && wpk_graph_constant_bytes(graph) > cache;
 }
 
 static void describe(const struct wpk_graph_region *region, const struct wpk_lowered *lowered,

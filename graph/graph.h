@@ -119,7 +119,8 @@ struct wpk_graph {
     struct wpk_graph_note *notes; /* [note_count], owned */
     int note_count;
     int note_capacity;
-    int64_t opset; /* of ONNX's own operators */
+    double fold_work; /* operations that folding its large constants took (fold.h) */
+    int64_t opset;    /* of ONNX's own operators */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
     int map_count;
 };
@@ -163,6 +164,9 @@ bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_grap
 /* How often each value is read by a node, or is an output of the model.
  *   owns    caller frees the array [value_count]; NULL: no memory */
 int *wpk_graph_count_uses(const struct wpk_graph *graph);
+
+/* Bytes of the constants that nodes read which are no constants themselves. */
+int64_t wpk_graph_constant_bytes(const struct wpk_graph *graph);
 
 int64_t wpk_graph_elements(const struct wpk_graph_value *value);
 

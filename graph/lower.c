@@ -186,7 +186,7 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_NON_ZERO: /* host.h */
     case WPK_KIND_CONSTANT_OF_SHAPE:
     case WPK_KIND_SHAPE:
-        wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");
+        wpk_diag_set(printer->diag, "its shape is no constant, or it has more than 2^26 elements");
         return WPK_EUNSUPPORTED;
     }
     return WPK_EUNSUPPORTED;

@@ -2,14 +2,18 @@
 #include "graph/rewrite.h"
 
 #include "graph/absorb.h"
+#include "graph/fold.h"
 #include "graph/merge.h"
 #include "graph/prune.h"
 #include "graph/rule.h"
 
 wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
 {
-    wpk_err err = wpk_graph_prune(graph);
+    wpk_err err = wpk_graph_fold_rest(graph);
 
+    if (err == WPK_OK) {
+        err = wpk_graph_prune(graph);
+    }
     if (err == WPK_OK) {
         err = wpk_graph_absorb(graph);
     }
