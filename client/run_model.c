@@ -164,7 +164,8 @@ static wpk_err fill(struct tensor *tensor, bool draw, struct wpk_diag *diag)
     if (tensor->path != NULL) {
         err = read_file(tensor, diag);
     } else if (draw) {
-        wpk_draw_tensor(SEED, tensor->name, tensor->type.dtype, false, elements, tensor->data);
+        wpk_draw_tensor(SEED, tensor->name, tensor->type.dtype, WPK_DRAW_ANY, elements,
+                        tensor->data);
     } else {
         wpk_diag_set(diag, "input %s has no file: --input %s=FILE.npy, or --random", tensor->name,
                      tensor->name);

@@ -124,13 +124,15 @@ static bool begin(struct wpk_kernels *batch, struct wpk_rng *rng)
     return here.cpu.isa >= WPK_ISA_AVX2;
 }
 
-static void check(const struct edge *edges, int count)
+static void check_within(const struct edge *edges, int count, enum wpk_isa isa, double units)
 {
     static struct wpk_kernels batch; /* large */
     struct wpk_rng rng;
     if (!begin(&batch, &rng)) {
         skip();
     }
+    batch.isa = isa;
+    batch.units = units;
     for (int i = 0; i < count; i++) {
         add_program(&batch, &edges[i], &rng);
         if (batch.count > WPK_KERNELS_MAX - CONSTRUCTED - 2 || i + 1 == count) {
@@ -139,6 +141,11 @@ static void check(const struct edge *edges, int count)
     }
     print_message("%d programs, %d kernels\n", count, batch.kernels);
     assert_int_equal(batch.refused, 0);
+}
+
+static void check(const struct edge *edges, int count)
+{
+    check_within(edges, count, WPK_ISA_AVX2, 0);
 }
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
@@ -328,6 +335,86 @@ static void test_sums_and_selects(void **state)
     check(edges, COUNT(edges));
 }
 
+#define FUNCTION_UNITS 3 /* in the last place */
+#define FUNCTION(f)                                                                                \
+    {                                                                                              \
+        "Y[i] = " f, "X=f32[999] Y=f32[999]", "sw"                                                 \
+    }
+#define FUNCTION_F64(f)                                                                            \
+    {                                                                                              \
+        "Y[i] = " f, "X=f64[999] Y=f64[999]", "sw"                                                 \
+    }
+#define OF_TWO(f)                                                                                  \
+    {                                                                                              \
+        "Y[i] = " f, "X=f32[999] Z=f32[999] Y=f32[999]", "sw"                                      \
+    }
+
+/* Of the whole range, as C's. The plain kernel is by halide-cpu for SSE4.1. */
+static void test_functions_of_all_numbers(void **state)
+{
+    (void)state;
+    static const struct edge functions[] = {
+        FUNCTION("exp(X[i])"),         FUNCTION("log(X[i])"),       FUNCTION("sqrt(X[i])"),
+        FUNCTION("rsqrt(X[i])"),       FUNCTION("tanh(X[i])"),      FUNCTION("sigmoid(X[i])"),
+        FUNCTION("sin(X[i])"),         FUNCTION("cos(X[i])"),       FUNCTION("erf(X[i])"),
+        FUNCTION("pow(X[i], 3)"),      FUNCTION("pow(X[i], -2)"),   FUNCTION("pow(2, X[i])"),
+        FUNCTION("pow(X[i], 0.5)"),    OF_TWO("pow(X[i], Z[i])"),   FUNCTION("abs(X[i])"),
+        FUNCTION("floor(X[i])"),       FUNCTION("ceil(X[i])"),      FUNCTION("round(X[i])"),
+        OF_TWO("X[i] / Z[i]"),         FUNCTION_F64("exp(X[i])"),   FUNCTION_F64("log(X[i])"),
+        FUNCTION_F64("tanh(X[i])"),    FUNCTION_F64("rsqrt(X[i])"), FUNCTION_F64("erf(X[i])"),
+        FUNCTION_F64("sigmoid(X[i])"),
+    };
+    check_within(functions, COUNT(functions), WPK_ISA_SSE41, FUNCTION_UNITS);
+    check_within(functions, COUNT(functions), WPK_ISA_AVX2, FUNCTION_UNITS);
+}
+
+/* Comparisons, maxima and minima of any numbers, and what a compiler concludes from arithmetic. */
+static void test_questions(void **state)
+{
+    (void)state;
+    static const struct edge questions[] = {
+        FUNCTION("select(X[i] == inf, 1, 0)"),
+        FUNCTION("select(X[i] * 0.5 == -inf, 1, X[i])"),
+        FUNCTION("select(X[i] == X[i], 1, 7)"),
+        FUNCTION("select(X[i] != X[i], 1, X[i] + 1)"),
+        FUNCTION("select(isnan(X[i]), 7, X[i])"),
+        FUNCTION("select(isnan(X[i] * 0.5 - 1), 7, X[i])"),
+        FUNCTION("select(isinf(X[i]), 7, X[i])"),
+        FUNCTION("select(isinf(X[i] * 0.5), 7, X[i])"),
+        FUNCTION("select(isnan(exp(X[i])), 7, 1)"),
+        {"Y[i] = select(isinf(exp(X[i] * 0.01)), 7, 1)", "X=f32[99] Y=f32[99]", "s"},
+        FUNCTION("select(isnan(log(X[i])), 7, select(isinf(log(X[i])), 8, 1))"),
+        FUNCTION("select(isnan(tanh(X[i])) || isnan(erf(X[i])), 7, sigmoid(X[i]))"),
+        FUNCTION("select(isnan(sqrt(X[i])), 7, select(isinf(rsqrt(X[i])), 8, 1))"),
+        FUNCTION("select(isnan(sin(X[i])), 7, cos(X[i]))"),
+        FUNCTION("min(X[i], 3.4028234e38)"),
+        FUNCTION("min(max(X[i], -3.4028235e38), 3.4028235e38)"),
+        FUNCTION("max(min(X[i] * 0.5, 1), -1)"),
+        FUNCTION("relu(X[i])"),
+        FUNCTION("relu(X[i] * 0.5 + 1)"),
+        FUNCTION("relu6(X[i]) + relu6(-X[i])"),
+        FUNCTION("select(0 < X[i], 1, select(X[i] < 0, -1, X[i]))"),
+        FUNCTION("select(!(X[i] < 1), 1, 2)"),
+        FUNCTION("select(!(1 <= X[i]) && X[i] * 0.5 <= 3, 1, 2)"),
+        OF_TWO("max(X[i], Z[i])"),
+        OF_TWO("min(X[i], Z[i])"),
+        OF_TWO("max(X[i] * 0.25 + Z[i] * 0.25, X[i] * 0.5)"),
+        OF_TWO("select(X[i] < Z[i], X[i], Z[i])"),
+        OF_TWO("select(X[i] * 0.5 <= Z[i], 1, 2)"),
+        {"Y[i,j] = relu((sum(k) A[i,k] * B[k,j]) + R[i,j])",
+         "A=f32[13,7] B=f32[7,29] R=f32[13,29] Y=f32[13,29]", "ni"},
+        {"Y[i] = select(isnan(T[i]), 7, T[i]) where T[i] = X[i] * 0.5", "X=f32[99] Y=f32[99]",
+         "sw"},
+        {"Y[i] = isnan(X[i])", "X=f32[99] Y=bool[99]", "s"},
+        {"Y[i] = isinf(X[i])", "X=f32[99] Y=bool[99]", "s"},
+        {"Y[i] = isnan(X[i]) || isinf(X[i])", "X=f16[99] Y=bool[99]", "s"},
+        {"Y[i] = isnan(X[i])", "X=f64[99] Y=bool[99]", "s"},
+        {"Y[i] = isinf(X[i])", "X=bf16[99] Y=bool[99]", "s"},
+        {"Y[i] = X[i] == inf", "X=f32[99] Y=bool[99]", "s"},
+    };
+    check_within(questions, COUNT(questions), WPK_ISA_AVX2, FUNCTION_UNITS);
+}
+
 static void test_several_outputs(void **state)
 {
     (void)state;
@@ -385,6 +472,8 @@ int main(void)
         cmocka_unit_test(test_maxima_and_minima),
         cmocka_unit_test(test_softmax_with_masks),
         cmocka_unit_test(test_sums_and_selects),
+        cmocka_unit_test(test_functions_of_all_numbers),
+        cmocka_unit_test(test_questions),
         cmocka_unit_test(test_several_outputs),
         cmocka_unit_test(test_random_programs_with_several_outputs),
     };
