@@ -213,6 +213,8 @@ static const struct sample samples[] = {
     {"Mod", "i32[2] i32[2]", "fmod:i=0", "i32[2] Y[d0] = X[d0] % X1[d0]", 0},
     {"Gelu", "f32[2]", "approximate:s=none", "f32[2] Y[d0] = gelu(X[d0])", 20},
     {"IsInf", "f32[2]", "detect_negative:i=0", "bool[2] Y[d0] = X[d0] == inf", 0},
+    {"IsInf", "f32[2]", "", "bool[2] Y[d0] = isinf(X[d0])", 0},
+    {"IsNaN", "f32[2]", "", "bool[2] Y[d0] = isnan(X[d0])", 0},
     {"Mean", "f32[2] f32[2]", "", "f32[2] Y[d0] = (X[d0] + X1[d0]) / 2", 0},
     {"CastLike", "f32[2] i64[1]", "", "i64[2] Y[d0] = i64(X[d0])", 0},
     {"EyeLike", "f32[2,3]", "dtype:i=7 k:i=-1",
