@@ -193,8 +193,8 @@ static const struct wpk_operator operators[] = {
     REDUCE("ReduceL1", "Y[..] = sum(@) abs(X[@])"),
     REDUCE("ReduceLogSum", "Y[..] = log(sum(@) X[@])"),
     REDUCE("ReduceLogSumExp",
-           "Y[..] = N[-] + log(S[-]) where M[-] = max(@) X[@]; N[-] = select(isinf(M[-]), 0, M[-]); "
-           "S[-] = sum(@) exp(X[@] - N[-])"),
+           "Y[..] = N[-] + log(S[-]) where M[-] = max(@) X[@]; "
+           "N[-] = select(isinf(M[-]), 0, M[-]); S[-] = sum(@) exp(X[@] - N[-])"),
     EXTREME("ArgMax", "max", ">="),
     EXTREME("ArgMin", "min", "<="),
     REDUCE("ReduceSumSquare", "Y[..] = sum(@) X[@] * X[@]"),

@@ -8,8 +8,8 @@
  *     wider; bool is the narrowest of all; f16 with bf16 is f32, i8 with u8 is i32
  *   - + - * / % pow are never computed in a narrow type: i8, u8 and bool become i32, f16 and bf16
  *     become f32; min, max and comparisons keep the common type
- *   - functions such as exp need a floating type: integers, f16 and bf16 become f32; isnan and isinf
- *     of it are bool */
+ *   - functions such as exp need a floating type: integers, f16 and bf16 become f32; isnan and
+ *     isinf of it are bool */
 #ifndef WPK_OP_NODE_H
 #define WPK_OP_NODE_H
 

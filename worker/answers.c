@@ -458,8 +458,8 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
                               struct wpk_diag *diag)
 {
     struct wpk_answers more = *answers;
-    bool errs = answers->direct_error != 0 || answers->inputs.kind == WPK_INPUT_SPECIAL;
-    if (!answers->whole || answers->count == 0 || !errs) {
+    bool special = answers->inputs.kind == WPK_INPUT_SPECIAL;
+    if (!answers->whole || answers->count == 0 || (answers->direct_error == 0 && !special)) {
         return WPK_OK;
     }
     more.draws = count_draws(program, answers);
@@ -473,7 +473,7 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
     }
     wpk_answers_point_into(&more);
     wpk_err err = evaluate_all(program, &more, diag);
-    if (err != WPK_OK || !all_defined(program, &more)) {
+    if (err != WPK_OK || !(special || all_defined(program, &more))) {
         free(more.block);
         return err; /* some other draw is undefined: the first one has to do */
     }

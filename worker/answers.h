@@ -41,9 +41,9 @@ struct wpk_answers {
  * more than a candidate's time allows. The points include the first and the last index of every
  * dimension.
  *
- * Integers and reals are drawn from other domains when any give values that are not finite. The answers of
- * another kind are then empty (count 0), and also where the kind draws the program's inputs like
- * reals. Large integers are drawn smaller until no sum of them leaves its type, unless inputs.large
+ * Integers and reals are drawn from other domains when any give values that are not finite. The
+ * answers of another kind are then empty (count 0), and also where the kind draws the program's
+ * inputs like reals. Large integers are drawn smaller until no sum of them leaves its type, unless inputs.large
  * gives their magnitude. Masked inputs have whole rows masked (inputs.rows) where all kernels agree
  * with the reference on which values are then NaN, and half of the values are numbers.
  *

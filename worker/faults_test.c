@@ -77,9 +77,8 @@ static void test_sets_join(void **state)
     static const char saturated[] =
         "input X f32[64,256]\nconstant W f32[256]\noutput Y f32[64]\nintermediate T f32[64]\n"
         "T[i] = sum(k:256) (X[i,k] * W[k]) * (X[i,k] * W[k])\nY[i] = tanh(T[i])\n";
-    static const char quantised[] =
-        "input X f32[64,2]\noutput Y f32[64]\nintermediate T f32[64]\n"
-        "T[i] = sum(k:2) X[i,k]\nY[i] = max(floor(T[i] * 0.01), 0)\n";
+    static const char quantised[] = "input X f32[64,2]\noutput Y f32[64]\nintermediate T f32[64]\n"
+                                    "T[i] = sum(k:2) X[i,k]\nY[i] = max(floor(T[i] * 0.01), 0)\n";
     char unseen[WPK_FAULTS_TEXT_MAX];
     find_unseen(saturated, WPK_INPUT_WIDE, unseen);
     assert_non_null(strstr(unseen, "T: first term dropped"));

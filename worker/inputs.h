@@ -3,9 +3,10 @@
  *
  * Values are finite except in the masked and the special kind. Where the op is undefined on such
  * data (a logarithm, a division by zero), integers and reals are drawn again from other domains
- * (schema/draw.h), and the other kinds are left out. Reals and the kinds up to wide have the same constants, which are prepared once for
- * all of them. The kinds from WPK_INPUT_JOINING on have constants of their own, which costs each
- * candidate more time: they join where the other kinds leave a fault unseen (worker/faults.h). */
+ * (schema/draw.h), and the other kinds are left out. Reals and the kinds up to special have the same
+ * constants, which are prepared once for all of them. The kinds from WPK_INPUT_JOINING on have
+ * constants of their own, which costs each candidate more time: they join where the other kinds
+ * leave a fault unseen (worker/faults.h). */
 #ifndef WPK_WORKER_INPUTS_H
 #define WPK_WORKER_INPUTS_H
 
@@ -15,20 +16,18 @@
 #include <stdint.h>
 
 /* suffix, text */
-#define WPK_INPUT_LIST(X)                                                                            \
-    X(INTEGERS,                                                                                      \
-      "integer")        /* small: sums are exact in any order, so exact algorithms must match */     \
-    X(REALS, "real")    /* in [-1, 1); integer types use their range; what is timed */               \
-    X(RELU, "relu")     /* of normal inputs: half are 0 */                                           \
-    X(OFFSET, "offset") /* uniform in [7, 9): the large mean cancels in x - mean */                  \
-    X(MASKED,                                                                                        \
-      "masked") /* -inf in inputs that an exp turns into 0; whole rows where all agree on NaN */     \
-    X(WIDE, "wide") /* in such inputs two elements of a row are larger by thousands */               \
-    X(SPECIAL,                                                                                       \
-      "special") /* infinities, NaN, zeros of both signs, subnormal and largest numbers, and ends  \
-                    of functions' domains in inputs that only questions are asked of */ \
-    X(SCALED, "scaled") /* reals; constants are divided by the root of their sum's length */         \
-    X(LARGE, "large")   /* integers of all sizes, as large as keeps sums exact */
+#define WPK_INPUT_LIST(X)                                                                          \
+    X(INTEGERS,                                                                                    \
+      "integer")        /* small: sums are exact in any order, so exact algorithms must match */   \
+    X(REALS, "real")    /* in [-1, 1); integer types use their range; what is timed */             \
+    X(RELU, "relu")     /* of normal inputs: half are 0 */                                         \
+    X(OFFSET, "offset") /* uniform in [7, 9): the large mean cancels in x - mean */                \
+    X(MASKED,                                                                                      \
+      "masked") /* -inf in inputs that an exp turns into 0; whole rows where all agree on NaN */   \
+    X(WIDE, "wide")       /* in such inputs two elements of a row are larger by thousands */       \
+    X(SPECIAL, "special") /* infinities, NaN and others in inputs of questions (op/infinite.h) */  \
+    X(SCALED, "scaled")   /* reals; constants are divided by the root of their sum's length */     \
+    X(LARGE, "large")     /* integers of all sizes, as large as keeps sums exact */
 
 #define WPK_INPUT_JOINING WPK_INPUT_SCALED
 
