@@ -351,14 +351,18 @@ static void visit_load(const struct wpk_program *program, int id, void *user)
     }
 }
 
-static void visit_cast(const struct wpk_program *program, int id, void *user)
+/* What loses a NaN. Narrow maxima are those of f32, to which back ends cast with fast arithmetic. */
+static void visit_losing(const struct wpk_program *program, int id, void *user)
 {
     struct keeping *keeping = user;
     const struct wpk_node *node = &program->nodes[id];
     bool converts = node->kind == WPK_NODE_CAST && node->dtype != WPK_BOOL &&
                     !wpk_dtype_is_float(node->dtype) &&
                     wpk_dtype_is_float(program->nodes[node->arg[0]].dtype);
-    keeping->stage |= converts ? WPK_MAY_BE_NAN : 0;
+    bool narrow = wpk_dtype_is_float(node->dtype) && wpk_dtype_size(node->dtype) == 2;
+    bool chooses =
+        node->kind == WPK_NODE_BINARY && (node->op == WPK_BINARY_MAX || node->op == WPK_BINARY_MIN);
+    keeping->stage |= converts || (narrow && chooses) ? WPK_MAY_BE_NAN : 0;
 }
 
 static void find_special(const struct wpk_program *program, const struct asking *asking)
@@ -371,7 +375,7 @@ static void find_special(const struct wpk_program *program, const struct asking 
                          : stage->reduction == WPK_REDUCE_MAX || stage->reduction == WPK_REDUCE_MIN
                              ? WPK_MAY_BE_NAN
                              : WPK_MAY_BE_SPECIAL;
-        wpk_node_walk(program, stage->expr, false, visit_cast, &keeping);
+        wpk_node_walk(program, stage->expr, false, visit_losing, &keeping);
         wpk_node_walk(program, stage->expr, false, visit_load, &keeping);
     }
     for (int t = 0; t < program->tensor_count; t++) {

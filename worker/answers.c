@@ -71,7 +71,8 @@ static bool is_same(double a, double b)
 static bool is_special_alike(double direct, double value, double largest)
 {
     bool beyond = fabs(value) > largest;
-    return is_same(direct, value) || (isfinite(value) && !beyond && isfinite(direct)) ||
+    bool close = fabs(direct - value) <= 0x1p-10 * fabs(value);
+    return is_same(direct, value) || (isfinite(value) && !beyond && isfinite(direct) && close) ||
            (beyond && isinf(direct) && (direct > 0) == (value > 0));
 }
 
@@ -313,7 +314,7 @@ static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_an
 }
 
 /* What direct evaluation makes of special values is the yardstick of which points are compared: it
- * overflows where the reference does not. Few are left out (of them the magnitude is -1). */
+ * overflows, or underflows, where the reference does not. Few are left out (of them the magnitude is -1). */
 static wpk_err evaluate_special(const struct wpk_program *program, struct wpk_answers *answers,
                                 struct wpk_diag *diag)
 {
