@@ -301,10 +301,14 @@ static int asks(const struct wpk_program *program, const struct wpk_node *node)
     case WPK_BINARY_EQ:
     case WPK_BINARY_NE:
         return ASKED | ASKED_KIND;
-    case WPK_BINARY_LT:
-    case WPK_BINARY_LE:
     case WPK_BINARY_MIN:
     case WPK_BINARY_MAX:
+        if (a->kind != WPK_NODE_LITERAL && b->kind != WPK_NODE_LITERAL) {
+            return ASKED | ASKED_KIND; /* wpk_expand_choice asks which is NaN */
+        }
+        return is_limit(a) || is_limit(b) ? ASKED | ASKED_KIND : ASKED;
+    case WPK_BINARY_LT:
+    case WPK_BINARY_LE:
         return is_limit(a) || is_limit(b) ? ASKED | ASKED_KIND : ASKED;
     case WPK_BINARY_POW:
     case WPK_BINARY_MOD:
@@ -351,7 +355,6 @@ static void visit_load(const struct wpk_program *program, int id, void *user)
     }
 }
 
-/* What loses a NaN. Narrow maxima are those of f32, to which back ends cast with fast arithmetic. */
 static void visit_losing(const struct wpk_program *program, int id, void *user)
 {
     struct keeping *keeping = user;
@@ -359,10 +362,7 @@ static void visit_losing(const struct wpk_program *program, int id, void *user)
     bool converts = node->kind == WPK_NODE_CAST && node->dtype != WPK_BOOL &&
                     !wpk_dtype_is_float(node->dtype) &&
                     wpk_dtype_is_float(program->nodes[node->arg[0]].dtype);
-    bool narrow = wpk_dtype_is_float(node->dtype) && wpk_dtype_size(node->dtype) == 2;
-    bool chooses =
-        node->kind == WPK_NODE_BINARY && (node->op == WPK_BINARY_MAX || node->op == WPK_BINARY_MIN);
-    keeping->stage |= converts || (narrow && chooses) ? WPK_MAY_BE_NAN : 0;
+    keeping->stage |= converts ? WPK_MAY_BE_NAN : 0;
 }
 
 static void find_special(const struct wpk_program *program, const struct asking *asking)
