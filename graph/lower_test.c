@@ -93,6 +93,8 @@ static const struct sample samples[] = {
      "f32[5,7,2,4] Y[d0,d1,d2,d3] = sum(k:3) X[d0,0,d2,k] * X1[d1,k,d3]", 0},
     {"MatMul", "f32[3] f32[3]", "", "f32[] Y[] = sum(k:3) X[k] * X1[k]", 0},
     {"MatMul", "f32[2,3] f32[4,4]", "", "!rows of 3 elements, columns of 4", 0},
+    {"Gemm", "f32[2,3] f32[3,4] f32[4]", "beta:f=0",
+     "f32[2,4] Y[d0,d1] = (sum(k:3) X[d0,k] * X1[k,d1])", 0},
     {"Gemm", "f32[2,3] c:f32[4,3] c:f32[4]", "transB:i=1 alpha:f=0.5",
      "f32[2,4] Y[d0,d1] = 0.5 * (sum(k:3) X[d0,k] * X1[d1,k]) + X2[d1]", 0},
     {"Reshape", "f32[2,3,4] c=0,-1:i64[2]", "", "f32[2,12] Y[d0,d1] = X[d0,d1/4,d1%4]", 0},
