@@ -139,6 +139,10 @@ static int expand_binary(struct expansion *x, int id)
         wpk_dtype_is_float(node.dtype)) {
         return wpk_expand_choice(x->to, op, a, b);
     }
+    if (op == WPK_BINARY_LE && x->infinite.strict[id]) { /* Halide's is !(b < a), true of a NaN */
+        return wpk_node_binary(x->to, WPK_BINARY_OR, wpk_expand_strict(x->to, WPK_BINARY_LT, a, b),
+                               wpk_expand_strict(x->to, WPK_BINARY_EQ, a, b));
+    }
     return x->infinite.strict[id] ? wpk_expand_strict(x->to, op, a, b)
                                   : wpk_node_binary(x->to, op, a, b);
 }
