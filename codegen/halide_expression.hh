@@ -35,8 +35,8 @@ struct Tensor {
 class Expressions
 {
   public:
-    // By tensor id; by axis, variables. `limited`: as in op/nest_reach.h, of the stage. `fuses`: the
-    // machine has fused multiply-adds.
+    // By tensor id; by axis, variables. `limited`: as in op/nest_reach.h, of the stage. `fuses`:
+    // the machine has fused multiply-adds.
     Expressions(const wpk_program &program, const std::vector<Tensor> &tensors,
                 const wpk_stage &stage, const std::vector<Halide::Expr> &axes,
                 const uint16_t *limited, bool fuses)

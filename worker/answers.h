@@ -43,9 +43,9 @@ struct wpk_answers {
  *
  * Integers and reals are drawn from other domains when any give values that are not finite. The
  * answers of another kind are then empty (count 0), and also where the kind draws the program's
- * inputs like reals. Large integers are drawn smaller until no sum of them leaves its type, unless inputs.large
- * gives their magnitude. Masked inputs have whole rows masked (inputs.rows) where all kernels agree
- * with the reference on which values are then NaN, and half of the values are numbers.
+ * inputs like reals. Large integers are drawn smaller until no sum of them leaves its type, unless
+ * inputs.large gives their magnitude. Masked inputs have whole rows masked (inputs.rows) where no
+ * NaN meets a choice, and half of the values are numbers.
  *
  *   owns    caller calls wpk_answers_fini
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED also where one point alone takes too long, and where

@@ -3,7 +3,7 @@
  *
  * Values are finite except in the masked and the special kind. Where the op is undefined on such
  * data (a logarithm, a division by zero), integers and reals are drawn again from other domains
- * (schema/draw.h), and the other kinds are left out. Reals and the kinds up to special have the same
+ * (schema/draw.h), and the other kinds are left out. Reals and the kinds up to special have equal
  * constants, which are prepared once for all of them. The kinds from WPK_INPUT_JOINING on have
  * constants of their own, which costs each candidate more time: they join where the other kinds
  * leave a fault unseen (worker/faults.h). */
