@@ -130,8 +130,8 @@ static wpk_err fill(struct wpk_run_tensors *tensors, int index, bool draw, struc
     if (tensor->path != NULL) {
         err = read_file(tensor, diag);
     } else {
-        wpk_draw_tensor(SEED, tensor->name, type->dtype, false, wpk_tensor_type_elements(type),
-                        tensor->dense);
+        wpk_draw_tensor(SEED, tensor->name, type->dtype, WPK_DRAW_ANY,
+                        wpk_tensor_type_elements(type), tensor->dense);
     }
     if (err == WPK_OK && !constant) {
         wpk_tensor_pack(type, tensor->dense, tensor->physical);
