@@ -42,8 +42,11 @@ static const struct sample samples[] = {
      0},
     {"LeakyRelu", "f32[2]", "alpha:i=1", "!its attribute alpha", 0},
     {"Clip", "f32[2] c=0:f32[1] c=6:f32[1]", "", "f32[2] Y[d0] = min(max(X[d0], 0), 6)", 0},
-    {"Clip", "f32[2]", "min:f=-1", "f32[2] Y[d0] = max(X[d0], (-1))", 9},
-    {"Clip", "f32[2] f32[1]", "", "!its min must be a constant", 0},
+    {"Clip", "f32[2]", "min:f=-1", "f32[2] Y[d0] = min(max(X[d0], (-1)), 3.4028234663852886e+38)",
+     9},
+    {"Clip", "i64[2] c=1:i64[1]", "", "i64[2] Y[d0] = max(X[d0], 1)", 0},
+    {"Clip", "f32[2] f32[1] c=2:f32[1]", "", "f32[2] Y[d0] = min(max(X[d0], X1[0]), 2)", 0},
+    {"Clip", "f32[2] f32[2]", "", "!its min must be one number", 0},
     {"NonZero", "f32[2]", "", "!data decides how many elements are not 0", 0},
     {"BatchNormalization", "f32[1,2,3] c:f32[2] c:f32[2] c:f32[2] c:f32[2]", "epsilon:f=0.5",
      "f32[1,2,3] Y[d0,d1,d2] = (X[d0,d1,d2] - X3[d1]) / sqrt(X4[d1] + 0.5) * X1[d1] + X2[d1]", 0},
@@ -347,7 +350,10 @@ static void test_fold_and_interpret(void **state)
     wpk_model_fixture_node(&model, "Gather", "shape,zero", "batch", "axis:i=0");
     wpk_model_fixture_node(&model, "Concat", "batch,rest", "wanted", "axis:i=0");
     wpk_model_fixture_node(&model, "Reshape", "x,wanted", "flat", "");
-    wpk_model_fixture_node(&model, "Gemm", "flat,w", "y", "");
+    wpk_model_fixture_constant(&model, "none", "i64[2]", "2,0");
+    wpk_model_fixture_node(&model, "ConstantOfShape", "none", "empty", "");
+    wpk_model_fixture_node(&model, "Concat", "empty,flat,empty", "whole", "axis:i=1");
+    wpk_model_fixture_node(&model, "Gemm", "whole,w", "y", "");
     wpk_model_fixture_output(&model, "y");
     assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, NULL),
                      WPK_OK);

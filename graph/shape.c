@@ -243,6 +243,28 @@ static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk
     return err;
 }
 
+/* A Concat without its parts that have no elements, if others remain.   errors  WPK_ENOMEM */
+static wpk_err drop_empty_parts(struct wpk_graph *graph, struct wpk_graph_node *node)
+{
+    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)node->input_count);
+    int count = 0;
+
+    if (inputs == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        const struct wpk_graph_value *part = wpk_graph_input(graph, node, i);
+        if (part == NULL || part->data == NULL || wpk_graph_elements(part) > 0) {
+            inputs[count++] = node->inputs[i];
+        }
+    }
+    if (count > 0 && count < node->input_count) {
+        node->inputs = inputs;
+        node->input_count = count;
+    }
+    return WPK_OK;
+}
+
 /* An output of the model has the type that the file says. */
 static wpk_err check_declared(const struct wpk_graph_value *out, struct wpk_diag *diag)
 {
@@ -272,6 +294,9 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     if (err != WPK_OK || !is_known(graph, node)) {
         return err;
     }
+    if (in.op->kind == WPK_KIND_CONCAT) {
+        err = drop_empty_parts(graph, &graph->nodes[index]);
+    }
     struct wpk_graph_value out = graph->values[node->outputs[0]];
     if (!out.is_fixed) { /* it may be inferred again, for other inputs */
         out.rank = 0;
@@ -279,7 +304,7 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     }
     in.x = &graph->values[node->inputs[0]];
     in.out = &out;
-    err = check_types(&in);
+    err = err == WPK_OK ? check_types(&in) : err;
     for (int i = 0; err == WPK_OK && i < in.op->input_min; i++) {
         /* The shape that is asked for may have no elements: a scalar. */
         bool is_shape =
@@ -290,7 +315,8 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     if (err == WPK_OK) {
         err = wpk_infer_shape(&in);
     }
-    if (err == WPK_OK) {
+    bool is_empty = in.op->kind == WPK_KIND_CONSTANT_OF_SHAPE && wpk_graph_elements(&out) == 0;
+    if (err == WPK_OK && !is_empty) {
         err = check_size(&out, diag);
     }
     if (err == WPK_OK) {

@@ -82,7 +82,7 @@ def hostile_files(box):
         file.write(b'{"name": "')
         file.truncate(100 << 20)
     deep = "[" * 10000 + "]" * 10000
-    yield huge, "1048576"
+    yield huge, "4194304"
     yield box.write("deep.json", deep), "1:65"
     yield box.write("deep_op.json", '{"ops": %s}' % deep), "deep"
     yield box.write("latin.json", b'{"name":\n "\xe9", "ops": []}'), "2:3: not valid UTF-8"
