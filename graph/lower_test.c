@@ -373,6 +373,38 @@ static void test_fold_and_interpret(void **state)
     wpk_model_fixture_fini(&model);
 }
 
+/* A node of more inputs than a program has becomes several. */
+static void test_many_inputs(void **state)
+{
+    enum { COUNT = 40 };
+    struct wpk_model_fixture model = {.fd = 0};
+    struct wpk_graph graph;
+    struct wpk_buf problems = {0};
+    struct wpk_buf names = {0};
+    const double x[2] = {1, -2};
+    const double *inputs[] = {x};
+    double y[2];
+    double *outputs[] = {y};
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        wpk_buf_append_text(&names, i > 0 ? ",x" : "x");
+    }
+    wpk_model_fixture_input(&model, "x", "f32[2]");
+    wpk_model_fixture_node(&model, "Sum", wpk_buf_text(&names), "y", "");
+    wpk_model_fixture_output(&model, "y");
+    assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, NULL),
+                     WPK_OK);
+    assert_int_equal(wpk_graph_infer(&graph, &problems), WPK_OK);
+    assert_int_equal(graph.node_count, 4);
+    assert_int_equal(wpk_graph_interpret(&graph, inputs, outputs, NULL), WPK_OK);
+    assert_true(y[0] == COUNT && y[1] == -2 * COUNT);
+    wpk_buf_fini(&names);
+    wpk_buf_fini(&problems);
+    wpk_graph_fini(&graph);
+    wpk_model_fixture_fini(&model);
+}
+
 /* Whatever a file is cut to, it is refused with its name and a reason. */
 static void test_cut_short(void **state)
 {
@@ -397,6 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_fold_and_interpret),
+        cmocka_unit_test(test_many_inputs),
         cmocka_unit_test(test_cut_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -486,6 +486,57 @@ static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct 
     node->op = "Where";
 }
 
+/* True if the node can be computed in groups of its inputs. */
+static bool is_associative(const struct wpk_graph_node *node)
+{
+    const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
+
+    return op != NULL && (op->kind == WPK_KIND_CONCAT ||
+                          (op->kind == WPK_KIND_VARIADIC && strcmp(op->text, "mean") != 0));
+}
+
+/* Append a node of one group of inputs, with a value of its own.   shape  *out is the value */
+static wpk_err add_group(struct wpk_graph *graph, const struct wpk_graph_node *of,
+                         const int *inputs, int count, int *out)
+{
+    struct wpk_graph_node node = *of;
+    int *outputs = WPK_ARENA_NEW(&graph->arena, int, 1);
+
+    wpk_err err = outputs != NULL ? wpk_graph_add_value(graph, "", out) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        outputs[0] = *out;
+        graph->values[*out].writer = graph->node_count;
+        node.inputs = inputs;
+        node.input_count = count;
+        node.outputs = outputs;
+        err = wpk_graph_add_node(graph, &node);
+    }
+    return err;
+}
+
+#define GROUP_MAX 16 /* inputs of a node; a region has no more operands (fuse.h) */
+
+/* Append nodes of groups of the node's inputs until few enough remain, which it then has. */
+static wpk_err add_groups(struct wpk_graph *graph, struct wpk_graph_node *node)
+{
+    wpk_err err = WPK_OK;
+
+    while (err == WPK_OK && node->input_count > GROUP_MAX) {
+        int groups = (node->input_count + GROUP_MAX - 1) / GROUP_MAX;
+        int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)groups);
+        err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+        for (int g = 0; err == WPK_OK && g < groups; g++) {
+            int first = g * GROUP_MAX;
+            int count =
+                node->input_count - first < GROUP_MAX ? node->input_count - first : GROUP_MAX;
+            err = add_group(graph, node, node->inputs + first, count, &inputs[g]);
+        }
+        node->inputs = inputs;
+        node->input_count = groups;
+    }
+    return err;
+}
+
 /* Append the node, or those that it is made of. */
 static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *node,
                          struct problems *problems)
@@ -526,7 +577,10 @@ static wpk_err infer_nodes(struct wpk_graph *graph, struct problems *problems)
         if (wpk_onnx_is_branching(&nodes[n])) {
             choose(graph, &nodes[n], problems);
         }
-        err = add_nodes(graph, &nodes[n], problems);
+        if (nodes[n].input_count > GROUP_MAX && is_associative(&nodes[n])) {
+            err = add_groups(graph, &nodes[n]);
+        }
+        err = err == WPK_OK ? add_nodes(graph, &nodes[n], problems) : err;
         err = err == WPK_OK ? infer_from(graph, first, problems) : err;
     }
     free(nodes);
