@@ -332,6 +332,16 @@ const char *wpk_graph_element_type_name(int element_type)
     return element_type >= 0 && element_type < count ? element_type_names[element_type] : "unknown";
 }
 
+const char *wpk_graph_element_type_advice(int element_type)
+{
+    const char *name = wpk_graph_element_type_name(element_type);
+
+    if (strstr(name, "float") != NULL) {
+        return "; convert the model's values and weights to float32";
+    }
+    return strstr(name, "int") != NULL ? "; of a quantized model take the one in float32" : "";
+}
+
 wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out)
 {
     static const struct {

@@ -171,8 +171,9 @@ static wpk_err check_types(const struct wpk_inference *in)
             continue;
         }
         if (!input->is_typed) {
-            wpk_diag_set(in->diag, "its input %s has the element type %s", input->name,
-                         wpk_graph_element_type_name(input->element_type));
+            wpk_diag_set(in->diag, "its input %s has the element type %s%s", input->name,
+                         wpk_graph_element_type_name(input->element_type),
+                         wpk_graph_element_type_advice(input->element_type));
             return WPK_EUNSUPPORTED;
         }
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
@@ -211,8 +212,9 @@ static wpk_err infer_type(const struct wpk_inference *in)
     if (in->op->kind == WPK_KIND_CAST || (in->op->output == WPK_OUTPUT_DTYPE && is_typed)) {
         int64_t to = wpk_graph_int(in->node, attribute, 0);
         if (to < 0 || to > INT_MAX || wpk_graph_dtype((int)to, &in->out->dtype) != WPK_OK) {
-            wpk_diag_set(in->diag, "the element type %s is not supported",
-                         wpk_graph_element_type_name(to < 0 || to > INT_MAX ? -1 : (int)to));
+            int type = to < 0 || to > INT_MAX ? -1 : (int)to;
+            wpk_diag_set(in->diag, "the element type %s is not supported%s",
+                         wpk_graph_element_type_name(type), wpk_graph_element_type_advice(type));
             return WPK_EUNSUPPORTED;
         }
     }
@@ -345,8 +347,9 @@ static void infer_input(struct wpk_graph_value *value, struct wpk_buf *problems)
     int free_axis = -1;
 
     if (!value->is_typed) {
-        wpk_buf_printf(problems, "input %s: the element type %s is not supported\n", value->name,
-                       wpk_graph_element_type_name(value->element_type));
+        wpk_buf_printf(problems, "input %s: the element type %s is not supported%s\n", value->name,
+                       wpk_graph_element_type_name(value->element_type),
+                       wpk_graph_element_type_advice(value->element_type));
     }
     for (int d = value->rank - 1; d >= 0; d--) {
         free_axis = value->free_dim[d] != NULL ? d : free_axis;
