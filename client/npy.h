@@ -30,8 +30,8 @@ const char *wpk_npy_descr(enum wpk_dtype dtype);
 WPK_MUST_CHECK wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out,
                                       struct wpk_diag *diag);
 
-/* Fill a tensor with the array, in C order and the tensor's type: any byte order, Fortran order, and
- * floats of another size are converted, and so are integers of a narrower type and bools.
+/* Fill a tensor with the array, in C order and the tensor's type: any byte order, Fortran order,
+ * and floats of another size are converted, and so are integers of a narrower type and bools.
  *   shape   out [extent...] row-major
  *   errors  WPK_EINVAL  another shape or type; `diag` names the expected and the found one;
  *           WPK_ENOMEM */

@@ -205,6 +205,11 @@ static wpk_err fold_within(struct wpk_graph *graph, int node, double work_max)
         WPK_GRAPH_MEMORY_MAX) {
         return WPK_ENOENT;
     }
+    double allowed = WPK_FOLD_WORK_FREE;
+    for (int m = 0; m < graph->map_count; m++) {
+        allowed += WPK_FOLD_WORK_A_BYTE * (double)graph->maps[m].size;
+    }
+    work_max = allowed < work_max ? allowed : work_max;
     wpk_err err = count_work(graph, node, &work);
     if (err == WPK_OK && graph->fold_work + work > work_max) {
         err = WPK_ENOENT;

@@ -9,9 +9,11 @@
 #define WPK_FOLD_GROWTH 4   /* of outputs against all inputs: a large Expand stays in kernels */
 #define WPK_FOLD_GROWN_MAX 65536               /* elements that may be any growth */
 #define WPK_FOLD_FILLED_MAX ((int64_t)1 << 26) /* elements of one number */
-#define WPK_FOLD_READ_WORK_MAX                                                                     \
-    2e8                       /* operations of a graph's large nodes while it is read: a second */
-#define WPK_FOLD_WORK_MAX 4e9 /* the same before a graph is tuned; and of one node */
+#define WPK_FOLD_WORK_FREE 1e8 /* operations of a graph's large nodes: half a second */
+#define WPK_FOLD_WORK_A_BYTE                                                                       \
+    16 /* and of each byte of its files: a small file cannot ask for more */
+#define WPK_FOLD_READ_WORK_MAX 2e8 /* of all, while it is read */
+#define WPK_FOLD_WORK_MAX 4e9      /* the same before it is tuned; and of one node */
 
 /* Make the node's output constant data if it follows from constants and shapes. The shapes of its
  * inputs and its output are known. It is no error if it does not follow, or is too large.
