@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define JOBS_SEARCHED 1000 /* the newest; a fingerprint finds what is older */
@@ -76,7 +77,10 @@ wpk_err wpk_find_file(const char *what, bool *is_file, struct wpk_diag *diag)
     size_t size = strlen(what);
     bool path = strchr(what, '/') != NULL;
 
-    *is_file = strcmp(what, "-") == 0 || access(what, F_OK) == 0;
+    struct stat info;
+
+    *is_file =
+        strcmp(what, "-") == 0 || (stat(what, &info) == 0 && (path || !S_ISDIR(info.st_mode)));
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         path =
             path || (size > strlen(ends[i]) && strcmp(what + size - strlen(ends[i]), ends[i]) == 0);
