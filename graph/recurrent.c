@@ -7,8 +7,10 @@
  *     LSTM  i, o, f = sigmoid(G + H R);  C' = f C + i tanh(G + H R);  H' = o tanh(C')
  *
  * where each letter takes its own part of G, R and c. Weights that are constants are used
- * where they lie. */
+ * where they lie. The steps of a direction are the iterations of a loop. */
 #include "graph/recurrent.h"
+
+#include "graph/loop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 enum { Y, Y_H, Y_C };
-enum { PIECES_MAX = 16, NAME_SIZE = 160 };
+enum { NAME_SIZE = 160 };
 
 struct recurrent {
     struct wpk_graph *graph;
@@ -27,8 +29,16 @@ struct recurrent {
     int gates;     /* per element of the state */
     bool is_after; /* GRU: the reset gate is applied to the product */
     bool is_batch_first;
-    int *outputs; /* [steps * directions] of each step, [1,batch,hidden] */
-    int last_h[2], last_c[2];
+    int loop; /* of which nodes are added; 0: none */
+    int all_h[2],
+        all_c[2];       /* of a direction: the states between the steps, [steps+1,batch,hidden] */
+    bool is_reverse[2]; /* the last state is the first there */
+};
+
+/* A state of a direction: what the loop reads, and how it starts. */
+struct state {
+    int start; /* the value before the loop */
+    int now;   /* in the loop */
 };
 
 /* The operands of all steps of a direction; -1: none. */
@@ -48,15 +58,11 @@ bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)
 
 /* ---- nodes and constants */
 
-static const char *copy_name(struct recurrent *r, const char *part, int64_t step)
+static const char *copy_name(struct recurrent *r, const char *part)
 {
     char name[NAME_SIZE];
 
-    if (part[0] == '\0') {
-        return "";
-    }
-    snprintf(name, sizeof(name), step < 0 ? "%.120s.%s" : "%.120s.%s[%lld]", r->node->name, part,
-             (long long)step);
+    snprintf(name, sizeof(name), "%.120s.%s", r->node->name, part);
     const char *copy = wpk_arena_copy_text(&r->graph->arena, name);
     r->err = copy == NULL && r->err == WPK_OK ? WPK_ENOMEM : r->err;
     return copy != NULL ? copy : "";
@@ -74,7 +80,9 @@ static int add_node(struct recurrent *r, const char *op, const char *name, const
                                   .input_count = input_count,
                                   .output_count = 1,
                                   .part_count = 1,
-                                  .attribute_count = attribute_count};
+                                  .attribute_count = attribute_count,
+                                  .loop = r->loop,
+                                  .times = r->loop > 0 ? r->steps : 0};
 
     if (r->err == WPK_OK && output < 0) {
         r->err = wpk_graph_add_value(r->graph, "", &output);
@@ -150,17 +158,18 @@ static int reshape(struct recurrent *r, int x, const char *name, int rank, const
     return add_node(r, "Reshape", name, (int[]){x, shape}, 2, NULL, 0, output);
 }
 
-static struct wpk_graph_attribute ints(struct recurrent *r, const char *name, int64_t value)
+static struct wpk_graph_attribute ints(struct recurrent *r, const char *name, const int64_t *values,
+                                       int count)
 {
-    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, 1);
+    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, WPK_RANK_MAX);
 
     if (copy == NULL) {
         r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
         return (struct wpk_graph_attribute){.name = name};
     }
-    *copy = value;
+    memcpy(copy, values, (size_t)count * sizeof(*copy));
     return (struct wpk_graph_attribute){
-        .name = name, .kind = WPK_ATTRIBUTE_INTS, .integers = copy, .count = 1};
+        .name = name, .kind = WPK_ATTRIBUTE_INTS, .integers = copy, .count = count};
 }
 
 static struct wpk_graph_attribute integer(const char *name, int64_t value)
@@ -170,15 +179,8 @@ static struct wpk_graph_attribute integer(const char *name, int64_t value)
 
 static int transpose(struct recurrent *r, int x, int rank, const int64_t *order, int output)
 {
-    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, WPK_RANK_MAX);
+    const struct wpk_graph_attribute perm = ints(r, "perm", order, rank);
 
-    if (copy == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return 0;
-    }
-    memcpy(copy, order, (size_t)rank * sizeof(int64_t));
-    const struct wpk_graph_attribute perm = {
-        .name = "perm", .kind = WPK_ATTRIBUTE_INTS, .integers = copy, .count = rank};
     return add_node(r, "Transpose", "", &x, 1, &perm, 1, output);
 }
 
@@ -186,7 +188,7 @@ static int transpose(struct recurrent *r, int x, int rank, const int64_t *order,
 static int slice(struct recurrent *r, int x, int64_t axis, int64_t begin, int64_t end)
 {
     const struct wpk_graph_attribute attributes[] = {
-        ints(r, "axes", axis), ints(r, "starts", begin), ints(r, "ends", end)};
+        ints(r, "axes", &axis, 1), ints(r, "starts", &begin, 1), ints(r, "ends", &end, 1)};
 
     return add_node(r, "Slice", "", &x, 1, attributes, 3, -1);
 }
@@ -226,42 +228,65 @@ static int product(struct recurrent *r, const char *name, int x, int y, int z)
     return add_node(r, "Gemm", name, (int[]){x, y, z}, z < 0 ? 2 : 3, &transposed, 1, -1);
 }
 
-/* Values [1, ...] as one [count, ...], by concatenations of at most PIECES_MAX. */
-static int concatenate(struct recurrent *r, const int *values, int64_t count, int output)
+/* The values of all directions, one after the other along an axis. */
+static int concatenate(struct recurrent *r, const int *values, int64_t along, int output)
 {
-    const struct wpk_graph_attribute axis = integer("axis", 0);
-    int *level = NULL;
+    const struct wpk_graph_attribute axis = integer("axis", along);
 
-    if (count <= PIECES_MAX) {
-        return add_node(r, "Concat", "", values, (int)count, &axis, 1, output);
+    return add_node(r, "Concat", "", values, (int)r->directions, &axis, 1, output);
+}
+
+/* ---- loops: graph/loop.h */
+
+static int add_boundary(struct recurrent *r, const char *op, const int *inputs, int input_count,
+                        const struct wpk_graph_attribute *attributes, int attribute_count)
+{
+    int first = r->graph->node_count;
+    int value = add_node(r, op, "", inputs, input_count, attributes, attribute_count, -1);
+
+    if (r->err == WPK_OK) {
+        r->graph->nodes[first].domain = WPK_LOOP_DOMAIN;
     }
-    int64_t wide = (count + PIECES_MAX - 1) / PIECES_MAX;
-    level = WPK_ARENA_NEW(&r->graph->arena, int, (size_t)wide);
-    if (level == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return 0;
-    }
-    for (int64_t i = 0; i < wide; i++) {
-        int64_t rest = count - i * PIECES_MAX;
-        level[i] =
-            concatenate(r, values + i * PIECES_MAX, rest < PIECES_MAX ? rest : PIECES_MAX, -1);
-    }
-    return concatenate(r, level, wide, output);
+    return value;
+}
+
+/* What each step reads of `x`, [batch,width]. */
+static int read_part(struct recurrent *r, int x, int64_t width, int64_t offset, int64_t step)
+{
+    const int64_t shape[] = {r->batch, width};
+    const struct wpk_graph_attribute attributes[] = {
+        integer("offset", offset), integer("step", step), ints(r, "shape", shape, 2)};
+
+    return add_boundary(r, "Read", &x, 1, attributes, 3);
+}
+
+static void read_state(struct recurrent *r, struct state *state, bool is_reverse)
+{
+    int64_t size = r->batch * r->hidden;
+
+    state->now = read_part(r, state->start, r->hidden, 0, is_reverse ? -size : size);
+}
+
+static int store_state(struct recurrent *r, const struct state *state, bool is_reverse)
+{
+    const struct wpk_graph_attribute reverse = integer("reverse", is_reverse);
+
+    return add_boundary(r, "Store", (int[]){state->now, state->start}, 2, &reverse, 1);
 }
 
 /* ---- steps */
 
-static void step_rnn(struct recurrent *r, const struct weights *w, int64_t t, int gates, int *h)
+static void step_rnn(struct recurrent *r, const struct weights *w, int gates, int *h)
 {
-    int sum = product(r, copy_name(r, "sum", t), *h, w->recurrence, gates);
+    int sum = product(r, copy_name(r, "sum"), *h, w->recurrence, gates);
 
     *h = add_unary(r, "Tanh", sum);
 }
 
-static void step_gru(struct recurrent *r, const struct weights *w, int64_t t, int gates, int *h)
+static void step_gru(struct recurrent *r, const struct weights *w, int gates, int *h)
 {
     int fresh = gate_of(r, gates, 2);
-    int sum = product(r, copy_name(r, "sum", t), *h, w->recurrence,
+    int sum = product(r, copy_name(r, "sum"), *h, w->recurrence,
                       r->is_after ? w->bias : slice(r, gates, 1, 0, 2 * r->hidden));
     int z = gate_of(r, sum, 0);
     int reset = gate_of(r, sum, 1);
@@ -272,14 +297,14 @@ static void step_gru(struct recurrent *r, const struct weights *w, int64_t t, in
         fresh =
             add_binary(r, "Add", "", fresh, add_binary(r, "Mul", "", reset, gate_of(r, sum, 2)));
     } else {
-        reset = add_binary(r, "Mul", copy_name(r, "reset", t), add_unary(r, "Sigmoid", reset), *h);
-        fresh = product(r, copy_name(r, "fresh", t), reset, w->fresh, fresh);
+        reset = add_binary(r, "Mul", copy_name(r, "reset"), add_unary(r, "Sigmoid", reset), *h);
+        fresh = product(r, copy_name(r, "fresh"), reset, w->fresh, fresh);
     }
     z = add_unary(r, "Sigmoid", z);
     fresh = add_unary(r, "Tanh", fresh);
     /* (1 - z) fresh + z H = fresh + z (H - fresh) */
     int change = add_binary(r, "Mul", "", z, add_binary(r, "Sub", "", *h, fresh));
-    *h = add_binary(r, "Add", copy_name(r, "h", t), fresh, change);
+    *h = add_binary(r, "Add", copy_name(r, "h"), fresh, change);
 }
 
 /* A gate of an LSTM, with what it sees of state `c`. */
@@ -293,16 +318,15 @@ static int open_gate(struct recurrent *r, const struct weights *w, int sum, int 
     return add_unary(r, "Sigmoid", x);
 }
 
-static void step_lstm(struct recurrent *r, const struct weights *w, int64_t t, int gates, int *h,
-                      int *c)
+static void step_lstm(struct recurrent *r, const struct weights *w, int gates, int *h, int *c)
 {
-    int sum = product(r, copy_name(r, "sum", t), *h, w->recurrence, gates);
+    int sum = product(r, copy_name(r, "sum"), *h, w->recurrence, gates);
     int keep = add_binary(r, "Mul", "", open_gate(r, w, sum, 2, *c), *c);
     int take = add_binary(r, "Mul", "", open_gate(r, w, sum, 0, *c),
                           add_unary(r, "Tanh", gate_of(r, sum, 3)));
 
-    *c = add_binary(r, "Add", copy_name(r, "c", t), keep, take);
-    *h = add_binary(r, "Mul", copy_name(r, "h", t), open_gate(r, w, sum, 1, *c),
+    *c = add_binary(r, "Add", copy_name(r, "c"), keep, take);
+    *h = add_binary(r, "Mul", copy_name(r, "h"), open_gate(r, w, sum, 1, *c),
                     add_unary(r, "Tanh", *c));
 }
 
@@ -359,32 +383,51 @@ static int first_bias(struct recurrent *r, int64_t direction)
                        : add_binary(r, "Add", "", own, part_of(r, B, direction, count, count));
 }
 
-static void expand_direction(struct recurrent *r, int x, int64_t direction, bool is_reverse)
+/* The steps of a direction: `gates` is [steps * batch, ...] for all of them. */
+static void expand_steps(struct recurrent *r, int64_t direction, int gates)
+{
+    const bool is_reverse = r->is_reverse[direction];
+    const int64_t row = r->batch * r->gates * r->hidden; /* elements of a step */
+    const struct weights w = find_weights(r, direction);
+    const int outer_h = initial(r, INITIAL_H, direction);
+    struct state h = {.start = add_boundary(r, "Enter", &outer_h, 1, NULL, 0)};
+    struct state c = {.start = -1};
+    int all_c = -1;
+
+    if (r->gates == 4) {
+        const int outer_c = initial(r, INITIAL_C, direction);
+        c.start = add_boundary(r, "Enter", &outer_c, 1, NULL, 0);
+    }
+    r->loop = ++r->graph->loop_count;
+    int own = read_part(r, gates, r->gates * r->hidden, is_reverse ? (r->steps - 1) * row : 0,
+                        is_reverse ? -row : row);
+    read_state(r, &h, is_reverse);
+    if (r->gates == 1) {
+        step_rnn(r, &w, own, &h.now);
+    } else if (r->gates == 3) {
+        step_gru(r, &w, own, &h.now);
+    } else {
+        read_state(r, &c, is_reverse);
+        step_lstm(r, &w, own, &h.now, &c.now);
+        all_c = store_state(r, &c, is_reverse);
+    }
+    int all_h = store_state(r, &h, is_reverse);
+    r->loop = 0;
+    r->all_h[direction] =
+        add_boundary(r, "Result", (int[]){all_h, all_c}, all_c >= 0 ? 2 : 1, NULL, 0);
+    r->all_c[direction] =
+        all_c >= 0 ? add_boundary(r, "Result", (int[]){all_c, all_h}, 2, NULL, 0) : -1;
+}
+
+static void expand_direction(struct recurrent *r, int x, int64_t direction)
 {
     const int64_t rows[] = {r->steps * r->batch, r->width};
-    const int64_t out[] = {1, r->batch, r->hidden};
     int gates =
-        product(r, copy_name(r, direction == 0 ? "inputs" : "inputs_reverse", -1),
+        product(r, copy_name(r, direction == 0 ? "inputs" : "inputs_reverse"),
                 reshape(r, x, "", 2, rows, -1), part_of(r, W, direction, 0, r->gates * r->hidden),
                 first_bias(r, direction));
-    const struct weights w = find_weights(r, direction);
-    int h = initial(r, INITIAL_H, direction);
-    int c = r->gates == 4 ? initial(r, INITIAL_C, direction) : -1;
 
-    for (int64_t i = 0; r->err == WPK_OK && i < r->steps; i++) {
-        int64_t t = is_reverse ? r->steps - 1 - i : i;
-        int own = slice(r, gates, 0, t * r->batch, (t + 1) * r->batch);
-        if (r->gates == 1) {
-            step_rnn(r, &w, t, own, &h);
-        } else if (r->gates == 3) {
-            step_gru(r, &w, t, own, &h);
-        } else {
-            step_lstm(r, &w, t, own, &h, &c);
-        }
-        r->outputs[t * r->directions + direction] = reshape(r, h, "", 3, out, -1);
-    }
-    r->last_h[direction] = reshape(r, h, "", 3, out, -1);
-    r->last_c[direction] = c >= 0 ? reshape(r, c, "", 3, out, -1) : -1;
+    expand_steps(r, direction, gates);
 }
 
 static bool is_wanted(const struct recurrent *r, int output)
@@ -392,29 +435,55 @@ static bool is_wanted(const struct recurrent *r, int output)
     return output < r->node->output_count && r->node->outputs[output] >= 0;
 }
 
+/* The states behind the steps, [steps,directions,batch,hidden]. */
+static void add_sequence(struct recurrent *r)
+{
+    const int64_t extent[] = {r->steps, 1, r->batch, r->hidden};
+    const int64_t order[] = {2, 0, 1, 3};
+    const int y = r->node->outputs[Y];
+    const int last = r->is_batch_first ? -1 : y; /* of the nodes but a Transpose */
+    int all[2] = {0};
+
+    for (int64_t d = 0; d < r->directions; d++) {
+        int64_t first = r->is_reverse[d] ? 0 : 1;
+        int states = slice(r, r->all_h[d], 0, first, first + r->steps);
+        bool is_alone = r->directions == 1;
+        all[d] = reshape(r, states, is_alone ? r->node->name : "", 4, extent, is_alone ? last : -1);
+    }
+    if (r->directions > 1) {
+        all[0] = concatenate(r, all, 1, last);
+    }
+    if (r->is_batch_first) {
+        (void)transpose(r, all[0], 4, order, y);
+    }
+}
+
+/* The states behind the last step, [directions,batch,hidden]. */
+static void add_last(struct recurrent *r, const int *states, int y)
+{
+    const int64_t order[] = {1, 0, 2};
+    int all[2] = {0};
+
+    for (int64_t d = 0; d < r->directions; d++) {
+        int64_t at = r->is_reverse[d] ? 0 : r->steps;
+        all[d] = slice(r, states[d], 0, at, at + 1);
+    }
+    int last = concatenate(r, all, 0, r->is_batch_first ? -1 : y);
+    if (r->is_batch_first) {
+        (void)transpose(r, last, 3, order, y);
+    }
+}
+
 static void add_outputs(struct recurrent *r)
 {
-    const int64_t whole[] = {r->steps, r->directions, r->batch, r->hidden};
-    const int64_t order[] = {2, 0, 1, 3};
-    const int64_t order_last[] = {1, 0, 2};
-
     if (is_wanted(r, Y)) {
-        int all = concatenate(r, r->outputs, r->steps * r->directions, -1);
-        int y = r->node->outputs[Y];
-        all = reshape(r, all, r->node->name, 4, whole, r->is_batch_first ? -1 : y);
-        if (r->is_batch_first) {
-            (void)transpose(r, all, 4, order, y);
-        }
+        add_sequence(r);
     }
-    for (int output = Y_H; output <= Y_C; output++) {
-        const int *last = output == Y_H ? r->last_h : r->last_c;
-        if (is_wanted(r, output)) {
-            int y = r->node->outputs[output];
-            int all = concatenate(r, last, r->directions, r->is_batch_first ? -1 : y);
-            if (r->is_batch_first) {
-                (void)transpose(r, all, 3, order_last, y);
-            }
-        }
+    if (is_wanted(r, Y_H)) {
+        add_last(r, r->all_h, r->node->outputs[Y_H]);
+    }
+    if (is_wanted(r, Y_C)) {
+        add_last(r, r->all_c, r->node->outputs[Y_C]);
     }
 }
 
@@ -552,17 +621,10 @@ wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_gra
     if (err != WPK_OK) {
         return err;
     }
-    r.outputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)(r.steps * r.directions));
-    if (r.outputs == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int64_t d = 0; d < r.directions; d++) {
-        expand_direction(&r, x, d, is_reverse || d == 1);
+        r.is_reverse[d] = is_reverse || d == 1;
+        expand_direction(&r, x, d);
     }
     add_outputs(&r);
-    if (r.err == WPK_ENOSPC) {
-        wpk_diag_set(diag, "%lld steps: more nodes than %d", (long long)r.steps,
-                     WPK_GRAPH_NODES_MAX);
-    }
-    return r.err == WPK_ENOSPC ? WPK_EUNSUPPORTED : r.err;
+    return r.err;
 }

@@ -92,7 +92,7 @@ static void put_constant(struct scene *scene, int value, int64_t offset, float f
     }
     memcpy(scene->data + offset, numbers, sizeof(numbers));
     scene->values[value] =
-        (struct wpk_model_plan_value){type_of(1, COLUMNS, 0), WPK_MODEL_PLAN_DATA, offset, false};
+        (struct wpk_model_plan_value){type_of(1, COLUMNS, 0), WPK_MODEL_PLAN_DATA, offset, false, 0};
 }
 
 static void read_kernel(struct scene *scene)
@@ -111,9 +111,9 @@ static void fill(struct scene *scene)
 {
     const struct wpk_tensor_type matrix = type_of(2, ROWS, COLUMNS);
 
-    scene->values[0] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_INPUT, 0, false};
-    scene->values[1] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_ARENA, 64, false};
-    scene->values[2] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_OUTPUT, 0, false};
+    scene->values[0] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_INPUT, 0, false, 0};
+    scene->values[1] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_ARENA, 64, false, 0};
+    scene->values[2] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_OUTPUT, 0, false, 0};
     put_constant(scene, 3, DATA_SIZE - 64, 0.5F, 0.25F);
     put_constant(scene, 4, DATA_SIZE - 128, -1.0F, 0.125F);
     put_constant(scene, 5, DATA_SIZE - 192, 3.0F, -0.5F);

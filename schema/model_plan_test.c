@@ -37,10 +37,10 @@ struct sample {
 static void fill(struct sample *s)
 {
     *s = (struct sample){
-        .values = {{vector(4), WPK_MODEL_PLAN_INPUT, 0, false},
-                   {vector(4), WPK_MODEL_PLAN_DATA, 64, false},
-                   {vector(4), WPK_MODEL_PLAN_ARENA, 64, false},
-                   {vector(4), WPK_MODEL_PLAN_OUTPUT, 0, false}},
+        .values = {{vector(4), WPK_MODEL_PLAN_INPUT, 0, false, 0},
+                   {vector(4), WPK_MODEL_PLAN_DATA, 64, false, 0},
+                   {vector(4), WPK_MODEL_PLAN_ARENA, 64, false, 0},
+                   {vector(4), WPK_MODEL_PLAN_OUTPUT, 0, false, 0}},
         .inputs = {{.name = "the \"x\"", .domain = {-2, 120}}},
         .outputs = {{"y", 3}},
         .kernels = {{.size = 50,

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/loop.h"
+
+#include "graph/operator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_kind(const struct wpk_graph_node *node, enum wpk_operator_kind kind)
+{
+    const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
+
+    return op != NULL && op->kind == kind;
+}
+
+bool wpk_graph_is_boundary(const struct wpk_graph_node *node)
+{
+    return strcmp(node->domain, WPK_LOOP_DOMAIN) == 0;
+}
+
+int64_t wpk_graph_loop_step(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    if (is_kind(node, WPK_KIND_LOOP_READ)) {
+        return wpk_graph_int(node, "step", 0);
+    }
+    WPK_ASSERT(is_kind(node, WPK_KIND_LOOP_STORE));
+    int64_t size = wpk_graph_elements(&graph->values[node->inputs[0]]);
+    return wpk_graph_int(node, "reverse", 0) != 0 ? -size : size;
+}
+
+int64_t wpk_graph_loop_offset(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    if (is_kind(node, WPK_KIND_LOOP_READ)) {
+        return wpk_graph_int(node, "offset", 0);
+    }
+    int64_t step = wpk_graph_loop_step(graph, node);
+    return step < 0 ? -step * (node->times - 1) : step;
+}
+
+int wpk_graph_loop_store(const struct wpk_graph *graph, int start)
+{
+    int writer = graph->values[start].writer;
+
+    if (writer < 0 || !is_kind(&graph->nodes[writer], WPK_KIND_LOOP_ENTER)) {
+        return -1;
+    }
+    for (int n = writer + 1; n < graph->node_count; n++) {
+        if (is_kind(&graph->nodes[n], WPK_KIND_LOOP_STORE) && graph->nodes[n].inputs[1] == start) {
+            return n;
+        }
+    }
+    return -1;
+}
+
+int wpk_graph_loop_end(const struct wpk_graph *graph, int first)
+{
+    int last = first;
+
+    while (last + 1 < graph->node_count &&
+           graph->nodes[last + 1].loop == graph->nodes[first].loop) {
+        last++;
+    }
+    return last;
+}
+
+/* ---- order */
+
+/* Find the nodes [*first, *end) from the loop's first one to its last one; false: it has none. */
+static bool find_span(const struct wpk_graph *graph, int loop, int *first, int *end)
+{
+    *first = -1;
+    for (int n = 0; n < graph->node_count; n++) {
+        if (graph->nodes[n].loop == loop) {
+            *first = *first < 0 ? n : *first;
+            *end = n + 1;
+        }
+    }
+    return *first >= 0;
+}
+
+/* Say for each node of the span whether it depends on the loop's nodes.   shape  out [end - first] */
+static void find_behind(const struct wpk_graph *graph, int first, int end, bool *out)
+{
+    for (int n = first; n < end; n++) {
+        const struct wpk_graph_node *node = &graph->nodes[n];
+        out[n - first] = node->loop == graph->nodes[first].loop;
+        for (int i = 0; i < node->input_count; i++) {
+            int writer = node->inputs[i] >= 0 ? graph->values[node->inputs[i]].writer : -1;
+            out[n - first] =
+                out[n - first] || (writer >= first && writer < n && out[writer - first]);
+        }
+    }
+}
+
+/* Nodes that the loop may read, then its own, then those that read its results. */
+static wpk_err gather(struct wpk_graph *graph, int first, int end)
+{
+    struct wpk_graph_node *sorted = calloc((size_t)(end - first), sizeof(*sorted));
+    bool *depends = calloc((size_t)(end - first), sizeof(*depends));
+    int loop = graph->nodes[first].loop;
+    int count = 0;
+    wpk_err err = sorted != NULL && depends != NULL ? WPK_OK : WPK_ENOMEM;
+
+    if (err == WPK_OK) {
+        find_behind(graph, first, end, depends);
+        for (int turn = 0; turn < 3; turn++) {
+            for (int n = first; n < end; n++) {
+                bool is_own = graph->nodes[n].loop == loop;
+                int at = is_own ? 1 : depends[n - first] ? 2 : 0;
+                if (at == turn) {
+                    sorted[count++] = graph->nodes[n];
+                }
+            }
+        }
+        memcpy(&graph->nodes[first], sorted, (size_t)count * sizeof(*sorted));
+        for (int n = first; n < end; n++) {
+            graph->values[graph->nodes[n].outputs[0]].writer = n;
+        }
+    }
+    free(sorted);
+    free(depends);
+    return err;
+}
+
+wpk_err wpk_graph_gather_loops(struct wpk_graph *graph)
+{
+    int first = 0;
+    int end = 0;
+    wpk_err err = WPK_OK;
+
+    for (int loop = 1; err == WPK_OK && loop <= graph->loop_count; loop++) {
+        if (find_span(graph, loop, &first, &end) && wpk_graph_loop_end(graph, first) + 1 < end) {
+            err = gather(graph, first, end);
+        }
+    }
+    return err;
+}
