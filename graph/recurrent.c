@@ -10,35 +10,31 @@
  * where they lie. The steps of a direction are the iterations of a loop. */
 #include "graph/recurrent.h"
 
-#include "graph/loop.h"
+#include "graph/activation.h"
+#include "graph/compose.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 enum { Y, Y_H, Y_C };
-enum { NAME_SIZE = 160 };
+enum { F, G, H }; /* functions of the gates, of what is new, and of the state that is shown */
 
 struct recurrent {
+    struct wpk_compose to; /* keeps the first failure */
     struct wpk_graph *graph;
     const struct wpk_graph_node *node;
     struct wpk_diag *diag;
-    wpk_err err; /* the first failure; what comes after it does nothing */
     int64_t steps, batch, width, hidden, directions;
     int gates;     /* per element of the state */
     bool is_after; /* GRU: the reset gate is applied to the product */
     bool is_batch_first;
-    int loop; /* of which nodes are added; 0: none */
-    int all_h[2],
-        all_c[2];       /* of a direction: the states between the steps, [steps+1,batch,hidden] */
+    bool couples; /* LSTM: the forget gate is what the input gate leaves */
+    float clip;   /* of what the activations get; 0: none */
+    struct wpk_activation functions[WPK_ACTIVATIONS_MAX]; /* [function_count] of each direction */
+    int function_count;
+    int all_h[2]; /* of a direction: the states between the steps, [steps+1,batch,hidden] */
+    int all_c[2];
     bool is_reverse[2]; /* the last state is the first there */
-};
-
-/* A state of a direction: what the loop reads, and how it starts. */
-struct state {
-    int start; /* the value before the loop */
-    int now;   /* in the loop */
 };
 
 /* The operands of all steps of a direction; -1: none. */
@@ -47,6 +43,7 @@ struct weights {
     int fresh;       /* GRU, not `is_after`: the last rows of R, the others being `recurrence` */
     int bias;        /* GRU, `is_after`: of the recurrence */
     int peephole[3]; /* LSTM: of i, o, f */
+    const struct wpk_activation *functions;
 };
 
 bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)
@@ -54,143 +51,6 @@ bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)
     return node->domain[0] == '\0' &&
            (strcmp(node->op, "RNN") == 0 || strcmp(node->op, "GRU") == 0 ||
             strcmp(node->op, "LSTM") == 0);
-}
-
-/* ---- nodes and constants */
-
-static const char *copy_name(struct recurrent *r, const char *part)
-{
-    char name[NAME_SIZE];
-
-    snprintf(name, sizeof(name), "%.120s.%s", r->node->name, part);
-    const char *copy = wpk_arena_copy_text(&r->graph->arena, name);
-    r->err = copy == NULL && r->err == WPK_OK ? WPK_ENOMEM : r->err;
-    return copy != NULL ? copy : "";
-}
-
-/* Append a node that computes `output`, or a new value if that is -1. Returns the value. */
-static int add_node(struct recurrent *r, const char *op, const char *name, const int *inputs,
-                    int input_count, const struct wpk_graph_attribute *attributes,
-                    int attribute_count, int output)
-{
-    struct wpk_arena *arena = &r->graph->arena;
-    struct wpk_graph_node node = {.name = name,
-                                  .op = op,
-                                  .domain = "",
-                                  .input_count = input_count,
-                                  .output_count = 1,
-                                  .part_count = 1,
-                                  .attribute_count = attribute_count,
-                                  .loop = r->loop,
-                                  .times = r->loop > 0 ? r->steps : 0};
-
-    if (r->err == WPK_OK && output < 0) {
-        r->err = wpk_graph_add_value(r->graph, "", &output);
-    }
-    int *ends = WPK_ARENA_NEW(arena, int, (size_t)input_count + 1);
-    struct wpk_graph_attribute *copies =
-        WPK_ARENA_NEW(arena, struct wpk_graph_attribute, (size_t)attribute_count + 1);
-    if (r->err == WPK_OK && (ends == NULL || copies == NULL)) {
-        r->err = WPK_ENOMEM;
-    }
-    if (r->err != WPK_OK) {
-        return 0;
-    }
-    for (int i = 0; i < input_count; i++) {
-        ends[i] = inputs[i];
-        r->graph->values[inputs[i]].is_read = true;
-    }
-    ends[input_count] = output;
-    for (int i = 0; i < attribute_count; i++) {
-        copies[i] = attributes[i];
-    }
-    node.inputs = ends;
-    node.outputs = ends + input_count;
-    node.attributes = copies;
-    r->graph->values[output].writer = r->graph->node_count;
-    r->err = wpk_graph_add_node(r->graph, &node);
-    return output;
-}
-
-static int add_unary(struct recurrent *r, const char *op, int x)
-{
-    return add_node(r, op, "", &x, 1, NULL, 0, -1);
-}
-
-static int add_binary(struct recurrent *r, const char *op, const char *name, int x, int y)
-{
-    return add_node(r, op, name, (int[]){x, y}, 2, NULL, 0, -1);
-}
-
-static int add_constant(struct recurrent *r, enum wpk_dtype dtype, int rank, const int64_t *extent,
-                        const void *data)
-{
-    int value = 0;
-
-    if (r->err == WPK_OK) {
-        r->err = wpk_graph_add_value(r->graph, "", &value);
-    }
-    if (r->err != WPK_OK) {
-        return 0;
-    }
-    struct wpk_graph_value *out = &r->graph->values[value];
-    out->dtype = dtype;
-    out->is_typed = true;
-    out->is_shaped = true;
-    out->rank = rank;
-    memcpy(out->extent, extent, (size_t)rank * sizeof(int64_t));
-    out->data = data;
-    out->size = (size_t)wpk_graph_elements(out) * wpk_dtype_size(dtype);
-    return value;
-}
-
-static int reshape(struct recurrent *r, int x, const char *name, int rank, const int64_t *extent,
-                   int output)
-{
-    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, WPK_RANK_MAX);
-
-    if (copy == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return 0;
-    }
-    memcpy(copy, extent, (size_t)rank * sizeof(int64_t));
-    int shape = add_constant(r, WPK_I64, 1, (int64_t[]){rank}, copy);
-    return add_node(r, "Reshape", name, (int[]){x, shape}, 2, NULL, 0, output);
-}
-
-static struct wpk_graph_attribute ints(struct recurrent *r, const char *name, const int64_t *values,
-                                       int count)
-{
-    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, WPK_RANK_MAX);
-
-    if (copy == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return (struct wpk_graph_attribute){.name = name};
-    }
-    memcpy(copy, values, (size_t)count * sizeof(*copy));
-    return (struct wpk_graph_attribute){
-        .name = name, .kind = WPK_ATTRIBUTE_INTS, .integers = copy, .count = count};
-}
-
-static struct wpk_graph_attribute integer(const char *name, int64_t value)
-{
-    return (struct wpk_graph_attribute){.name = name, .kind = WPK_ATTRIBUTE_INT, .integer = value};
-}
-
-static int transpose(struct recurrent *r, int x, int rank, const int64_t *order, int output)
-{
-    const struct wpk_graph_attribute perm = ints(r, "perm", order, rank);
-
-    return add_node(r, "Transpose", "", &x, 1, &perm, 1, output);
-}
-
-/* Elements [begin, end) of an axis. */
-static int slice(struct recurrent *r, int x, int64_t axis, int64_t begin, int64_t end)
-{
-    const struct wpk_graph_attribute attributes[] = {
-        ints(r, "axes", &axis, 1), ints(r, "starts", &begin, 1), ints(r, "ends", &end, 1)};
-
-    return add_node(r, "Slice", "", &x, 1, attributes, 3, -1);
 }
 
 /* An operand [directions, rows, ...] becomes its rows [first, first + count) of a direction. */
@@ -207,104 +67,95 @@ static int part_of(struct recurrent *r, int input, int64_t direction, int64_t fi
     }
     if (whole.data != NULL) {
         size_t at = (size_t)((direction * whole.extent[1] + first) * row) * sizeof(float);
-        return add_constant(r, WPK_F32, whole.rank - 1, extent, (const char *)whole.data + at);
+        return wpk_compose_constant(&r->to, WPK_F32, whole.rank - 1, extent,
+                                    (const char *)whole.data + at);
     }
-    int part = r->directions > 1 ? slice(r, value, 0, direction, direction + 1) : value;
-    part = count < whole.extent[1] ? slice(r, part, 1, first, first + count) : part;
-    return reshape(r, part, "", whole.rank - 1, extent, -1);
+    int part =
+        r->directions > 1 ? wpk_compose_slice(&r->to, value, 0, direction, direction + 1) : value;
+    part =
+        count < whole.extent[1] ? wpk_compose_slice(&r->to, part, 1, first, first + count) : part;
+    return wpk_compose_reshape(&r->to, part, "", whole.rank - 1, extent, -1);
 }
 
 /* The part of a value [batch, gates * hidden] that is gate number `gate`. */
 static int gate_of(struct recurrent *r, int x, int gate)
 {
-    return slice(r, x, 1, gate * r->hidden, (gate + 1) * r->hidden);
-}
-
-/* x y^T + z; z: -1 for none. */
-static int product(struct recurrent *r, const char *name, int x, int y, int z)
-{
-    const struct wpk_graph_attribute transposed = integer("transB", 1);
-
-    return add_node(r, "Gemm", name, (int[]){x, y, z}, z < 0 ? 2 : 3, &transposed, 1, -1);
-}
-
-/* The values of all directions, one after the other along an axis. */
-static int concatenate(struct recurrent *r, const int *values, int64_t along, int output)
-{
-    const struct wpk_graph_attribute axis = integer("axis", along);
-
-    return add_node(r, "Concat", "", values, (int)r->directions, &axis, 1, output);
-}
-
-/* ---- loops: graph/loop.h */
-
-static int add_boundary(struct recurrent *r, const char *op, const int *inputs, int input_count,
-                        const struct wpk_graph_attribute *attributes, int attribute_count)
-{
-    int first = r->graph->node_count;
-    int value = add_node(r, op, "", inputs, input_count, attributes, attribute_count, -1);
-
-    if (r->err == WPK_OK) {
-        r->graph->nodes[first].domain = WPK_LOOP_DOMAIN;
-    }
-    return value;
+    return wpk_compose_slice(&r->to, x, 1, gate * r->hidden, (gate + 1) * r->hidden);
 }
 
 /* What each step reads of `x`, [batch,width]. */
 static int read_part(struct recurrent *r, int x, int64_t width, int64_t offset, int64_t step)
 {
-    const int64_t shape[] = {r->batch, width};
-    const struct wpk_graph_attribute attributes[] = {
-        integer("offset", offset), integer("step", step), ints(r, "shape", shape, 2)};
+    const int64_t extent[] = {r->batch, width};
 
-    return add_boundary(r, "Read", &x, 1, attributes, 3);
+    return wpk_compose_read(&r->to, x, offset, step, 2, extent);
 }
 
-static void read_state(struct recurrent *r, struct state *state, bool is_reverse)
+static int read_state(struct recurrent *r, int start, bool is_reverse)
 {
     int64_t size = r->batch * r->hidden;
 
-    state->now = read_part(r, state->start, r->hidden, 0, is_reverse ? -size : size);
-}
-
-static int store_state(struct recurrent *r, const struct state *state, bool is_reverse)
-{
-    const struct wpk_graph_attribute reverse = integer("reverse", is_reverse);
-
-    return add_boundary(r, "Store", (int[]){state->now, state->start}, 2, &reverse, 1);
+    return read_part(r, start, r->hidden, 0, is_reverse ? -size : size);
 }
 
 /* ---- steps */
 
+/* The direction's function of x, of those that ONNX calls f, g and h. The specification clips what
+ * any of them gets; ONNX Runtime does not clip a cell's state, and models were tested with it. */
+static int activate(struct recurrent *r, const struct weights *w, int function, int x)
+{
+    const struct wpk_graph_attribute limits[] = {wpk_compose_real("min", -r->clip),
+                                                 wpk_compose_real("max", r->clip)};
+    const struct wpk_graph_node clip = {
+        .op = "Clip", .inputs = &x, .input_count = 1, .attributes = limits, .attribute_count = 2};
+
+    return wpk_activation_apply(&r->to, &w->functions[function],
+                                r->clip > 0 && function != H ? wpk_compose_node(&r->to, &clip, -1)
+                                                             : x);
+}
+
+static int add(struct recurrent *r, int x, int y)
+{
+    return wpk_compose_binary(&r->to, "Add", "", x, y);
+}
+
+static int multiply(struct recurrent *r, const char *name, int x, int y)
+{
+    return wpk_compose_binary(&r->to, "Mul", name, x, y);
+}
+
+static int multiply_state(struct recurrent *r, const struct weights *w, int h, int z)
+{
+    return wpk_compose_product(&r->to, wpk_compose_name(&r->to, "sum"), h, w->recurrence, z);
+}
+
 static void step_rnn(struct recurrent *r, const struct weights *w, int gates, int *h)
 {
-    int sum = product(r, copy_name(r, "sum"), *h, w->recurrence, gates);
-
-    *h = add_unary(r, "Tanh", sum);
+    *h = activate(r, w, F, multiply_state(r, w, *h, gates));
 }
 
 static void step_gru(struct recurrent *r, const struct weights *w, int gates, int *h)
 {
     int fresh = gate_of(r, gates, 2);
-    int sum = product(r, copy_name(r, "sum"), *h, w->recurrence,
-                      r->is_after ? w->bias : slice(r, gates, 1, 0, 2 * r->hidden));
+    int sum = multiply_state(
+        r, w, *h, r->is_after ? w->bias : wpk_compose_slice(&r->to, gates, 1, 0, 2 * r->hidden));
     int z = gate_of(r, sum, 0);
     int reset = gate_of(r, sum, 1);
 
     if (r->is_after) {
-        z = add_binary(r, "Add", "", gate_of(r, gates, 0), z);
-        reset = add_unary(r, "Sigmoid", add_binary(r, "Add", "", gate_of(r, gates, 1), reset));
-        fresh =
-            add_binary(r, "Add", "", fresh, add_binary(r, "Mul", "", reset, gate_of(r, sum, 2)));
+        z = add(r, gate_of(r, gates, 0), z);
+        reset = activate(r, w, F, add(r, gate_of(r, gates, 1), reset));
+        fresh = add(r, fresh, multiply(r, "", reset, gate_of(r, sum, 2)));
     } else {
-        reset = add_binary(r, "Mul", copy_name(r, "reset"), add_unary(r, "Sigmoid", reset), *h);
-        fresh = product(r, copy_name(r, "fresh"), reset, w->fresh, fresh);
+        reset = multiply(r, wpk_compose_name(&r->to, "reset"), activate(r, w, F, reset), *h);
+        fresh =
+            wpk_compose_product(&r->to, wpk_compose_name(&r->to, "fresh"), reset, w->fresh, fresh);
     }
-    z = add_unary(r, "Sigmoid", z);
-    fresh = add_unary(r, "Tanh", fresh);
+    z = activate(r, w, F, z);
+    fresh = activate(r, w, G, fresh);
     /* (1 - z) fresh + z H = fresh + z (H - fresh) */
-    int change = add_binary(r, "Mul", "", z, add_binary(r, "Sub", "", *h, fresh));
-    *h = add_binary(r, "Add", copy_name(r, "h"), fresh, change);
+    int change = multiply(r, "", z, wpk_compose_binary(&r->to, "Sub", "", *h, fresh));
+    *h = wpk_compose_binary(&r->to, "Add", wpk_compose_name(&r->to, "h"), fresh, change);
 }
 
 /* A gate of an LSTM, with what it sees of state `c`. */
@@ -313,21 +164,24 @@ static int open_gate(struct recurrent *r, const struct weights *w, int sum, int 
     int x = gate_of(r, sum, gate);
 
     if (w->peephole[gate] >= 0) {
-        x = add_binary(r, "Add", "", x, add_binary(r, "Mul", "", w->peephole[gate], c));
+        x = add(r, x, multiply(r, "", w->peephole[gate], c));
     }
-    return add_unary(r, "Sigmoid", x);
+    return activate(r, w, F, x);
 }
 
 static void step_lstm(struct recurrent *r, const struct weights *w, int gates, int *h, int *c)
 {
-    int sum = product(r, copy_name(r, "sum"), *h, w->recurrence, gates);
-    int keep = add_binary(r, "Mul", "", open_gate(r, w, sum, 2, *c), *c);
-    int take = add_binary(r, "Mul", "", open_gate(r, w, sum, 0, *c),
-                          add_unary(r, "Tanh", gate_of(r, sum, 3)));
+    int sum = multiply_state(r, w, *h, gates);
+    int input = open_gate(r, w, sum, 0, *c);
+    int forget = r->couples
+                     ? wpk_compose_binary(&r->to, "Sub", "", wpk_compose_number(&r->to, 1), input)
+                     : open_gate(r, w, sum, 2, *c);
+    int keep = multiply(r, "", forget, *c);
+    int take = multiply(r, "", input, activate(r, w, G, gate_of(r, sum, 3)));
 
-    *c = add_binary(r, "Add", copy_name(r, "c"), keep, take);
-    *h = add_binary(r, "Mul", copy_name(r, "h"), open_gate(r, w, sum, 1, *c),
-                    add_unary(r, "Tanh", *c));
+    *c = wpk_compose_binary(&r->to, "Add", wpk_compose_name(&r->to, "c"), keep, take);
+    *h = multiply(r, wpk_compose_name(&r->to, "h"), open_gate(r, w, sum, 1, *c),
+                  activate(r, w, H, *c));
 }
 
 static bool has(const struct recurrent *r, int input)
@@ -338,7 +192,10 @@ static bool has(const struct recurrent *r, int input)
 static struct weights find_weights(struct recurrent *r, int64_t direction)
 {
     int64_t rows = r->hidden * (r->gates == 3 && !r->is_after ? 2 : r->gates);
-    struct weights w = {.fresh = -1, .bias = -1, .peephole = {-1, -1, -1}};
+    struct weights w = {.fresh = -1,
+                        .bias = -1,
+                        .peephole = {-1, -1, -1},
+                        .functions = r->functions + direction * r->function_count};
 
     w.recurrence = part_of(r, R, direction, 0, rows);
     if (rows < r->gates * r->hidden) {
@@ -360,13 +217,14 @@ static int initial(struct recurrent *r, int input, int64_t direction)
 
     if (wpk_graph_input(r->graph, r->node, input) == NULL) {
         float *zeros = WPK_ARENA_NEW(&r->graph->arena, float, (size_t)(r->batch * r->hidden));
-        r->err = zeros == NULL && r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return add_constant(r, WPK_F32, 2, extent, zeros);
+        r->to.err = zeros == NULL && r->to.err == WPK_OK ? WPK_ENOMEM : r->to.err;
+        return wpk_compose_constant(&r->to, WPK_F32, 2, extent, zeros);
     }
     int axis = r->is_batch_first ? 1 : 0;
     int whole = r->node->inputs[input];
-    int part = r->directions > 1 ? slice(r, whole, axis, direction, direction + 1) : whole;
-    return reshape(r, part, "", 2, extent, -1);
+    int part = r->directions > 1 ? wpk_compose_slice(&r->to, whole, axis, direction, direction + 1)
+                                 : whole;
+    return wpk_compose_reshape(&r->to, part, "", 2, extent, -1);
 }
 
 /* The bias of the product of the inputs: the sum of both biases of the node, without those that the
@@ -379,53 +237,53 @@ static int first_bias(struct recurrent *r, int64_t direction)
         return -1;
     }
     int own = part_of(r, B, direction, 0, count);
-    return r->is_after ? own
-                       : add_binary(r, "Add", "", own, part_of(r, B, direction, count, count));
+    return r->is_after
+               ? own
+               : wpk_compose_binary(&r->to, "Add", "", own, part_of(r, B, direction, count, count));
 }
 
 /* The steps of a direction: `gates` is [steps * batch, ...] for all of them. */
 static void expand_steps(struct recurrent *r, int64_t direction, int gates)
 {
+    struct wpk_compose *to = &r->to;
     const bool is_reverse = r->is_reverse[direction];
     const int64_t row = r->batch * r->gates * r->hidden; /* elements of a step */
     const struct weights w = find_weights(r, direction);
-    const int outer_h = initial(r, INITIAL_H, direction);
-    struct state h = {.start = add_boundary(r, "Enter", &outer_h, 1, NULL, 0)};
-    struct state c = {.start = -1};
+    const bool has_c = r->gates == 4;
+    int start_h =
+        wpk_compose_enter(to, wpk_compose_name(to, "initial_h"), initial(r, INITIAL_H, direction));
+    int start_c = has_c ? wpk_compose_enter(to, wpk_compose_name(to, "initial_c"),
+                                            initial(r, INITIAL_C, direction))
+                        : -1;
     int all_c = -1;
 
-    if (r->gates == 4) {
-        const int outer_c = initial(r, INITIAL_C, direction);
-        c.start = add_boundary(r, "Enter", &outer_c, 1, NULL, 0);
-    }
-    r->loop = ++r->graph->loop_count;
+    to->loop = ++r->graph->loop_count;
+    to->times = r->steps;
     int own = read_part(r, gates, r->gates * r->hidden, is_reverse ? (r->steps - 1) * row : 0,
                         is_reverse ? -row : row);
-    read_state(r, &h, is_reverse);
+    int h = read_state(r, start_h, is_reverse);
+    int c = has_c ? read_state(r, start_c, is_reverse) : -1;
     if (r->gates == 1) {
-        step_rnn(r, &w, own, &h.now);
+        step_rnn(r, &w, own, &h);
     } else if (r->gates == 3) {
-        step_gru(r, &w, own, &h.now);
+        step_gru(r, &w, own, &h);
     } else {
-        read_state(r, &c, is_reverse);
-        step_lstm(r, &w, own, &h.now, &c.now);
-        all_c = store_state(r, &c, is_reverse);
+        step_lstm(r, &w, own, &h, &c);
+        all_c = wpk_compose_store(to, c, start_c, is_reverse);
     }
-    int all_h = store_state(r, &h, is_reverse);
-    r->loop = 0;
-    r->all_h[direction] =
-        add_boundary(r, "Result", (int[]){all_h, all_c}, all_c >= 0 ? 2 : 1, NULL, 0);
-    r->all_c[direction] =
-        all_c >= 0 ? add_boundary(r, "Result", (int[]){all_c, all_h}, 2, NULL, 0) : -1;
+    int all_h = wpk_compose_store(to, h, start_h, is_reverse);
+    to->loop = 0;
+    r->all_h[direction] = wpk_compose_result(to, all_h, all_c);
+    r->all_c[direction] = has_c ? wpk_compose_result(to, all_c, all_h) : -1;
 }
 
 static void expand_direction(struct recurrent *r, int x, int64_t direction)
 {
     const int64_t rows[] = {r->steps * r->batch, r->width};
-    int gates =
-        product(r, copy_name(r, direction == 0 ? "inputs" : "inputs_reverse"),
-                reshape(r, x, "", 2, rows, -1), part_of(r, W, direction, 0, r->gates * r->hidden),
-                first_bias(r, direction));
+    int gates = wpk_compose_product(
+        &r->to, wpk_compose_name(&r->to, direction == 0 ? "inputs" : "inputs_reverse"),
+        wpk_compose_reshape(&r->to, x, "", 2, rows, -1),
+        part_of(r, W, direction, 0, r->gates * r->hidden), first_bias(r, direction));
 
     expand_steps(r, direction, gates);
 }
@@ -446,15 +304,16 @@ static void add_sequence(struct recurrent *r)
 
     for (int64_t d = 0; d < r->directions; d++) {
         int64_t first = r->is_reverse[d] ? 0 : 1;
-        int states = slice(r, r->all_h[d], 0, first, first + r->steps);
+        int states = wpk_compose_slice(&r->to, r->all_h[d], 0, first, first + r->steps);
         bool is_alone = r->directions == 1;
-        all[d] = reshape(r, states, is_alone ? r->node->name : "", 4, extent, is_alone ? last : -1);
+        all[d] = wpk_compose_reshape(&r->to, states, is_alone ? r->node->name : "", 4, extent,
+                                     is_alone ? last : -1);
     }
     if (r->directions > 1) {
-        all[0] = concatenate(r, all, 1, last);
+        all[0] = wpk_compose_concat(&r->to, all, (int)r->directions, 1, last);
     }
     if (r->is_batch_first) {
-        (void)transpose(r, all[0], 4, order, y);
+        (void)wpk_compose_transpose(&r->to, all[0], 4, order, y);
     }
 }
 
@@ -466,11 +325,11 @@ static void add_last(struct recurrent *r, const int *states, int y)
 
     for (int64_t d = 0; d < r->directions; d++) {
         int64_t at = r->is_reverse[d] ? 0 : r->steps;
-        all[d] = slice(r, states[d], 0, at, at + 1);
+        all[d] = wpk_compose_slice(&r->to, states[d], 0, at, at + 1);
     }
-    int last = concatenate(r, all, 0, r->is_batch_first ? -1 : y);
+    int last = wpk_compose_concat(&r->to, all, (int)r->directions, 0, r->is_batch_first ? -1 : y);
     if (r->is_batch_first) {
-        (void)transpose(r, last, 3, order, y);
+        (void)wpk_compose_transpose(&r->to, last, 3, order, y);
     }
 }
 
@@ -493,24 +352,6 @@ static wpk_err refuse(struct recurrent *r, const char *why)
 {
     wpk_diag_set(r->diag, "%s", why);
     return WPK_EUNSUPPORTED;
-}
-
-static bool has_usual_activations(const struct recurrent *r)
-{
-    const char *usual = r->gates == 1   ? "tanh"
-                        : r->gates == 3 ? "sigmoid,tanh"
-                                        : "sigmoid,tanh,tanh";
-    const char *given = wpk_graph_text(r->node, "activations", "");
-    size_t length = strlen(usual);
-
-    for (int64_t d = 0; given[0] != '\0' && d < r->directions; d++) {
-        if (strncasecmp(given, usual, length) != 0 ||
-            given[length] != (d + 1 < r->directions ? ',' : '\0')) {
-            return false;
-        }
-        given += length + 1;
-    }
-    return true;
 }
 
 static wpk_err check_operand(struct recurrent *r, int input, const char *name, int rank,
@@ -562,13 +403,6 @@ static wpk_err check(struct recurrent *r)
 {
     const struct wpk_graph_value *lengths = wpk_graph_input(r->graph, r->node, LENGTHS);
 
-    if (wpk_graph_int(r->node, "input_forget", 0) != 0 ||
-        wpk_graph_attribute(r->node, "clip", WPK_ATTRIBUTE_FLOAT) != NULL) {
-        return refuse(r, "clip and input_forget are not supported");
-    }
-    if (!has_usual_activations(r)) {
-        return refuse(r, "activations other than the usual ones are not supported");
-    }
     for (int64_t b = 0; lengths != NULL && b < r->batch; b++) {
         if (lengths->data == NULL || lengths->rank != 1 || lengths->extent[0] != r->batch ||
             wpk_graph_element(lengths, b) != (double)r->steps) {
@@ -576,6 +410,24 @@ static wpk_err check(struct recurrent *r)
         }
     }
     return check_operands(r);
+}
+
+/* What the attributes say about the functions and what they get. */
+static wpk_err read_functions(struct recurrent *r)
+{
+    static const char *const usual[] = {[1] = "Tanh,Tanh",
+                                        [3] = "Sigmoid,Tanh,Sigmoid,Tanh",
+                                        [4] = "Sigmoid,Tanh,Tanh,Sigmoid,Tanh,Tanh"};
+    const struct wpk_graph_attribute *clip =
+        wpk_graph_attribute(r->node, "clip", WPK_ATTRIBUTE_FLOAT);
+    const char *names = usual[r->gates];
+
+    r->couples = r->gates == 4 && wpk_graph_int(r->node, "input_forget", 0) != 0;
+    r->clip = clip != NULL ? clip->real : 0;
+    r->function_count = r->gates == 1 ? 1 : r->gates == 3 ? 2 : 3;
+    names += r->directions > 1 ? 0 : (strlen(names) + 1) / 2;
+    return wpk_activations_read(r->node, names, r->function_count * (int)r->directions,
+                                r->functions, r->diag);
 }
 
 /* Find the sizes, and X with its steps first. */
@@ -603,9 +455,12 @@ static wpk_err describe(struct recurrent *r, int *out)
         return WPK_EINVAL;
     }
     wpk_err err = check(r);
+    if (err == WPK_OK) {
+        err = read_functions(r);
+    }
     *out = r->node->inputs[X];
     if (err == WPK_OK && r->is_batch_first) {
-        *out = transpose(r, *out, 3, order, -1);
+        *out = wpk_compose_transpose(&r->to, *out, 3, order, -1);
     }
     return err;
 }
@@ -613,7 +468,8 @@ static wpk_err describe(struct recurrent *r, int *out)
 wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_graph_node *node,
                                    struct wpk_diag *diag)
 {
-    struct recurrent r = {.graph = graph, .node = node, .diag = diag};
+    struct recurrent r = {
+        .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node, .diag = diag};
     bool is_reverse = strcmp(wpk_graph_text(node, "direction", ""), "reverse") == 0;
     int x = -1;
 
@@ -626,5 +482,5 @@ wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_gra
         expand_direction(&r, x, d);
     }
     add_outputs(&r);
-    return r.err;
+    return r.to.err;
 }
