@@ -78,48 +78,31 @@ static bool find_span(const struct wpk_graph *graph, int loop, int *first, int *
     return *first >= 0;
 }
 
-/* Say for each node of the span whether it depends on the loop's nodes.   shape  out [end - first] */
-static void find_behind(const struct wpk_graph *graph, int first, int end, bool *out)
-{
-    for (int n = first; n < end; n++) {
-        const struct wpk_graph_node *node = &graph->nodes[n];
-        out[n - first] = node->loop == graph->nodes[first].loop;
-        for (int i = 0; i < node->input_count; i++) {
-            int writer = node->inputs[i] >= 0 ? graph->values[node->inputs[i]].writer : -1;
-            out[n - first] =
-                out[n - first] || (writer >= first && writer < n && out[writer - first]);
-        }
-    }
-}
-
-/* Nodes that the loop may read, then its own, then those that read its results. */
+/* Other nodes of the span go before it: those that depend on the loop read its Results, which stand
+ * behind its last Store. */
 static wpk_err gather(struct wpk_graph *graph, int first, int end)
 {
-    struct wpk_graph_node *sorted = calloc((size_t)(end - first), sizeof(*sorted));
-    bool *depends = calloc((size_t)(end - first), sizeof(*depends));
+    struct wpk_graph_node *own = calloc((size_t)(end - first), sizeof(*own));
     int loop = graph->nodes[first].loop;
-    int count = 0;
-    wpk_err err = sorted != NULL && depends != NULL ? WPK_OK : WPK_ENOMEM;
+    int own_count = 0;
+    int at = first;
 
-    if (err == WPK_OK) {
-        find_behind(graph, first, end, depends);
-        for (int turn = 0; turn < 3; turn++) {
-            for (int n = first; n < end; n++) {
-                bool is_own = graph->nodes[n].loop == loop;
-                int at = is_own ? 1 : depends[n - first] ? 2 : 0;
-                if (at == turn) {
-                    sorted[count++] = graph->nodes[n];
-                }
-            }
-        }
-        memcpy(&graph->nodes[first], sorted, (size_t)count * sizeof(*sorted));
-        for (int n = first; n < end; n++) {
-            graph->values[graph->nodes[n].outputs[0]].writer = n;
+    if (own == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int n = first; n < end; n++) {
+        if (graph->nodes[n].loop == loop) {
+            own[own_count++] = graph->nodes[n];
+        } else {
+            graph->nodes[at++] = graph->nodes[n];
         }
     }
-    free(sorted);
-    free(depends);
-    return err;
+    memcpy(&graph->nodes[at], own, (size_t)own_count * sizeof(*own));
+    for (int n = first; n < end; n++) {
+        graph->values[graph->nodes[n].outputs[0]].writer = n;
+    }
+    free(own);
+    return WPK_OK;
 }
 
 wpk_err wpk_graph_gather_loops(struct wpk_graph *graph)

@@ -10,7 +10,8 @@
  *                                   states further
  *     Store(next, start) -> all     in the loop: start and the `next` of each iteration,
  *                                   [times + 1, ...]; the other way round if `reverse`
- *     Result(all, others) -> all    behind the loop; the loop's other states stay with this one
+ *     Result(all, other) -> all     behind the loop, whose Stores it reads: one state, and so that it is
+ *                                   computed the other one, too
  *
  * A state needs no copy: iteration i reads it in slot i of `all`, and writes slot i + 1. Each start
  * has one Store. Nodes behind the loop read Results alone.

@@ -382,9 +382,13 @@ static void read_loop(struct wpk_json_reader *r, const struct wpk_model_plan_sha
     const struct wpk_model_plan_loop *before = index > 0 ? loop - 1 : NULL;
     int least = before != NULL ? before->first + before->count : 0;
 
-    loop->first = (int)wpk_json_get_int(r, "first", least, shape->step_count - 1);
-    loop->count = (int)wpk_json_get_int(r, "count", 1, shape->step_count - loop->first);
+    loop->first = (int)wpk_json_get_int(r, "first", 0, WPK_MODEL_PLAN_STEPS_MAX);
+    loop->count = (int)wpk_json_get_int(r, "count", 1, WPK_MODEL_PLAN_STEPS_MAX);
     loop->times = wpk_json_get_int(r, "times", 1, WPK_MODEL_PLAN_ARENA_MAX);
+    if (wpk_json_status(r) == WPK_OK &&
+        (loop->first < least || loop->count > shape->step_count - loop->first)) {
+        wpk_json_fail(r, "first", WPK_ERANGE, "steps of another loop, or none");
+    }
 }
 
 /* True if the value is inside of its place in every iteration of the loop; NULL: there is none. */

@@ -673,8 +673,8 @@ def recurrent(d):
     if d.op == "GRU":
         d.set(linear_before_reset=d.pick([None, 0, 1]))
     if d.chance(0.3):
-        names = ["Tanh", "Relu", "Sigmoid", "Softsign", "Softplus", "HardSigmoid", "Elu", "LeakyRelu", "Affine",
-                 "ScaledTanh"]
+        names = ["Tanh", "Sigmoid", "Softsign", "HardSigmoid", "ScaledTanh"]
+        names += ["Relu", "Elu", "LeakyRelu", "Affine"] if d.op == "RNN" else []  # unbounded: no gates
         functions = {"RNN": 1, "GRU": 2, "LSTM": 3}[d.op]
         d.set(activations=[d.pick(names) for _ in range(n * functions)], activation_alpha=[0.3, 0.4, 0.6, 0.2, 0.7, 0.5],
               activation_beta=[0.1, 0.9, 0.5, 0.4, 0.2, 0.6])
