@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An output of a step, as the step left it; of a loop, in the last iteration that was shown, and its
- * memory is that of all iterations. */
+/* An output of a step, as the step left it; of a loop, in the last iteration that was shown, and
+ * its memory is that of all iterations. */
 struct written {
     int value;
     const char *at; /* in memory */

@@ -47,7 +47,7 @@ static float take(const struct wpk_graph_attribute *list, bool takes, int *next,
 }
 
 wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usual, int count,
-                             struct wpk_activation *out, struct wpk_diag *diag)
+                             struct wpk_activation_function *out, struct wpk_diag *diag)
 {
     const struct wpk_graph_attribute *alphas =
         wpk_graph_attribute(node, "activation_alpha", WPK_ATTRIBUTE_FLOATS);
@@ -67,9 +67,10 @@ wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usua
             return WPK_EUNSUPPORTED;
         }
         const struct function *f = &functions[kind];
-        out[i] = (struct wpk_activation){.kind = kind,
-                                         .alpha = take(alphas, f->has_alpha, &alpha, f->alpha),
-                                         .beta = take(betas, f->has_beta, &beta, f->beta)};
+        out[i] =
+            (struct wpk_activation_function){.kind = kind,
+                                             .alpha = take(alphas, f->has_alpha, &alpha, f->alpha),
+                                             .beta = take(betas, f->has_beta, &beta, f->beta)};
     }
     if (list[0] != '\0') {
         wpk_diag_set(diag, "it has more than %d activations", count);
@@ -83,7 +84,8 @@ static int scale(struct wpk_compose *c, float by, int x)
     return wpk_compose_binary(c, "Mul", "", x, wpk_compose_number(c, by));
 }
 
-int wpk_activation_apply(struct wpk_compose *c, const struct wpk_activation *activation, int x)
+int wpk_activation_apply(struct wpk_compose *c, const struct wpk_activation_function *activation,
+                         int x)
 {
     const struct function *f = &functions[activation->kind];
     const struct wpk_graph_attribute attributes[] = {wpk_compose_real("alpha", activation->alpha),

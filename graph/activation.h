@@ -7,7 +7,7 @@
 
 #define WPK_ACTIVATIONS_MAX 6 /* of a node: three in both directions */
 
-struct wpk_activation {
+struct wpk_activation_function {
     int kind;
     float alpha, beta; /* of those that have them */
 };
@@ -17,10 +17,11 @@ struct wpk_activation {
  *           out [count]
  *   errors  WPK_EUNSUPPORTED with a reason */
 WPK_MUST_CHECK wpk_err wpk_activations_read(const struct wpk_graph_node *node, const char *usual,
-                                            int count, struct wpk_activation *out,
+                                            int count, struct wpk_activation_function *out,
                                             struct wpk_diag *diag);
 
 /* Append what computes the function of x. */
-int wpk_activation_apply(struct wpk_compose *c, const struct wpk_activation *activation, int x);
+int wpk_activation_apply(struct wpk_compose *c, const struct wpk_activation_function *activation,
+                         int x);
 
 #endif

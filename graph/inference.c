@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/inference.h"
 
+#include "graph/loop.h"
 #include "graph/op_attention.h"
 #include "graph/op_einsum.h"
 #include "graph/op_group.h"
@@ -493,26 +494,6 @@ static wpk_err infer_shape_of(const struct wpk_inference *in)
     return WPK_OK;
 }
 
-static wpk_err infer_loop_read(const struct wpk_inference *in)
-{
-    const struct wpk_graph_attribute *shape =
-        wpk_graph_attribute(in->node, "shape", WPK_ATTRIBUTE_INTS);
-
-    WPK_ASSERT(shape != NULL && shape->count <= WPK_RANK_MAX);
-    in->out->rank = shape->count;
-    memcpy(in->out->extent, shape->integers, (size_t)shape->count * sizeof(int64_t));
-    return WPK_OK;
-}
-
-static wpk_err infer_loop_store(const struct wpk_inference *in)
-{
-    WPK_ASSERT(in->x->rank < WPK_RANK_MAX);
-    in->out->rank = in->x->rank + 1;
-    in->out->extent[0] = in->node->times + 1;
-    memcpy(in->out->extent + 1, in->x->extent, (size_t)in->x->rank * sizeof(int64_t));
-    return WPK_OK;
-}
-
 wpk_err wpk_infer_shape(const struct wpk_inference *in)
 {
     switch (in->op->kind) {
@@ -525,13 +506,12 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_CLIP:
     case WPK_KIND_CAST:
     case WPK_KIND_LIKE:
-    case WPK_KIND_LOOP_ENTER:
-    case WPK_KIND_LOOP_RESULT:
         return copy_shape(in);
+    case WPK_KIND_LOOP_ENTER:
     case WPK_KIND_LOOP_READ:
-        return infer_loop_read(in);
     case WPK_KIND_LOOP_STORE:
-        return infer_loop_store(in);
+    case WPK_KIND_LOOP_RESULT:
+        return wpk_infer_loop(in);
     case WPK_KIND_REDUCE:
         return infer_reduce(in);
     case WPK_KIND_CONV:

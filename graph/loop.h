@@ -10,8 +10,8 @@
  *                                   states further
  *     Store(next, start) -> all     in the loop: start and the `next` of each iteration,
  *                                   [times + 1, ...]; the other way round if `reverse`
- *     Result(all, other) -> all     behind the loop, whose Stores it reads: one state, and so that it is
- *                                   computed the other one, too
+ *     Result(all, other) -> all     behind the loop, whose Stores it reads: one state, and the
+ *                                   other one so that it is computed, too
  *
  * A state needs no copy: iteration i reads it in slot i of `all`, and writes slot i + 1. Each start
  * has one Store. Nodes behind the loop read Results alone.
@@ -24,8 +24,13 @@
 
 #define WPK_LOOP_DOMAIN "\001loop" /* names in files have no control characters */
 
+struct wpk_inference;
+
 /* True for the four operators above. */
 bool wpk_graph_is_boundary(const struct wpk_graph_node *node);
+
+/* As wpk_infer_shape of inference.h, for them.   errors  none */
+WPK_MUST_CHECK wpk_err wpk_infer_loop(const struct wpk_inference *in);
 
 /* How many elements further the node, a Read or Store, is in each iteration. */
 int64_t wpk_graph_loop_step(const struct wpk_graph *graph, const struct wpk_graph_node *node);

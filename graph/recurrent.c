@@ -30,7 +30,8 @@ struct recurrent {
     bool is_batch_first;
     bool couples; /* LSTM: the forget gate is what the input gate leaves */
     float clip;   /* of what the activations get; 0: none */
-    struct wpk_activation functions[WPK_ACTIVATIONS_MAX]; /* [function_count] of each direction */
+    struct wpk_activation_function
+        functions[WPK_ACTIVATIONS_MAX]; /* [function_count] of each direction */
     int function_count;
     int all_h[2]; /* of a direction: the states between the steps, [steps+1,batch,hidden] */
     int all_c[2];
@@ -43,7 +44,7 @@ struct weights {
     int fresh;       /* GRU, not `is_after`: the last rows of R, the others being `recurrence` */
     int bias;        /* GRU, `is_after`: of the recurrence */
     int peephole[3]; /* LSTM: of i, o, f */
-    const struct wpk_activation *functions;
+    const struct wpk_activation_function *functions;
 };
 
 bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values whose elements lie in another value's memory: the outputs of a Reshape or of a Slice of
- * whole rows, the inputs of a Concat of whole rows, and what the iterations of a loop read and write.
- * The plan has no step that copies them. */
+ * whole rows, the inputs of a Concat of whole rows, and what the iterations of a loop read and
+ * write. The plan has no step that copies them. */
 #ifndef WPK_GRAPH_VIEW_H
 #define WPK_GRAPH_VIEW_H
 

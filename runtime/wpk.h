@@ -296,8 +296,8 @@ struct wpk_model_tensor {
     const void *data;
 };
 
-/* Called before each step, and with `is_done` after it, when its outputs are there; of a loop in its
- * first and its last iteration.
+/* Called before each step, and with `is_done` after it, when its outputs are there; of a loop in
+ * its first and its last iteration.
  *   shape   tensors [count]: the inputs, constants and outputs of the step's kernel, in this order;
  *           0 for a step without a kernel
  *   owns    tensors and data are valid during the call */
