@@ -180,16 +180,6 @@ static wpk_err estimate(struct survey *survey, const struct wpk_command_context 
     return err;
 }
 
-static double constant_bytes(const struct wpk_graph *graph)
-{
-    double bytes = 0;
-
-    for (int i = 0; i < graph->value_count; i++) {
-        bytes += (double)graph->values[i].size;
-    }
-    return bytes;
-}
-
 static void put_values(const struct survey *survey, const char *key, const int *list, int count)
 {
     wpk_json_begin_array(survey->writer, key);
@@ -329,7 +319,7 @@ wpk_err wpk_check_model(const struct wpk_command_context *context, const char *p
         err = wpk_buf_status(&survey.equations);
     }
     if (err == WPK_OK) {
-        survey.constant_bytes = constant_bytes(&graph);
+        survey.constant_bytes = (double)wpk_graph_constant_bytes(&graph);
         err = find_steps(&survey, path, options, diag);
     }
     if (err == WPK_OK) {

@@ -184,8 +184,10 @@ static void add_op(const struct wpk_api_job *job, const struct wpk_api_op *op, b
         }
         return;
     }
-    add_part(parts, 0, "%" PRId64 " + %" PRId64 " of %" PRId64 " tried", op->measured, op->failed,
-             op->wanted);
+    add_part(parts, 0, "%" PRId64 " of %" PRId64 " tried", op->measured + op->failed, op->wanted);
+    if (op->failed > 0) {
+        add_part(parts, 0, ", %" PRId64 " failed", op->failed);
+    }
     add_times(op, parts);
     if (strcmp(op->phase, "finals") == 0) {
         add_part(parts, 2, ", timing the finalists");

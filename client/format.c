@@ -274,3 +274,23 @@ void wpk_format_wrap(const char *text, int indent, int width, struct wpk_buf *ou
     }
     wpk_buf_append_byte(out, '\n');
 }
+
+void wpk_format_word(const char *word, struct wpk_buf *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=:,+@%";
+
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        wpk_buf_append_text(out, word);
+        return;
+    }
+    wpk_buf_append_byte(out, '\'');
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') {
+            wpk_buf_append_text(out, "'\\''");
+        } else {
+            wpk_buf_append_byte(out, *word);
+        }
+    }
+    wpk_buf_append_byte(out, '\'');
+}

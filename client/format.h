@@ -51,4 +51,8 @@ void wpk_format_cut(const char *text, int width, struct wpk_buf *out);
  * column `indent`, where the caller stands; further lines are indented to it. */
 void wpk_format_wrap(const char *text, int indent, int width, struct wpk_buf *out);
 
+/* Append a word as a shell takes it: in quotes if it has other characters than those of names and
+ * paths. */
+void wpk_format_word(const char *word, struct wpk_buf *out);
+
 #endif

@@ -154,12 +154,34 @@ static void test_wrap(void **state)
     wpk_buf_fini(&out);
 }
 
+static void test_words(void **state)
+{
+    static const struct {
+        const char *word, *shown;
+    } rows[] = {{"a/b-c_d.wpk", "a/b-c_d.wpk"},
+                {"my plan.wpk", "'my plan.wpk'"},
+                {"it's", "'it'\\''s'"},
+                {"", "''"},
+                {"$HOME", "'$HOME'"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct wpk_buf out = {0};
+        wpk_format_word(rows[i].word, &out);
+        assert_string_equal(wpk_buf_text(&out), rows[i].shown);
+        wpk_buf_fini(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ns),         cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_count),      cmocka_unit_test(test_table),
-        cmocka_unit_test(test_tables_fit), cmocka_unit_test(test_prose_is_cut_first),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ns),
+        cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_tables_fit),
+        cmocka_unit_test(test_prose_is_cut_first),
         cmocka_unit_test(test_wrap),
     };
 

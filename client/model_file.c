@@ -8,6 +8,7 @@
 #include "graph/shape.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SUFFIX ".onnx"
@@ -70,9 +71,13 @@ static wpk_err bind_array(struct wpk_graph *graph, int value, const struct wpk_n
     }
     if (err == WPK_OK) {
         const struct wpk_tensor_type type = wpk_model_value_type(&graph->values[value]);
-        err = wpk_npy_check(npy, &type, diag);
+        size_t size = (size_t)wpk_tensor_type_elements(&type) * wpk_dtype_size(type.dtype);
+        void *data = malloc(size + 1);
+        err = data != NULL ? wpk_npy_read(npy, &type, data, diag) : WPK_ENOMEM;
+        err = err == WPK_OK ? wpk_graph_bind(graph, value, data, size) : err;
+        free(data);
     }
-    return err == WPK_OK ? wpk_graph_bind(graph, value, npy->data, npy->size) : err;
+    return err;
 }
 
 /* Make an input the constant that a file has. */

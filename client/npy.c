@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/npy.h"
 
+#include "schema/convert.h"
+
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ALIGNMENT 64 /* of the elements in a file, as NumPy writes it */
@@ -203,7 +206,7 @@ wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out, stru
     return WPK_OK;
 }
 
-/* ---- comparing */
+/* ---- elements */
 
 static void print_shape(const int64_t *extent, int rank, char out[SHAPE_SIZE])
 {
@@ -218,35 +221,109 @@ static void print_shape(const int64_t *extent, int rank, char out[SHAPE_SIZE])
     }
 }
 
-wpk_err wpk_npy_check(const struct wpk_npy *npy, const struct wpk_tensor_type *type,
-                      struct wpk_diag *diag)
+/* The type of "<f4" and the like. False: none that tensors have. */
+static bool find_dtype(const char *descr, enum wpk_dtype *out, bool *is_swapped)
 {
-    char wanted[SHAPE_SIZE];
-    char found[SHAPE_SIZE];
-    const char *descr = wpk_npy_descr(type->dtype);
-    size_t size = (size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype);
-    /* Of one axis or none both orders are the same bytes. */
-    bool fortran = npy->fortran_order && npy->rank > 1;
-    bool same = strcmp(npy->descr, descr) == 0 && npy->rank == type->rank && !fortran;
+    for (int i = 0; i < WPK_DTYPE_COUNT; i++) {
+        const char *name = wpk_npy_descr((enum wpk_dtype)i);
+        if (i != WPK_BF16 && strchr("<>|=", descr[0]) != NULL && strcmp(descr + 1, name + 1) == 0) {
+            *out = (enum wpk_dtype)i;
+            *is_swapped = descr[0] == '>' && wpk_dtype_size(*out) > 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As NumPy's casting "same_kind", but that no integer loses bits. */
+static bool can_convert(enum wpk_dtype from, enum wpk_dtype to)
+{
+    double low[2];
+    double high[2];
+
+    if (from == to || wpk_dtype_is_float(to)) {
+        return from == to || wpk_dtype_is_float(from);
+    }
+    if (wpk_dtype_is_float(from) || to == WPK_BOOL) {
+        return false;
+    }
+    wpk_convert_bounds(from, &low[0], &high[0]);
+    wpk_convert_bounds(to, &low[1], &high[1]);
+    return from == WPK_BOOL || (low[1] <= low[0] && high[0] <= high[1]);
+}
+
+/* Copy the elements in C order and the machine's byte order. */
+static void reorder(const struct wpk_npy *npy, size_t size, bool is_swapped, char *out)
+{
+    int64_t index[WPK_RANK_MAX] = {0};
+    int64_t count = (int64_t)(npy->size / size);
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = 0;
+        for (int d = npy->rank - 1; npy->fortran_order && d >= 0; d--) {
+            at = at * npy->extent[d] + index[d];
+        }
+        const char *from = (const char *)npy->data + (size_t)(npy->fortran_order ? at : i) * size;
+        for (size_t b = 0; b < size; b++) {
+            out[(size_t)i * size + b] = from[is_swapped ? size - 1 - b : b];
+        }
+        for (int d = npy->rank - 1; d >= 0 && ++index[d] == npy->extent[d]; d--) {
+            index[d] = 0;
+        }
+    }
+}
+
+static bool has_shape(const struct wpk_npy *npy, const struct wpk_tensor_type *type)
+{
+    bool same = npy->rank == type->rank;
 
     for (int i = 0; same && i < type->rank; i++) {
         same = npy->extent[i] == type->extent[i];
     }
-    if (same && npy->size == size) {
-        return WPK_OK;
-    }
+    return same;
+}
+
+wpk_err wpk_npy_read(const struct wpk_npy *npy, const struct wpk_tensor_type *type, void *out,
+                     struct wpk_diag *diag)
+{
+    char wanted[SHAPE_SIZE];
+    char found[SHAPE_SIZE];
+    const char *descr = wpk_npy_descr(type->dtype);
+    int64_t count = wpk_tensor_type_elements(type);
+    bool is_raw = strcmp(npy->descr, descr) == 0; /* bf16 is "<u2" */
+    bool is_swapped = false;
+    enum wpk_dtype from = type->dtype;
+
     print_shape(type->extent, type->rank, wanted);
     print_shape(npy->extent, npy->rank, found);
-    if (same) {
+    if (!has_shape(npy, type) || (!is_raw && (!find_dtype(npy->descr, &from, &is_swapped) ||
+                                              !can_convert(from, type->dtype)))) {
+        wpk_diag_set(diag, "expected %s (%s) %s, found %s %s", descr, wpk_dtype_name(type->dtype),
+                     wanted, npy->descr, found);
+        return WPK_EINVAL;
+    }
+    size_t size = wpk_dtype_size(from);
+    if (npy->size != (size_t)count * size) {
         wpk_diag_set(diag,
                      "expected %zu bytes of elements, found %zu; write it again with numpy.save",
-                     size, npy->size);
-    } else {
-        wpk_diag_set(diag, "expected %s (%s) %s in C order, found %s %s in %s order", descr,
-                     wpk_dtype_name(type->dtype), wanted, npy->descr, found,
-                     fortran ? "Fortran" : "C");
+                     (size_t)count * size, npy->size);
+        return WPK_EINVAL;
     }
-    return WPK_EINVAL;
+    if (from == type->dtype) {
+        reorder(npy, size, is_swapped, out);
+        return WPK_OK;
+    }
+    char *elements = malloc(npy->size + 1);
+    double *wide = calloc((size_t)count + 1, sizeof(*wide));
+    if (elements != NULL && wide != NULL) {
+        reorder(npy, size, is_swapped, elements);
+        wpk_convert_widen(from, elements, count, wide);
+        wpk_convert_narrow(type->dtype, wide, count, out);
+    }
+    wpk_err err = elements != NULL && wide != NULL ? WPK_OK : WPK_ENOMEM;
+    free(elements);
+    free(wide);
+    return err;
 }
 
 /* ---- writing */

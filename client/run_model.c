@@ -123,6 +123,10 @@ static wpk_err set_path(struct tensor *list, int count, const char *option, cons
     struct wpk_suggest suggest = {.word = ""};
     char word[WPK_SUGGEST_SIZE];
 
+    if (count == 1 && list[0].path == NULL && strchr(pair, '=') == NULL) { /* FILE alone */
+        list[0].path = pair;
+        return WPK_OK;
+    }
     for (int i = 0; i < count; i++) {
         size_t size = strlen(list[i].name);
         if (strncmp(pair, list[i].name, size) == 0 && pair[size] == '=' && pair[size + 1] != '\0') {
@@ -156,11 +160,9 @@ static wpk_err read_file(struct tensor *tensor, struct wpk_diag *diag)
     }
     err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
     if (err == WPK_OK) {
-        err = wpk_npy_check(&npy, &tensor->type, diag);
+        err = wpk_npy_read(&npy, &tensor->type, tensor->data, diag);
     }
-    if (err == WPK_OK) {
-        memcpy(tensor->data, npy.data, npy.size);
-    } else if (diag != NULL) {
+    if (err != WPK_OK && diag != NULL) {
         snprintf(diag->file, sizeof(diag->file), "%s", tensor->path);
         snprintf(diag->field, sizeof(diag->field), "%s", tensor->name);
     }

@@ -54,6 +54,10 @@ static wpk_err set_path(struct wpk_run_tensors *tensors, int first, int count, c
     char name[WPK_NAME_MAX] = "";
     char list[WPK_DIAG_TEXT_MAX / 2] = "";
 
+    if (equals == NULL && count == 1 && tensors->tensor[first].path == NULL) { /* FILE alone */
+        tensors->tensor[first].path = pair;
+        return WPK_OK;
+    }
     if (equals == NULL || equals == pair || equals[1] == '\0') {
         wpk_diag_set(diag, "--%s takes TENSOR=FILE.npy, not '%s'", option, pair);
         return WPK_EINVAL;
@@ -92,14 +96,11 @@ static wpk_err read_file(struct wpk_run_tensor *tensor, struct wpk_diag *diag)
     }
     err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
     if (err == WPK_OK) {
-        err = wpk_npy_check(&npy, type, diag);
+        err = wpk_npy_read(&npy, type, tensor->dense, diag);
     }
     if (err != WPK_OK && diag != NULL) {
         snprintf(diag->file, sizeof(diag->file), "%s", tensor->path);
         snprintf(diag->field, sizeof(diag->field), "%s", tensor->name);
-    }
-    if (err == WPK_OK) {
-        memcpy(tensor->dense, npy.data, npy.size);
     }
     wpk_buf_fini(&bytes);
     return err;
@@ -130,8 +131,8 @@ static wpk_err fill(struct wpk_run_tensors *tensors, int index, bool draw, struc
     if (tensor->path != NULL) {
         err = read_file(tensor, diag);
     } else {
-        wpk_draw_tensor(SEED, tensor->name, type->dtype, false, wpk_tensor_type_elements(type),
-                        tensor->dense);
+        wpk_draw_tensor(SEED, tensor->name, type->dtype, WPK_DRAW_ANY,
+                        wpk_tensor_type_elements(type), tensor->dense);
     }
     if (err == WPK_OK && !constant) {
         wpk_tensor_pack(type, tensor->dense, tensor->physical);

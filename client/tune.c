@@ -77,6 +77,12 @@ static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+/* A model of views and of functions of libwpk alone: its plan needs no kernel. */
+static bool has_nothing_to_tune(const struct tune *tune)
+{
+    return tune->is_model && tune->model.kernel_count == 0;
+}
+
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
@@ -92,7 +98,7 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = choose_device(tune, diag);
     }
-    if (err != WPK_OK) {
+    if (err != WPK_OK || has_nothing_to_tune(tune)) {
         return err;
     }
     err = wpk_job_space_check(&tune->job, diag);
@@ -107,15 +113,19 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     const struct wpk_api_kernel *kernel = &job->kernels[0];
     bool ours = kernel->served.artifact[0] != '\0';
     const char *program = tune->program;
-    char data[4200] = "";
+    struct wpk_buf file = {0};
+    struct wpk_buf of_data = {0};
     char gpu[80] = "";
     char of[64] = ""; /* --job, where history may serve what was found without these pins */
 
     if (tune->wanted.data_dir != NULL) {
-        snprintf(data, sizeof(data), " --data %s", tune->wanted.data_dir);
+        wpk_buf_append_text(&of_data, " --data ");
+        wpk_format_word(tune->wanted.data_dir, &of_data);
     } else if (tune->wanted.given.server != NULL) {
-        snprintf(data, sizeof(data), " --server %s", tune->wanted.given.server);
+        wpk_buf_printf(&of_data, " --server %s", tune->wanted.given.server);
     }
+    wpk_format_word(tune->file != NULL ? tune->file : "", &file);
+    const char *data = wpk_buf_text(&of_data);
     if (tune->gpu != NULL) {
         snprintf(gpu, sizeof(gpu), " --gpu %s", tune->gpu);
     }
@@ -133,12 +143,14 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
         printf("  %s why %s%s\n", program, kernel->name, data);
     }
     if (tune->file != NULL) {
-        printf("  %s tune %s%s%s --candidates %lld --seconds %lld\n", program, tune->file, gpu,
-               data, (long long)tune->job.candidates * TIMES_LONGER,
+        printf("  %s tune %s%s%s --candidates %lld --seconds %lld\n", program, wpk_buf_text(&file),
+               gpu, data, (long long)tune->job.candidates * TIMES_LONGER,
                (long long)tune->job.seconds * TIMES_LONGER);
     } else {
         printf("  %s get %s --own --schedule%s%s\n", program, kernel->name, of, data);
     }
+    wpk_buf_fini(&of_data);
+    wpk_buf_fini(&file);
 }
 
 static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
@@ -259,7 +271,10 @@ static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, stru
         err = wpk_fs_write(tune->plan_path, plan.data, plan.size, 0644, diag);
     }
     if (err == WPK_OK && !tune->output.json && tune->report == stdout) {
-        printf("\nnext:\n  %s run %s --random\n", tune->program, tune->plan_path);
+        struct wpk_buf path = {0};
+        wpk_format_word(tune->plan_path, &path);
+        printf("\nnext:\n  %s run %s --random\n", tune->program, wpk_buf_text(&path));
+        wpk_buf_fini(&path);
     }
     wpk_buf_fini(&plan);
     return err;
@@ -430,6 +445,17 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     return interrupted ? WPK_EXIT_INTERRUPTED : status;
 }
 
+/* The plan of a model that has nothing to tune. */
+static enum wpk_exit write_views(struct tune *tune, struct wpk_diag *diag)
+{
+    const struct wpk_api_job none = {.state = "done"};
+
+    tune->job.threads = tune->job.threads > 0 ? tune->job.threads : 1;
+    print_notice("the model has nothing to tune", tune);
+    wpk_err err = write_plan(tune, &none, diag);
+    return err == WPK_OK ? WPK_EXIT_OK : wpk_command_fail(err, diag);
+}
+
 /* Of a model, -o is the plan's file. */
 static wpk_err take_plan_path(struct tune *tune, const struct wpk_option *options,
                               const struct wpk_args *args, struct wpk_diag *diag)
@@ -469,7 +495,10 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
                       &tune.verify),
         WPK_MODEL_FIXING_OPTION_ROWS(tune.fixing),
         WPK_SESSION_OPTION_ROWS(tune.wanted),
-        WPK_OUTPUT_OPTION_ROWS(tune.output),
+        WPK_ARGS_ROW("output", 'o', "FILE.wpk|wide|json|csv",
+                     "of a model: where its plan goes; else every column, JSON or CSV", TEXT,
+                     &tune.output.format, 0, 0),
+        WPK_ARGS_FLAG("json", "the same as -o json, and with a plan's -o", &tune.output.json),
         WPK_ARGS_ROW("quiet", 'q', NULL, "no progress", FLAG, &tune.quiet, 0, 0),
         WPK_ARGS_END,
     };
@@ -490,6 +519,8 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     }
     if (err != WPK_OK) {
         call->status = wpk_command_fail(err, &call->diag);
+    } else if (has_nothing_to_tune(&tune)) {
+        call->status = write_views(&tune, &call->diag);
     } else {
         wpk_follow_catch_signals();
         call->status = run(call->context, &tune);

@@ -46,6 +46,7 @@ struct why {
     double peak_share;                     /* of the device's peak; 0: unknown */
     double surely;                         /* probability that the winner is the fastest tried */
     int rivals;                            /* within the noise of it */
+    double rival_most;                     /* time of the slowest of them, 1: the winner's */
     bool modelled;                         /* the device is emulated */
 };
 
@@ -237,7 +238,10 @@ static void judge_sureness(struct why *why)
             continue;
         }
         double other = scatter_of(one);
-        why->rivals += (relative(why, one) - 1) / hypot(own, other) < 2;
+        if ((relative(why, one) - 1) / hypot(own, other) < 2) {
+            why->rivals++;
+            why->rival_most = fmax(why->rival_most, relative(why, one));
+        }
         for (int k = 0; k < STEPS; k++) {
             double time = 1 + own * (k - STEPS / 2) / 10;
             fastest[k] *= 0.5 * erfc((time - relative(why, one)) / other / sqrt(2));
@@ -301,10 +305,15 @@ static void say_tried(const struct why *why, struct wpk_buf *out)
 
 static void say_sureness(const struct why *why, struct wpk_buf *out)
 {
+    if (why->rivals == 0) {
+        wpk_buf_printf(out, "No other is within the noise of the winner.\n");
+        return;
+    }
     wpk_buf_printf(out,
-                   "The winner is the fastest of them with a probability of %.0f %%; %d other%s "
-                   "within the noise of it.\n",
-                   100 * why->surely, why->rivals, why->rivals == 1 ? " is" : "s are");
+                   "%d other%s within the noise of the winner: whichever is taken costs at most "
+                   "%.1f %%. The winner is the fastest with a probability of %.0f %%.\n",
+                   why->rivals, why->rivals == 1 ? " is" : "s are",
+                   100 * fmax(why->rival_most - 1, 0), 100 * why->surely);
 }
 
 static void say_genes(const struct why *why, struct wpk_buf *out)

@@ -45,7 +45,7 @@ static const struct row rows[WPK_C_FUNCTION_COUNT] = {
     [WPK_C_REMAINDER] = BINARY("b == 0 || b == -1 ? 0"
                                " : a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b",
                                NULL),
-    [WPK_C_EXP] = UNARY("a == a ? __builtin_exp$F(a) : 0"),
+    [WPK_C_EXP] = UNARY("__builtin_exp$F(a)"),
     [WPK_C_LOG] = UNARY("__builtin_log$F(a)"),
     [WPK_C_SIN] = UNARY("__builtin_sin$F(a)"),
     [WPK_C_COS] = UNARY("__builtin_cos$F(a)"),
@@ -87,13 +87,12 @@ static const char over_f64_text[] =
     "  const $E size = __builtin_fabs(b), c = 1 / b;\n"
     "  return size >= 0x1p-1022 && size <= 0x1p1022 ? a * c : a / b;\n}\n";
 
-/* The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
- * exponent of the rest's polynomial. What is less than the least normal number becomes 0, as of a
- * NaN, what is more than the largest becomes about that. */
+/* The sum t rounds to an integer n, since its last place is 1, and its low bits are the exponent of
+ * 2^(n-1), or 0, which the rest's polynomial is multiplied with. The limits keep a NaN. */
 static const char exp_f32_text[] =
     "INLINE $V $V_exp($V x)\n{\n"
-    "  const $V a = $V_min(x, $V_of(0x1.62e42ep+6f));\n"
-    "  const $V t = a * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;\n"
+    "  const $V a = $V_min($V_of(89.0f), $V_max($V_of(-0x1.5d589ep+6f), x));\n"
+    "  const $V t = a * 0x1.715476p+0f + 0x1.8000fcp+23f, n = t - 0x1.8000fcp+23f;\n"
     "  const $V r = a - n * 0x1.63p-1f + n * 0x1.bd0106p-13f;\n"
     "  $V p = 1.381447552e-3f * r + 8.368750889e-3f;\n"
     "  p = p * r + 4.166839212e-2f;\n"
@@ -101,12 +100,12 @@ static const char exp_f32_text[] =
     "  p = p * r + 4.999999343e-1f;\n"
     "  p = p * r + 1.0f;\n"
     "  p = p * r + 1.0f;\n"
-    "  return ($V)((x >= -0x1.5d589ep+6f) & (($I)p + (($I)t << 23)));\n}\n";
+    "  return (p + p) * ($V)(($I)t << 23);\n}\n";
 
 static const char exp_f64_text[] =
     "INLINE $V $V_exp($V x)\n{\n"
-    "  const $V a = $V_min(x, $V_of(709.78));\n"
-    "  const $V t = a * 0x1.71547652b82fep+0 + 0x1.8p+52, n = t - 0x1.8p+52;\n"
+    "  const $V a = $V_min($V_of(710.0), $V_max($V_of(-708.4), x));\n"
+    "  const $V m = $V_of(0x1.80000000003fep+52), t = a * 0x1.71547652b82fep+0 + m, n = t - m;\n"
     "  const $V r = a - n * 0x1.62e42fee00000p-1 - n * 0x1.a39ef35793c76p-33;\n"
     "  $V p = r * (1.0 / 6227020800) + 1.0 / 479001600;\n"
     "  p = p * r + 1.0 / 39916800;\n"
@@ -120,12 +119,15 @@ static const char exp_f64_text[] =
     "  p = p * r + 1.0 / 6;\n"
     "  p = p * r + 0.5;\n"
     "  p = p * (r * r) + r + 1.0;\n"
-    "  return ($V)((x >= -0x1.6232bdd7abcd2p+9) & (($I)p + (($I)t << 52)));\n}\n";
+    "  return (p + p) * ($V)(($I)t << 52);\n}\n";
 
 static const char log_f32_text[] =
     "INLINE $V $V_log($V a)\n{\n"
-    "  const $I e = (($I)a - 0x3f3504f3) >> 23;\n"
-    "  const $V f = ($V)(($I)a - (e << 23)) - 1.0f, n = __builtin_convertvector(e, $V);\n"
+    "  const $I small = a < 0x1p-126f;\n"
+    "  const $V b = $V_select(small, a * 0x1p23f, a);\n"
+    "  const $I e = (($I)b - 0x3f3504f3) >> 23;\n"
+    "  const $V f = ($V)(($I)b - (e << 23)) - 1.0f;\n"
+    "  const $V n = __builtin_convertvector(e - (small & 23), $V);\n"
     "  $V p = 7.0376836292e-2f * f - 1.1514610310e-1f;\n"
     "  p = p * f + 1.1676998740e-1f;\n"
     "  p = p * f - 1.2420140846e-1f;\n"
@@ -135,7 +137,8 @@ static const char log_f32_text[] =
     "  p = p * f - 2.4999993993e-1f;\n"
     "  p = p * f + 3.3333331174e-1f;\n"
     "  p = p * f * (f * f) - n * 0x1.bd0106p-13f - 0.5f * (f * f) + f + n * 0x1.63p-1f;\n"
-    "  p = $V_select(a > 0.0f, p, $V_of(-__builtin_inff()));\n"
+    "  p = $V_select(a < __builtin_inff(), p, a);\n"
+    "  p = $V_select(a == 0.0f, $V_of(-__builtin_inff()), p);\n"
     "  return $V_select(a < 0.0f, $V_of(__builtin_nanf(\"\")), p);\n}\n";
 
 /* The texts before all functions: narrow floating types, bit by bit, nearest even. An f64 comes to
@@ -201,8 +204,8 @@ void wpk_c_put_function_text(enum wpk_c_function function, enum wpk_c_type type,
         wpk_buf_printf(out,
                        "\n{\n%s  %s r;\n#define LANE(i) $E_%s(%s)\n  EACH$N(r, LANE);\n"
                        "#undef LANE\n  return r;\n}\n",
-                       limits ? "  HIDE_CONSTANT(b);\n" : "", row->result, names[function],
-                       row->lane);
+                       limits ? "  HIDE_CONSTANT(a);\n  HIDE_CONSTANT(b);\n" : "", row->result,
+                       names[function], row->lane);
     } else {
         wpk_buf_printf(out, " { return %s; }\n", integer ? row->integer : row->scalar);
     }
@@ -216,7 +219,7 @@ const char *wpk_c_narrow_text(void)
 struct wpk_c_needs wpk_c_function_needs(enum wpk_c_function function, enum wpk_c_type type,
                                         bool vector)
 {
-    static const enum wpk_c_function calls[] = {WPK_C_OF, WPK_C_MIN, WPK_C_SELECT};
+    static const enum wpk_c_function calls[] = {WPK_C_OF, WPK_C_MIN, WPK_C_MAX, WPK_C_SELECT};
     static const enum wpk_c_type results[] = {
         [WPK_C_FROM_F16] = WPK_C_U16, [WPK_C_TO_F16] = WPK_C_U16, [WPK_C_FROM_BF16] = WPK_C_U16,
         [WPK_C_TO_BF16] = WPK_C_U16,  [WPK_C_TO_I8] = WPK_C_I8,   [WPK_C_TO_U8] = WPK_C_U8,

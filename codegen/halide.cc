@@ -24,7 +24,8 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 using Halide::Expr;
 using Halide::Func;
@@ -43,25 +44,33 @@ struct Stage {
     std::map<std::string, RVar> reduction; // loops of the update that reduce
 };
 
-class Builder {
+class Builder
+{
   public:
     // `program`: of the schedule, expanded.
     Builder(const wpk_schedule &schedule, const wpk_program &program)
-        : program_(program), nest_(*schedule.nest),
-          device_(wpk_target_has_blocks(schedule.target)),
-          launches_(wpk_target_is_gpu(schedule.target)) {
+        : program_(program), nest_(*schedule.nest), device_(wpk_target_has_blocks(schedule.target)),
+          launches_(wpk_target_is_gpu(schedule.target)),
+          fuses_(launches_ || std::strstr(schedule.target, "-fma") != nullptr)
+    {
         if (wpk_directives_make(&schedule, &directives_) != WPK_OK ||
             wpk_nest_find_reach(schedule.nest, &program, &reach_) != WPK_OK) {
             wpk_directives_fini(&directives_);
             throw std::bad_alloc();
         }
     }
-    ~Builder() { wpk_directives_fini(&directives_); }
+    ~Builder()
+    {
+        wpk_directives_fini(&directives_);
+    }
     Builder(const Builder &) = delete;
     Builder &operator=(const Builder &) = delete;
 
     Halide::Pipeline build();
-    std::vector<Halide::Argument> arguments() const { return arguments_; }
+    std::vector<Halide::Argument> arguments() const
+    {
+        return arguments_;
+    }
     std::vector<wpk::LaunchArgument> launch_arguments() const; // of the program, outputs last
 
   private:
@@ -86,15 +95,17 @@ class Builder {
     const wpk_nest &nest_;
     const bool device_;   // with blocks of threads
     const bool launches_; // of a GPU: a buffer is its element [0, 0, ...], behind its padding
+    const bool fuses_;    // the machine has fused multiply-adds
     wpk_directives directives_ = {};
     wpk_nest_reach reach_;
     std::vector<Tensor> tensors_;
-    std::vector<Stage> stages_; // by stage index
+    std::vector<Stage> stages_;       // by stage index
     std::vector<std::string> strict_; // stages whose reduction is strict
     std::vector<Halide::Argument> arguments_;
 };
 
-void Builder::declare_tensors() {
+void Builder::declare_tensors()
+{
     tensors_.resize(static_cast<size_t>(program_.tensor_count));
     for (int i = 0; i < program_.tensor_count; i++) {
         const wpk_tensor &t = program_.tensors[i];
@@ -128,7 +139,8 @@ void Builder::declare_tensors() {
     }
 }
 
-void Builder::find_parts() {
+void Builder::find_parts()
+{
     for (int e = 0; e < nest_.entry_count; e++) {
         const wpk_nest_entry &entry = nest_.entry[e];
         if (entry.stage >= 0 && entry.place.entry >= 0 && !entry.inlined && !device_) {
@@ -138,14 +150,16 @@ void Builder::find_parts() {
     }
 }
 
-Expr Builder::expression_of(const wpk_stage &stage, const std::vector<Expr> &axes) const {
+Expr Builder::expression_of(const wpk_stage &stage, const std::vector<Expr> &axes) const
+{
     const uint16_t *limited = reach_.limited[&stage - program_.stages];
-    return wpk::Expressions(program_, tensors_, stage, axes, limited).value();
+    return wpk::Expressions(program_, tensors_, stage, axes, limited, fuses_).value();
 }
 
 // Halide bounds the domain's loops by its predicate.
 void Builder::skip_borders(const wpk_stage &stage, const std::vector<Expr> &axes,
-                           Halide::RDom &domain) const {
+                           Halide::RDom &domain) const
+{
     wpk_nest_border border[WPK_NEST_BORDERS_MAX];
     int entry = nest_.entry_count - 1 - static_cast<int>(&stage - program_.stages);
     int count = wpk_nest_borders(&program_, &nest_, entry, true, border);
@@ -164,7 +178,8 @@ void Builder::skip_borders(const wpk_stage &stage, const std::vector<Expr> &axes
 }
 
 void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
-                               std::vector<Expr> &axes) {
+                               std::vector<Expr> &axes)
+{
     std::vector<Halide::Range> ranges;
     for (int i = stage.rank; i < stage.axis_count; i++) {
         ranges.emplace_back(0, static_cast<int>(stage.axes[i].extent));
@@ -185,17 +200,26 @@ void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::ve
     out.func(args) = identity;
     Expr before = out.func(args);
     switch (stage.reduction) {
-    case WPK_REDUCE_SUM: out.func(args) = before + value; break;
-    case WPK_REDUCE_PROD: out.func(args) = before * value; break;
-    case WPK_REDUCE_MAX: out.func(args) = Halide::max(before, value); break;
-    default: out.func(args) = Halide::min(before, value); break;
+    case WPK_REDUCE_SUM:
+        out.func(args) = before + value;
+        break;
+    case WPK_REDUCE_PROD:
+        out.func(args) = before * value;
+        break;
+    case WPK_REDUCE_MAX:
+        out.func(args) = Halide::max(before, value);
+        break;
+    default:
+        out.func(args) = Halide::min(before, value);
+        break;
     }
     if (stage.strict) {
         strict_.push_back(out.func.name());
     }
 }
 
-void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
+void Builder::define_stage(const wpk_stage &stage, const std::string &name)
+{
     Stage out;
     out.func = Func(name);
     std::vector<Expr> axes(static_cast<size_t>(stage.axis_count));
@@ -218,7 +242,8 @@ void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
 
 // Kernels never write padding: the buffer they are given is the unpadded region, with the strides
 // of the padded one.
-void Builder::bound_output(const wpk_tensor &tensor, Func &func) {
+void Builder::bound_output(const wpk_tensor &tensor, Func &func)
+{
     int64_t stride = 1;
     for (int d = tensor.rank - 1; d >= 0; d--) {
         int dim = tensor.rank - 1 - d;
@@ -231,7 +256,8 @@ void Builder::bound_output(const wpk_tensor &tensor, Func &func) {
     }
 }
 
-Stage &Builder::stage_named(const char *name) {
+Stage &Builder::stage_named(const char *name)
+{
     int found = wpk_schedule_find_stage(&program_, name);
     if (found < 0) {
         throw Failure{std::string("no stage ") + name};
@@ -240,12 +266,14 @@ Stage &Builder::stage_named(const char *name) {
 }
 
 // A loop; dots separate the parts of Halide's own names.
-Var var(std::string name) {
+Var var(std::string name)
+{
     std::replace(name.begin(), name.end(), '.', '$');
     return Var(name);
 }
 
-VarOrRVar Builder::loop(const Stage &stage, bool update, const char *name) const {
+VarOrRVar Builder::loop(const Stage &stage, bool update, const char *name) const
+{
     if (update) {
         auto found = stage.reduction.find(name);
         if (found != stage.reduction.end()) {
@@ -255,16 +283,22 @@ VarOrRVar Builder::loop(const Stage &stage, bool update, const char *name) const
     return var(name);
 }
 
-Halide::TailStrategy tail_of(wpk_tail tail) {
+Halide::TailStrategy tail_of(wpk_tail tail)
+{
     switch (tail) {
-    case WPK_TAIL_GUARD: return Halide::TailStrategy::GuardWithIf;
-    case WPK_TAIL_PREDICATE: return Halide::TailStrategy::Predicate;
-    case WPK_TAIL_SHIFT: return Halide::TailStrategy::ShiftInwards;
-    default: return Halide::TailStrategy::RoundUp;
+    case WPK_TAIL_GUARD:
+        return Halide::TailStrategy::GuardWithIf;
+    case WPK_TAIL_PREDICATE:
+        return Halide::TailStrategy::Predicate;
+    case WPK_TAIL_SHIFT:
+        return Halide::TailStrategy::ShiftInwards;
+    default:
+        return Halide::TailStrategy::RoundUp;
     }
 }
 
-template <typename F> void with_definition(Stage &stage, const wpk_directive &directive, F use) {
+template <typename F> void with_definition(Stage &stage, const wpk_directive &directive, F use)
+{
     if (directive.update) {
         Halide::Stage update = stage.func.update();
         use(update);
@@ -273,7 +307,8 @@ template <typename F> void with_definition(Stage &stage, const wpk_directive &di
     }
 }
 
-void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
+void Builder::apply_split(Stage &stage, const wpk_directive &directive)
+{
     const char *old = directive.loop[0], *outer = directive.loop[1], *inner = directive.loop[2];
     int factor = static_cast<int>(directive.factor);
     auto found = stage.reduction.find(old);
@@ -293,7 +328,8 @@ void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
     });
 }
 
-void Builder::apply_reorder(Stage &stage, const wpk_directive &directive) {
+void Builder::apply_reorder(Stage &stage, const wpk_directive &directive)
+{
     std::vector<VarOrRVar> order;
     for (int i = 0; i < directive.loop_count; i++) {
         order.push_back(loop(stage, directive.update, directive.loop[i]));
@@ -301,9 +337,12 @@ void Builder::apply_reorder(Stage &stage, const wpk_directive &directive) {
     with_definition(stage, directive, [&](auto &definition) { definition.reorder(order); });
 }
 
-void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
+void Builder::apply_placement(Stage &stage, const wpk_directive &directive)
+{
     switch (directive.kind) {
-    case WPK_DIRECTIVE_COMPUTE_ROOT: stage.func.compute_root(); break;
+    case WPK_DIRECTIVE_COMPUTE_ROOT:
+        stage.func.compute_root();
+        break;
     case WPK_DIRECTIVE_COMPUTE_AT:
     case WPK_DIRECTIVE_STORE_AT: {
         const Stage &at = stage_named(directive.loop[0]);
@@ -340,16 +379,22 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
     case WPK_DIRECTIVE_ALIGN_BOUNDS:
         stage.func.align_bounds(var(directive.loop[0]), static_cast<int>(directive.factor));
         break;
-    default: throw Failure{"not a placement"};
+    default:
+        throw Failure{"not a placement"};
     }
 }
 
-void Builder::apply(const wpk_directive &directive) {
+void Builder::apply(const wpk_directive &directive)
+{
     Stage &stage = stages_[static_cast<size_t>(directive.stage)];
     auto first = [&] { return loop(stage, directive.update, directive.loop[0]); };
     switch (directive.kind) {
-    case WPK_DIRECTIVE_SPLIT: apply_split(stage, directive); break;
-    case WPK_DIRECTIVE_REORDER: apply_reorder(stage, directive); break;
+    case WPK_DIRECTIVE_SPLIT:
+        apply_split(stage, directive);
+        break;
+    case WPK_DIRECTIVE_REORDER:
+        apply_reorder(stage, directive);
+        break;
     case WPK_DIRECTIVE_FUSE:
         with_definition(stage, directive, [&](auto &definition) {
             VarOrRVar outer = loop(stage, directive.update, directive.loop[1]);
@@ -377,17 +422,22 @@ void Builder::apply(const wpk_directive &directive) {
         with_definition(stage, directive,
                         [&](auto &definition) { definition.gpu_single_thread(); });
         break;
-    case WPK_DIRECTIVE_ATOMIC: stage.func.update().atomic(); break;
+    case WPK_DIRECTIVE_ATOMIC:
+        stage.func.update().atomic();
+        break;
     case WPK_DIRECTIVE_NO_PARTITION:
         with_definition(stage, directive, [&](auto &definition) {
             definition.partition(first(), Halide::Partition::Never);
         });
         break;
-    default: apply_placement(stage, directive); break;
+    default:
+        apply_placement(stage, directive);
+        break;
     }
 }
 
-Halide::Pipeline Builder::build() {
+Halide::Pipeline Builder::build()
+{
     declare_tensors();
     find_parts();
     std::map<int, Func> outputs; // by tensor, which is the order of a kernel's arguments
@@ -428,15 +478,17 @@ Halide::Pipeline Builder::build() {
     return pipeline;
 }
 
-std::string Builder::buffer(int tensor) const {
+std::string Builder::buffer(int tensor) const
+{
     const Tensor &t = tensors_[static_cast<size_t>(tensor)];
     wpk_role role = program_.tensors[tensor].role;
-    return role == WPK_ROLE_OUTPUT                                 ? t.func.name()
+    return role == WPK_ROLE_OUTPUT                               ? t.func.name()
            : role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT ? t.image.name()
-                                                                   : "";
+                                                                 : "";
 }
 
-std::vector<wpk::LaunchArgument> Builder::launch_arguments() const {
+std::vector<wpk::LaunchArgument> Builder::launch_arguments() const
+{
     std::vector<wpk::LaunchArgument> arguments;
     for (bool outputs : {false, true}) {
         for (int i = 0; i < program_.tensor_count; i++) {
@@ -456,21 +508,23 @@ std::vector<wpk::LaunchArgument> Builder::launch_arguments() const {
 
 // The functions that a kernel for a CPU calls are in its shared object (runtime/stub.c). The object
 // of a kernel for OpenCL has Halide's runtime, which talks to the driver.
-Halide::Target target_of(const wpk_schedule &schedule) {
+Halide::Target target_of(const wpk_schedule &schedule)
+{
     char text[WPK_TARGET_MAX];
     if (wpk_target_spell(schedule.target, text) != WPK_OK) {
         throw Failure{std::string("Halide knows no GPU as old as ") + schedule.target};
     }
     Halide::Target target{std::string(text)};
-    for (Halide::Target::Feature f : {Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
-                                      Halide::Target::UserContext}) {
+    for (Halide::Target::Feature f :
+         {Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery, Halide::Target::UserContext}) {
         target.set_feature(f);
     }
     target.set_feature(Halide::Target::NoRuntime, !target.has_feature(Halide::Target::OpenCL));
     return target;
 }
 
-template <typename F> wpk_err guarded(struct wpk_diag *diag, F work) {
+template <typename F> wpk_err guarded(struct wpk_diag *diag, F work)
+{
     try {
         work();
         return WPK_OK;
@@ -488,7 +542,8 @@ template <typename F> wpk_err guarded(struct wpk_diag *diag, F work) {
 
 } // namespace
 
-wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag) {
+wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag)
+{
     return guarded(diag, [&] {
         Var x("x");
         Func f("warm");
@@ -503,7 +558,8 @@ wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag) {
 
 // Call `use` with the schedule's pipeline and arguments.
 template <typename F>
-static wpk_err with_pipeline(const struct wpk_schedule *schedule, struct wpk_diag *diag, F use) {
+static wpk_err with_pipeline(const struct wpk_schedule *schedule, struct wpk_diag *diag, F use)
+{
     struct wpk_program program;
     wpk_err err = wpk_schedule_expand(schedule, &program);
     if (err != WPK_OK) {
@@ -520,25 +576,28 @@ static wpk_err with_pipeline(const struct wpk_schedule *schedule, struct wpk_dia
 }
 
 static wpk_err write_output(const struct wpk_schedule *schedule, const char *symbol,
-                            Halide::OutputFileType type, const char *path,
-                            struct wpk_diag *diag) {
+                            Halide::OutputFileType type, const char *path, struct wpk_diag *diag)
+{
     return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const Builder &builder) {
         pipeline.compile_to({{type, path}}, builder.arguments(), symbol, target_of(*schedule));
     });
 }
 
 wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
-                         const char *object_path, struct wpk_diag *diag) {
+                         const char *object_path, struct wpk_diag *diag)
+{
     return write_output(schedule, symbol, Halide::OutputFileType::object, object_path, diag);
 }
 
 wpk_err wpk_halide_print_llvm(const struct wpk_schedule *schedule, const char *symbol,
-                              const char *path, struct wpk_diag *diag) {
+                              const char *path, struct wpk_diag *diag)
+{
     return write_output(schedule, symbol, Halide::OutputFileType::llvm_assembly, path, diag);
 }
 
 wpk_err wpk_halide_lower(const struct wpk_schedule *schedule, const char *path,
-                         struct wpk_diag *diag) {
+                         struct wpk_diag *diag)
+{
     return with_pipeline(schedule, diag, [&](Halide::Pipeline &pipeline, const Builder &builder) {
         pipeline.compile_to_lowered_stmt(path, builder.arguments(), Halide::Text,
                                          target_of(*schedule));
@@ -547,7 +606,8 @@ wpk_err wpk_halide_lower(const struct wpk_schedule *schedule, const char *path,
 
 wpk_err wpk_halide_launches(const struct wpk_schedule *schedule, const char *symbol,
                             struct wpk_launch_plan *plan, struct wpk_buf *ptx,
-                            struct wpk_diag *diag) {
+                            struct wpk_diag *diag)
+{
     *plan = {};
     wpk_err err =
         wpk_target_architecture(schedule->target, plan->architecture, sizeof(plan->architecture));

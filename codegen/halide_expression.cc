@@ -5,38 +5,54 @@
 #include <algorithm>
 #include <cmath>
 
-namespace wpk {
+namespace wpk
+{
 
 using Halide::Expr;
 using namespace Halide::Internal;
 
-Halide::Type type_of(wpk_dtype dtype) {
+Halide::Type type_of(wpk_dtype dtype)
+{
     switch (dtype) {
-    case WPK_F32: return Halide::Float(32);
-    case WPK_F64: return Halide::Float(64);
-    case WPK_F16: return Halide::Float(16);
-    case WPK_BF16: return Halide::BFloat(16);
-    case WPK_I8: return Halide::Int(8);
-    case WPK_U8: return Halide::UInt(8);
-    case WPK_I32: return Halide::Int(32);
-    case WPK_I64: return Halide::Int(64);
-    case WPK_BOOL: return Halide::UInt(1);
-    default: throw Failure{"unknown element type"};
+    case WPK_F32:
+        return Halide::Float(32);
+    case WPK_F64:
+        return Halide::Float(64);
+    case WPK_F16:
+        return Halide::Float(16);
+    case WPK_BF16:
+        return Halide::BFloat(16);
+    case WPK_I8:
+        return Halide::Int(8);
+    case WPK_U8:
+        return Halide::UInt(8);
+    case WPK_I32:
+        return Halide::Int(32);
+    case WPK_I64:
+        return Halide::Int(64);
+    case WPK_BOOL:
+        return Halide::UInt(1);
+    default:
+        throw Failure{"unknown element type"};
     }
 }
 
-namespace {
+namespace
+{
 
-Expr real(Halide::Type type, double value) {
+Expr real(Halide::Type type, double value)
+{
     return make_const(type, value);
 }
 
 // Axes, and i64 numbers that meet nothing else, have 32 bits, which Halide reasons about.
-bool is_short(int64_t value) {
+bool is_short(int64_t value)
+{
     return value >= INT32_MIN && value <= INT32_MAX;
 }
 
-Expr literal_of(const wpk_node &node) {
+Expr literal_of(const wpk_node &node)
+{
     if (!wpk_dtype_is_float(node.dtype)) {
         bool narrow = node.dtype == WPK_I64 && is_short(node.integer);
         return make_const(narrow ? Halide::Int(32) : type_of(node.dtype), node.integer);
@@ -46,57 +62,19 @@ Expr literal_of(const wpk_node &node) {
 
 // What the operation makes of infinities and NaN is what the machine does. Its operands are built
 // as they are: they may be finite.
-template <typename F> Expr strictly(const Expr &a, const Expr &b, F operation) {
+template <typename F> Expr strictly(const Expr &a, const Expr &b, F operation)
+{
     Expr x = Variable::make(a.type(), "a"), y = Variable::make(b.type(), "b");
     Expr strict = Halide::strict_float(operation(x, y));
     return substitute({{"a", a}, {"b", b}}, strict);
 }
 
-// The sum t rounds to an integer, since its last place is 1, and its low bits are added to the
-// exponent of the rest's polynomial (Moshier's Cephes library, 1989). Halide's own rounding is of
-// half a vector. What is less than the least normal number becomes 0, what is more than the
-// largest becomes about that. Unsigned numbers may wrap around.
-Expr exp_of(const Expr &value) {
-    const float magic = 0x1.8p+23F, log_least = -0x1.5d589ep+6F, log_largest = 0x1.62e42ep+6F;
-    const Expr magic_bits = Expr(UINT32_C(0x4b400000));
-    const float terms[] = {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F,
-                           5.0000001201e-1F, 1.0F,             1.0F};
-    if (value.type() != Halide::Float(32)) {
-        return Halide::exp(value);
-    }
-    Expr a = Halide::min(value, log_largest);
-    Expr t = Halide::reinterpret<uint32_t>(a * 0x1.715476p+0F + magic);
-    Expr n = Halide::cast<float>(Halide::reinterpret<int32_t>(t - magic_bits));
-    Expr r = a - n * 0x1.63p-1F + n * 0x1.bd0106p-13F;
-    Expr p = 1.9875691500e-4F;
-    for (float term : terms) {
-        p = p * r + term;
-    }
-    Expr number = Halide::reinterpret<uint32_t>(p) + (t << 23);
-    return Halide::select(a >= log_least, Halide::reinterpret<float>(number), 0.0F);
-}
-
-Expr function(int op, const Expr &a) {
-    switch (op) {
-    case WPK_UNARY_NEG: return -a;
-    case WPK_UNARY_NOT: return !a;
-    case WPK_UNARY_EXP: return exp_of(a);
-    case WPK_UNARY_LOG: return Halide::log(a);
-    case WPK_UNARY_SQRT: return Halide::sqrt(a);
-    case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));
-    case WPK_UNARY_FLOOR: return Halide::floor(a);
-    case WPK_UNARY_CEIL: return Halide::ceil(a);
-    case WPK_UNARY_ROUND: return Halide::round(a);
-    case WPK_UNARY_TRUNC: return Halide::trunc(a);
-    case WPK_UNARY_SIN: return Halide::sin(a);
-    case WPK_UNARY_COS: return Halide::cos(a);
-    default: throw Failure{"not a primitive function"};
-    }
-}
+Expr pow_of(const Expr &base, const Expr &exponent);
 
 // Halide's remainder is never negative, ours has the sign of the divisor: a quotient by a negative
 // divisor that leaves a rest is one less.
-Expr floored(int op, const Expr &a, const Expr &b) {
+Expr floored(int op, const Expr &a, const Expr &b)
+{
     Expr quotient = a / b, rest = a % b;
     if (!a.type().is_int() || is_positive_const(b)) {
         return op == WPK_BINARY_DIV ? quotient : rest;
@@ -106,39 +84,224 @@ Expr floored(int op, const Expr &a, const Expr &b) {
                                 : Halide::select(lower, rest + b, rest);
 }
 
-Expr operation(int op, const Expr &a, const Expr &b) {
+Expr operation(int op, const Expr &a, const Expr &b)
+{
     switch (op) {
-    case WPK_BINARY_ADD: return a + b;
-    case WPK_BINARY_SUB: return a - b;
-    case WPK_BINARY_MUL: return a * b;
+    case WPK_BINARY_ADD:
+        return a + b;
+    case WPK_BINARY_SUB:
+        return a - b;
+    case WPK_BINARY_MUL:
+        return a * b;
     case WPK_BINARY_DIV:
-    case WPK_BINARY_MOD: return floored(op, a, b);
-    case WPK_BINARY_MIN: return Halide::min(a, b);
-    case WPK_BINARY_MAX: return Halide::max(a, b);
-    case WPK_BINARY_POW: return Halide::pow(a, b);
-    case WPK_BINARY_LT: return a < b;
-    case WPK_BINARY_LE: return a <= b;
-    case WPK_BINARY_EQ: return a == b;
-    case WPK_BINARY_NE: return a != b;
-    case WPK_BINARY_AND: return a && b;
-    case WPK_BINARY_OR: return a || b;
-    default: throw Failure{"unknown binary operation"};
+    case WPK_BINARY_MOD:
+        return floored(op, a, b);
+    case WPK_BINARY_MIN:
+        return Halide::min(a, b);
+    case WPK_BINARY_MAX:
+        return Halide::max(a, b);
+    case WPK_BINARY_POW:
+        return pow_of(a, b);
+    case WPK_BINARY_LT:
+        return a < b;
+    case WPK_BINARY_LE:
+        return a <= b;
+    case WPK_BINARY_EQ:
+        return a == b;
+    case WPK_BINARY_NE:
+        return a != b;
+    case WPK_BINARY_AND:
+        return a && b;
+    case WPK_BINARY_OR:
+        return a || b;
+    default:
+        throw Failure{"unknown binary operation"};
     }
 }
 
-Expr strict_operation(int op, const Expr &a, const Expr &b) {
+Expr strict_operation(int op, const Expr &a, const Expr &b)
+{
     return strictly(a, b, [op](const Expr &x, const Expr &y) { return operation(op, x, y); });
 }
 
+Expr strict_product(const Expr &a, const Expr &b)
+{
+    return strict_operation(WPK_BINARY_MUL, a, b);
+}
+
+Expr is_less(const Expr &a, const Expr &b)
+{
+    return strict_operation(WPK_BINARY_LT, a, b);
+}
+
+Expr is_equal(const Expr &a, const Expr &b)
+{
+    return strict_operation(WPK_BINARY_EQ, a, b);
+}
+
+Expr nan_of_bits()
+{
+    return Halide::reinterpret<float>(Expr(UINT32_C(0x7fc00000)));
+}
+
+// What is within the limits, which are of its type, or NaN.
+Expr limit(double least, const Expr &a, double largest)
+{
+    Expr low = strict_operation(WPK_BINARY_MAX, real(a.type(), least), a);
+    return strict_operation(WPK_BINARY_MIN, real(a.type(), largest), low);
+}
+
+Expr polynomial(const std::vector<double> &coefficients, const Expr &x)
+{
+    Expr p = real(x.type(), coefficients[0]);
+    for (size_t i = 1; i < coefficients.size(); i++) {
+        p = p * x + real(x.type(), coefficients[i]);
+    }
+    return p;
+}
+
+// The sum t rounds to an integer n, since its last place is 1, and its low bits are the exponent of
+// 2^(n-1), or 0, which the rest's polynomial is multiplied with (Moshier's Cephes library, 1989).
+// Halide's own rounding is of half a vector. Fast operations on a NaN make a NaN; the last product
+// is strict, so that no compiler takes it for a number. So is the difference from n C, which is
+// exact, unless it is fused: LLVM adds up the two Cs else. Unsigned numbers may wrap around.
+Expr exp_of(const Expr &value, bool fuses)
+{
+    const float magic = 0x1.8p+23F + 126;
+    const Expr magic_bits = Expr(UINT32_C(0x4b400000) + 126);
+    if (value.type() != Halide::Float(32)) {
+        return Halide::exp(value);
+    }
+    Expr a = limit(-0x1.5d589ep+6, value, 89);
+    Expr t = Halide::reinterpret<uint32_t>(a * 0x1.715476p+0F + magic);
+    Expr n = Halide::cast<float>(Halide::reinterpret<int32_t>(t - magic_bits));
+    Expr product = n * 0x1.63p-1F;
+    Expr r =
+        (fuses ? a - product : strict_operation(WPK_BINARY_SUB, a, product)) + n * 0x1.bd0106p-13F;
+    Expr p = polynomial({1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
+                         1.6666665459e-1, 5.0000001201e-1, 1.0, 1.0},
+                        r);
+    return strict_product(p + p, Halide::reinterpret<float>(t << 23));
+}
+
+// The same library's: of a part of [0.7, 1.42) and the exponent that is taken out of it.
+Expr log_of(const Expr &value)
+{
+    if (value.type() != Halide::Float(32)) {
+        return Halide::log(value);
+    }
+    const Expr zero = 0.0F, infinity = real(Halide::Float(32), INFINITY);
+    Expr is_small = is_less(value, 0x1p-126F);
+    Expr bits = Halide::reinterpret<uint32_t>(
+        Halide::select(is_small, strict_product(value, 0x1p23F), value));
+    Expr e = Halide::reinterpret<int32_t>(bits - Expr(UINT32_C(0x3f3504f3))) >> 23;
+    Expr part = Halide::reinterpret<float>(bits - (Halide::reinterpret<uint32_t>(e) << 23));
+    Expr n = Halide::cast<float>(e - Halide::select(is_small, 23, 0));
+    Expr f = part - 1.0F, square = f * f;
+    Expr p = polynomial({7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1,
+                         1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
+                         3.3333331174e-1},
+                        f);
+    p = p * f * square - n * 0x1.bd0106p-13F - 0.5F * square + f + n * 0x1.63p-1F;
+    return Halide::select(is_less(zero, value), Halide::select(is_less(value, infinity), p, value),
+                          Halide::select(is_equal(value, zero), -infinity, nan_of_bits()));
+}
+
+// log2 of a positive f32 as f64: a series in (a - 1) / (a + 1), of a part of [0.7, 1.42).
+Expr wide_log2(const Expr &value)
+{
+    const double log2e = 0x1.71547652b82fep+0;
+    Expr bits = Halide::reinterpret<uint64_t>(Halide::cast<double>(value));
+    Expr e = Halide::reinterpret<int64_t>(bits - Expr(UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
+    Expr part = Halide::reinterpret<double>(bits - (Halide::reinterpret<uint64_t>(e) << 52));
+    Expr s = (part - Expr(1.0)) / (part + Expr(1.0));
+    Expr p = polynomial({2 * log2e / 13, 2 * log2e / 11, 2 * log2e / 9, 2 * log2e / 7,
+                         2 * log2e / 5, 2 * log2e / 3, 2 * log2e},
+                        s * s);
+    return Halide::cast<double>(Halide::cast<int32_t>(e)) + s * p;
+}
+
+// 2^x as f32, by f64: the scale's exponent is in the low bits of t, as in exp_of.
+Expr wide_exp2(const Expr &value)
+{
+    const Expr magic_bits = Expr(UINT64_C(0x4338000000000000));
+    Expr x = limit(-1022, value, 1000);
+    Expr t = Halide::reinterpret<uint64_t>(x + Expr(0x1.8p+52));
+    Expr n = Halide::cast<int32_t>(Halide::reinterpret<int64_t>(t - magic_bits));
+    Expr p = polynomial(
+        {1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0},
+        (x - Halide::cast<double>(n)) * Expr(0x1.62e42fefa39efp-1));
+    Expr scale = Halide::reinterpret<double>((t + Expr(UINT64_C(1023))) << 52);
+    return Halide::cast<float>(strict_product(p, scale));
+}
+
+// Of f32 as 2^(b log2 |a|) in f64, in which nothing leaves the range, and no error of 2^-30 shows.
+Expr pow_of(const Expr &base, const Expr &exponent)
+{
+    if (base.type() != Halide::Float(32)) {
+        return Halide::pow(base, exponent);
+    }
+    const Expr one = 1.0F, zero = 0.0F, infinity = real(Halide::Float(32), INFINITY);
+    Expr size = Halide::abs(base), halved = exponent * 0.5F;
+    Expr special = Halide::select(is_equal(size, zero), -infinity, size);
+    Expr log2 = Halide::select(is_less(zero, size) && is_less(size, infinity), wide_log2(size),
+                               Halide::cast<double>(special));
+    Expr value = wide_exp2(strict_product(Halide::cast<double>(exponent), log2));
+    Expr is_whole = is_equal(exponent, Halide::floor(exponent));
+    Expr is_odd = is_whole && !is_equal(halved, Halide::floor(halved));
+    Expr sign = Halide::reinterpret<uint32_t>(base) & Expr(UINT32_C(0x80000000));
+    value = Halide::reinterpret<float>(Halide::reinterpret<uint32_t>(value) |
+                                       Halide::select(is_odd, sign, Expr(UINT32_C(0))));
+    value = Halide::select(is_less(base, zero) && is_less(size, infinity) && !is_whole,
+                           nan_of_bits(), value);
+    Expr is_one =
+        is_equal(base, one) || (is_equal(size, one) && is_equal(Halide::abs(exponent), infinity));
+    return Halide::select(is_one || is_equal(exponent, zero), one, value);
+}
+
+Expr function(int op, const Expr &a, bool fuses)
+{
+    switch (op) {
+    case WPK_UNARY_NEG:
+        return -a;
+    case WPK_UNARY_NOT:
+        return !a;
+    case WPK_UNARY_EXP:
+        return exp_of(a, fuses);
+    case WPK_UNARY_LOG:
+        return log_of(a);
+    case WPK_UNARY_SQRT:
+        return Halide::sqrt(a);
+    case WPK_UNARY_ABS:
+        return Halide::cast(a.type(), Halide::abs(a));
+    case WPK_UNARY_FLOOR:
+        return Halide::floor(a);
+    case WPK_UNARY_CEIL:
+        return Halide::ceil(a);
+    case WPK_UNARY_ROUND:
+        return Halide::round(a);
+    case WPK_UNARY_TRUNC:
+        return Halide::trunc(a);
+    case WPK_UNARY_SIN:
+        return Halide::sin(a);
+    case WPK_UNARY_COS:
+        return Halide::cos(a);
+    default:
+        throw Failure{"not a primitive function"};
+    }
+}
+
 // Halide compares f16 in f32, to which it casts with fast arithmetic: bits know no type.
-Expr is_infinity(const Expr &a, double infinity) {
+Expr is_infinity(const Expr &a, double infinity)
+{
     Halide::Type bits = Halide::UInt(a.type().bits());
     return Halide::reinterpret(bits, a) == Halide::reinterpret(bits, real(a.type(), infinity));
 }
 
 // To f32, so that the next cast rounds as if it were the only one: 13 digits, of which the last is
 // set if any digit after it is. Bits, because LLVM makes one cast of two, and calls a function.
-Expr to_odd(const Expr &a) {
+Expr to_odd(const Expr &a)
+{
     const int dropped = 40, infinity = 0x7f800000, quiet = 0x400000;
     Expr bits = Halide::reinterpret<uint64_t>(a);
     Expr mask = make_const(Halide::UInt(64), (UINT64_C(1) << dropped) - 1);
@@ -152,7 +315,8 @@ Expr to_odd(const Expr &a) {
 
 // An f32 for a cast to f16. The limit of its bits changes no number, but LLVM cannot know that: it
 // would make one cast of this one and one from f64 that it meets in registers, and call a function.
-Expr limited(const Expr &a) {
+Expr limited(const Expr &a)
+{
     const int nan = 0x7fc00000;
     return Halide::reinterpret<float>(Halide::min(Halide::reinterpret<int32_t>(a), nan));
 }
@@ -160,12 +324,14 @@ Expr limited(const Expr &a) {
 // A condition that Halide does not solve for the variable of a loop: it would compute only what the
 // condition lets through of the stages that an arm reads, which the nest's extents and steps do not
 // fit. LLVM sees through the cast.
-Expr opaque(const Expr &condition) {
+Expr opaque(const Expr &condition)
+{
     return Halide::cast<uint8_t>(condition) != 0;
 }
 
 // An operand that is cast to an integer is rounded; everything else is Halide's cast.
-Expr cast_to(wpk_dtype dtype, const Expr &a) {
+Expr cast_to(wpk_dtype dtype, const Expr &a)
+{
     Halide::Type to = type_of(dtype);
     if (a.type() == to) {
         return a;
@@ -183,7 +349,8 @@ Expr cast_to(wpk_dtype dtype, const Expr &a) {
 
 } // namespace
 
-Expr identity_of(const wpk_program &program, const wpk_stage &stage) {
+Expr identity_of(const wpk_program &program, const wpk_stage &stage)
+{
     const wpk_node &node = program.nodes[stage.identity];
     Halide::Type type = type_of(node.dtype);
     Expr identity = type.is_float() ? real(type, node.value) : make_const(type, node.integer);
@@ -192,7 +359,8 @@ Expr identity_of(const wpk_program &program, const wpk_stage &stage) {
 }
 
 // An element of a literal as a choice between its values: once the index is a number, so is this.
-Expr Expressions::element(const wpk_tensor &t, const std::vector<Expr> &index) const {
+Expr Expressions::element(const wpk_tensor &t, const std::vector<Expr> &index) const
+{
     std::vector<Expr> values;
     Expr at = 0;
     for (int d = 0; d < t.rank; d++) {
@@ -207,7 +375,8 @@ Expr Expressions::element(const wpk_tensor &t, const std::vector<Expr> &index) c
 // The row and the column that i / n and i % n are, of a tensor stored in part. Halide finds that
 // the address n * (i / n - first) + i % n is that of neighbours only where both are written by the
 // same quotient, which it must not look into.
-void Expressions::read_flat(const wpk_node &node, int dim, std::vector<Expr> &index) {
+void Expressions::read_flat(const wpk_node &node, int dim, std::vector<Expr> &index)
+{
     const wpk_tensor &t = program_.tensors[node.tensor];
     int width = static_cast<int>(t.extent[dim + 1]);
     Expr i = convert(program_.nodes[node.index[dim]].arg[0]);
@@ -219,7 +388,8 @@ void Expressions::read_flat(const wpk_node &node, int dim, std::vector<Expr> &in
 
 // A load as a `dtype`. Halide takes no branch around it: it reads an element of the tensor, and
 // selects. What is read for elements that nobody needs is an element of the tensor, too.
-Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
+Expr Expressions::load(const wpk_node &node, wpk_dtype dtype)
+{
     const wpk_tensor &t = program_.tensors[node.tensor];
     const Tensor &source = tensors_[static_cast<size_t>(node.tensor)];
     std::vector<Expr> index(static_cast<size_t>(t.rank));
@@ -254,26 +424,24 @@ Expr Expressions::load(const wpk_node &node, wpk_dtype dtype) {
         value = source.func(index);
     }
     value = cast_to(dtype, value);
-    return node.outside < 0
-               ? value
-               : Halide::select(inside, value, cast_to(dtype, convert(node.outside)));
+    return node.outside < 0 ? value
+                            : Halide::select(inside, value, cast_to(dtype, convert(node.outside)));
 }
 
-Expr Expressions::unary(const wpk_node &node) {
+Expr Expressions::unary(const wpk_node &node)
+{
     Expr a = convert(node.arg[0]);
     // the others are one instruction, or a call, which assumes nothing
     switch (node.strict ? node.op : WPK_UNARY_COUNT) {
-    case WPK_UNARY_NEG: return strictly(a, a, [](const Expr &x, const Expr &) { return -x; });
-    case WPK_UNARY_EXP: {
-        // what is not finite must not reach a fast operation; a strict max takes no NaN
-        Expr least = real(a.type(), WPK_EXP_LEAST_F32);
-        return function(WPK_UNARY_EXP, strict_operation(WPK_BINARY_MAX, a, least));
-    }
-    default: return function(node.op, a);
+    case WPK_UNARY_NEG:
+        return strictly(a, a, [](const Expr &x, const Expr &) { return -x; });
+    default:
+        return function(node.op, a, fuses_);
     }
 }
 
-Expr Expressions::binary(int id) {
+Expr Expressions::binary(int id)
+{
     const wpk_node &node = program_.nodes[id];
     const wpk_node &right = program_.nodes[node.arg[1]];
     Expr a = convert(node.arg[0]), b = convert(node.arg[1]);
@@ -283,20 +451,26 @@ Expr Expressions::binary(int id) {
         a = is_short(low) && is_short(high) ? a : Halide::cast<int64_t>(a);
     }
     if (node.op == WPK_BINARY_EQ && node.strict && right.kind == WPK_NODE_LITERAL &&
-        std::isinf(right.value)) {
+        std::isinf(right.value) && a.type().bits() == 16) {
         return is_infinity(a, right.value);
     }
     return node.strict ? strict_operation(node.op, a, b) : operation(node.op, a, b);
 }
 
-Expr Expressions::make(int id) {
+Expr Expressions::make(int id)
+{
     const wpk_node &node = program_.nodes[id];
     switch (node.kind) {
-    case WPK_NODE_LITERAL: return literal_of(node);
-    case WPK_NODE_AXIS: return axes_[static_cast<size_t>(node.axis)];
-    case WPK_NODE_LOAD: return load(node, node.dtype);
-    case WPK_NODE_UNARY: return unary(node);
-    case WPK_NODE_BINARY: return binary(id);
+    case WPK_NODE_LITERAL:
+        return literal_of(node);
+    case WPK_NODE_AXIS:
+        return axes_[static_cast<size_t>(node.axis)];
+    case WPK_NODE_LOAD:
+        return load(node, node.dtype);
+    case WPK_NODE_UNARY:
+        return unary(node);
+    case WPK_NODE_BINARY:
+        return binary(id);
     case WPK_NODE_SELECT: {
         Expr condition = convert(node.arg[0]);
         condition = wpk_node_has_axis(&program_, node.arg[0]) ? opaque(condition) : condition;
@@ -308,33 +482,43 @@ Expr Expressions::make(int id) {
         return operand.kind == WPK_NODE_LOAD ? load(operand, node.dtype)
                                              : cast_to(node.dtype, convert(node.arg[0]));
     }
-    default: throw Failure{"unknown node"};
+    default:
+        throw Failure{"unknown node"};
     }
 }
 
-Expr Expressions::value() {
+Expr Expressions::value()
+{
     return cast_to(program_.nodes[stage_.expr].dtype, convert(stage_.expr));
 }
 
-Expr Expressions::convert(int id) {
+Expr Expressions::convert(int id)
+{
     auto found = made_.find(id);
     return found != made_.end() ? found->second : made_.emplace(id, make(id)).first->second;
 }
 
-namespace {
+namespace
+{
 
-Expr combine(VectorReduce::Operator op, const Expr &a, const Expr &b) {
+Expr combine(VectorReduce::Operator op, const Expr &a, const Expr &b)
+{
     switch (op) {
-    case VectorReduce::Add: return Add::make(a, b);
-    case VectorReduce::Mul: return Mul::make(a, b);
-    case VectorReduce::Min: return Min::make(a, b);
-    default: return Max::make(a, b);
+    case VectorReduce::Add:
+        return Add::make(a, b);
+    case VectorReduce::Mul:
+        return Mul::make(a, b);
+    case VectorReduce::Min:
+        return Min::make(a, b);
+    default:
+        return Max::make(a, b);
     }
 }
 
 } // namespace
 
-Expr StrictPass::visit(const VectorReduce *reduce) {
+Expr StrictPass::visit(const VectorReduce *reduce)
+{
     Expr value = mutate(reduce->value);
     int lanes = value.type().lanes();
     bool halves = reduce->type.is_scalar() && (lanes & (lanes - 1)) == 0;
@@ -355,7 +539,8 @@ Expr StrictPass::visit(const VectorReduce *reduce) {
     return value;
 }
 
-Expr OutputPass::visit(const Load *load) {
+Expr OutputPass::visit(const Load *load)
+{
     Expr mutated = IRMutator::visit(load);
     auto output = outputs_.find(load->name);
     const Load *l = mutated.as<Load>();
@@ -364,7 +549,8 @@ Expr OutputPass::visit(const Load *load) {
                                                  output->second, l->predicate, l->alignment);
 }
 
-Stmt StrictPass::visit(const Store *store) {
+Stmt StrictPass::visit(const Store *store)
+{
     Stmt mutated = IRMutator::visit(store);
     bool strict = std::find(strict_.begin(), strict_.end(), store->name) != strict_.end();
     const Store *s = mutated.as<Store>();

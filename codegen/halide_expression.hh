@@ -13,7 +13,8 @@
 #include <stdexcept>
 #include <vector>
 
-namespace wpk {
+namespace wpk
+{
 
 using Failure = std::runtime_error;
 
@@ -31,13 +32,18 @@ struct Tensor {
 
 // The expressions of one stage of an expanded program (op/expand.h). What is strict is built with
 // strict operations. A shared node becomes a shared expression.
-class Expressions {
+class Expressions
+{
   public:
-    // By tensor id; by axis, variables. `limited`: as in op/nest_reach.h, of the stage.
+    // By tensor id; by axis, variables. `limited`: as in op/nest_reach.h, of the stage. `fuses`:
+    // the machine has fused multiply-adds.
     Expressions(const wpk_program &program, const std::vector<Tensor> &tensors,
                 const wpk_stage &stage, const std::vector<Halide::Expr> &axes,
-                const uint16_t *limited)
-        : program_(program), tensors_(tensors), stage_(stage), axes_(axes), limited_(limited) {}
+                const uint16_t *limited, bool fuses)
+        : program_(program), tensors_(tensors), stage_(stage), axes_(axes), limited_(limited),
+          fuses_(fuses)
+    {
+    }
 
     Halide::Expr value(); // the stage's value, or term
 
@@ -54,15 +60,19 @@ class Expressions {
     const std::vector<Tensor> &tensors_;
     const wpk_stage &stage_;
     const std::vector<Halide::Expr> &axes_;
-    const uint16_t *limited_; // [tensor_count]
+    const uint16_t *limited_;          // [tensor_count]
+    bool fuses_;                       // the machine has fused multiply-adds
     std::map<int, Halide::Expr> made_; // by node id
 };
 
 // Adds up, or compares, the lanes of a vector pairwise, as Halide itself does only as long as a
 // program has no strict operation; and makes what the stages called `strict` store strict.
-class StrictPass : public Halide::Internal::IRMutator {
+class StrictPass : public Halide::Internal::IRMutator
+{
   public:
-    explicit StrictPass(std::vector<std::string> strict) : strict_(std::move(strict)) {}
+    explicit StrictPass(std::vector<std::string> strict) : strict_(std::move(strict))
+    {
+    }
 
   protected:
     using IRMutator::visit;
@@ -75,10 +85,13 @@ class StrictPass : public Halide::Internal::IRMutator {
 
 // Loads of outputs, which other stages read: Halide takes such a buffer for one of its own, and
 // loads from it as if it were aligned to whole vectors. A load with the parameter does not.
-class OutputPass : public Halide::Internal::IRMutator {
+class OutputPass : public Halide::Internal::IRMutator
+{
   public:
     explicit OutputPass(std::map<std::string, Halide::Parameter> outputs)
-        : outputs_(std::move(outputs)) {}
+        : outputs_(std::move(outputs))
+    {
+    }
 
   private:
     using IRMutator::visit;

@@ -209,14 +209,6 @@ static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage
     if (is_unsigned) {
         wpk_buf_printf(w->out, "cast<%s>(", wpk_halide_type(node->dtype));
     }
-    if (node->strict && node->op == WPK_UNARY_EXP) {
-        const struct wpk_node least = {
-            .kind = WPK_NODE_LITERAL, .dtype = node->dtype, .value = WPK_EXP_LEAST_F32};
-        put_call(w, stage, "exp(strict_float(max(", node->arg[0], ", ");
-        put_literal(w, &least);
-        wpk_buf_append_text(w->out, ")))");
-        return;
-    }
     wpk_buf_printf(w->out, "%s%s(", strict ? "strict_float(" : "", notation[node->op]);
     put_call(w, stage, "", node->arg[0], strict || is_unsigned ? "))" : ")");
 }
@@ -274,7 +266,7 @@ static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stag
     bool call = notation[node->op].call;
     const struct wpk_node *right = &w->program->nodes[node->arg[1]];
     if (node->op == WPK_BINARY_EQ && node->strict && right->kind == WPK_NODE_LITERAL &&
-        isinf(right->value)) {
+        isinf(right->value) && wpk_dtype_size(right->dtype) == 2) {
         put_is_infinity(w, stage, node);
         return;
     }

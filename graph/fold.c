@@ -136,17 +136,90 @@ static wpk_err fold_program(struct wpk_graph *graph, int node, void *out, struct
     return err;
 }
 
-/* The programs of nodes with operands of any size are small work per output element, or a
- * reduction; the limit keeps a hostile file from asking for hours. */
-static bool is_small(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+static int64_t count_inputs(const struct wpk_graph *graph, const struct wpk_graph_node *node)
 {
+    int64_t elements = 0;
+
     for (int i = 0; i < node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(graph, node, i);
-        if (input != NULL && wpk_graph_elements(input) > WPK_FOLD_ELEMENTS_MAX) {
-            return false;
-        }
+        elements += input != NULL ? wpk_graph_elements(input) : 0;
     }
-    return wpk_graph_elements(&graph->values[node->outputs[0]]) <= WPK_FOLD_ELEMENTS_MAX;
+    return elements;
+}
+
+/* Small programs take little work. */
+static bool is_small(const struct wpk_graph *graph, const struct wpk_graph_node *node)
+{
+    return count_inputs(graph, node) <= WPK_FOLD_SMALL &&
+           wpk_graph_elements(&graph->values[node->outputs[0]]) <= WPK_FOLD_SMALL;
+}
+
+/* The operations of a node.   errors  WPK_ENOENT  it has no program; WPK_ENOMEM */
+static wpk_err count_work(const struct wpk_graph *graph, int node, double *out)
+{
+    struct wpk_lowered lowered;
+    struct wpk_cost cost = {.iterations = 0};
+
+    wpk_err err = wpk_graph_lower(graph, node, &lowered, NULL);
+    if (err == WPK_OK) {
+        wpk_cost(&lowered.program, &cost);
+    }
+    wpk_lowered_fini(&lowered);
+    *out = cost.iterations;
+    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
+}
+
+wpk_err wpk_graph_fold_large(struct wpk_graph *graph, int node)
+{
+    struct wpk_graph_value *value = &graph->values[graph->nodes[node].outputs[0]];
+    double work = 0;
+
+    if (value->data != NULL || !has_constant_inputs(graph, &graph->nodes[node])) {
+        return WPK_OK;
+    }
+    wpk_err err = count_work(graph, node, &work);
+    if (err != WPK_OK || work > WPK_FOLD_WORK_MAX) {
+        return err == WPK_OK ? WPK_ENOENT : err;
+    }
+    void *out = new_data(graph, value);
+    err = out != NULL ? fold_program(graph, node, out, NULL) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        value->data = out;
+        value->size = (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype);
+    }
+    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
+}
+
+/* Fold a large node, unless its graph's work passes `work_max`, its output is much larger than its
+ * inputs, or the graph has little room left.   errors  as wpk_graph_fold_large */
+static wpk_err fold_within(struct wpk_graph *graph, int node, double work_max)
+{
+    const struct wpk_graph_node *n = &graph->nodes[node];
+    const struct wpk_graph_value *value = &graph->values[n->outputs[0]];
+    int64_t elements = wpk_graph_elements(value);
+    double work = 0;
+
+    if (elements > WPK_FOLD_GROWN_MAX && elements > WPK_FOLD_GROWTH * count_inputs(graph, n)) {
+        return WPK_ENOENT;
+    }
+    if ((size_t)elements * wpk_dtype_size(value->dtype) + graph->arena.size_reserved >
+        WPK_GRAPH_MEMORY_MAX) {
+        return WPK_ENOENT;
+    }
+    double allowed = WPK_FOLD_WORK_FREE;
+    for (int m = 0; m < graph->map_count; m++) {
+        allowed += WPK_FOLD_WORK_A_BYTE * (double)graph->maps[m].size;
+    }
+    work_max = allowed < work_max ? allowed : work_max;
+    wpk_err err = count_work(graph, node, &work);
+    if (err == WPK_OK && graph->fold_work + work > work_max) {
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        graph->fold_work += work;
+        err = wpk_graph_fold_large(graph, node);
+    }
+    return err;
 }
 
 wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
@@ -162,10 +235,15 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
     if (wpk_graph_is_boundary(n)) {
         return WPK_OK;
     }
-    if (!is_shape && !is_non_zero &&
-        (!has_constant_inputs(graph, n) || (!is_gather && !is_small(graph, n)) ||
-         wpk_graph_elements(value) > WPK_FOLD_ELEMENTS_MAX)) {
+    bool is_filled =
+        op->kind == WPK_KIND_CONSTANT_OF_SHAPE && wpk_graph_elements(value) <= WPK_FOLD_FILLED_MAX;
+    if (!is_shape && !is_non_zero && !has_constant_inputs(graph, n)) {
         return WPK_OK;
+    }
+    if (!is_shape && !is_non_zero && !is_filled && !is_small(graph, n) &&
+        !(is_gather && wpk_graph_elements(value) <= WPK_FOLD_SMALL)) {
+        err = fold_within(graph, node, WPK_FOLD_READ_WORK_MAX);
+        return err == WPK_ENOENT ? WPK_OK : err;
     }
     void *out = new_data(graph, value);
     if (out == NULL) {
@@ -189,28 +267,17 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
     return err;
 }
 
-wpk_err wpk_graph_fold_large(struct wpk_graph *graph, int node)
+wpk_err wpk_graph_fold_rest(struct wpk_graph *graph)
 {
-    struct wpk_graph_value *value = &graph->values[graph->nodes[node].outputs[0]];
-    struct wpk_lowered lowered;
-    struct wpk_cost cost = {.iterations = 0};
+    wpk_err err = WPK_OK;
 
-    if (value->data != NULL || !has_constant_inputs(graph, &graph->nodes[node])) {
-        return WPK_OK;
+    graph->fold_work = 0;
+    for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
+        if (graph->values[graph->nodes[n].outputs[0]].data == NULL &&
+            has_constant_inputs(graph, &graph->nodes[n]) && graph->nodes[n].input_count > 0) {
+            err = fold_within(graph, n, WPK_FOLD_WORK_MAX);
+            err = err == WPK_ENOENT ? WPK_OK : err;
+        }
     }
-    wpk_err err = wpk_graph_lower(graph, node, &lowered, NULL);
-    if (err == WPK_OK) {
-        wpk_cost(&lowered.program, &cost);
-    }
-    wpk_lowered_fini(&lowered);
-    if (err != WPK_OK || cost.iterations > WPK_FOLD_WORK_MAX) {
-        return err == WPK_ENOMEM ? err : WPK_ENOENT;
-    }
-    void *out = new_data(graph, value);
-    err = out != NULL ? fold_program(graph, node, out, NULL) : WPK_ENOMEM;
-    if (err == WPK_OK) {
-        value->data = out;
-        value->size = (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype);
-    }
-    return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
+    return err;
 }

@@ -241,6 +241,26 @@ int *wpk_graph_count_uses(const struct wpk_graph *graph)
     return uses;
 }
 
+int64_t wpk_graph_constant_bytes(const struct wpk_graph *graph)
+{
+    bool *is_counted = calloc((size_t)graph->value_count + 1, sizeof(*is_counted));
+    int64_t bytes = 0;
+
+    for (int n = 0; is_counted != NULL && n < graph->node_count; n++) {
+        const struct wpk_graph_node *node = &graph->nodes[n];
+        bool is_constant = graph->values[node->outputs[0]].data != NULL;
+        for (int i = 0; i < node->input_count && !is_constant; i++) {
+            int v = node->inputs[i];
+            if (v >= 0 && graph->values[v].data != NULL && !is_counted[v]) {
+                is_counted[v] = true;
+                bytes += (int64_t)graph->values[v].size;
+            }
+        }
+    }
+    free(is_counted);
+    return bytes;
+}
+
 int64_t wpk_graph_elements(const struct wpk_graph_value *value)
 {
     int64_t count = 1;
@@ -310,6 +330,16 @@ const char *wpk_graph_element_type_name(int element_type)
 {
     int count = (int)(sizeof(element_type_names) / sizeof(element_type_names[0]));
     return element_type >= 0 && element_type < count ? element_type_names[element_type] : "unknown";
+}
+
+const char *wpk_graph_element_type_advice(int element_type)
+{
+    const char *name = wpk_graph_element_type_name(element_type);
+
+    if (strstr(name, "float") != NULL) {
+        return "; convert the model's values and weights to float32";
+    }
+    return strstr(name, "int") != NULL ? "; of a quantized model take the one in float32" : "";
 }
 
 wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out)

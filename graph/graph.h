@@ -121,8 +121,9 @@ struct wpk_graph {
     struct wpk_graph_note *notes; /* [note_count], owned */
     int note_count;
     int note_capacity;
-    int64_t opset;  /* of ONNX's own operators */
-    int loop_count; /* their numbers begin with 1 */
+    double fold_work; /* operations that folding its large constants took (fold.h) */
+    int64_t opset;    /* of ONNX's own operators */
+    int loop_count;   /* their numbers begin with 1 */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
     int map_count;
 };
@@ -167,6 +168,9 @@ bool wpk_graph_same_shape(const struct wpk_graph_value *a, const struct wpk_grap
  *   owns    caller frees the array [value_count]; NULL: no memory */
 int *wpk_graph_count_uses(const struct wpk_graph *graph);
 
+/* Bytes of the constants that nodes read which are no constants themselves. */
+int64_t wpk_graph_constant_bytes(const struct wpk_graph *graph);
+
 int64_t wpk_graph_elements(const struct wpk_graph_value *value);
 
 /* Read a constant of integers, i32 or i64.
@@ -180,6 +184,8 @@ int64_t wpk_graph_integer(const struct wpk_graph_value *value, int64_t index);
 
 /* ONNX's name of an element type, such as "float16"; "type 77" has none: "unknown". */
 const char *wpk_graph_element_type_name(int element_type);
+/* What a user can do about a model with this type: "; convert the model to float32", or "". */
+const char *wpk_graph_element_type_advice(int element_type);
 /* The dtype of an ONNX element type that models are computed in: f32, f64, i32, i64, bool.
  *   errors  WPK_EUNSUPPORTED */
 WPK_MUST_CHECK wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out);

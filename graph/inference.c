@@ -436,6 +436,12 @@ static wpk_err infer_constant_of_shape(const struct wpk_inference *in)
         wpk_diag_set(in->diag, "its shape must be a constant of integers");
         err = WPK_EUNSUPPORTED;
     }
+    for (int d = 0; err == WPK_OK && d < in->out->rank; d++) {
+        if (in->out->extent[d] < 0) {
+            wpk_diag_set(in->diag, "extent %lld of its shape", (long long)in->out->extent[d]);
+            err = WPK_EINVAL;
+        }
+    }
     return err;
 }
 

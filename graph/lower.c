@@ -15,6 +15,7 @@
 #include "op/notation.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,57 +30,70 @@ void wpk_lowered_fini(struct wpk_lowered *lowered)
     lowered->operand_count = 0;
 }
 
-/* A limit of a Clip: an attribute before opset 11, a constant input since. */
-static wpk_err read_limit(struct wpk_printer *printer, const char *name, int input,
-                          double otherwise, double *out)
+/* A limit of a Clip: an attribute before opset 11, an input since. Without either it is the type's
+ * largest finite number, with this sign. */
+static wpk_err print_limit(struct wpk_printer *printer, const char *name, int input, double sign)
+{
+    double most = printer->out->dtype == WPK_F64 ? DBL_MAX : (double)FLT_MAX;
+    const struct wpk_graph_attribute *attribute =
+        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
+    const struct wpk_graph_value *value = printer->input[input];
+
+    wpk_buf_append_text(printer->text, ", ");
+    if (value == NULL) {
+        wpk_printer_number(printer, attribute != NULL ? (double)attribute->real : sign * most);
+        return WPK_OK;
+    }
+    if (wpk_graph_elements(value) != 1 || value->dtype != printer->out->dtype) {
+        wpk_diag_set(printer->diag, "its %s must be one number of its input's type", name);
+        return WPK_EUNSUPPORTED;
+    }
+    if (value->data != NULL && !isnan(wpk_graph_element(value, 0))) {
+        wpk_printer_constant(printer, value);
+        return WPK_OK;
+    }
+    wpk_printer_operand(printer,
+                        input); /* computed, or a NaN, which is no number of the notation */
+    wpk_buf_append_text(printer->text, "[");
+    for (int d = 0; d < value->rank; d++) {
+        wpk_buf_append_text(printer->text, d > 0 ? ",0" : "0");
+    }
+    wpk_buf_append_text(printer->text, "]");
+    return WPK_OK;
+}
+
+/* True if the Clip has this limit, and it limits something. */
+static bool has_limit(const struct wpk_printer *printer, const char *name, int input)
 {
     const struct wpk_graph_attribute *attribute =
         wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
     const struct wpk_graph_value *value = printer->input[input];
 
-    *out = attribute != NULL ? (double)attribute->real : otherwise;
-    if (value == NULL) {
-        return WPK_OK;
-    }
-    if (value->data == NULL || wpk_graph_elements(value) != 1 ||
-        value->dtype != printer->out->dtype) {
-        wpk_diag_set(printer->diag, "its %s must be a constant number", name);
-        return WPK_EUNSUPPORTED;
-    }
-    *out = wpk_graph_element(value, 0);
-    return WPK_OK;
+    return value != NULL ? value->data == NULL || wpk_graph_elements(value) != 1 ||
+                               !isinf(wpk_graph_element(value, 0))
+           : attribute != NULL ? !isinf(attribute->real)
+                               : wpk_dtype_is_float(printer->out->dtype);
 }
 
 static wpk_err print_clip(struct wpk_printer *printer)
 {
-    double low = -INFINITY;
-    double high = INFINITY;
+    bool has_low = has_limit(printer, "min", 1);
+    bool has_high = has_limit(printer, "max", 2);
+    wpk_err err = WPK_OK;
 
-    wpk_err err = read_limit(printer, "min", 1, low, &low);
-    if (err == WPK_OK) {
-        err = read_limit(printer, "max", 2, high, &high);
-    }
-    if (err != WPK_OK) {
-        return err;
-    }
     wpk_printer_output(printer);
-    wpk_buf_append_text(printer->text, isinf(high) ? "" : "min(");
-    wpk_buf_append_text(printer->text, isinf(low) ? "" : "max(");
+    wpk_buf_append_text(printer->text, has_high ? "min(" : "");
+    wpk_buf_append_text(printer->text, has_low ? "max(" : "");
     wpk_printer_broadcast(printer, 0);
-    for (int i = 1; i <= 2; i++) {
-        double limit = i == 1 ? low : high;
-        if (isinf(limit)) {
-            continue;
-        }
-        wpk_buf_append_text(printer->text, ", ");
-        if (printer->input[i] != NULL) {
-            wpk_printer_constant(printer, printer->input[i]);
-        } else {
-            wpk_printer_number(printer, limit);
-        }
+    if (has_low) {
+        err = print_limit(printer, "min", 1, -1);
         wpk_buf_append_text(printer->text, ")");
     }
-    return WPK_OK;
+    if (err == WPK_OK && has_high) {
+        err = print_limit(printer, "max", 2, 1);
+        wpk_buf_append_text(printer->text, ")");
+    }
+    return err;
 }
 
 /* "X[..] + X1[..] + X2[..]", "(X[..] + X1[..]) / 2", or "min(X[..], min(X1[..], X2[..]))". */
@@ -191,7 +205,7 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_NON_ZERO: /* host.h */
     case WPK_KIND_CONSTANT_OF_SHAPE:
     case WPK_KIND_SHAPE:
-        wpk_diag_set(printer->diag, "it is supported on constants alone, of up to 4096 elements");
+        wpk_diag_set(printer->diag, "its shape is no constant, or it has more than 2^26 elements");
         return WPK_EUNSUPPORTED;
     }
     return WPK_EUNSUPPORTED;

@@ -42,8 +42,11 @@ static const struct sample samples[] = {
      0},
     {"LeakyRelu", "f32[2]", "alpha:i=1", "!its attribute alpha", 0},
     {"Clip", "f32[2] c=0:f32[1] c=6:f32[1]", "", "f32[2] Y[d0] = min(max(X[d0], 0), 6)", 0},
-    {"Clip", "f32[2]", "min:f=-1", "f32[2] Y[d0] = max(X[d0], (-1))", 9},
-    {"Clip", "f32[2] f32[1]", "", "!its min must be a constant", 0},
+    {"Clip", "f32[2]", "min:f=-1", "f32[2] Y[d0] = min(max(X[d0], (-1)), 3.4028234663852886e+38)",
+     9},
+    {"Clip", "i64[2] c=1:i64[1]", "", "i64[2] Y[d0] = max(X[d0], 1)", 0},
+    {"Clip", "f32[2] f32[1] c=2:f32[1]", "", "f32[2] Y[d0] = min(max(X[d0], X1[0]), 2)", 0},
+    {"Clip", "f32[2] f32[2]", "", "!its min must be one number", 0},
     {"NonZero", "f32[2]", "", "!data decides how many elements are not 0", 0},
     {"BatchNormalization", "f32[1,2,3] c:f32[2] c:f32[2] c:f32[2] c:f32[2]", "epsilon:f=0.5",
      "f32[1,2,3] Y[d0,d1,d2] = (X[d0,d1,d2] - X3[d1]) / sqrt(X4[d1] + 0.5) * X1[d1] + X2[d1]", 0},
@@ -93,6 +96,8 @@ static const struct sample samples[] = {
      "f32[5,7,2,4] Y[d0,d1,d2,d3] = sum(k:3) X[d0,0,d2,k] * X1[d1,k,d3]", 0},
     {"MatMul", "f32[3] f32[3]", "", "f32[] Y[] = sum(k:3) X[k] * X1[k]", 0},
     {"MatMul", "f32[2,3] f32[4,4]", "", "!rows of 3 elements, columns of 4", 0},
+    {"Gemm", "f32[2,3] f32[3,4] f32[4]", "beta:f=0",
+     "f32[2,4] Y[d0,d1] = (sum(k:3) X[d0,k] * X1[k,d1])", 0},
     {"Gemm", "f32[2,3] c:f32[4,3] c:f32[4]", "transB:i=1 alpha:f=0.5",
      "f32[2,4] Y[d0,d1] = 0.5 * (sum(k:3) X[d0,k] * X1[d1,k]) + X2[d1]", 0},
     {"Reshape", "f32[2,3,4] c=0,-1:i64[2]", "", "f32[2,12] Y[d0,d1] = X[d0,d1/4,d1%4]", 0},
@@ -223,6 +228,8 @@ static const struct sample samples[] = {
     {"Mod", "i32[2] i32[2]", "fmod:i=0", "i32[2] Y[d0] = X[d0] % X1[d0]", 0},
     {"Gelu", "f32[2]", "approximate:s=none", "f32[2] Y[d0] = gelu(X[d0])", 20},
     {"IsInf", "f32[2]", "detect_negative:i=0", "bool[2] Y[d0] = X[d0] == inf", 0},
+    {"IsInf", "f32[2]", "", "bool[2] Y[d0] = isinf(X[d0])", 0},
+    {"IsNaN", "f32[2]", "", "bool[2] Y[d0] = isnan(X[d0])", 0},
     {"Mean", "f32[2] f32[2]", "", "f32[2] Y[d0] = (X[d0] + X1[d0]) / 2", 0},
     {"CastLike", "f32[2] i64[1]", "", "i64[2] Y[d0] = trunc(X[d0])", 0},
     {"EyeLike", "f32[2,3]", "dtype:i=7 k:i=-1",
@@ -343,7 +350,10 @@ static void test_fold_and_interpret(void **state)
     wpk_model_fixture_node(&model, "Gather", "shape,zero", "batch", "axis:i=0");
     wpk_model_fixture_node(&model, "Concat", "batch,rest", "wanted", "axis:i=0");
     wpk_model_fixture_node(&model, "Reshape", "x,wanted", "flat", "");
-    wpk_model_fixture_node(&model, "Gemm", "flat,w", "y", "");
+    wpk_model_fixture_constant(&model, "none", "i64[2]", "2,0");
+    wpk_model_fixture_node(&model, "ConstantOfShape", "none", "empty", "");
+    wpk_model_fixture_node(&model, "Concat", "empty,flat,empty", "whole", "axis:i=1");
+    wpk_model_fixture_node(&model, "Gemm", "whole,w", "y", "");
     wpk_model_fixture_output(&model, "y");
     assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, NULL),
                      WPK_OK);
@@ -358,6 +368,38 @@ static void test_fold_and_interpret(void **state)
     assert_int_equal(wanted[1], -1);
     assert_int_equal(wpk_graph_interpret(&graph, inputs, outputs, NULL), WPK_OK);
     assert_true(y[0] == 321 && y[1] == 654);
+    wpk_buf_fini(&problems);
+    wpk_graph_fini(&graph);
+    wpk_model_fixture_fini(&model);
+}
+
+/* A node of more inputs than a program has becomes several. */
+static void test_many_inputs(void **state)
+{
+    enum { COUNT = 40 };
+    struct wpk_model_fixture model = {.fd = 0};
+    struct wpk_graph graph;
+    struct wpk_buf problems = {0};
+    struct wpk_buf names = {0};
+    const double x[2] = {1, -2};
+    const double *inputs[] = {x};
+    double y[2];
+    double *outputs[] = {y};
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        wpk_buf_append_text(&names, i > 0 ? ",x" : "x");
+    }
+    wpk_model_fixture_input(&model, "x", "f32[2]");
+    wpk_model_fixture_node(&model, "Sum", wpk_buf_text(&names), "y", "");
+    wpk_model_fixture_output(&model, "y");
+    assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(&model, SIZE_MAX), &graph, NULL),
+                     WPK_OK);
+    assert_int_equal(wpk_graph_infer(&graph, &problems), WPK_OK);
+    assert_int_equal(graph.node_count, 4);
+    assert_int_equal(wpk_graph_interpret(&graph, inputs, outputs, NULL), WPK_OK);
+    assert_true(y[0] == COUNT && y[1] == -2 * COUNT);
+    wpk_buf_fini(&names);
     wpk_buf_fini(&problems);
     wpk_graph_fini(&graph);
     wpk_model_fixture_fini(&model);
@@ -387,6 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_fold_and_interpret),
+        cmocka_unit_test(test_many_inputs),
         cmocka_unit_test(test_cut_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

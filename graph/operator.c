@@ -138,9 +138,10 @@ static const struct wpk_operator operators[] = {
     PREDICATE("Or", 2, "Y[..] = X[..] || X1[..]"),
     PREDICATE("Xor", 2, "Y[..] = X[..] != X1[..]"),
     PREDICATE("Not", 1, "Y[..] = !X[..]"),
+    PREDICATE("IsNaN", 1, "Y[..] = isnan(X[..])"),
     {"IsInf", 1, 1, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_BOOL,
      "detect_negative:i detect_positive:i",
-     "Y[..] = {?detect_negative!=0:{?detect_positive!=0:abs(X[..]) == inf}"
+     "Y[..] = {?detect_negative!=0:{?detect_positive!=0:isinf(X[..])}"
      "{?detect_positive=0:X[..] == -inf}}{?detect_negative=0:{?detect_positive!=0:X[..] == inf}"
      "{?detect_positive=0:X[..] < -inf}}",
      0, 0},
@@ -201,9 +202,10 @@ static const struct wpk_operator operators[] = {
                        "{?integer:sqrt(sum(@) f64(X[@]) * f64(X[@]))}"),
     REDUCE("ReduceL1", "Y[..] = sum(@) abs(X[@])"),
     REDUCE("ReduceLogSum", "Y[..] = {?float:log(sum(@) X[@])}{?integer:log(sum(@) f64(X[@]))}"),
-    REDUCE("ReduceLogSumExp", "Y[..] = M[-] + log(S[-]) where {?float:M[-] = max(@) X[@]; "
-                              "S[-] = sum(@) exp(X[@] - M[-])}{?integer:M[-] = max(@) f64(X[@]); "
-                              "S[-] = sum(@) exp(f64(X[@]) - M[-])}"),
+    REDUCE("ReduceLogSumExp",
+           "Y[..] = N[-] + log(S[-]) where {?float:M[-] = max(@) X[@]; "
+           "N[-] = select(isinf(M[-]), 0, M[-]); S[-] = sum(@) exp(X[@] - N[-])}"
+           "{?integer:N[-] = max(@) f64(X[@]); S[-] = sum(@) exp(f64(X[@]) - N[-])}"),
     EXTREME("ArgMax", "max", ">="),
     EXTREME("ArgMin", "min", "<="),
     REDUCE("ReduceSumSquare", "Y[..] = sum(@) X[@] * X[@]"),

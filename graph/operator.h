@@ -31,7 +31,7 @@
 
 #include "graph/graph.h"
 
-#define WPK_OPERATOR_INPUTS_MAX 32
+#define WPK_OPERATOR_INPUTS_MAX 32 /* of a node; Sum, Max, Min and Concat of more become several */
 
 /* What decides on the output's extents. */
 enum wpk_operator_kind {

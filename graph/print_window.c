@@ -437,6 +437,9 @@ void wpk_print_gemm(struct wpk_printer *printer)
 {
     bool trans_a = wpk_graph_int(printer->node, "transA", 0) != 0;
     bool trans_b = wpk_graph_int(printer->node, "transB", 0) != 0;
+    const struct wpk_graph_attribute *beta =
+        wpk_graph_attribute(printer->node, "beta", WPK_ATTRIBUTE_FLOAT);
+    bool adds = printer->input[2] != NULL && (beta == NULL || beta->real != 0); /* 0: no NaN of C */
 
     wpk_printer_output(printer);
     print_factor(printer, "alpha");
@@ -445,7 +448,7 @@ void wpk_print_gemm(struct wpk_printer *printer)
     wpk_buf_append_text(printer->text, trans_a ? "[k,d0] * " : "[d0,k] * ");
     wpk_printer_operand(printer, 1);
     wpk_buf_append_text(printer->text, trans_b ? "[d1,k])" : "[k,d1])");
-    if (printer->input[2] != NULL) {
+    if (adds) {
         wpk_buf_append_text(printer->text, " + ");
         print_factor(printer, "beta");
         wpk_printer_broadcast(printer, 2);

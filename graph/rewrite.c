@@ -2,6 +2,7 @@
 #include "graph/rewrite.h"
 
 #include "graph/absorb.h"
+#include "graph/fold.h"
 #include "graph/loop.h"
 #include "graph/merge.h"
 #include "graph/prune.h"
@@ -9,8 +10,11 @@
 
 wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
 {
-    wpk_err err = wpk_graph_prune(graph);
+    wpk_err err = wpk_graph_fold_rest(graph);
 
+    if (err == WPK_OK) {
+        err = wpk_graph_prune(graph);
+    }
     if (err == WPK_OK) {
         err = wpk_graph_absorb(graph);
     }

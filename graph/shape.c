@@ -172,8 +172,9 @@ static wpk_err check_types(const struct wpk_inference *in)
             continue;
         }
         if (!input->is_typed) {
-            wpk_diag_set(in->diag, "its input %s has the element type %s", input->name,
-                         wpk_graph_element_type_name(input->element_type));
+            wpk_diag_set(in->diag, "its input %s has the element type %s%s", input->name,
+                         wpk_graph_element_type_name(input->element_type),
+                         wpk_graph_element_type_advice(input->element_type));
             return WPK_EUNSUPPORTED;
         }
         if (i == 0 && in->op->kind == WPK_KIND_SELECT) {
@@ -212,8 +213,9 @@ static wpk_err infer_type(const struct wpk_inference *in)
     if (in->op->kind == WPK_KIND_CAST || (in->op->output == WPK_OUTPUT_DTYPE && is_typed)) {
         int64_t to = wpk_graph_int(in->node, attribute, 0);
         if (to < 0 || to > INT_MAX || wpk_graph_dtype((int)to, &in->out->dtype) != WPK_OK) {
-            wpk_diag_set(in->diag, "the element type %s is not supported",
-                         wpk_graph_element_type_name(to < 0 || to > INT_MAX ? -1 : (int)to));
+            int type = to < 0 || to > INT_MAX ? -1 : (int)to;
+            wpk_diag_set(in->diag, "the element type %s is not supported%s",
+                         wpk_graph_element_type_name(type), wpk_graph_element_type_advice(type));
             return WPK_EUNSUPPORTED;
         }
     }
@@ -242,6 +244,28 @@ static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
     wpk_lowered_fini(&lowered);
     return err;
+}
+
+/* A Concat without its parts that have no elements, if others remain.   errors  WPK_ENOMEM */
+static wpk_err drop_empty_parts(struct wpk_graph *graph, struct wpk_graph_node *node)
+{
+    int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)node->input_count);
+    int count = 0;
+
+    if (inputs == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        const struct wpk_graph_value *part = wpk_graph_input(graph, node, i);
+        if (part == NULL || part->data == NULL || wpk_graph_elements(part) > 0) {
+            inputs[count++] = node->inputs[i];
+        }
+    }
+    if (count > 0 && count < node->input_count) {
+        node->inputs = inputs;
+        node->input_count = count;
+    }
+    return WPK_OK;
 }
 
 /* An output of the model has the type that the file says. */
@@ -273,6 +297,9 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     if (err != WPK_OK || !is_known(graph, node)) {
         return err;
     }
+    if (in.op->kind == WPK_KIND_CONCAT) {
+        err = drop_empty_parts(graph, &graph->nodes[index]);
+    }
     struct wpk_graph_value out = graph->values[node->outputs[0]];
     if (!out.is_fixed) { /* it may be inferred again, for other inputs */
         out.rank = 0;
@@ -280,7 +307,7 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     }
     in.x = &graph->values[node->inputs[0]];
     in.out = &out;
-    err = check_types(&in);
+    err = err == WPK_OK ? check_types(&in) : err;
     for (int i = 0; err == WPK_OK && i < in.op->input_min; i++) {
         /* The shape that is asked for may have no elements: a scalar. */
         bool is_shape =
@@ -291,7 +318,8 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
     if (err == WPK_OK) {
         err = wpk_infer_shape(&in);
     }
-    if (err == WPK_OK) {
+    bool is_empty = in.op->kind == WPK_KIND_CONSTANT_OF_SHAPE && wpk_graph_elements(&out) == 0;
+    if (err == WPK_OK && !is_empty) {
         err = check_size(&out, diag);
     }
     if (err == WPK_OK) {
@@ -320,8 +348,9 @@ static void infer_input(struct wpk_graph_value *value, struct wpk_buf *problems)
     int free_axis = -1;
 
     if (!value->is_typed) {
-        wpk_buf_printf(problems, "input %s: the element type %s is not supported\n", value->name,
-                       wpk_graph_element_type_name(value->element_type));
+        wpk_buf_printf(problems, "input %s: the element type %s is not supported%s\n", value->name,
+                       wpk_graph_element_type_name(value->element_type),
+                       wpk_graph_element_type_advice(value->element_type));
     }
     for (int d = value->rank - 1; d >= 0; d--) {
         free_axis = value->free_dim[d] != NULL ? d : free_axis;
@@ -461,6 +490,57 @@ static void choose(struct wpk_graph *graph, struct wpk_graph_node *node, struct 
     node->op = "Where";
 }
 
+/* True if the node can be computed in groups of its inputs. */
+static bool is_associative(const struct wpk_graph_node *node)
+{
+    const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
+
+    return op != NULL && (op->kind == WPK_KIND_CONCAT ||
+                          (op->kind == WPK_KIND_VARIADIC && strcmp(op->text, "mean") != 0));
+}
+
+/* Append a node of one group of inputs, with a value of its own.   shape  *out is the value */
+static wpk_err add_group(struct wpk_graph *graph, const struct wpk_graph_node *of,
+                         const int *inputs, int count, int *out)
+{
+    struct wpk_graph_node node = *of;
+    int *outputs = WPK_ARENA_NEW(&graph->arena, int, 1);
+
+    wpk_err err = outputs != NULL ? wpk_graph_add_value(graph, "", out) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        outputs[0] = *out;
+        graph->values[*out].writer = graph->node_count;
+        node.inputs = inputs;
+        node.input_count = count;
+        node.outputs = outputs;
+        err = wpk_graph_add_node(graph, &node);
+    }
+    return err;
+}
+
+#define GROUP_MAX 16 /* inputs of a node; a region has no more operands (fuse.h) */
+
+/* Append nodes of groups of the node's inputs until few enough remain, which it then has. */
+static wpk_err add_groups(struct wpk_graph *graph, struct wpk_graph_node *node)
+{
+    wpk_err err = WPK_OK;
+
+    while (err == WPK_OK && node->input_count > GROUP_MAX) {
+        int groups = (node->input_count + GROUP_MAX - 1) / GROUP_MAX;
+        int *inputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)groups);
+        err = inputs != NULL ? WPK_OK : WPK_ENOMEM;
+        for (int g = 0; err == WPK_OK && g < groups; g++) {
+            int first = g * GROUP_MAX;
+            int count =
+                node->input_count - first < GROUP_MAX ? node->input_count - first : GROUP_MAX;
+            err = add_group(graph, node, node->inputs + first, count, &inputs[g]);
+        }
+        node->inputs = inputs;
+        node->input_count = groups;
+    }
+    return err;
+}
+
 /* Append the node, or those that it is made of. */
 static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *node,
                          struct problems *problems)
@@ -501,7 +581,10 @@ static wpk_err infer_nodes(struct wpk_graph *graph, struct problems *problems)
         if (wpk_onnx_is_branching(&nodes[n])) {
             choose(graph, &nodes[n], problems);
         }
-        err = add_nodes(graph, &nodes[n], problems);
+        if (nodes[n].input_count > GROUP_MAX && is_associative(&nodes[n])) {
+            err = add_groups(graph, &nodes[n]);
+        }
+        err = err == WPK_OK ? add_nodes(graph, &nodes[n], problems) : err;
         err = err == WPK_OK ? infer_from(graph, first, problems) : err;
     }
     free(nodes);

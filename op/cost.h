@@ -12,8 +12,7 @@ struct wpk_cost {
     double iterations; /* of the innermost loops, of all stages together */
     double elements;   /* that stages write: intermediates and outputs */
     double bytes_min;  /* every input, constant and output touched once, without padding */
-    double
-        bytes_constants; /* the part of bytes_min that constants are */
+    double bytes_constants; /* the part of bytes_min that constants are */
     double bytes_intermediate;
 };
 

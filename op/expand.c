@@ -101,9 +101,7 @@ static int expand_unary(struct expansion *x, int id)
     const struct wpk_node node = x->from->nodes[id];
     enum wpk_unary op = (enum wpk_unary)node.op;
     int a = expand(x, node.arg[0]);
-    return x->infinite.strict[id]
-               ? wpk_expand_special(x->to, op, a, x->infinite.may_be[node.arg[0]])
-               : wpk_expand_function(x->to, op, a);
+    return wpk_expand_function(x->to, op, a, x->infinite.strict[id]);
 }
 
 /* A quotient or remainder of an index that stays within one multiple of the divisor, without the
@@ -136,6 +134,14 @@ static int expand_binary(struct expansion *x, int id)
     int quotient = expand_quotient(x, op, a, b);
     if (quotient != ABSENT) {
         return quotient;
+    }
+    if (a >= 0 && b >= 0 && (op == WPK_BINARY_MAX || op == WPK_BINARY_MIN) &&
+        wpk_dtype_is_float(node.dtype)) {
+        return wpk_expand_choice(x->to, op, a, b);
+    }
+    if (op == WPK_BINARY_LE && x->infinite.strict[id]) { /* Halide's is !(b < a), true of a NaN */
+        return wpk_node_binary(x->to, WPK_BINARY_OR, wpk_expand_strict(x->to, WPK_BINARY_LT, a, b),
+                               wpk_expand_strict(x->to, WPK_BINARY_EQ, a, b));
     }
     return x->infinite.strict[id] ? wpk_expand_strict(x->to, op, a, b)
                                   : wpk_node_binary(x->to, op, a, b);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expanding a program into primitive operations: a back end prints those, and decides nothing.
  *
- * Gone are rsqrt, tanh, erf, sigmoid, casts that round to integers or make bools, and functions of
- * infinities.
+ * Gone are rsqrt, tanh, erf, sigmoid, isnan, isinf and casts that round to integers or make bools.
  * What remains, besides what op/program.h says of it:
- *   - a node that is not `strict` has finite operands and a finite value; + and * may also pass a
- *     NaN on. A node that is strict is computed as IEEE 754 says, of infinities and NaN, too.
- *   - strict max(a, b) is a > b ? a : b, strict min(a, b) is a < b ? a : b, so that a NaN in `a`
- *     gives `b`; a strict inf - inf makes a NaN, in a narrow type, too
- *   - negation, abs, sqrt, floor, ceil, round and trunc pass infinities and NaN on
- *   - exp, log, sin, cos and pow have finite operands; a strict exp, which is of f32, is 0 of -inf
- *     and of NaN. exp is 0 where its value would not be a normal number, and the largest number,
- *     about, or infinite where its value would be larger.
+ *   - a binary node or negation that is `strict` is computed as IEEE 754 says, of infinities and
+ *     NaN, too (op/infinite.h); others may be contracted and reordered, and compilers may take
+ *     their values for finite
+ *   - strict max(a, b) is a > b ? a : b, strict min(a, b) is a < b ? a : b: a NaN in `a` gives `b`,
+ *     and one in `b` is kept. Where an operand is a literal it is `a`; a strict inf - inf makes a
+ *     NaN, in a narrow type, too
+ *   - functions are as C's of any value, infinities, NaN, zeros of both signs and subnormal numbers
+ *     included; of f32, exp is 0 where its value would be below 2^-125.5, of f64 below 2^-1021.5
  *   - a cast from a floating type to an integer is from f32 or f64, and has an operand that round,
  *     trunc, floor or ceil made whole; it saturates, and makes anything of NaN. A cast between
  *     floating types has a finite operand.
@@ -25,9 +24,6 @@
 #define WPK_OP_EXPAND_H
 
 #include "op/program.h"
-
-/* A number whose exp is 0: for back ends whose exp takes finite operands alone. */
-#define WPK_EXP_LEAST_F32 (-128.0)
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,9 +6,8 @@
 
 #include <math.h>
 
-#define EXP_LEAST_F64 (-1100.0) /* its exp is 0 */
-
-/* Operations of one expansion: all of them strict, or none, on one type. */
+/* Operations of one expansion: all of them strict, or none, on one type. Only polynomials are not:
+ * what they give is a factor of a strict product, from which no compiler concludes anything. */
 struct arithmetic {
     struct wpk_program *program;
     enum wpk_dtype dtype;
@@ -42,24 +41,27 @@ static int multiply(const struct arithmetic *m, int a, int b)
     return binary(m, WPK_BINARY_MUL, a, b);
 }
 
+/* A new operation becomes strict; the node may also be an operand that stays as it is, or a number.
+ */
+static int make_strict(struct wpk_program *program, int before, int id)
+{
+    if (id >= before && !wpk_node_is_literal(program, id)) {
+        program->nodes[id].strict = true;
+    }
+    return id;
+}
+
 static int unary(const struct arithmetic *m, enum wpk_unary op, int a)
 {
     int before = m->program->node_count;
     int id = wpk_node_unary(m->program, op, a);
-    if (id >= before) {
-        m->program->nodes[id].strict = m->strict;
-    }
-    return id;
+    return m->strict ? make_strict(m->program, before, id) : id;
 }
 
 int wpk_expand_strict(struct wpk_program *program, enum wpk_binary op, int a, int b)
 {
     int before = program->node_count;
-    int id = wpk_node_binary(program, op, a, b);
-    if (id >= before) { /* no operand that the operation leaves as it is */
-        program->nodes[id].strict = true;
-    }
-    return id;
+    return make_strict(program, before, wpk_node_binary(program, op, a, b));
 }
 
 /* ---- of numbers */
@@ -72,9 +74,10 @@ static int tanh_of(const struct arithmetic *m, int a)
     int one = real(m, 1), size = unary(m, WPK_UNARY_ABS, a);
     int e = unary(m, WPK_UNARY_EXP, multiply(m, size, real(m, -2)));
     int large = binary(m, WPK_BINARY_DIV, binary(m, WPK_BINARY_SUB, one, e), add(m, one, e));
-    int square = multiply(m, a, a), rest = real(m, 0);
+    const struct arithmetic fast = arithmetic_of(m->program, a, false);
+    int square = multiply(&fast, a, a), rest = real(m, 0);
     for (int i = m->dtype == WPK_F64 ? 0 : 3; i < 5; i++) {
-        rest = multiply(m, square, add(m, real(m, series[i]), rest));
+        rest = multiply(&fast, square, add(&fast, real(m, series[i]), rest));
     }
     int small = multiply(m, a, add(m, one, rest));
     int is_negative = binary(m, WPK_BINARY_LT, a, real(m, 0));
@@ -122,7 +125,7 @@ static int polynomial(const struct arithmetic *m, const double *coefficient, int
 
 static int limit(const struct arithmetic *m, int a, double most)
 {
-    return binary(m, WPK_BINARY_MIN, binary(m, WPK_BINARY_MAX, a, real(m, -most)), real(m, most));
+    return binary(m, WPK_BINARY_MIN, real(m, most), binary(m, WPK_BINARY_MAX, real(m, -most), a));
 }
 
 /* x P(x^2) / Q(x^2). From 3.92 on, in f64 from 5.92 on, erf rounds to 1.
@@ -131,9 +134,10 @@ static int limit(const struct arithmetic *m, int a, double most)
 static int erf_of(const struct arithmetic *m, int a)
 {
     bool wide = m->dtype == WPK_F64;
-    int x = limit(m, a, wide ? 5.92 : 3.92), square = multiply(m, x, x);
-    int p = wide ? POLYNOMIAL(m, erf_p_f64, square) : POLYNOMIAL(m, erf_p_f32, square);
-    int q = wide ? POLYNOMIAL(m, erf_q_f64, square) : POLYNOMIAL(m, erf_q_f32, square);
+    const struct arithmetic fast = arithmetic_of(m->program, a, false);
+    int x = limit(m, a, wide ? 5.92 : 3.92), square = multiply(&fast, x, x);
+    int p = wide ? POLYNOMIAL(&fast, erf_p_f64, square) : POLYNOMIAL(&fast, erf_p_f32, square);
+    int q = wide ? POLYNOMIAL(&fast, erf_q_f64, square) : POLYNOMIAL(&fast, erf_q_f32, square);
     return limit(m, binary(m, WPK_BINARY_DIV, multiply(m, x, p), q), 1);
 }
 
@@ -143,96 +147,51 @@ static int sigmoid_of(const struct arithmetic *m, int a)
     return binary(m, WPK_BINARY_DIV, real(m, 1), add(m, real(m, 1), e));
 }
 
-/* Machines estimate 1 / sqrt to 12 bits: one step of Newton's doubles them. */
+/* A strict quotient: machines estimate a fast one to 12 bits. */
 static int rsqrt_of(const struct arithmetic *m, int a)
 {
-    int e = binary(m, WPK_BINARY_DIV, real(m, 1), unary(m, WPK_UNARY_SQRT, a));
-    int half = multiply(m, multiply(m, multiply(m, real(m, 0.5), a), e), e);
-    return multiply(m, e, binary(m, WPK_BINARY_SUB, real(m, 1.5), half));
+    return binary(m, WPK_BINARY_DIV, real(m, 1), unary(m, WPK_UNARY_SQRT, a));
 }
 
-static int function_of(const struct arithmetic *m, enum wpk_unary op, int a)
+int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a, bool strict)
 {
+    if (a < 0) {
+        return -1;
+    }
+    const struct arithmetic m = arithmetic_of(program, a, true);
     switch (op) {
     case WPK_UNARY_TANH:
-        return tanh_of(m, a);
+        return tanh_of(&m, a);
     case WPK_UNARY_ERF:
-        return erf_of(m, a);
+        return erf_of(&m, a);
     case WPK_UNARY_SIGMOID:
-        return sigmoid_of(m, a);
+        return sigmoid_of(&m, a);
     case WPK_UNARY_RSQRT:
-        return rsqrt_of(m, a);
+        return rsqrt_of(&m, a);
+    case WPK_UNARY_ISNAN:
+        return binary(&m, WPK_BINARY_NE, a, a);
+    case WPK_UNARY_ISINF:
+        return binary(&m, WPK_BINARY_OR, binary(&m, WPK_BINARY_EQ, a, real(&m, INFINITY)),
+                      binary(&m, WPK_BINARY_EQ, a, real(&m, -INFINITY)));
+    case WPK_UNARY_NEG: {
+        const struct arithmetic own = arithmetic_of(program, a, strict);
+        return unary(&own, op, a);
+    }
     default:
-        return unary(m, op, a);
+        return wpk_node_unary(program, op, a);
     }
 }
 
-int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a)
+/* A strict maximum keeps a NaN in its right operand. */
+int wpk_expand_choice(struct wpk_program *program, enum wpk_binary op, int a, int b)
 {
-    if (a < 0) {
-        return -1;
+    const struct arithmetic m = arithmetic_of(program, a, true);
+    bool literal = wpk_node_is_literal(program, a);
+    if (literal || wpk_node_is_literal(program, b)) {
+        return binary(&m, op, literal ? a : b, literal ? b : a);
     }
-    struct arithmetic m = arithmetic_of(program, a, false);
-    return function_of(&m, op, a);
-}
-
-/* ---- of what may be infinite or NaN */
-
-/* A strict exp of an f32 takes -inf and NaN, and a strict max takes the least number for both. */
-static int exp_of_special(const struct arithmetic *m, int a, int may_be)
-{
-    int value;
-    if (m->dtype == WPK_F64) {
-        int limited = binary(m, WPK_BINARY_MAX, a, real(m, EXP_LEAST_F64));
-        value = wpk_node_unary(m->program, WPK_UNARY_EXP, limited);
-    } else {
-        value = unary(m, WPK_UNARY_EXP, a);
-    }
-    if ((may_be & WPK_MAY_BE_PLUS) == 0) {
-        return value;
-    }
-    int plus = real(m, INFINITY);
-    return wpk_node_select(m->program, binary(m, WPK_BINARY_EQ, a, plus), plus, value);
-}
-
-/* The function of a number is computed, and the rest is set: a function that saturates has `low`
- * and `high` of the infinities. The others are NaN, but log(inf) is infinite. */
-static int select_special(const struct arithmetic *m, enum wpk_unary op, int a)
-{
-    bool saturates = op == WPK_UNARY_TANH || op == WPK_UNARY_ERF || op == WPK_UNARY_SIGMOID;
-    int one = real(m, 1), zero = real(m, 0);
-    int finite =
-        binary(m, WPK_BINARY_LT, wpk_node_unary(m->program, WPK_UNARY_ABS, a), real(m, INFINITY));
-    int number = wpk_expand_function(m->program, op, wpk_node_select(m->program, finite, a, one));
-    int nan = binary(m, WPK_BINARY_SUB, a, a); /* of an infinity, too */
-    int below = binary(m, WPK_BINARY_LT, a, zero);
-    int above = binary(m, WPK_BINARY_LT, zero, a);
-    int low = !saturates ? nan : op == WPK_UNARY_SIGMOID ? zero : real(m, -1);
-    int high = saturates ? one : op == WPK_UNARY_LOG ? a : nan;
-    int rest = wpk_node_select(m->program, above, high, nan);
-    rest = wpk_node_select(m->program, below, low, rest);
-    return wpk_node_select(m->program, finite, number, rest);
-}
-
-int wpk_expand_special(struct wpk_program *program, enum wpk_unary op, int a, int may_be)
-{
-    if (a < 0) {
-        return -1;
-    }
-    struct arithmetic m = arithmetic_of(program, a, true);
-    switch (op) {
-    case WPK_UNARY_EXP:
-        return exp_of_special(&m, a, may_be);
-    case WPK_UNARY_TANH:
-    case WPK_UNARY_ERF:
-    case WPK_UNARY_SIGMOID:
-    case WPK_UNARY_LOG:
-    case WPK_UNARY_SIN:
-    case WPK_UNARY_COS:
-        return select_special(&m, op, a);
-    default:
-        return function_of(&m, op, a);
-    }
+    int number = binary(&m, WPK_BINARY_EQ, a, a);
+    return wpk_node_select(program, number, binary(&m, op, a, b), a);
 }
 
 /* ---- casts */

@@ -8,11 +8,11 @@
 /* A strict node: op(a, b) of two nodes of one type. */
 int wpk_expand_strict(struct wpk_program *program, enum wpk_binary op, int a, int b);
 
-/* A function of finite numbers. */
-int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a);
+/* The maximum or minimum of two floats, which is NaN if either is. */
+int wpk_expand_choice(struct wpk_program *program, enum wpk_binary op, int a, int b);
 
-/* A function of what may be infinite or NaN.   shape  may_be: of `a`, bits of enum wpk_may_be */
-int wpk_expand_special(struct wpk_program *program, enum wpk_unary op, int a, int may_be);
+/* A function of any value, as C's.   unit  strict: a negation is */
+int wpk_expand_function(struct wpk_program *program, enum wpk_unary op, int a, bool strict);
 
 /* A cast, which keeps infinities and NaN.   shape  may_be: of `a`, bits of enum wpk_may_be */
 int wpk_expand_cast(struct wpk_program *program, enum wpk_dtype dtype, int a, int may_be);

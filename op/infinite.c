@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/infinite.h"
 
+#include "op/node.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -99,16 +101,15 @@ static int of_unary(const struct wpk_node *node, const struct forwards *f)
     case WPK_UNARY_TRUNC:
         return arg;
     case WPK_UNARY_EXP:
-        return (arg & WPK_MAY_BE_PLUS) |
-               ((arg & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) != 0 ? WPK_MAY_BE_DROPPED : 0);
+        return arg & (WPK_MAY_BE_PLUS | WPK_MAY_BE_NAN);
     case WPK_UNARY_SIGMOID:
     case WPK_UNARY_TANH:
     case WPK_UNARY_ERF:
-        return arg & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED);
-    case WPK_UNARY_LOG:
-    case WPK_UNARY_RSQRT: /* of 0: infinite */
-        return arg | nan | ((arg & WPK_MAY_BE_DROPPED) != 0 ? WPK_MAY_BE_SPECIAL : 0);
-    default: /* sqrt, sin, cos */
+        return arg & WPK_MAY_BE_NAN;
+    case WPK_UNARY_ISNAN:
+    case WPK_UNARY_ISINF:
+        return 0;
+    default: /* log, sqrt, rsqrt, sin, cos */
         return arg | nan;
     }
 }
@@ -118,12 +119,6 @@ static bool may_cancel(int a, int b)
 {
     return ((a & WPK_MAY_BE_MINUS) != 0 && (b & WPK_MAY_BE_PLUS) != 0) ||
            ((a & WPK_MAY_BE_PLUS) != 0 && (b & WPK_MAY_BE_MINUS) != 0);
-}
-
-/* In a masked row 0 is divided by 0; something else by 0 is infinite. */
-static bool divides_by_masked(int a, int b)
-{
-    return (b & WPK_MAY_BE_DROPPED) != 0 && (a & WPK_MAY_BE_DROPPED) == 0;
 }
 
 static int of_binary(const struct wpk_node *node, struct forwards *f)
@@ -144,15 +139,13 @@ static int of_binary(const struct wpk_node *node, struct forwards *f)
     case WPK_BINARY_MUL:
         return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
     case WPK_BINARY_DIV:
-        infinite = infinite || divides_by_masked(a, b);
-        return either | (infinite ? WPK_MAY_BE_SPECIAL : 0) |
-               ((b & WPK_MAY_BE_DROPPED) != 0 ? WPK_MAY_BE_NAN : 0);
+        return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
     case WPK_BINARY_MAX:
     case WPK_BINARY_MIN:
-        f->found->rows = f->found->rows && (either & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) == 0;
+        f->found->rows = f->found->rows && (either & WPK_MAY_BE_NAN) == 0;
         return (either & ~WPK_MAY_BE_NAN) | both;
     default: /* comparisons, pow, % */
-        f->found->rows = f->found->rows && (either & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) == 0;
+        f->found->rows = f->found->rows && (either & WPK_MAY_BE_NAN) == 0;
         return either & ~WPK_MAY_BE_NAN;
     }
 }
@@ -201,7 +194,7 @@ static void visit(const struct wpk_program *program, int id, void *user)
     f->found->strict[id] = f->found->strict[id] || is_strict(node, may_be, f);
     f->found->any = f->found->any || f->found->strict[id];
     if (!wpk_dtype_is_float(node->dtype)) {
-        f->found->rows = f->found->rows && (may_be & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) == 0;
+        f->found->rows = f->found->rows && (may_be & WPK_MAY_BE_NAN) == 0;
         may_be = 0;
     }
     f->found->may_be[id] = (unsigned char)may_be;
@@ -213,7 +206,7 @@ static void follow(const struct wpk_program *program, int s, struct forwards *f)
     f->adds = stage->reduction == WPK_REDUCE_SUM;
     wpk_node_walk(program, stage->expr, false, visit, f);
     int may_be = f->found->may_be[stage->expr];
-    bool nan = (may_be & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) != 0;
+    bool nan = (may_be & WPK_MAY_BE_NAN) != 0;
     bool chooses = stage->reduction == WPK_REDUCE_MAX || stage->reduction == WPK_REDUCE_MIN;
     f->found->rows = f->found->rows && !(chooses && nan);
     bool floating = wpk_dtype_is_float(stage->accumulator) ||
@@ -235,6 +228,193 @@ static void follow(const struct wpk_program *program, int s, struct forwards *f)
     f->tensor[stage->output] = (unsigned char)may_be;
 }
 
+/* ---- backwards: what questions are asked of */
+
+enum {
+    ASKED = 1,      /* which of two is larger, or a function */
+    ASKED_KIND = 2, /* whether it is infinite or NaN */
+};
+
+struct asking {
+    struct wpk_infinite *found;
+    unsigned char node[WPK_NODES_MAX], tensor[WPK_TENSORS_MAX]; /* what is asked of it */
+};
+
+/* A literal of about the largest number of its type, or infinite. */
+static bool is_limit(const struct wpk_node *node)
+{
+    double limit = node->dtype == WPK_F64 ? 0x1p1023 : node->dtype == WPK_F16 ? 0x1p15 : 0x1p127;
+    return node->kind == WPK_NODE_LITERAL && wpk_dtype_is_float(node->dtype) &&
+           fabs(node->value) >= limit;
+}
+
+/* What the value is computed from by pointwise arithmetic is asked the same. */
+static void ask(const struct wpk_program *program, int id, int what, struct asking *asking)
+{
+    const struct wpk_node *node = &program->nodes[id];
+    if ((asking->node[id] & what) == what || !wpk_dtype_is_float(node->dtype)) {
+        return;
+    }
+    asking->node[id] |= (unsigned char)what;
+    switch (node->kind) {
+    case WPK_NODE_LOAD:
+        asking->tensor[node->tensor] |= (unsigned char)what;
+        break;
+    case WPK_NODE_SELECT:
+        ask(program, node->arg[1], what, asking);
+        ask(program, node->arg[2], what, asking);
+        break;
+    case WPK_NODE_CAST:
+        if ((what & ASKED_KIND) != 0) { /* its infinities and NaN are selected apart */
+            asking->found->may_be[node->arg[0]] |= WPK_MAY_BE_SPECIAL;
+        }
+        ask(program, node->arg[0], what, asking);
+        break;
+    case WPK_NODE_UNARY:
+    case WPK_NODE_BINARY:
+        asking->found->strict[id] = true;
+        ask(program, node->arg[0], what, asking);
+        if (node->kind == WPK_NODE_BINARY) {
+            ask(program, node->arg[1], what, asking);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* What the node itself asks of its operands; 0: it is no question. */
+static int asks(const struct wpk_program *program, const struct wpk_node *node)
+{
+    const struct wpk_node *a = &program->nodes[node->arg[0] < 0 ? 0 : node->arg[0]];
+    if (node->kind == WPK_NODE_CAST) {
+        return wpk_dtype_is_float(node->dtype) ? 0 : ASKED;
+    }
+    if (node->kind == WPK_NODE_UNARY) {
+        bool passes = node->op == WPK_UNARY_NEG || node->op == WPK_UNARY_ABS;
+        return wpk_unary_asks((enum wpk_unary)node->op) ? ASKED | ASKED_KIND : passes ? 0 : ASKED;
+    }
+    if (node->kind != WPK_NODE_BINARY) {
+        return 0;
+    }
+    const struct wpk_node *b = &program->nodes[node->arg[1]];
+    switch ((enum wpk_binary)node->op) {
+    case WPK_BINARY_EQ:
+    case WPK_BINARY_NE:
+        return ASKED | ASKED_KIND;
+    case WPK_BINARY_MIN:
+    case WPK_BINARY_MAX:
+        if (a->kind != WPK_NODE_LITERAL && b->kind != WPK_NODE_LITERAL) {
+            return ASKED | ASKED_KIND; /* wpk_expand_choice asks which is NaN */
+        }
+        return is_limit(a) || is_limit(b) ? ASKED | ASKED_KIND : ASKED;
+    case WPK_BINARY_LT:
+    case WPK_BINARY_LE:
+        return is_limit(a) || is_limit(b) ? ASKED | ASKED_KIND : ASKED;
+    case WPK_BINARY_POW:
+    case WPK_BINARY_MOD:
+        return ASKED;
+    default:
+        return 0;
+    }
+}
+
+static void visit_question(const struct wpk_program *program, int id, void *user)
+{
+    struct asking *asking = user;
+    const struct wpk_node *node = &program->nodes[id];
+    int what = asks(program, node);
+    if (what == 0 || !wpk_dtype_is_float(program->nodes[node->arg[0]].dtype)) {
+        return;
+    }
+    asking->found->strict[id] = true;
+    ask(program, node->arg[0], what, asking);
+    if (node->kind == WPK_NODE_BINARY) {
+        ask(program, node->arg[1], what, asking);
+    }
+}
+
+static void visit_arithmetic(const struct wpk_program *program, int id, void *user)
+{
+    const struct wpk_node *node = &program->nodes[id];
+    struct wpk_infinite *found = user;
+    bool computes = node->kind == WPK_NODE_UNARY || node->kind == WPK_NODE_BINARY;
+    found->strict[id] = found->strict[id] || (computes && wpk_dtype_is_float(node->dtype));
+}
+
+/* What the values that are read must not be, for all kernels to make the same of them. */
+struct keeping {
+    unsigned char tensor[WPK_TENSORS_MAX], stage; /* bits of enum wpk_may_be */
+};
+
+static void visit_load(const struct wpk_program *program, int id, void *user)
+{
+    struct keeping *keeping = user;
+    const struct wpk_node *node = &program->nodes[id];
+    if (node->kind == WPK_NODE_LOAD) {
+        keeping->tensor[node->tensor] |= keeping->stage;
+    }
+}
+
+static void visit_losing(const struct wpk_program *program, int id, void *user)
+{
+    struct keeping *keeping = user;
+    const struct wpk_node *node = &program->nodes[id];
+    bool converts = node->kind == WPK_NODE_CAST && node->dtype != WPK_BOOL &&
+                    !wpk_dtype_is_float(node->dtype) &&
+                    wpk_dtype_is_float(program->nodes[node->arg[0]].dtype);
+    keeping->stage |= converts ? WPK_MAY_BE_NAN : 0;
+}
+
+static void find_special(const struct wpk_program *program, const struct asking *asking)
+{
+    struct keeping keeping = {{0}, 0};
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        keeping.stage = keeping.tensor[stage->output];
+        keeping.stage |= stage->reduction == WPK_REDUCE_NONE ? 0
+                         : stage->reduction == WPK_REDUCE_MAX || stage->reduction == WPK_REDUCE_MIN
+                             ? WPK_MAY_BE_NAN
+                             : WPK_MAY_BE_SPECIAL;
+        wpk_node_walk(program, stage->expr, false, visit_losing, &keeping);
+        wpk_node_walk(program, stage->expr, false, visit_load, &keeping);
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        bool given = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+        bool asked = asking->tensor[t] != 0 && wpk_dtype_is_float(tensor->dtype);
+        int kept = WPK_MAY_BE_SPECIAL & ~keeping.tensor[t];
+        asking->found->special[t] =
+            (unsigned char)(given && asked && (kept & WPK_MAY_BE_INFINITE) != 0 ? kept : 0);
+    }
+}
+
+static void find_questions(const struct wpk_program *program, struct wpk_infinite *found)
+{
+    struct asking asking = {.found = found};
+    bool sums = false;
+    for (int s = 0; s < program->stage_count; s++) {
+        enum wpk_reduction reduction = program->stages[s].reduction;
+        sums = sums || reduction == WPK_REDUCE_SUM || reduction == WPK_REDUCE_PROD;
+    }
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        bool chooses = stage->reduction == WPK_REDUCE_MAX || stage->reduction == WPK_REDUCE_MIN;
+        int what = asking.tensor[stage->output] | (chooses ? ASKED : 0);
+        if (what != 0 && (stage->reduction == WPK_REDUCE_NONE || chooses)) {
+            ask(program, stage->expr, what, &asking);
+        }
+        wpk_node_walk(program, stage->expr, false, visit_question, &asking);
+        if (!sums) {
+            wpk_node_walk(program, stage->expr, false, visit_arithmetic, found);
+        }
+    }
+    for (int i = 0; i < program->node_count; i++) {
+        found->any = found->any || found->strict[i];
+    }
+    find_special(program, &asking);
+}
+
 void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *out)
 {
     bool reaches[WPK_TENSORS_MAX] = {false};
@@ -251,65 +431,5 @@ void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *o
     for (int s = 0; s < program->stage_count; s++) {
         follow(program, s, &forwards);
     }
-}
-
-/* ---- what kernels make of it */
-
-static int drop(struct wpk_program *program, const struct wpk_infinite *infinite, int id)
-{
-    const struct wpk_node node = program->nodes[id];
-    int arg[3] = {-1, -1, -1};
-    int count = node.kind == WPK_NODE_SELECT   ? 3
-                : node.kind == WPK_NODE_BINARY ? 2
-                : node.kind == WPK_NODE_UNARY  ? 1
-                                               : node.kind == WPK_NODE_CAST;
-    for (int i = 0; i < count; i++) {
-        arg[i] = drop(program, infinite, node.arg[i]);
-        if (arg[i] < 0) {
-            return -1;
-        }
-    }
-    switch (node.kind) {
-    case WPK_NODE_UNARY: {
-        int value = wpk_node_unary(program, (enum wpk_unary)node.op, arg[0]);
-        int number = wpk_node_binary(program, WPK_BINARY_EQ, arg[0], arg[0]);
-        return !wpk_infinite_drops(program, infinite, id)
-                   ? value
-                   : wpk_node_select(program, number, value, wpk_node_real(program, node.dtype, 0));
-    }
-    case WPK_NODE_BINARY:
-        return wpk_node_binary(program, (enum wpk_binary)node.op, arg[0], arg[1]);
-    case WPK_NODE_SELECT:
-        return wpk_node_select(program, arg[0], arg[1], arg[2]);
-    case WPK_NODE_CAST:
-        return wpk_node_cast(program, node.dtype, arg[0]);
-    default:
-        return id;
-    }
-}
-
-wpk_err wpk_infinite_drop(const struct wpk_program *program, const struct wpk_infinite *infinite,
-                          struct wpk_program *out)
-{
-    struct wpk_program dropping;
-    wpk_err err = wpk_program_copy(program, &dropping);
-    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
-        int expr = drop(&dropping, infinite, dropping.stages[s].expr);
-        dropping.stages[s].expr = expr;
-        err = expr < 0 ? wpk_program_full_error(&dropping) : WPK_OK;
-    }
-    if (err != WPK_OK) {
-        wpk_program_fini(&dropping);
-        return err;
-    }
-    *out = dropping;
-    return WPK_OK;
-}
-
-bool wpk_infinite_drops(const struct wpk_program *program, const struct wpk_infinite *infinite,
-                        int node)
-{
-    const struct wpk_node *n = &program->nodes[node];
-    return n->kind == WPK_NODE_UNARY && n->op == WPK_UNARY_EXP &&
-           (infinite->may_be[n->arg[0]] & WPK_MAY_BE_NAN) != 0;
+    find_questions(program, out);
 }

@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding where values may be infinite: masks of attention are -inf, which an exp turns into 0. */
+/* Finding where values may be infinite or NaN, and which operations are strict because of it.
+ *
+ * Any input may hold infinities and NaN. Fast arithmetic assumes that no value does: compilers fold
+ * a comparison with an infinity, or swap the operands of a maximum, on that ground. But the
+ * machine's additions and multiplications are right all the same, so that only these are strict:
+ *
+ *   - questions: comparisons, max, min, isnan, isinf and casts to bool of floats, functions, and
+ *     maxima and minima of rows; they cost what the fast ones do
+ *   - pointwise arithmetic whose value a question is asked of, through intermediates, too: a
+ *     compiler concludes from a fast operation that its value is a number. Such a product and sum
+ *     are no fused multiply-add
+ *   - all arithmetic of a program without sums and products over axes: it waits for memory
+ *   - operations on what is infinite by intent: infinite literals, and masks of attention, which
+ *     are -inf and which an exp turns into 0
+ *
+ * Sums of products, and what is computed from them that no question is asked of, are fast. */
 #ifndef WPK_OP_INFINITE_H
 #define WPK_OP_INFINITE_H
 
@@ -14,28 +29,25 @@ enum wpk_may_be {
     WPK_MAY_BE_MINUS = 1, /* -inf */
     WPK_MAY_BE_PLUS = 2,  /* +inf */
     WPK_MAY_BE_NAN = 4,
-    WPK_MAY_BE_DROPPED = 8, /* NaN in the reference, where an exp in the kernel gives 0 for NaN */
-    WPK_IS_MAXIMUM = 16,    /* the maximum of a row: -inf only if the whole row is */
+    WPK_IS_MAXIMUM = 8, /* the maximum of a row: -inf only if the whole row is */
     WPK_MAY_BE_INFINITE = WPK_MAY_BE_MINUS | WPK_MAY_BE_PLUS,
     WPK_MAY_BE_SPECIAL = WPK_MAY_BE_INFINITE | WPK_MAY_BE_NAN,
 };
 
-/* The values of a program that may be infinite; = {0}: none.
- *
- * Fast arithmetic assumes that no value is infinite or NaN, and its result is undefined for others.
- * Nodes that are `strict` are built without that assumption, which costs a softmax one instruction
- * for each exp. A sum of exps is not strict: exp gives 0 for NaN, so that all terms are finite. The
- * division of a softmax is strict, because it may divide 0 by 0. */
+/* The values of a program that may be infinite by intent, and its strict operations; = {0}: none.
+ */
 struct wpk_infinite {
     bool tensor[WPK_TENSORS_MAX]; /* by tensor id: its elements may be infinite */
+    /* By tensor id, of inputs and constants: the special values for which a question is asked of
+     * them and that all kernels make the same of: no sum meets them, and no NaN a choice of one
+     * term of many, or a cast to an integer. Bits of enum wpk_may_be. */
+    unsigned char special[WPK_TENSORS_MAX];
     unsigned char may_be[WPK_NODES_MAX]; /* by node id: bits of enum wpk_may_be */
-    /* By node id: an operand or the value may be infinite or NaN. A sum of products is not strict:
-     * fused multiply-adds pass NaN on. */
-    bool strict[WPK_NODES_MAX];
+    bool strict[WPK_NODES_MAX];          /* by node id */
     /* By stage: its terms may be infinite, or it is a maximum or minimum of floats, whose identity
      * is infinite. */
     bool reduction[WPK_STAGES_MAX];
-    bool any;                       /* some node or reduction is strict */
+    bool any; /* some node or reduction is strict */
     /* Whole rows may be -inf: none of their NaN reaches a comparison or a conversion to an integer,
      * whose results would differ between kernels. */
     bool rows;
@@ -46,17 +58,6 @@ struct wpk_infinite {
  * computed from these. The
  * maximum of a row is taken to be -inf only where the whole row that it is subtracted from is. */
 void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *out);
-
-/* Make the program as kernels compute it: each exp gives 0 for NaN. A softmax that divides 0 by 0
- * still gives NaN.
- *   owns    caller calls wpk_program_fini
- *   errors  WPK_ENOMEM, WPK_ENOSPC */
-wpk_err wpk_infinite_drop(const struct wpk_program *program, const struct wpk_infinite *infinite,
-                          struct wpk_program *out);
-
-/* True if the node is an exp whose operand may be NaN. */
-bool wpk_infinite_drops(const struct wpk_program *program, const struct wpk_infinite *infinite,
-                        int node);
 
 #ifdef __cplusplus
 }

@@ -471,6 +471,10 @@ static int fold_unary(struct wpk_program *program, enum wpk_unary op, int a)
     if (op == WPK_UNARY_NOT) {
         return literal_integer(program, WPK_BOOL, !x.integer);
     }
+    if (wpk_unary_asks(op)) { /* no literal is NaN */
+        return literal_integer(program, WPK_BOOL,
+                               op == WPK_UNARY_ISINF && isinf(literal_value(&x)));
+    }
     if (!wpk_dtype_is_float(x.dtype)) {
         int64_t low, high;
         wpk_dtype_integer_range(x.dtype, &low, &high);
@@ -507,6 +511,11 @@ bool wpk_unary_makes_whole(int op)
            op == WPK_UNARY_TRUNC;
 }
 
+bool wpk_unary_asks(enum wpk_unary op)
+{
+    return op == WPK_UNARY_ISNAN || op == WPK_UNARY_ISINF;
+}
+
 int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a)
 {
     if (a < 0) {
@@ -533,6 +542,7 @@ int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a)
     if (folded != -2) {
         return folded;
     }
+    dtype = wpk_unary_asks(op) ? WPK_BOOL : dtype;
     if (op == WPK_UNARY_NEG && dtype == WPK_I64) {
         return wpk_node_binary(program, WPK_BINARY_MUL, wpk_node_int(program, -1), a);
     }

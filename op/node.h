@@ -8,7 +8,8 @@
  *     wider; bool is the narrowest of all; f16 with bf16 is f32, i8 with u8 is i32
  *   - + - * / % pow are never computed in a narrow type: i8, u8 and bool become i32, f16 and bf16
  *     become f32; min, max and comparisons keep the common type
- *   - functions such as exp need a floating type: integers, f16 and bf16 become f32 */
+ *   - functions such as exp need a floating type: integers, f16 and bf16 become f32; isnan and
+ *     isinf of it are bool */
 #ifndef WPK_OP_NODE_H
 #define WPK_OP_NODE_H
 
@@ -37,6 +38,9 @@ int64_t wpk_lcm(int64_t a, int64_t b);
 
 /* True of floor, ceil, round and trunc, which leave an integer type as it is. */
 bool wpk_unary_makes_whole(int op);
+
+/* True if the function of a number is a truth: isnan, isinf. */
+bool wpk_unary_asks(enum wpk_unary op);
 
 bool wpk_node_is_literal(const struct wpk_program *program, int node);
 

@@ -87,7 +87,9 @@ enum wpk_node_kind {
     X(ROUND, "round")                                                                              \
     X(TRUNC, "trunc")                                                                              \
     X(SIN, "sin")                                                                                  \
-    X(COS, "cos")
+    X(COS, "cos")                                                                                  \
+    X(ISNAN, "isnan") /* of type bool */                                                           \
+    X(ISINF, "isinf") /* of type bool; of both signs */
 
 /* suffix, notation, commutative, function-call form */
 #define WPK_BINARY_LIST(X)                                                                         \

@@ -8,7 +8,7 @@
  *     a + b, a - b     m(a) + m(b)
  *     a * b            m(a) * m(b)            |a| m(b) + m(a) |b| is at most twice that
  *     a / b            m(a) / |b| + |a| m(b) / b^2
- *     max, min, select the larger one
+ *     max, min, select the larger one; NaN of a NaN
  *     f(x)             |f(x)| + |f'(x)| m(x)
  *     exp(x)           as f(x), and what lies below the least normal number may be 0
  *     tanh erf sin cos 1 + |f'(x)| m(x)       kernels expand them: their error is absolute
@@ -79,6 +79,10 @@ static double unary_value(enum wpk_unary op, double x)
         return sin(x);
     case WPK_UNARY_COS:
         return cos(x);
+    case WPK_UNARY_ISNAN:
+        return isnan(x) ? 1.0 : 0.0;
+    case WPK_UNARY_ISINF:
+        return isinf(x) ? 1.0 : 0.0;
     case WPK_UNARY_COUNT:
         break;
     }
@@ -99,6 +103,8 @@ static double unary_magnitude(enum wpk_unary op, double x, double y, double m)
 {
     switch (op) {
     case WPK_UNARY_NOT:
+    case WPK_UNARY_ISNAN:
+    case WPK_UNARY_ISINF:
         return y;
     case WPK_UNARY_EXP:
         return y + y * m + EXP_UNDERFLOW;
@@ -242,11 +248,11 @@ void wpk_lanes_binary(enum wpk_binary op, enum wpk_dtype dtype, int count, struc
     const double *x = a.value, *y = b.value;
     switch (op) {
     case WPK_BINARY_MIN:
-        EACH(x[i] < y[i] ? x[i] : y[i])
+        EACH(x[i] < y[i] || x[i] != x[i] ? x[i] : y[i])
         EACH_MAGNITUDE(fmax(a.magnitude[i], b.magnitude[i]))
         break;
     case WPK_BINARY_MAX:
-        EACH(x[i] > y[i] ? x[i] : y[i])
+        EACH(x[i] > y[i] || x[i] != x[i] ? x[i] : y[i])
         EACH_MAGNITUDE(fmax(a.magnitude[i], b.magnitude[i]))
         break;
     case WPK_BINARY_LT:

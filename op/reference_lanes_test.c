@@ -103,7 +103,7 @@ static void test_operations(void **state)
         } else {
             la = op2(&p, WPK_BINARY_MUL, la, wpk_node_real(&p, WPK_F32, 5.0));
         }
-        s->expr = wpk_node_unary(&p, (enum wpk_unary)op, la);
+        s->expr = wpk_node_cast(&p, WPK_F32, wpk_node_unary(&p, (enum wpk_unary)op, la));
         wpk_check_reference(&p, (uint64_t)op);
         wpk_program_fini(&p);
     }

@@ -62,8 +62,7 @@ static wpk_err draw_tensors(struct making *m)
             free(dense);
             return WPK_ENOMEM;
         }
-        wpk_draw_tensor(m->test->seed, tensor->name, tensor->dtype, m->test->positive, count,
-                        dense);
+        wpk_draw_tensor(m->test->seed, tensor->name, tensor->dtype, m->test->domain, count, dense);
         wpk_convert_widen(tensor->dtype, dense, count, m->wide[i]);
         free(dense);
     }
@@ -194,8 +193,8 @@ wpk_err wpk_selftest_make(const struct wpk_program *program, uint64_t seed,
     }
     *m = (struct making){.program = program, .outputs = outputs, .test = out};
     wpk_err err = make_outputs(m, &complete, diag);
-    if (err == WPK_OK && !complete) {
-        out->positive = true;
+    for (int d = 1; d < WPK_DRAW_DOMAINS && err == WPK_OK && !complete; d++) {
+        out->domain = (enum wpk_draw_domain)d;
         err = make_outputs(m, &complete, diag);
     }
     for (int i = 0; i < program->tensor_count; i++) {

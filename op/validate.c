@@ -157,7 +157,9 @@ static wpk_err check_types(const struct check *check, const struct wpk_node *nod
 {
     const struct wpk_node *nodes = check->program->nodes;
     enum wpk_dtype first = nodes[node->arg[0]].dtype;
-    if (node->kind == WPK_NODE_UNARY && first != node->dtype) {
+    bool asks = node->kind == WPK_NODE_UNARY && wpk_unary_asks((enum wpk_unary)node->op);
+    if (node->kind == WPK_NODE_UNARY &&
+        (asks ? !wpk_dtype_is_float(first) || node->dtype != WPK_BOOL : first != node->dtype)) {
         return FAIL("a function of a %s is of type %s", wpk_dtype_name(first),
                     wpk_dtype_name(node->dtype));
     }
@@ -180,7 +182,8 @@ static wpk_err check_primitive(const struct check *check, const struct wpk_node 
 {
     const struct wpk_node *operand = node->arg[0] < 0 ? node : &check->program->nodes[node->arg[0]];
     bool derived = node->op == WPK_UNARY_RSQRT || node->op == WPK_UNARY_TANH ||
-                   node->op == WPK_UNARY_ERF || node->op == WPK_UNARY_SIGMOID;
+                   node->op == WPK_UNARY_ERF || node->op == WPK_UNARY_SIGMOID ||
+                   wpk_unary_asks((enum wpk_unary)node->op);
     if (node->kind == WPK_NODE_UNARY && derived) {
         return FAIL("an expanded program has a function that is not primitive");
     }

@@ -227,12 +227,47 @@ static void test_entries_are_exact(void **state)
     assert_null(wpk_winograd_points(N + 1));
 }
 
+/* The largest sum of a row's absolute values. */
+static double norm(const double *a, int64_t rows, int64_t columns)
+{
+    double most = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < columns; j++) {
+            sum += fabs(a[i * columns + j]);
+        }
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+/* By how much what F(m x m, r x r) computes in between may be larger than inputs, filters and the
+ * number of channels multiplied: docs/accuracy.md says up to which magnitudes it stays finite. */
+static void test_gain(void **state)
+{
+    (void)state;
+    double most = 0;
+    for (int64_t n = 3; n <= N; n++) {
+        for (int64_t m = 2; m < n; m++) {
+            double at[N * N], g[N * N], bt[N * N];
+            int64_t r = n - m + 1;
+            if (wpk_winograd_matrices(m, r, at, g, bt) != WPK_OK) {
+                continue;
+            }
+            double gain = norm(at, m, n) * norm(bt, n, n) * norm(g, n, r);
+            most = fmax(most, gain * gain);
+        }
+    }
+    assert_true(most < 0x1p41 && most > 0x1p40);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_stay_in_their_class),
         cmocka_unit_test(test_points_are_a_minimum),
         cmocka_unit_test(test_entries_are_exact),
+        cmocka_unit_test(test_gain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,9 +85,9 @@ static void fill_test(struct wpk_choice_test *test)
     float w[COLUMNS];
     float s[COLUMNS];
 
-    wpk_draw_tensor(SEED, "X", WPK_F32, false, COUNT, x);
-    wpk_draw_tensor(SEED, "W", WPK_F32, false, COLUMNS, w);
-    wpk_draw_tensor(SEED, "S", WPK_F32, false, COLUMNS, s);
+    wpk_draw_tensor(SEED, "X", WPK_F32, WPK_DRAW_ANY, COUNT, x);
+    wpk_draw_tensor(SEED, "W", WPK_F32, WPK_DRAW_ANY, COLUMNS, w);
+    wpk_draw_tensor(SEED, "S", WPK_F32, WPK_DRAW_ANY, COLUMNS, s);
     test->seed = SEED;
     expected->tolerance = 1e-5;
     for (int i = 0; i < POINTS; i++) {
@@ -317,7 +317,7 @@ static void a_wrong_second_output_is_passed_over(void **state)
     hash_file(scene, "kernel.so", scene->choice.chain[0].sha256);
     scene->choice.constants.count = 0;
     bind(&scene->choice.outputs, "second", "Z");
-    wpk_draw_tensor(SEED, "X", WPK_F32, false, COLUMNS, x);
+    wpk_draw_tensor(SEED, "X", WPK_F32, WPK_DRAW_ANY, COLUMNS, x);
     for (int i = 0; i < 2; i++) {
         scene->choice.test.output[i] =
             (struct wpk_choice_expected){.value = {(double)x[0]}, .count = 1, .tolerance = 1e-5};

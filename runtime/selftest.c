@@ -24,7 +24,7 @@ static void *draw(const struct wpk_choice *choice, const struct wpk_choice_list 
 
     if (dense != NULL) {
         wpk_draw_tensor(choice->test.seed, names->tensor[i].canonical, type->dtype,
-                        choice->test.positive, wpk_tensor_type_elements(type), dense);
+                        choice->test.domain, wpk_tensor_type_elements(type), dense);
     }
     return dense;
 }

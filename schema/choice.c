@@ -79,7 +79,7 @@ static void put_test(struct wpk_json_writer *w, const struct wpk_choice *choice)
 {
     wpk_json_begin_object(w, "self_test");
     wpk_json_put_u64(w, "seed", choice->test.seed);
-    wpk_json_put_bool(w, "positive", choice->test.positive);
+    wpk_json_put_text(w, "domain", wpk_draw_domain_name(choice->test.domain));
     wpk_json_begin_array(w, "outputs");
     for (int i = 0; i < choice->outputs.count; i++) {
         put_expected(w, &choice->test.output[i]);
@@ -254,14 +254,24 @@ static void get_expected(struct wpk_json_reader *r, struct wpk_choice_expected *
     expected->tolerance = wpk_json_get_real(r, "tolerance", 0, 1e300);
 }
 
+static void get_domain(struct wpk_json_reader *r, enum wpk_draw_domain *domain)
+{
+    char name[16];
+    wpk_json_get_label(r, "domain", name, sizeof(name));
+    *domain = wpk_draw_domain_find(name);
+    if (wpk_json_status(r) == WPK_OK && *domain == WPK_DRAW_DOMAINS) {
+        wpk_json_fail(r, "domain", WPK_EINVAL, "no values are drawn from %s", name);
+    }
+}
+
 static void get_test(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
     int outputs = 0;
 
     wpk_json_enter(r, "self_test");
-    WPK_JSON_ALLOW(r, "seed", "positive", "outputs");
+    WPK_JSON_ALLOW(r, "seed", "domain", "outputs");
     choice->test.seed = wpk_json_get_u64(r, "seed");
-    choice->test.positive = wpk_json_get_bool(r, "positive");
+    get_domain(r, &choice->test.domain);
     wpk_json_enter_array(r, "outputs");
     while (wpk_json_next(r)) {
         if (outputs < choice->outputs.count) {

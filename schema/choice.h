@@ -5,7 +5,7 @@
  *     {"version":3,"operator":"input X ...","fingerprint":"<SHA-256>","accuracy":"standard",
  *      "conditions":"warm","layouts":"fixed","threads":1,
  *      "binding":{"inputs":[["X","t0"]],"constants":[["W","t1"]],"outputs":[["Y","t2"]]},
- *      "self_test":{"seed":"7","positive":false,
+ *      "self_test":{"seed":"7","domain":"any",
  *                   "outputs":[{"points":[0,17],"values":[1.5,-2],"tolerance":1e-5}]},
  *      "plain_missing":"",
  *      "chain":[{"kind":"kernel","file":"c6.so","sha256":"<SHA-256 of the file>"},
@@ -18,10 +18,11 @@
 #define WPK_SCHEMA_CHOICE_H
 
 #include "schema/accuracy.h"
+#include "schema/draw.h"
 #include "schema/recipe.h"
 #include "schema/record.h"
 
-#define WPK_CHOICE_VERSION 3
+#define WPK_CHOICE_VERSION 4
 #define WPK_CHOICE_SUFFIX ".choice"
 #define WPK_CHOICE_SIZE_MAX ((size_t)1 << 20) /* bytes of JSON */
 #define WPK_CHOICE_OP_MAX ((size_t)256 << 10) /* bytes of the operator's text */
@@ -74,7 +75,7 @@ struct wpk_choice_expected {
  * must be within its tolerance of the values. */
 struct wpk_choice_test {
     uint64_t seed;
-    bool positive; /* true: the operator is undefined on other values */
+    enum wpk_draw_domain domain;
     struct wpk_choice_expected output[WPK_CHOICE_TENSORS_MAX]; /* as in wpk_choice.outputs */
 };
 

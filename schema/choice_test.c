@@ -10,11 +10,11 @@
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 static const char text_of_choice[] =
-    "{\"version\":3,\"operator\":\"input X f32[8]; output Y[i] = X[i]\","
+    "{\"version\":4,\"operator\":\"input X f32[8]; output Y[i] = X[i]\","
     "\"fingerprint\":\"" HASH "\",\"accuracy\":\"standard\",\"conditions\":\"warm\","
     "\"layouts\":\"fixed\",\"threads\":2,\"binding\":{\"inputs\":[[\"X\",\"t0\"]],"
     "\"constants\":[],\"outputs\":[[\"Y\",\"t1\"]]},"
-    "\"self_test\":{\"seed\":\"18446744073709551615\",\"positive\":false,"
+    "\"self_test\":{\"seed\":\"18446744073709551615\",\"domain\":\"any\","
     "\"outputs\":[{\"points\":[0,7],\"values\":[0.5,-2],\"tolerance\":1e-05}]},"
     "\"plain_missing\":\"\",\"chain\":[{"
     "\"kind\":\"kernel\","
@@ -62,7 +62,7 @@ static const struct {
     {"\"warm\"", "\"tepid\"", WPK_EINVAL, "tepid"},
     {"\"accuracy\":\"standard\",", "", WPK_EINVAL, "accuracy"},
     {"\"standard\"", "\"precise\"", WPK_EINVAL, "accuracy"},
-    {"\"version\":3", "\"version\":2", WPK_EMISMATCH, "version 2, not 3; wpkctl get"},
+    {"\"version\":4", "\"version\":3", WPK_EMISMATCH, "version 3, not 4; wpkctl get"},
     {"\"threads\":2", "\"threads\":0", WPK_ERANGE, "threads"},
     {"\"threads\":2", "\"threads\":2,\"library\":\"/x.so\"", WPK_EINVAL, "library"},
     {"\"provider\":", "\"library\":\"/x.so\",\"provider\":", WPK_EINVAL, "library"},

@@ -17,8 +17,41 @@ struct wpk_domain wpk_domain_all(void)
     return (struct wpk_domain){-WPK_DOMAIN_MOST, WPK_DOMAIN_MOST};
 }
 
-double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive)
+const char *wpk_draw_domain_name(enum wpk_draw_domain domain)
 {
+    static const char *const names[WPK_DRAW_DOMAINS] = {WPK_DRAW_DOMAIN_LIST(WPK_LIST_TEXT)};
+    WPK_ASSERT(domain < WPK_DRAW_DOMAINS);
+    return names[domain];
+}
+
+enum wpk_draw_domain wpk_draw_domain_find(const char *name)
+{
+    int domain = 0;
+    while (domain < WPK_DRAW_DOMAINS &&
+           strcmp(wpk_draw_domain_name((enum wpk_draw_domain)domain), name) != 0) {
+        domain++;
+    }
+    return (enum wpk_draw_domain)domain;
+}
+
+static double draw_real(struct wpk_rng *rng, enum wpk_draw_domain domain)
+{
+    double unit = wpk_rng_unit(rng);
+    switch (domain) {
+    case WPK_DRAW_POSITIVE:
+        return 0.125 + 0.875 * unit;
+    case WPK_DRAW_ABOVE_ONE:
+        return 1.125 + 1.875 * unit;
+    case WPK_DRAW_BELOW_ONE:
+        return 0.875 * (2 * unit - 1);
+    default:
+        return 2 * unit - 1;
+    }
+}
+
+double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_draw_domain domain)
+{
+    bool positive = domain == WPK_DRAW_POSITIVE || domain == WPK_DRAW_ABOVE_ONE;
     switch (dtype) {
     case WPK_BOOL:
         return (double)wpk_rng_below(rng, 2);
@@ -30,7 +63,7 @@ double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive
     case WPK_I64:
         return (double)wpk_rng_between(rng, positive ? 1 : -INTEGER_MOST, INTEGER_MOST);
     default:
-        return positive ? 0.125 + 0.875 * wpk_rng_unit(rng) : 2 * wpk_rng_unit(rng) - 1;
+        return draw_real(rng, domain);
     }
 }
 
@@ -47,8 +80,8 @@ static void start(struct wpk_rng *rng, uint64_t seed, const char *name)
     wpk_rng_seed(rng, seed ^ own);
 }
 
-void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype, bool positive,
-                     int64_t count, void *out)
+void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype,
+                     enum wpk_draw_domain domain, int64_t count, void *out)
 {
     struct wpk_rng rng;
     double chunk[CHUNK];
@@ -57,7 +90,7 @@ void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype,
     for (int64_t done = 0; done < count; done += CHUNK) {
         int64_t now = count - done < CHUNK ? count - done : CHUNK;
         for (int64_t i = 0; i < now; i++) {
-            chunk[i] = wpk_draw_uniform(&rng, dtype, positive);
+            chunk[i] = wpk_draw_uniform(&rng, dtype, domain);
         }
         wpk_convert_narrow(dtype, chunk, now, (char *)out + (size_t)done * wpk_dtype_size(dtype));
     }
@@ -78,7 +111,7 @@ static struct wpk_domain meet(struct wpk_domain domain, double low, double high,
 static double draw_in(struct wpk_rng *rng, enum wpk_dtype dtype, struct wpk_domain domain)
 {
     if (dtype == WPK_BOOL) {
-        return wpk_draw_uniform(rng, dtype, false);
+        return wpk_draw_uniform(rng, dtype, WPK_DRAW_ANY);
     }
     if (wpk_dtype_is_float(dtype)) {
         struct wpk_domain part = meet(domain, -1, 1, 1);

@@ -17,15 +17,30 @@ struct wpk_domain {
 /* No limits. */
 struct wpk_domain wpk_domain_all(void);
 
-/* Draw one value of the uniform set: reals in [-1, 1), integers from the part of their type's range
- * in which sums of products fit 32 bits. `positive`: for operators that are undefined elsewhere. */
-double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive);
+/* Where values are drawn from, the first domain in which an operator is defined: logarithms want
+ * positive numbers, acosh larger ones, atanh smaller ones. Suffix, text. */
+#define WPK_DRAW_DOMAIN_LIST(X)                                                                    \
+    X(ANY, "any")             /* reals in [-1, 1) */                                               \
+    X(POSITIVE, "positive")   /* in [0.125, 1), integers from 1 on */                              \
+    X(ABOVE_ONE, "above one") /* in [1.125, 3), integers from 1 on */                              \
+    X(BELOW_ONE, "below one") /* in [-0.875, 0.875) */
+
+#define WPK_DRAW_DOMAIN_ENUM(name, text) WPK_DRAW_##name,
+enum wpk_draw_domain { WPK_DRAW_DOMAIN_LIST(WPK_DRAW_DOMAIN_ENUM) WPK_DRAW_DOMAINS };
+
+const char *wpk_draw_domain_name(enum wpk_draw_domain domain);
+/* WPK_DRAW_DOMAINS: no domain has the name. */
+enum wpk_draw_domain wpk_draw_domain_find(const char *name);
+
+/* Draw one value of the uniform set: reals from the domain, integers from the part of their type's
+ * range in which sums of products fit 32 bits. */
+double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_draw_domain domain);
 
 /* Fill a tensor from the uniform set, for a self-test. Each tensor has its own sequence, which
  * depends only on the seed and on its canonical name.
  *   shape   out [count] elements of the type */
-void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype, bool positive,
-                     int64_t count, void *out);
+void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype,
+                     enum wpk_draw_domain domain, int64_t count, void *out);
 
 /* The same from the part of the uniform set that lies in a domain; if none does, from the unit
  * interval, or the two integers, above its lower end. */

@@ -66,7 +66,7 @@ static void providers(void **state)
     expect_provider("halide-cpu;onednn", "cpu-3 Y.at=root by=c", "c");
     expect_provider("own;vendor", "c17", "own");
     expect_provider(LIST, "", "halide-cpu");
-    expect_provider("cuda+halide-cuda;cudnn", "cuda-12 Y.depth=1 by=halide-cuda", "halide-cuda");
+    expect_provider("cuda+halide-cuda;cudnn", "cuda-13 Y.depth=1 by=halide-cuda", "halide-cuda");
 }
 
 #define PRODUCT                                                                                    \

@@ -494,7 +494,7 @@ static int64_t split(const struct wpk_space *space, const struct wpk_candidate *
 }
 
 const struct wpk_space_kind wpk_space_cuda = {
-    .version = "cuda-12",
+    .version = "cuda-13",
     .derive = derive,
     .part_count = part_count,
     .part = part,

@@ -7,11 +7,11 @@
  * be crossed. genes.h lists the genes and says how to add one.
  *
  * A candidate is a variant and a choice for each gene of that variant. Its text names both:
- *     cpu-5 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
+ *     cpu-6 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
  * Where several stages have a choice of algorithm (op/rewriting.h), each is named:
- *     cpu-5 algorithm.T=winograd(4) algorithm.Y=direct layout=halo-last1 ...
+ *     cpu-6 algorithm.T=winograd(4) algorithm.Y=direct layout=halo-last1 ...
  * Where there are several back ends, the last word names the candidate's, unless it is the first:
- *     cpu-5 algorithm=direct ... Y.at=root by=c
+ *     cpu-6 algorithm=direct ... Y.at=root by=c
  * The text holds no index, so that every program with the same WPK_SPACE_VERSION can read it. */
 #ifndef WPK_SEARCH_SPACE_H
 #define WPK_SEARCH_SPACE_H
@@ -26,7 +26,7 @@
 #include "search/back_end.h"
 #include "search/target/target.h"
 
-#define WPK_SPACE_VERSION "cpu-5"
+#define WPK_SPACE_VERSION "cpu-6"
 #define WPK_GENES_MAX 768 /* 48 groups of 4 axes have some 670; the back end's is the last */
 #define WPK_CHOICES_MAX 64
 #define WPK_VARIANTS_MAX 64

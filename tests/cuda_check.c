@@ -377,7 +377,7 @@ void wpk_cuda_lower(const struct wpk_space *space, const struct wpk_candidate *c
     struct wpk_diag diag = {0};
     assert_true(wpk_space_is_legal(space, candidate));
     assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
-    assert_int_equal(strncmp(text, "cuda-12 ", 8), 0);
+    assert_int_equal(strncmp(text, "cuda-13 ", 8), 0);
     if (wpk_candidate_decode(space, text, &back, &diag) != WPK_OK) {
         fail_msg("%s: %s", text, diag.text);
     }

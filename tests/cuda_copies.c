@@ -117,7 +117,7 @@ static wpk_err read(const struct wpk_space *space, const char *stage, int depth,
     char text[WPK_CANDIDATE_TEXT_MAX];
     struct wpk_diag diag = {0};
     snprintf(text, sizeof(text),
-             "cuda-12 algorithm=direct layout=asis Y.block.i=64 Y.block.j=64 Y.thread.i=8 "
+             "cuda-13 algorithm=direct layout=asis Y.block.i=64 Y.block.j=64 Y.thread.i=8 "
              "Y.thread.j=8 Y.step.k=8 Y.parts.k=1 Y.stage.B_t=no Y.stage.A_t=%s Y.depth=%d "
              "Y.padding.A_t=%d Y.unroll.k=%d Y.copies=%s Y.virtual.i=8 Y.virtual.j=2",
              stage, depth, padding, unroll, copies);

@@ -216,12 +216,12 @@ static void test_virtual(void **state)
     "input A f32[64,32]\ninput B f32[32,64]\noutput Y f32[64,64]\n"                                \
     "Y[i,j] = sum.f32(k:32) A[i,k] * B[k,j]\n"
 #define PRODUCT_GENES                                                                              \
-    "cuda-12 algorithm=direct layout=asis Y.block.i=64 Y.block.j=64 Y.thread.i=8 Y.thread.j=8 "    \
+    "cuda-13 algorithm=direct layout=asis Y.block.i=64 Y.block.j=64 Y.thread.i=8 Y.thread.j=8 "    \
     "Y.step.k=16 Y.parts.k=1 Y.stage.B_t=shared4 Y.stage.A_t=shared4 Y.depth=2 "                   \
     "Y.padding.A_t=4 Y.unroll.k=16 Y.copies=async "
 #define POINTS "input X f32[40,256]\noutput Y f32[40,256]\nY[i,j] = max(X[i,j], 0)\n"
 #define POINTS_GENES                                                                               \
-    "cuda-12 algorithm=direct layout=asis Y.block.i=4 Y.block.j=128 Y.thread.i=1 Y.thread.j=4 "
+    "cuda-13 algorithm=direct layout=asis Y.block.i=4 Y.block.j=128 Y.thread.i=1 Y.thread.j=4 "
 
 static const struct {
     const char *program, *genes;

@@ -112,13 +112,15 @@ bool wpk_edges_begin(struct wpk_kernels *batch, struct wpk_rng *rng)
     return here.cpu.isa >= WPK_ISA_AVX2;
 }
 
-void wpk_check_edges(const struct wpk_edge *edges, int count)
+void wpk_check_edges_within(const struct wpk_edge *edges, int count, enum wpk_isa isa, double units)
 {
     static struct wpk_kernels batch; /* large */
     struct wpk_rng rng;
     if (!wpk_edges_begin(&batch, &rng)) {
         skip();
     }
+    batch.isa = isa;
+    batch.units = units;
     for (int i = 0; i < count; i++) {
         add_program(&batch, &edges[i], &rng);
         if (batch.count > WPK_KERNELS_MAX - CONSTRUCTED - 2 || i + 1 == count) {
@@ -127,4 +129,9 @@ void wpk_check_edges(const struct wpk_edge *edges, int count)
     }
     print_message("%d programs, %d kernels\n", count, batch.kernels);
     assert_int_equal(batch.refused, 0);
+}
+
+void wpk_check_edges(const struct wpk_edge *edges, int count)
+{
+    wpk_check_edges_within(edges, count, WPK_ISA_AVX2, 0);
 }

@@ -14,6 +14,10 @@ struct wpk_edge {
 
 /* Fail the running cmocka test, or skip it where kernels of AVX2 do not run. */
 void wpk_check_edges(const struct wpk_edge *edges, int count);
+/* The same for an instruction set up to AVX2; units > 0: by which outputs may be off in the last
+ * place, beside the least number. */
+void wpk_check_edges_within(const struct wpk_edge *edges, int count, enum wpk_isa isa,
+                            double units);
 
 /* The same step by step. False: kernels of AVX2 do not run here. */
 bool wpk_edges_begin(struct wpk_kernels *batch, struct wpk_rng *rng);

@@ -176,7 +176,7 @@ static void test_sums_and_selects(void **state)
         {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=i8[7,11] B=i8[11,13] Y=i32[7,13]", "n"},
         {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=i32[7,11] B=i32[11,13] Y=i32[7,13]", "nf"},
         {"Y[i,j] = relu(sum(k) A[i,k] * B[k,j] + C[j])",
-         "A=f32[13,7] B=f32[7,29] C=f32[29] Y=f32[13,29]", "nmd"},
+         "A=f32[13,7] B=f32[7,29] C=f32[29] Y=f32[13,29]", "nmida"},
         {"Y[k,y,x] = sum(c,r,s) X[c,y+r-1,x+s-1] * W[k,c,r,s]",
          "X=f32[3,7,11] W=f32[5,3,3,3] Y=f32[5,7,11]", "nd"},
         {"Y[k,y,x] = sum(c,r,s) X[c,y+r,x+s] * W[k,c,r,s]",
@@ -202,6 +202,68 @@ static void test_sums_and_selects(void **state)
         {"Y[i] = X[i] / Z[i]", "X=f32[37] Z=f32[37] Y=f32[37]", "n"},
     };
     wpk_check_edges(edges, COUNT(edges));
+}
+
+#define FUNCTION_UNITS 3 /* in the last place */
+#define EACH_OF(type) "A=" type "[333] B=" type "[333] C=" type "[333] D=" type "[333] "
+#define OF_ONE(type) EACH_OF(type) "X=" type "[333]"
+#define OF_TWO(type) EACH_OF(type) "X=" type "[333] Z=" type "[333]"
+
+/* Of the whole range, as C's. The plain kernel is by halide-cpu for SSE4.1. */
+static void test_functions_of_all_numbers(void **state)
+{
+    (void)state;
+    static const struct wpk_edge functions[] = {
+        {"A[i] = exp(X[i]); B[i] = log(X[i]); C[i] = sigmoid(X[i]); D[i] = tanh(X[i])",
+         OF_ONE("f32"), "sw"},
+        {"A[i] = pow(X[i], Z[i]); B[i] = pow(X[i], 3); C[i] = pow(2, X[i]); D[i] = X[i] / Z[i]",
+         OF_TWO("f32"), "sw"},
+        {"A[i] = sin(X[i]); B[i] = cos(X[i]); C[i] = erf(X[i]); D[i] = pow(X[i], 0.5)",
+         OF_ONE("f32"), "sw"},
+        {"A[i] = sqrt(X[i]); B[i] = rsqrt(X[i]); C[i] = floor(X[i]); D[i] = round(X[i])",
+         OF_ONE("f32"), "sw"},
+        {"A[i] = exp(X[i]); B[i] = log(X[i]); C[i] = rsqrt(X[i]); D[i] = tanh(X[i])", OF_ONE("f64"),
+         "sw"},
+    };
+    wpk_check_edges_within(functions, COUNT(functions), WPK_ISA_AVX2, FUNCTION_UNITS);
+    wpk_check_edges_within(functions, 2, WPK_ISA_SSE41, FUNCTION_UNITS);
+}
+
+/* Comparisons, maxima and minima of any numbers, and what a compiler concludes from arithmetic. */
+static void test_questions(void **state)
+{
+    (void)state;
+    static const struct wpk_edge questions[] = {
+        {"A[i] = select(X[i] == inf, 1, 0); B[i] = select(X[i] * 0.5 == -inf, 1, X[i]); "
+         "C[i] = select(X[i] == X[i], 1, 7); D[i] = select(X[i] != X[i], 1, X[i] + 1)",
+         OF_ONE("f32"), "s"},
+        {"A[i] = select(isnan(X[i]), 7, X[i]); B[i] = select(isnan(X[i] * 0.5 - 1), 7, X[i]); "
+         "C[i] = select(isinf(X[i]), 7, X[i]); D[i] = select(isinf(X[i] * 0.5), 7, X[i])",
+         OF_ONE("f32"), "s"},
+        {"A[i] = select(isnan(exp(X[i])), 7, 1); B[i] = select(isinf(exp(X[i] * 0.01)), 7, 1); "
+         "C[i] = select(isnan(log(X[i])), 7, select(isinf(log(X[i])), 8, 1)); "
+         "D[i] = select(isnan(sqrt(X[i])), 7, select(isinf(rsqrt(X[i])), 8, 1))",
+         OF_ONE("f32"), "s"},
+        {"A[i] = select(isnan(tanh(X[i])) || isnan(erf(X[i])), 7, sigmoid(X[i])); "
+         "B[i] = min(X[i], 3.4028234e38); C[i] = min(max(X[i], -3.4028235e38), 3.4028235e38); "
+         "D[i] = max(min(X[i] * 0.5, 1), -1)",
+         OF_ONE("f32"), "s"},
+        {"A[i] = relu(X[i]); B[i] = relu(X[i] * 0.5 + 1); C[i] = relu6(X[i]) + relu6(-X[i]); "
+         "D[i] = select(0 < X[i], 1, select(X[i] < 0, -1, X[i]))",
+         OF_ONE("f32"), "s"},
+        {"A[i] = max(X[i], Z[i]); B[i] = min(X[i], Z[i]); C[i] = select(X[i] < Z[i], X[i], Z[i]); "
+         "D[i] = max(X[i] * 0.25 + Z[i] * 0.25, X[i] * 0.5)",
+         OF_TWO("f32"), "s"},
+        {"A[i] = select(X[i] <= Z[i], 1, 2); B[i] = select(!(X[i] < 1), 1, Z[i]); "
+         "C[i] = select(!(1 <= X[i]) && X[i] * 0.5 <= 3, 1, 2); "
+         "D[i] = select(isnan(T[i]), 7, T[i]) where T[i] = X[i] * 0.5",
+         OF_TWO("f32"), "s"},
+        {"A[i] = isnan(X[i]); B[i] = isinf(X[i]); C[i] = X[i] == inf; D[i] = isnan(Z[i])",
+         "X=f32[99] Z=f16[99] A=bool[99] B=bool[99] C=bool[99] D=bool[99]", "s"},
+        {"A[i] = isnan(X[i]); B[i] = isinf(X[i]); C[i] = isinf(Z[i]); D[i] = isnan(Z[i])",
+         "X=f64[99] Z=bf16[99] A=bool[99] B=bool[99] C=bool[99] D=bool[99]", "s"},
+    };
+    wpk_check_edges_within(questions, COUNT(questions), WPK_ISA_AVX2, FUNCTION_UNITS);
 }
 
 static void test_several_outputs(void **state)
@@ -261,6 +323,8 @@ int main(void)
         cmocka_unit_test(test_maxima_and_minima),
         cmocka_unit_test(test_softmax_with_masks),
         cmocka_unit_test(test_sums_and_selects),
+        cmocka_unit_test(test_functions_of_all_numbers),
+        cmocka_unit_test(test_questions),
         cmocka_unit_test(test_several_outputs),
         cmocka_unit_test(test_random_programs_with_several_outputs),
     };

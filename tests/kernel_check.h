@@ -22,8 +22,10 @@
 #define WPK_VALUES_NAN 'a'
 #define WPK_VALUES_NOT_ZERO 'z' /* integers from -9 to 9 without 0 */
 #define WPK_VALUES_BITS                                                                            \
-    'b' /* numbers beside those at which casts change; outputs are those of
+    'b'                        /* numbers beside those at which casts change; outputs are those of
                                    direct evaluation, bit for bit */
+#define WPK_VALUES_SPECIAL 's' /* all of these, and the ends of the domains of functions */
+#define WPK_VALUES_ALL 'w'     /* of all exponents and both signs */
 
 /* One kernel of a batch. */
 struct wpk_kernel_case {
@@ -39,8 +41,9 @@ struct wpk_kernels {
     int kernels; /* of all batches */
     int refused; /* of them, by `emit`, with a message that is printed */
     enum wpk_isa isa;
-    bool masked; /* inputs have -inf where they may */
-    bool exact;  /* outputs are the reference's values, rounded once; inputs of f64 have a NaN */
+    bool masked;  /* inputs have -inf where they may */
+    bool exact;   /* outputs are the reference's values, rounded once; inputs of f64 have a NaN */
+    double units; /* > 0: by which outputs may be off in the last place, beside the least number */
     /* Compiles a schedule that is not by c to an object; NULL: all are by c. */
     wpk_err (*emit)(const struct wpk_schedule *schedule, const char *symbol,
                     const char *object_path, struct wpk_diag *diag);

@@ -163,6 +163,10 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
         return (struct pair){sin(x), 1.0 + fabs(cos(x)) * m};
     case WPK_UNARY_COS:
         return (struct pair){cos(x), 1.0 + fabs(sin(x)) * m};
+    case WPK_UNARY_ISNAN:
+        return (struct pair){isnan(x), isnan(x)};
+    case WPK_UNARY_ISINF:
+        return (struct pair){isinf(x) != 0, isinf(x) != 0};
     case WPK_UNARY_COUNT:
         break;
     }

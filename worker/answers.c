@@ -68,6 +68,29 @@ static bool is_same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
+static bool is_special_alike(double direct, double value, double largest)
+{
+    bool beyond = fabs(value) > largest;
+    bool close = fabs(direct - value) <= 0x1p-10 * fabs(value);
+    return is_same(direct, value) || (isfinite(value) && !beyond && isfinite(direct) && close) ||
+           (beyond && isinf(direct) && (direct > 0) == (value > 0));
+}
+
+/* Leave out the points whose special values are not those of direct evaluation, and give the others
+ * a magnitude that is a number. */
+static void mark_special(const struct wpk_program *program, int64_t count, const double *direct,
+                         const double *value, double *magnitude)
+{
+    double largest = wpk_accuracy_largest(program->tensors[wpk_program_output(program)].dtype);
+    for (int64_t i = 0; i < count; i++) {
+        if (!is_special_alike(direct[i], value[i], largest)) {
+            magnitude[i] = -1;
+        } else if (!isfinite(magnitude[i])) {
+            magnitude[i] = isfinite(value[i]) ? fabs(value[i]) : 0;
+        }
+    }
+}
+
 /* Direct evaluation's error on one draw, with its answers; clears answers->exact if it has any. */
 static wpk_err evaluate_directly(const struct wpk_program *program,
                                  const struct wpk_reference_args *args, struct wpk_answers *answers,
@@ -83,8 +106,12 @@ static wpk_err evaluate_directly(const struct wpk_program *program,
     wpk_err err = answers->whole ? wpk_direct_run(program, args, set, direct, diag)
                                  : wpk_direct_run_at(program, args, set, answers->points,
                                                      answers->count, direct, diag);
+    if (err == WPK_OK && answers->inputs.kind == WPK_INPUT_SPECIAL) {
+        mark_special(program, answers->count, direct, value,
+                     (double *)answers->magnitude + draw * answers->count);
+    }
     for (int64_t i = 0; i < answers->count && err == WPK_OK; i++) {
-        answers->exact = answers->exact && is_same(direct[i], value[i]);
+        answers->exact = answers->exact && (magnitude[i] < 0 || is_same(direct[i], value[i]));
         if (wpk_answers_count(answers, i)) {
             wpk_accuracy_add(sums, direct + i, value + i, magnitude + i, 1);
         }
@@ -115,7 +142,7 @@ static void mark_overflows(const struct wpk_program *program, int64_t count, con
 {
     double largest = wpk_accuracy_largest(program->tensors[wpk_program_output(program)].dtype);
     for (int64_t i = 0; i < count; i++) {
-        bool beyond = isfinite(value[i]) && fabs(value[i]) > largest;
+        bool beyond = isfinite(value[i]) && fabs(value[i]) > largest && magnitude[i] >= 0;
         magnitude[i] = beyond ? fmax(magnitude[i], WPK_REFERENCE_STEP) : magnitude[i];
     }
 }
@@ -208,7 +235,7 @@ static void fill_head(const struct wpk_program *program, struct wpk_answers *ans
         .rank = answers->rank,
         .draws = answers->draws,
         .kind = (uint8_t)answers->inputs.kind,
-        .positive = answers->inputs.positive,
+        .domain = (uint8_t)answers->inputs.domain,
         .whole = answers->whole,
         .exact = answers->exact,
         .rows = answers->inputs.rows,
@@ -273,48 +300,31 @@ static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_an
     if (err != WPK_OK || all_defined(program, answers)) {
         return err;
     }
-    answers->inputs.positive = true;
-    err = evaluate_all(program, answers, diag);
-    if (err == WPK_OK && !all_defined(program, answers)) {
-        wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
+    bool defined = false;
+    for (int d = 1; d < WPK_DRAW_DOMAINS && err == WPK_OK && !defined; d++) {
+        answers->inputs.domain = (enum wpk_draw_domain)d;
+        err = evaluate_all(program, answers, diag);
+        defined = err == WPK_OK && all_defined(program, answers);
+    }
+    if (err == WPK_OK && !defined) {
+        wpk_diag_set(diag, "the operator's values are not finite on inputs of any domain");
         err = WPK_EUNSUPPORTED;
     }
     return err;
 }
 
-/* Do kernels, whose functions drop NaN, have it where the reference has it?
- *   shape   kernels [count] of the first draw */
-static bool agree_on_nan(const struct wpk_answers *answers, const double *kernels)
+/* What direct evaluation makes of special values is the yardstick of which points are compared: it
+ * overflows, or underflows, where the reference does not. Few are left out, whose magnitude is -1.
+ */
+static wpk_err evaluate_special(const struct wpk_program *program, struct wpk_answers *answers,
+                                struct wpk_diag *diag)
 {
-    for (int64_t i = 0; i < answers->count; i++) {
-        if (isnan(answers->value[i]) != isnan(kernels[i])) {
-            return false;
-        }
+    int64_t compared = 0;
+    wpk_err err = evaluate_all(program, answers, diag);
+    for (int64_t i = 0; i < answers->draws * answers->count; i++) {
+        compared += answers->magnitude[i] >= 0;
     }
-    return true;
-}
-
-static wpk_err compare_nan(const struct wpk_program *program, const struct wpk_infinite *infinite,
-                           const struct wpk_answers *answers, bool *agree, struct wpk_diag *diag)
-{
-    struct wpk_program dropping = {0};
-    struct wpk_inputs inputs = {0};
-    struct wpk_reference_args args = {.tensor = {NULL}};
-    double *value = malloc((size_t)answers->count * sizeof *value + 1);
-    wpk_err err = value == NULL ? WPK_ENOMEM : wpk_infinite_drop(program, infinite, &dropping);
-    if (err == WPK_OK) {
-        err = make_args(program, answers, 0, &inputs, &args);
-    }
-    if (err == WPK_OK) {
-        err = answers->whole ? wpk_reference_run(&dropping, &args, value, NULL, diag)
-                             : wpk_reference_run_at(&dropping, &args, answers->points,
-                                                    answers->count, value, NULL, diag);
-    }
-    *agree = err == WPK_OK && agree_on_nan(answers, value);
-    wpk_inputs_fini(&inputs);
-    wpk_program_fini(&dropping);
-    free(value);
-    return err;
+    return err != WPK_OK ? err : compared > 0 ? WPK_OK : WPK_EUNSUPPORTED;
 }
 
 /* With whole rows masked if that is defined. */
@@ -322,15 +332,11 @@ static wpk_err evaluate_masked(const struct wpk_program *program, struct wpk_ans
                                struct wpk_diag *diag)
 {
     struct wpk_infinite infinite;
-    bool agree = false;
     wpk_infinite_find(program, &infinite);
     if (infinite.rows) {
         answers->inputs.rows = true;
         wpk_err err = evaluate_all(program, answers, diag);
-        if (err == WPK_OK && all_defined(program, answers)) {
-            err = compare_nan(program, &infinite, answers, &agree, diag);
-        }
-        if (err != WPK_OK || agree) {
+        if (err != WPK_OK || all_defined(program, answers)) {
             return err;
         }
         answers->inputs.rows = false;
@@ -369,10 +375,10 @@ static wpk_err evaluate_large(const struct wpk_program *program, struct wpk_answ
             return WPK_OK;
         }
         bool least = large <= LARGE_LEAST;
-        if (given || (least && answers->inputs.positive)) {
+        if (given || (least && answers->inputs.domain != WPK_DRAW_ANY)) {
             return WPK_EUNSUPPORTED;
         }
-        answers->inputs.positive = answers->inputs.positive || least;
+        answers->inputs.domain = least ? WPK_DRAW_POSITIVE : answers->inputs.domain;
         double step = defined ? fmin(0.5, 0.9 * sqrt(below / most)) : 1.0 / 16;
         large = least ? below / 2 : fmax(LARGE_LEAST, floor(large * step));
     }
@@ -424,10 +430,11 @@ wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_inp
         err = make_none(&answers);
     } else {
         err = choose(program, output, sample_count, &answers, diag);
-        err = err != WPK_OK                      ? err
-              : inputs->kind == WPK_INPUT_LARGE  ? evaluate_large(program, &answers, diag)
-              : inputs->kind == WPK_INPUT_MASKED ? evaluate_masked(program, &answers, diag)
-                                                 : evaluate_defined(program, &answers, diag);
+        err = err != WPK_OK                       ? err
+              : inputs->kind == WPK_INPUT_LARGE   ? evaluate_large(program, &answers, diag)
+              : inputs->kind == WPK_INPUT_SPECIAL ? evaluate_special(program, &answers, diag)
+              : inputs->kind == WPK_INPUT_MASKED  ? evaluate_masked(program, &answers, diag)
+                                                  : evaluate_defined(program, &answers, diag);
         err = err == WPK_EUNSUPPORTED && optional ? make_none(&answers) : err;
     }
     if (err != WPK_OK) {
@@ -453,7 +460,8 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
                               struct wpk_diag *diag)
 {
     struct wpk_answers more = *answers;
-    if (!answers->whole || answers->count == 0 || answers->direct_error == 0) {
+    bool special = answers->inputs.kind == WPK_INPUT_SPECIAL;
+    if (!answers->whole || answers->count == 0 || (answers->direct_error == 0 && !special)) {
         return WPK_OK;
     }
     more.draws = count_draws(program, answers);
@@ -467,7 +475,7 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
     }
     wpk_answers_point_into(&more);
     wpk_err err = evaluate_all(program, &more, diag);
-    if (err != WPK_OK || !all_defined(program, &more)) {
+    if (err != WPK_OK || !(special || all_defined(program, &more))) {
         free(more.block);
         return err; /* some other draw is undefined: the first one has to do */
     }

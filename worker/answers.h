@@ -23,7 +23,8 @@ struct wpk_answers {
     int draws;               /* how often inputs were drawn, 1 or more, each with answers */
     const int64_t *points;   /* [count][rank]; NULL when whole */
     const double *value;     /* [draws][count] */
-    const double *magnitude; /* [draws][count] sum of |terms| that went into the point */
+    const double *magnitude; /* [draws][count] sum of |terms| that went into the point; -1: not
+                                to be compared */
     double magnitude_max;
     /* No computation rounds on these inputs, in any order: the sums of integers are small enough,
      * or direct evaluation on reals gives the reference's values at all points. */
@@ -40,20 +41,20 @@ struct wpk_answers {
  * more than a candidate's time allows. The points include the first and the last index of every
  * dimension.
  *
- * Integers and reals are drawn positive when others give values that are not finite. The answers of
- * another kind are then empty (count 0), and also where the kind draws the program's inputs like
- * reals. Large integers are drawn smaller until no sum of them leaves its type, unless inputs.large
- * gives their magnitude. Masked inputs have whole rows masked (inputs.rows) where all kernels agree
- * with the reference on which values are then NaN, and half of the values are numbers.
+ * Integers and reals are drawn from other domains when any give values that are not finite. The
+ * answers of another kind are then empty (count 0), and also where the kind draws the program's
+ * inputs like reals. Large integers are drawn smaller until no sum of them leaves its type, unless
+ * inputs.large gives their magnitude. Masked inputs have whole rows masked (inputs.rows) where no
+ * NaN meets a choice, and half of the values are numbers.
  *
  *   owns    caller calls wpk_answers_fini
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED also where one point alone takes too long, and where
- *           values are not finite on positive inputs either */
+ *           values are finite on inputs of no domain */
 wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_input_options *inputs,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag);
 /* Draw more inputs of the same kind, because the error of a small output is noisy: until
  * WPK_ACCURACY_POINTS_MIN values are compared, or a candidate's time is spent. Answers of which
- * there is no error to measure stay as they are.
+ * there is no error to measure stay as they are, but for special ones, of which all are to occur.
  *   errors  WPK_ENOMEM */
 wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answers *answers,
                               struct wpk_diag *diag);

@@ -43,13 +43,13 @@ static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
     memcpy(&head, block, sizeof(head));
     if (head.magic != WPK_ANSWERS_MAGIC || head.rank < 0 || head.rank > WPK_RANK_MAX ||
         head.count < 0 || head.count > WPK_ELEMENTS_MAX || head.kind >= WPK_INPUT_KINDS ||
-        head.draws < 1 ||
+        head.domain >= WPK_DRAW_DOMAINS || head.draws < 1 ||
         size != wpk_answers_block_size(head.whole, head.rank, head.count, head.draws)) {
         return WPK_ECORRUPT;
     }
     *out = (struct wpk_answers){
         .inputs = {.kind = (enum wpk_input_kind)head.kind,
-                   .positive = head.positive,
+                   .domain = (enum wpk_draw_domain)head.domain,
                    .seed = head.seed,
                    .constants_seed = head.constants_seed,
                    .large = head.large,

@@ -19,7 +19,7 @@ struct wpk_answers_head {
     int32_t rank;
     int32_t draws;
     uint8_t kind;
-    uint8_t positive;
+    uint8_t domain; /* enum wpk_draw_domain */
     uint8_t whole;
     uint8_t exact;
     uint8_t rows;

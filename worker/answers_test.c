@@ -114,7 +114,7 @@ static void test_undefined_ops_get_positive_inputs(void **state)
     struct wpk_program op = parse("input X f32[64]\noutput Y f32[64]\nY[i] = log(X[i])\n");
     struct wpk_answers answers = {0};
     make_reals(&op, 4, 0, &answers);
-    assert_true(answers.inputs.positive);
+    assert_int_equal(answers.inputs.domain, WPK_DRAW_POSITIVE);
     wpk_answers_fini(&answers);
     wpk_program_fini(&op);
 }
@@ -134,7 +134,7 @@ static void test_outputs_may_be_infinite(void **state)
     const struct wpk_input_options reals = {.kind = WPK_INPUT_REALS, .seed = 3};
     int infinite = 0;
     assert_int_equal(wpk_answers_make(&op, &reals, 0, &answers, NULL), WPK_OK);
-    assert_false(answers.inputs.positive);
+    assert_int_equal(answers.inputs.domain, WPK_DRAW_ANY);
     for (int64_t i = 0; i < answers.count; i++) {
         infinite += isinf(answers.value[i]) != 0;
     }
@@ -206,7 +206,7 @@ static void test_whole_rows(void **state)
         {softmax, true},
         {"input X f32[6,40]\noutput S f32[6]\nintermediate M f32[6]\nM[i] = max(k:40) X[i,k]\n"
          "S[i] = sum(k:40) exp(X[i,k] - M[i])\n",
-         false},
+         true},
         /* NaN meets a comparison */
         {"input X f32[6,40]\noutput Y f32[6,40]\nintermediate M f32[6]\nintermediate S f32[6]\n"
          "M[i] = max(k:40) X[i,k]\nS[i] = sum(k:40) exp(X[i,k] - M[i])\n"
@@ -274,6 +274,71 @@ static void test_large_integers(void **state)
     wpk_program_fini(&op);
 }
 
+/* Acosh is defined from 1 on, atanh below it. */
+static void test_domains_of_functions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expression;
+        enum wpk_draw_domain domain[2]; /* of integers and reals */
+    } cases[] = {
+        {"sqrt(X[i]) + 1", {WPK_DRAW_POSITIVE, WPK_DRAW_POSITIVE}},
+        {"log(X[i] + sqrt(X[i] * X[i] - 1))", {WPK_DRAW_POSITIVE, WPK_DRAW_ABOVE_ONE}},
+        {"log((1 + X[i]) / (1 - X[i]))", {WPK_DRAW_BELOW_ONE, WPK_DRAW_ANY}},
+    };
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        char text[256];
+        snprintf(text, sizeof(text), "input X f32[999]\noutput Y f32[999]\nY[i] = %s\n",
+                 cases[c].expression);
+        struct wpk_program op = parse(text);
+        for (int kind = WPK_INPUT_INTEGERS; kind <= WPK_INPUT_REALS; kind++) {
+            const struct wpk_input_options inputs = {.kind = (enum wpk_input_kind)kind};
+            struct wpk_answers answers = {0};
+            assert_int_equal(wpk_answers_make(&op, &inputs, 0, &answers, NULL), WPK_OK);
+            assert_int_equal(answers.inputs.domain, cases[c].domain[kind]);
+            assert_true(answers.count == 999);
+            wpk_answers_fini(&answers);
+        }
+        wpk_program_fini(&op);
+    }
+}
+
+/* What a fault in comparisons or functions of special values gives, the special set shows. */
+static void expect_special(const char *expression, bool infinite, bool nan)
+{
+    char text[256];
+    int64_t infinities = 0, nans = 0, left_out = 0;
+    snprintf(text, sizeof(text), "input X f32[6]\noutput Y f32[6]\nY[i] = %s\n", expression);
+    struct wpk_program op = parse(text);
+    struct wpk_answers answers = {0};
+    const struct wpk_input_options inputs = {.kind = WPK_INPUT_SPECIAL};
+    assert_int_equal(wpk_answers_make(&op, &inputs, 0, &answers, NULL), WPK_OK);
+    assert_int_equal(wpk_answers_draw_more(&op, &answers, NULL), WPK_OK);
+    for (int64_t i = 0; i < answers.draws * answers.count; i++) {
+        infinities += isinf(answers.value[i]) && answers.magnitude[i] >= 0;
+        nans += isnan(answers.value[i]) && answers.magnitude[i] >= 0;
+        left_out += answers.magnitude[i] < 0;
+    }
+    assert_true(answers.draws > 100); /* all special values meet all lanes */
+    assert_int_equal(infinities > 0, infinite);
+    assert_int_equal(nans > 0, nan);
+    assert_true(left_out < answers.draws * answers.count / 4);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
+static void test_special_values(void **state)
+{
+    (void)state;
+    expect_special("max(X[i], 0)", true, true);
+    expect_special("select(isnan(X[i]), 7, 1)", false, false);
+    expect_special("select(X[i] == inf, 1, 0)", false, false);
+    expect_special("min(max(X[i], -1), 1)", false, true);
+    expect_special("exp(X[i])", true, true);
+    expect_special("tanh(X[i])", false, true);
+    expect_special("select(X[i] < 1, X[i] * X[i], 0)", true, false);
+}
+
 /* A kind that has nothing of its own to try, or on which the op is undefined, is left out. */
 static void test_kinds_that_do_not_apply(void **state)
 {
@@ -282,16 +347,16 @@ static void test_kinds_that_do_not_apply(void **state)
         const char *text;
         bool given[WPK_INPUT_KINDS];
     } cases[] = {
-        {softmax, {true, true, true, true, true, true, false, true}},
+        {softmax, {true, true, true, true, true, true, false, false, true}},
         {"input X f32[9]\noutput Y f32[9]\nY[i] = X[i] + 1\n",
-         {true, true, true, true, false, false, false, true}},
+         {true, true, true, true, false, false, false, false, true}},
         {"input X f32[9]\noutput Y f32[9]\nY[i] = log(X[i])\n",
-         {true, true, true, true, false, false, false, true}},
+         {true, true, true, true, false, false, true, false, true}},
         {"input X f32[9]\noutput Y f32[9]\nY[i] = exp(X[i])\n",
-         {true, true, true, true, true, false, false, true}},
+         {true, true, true, true, true, false, true, false, true}},
         {"input X i8[9]\noutput Y i8[9]\nY[i] = max(X[i], 3)\n",
-         {true, true, false, false, false, false, false, true}},
-        {convolution, {true, true, true, true, false, false, true, true}},
+         {true, true, false, false, false, false, false, false, true}},
+        {convolution, {true, true, true, true, false, false, false, true, true}},
     };
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         struct wpk_program op = parse(cases[c].text);
@@ -461,6 +526,8 @@ int main(void)
         cmocka_unit_test(test_inputs_of_an_exp),
         cmocka_unit_test(test_whole_rows),
         cmocka_unit_test(test_large_integers),
+        cmocka_unit_test(test_domains_of_functions),
+        cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_kinds_that_do_not_apply),
         cmocka_unit_test(test_samples_reach_every_border),
         cmocka_unit_test(test_errors_are_those_of_the_whole_output),

@@ -128,7 +128,7 @@ static void test_unseen_faults_are_remembered(void **state)
         const struct wpk_trial trial = {
             .id = (uint64_t)i + 1,
             .op = "input X f32[60]\nconstant C f32[60]\noutput Y f32[60]\nintermediate T f32[60]\n"
-                  "T[i] = max(X[i], 0)\nY[i] = max(X[i], C[i]) + T[i] * 0\n",
+                  "T[i] = max(X[i], 0)\nY[i] = max(X[i], C[i]) + select(isnan(C[i]), T[i], 0)\n",
             .layouts = "fixed",
             .provider = "halide-cpu",
             .policy = bench_brief,

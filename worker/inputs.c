@@ -2,6 +2,7 @@
 #include "worker/inputs.h"
 
 #include "common/rng.h"
+#include "op/accuracy.h"
 #include "op/infinite.h"
 #include "op/node.h"
 #include "schema/convert.h"
@@ -19,12 +20,16 @@
 /* Magnitudes of set 0: a product is at most 16, so sums of a million terms stay below 2^24. */
 #define SMALL_INTEGER 4
 
-static double draw_integer(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive)
+static double draw_integer(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_draw_domain domain)
 {
     if (dtype == WPK_BOOL) {
         return (double)wpk_rng_below(rng, 2);
     }
-    if (positive) {
+    if (domain == WPK_DRAW_BELOW_ONE &&
+        wpk_dtype_is_float(dtype)) { /* sums are exact all the same */
+        return (double)wpk_rng_between(rng, -SMALL_INTEGER, SMALL_INTEGER) / (2 * SMALL_INTEGER);
+    }
+    if (domain == WPK_DRAW_POSITIVE || domain == WPK_DRAW_ABOVE_ONE) {
         return (double)wpk_rng_between(rng, 1, SMALL_INTEGER);
     }
     bool is_unsigned = dtype == WPK_U8;
@@ -63,7 +68,8 @@ static double draw_normal(struct wpk_rng *rng)
 struct filling {
     const struct wpk_tensor *tensor;
     enum wpk_input_kind kind;
-    bool positive;
+    enum wpk_draw_domain domain;
+    bool nan;      /* of the special kind, too */
     bool rows;     /* the masked kind leaves no element of some rows */
     double large;  /* as in the options */
     double factor; /* of reals */
@@ -113,26 +119,51 @@ static double draw_spike(struct filling *f)
     return at == 0 ? SPIKE * (double)wpk_rng_between(&f->rng, 2, 3) : at == 1 ? SPIKE : 0;
 }
 
+/* Around these, functions become 0, 1 or infinite, or are undefined. Some are numbers. */
+static double draw_special(struct filling *f)
+{
+    static const double numbers[] = {0,     -0.0,     1,         -1,       0.5,       -0.5,    2,
+                                     88.5,  89,       -87.5,     -90,      1000,      -1000,   1e5,
+                                     -1e20, 0x1p-126, -0x1p-126, 0x1p-133, -0x1p-133, 0x1p-24, -3};
+    enum { COUNT = sizeof(numbers) / sizeof(numbers[0]), INFINITE = 2, LARGEST = 2, NAN_TOO = 2 };
+    uint64_t at = wpk_rng_below(&f->rng, 2 * COUNT);
+    if (at < COUNT) {
+        return numbers[at];
+    }
+    double sign = at % 2 == 0 ? 1 : -1;
+    at -= COUNT;
+    if (at < INFINITE) {
+        return sign * (double)INFINITY;
+    }
+    if (at < INFINITE + LARGEST) {
+        return sign * wpk_accuracy_largest(f->tensor->dtype);
+    }
+    bool nan = f->nan && at < INFINITE + LARGEST + NAN_TOO;
+    return nan ? (double)NAN : 4 * wpk_draw_uniform(&f->rng, f->tensor->dtype, f->domain);
+}
+
 static double draw(struct filling *f)
 {
     enum wpk_dtype dtype = f->tensor->dtype;
     switch (f->kind) {
     case WPK_INPUT_INTEGERS:
-        return draw_integer(&f->rng, dtype, f->positive);
+        return draw_integer(&f->rng, dtype, f->domain);
     case WPK_INPUT_RELU:
-        return fmax(0, draw_normal(&f->rng)) + (f->positive ? 0.125 : 0);
+        return fmax(0, draw_normal(&f->rng)) + (f->domain != WPK_DRAW_ANY ? 0.125 : 0);
     case WPK_INPUT_OFFSET:
         return OFFSET + 2 * wpk_rng_unit(&f->rng) - 1;
     case WPK_INPUT_MASKED:
-        return is_masked(f) ? -(double)INFINITY : wpk_draw_uniform(&f->rng, dtype, f->positive);
+        return is_masked(f) ? -(double)INFINITY : wpk_draw_uniform(&f->rng, dtype, f->domain);
     case WPK_INPUT_WIDE: {
         double spike = draw_spike(f);
-        return spike > 0 ? spike : draw_integer(&f->rng, dtype, f->positive);
+        return spike > 0 ? spike : draw_integer(&f->rng, dtype, f->domain);
     }
+    case WPK_INPUT_SPECIAL:
+        return draw_special(f);
     case WPK_INPUT_LARGE:
-        return draw_large(&f->rng, dtype, f->large, f->positive);
+        return draw_large(&f->rng, dtype, f->large, f->domain != WPK_DRAW_ANY);
     default:
-        return f->factor * wpk_draw_uniform(&f->rng, dtype, f->positive);
+        return f->factor * wpk_draw_uniform(&f->rng, dtype, f->domain);
     }
 }
 
@@ -183,21 +214,21 @@ static double find_factor(const struct wpk_program *program, int tensor, enum wp
     return scaled && wpk_dtype_is_float(t->dtype) ? 1 / sqrt(count_terms(program, tensor)) : 1;
 }
 
-/* The kind that one tensor is drawn from in a set of `kind`. */
-static enum wpk_input_kind find_kind(const struct wpk_tensor *tensor, enum wpk_input_kind kind,
-                                     bool may_be_infinite)
+/* The kind that tensor t is drawn from in a set of `kind`. */
+static enum wpk_input_kind find_kind(const struct wpk_program *program,
+                                     const struct wpk_infinite *infinite, int t,
+                                     enum wpk_input_kind kind)
 {
-    bool special = kind == WPK_INPUT_MASKED || kind == WPK_INPUT_WIDE;
+    const struct wpk_tensor *tensor = &program->tensors[t];
     if (kind == WPK_INPUT_INTEGERS || kind == WPK_INPUT_LARGE) {
         return kind;
     }
-    if (kind == WPK_INPUT_SCALED) {
-        return WPK_INPUT_REALS;
-    }
-    return tensor->role != WPK_ROLE_INPUT || !wpk_dtype_is_float(tensor->dtype) ||
-                   (special && !may_be_infinite)
-               ? WPK_INPUT_REALS
-               : kind;
+    bool wants = kind == WPK_INPUT_SPECIAL                            ? infinite->special[t] != 0
+                 : kind == WPK_INPUT_MASKED || kind == WPK_INPUT_WIDE ? infinite->tensor[t]
+                                                                      : kind != WPK_INPUT_SCALED;
+    return wants && tensor->role == WPK_ROLE_INPUT && wpk_dtype_is_float(tensor->dtype)
+               ? kind
+               : WPK_INPUT_REALS;
 }
 
 bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind kind)
@@ -207,9 +238,9 @@ bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind ki
     wpk_infinite_find(program, &infinite);
     for (int i = 0; i < program->tensor_count; i++) {
         const struct wpk_tensor *tensor = &program->tensors[i];
-        differ = differ || (is_given(tensor) &&
-                            (find_kind(tensor, kind, infinite.tensor[i]) != WPK_INPUT_REALS ||
-                             find_factor(program, i, kind) < 1));
+        differ = differ ||
+                 (is_given(tensor) && (find_kind(program, &infinite, i, kind) != WPK_INPUT_REALS ||
+                                       find_factor(program, i, kind) < 1));
     }
     return differ;
 }
@@ -224,7 +255,7 @@ static enum wpk_input_kind constants_of(enum wpk_input_kind kind)
 bool wpk_inputs_share_constants(const struct wpk_input_options *a,
                                 const struct wpk_input_options *b)
 {
-    return a->positive == b->positive && a->constants_seed == b->constants_seed &&
+    return a->domain == b->domain && a->constants_seed == b->constants_seed &&
            a->large == b->large && constants_of(a->kind) == constants_of(b->kind);
 }
 
@@ -258,8 +289,9 @@ wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_inpu
         const struct wpk_tensor *tensor = &program->tensors[i];
         struct filling filling = {
             .tensor = tensor,
-            .kind = find_kind(tensor, options->kind, infinite.tensor[i]),
-            .positive = options->positive,
+            .kind = find_kind(program, &infinite, i, options->kind),
+            .domain = options->domain,
+            .nan = (infinite.special[i] & WPK_MAY_BE_NAN) != 0,
             .rows = options->rows,
             .large = options->large,
             .factor = find_factor(program, i, options->kind),

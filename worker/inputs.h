@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input sets, on which candidates are verified and timed: the same for the same op, kind and seed.
  *
- * Values are finite except in the masked kind. Where the op is undefined on such data (a logarithm,
- * a division by zero), integers and reals are drawn again as positive values, and the other kinds
- * are left out. Reals and the kinds up to wide have the same constants, which are prepared once for
- * all of them. The kinds from WPK_INPUT_JOINING on have constants of their own, which costs each
- * candidate more time: they join where the other kinds leave a fault unseen (worker/faults.h). */
+ * Values are finite except in the masked and the special kind. Where the op is undefined on such
+ * data (a logarithm, a division by zero), integers and reals are drawn again from other domains
+ * (schema/draw.h), and the other kinds are left out. Reals and the kinds up to special have equal
+ * constants, which are prepared once for all of them. The kinds from WPK_INPUT_JOINING on have
+ * constants of their own, which costs each candidate more time: they join where the other kinds
+ * leave a fault unseen (worker/faults.h). */
 #ifndef WPK_WORKER_INPUTS_H
 #define WPK_WORKER_INPUTS_H
 
 #include "op/program.h"
+#include "schema/draw.h"
 
 #include <stdint.h>
 
@@ -22,9 +24,10 @@
     X(OFFSET, "offset") /* uniform in [7, 9): the large mean cancels in x - mean */                \
     X(MASKED,                                                                                      \
       "masked") /* -inf in inputs that an exp turns into 0; whole rows where all agree on NaN */   \
-    X(WIDE, "wide")     /* in such inputs two elements of a row are larger by thousands */         \
-    X(SCALED, "scaled") /* reals; constants are divided by the root of their sum's length */       \
-    X(LARGE, "large")   /* integers of all sizes, as large as keeps sums exact */
+    X(WIDE, "wide")       /* in such inputs two elements of a row are larger by thousands */       \
+    X(SPECIAL, "special") /* infinities, NaN and others in inputs of questions (op/infinite.h) */  \
+    X(SCALED, "scaled")   /* reals; constants are divided by the root of their sum's length */     \
+    X(LARGE, "large")     /* integers of all sizes, as large as keeps sums exact */
 
 #define WPK_INPUT_JOINING WPK_INPUT_SCALED
 
@@ -33,7 +36,7 @@ enum wpk_input_kind { WPK_INPUT_LIST(WPK_INPUT_ENUM) WPK_INPUT_KINDS };
 
 struct wpk_input_options {
     enum wpk_input_kind kind;
-    bool positive;
+    enum wpk_draw_domain domain;
     bool inputs_only; /* make no constants */
     uint64_t seed;
     uint64_t constants_seed;

@@ -122,7 +122,7 @@ static struct wpk_verify_errors judge_scaled(enum wpk_input_kind kind, bool posi
         WPK_OK);
     if (positive) {
         /* All terms of one sign: the sum's own rounding is what matters. */
-        answers.inputs.positive = true;
+        answers.inputs.domain = WPK_DRAW_POSITIVE;
     }
     assert_int_equal(wpk_inputs_make(&op, &answers.inputs, &inputs), WPK_OK);
     if (positive) {

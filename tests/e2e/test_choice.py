@@ -131,7 +131,7 @@ def test_a_broken_choice(box):
     with open(get(box)[1] + ".choice", encoding="utf-8") as file:
         whole = file.read()
     for text, says in ((whole[:200], "1:201: "), (whole.replace('"threads":1', '\n"threads":"one"'), "2:11: threads: "),
-                       (whole.replace('"version":3', '"version":1'), "1:12: version: "), ("", "1:1: "),
+                       (whole.replace('"version":4', '"version":1'), "1:12: version: "), ("", "1:1: "),
                        (whole.replace('"layouts":', '\n\n"layout":'), "3:1: layout: ")):
         path = box.write("broken.so.choice", text)
         code, out, err = box.run("wpkctl", "run", path, "--random")

@@ -4,7 +4,8 @@
  *     fuzz_job CORPUS_DIR [SECONDS [SEED]]
  *
  * The driver runs every file of the corpus, then mutations of them until the time is up. When the
- * target dies, a handler writes the current input to fuzz-crash-<pid> in the working directory. */
+ * target dies, or takes more than DEADLINE_S of CPU for one input, a handler writes the input to
+ * fuzz-crash-<pid> in the working directory. */
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -17,11 +18,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define CORPUS_MAX 256
 #define INPUT_MAX ((size_t)64 << 10)
 #define MUTATIONS_MAX 8
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DEADLINE_S 10
+#else
+#define DEADLINE_S 1
+#endif
 
 struct input {
     uint8_t *data; /* owned */
@@ -158,8 +165,11 @@ static int run_one(void)
     /* A copy of exact size, so that a sanitizer sees a read past the end. */
     uint8_t *copy = malloc(at_work_size > 0 ? at_work_size : 1);
 
+    const struct itimerval deadline = {.it_value = {.tv_sec = DEADLINE_S}};
+
     WPK_ASSERT(copy != NULL);
     memcpy(copy, at_work, at_work_size);
+    setitimer(ITIMER_VIRTUAL, &deadline, NULL);
     int result = LLVMFuzzerTestOneInput(copy, at_work_size);
     free(copy);
     return result;
@@ -173,7 +183,7 @@ static void load(const struct input *input)
 
 int main(int argc, char **argv)
 {
-    static const int deadly[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+    static const int deadly[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGVTALRM};
     const struct wpk_clock *clock = wpk_clock_system();
     uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 10) : 2;
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;

@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     WPK_ASSERT(npy.rank <= WPK_RANK_MAX && npy.size <= size);
     WPK_ASSERT((const uint8_t *)npy.data + npy.size == data + size);
     const struct wpk_tensor_type type = {.dtype = WPK_F32, .layout = wpk_layout_row_major(0)};
-    wpk_err err = wpk_npy_check(&npy, &type, &diag);
+    float number = 0;
+    wpk_err err = wpk_npy_read(&npy, &type, &number, &diag);
     WPK_ASSERT(err == WPK_OK || diag.text[0] != '\0');
     return 0;
 }
