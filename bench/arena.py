@@ -32,8 +32,15 @@ def largest_sum(plan):
     for number, value in enumerate(plan["values"]):
         touched = [s for s, step in enumerate(plan["steps"])
                    if any(a["value"] == number for a in step["arguments"])]
+        begin, end = value["offset"], value["offset"] + bytes_of(value)
+        for loop in plan["loops"]:  # what its steps touch lives during all of it
+            steps = range(loop["first"], loop["first"] + loop["count"])
+            if any(s in steps for s in touched):
+                touched = sorted(touched + [steps[0], steps[-1]])
+                way = value["stride"] * (loop["times"] - 1)
+                begin, end = begin + min(way, 0), end + max(way, 0)
         if value["place"] == ARENA and touched:
-            spans.append((value["offset"], value["offset"] + bytes_of(value), touched[0], touched[-1]))
+            spans.append((begin, end, touched[0], touched[-1]))
     most = 0
     for step in range(len(plan["steps"])):
         alive = sorted(s[:2] for s in spans if s[2] <= step <= s[3])

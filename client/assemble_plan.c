@@ -5,6 +5,7 @@
 
 #include "common/checksum.h"
 #include "graph/domain.h"
+#include "graph/loop.h"
 #include "graph/placement.h"
 #include "op/cost.h"
 
@@ -142,6 +143,8 @@ static int plan_value(struct assembly *a, int v)
     a->place_of[number] = -1;
     a->base[number] = base;
     a->shift[number] = offset * (int64_t)wpk_dtype_size(value->dtype);
+    out->stride =
+        wpk_graph_views_step(&a->regions->views, v) * (int64_t)wpk_dtype_size(value->dtype);
     return number;
 }
 
@@ -190,19 +193,34 @@ static void add_outputs(struct assembly *a)
     a->plan->output_count = graph->output_count;
 }
 
-/* Find the last step that touches each root. */
+static bool is_step(const struct assembly *a, int node)
+{
+    return a->regions->uses[node].region >= 0 || a->regions->uses[node].is_host;
+}
+
+/* Find the last step that touches each root; of those that a loop touches, the step behind it: an
+ * iteration may need what the one before it did. */
 static void find_last_uses(struct assembly *a)
 {
     int step = 0;
+    int loop_left = 0; /* steps of the loop from here on */
 
     for (int n = 0; n < a->graph->node_count; n++) {
         const struct wpk_graph_region_use *use = &a->regions->uses[n];
-        if (use->region < 0 && !use->is_host) {
+        int loop = a->graph->nodes[n].loop;
+        if (loop > 0 && (n == 0 || a->graph->nodes[n - 1].loop != loop)) {
+            loop_left = 0;
+            for (int m = n; m <= wpk_graph_loop_end(a->graph, n); m++) {
+                loop_left += is_step(a, m);
+            }
+        }
+        if (!is_step(a, n)) {
             continue;
         }
         for (int i = 0; i < use->argument_count; i++) {
-            a->last_use[find_root(a, use->arguments[i].value)] = step;
+            a->last_use[find_root(a, use->arguments[i].value)] = loop > 0 ? step + loop_left : step;
         }
+        loop_left--;
         step++;
     }
     for (int i = 0; i < a->graph->output_count; i++) {
@@ -326,6 +344,33 @@ static wpk_err add_step(struct assembly *a, int node)
     return WPK_OK;
 }
 
+/* Behind the last node of a loop: note its steps. What they touch keeps its memory during all of
+ * it. */
+static void end_loop(struct assembly *a, int node)
+{
+    const struct wpk_graph_node *nodes = a->graph->nodes;
+    const int loop = nodes[node].loop;
+    struct wpk_model_plan_loop *out = &a->plan->loops[a->plan->loop_count];
+    const int last = a->plan->step_count - 1;
+
+    if (loop == 0 || (node + 1 < a->graph->node_count && nodes[node + 1].loop == loop)) {
+        return;
+    }
+    *out = (struct wpk_model_plan_loop){.first = a->plan->step_count, .times = nodes[node].times};
+    for (int n = node; n >= 0 && nodes[n].loop == loop; n--) {
+        out->first -= is_step(a, n);
+    }
+    out->count = a->plan->step_count - out->first;
+    a->plan->loop_count += out->count > 0;
+    for (int p = 0; p < a->place_count; p++) {
+        struct wpk_placement *place = &a->places[p];
+        if (place->last >= out->first && place->last <= last) {
+            place->first = place->first < out->first ? place->first : out->first;
+            place->last = last;
+        }
+    }
+}
+
 static void add_note(struct assembly *a, const char *node, const char *why)
 {
     a->plan->notes[a->plan->note_count++] = (struct wpk_model_plan_note){node, why};
@@ -350,6 +395,9 @@ static void add_notes(struct assembly *a)
     }
     for (int n = 0; n < a->graph->node_count; n++) {
         const struct wpk_graph_node *node = &a->graph->nodes[n];
+        if (node->name[0] == '\0') {
+            continue;
+        }
         if (a->graph->values[node->outputs[0]].data != NULL) {
             add_note(a, node->name, "follows from constants and shapes");
         } else if (a->regions->uses[n].is_view) {
@@ -402,10 +450,12 @@ static wpk_err allocate(struct assembly *a, struct wpk_diag *diag)
     a->plan->notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note,
                                    (size_t)(graph->node_count + graph->note_count));
     a->plan->steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)graph->node_count);
+    a->plan->loops =
+        WPK_ARENA_NEW(arena, struct wpk_model_plan_loop, (size_t)graph->loop_count + 1);
     return a->has_parts != NULL && a->base != NULL && a->shift != NULL && a->number != NULL &&
                    a->places != NULL && a->place_of != NULL && a->last_use != NULL &&
                    a->plan->values != NULL && a->plan->inputs != NULL && a->plan->outputs != NULL &&
-                   a->plan->steps != NULL && a->plan->notes != NULL
+                   a->plan->steps != NULL && a->plan->loops != NULL && a->plan->notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
@@ -422,9 +472,10 @@ static wpk_err assemble_shape(struct assembly *a, struct wpk_diag *diag)
     err = add_inputs(a);
     add_outputs(a);
     for (int n = 0; err == WPK_OK && n < a->graph->node_count; n++) {
-        if (a->regions->uses[n].region >= 0 || a->regions->uses[n].is_host) {
+        if (is_step(a, n)) {
             err = add_step(a, n);
         }
+        end_loop(a, n);
     }
     for (int i = 0; err == WPK_OK && i < a->graph->output_count; i++) {
         touch(a, a->graph->outputs[i], a->plan->step_count); /* copied after the last step */

@@ -225,6 +225,17 @@ static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *ca
 
 /* ---- results */
 
+/* Calls of steps in one run. */
+static unsigned long long call_count(const struct wpk_run_model_call *call)
+{
+    unsigned long long count = 0;
+
+    for (size_t s = 0; s < wpk_model_step_count(call->model, call->shape); s++) {
+        count += wpk_model_step(call->model, call->shape, s).calls;
+    }
+    return count;
+}
+
 static void print_table(const struct bench *bench, const struct wpk_run_model_call *call)
 {
     struct spread ours = spread_of(bench->entrant[0].ns, ROUNDS);
@@ -240,8 +251,8 @@ static void print_table(const struct bench *bench, const struct wpk_run_model_ca
         printf("%-22s %10.3f %8.3f  %7.2f ± %.2f  %.1e of the largest output\n", name,
                theirs.median / 1e6, theirs.mad / 1e6, ratio.median, ratio.mad, entrant->difference);
     }
-    printf("%zu steps, %d thread%s, %d rounds of %g s\n",
-           wpk_model_step_count(call->model, call->shape), bench->threads,
+    printf("%zu steps, %llu calls, %d thread%s, %d rounds of %g s\n",
+           wpk_model_step_count(call->model, call->shape), call_count(call), bench->threads,
            bench->threads == 1 ? "" : "s", ROUNDS, ROUND_S);
 }
 
@@ -250,6 +261,7 @@ static wpk_err print_json(const struct bench *bench, const struct wpk_run_model_
     struct wpk_json_writer *w = wpk_json_writer_new_object();
 
     wpk_json_put_int(w, "steps", (int64_t)wpk_model_step_count(call->model, call->shape));
+    wpk_json_put_int(w, "calls", (int64_t)call_count(call));
     wpk_json_put_int(w, "threads", bench->threads);
     wpk_json_put_int(w, "rounds", ROUNDS);
     wpk_json_begin_array(w, "engines");

@@ -6,6 +6,7 @@
 #include "client/model_file.h"
 #include "common/json.h"
 #include "common/peak.h"
+#include "graph/loop.h"
 #include "graph/lower.h"
 #include "graph/site.h"
 #include "op/cost.h"
@@ -32,6 +33,7 @@ struct survey {
     double constant_bytes;
     struct wpk_tune_model model; /* as `wpkctl tune` sees it */
     int step_count;
+    int64_t call_count;                     /* of steps, in one run */
     struct wpk_estimate_sum expected;       /* roofline_ns 0: not estimated */
     struct wpk_graph_site sites[SITES_MAX]; /* [site_count] those with the most bytes */
     int site_count;
@@ -93,7 +95,7 @@ static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_
     struct wpk_cost cost;
     struct wpk_model_plan_host host;
 
-    if (survey->graph->values[node->outputs[0]].data != NULL) {
+    if (survey->graph->values[node->outputs[0]].data != NULL || wpk_graph_is_boundary(node)) {
         return WPK_OK;
     }
     if (wpk_graph_host(survey->graph, index, &host)) {
@@ -103,7 +105,7 @@ static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_
     wpk_err err = wpk_graph_lower(survey->graph, index, &lowered, diag);
     if (err == WPK_OK) {
         wpk_cost(&lowered.program, &cost);
-        add(survey, node->op, cost.flops);
+        add(survey, node->op, cost.flops * (node->loop > 0 ? (double)node->times : 1));
         if (expanded) {
             expand(survey, node, &lowered);
         }
@@ -127,10 +129,11 @@ static wpk_err find_steps(struct survey *survey, const char *path,
 
     wpk_err err = wpk_tune_model_read(path, &options->fixing, &survey->model, diag);
     for (int r = 0; r < regions->count; r++) {
-        survey->step_count += regions->list[r].count;
+        survey->call_count += regions->list[r].count;
     }
     for (int n = 0; n < regions->use_count; n++) {
-        survey->step_count += regions->uses[n].is_host;
+        survey->step_count += regions->uses[n].is_host || regions->uses[n].region >= 0;
+        survey->call_count += regions->uses[n].is_host;
     }
     if (err == WPK_OK) {
         err = wpk_graph_sites_find(&survey->model.shapes[0].graph, regions, SITES_MAX,
@@ -198,13 +201,14 @@ static void put_regions(const struct survey *survey)
     struct wpk_json_writer *w = survey->writer;
 
     wpk_json_put_int(w, "steps", survey->step_count);
+    wpk_json_put_int(w, "calls", survey->call_count);
     wpk_json_begin_array(w, "regions");
     for (int r = 0; r < regions_of(survey)->count; r++) {
         const struct wpk_graph_region *region = &regions_of(survey)->list[r];
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", region->name);
         wpk_json_put_text(w, "fingerprint", region->fingerprint.exact);
-        wpk_json_put_int(w, "steps", region->count);
+        wpk_json_put_int(w, "calls", region->count);
         wpk_json_end(w);
     }
     wpk_json_end(w);
@@ -283,7 +287,11 @@ static void print(const struct survey *survey)
     printf("%-8d %-24s %sFLOP", survey->all.count, "nodes", text);
     wpk_format_count(survey->constant_bytes, text);
     printf(", %sB of constants, opset %lld\n", text, (long long)graph->opset);
-    printf("%-8d %-24s %d different\n", survey->step_count, "steps", regions_of(survey)->count);
+    printf("%-8d %-24s %d different", survey->step_count, "steps", regions_of(survey)->count);
+    if (survey->call_count > survey->step_count) {
+        printf(", %lld calls in a run", (long long)survey->call_count);
+    }
+    putchar('\n');
     print_expected(survey);
     for (int i = 0; i < survey->site_count; i++) {
         const struct wpk_graph_site *site = &survey->sites[i];
@@ -291,8 +299,8 @@ static void print(const struct survey *survey)
         snprintf(names, sizeof(names), "%.60s + %.60s", regions_of(survey)->list[site->first].name,
                  regions_of(survey)->list[site->second].name);
         wpk_format_count(site->bytes, text);
-        printf("%-8d %-24s %sB between, in one kernel if that is faster\n", site->count, names,
-               text);
+        printf("%-8lld %-24s %sB between, in one kernel if that is faster\n",
+               (long long)site->count, names, text);
     }
     fputs(wpk_buf_text(&survey->equations), stdout);
 }

@@ -102,8 +102,14 @@ static void put_step(struct drawing *d, int step)
         s->kernel < 0 ? &none : &d->plan->kernels[s->kernel];
     char left[24];
     char right[160];
-    int used = snprintf(right, sizeof(right), "%s",
-                        s->kernel < 0 ? wpk_model_plan_host_name(s->host.op) : kernel->name);
+    const struct wpk_model_plan_loop *loop = wpk_model_plan_find_loop(d->shape, step);
+    int used = 0;
+
+    if (loop != NULL) {
+        used = snprintf(right, sizeof(right), "%lld × ", (long long)loop->times);
+    }
+    used += snprintf(right + used, sizeof(right) - (size_t)used, "%s",
+                     s->kernel < 0 ? wpk_model_plan_host_name(s->host.op) : kernel->name);
 
     if (kernel->time_ns > 0) {
         used += snprintf(right + used, sizeof(right) - (size_t)used, ", %.1f µs",

@@ -168,10 +168,10 @@ void wpk_estimate_sum(const struct wpk_tune_model *model, int shape, struct wpk_
     *out = (struct wpk_estimate_sum){.ns = 0};
     for (int r = 0; r < s->regions.count; r++) {
         const struct wpk_tune_kernel *kernel = &model->kernels[s->kernel[r]];
-        int calls = s->regions.list[r].count;
-        out->ns += calls * kernel->expected_ns;
-        out->roofline_ns += calls * kernel->roofline_ns;
-        out->steps[kernel->expected_from] += calls;
+        int64_t calls = s->regions.list[r].count;
+        out->ns += (double)calls * kernel->expected_ns;
+        out->roofline_ns += (double)calls * kernel->roofline_ns;
+        out->calls[kernel->expected_from] += calls;
     }
 }
 
@@ -180,8 +180,9 @@ void wpk_estimate_print_steps(const struct wpk_estimate_sum *sum, struct wpk_buf
     bool is_first = true;
 
     for (int i = 0; i < WPK_TUNE_FROM_COUNT; i++) {
-        if (sum->steps[i] > 0) {
-            wpk_buf_printf(out, "%s%s %d", is_first ? "" : ", ", names[i], sum->steps[i]);
+        if (sum->calls[i] > 0) {
+            wpk_buf_printf(out, "%s%s %lld", is_first ? "" : ", ", names[i],
+                           (long long)sum->calls[i]);
             is_first = false;
         }
     }

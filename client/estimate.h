@@ -25,7 +25,7 @@ WPK_MUST_CHECK wpk_err wpk_estimate_model(struct wpk_session *session, const str
 struct wpk_estimate_sum {
     double ns;
     double roofline_ns;
-    int steps[WPK_TUNE_FROM_COUNT];
+    int64_t calls[WPK_TUNE_FROM_COUNT];
 };
 
 /* Add up the calls of one set of shapes. */

@@ -90,7 +90,9 @@ static wpk_err measure(const struct wpk_run_model_call *call, struct profile *pr
  * operations, or nothing was measured. */
 static double roofline_ns(const struct profile *profile, const struct wpk_model_step *step)
 {
-    return profile->peak.flops_per_s > 0 ? step->flops / profile->peak.flops_per_s * 1e9 : 0;
+    return profile->peak.flops_per_s > 0
+               ? step->flops * (double)step->calls / profile->peak.flops_per_s * 1e9
+               : 0;
 }
 
 static void print_step(const struct profile *profile, const struct wpk_model_step *step,
@@ -99,6 +101,7 @@ static void print_step(const struct profile *profile, const struct wpk_model_ste
     double roof = roofline_ns(profile, step);
     char share[16] = "-";
     char vendor[96] = "";
+    char calls[32] = "";
 
     if (roof > 0 && time_ns > 0) {
         snprintf(share, sizeof(share), "%.0f %%", 100 * roof / (double)time_ns);
@@ -107,9 +110,12 @@ static void print_step(const struct profile *profile, const struct wpk_model_ste
         snprintf(vendor, sizeof(vendor), "; %.40s was %.2f times as fast", step->vendor,
                  (double)step->tuned_ns / (double)step->vendor_ns);
     }
-    printf("%4zu  %10.1f  %5.1f %%  %8s  %-20s  %.*s%s%s\n", index, (double)time_ns / 1e3,
+    if (step->calls > 1) {
+        snprintf(calls, sizeof(calls), "; %llu calls", (unsigned long long)step->calls);
+    }
+    printf("%4zu  %10.1f  %5.1f %%  %8s  %-20s  %.*s%s%s%s\n", index, (double)time_ns / 1e3,
            total_ns > 0 ? 100 * (double)time_ns / (double)total_ns : 0, share, step->kernel,
-           NODE_WIDTH, step->node, strlen(step->node) > NODE_WIDTH ? "…" : "", vendor);
+           NODE_WIDTH, step->node, strlen(step->node) > NODE_WIDTH ? "…" : "", calls, vendor);
 }
 
 static void print_table(const struct profile *profile, const struct wpk_run_model_call *call,
@@ -145,6 +151,7 @@ static wpk_err print_json(const struct profile *profile, const struct wpk_run_mo
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "nodes", step.node);
         wpk_json_put_text(w, "kernel", step.kernel);
+        wpk_json_put_int(w, "calls", (int64_t)step.calls);
         wpk_json_put_int(w, "time_ns",
                          (int64_t)median_of(profile->times + s, profile->run_count,
                                             profile->step_count, scratch));
@@ -199,7 +206,8 @@ static wpk_err write_trace(const struct profile *profile, const struct wpk_run_m
         wpk_json_begin_object(w, "args");
         wpk_json_put_int(w, "step", (int64_t)s);
         wpk_json_put_text(w, "kernel", step.kernel);
-        wpk_json_put_real(w, "flops", step.flops);
+        wpk_json_put_int(w, "calls", (int64_t)step.calls);
+        wpk_json_put_real(w, "flops", step.flops * (double)step.calls);
         wpk_json_end(w);
         wpk_json_end(w);
         at_ns += times[s];

@@ -208,7 +208,7 @@ static bool is_verified(const struct tune *tune, int shape)
     for (int r = 0; r < tune->model.shapes[shape].regions.count; r++) {
         const struct wpk_tune_kernel *kernel =
             &tune->model.kernels[tune->model.shapes[shape].kernel[r]];
-        flops += kernel->cost.flops * tune->model.shapes[shape].regions.list[r].count;
+        flops += kernel->cost.flops * (double)tune->model.shapes[shape].regions.list[r].count;
     }
     double spent = (double)(wpk_clock_now_ns(wpk_clock_system()) - tune->begun_ns) / WPK_NS_PER_S;
     double needed = flops / INTERPRETED_FLOPS_PER_S;

@@ -72,7 +72,7 @@ static double bytes_min(const struct merging *m)
     double bytes_per_s = 0;
 
     for (int r = 0; r < regions_of(m)->count; r++) {
-        model_ns += regions_of(m)->list[r].count * region_ns(m, r);
+        model_ns += (double)regions_of(m)->list[r].count * region_ns(m, r);
         bytes_per_s = m->rounds->kernels[r].peak_bytes_per_s;
     }
     return bytes_per_s > 0 ? SHARE_MIN * model_ns * 1e-9 * bytes_per_s : INFINITY;
@@ -99,7 +99,7 @@ static wpk_err choose(struct merging *m)
 
     wpk_err err = wpk_graph_sites_find(graph_of(m), regions_of(m), SITES_MAX, sites, &count);
     for (int i = 0; i < count && m->out->count < WPK_TUNE_MERGES_MAX; i++) {
-        bool is_large = sites[i].bytes >= least && sites[i].bytes > cache * sites[i].count;
+        bool is_large = sites[i].bytes >= least && sites[i].bytes > cache * (double)sites[i].count;
         if (is_large && is_apart(m->out, &sites[i])) {
             m->out->list[m->out->count++] = (struct wpk_tune_merge){
                 .site = sites[i],

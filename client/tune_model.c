@@ -99,7 +99,8 @@ static wpk_err put_region(const struct wpk_graph *graph, const struct wpk_graph_
             }
         }
         wpk_json_end(w);
-        wpk_json_put_int(w, "count", region->count);
+        wpk_json_put_int(w, "count",
+                         region->count < WPK_JOB_COUNT_MAX ? region->count : WPK_JOB_COUNT_MAX);
         describe(region, &lowered, out);
         if (is_cold && has_constants) {
             wpk_json_put_text(w, "conditions", wpk_conditions_name(WPK_CONDITIONS_COLD_CONSTANTS));

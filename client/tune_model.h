@@ -26,7 +26,7 @@ enum wpk_tune_from { WPK_TUNE_FROM_LIST(WPK_TUNE_FROM_ENUM) WPK_TUNE_FROM_COUNT 
 struct wpk_tune_kernel {
     int shape;
     int region;           /* of this shape; others may need it, too */
-    int calls;            /* in a run with this shape */
+    int64_t calls;        /* in a run with this shape */
     struct wpk_cost cost; /* of one call */
     double roofline_ns;   /* of one call, as the next one; 0: not estimated */
     double expected_ns;

@@ -61,7 +61,7 @@ static double weight(const struct tuning *t, int k)
     const struct wpk_api_kernel *found = &t->out->kernels[k];
     double ns = found->name != NULL ? (double)own_ns(found) : kernel->expected_ns;
 
-    return kernel->calls * ns;
+    return (double)kernel->calls * ns;
 }
 
 static void sort(struct tuning *t)

@@ -2,6 +2,7 @@
 #include "graph/fold.h"
 
 #include "graph/interpret.h"
+#include "graph/loop.h"
 #include "graph/lower.h"
 #include "graph/operator.h"
 #include "op/cost.h"
@@ -231,6 +232,9 @@ wpk_err wpk_graph_fold(struct wpk_graph *graph, int node, struct wpk_diag *diag)
 
     bool is_gather = op->kind == WPK_KIND_GATHER;
     bool is_non_zero = op->kind == WPK_KIND_NON_ZERO && wpk_graph_input(graph, n, 0)->data != NULL;
+    if (wpk_graph_is_boundary(n)) {
+        return WPK_OK;
+    }
     bool is_filled =
         op->kind == WPK_KIND_CONSTANT_OF_SHAPE && wpk_graph_elements(value) <= WPK_FOLD_FILLED_MAX;
     if (!is_shape && !is_non_zero && !has_constant_inputs(graph, n)) {

@@ -88,6 +88,8 @@ struct wpk_graph_node {
     const struct wpk_graph_attribute *attributes;
     int attribute_count;
     const struct wpk_graph_guard *guard; /* NULL: none; gone once shapes are inferred */
+    int loop;                            /* of which it is a node (loop.h); 0: none */
+    int64_t times;                       /* iterations of that loop */
 };
 
 /* A node that the graph lost, and why. */
@@ -121,6 +123,7 @@ struct wpk_graph {
     int note_capacity;
     double fold_work; /* operations that folding its large constants took (fold.h) */
     int64_t opset;    /* of ONNX's own operators */
+    int loop_count;   /* their numbers begin with 1 */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
     int map_count;
 };

@@ -51,6 +51,15 @@ bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_pl
                find_axis(x, wpk_graph_int(n, "axis", -1), out) && out->count >= 1 &&
                out->count <= out->extent;
     }
+    if (op->kind == WPK_KIND_LOOP_ENTER && x->is_shaped) {
+        int64_t elements = wpk_graph_elements(x);
+        *out = (struct wpk_model_plan_host){.op = WPK_MODEL_PLAN_COPY,
+                                            .before = 1,
+                                            .extent = elements,
+                                            .after = 1,
+                                            .count = elements};
+        return true;
+    }
     if (op->kind == WPK_KIND_NON_ZERO && x->is_shaped && x->data == NULL) {
         const struct wpk_graph_value *y = &graph->values[n->outputs[0]];
         *out = (struct wpk_model_plan_host){.op = WPK_MODEL_PLAN_NON_ZERO,
@@ -153,6 +162,10 @@ wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host *host,
 {
     if (host->op == WPK_MODEL_PLAN_GATHER) {
         return gather(host, x, index_type->dtype, indices, out, diag);
+    }
+    if (host->op == WPK_MODEL_PLAN_COPY) {
+        memcpy(out, x, (size_t)host->count * sizeof(double));
+        return WPK_OK;
     }
     if (host->op == WPK_MODEL_PLAN_NON_ZERO) {
         return non_zero(host, type, x, out, diag);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/inference.h"
 
+#include "graph/loop.h"
 #include "graph/op_attention.h"
 #include "graph/op_einsum.h"
 #include "graph/op_group.h"
@@ -512,6 +513,11 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
     case WPK_KIND_CAST:
     case WPK_KIND_LIKE:
         return copy_shape(in);
+    case WPK_KIND_LOOP_ENTER:
+    case WPK_KIND_LOOP_READ:
+    case WPK_KIND_LOOP_STORE:
+    case WPK_KIND_LOOP_RESULT:
+        return wpk_infer_loop(in);
     case WPK_KIND_REDUCE:
         return infer_reduce(in);
     case WPK_KIND_CONV:

@@ -2,7 +2,9 @@
 #include "graph/interpret.h"
 
 #include "graph/host.h"
+#include "graph/loop.h"
 #include "graph/lower.h"
+#include "graph/operator.h"
 #include "op/reference.h"
 #include "schema/convert.h"
 
@@ -15,6 +17,8 @@ struct run {
     const struct wpk_graph *graph;
     double **values; /* [value_count]; owned where the value is computed by a node */
     int *last;       /* [value_count] the last node that reads it; node_count for outputs */
+    struct wpk_lowered **lowered; /* owned; [node_count] of the loop that runs; NULL: not yet */
+    int64_t iteration;            /* of that loop */
 };
 
 /* The constant as cells; its bytes have any alignment.   owns  caller frees */
@@ -135,6 +139,80 @@ static void release_after(struct run *run, int node)
     }
 }
 
+/* ---- loops */
+
+/* Interpret a node of a loop, which is lowered once. */
+static wpk_err interpret_again(struct run *run, int node, double *out, struct wpk_diag *diag)
+{
+    struct wpk_lowered *lowered = run->lowered[node];
+    wpk_err err = WPK_OK;
+
+    if (lowered == NULL) {
+        lowered = calloc(1, sizeof(*lowered));
+        run->lowered[node] = lowered;
+        err = lowered != NULL ? wpk_graph_lower(run->graph, node, lowered, diag) : WPK_ENOMEM;
+    }
+    return err == WPK_OK ? interpret(run->graph, lowered, run->values, out, diag) : err;
+}
+
+/* Copy what a Read, Enter or Result passes on. */
+static wpk_err move(struct run *run, const struct wpk_graph_node *node, double *out)
+{
+    const struct wpk_graph *graph = run->graph;
+    const struct wpk_graph_value *from = &graph->values[node->inputs[0]];
+    int store = wpk_graph_loop_store(graph, node->inputs[0]);
+    bool is_read = wpk_operator_find(node->op, node->domain)->kind == WPK_KIND_LOOP_READ;
+    double *widened = from->data != NULL ? widen(from) : NULL;
+    const double *x = widened != NULL ? widened : run->values[node->inputs[0]];
+    int64_t offset = 0;
+
+    if (is_read && store >= 0) {
+        const struct wpk_graph_node *of = &graph->nodes[store];
+        x = run->values[of->outputs[0]];
+        offset = wpk_graph_loop_offset(graph, of) - wpk_graph_loop_step(graph, of);
+    }
+    if (is_read) {
+        offset += wpk_graph_loop_offset(graph, node);
+        offset += run->iteration * wpk_graph_loop_step(graph, node);
+    }
+    if (x != NULL) {
+        memcpy(out, x + offset,
+               (size_t)wpk_graph_elements(&graph->values[node->outputs[0]]) * sizeof(*out));
+    }
+    free(widened);
+    return x != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
+/* Make what the Store fills, with the state before iteration 0. */
+static wpk_err begin_store(struct run *run, const struct wpk_graph_node *node)
+{
+    const struct wpk_graph_value *all = &run->graph->values[node->outputs[0]];
+    int64_t step = wpk_graph_loop_step(run->graph, node);
+    double *values = calloc((size_t)wpk_graph_elements(all), sizeof(*values));
+
+    if (values != NULL) {
+        memcpy(values + wpk_graph_loop_offset(run->graph, node) - step,
+               run->values[node->inputs[1]], (size_t)(step < 0 ? -step : step) * sizeof(*values));
+    }
+    run->values[node->outputs[0]] = values;
+    return values != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
+static void store(struct run *run, const struct wpk_graph_node *node)
+{
+    int64_t step = wpk_graph_loop_step(run->graph, node);
+
+    memcpy(run->values[node->outputs[0]] + wpk_graph_loop_offset(run->graph, node) +
+               run->iteration * step,
+           run->values[node->inputs[0]], (size_t)(step < 0 ? -step : step) * sizeof(double));
+}
+
+static bool is_store(const struct wpk_graph_node *node)
+{
+    return wpk_graph_is_boundary(node) &&
+           wpk_operator_find(node->op, node->domain)->kind == WPK_KIND_LOOP_STORE;
+}
+
 static wpk_err run_node(struct run *run, int node, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *n = &run->graph->nodes[node];
@@ -147,10 +225,42 @@ static wpk_err run_node(struct run *run, int node, struct wpk_diag *diag)
     if (values == NULL) {
         return WPK_ENOMEM;
     }
+    free(run->values[n->outputs[0]]); /* an earlier iteration's */
     run->values[n->outputs[0]] = values;
-    wpk_err err = wpk_graph_interpret_node(run->graph, node, run->values, values, diag);
+    wpk_err err = wpk_graph_is_boundary(n) ? move(run, n, values)
+                  : n->loop > 0
+                      ? interpret_again(run, node, values, diag)
+                      : wpk_graph_interpret_node(run->graph, node, run->values, values, diag);
     if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
+    }
+    return err;
+}
+
+/* Run the nodes of a loop, each once an iteration. */
+static wpk_err run_loop(struct run *run, int first, int last, struct wpk_diag *diag)
+{
+    const struct wpk_graph_node *nodes = run->graph->nodes;
+    wpk_err err = WPK_OK;
+
+    for (int n = first; err == WPK_OK && n <= last; n++) {
+        err = is_store(&nodes[n]) ? begin_store(run, &nodes[n]) : WPK_OK;
+    }
+    for (run->iteration = 0; err == WPK_OK && run->iteration < nodes[first].times;
+         run->iteration++) {
+        for (int n = first; err == WPK_OK && n <= last; n++) {
+            if (is_store(&nodes[n])) {
+                store(run, &nodes[n]);
+            } else {
+                err = run_node(run, n, diag);
+            }
+        }
+    }
+    for (int n = first; n <= last; n++) {
+        wpk_lowered_fini(run->lowered[n]);
+        free(run->lowered[n]);
+        run->lowered[n] = NULL;
+        release_after(run, n);
     }
     return err;
 }
@@ -178,7 +288,8 @@ wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *
 
     run.values = calloc((size_t)graph->value_count + 1, sizeof(*run.values));
     run.last = calloc((size_t)graph->value_count + 1, sizeof(*run.last));
-    if (run.values == NULL || run.last == NULL) {
+    run.lowered = calloc((size_t)graph->node_count + 1, sizeof(*run.lowered));
+    if (run.values == NULL || run.last == NULL || run.lowered == NULL) {
         err = WPK_ENOMEM;
     }
     for (int i = 0; err == WPK_OK && i < graph->value_count; i++) {
@@ -191,6 +302,12 @@ wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *
         find_last(&run);
     }
     for (int n = 0; err == WPK_OK && n < graph->node_count; n++) {
+        if (graph->nodes[n].loop > 0) {
+            int last = wpk_graph_loop_end(graph, n);
+            err = run_loop(&run, n, last, diag);
+            n = last;
+            continue;
+        }
         err = run_node(&run, n, diag);
         if (err == WPK_OK) {
             release_after(&run, n);
@@ -206,5 +323,6 @@ wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *
     }
     free(run.values);
     free(run.last);
+    free(run.lowered);
     return err;
 }

@@ -197,6 +197,11 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_TOP_K:
         wpk_diag_set(printer->diag, "K must be a constant");
         return WPK_EUNSUPPORTED;
+    case WPK_KIND_LOOP_ENTER: /* loop.h: memory that nodes share, no program */
+    case WPK_KIND_LOOP_READ:
+    case WPK_KIND_LOOP_STORE:
+    case WPK_KIND_LOOP_RESULT:
+        return WPK_EUNSUPPORTED;
     case WPK_KIND_NON_ZERO: /* host.h */
     case WPK_KIND_CONSTANT_OF_SHAPE:
     case WPK_KIND_SHAPE:

@@ -23,7 +23,7 @@
 static bool same_operator(const struct wpk_graph_node *a, const struct wpk_graph_node *b)
 {
     return strcmp(a->op, b->op) == 0 && strcmp(a->domain, b->domain) == 0 &&
-           a->input_count == b->input_count && a->part == b->part &&
+           a->input_count == b->input_count && a->part == b->part && a->loop == b->loop &&
            wpk_graph_same_attributes(a, b);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/operator.h"
 
+#include "graph/loop.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -273,17 +275,32 @@ static const struct wpk_operator operators[] = {
     OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
 };
 
-const struct wpk_operator *wpk_operator_find(const char *name, const char *domain)
+static const struct wpk_operator loop_operators[] = {
+    OTHER("Enter", 1, 1, WPK_KIND_LOOP_ENTER, ""),
+    OTHER("Read", 1, 1, WPK_KIND_LOOP_READ, "offset:i shape:I step:i"),
+    OTHER("Store", 2, 2, WPK_KIND_LOOP_STORE, "reverse:i"),
+    OTHER("Result", 1, 2, WPK_KIND_LOOP_RESULT, ""),
+};
+
+static const struct wpk_operator *find_in(const struct wpk_operator *list, size_t count,
+                                          const char *name)
 {
-    if (domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
-        if (strcmp(operators[i].name, name) == 0) {
-            return &operators[i];
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return &list[i];
         }
     }
     return NULL;
+}
+
+const struct wpk_operator *wpk_operator_find(const char *name, const char *domain)
+{
+    if (strcmp(domain, WPK_LOOP_DOMAIN) == 0) {
+        return find_in(loop_operators, sizeof(loop_operators) / sizeof(loop_operators[0]), name);
+    }
+    return domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0
+               ? find_in(operators, sizeof(operators) / sizeof(operators[0]), name)
+               : NULL;
 }
 
 /* ---- checking a node */

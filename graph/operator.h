@@ -74,12 +74,16 @@ enum wpk_operator_kind {
     WPK_KIND_ONE_HOT,
     WPK_KIND_ATTENTION,
     WPK_KIND_EINSUM,
-    WPK_KIND_ROTARY,   /* input 0 */
-    WPK_KIND_GROUP,    /* input 0 */
-    WPK_KIND_RANGE,    /* from input 0 to input 1 by input 2 */
-    WPK_KIND_NON_ZERO, /* one column for each element that is not 0; host.h computes it of data */
-    WPK_KIND_TOP_K,    /* input 0 with input 1's elements of an axis; host.h computes it */
-    WPK_KIND_LOSS,     /* none, or a scalar; part 1: input 0 */
+    WPK_KIND_ROTARY,     /* input 0 */
+    WPK_KIND_GROUP,      /* input 0 */
+    WPK_KIND_RANGE,      /* from input 0 to input 1 by input 2 */
+    WPK_KIND_NON_ZERO,   /* one column for each element that is not 0; host.h computes it of data */
+    WPK_KIND_TOP_K,      /* input 0 with input 1's elements of an axis; host.h computes it */
+    WPK_KIND_LOSS,       /* none, or a scalar; part 1: input 0 */
+    WPK_KIND_LOOP_ENTER, /* loop.h: input 0 */
+    WPK_KIND_LOOP_READ,  /* attribute shape */
+    WPK_KIND_LOOP_STORE, /* [times + 1, ...] of input 0 */
+    WPK_KIND_LOOP_RESULT, /* input 0 */
 };
 
 /* Which axes of input 0 an operator reduces. */

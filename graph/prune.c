@@ -185,7 +185,8 @@ static wpk_err slice_operand(struct wpk_graph *graph, int node, int value,
     graph->values[*out].is_output = false;
     graph->values[*out].extent[range->dim] = range->end - range->begin;
     outputs[0] = *out;
-    struct wpk_graph_node of = {.name = graph->nodes[node].name, .outputs = outputs};
+    struct wpk_graph_node of = graph->nodes[node];
+    of.outputs = outputs;
     return wpk_graph_make_slice(graph, &of, value, range->dim, range->begin, range->end, slice);
 }
 

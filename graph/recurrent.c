@@ -7,28 +7,35 @@
  *     LSTM  i, o, f = sigmoid(G + H R);  C' = f C + i tanh(G + H R);  H' = o tanh(C')
  *
  * where each letter takes its own part of G, R and c. Weights that are constants are used
- * where they lie. */
+ * where they lie. The steps of a direction are the iterations of a loop. */
 #include "graph/recurrent.h"
 
-#include <stdio.h>
+#include "graph/activation.h"
+#include "graph/compose.h"
+
 #include <string.h>
-#include <strings.h>
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 enum { Y, Y_H, Y_C };
-enum { PIECES_MAX = 16, NAME_SIZE = 160 };
+enum { F, G, H }; /* functions of the gates, of what is new, and of the state that is shown */
 
 struct recurrent {
+    struct wpk_compose to; /* keeps the first failure */
     struct wpk_graph *graph;
     const struct wpk_graph_node *node;
     struct wpk_diag *diag;
-    wpk_err err; /* the first failure; what comes after it does nothing */
     int64_t steps, batch, width, hidden, directions;
     int gates;     /* per element of the state */
     bool is_after; /* GRU: the reset gate is applied to the product */
     bool is_batch_first;
-    int *outputs; /* [steps * directions] of each step, [1,batch,hidden] */
-    int last_h[2], last_c[2];
+    bool couples; /* LSTM: the forget gate is what the input gate leaves */
+    float clip;   /* of what the activations get; 0: none */
+    struct wpk_activation_function
+        functions[WPK_ACTIVATIONS_MAX]; /* [function_count] of each direction */
+    int function_count;
+    int all_h[2]; /* of a direction: the states between the steps, [steps+1,batch,hidden] */
+    int all_c[2];
+    bool is_reverse[2]; /* the last state is the first there */
 };
 
 /* The operands of all steps of a direction; -1: none. */
@@ -37,6 +44,7 @@ struct weights {
     int fresh;       /* GRU, not `is_after`: the last rows of R, the others being `recurrence` */
     int bias;        /* GRU, `is_after`: of the recurrence */
     int peephole[3]; /* LSTM: of i, o, f */
+    const struct wpk_activation_function *functions;
 };
 
 bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)
@@ -44,151 +52,6 @@ bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)
     return node->domain[0] == '\0' &&
            (strcmp(node->op, "RNN") == 0 || strcmp(node->op, "GRU") == 0 ||
             strcmp(node->op, "LSTM") == 0);
-}
-
-/* ---- nodes and constants */
-
-static const char *copy_name(struct recurrent *r, const char *part, int64_t step)
-{
-    char name[NAME_SIZE];
-
-    if (part[0] == '\0') {
-        return "";
-    }
-    snprintf(name, sizeof(name), step < 0 ? "%.120s.%s" : "%.120s.%s[%lld]", r->node->name, part,
-             (long long)step);
-    const char *copy = wpk_arena_copy_text(&r->graph->arena, name);
-    r->err = copy == NULL && r->err == WPK_OK ? WPK_ENOMEM : r->err;
-    return copy != NULL ? copy : "";
-}
-
-/* Append a node that computes `output`, or a new value if that is -1. Returns the value. */
-static int add_node(struct recurrent *r, const char *op, const char *name, const int *inputs,
-                    int input_count, const struct wpk_graph_attribute *attributes,
-                    int attribute_count, int output)
-{
-    struct wpk_arena *arena = &r->graph->arena;
-    struct wpk_graph_node node = {.name = name,
-                                  .op = op,
-                                  .domain = "",
-                                  .input_count = input_count,
-                                  .output_count = 1,
-                                  .part_count = 1,
-                                  .attribute_count = attribute_count};
-
-    if (r->err == WPK_OK && output < 0) {
-        r->err = wpk_graph_add_value(r->graph, "", &output);
-    }
-    int *ends = WPK_ARENA_NEW(arena, int, (size_t)input_count + 1);
-    struct wpk_graph_attribute *copies =
-        WPK_ARENA_NEW(arena, struct wpk_graph_attribute, (size_t)attribute_count + 1);
-    if (r->err == WPK_OK && (ends == NULL || copies == NULL)) {
-        r->err = WPK_ENOMEM;
-    }
-    if (r->err != WPK_OK) {
-        return 0;
-    }
-    for (int i = 0; i < input_count; i++) {
-        ends[i] = inputs[i];
-        r->graph->values[inputs[i]].is_read = true;
-    }
-    ends[input_count] = output;
-    for (int i = 0; i < attribute_count; i++) {
-        copies[i] = attributes[i];
-    }
-    node.inputs = ends;
-    node.outputs = ends + input_count;
-    node.attributes = copies;
-    r->graph->values[output].writer = r->graph->node_count;
-    r->err = wpk_graph_add_node(r->graph, &node);
-    return output;
-}
-
-static int add_unary(struct recurrent *r, const char *op, int x)
-{
-    return add_node(r, op, "", &x, 1, NULL, 0, -1);
-}
-
-static int add_binary(struct recurrent *r, const char *op, const char *name, int x, int y)
-{
-    return add_node(r, op, name, (int[]){x, y}, 2, NULL, 0, -1);
-}
-
-static int add_constant(struct recurrent *r, enum wpk_dtype dtype, int rank, const int64_t *extent,
-                        const void *data)
-{
-    int value = 0;
-
-    if (r->err == WPK_OK) {
-        r->err = wpk_graph_add_value(r->graph, "", &value);
-    }
-    if (r->err != WPK_OK) {
-        return 0;
-    }
-    struct wpk_graph_value *out = &r->graph->values[value];
-    out->dtype = dtype;
-    out->is_typed = true;
-    out->is_shaped = true;
-    out->rank = rank;
-    memcpy(out->extent, extent, (size_t)rank * sizeof(int64_t));
-    out->data = data;
-    out->size = (size_t)wpk_graph_elements(out) * wpk_dtype_size(dtype);
-    return value;
-}
-
-static int reshape(struct recurrent *r, int x, const char *name, int rank, const int64_t *extent,
-                   int output)
-{
-    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, WPK_RANK_MAX);
-
-    if (copy == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return 0;
-    }
-    memcpy(copy, extent, (size_t)rank * sizeof(int64_t));
-    int shape = add_constant(r, WPK_I64, 1, (int64_t[]){rank}, copy);
-    return add_node(r, "Reshape", name, (int[]){x, shape}, 2, NULL, 0, output);
-}
-
-static struct wpk_graph_attribute ints(struct recurrent *r, const char *name, int64_t value)
-{
-    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, 1);
-
-    if (copy == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return (struct wpk_graph_attribute){.name = name};
-    }
-    *copy = value;
-    return (struct wpk_graph_attribute){
-        .name = name, .kind = WPK_ATTRIBUTE_INTS, .integers = copy, .count = 1};
-}
-
-static struct wpk_graph_attribute integer(const char *name, int64_t value)
-{
-    return (struct wpk_graph_attribute){.name = name, .kind = WPK_ATTRIBUTE_INT, .integer = value};
-}
-
-static int transpose(struct recurrent *r, int x, int rank, const int64_t *order, int output)
-{
-    int64_t *copy = WPK_ARENA_NEW(&r->graph->arena, int64_t, WPK_RANK_MAX);
-
-    if (copy == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return 0;
-    }
-    memcpy(copy, order, (size_t)rank * sizeof(int64_t));
-    const struct wpk_graph_attribute perm = {
-        .name = "perm", .kind = WPK_ATTRIBUTE_INTS, .integers = copy, .count = rank};
-    return add_node(r, "Transpose", "", &x, 1, &perm, 1, output);
-}
-
-/* Elements [begin, end) of an axis. */
-static int slice(struct recurrent *r, int x, int64_t axis, int64_t begin, int64_t end)
-{
-    const struct wpk_graph_attribute attributes[] = {
-        ints(r, "axes", axis), ints(r, "starts", begin), ints(r, "ends", end)};
-
-    return add_node(r, "Slice", "", &x, 1, attributes, 3, -1);
 }
 
 /* An operand [directions, rows, ...] becomes its rows [first, first + count) of a direction. */
@@ -205,81 +68,95 @@ static int part_of(struct recurrent *r, int input, int64_t direction, int64_t fi
     }
     if (whole.data != NULL) {
         size_t at = (size_t)((direction * whole.extent[1] + first) * row) * sizeof(float);
-        return add_constant(r, WPK_F32, whole.rank - 1, extent, (const char *)whole.data + at);
+        return wpk_compose_constant(&r->to, WPK_F32, whole.rank - 1, extent,
+                                    (const char *)whole.data + at);
     }
-    int part = r->directions > 1 ? slice(r, value, 0, direction, direction + 1) : value;
-    part = count < whole.extent[1] ? slice(r, part, 1, first, first + count) : part;
-    return reshape(r, part, "", whole.rank - 1, extent, -1);
+    int part =
+        r->directions > 1 ? wpk_compose_slice(&r->to, value, 0, direction, direction + 1) : value;
+    part =
+        count < whole.extent[1] ? wpk_compose_slice(&r->to, part, 1, first, first + count) : part;
+    return wpk_compose_reshape(&r->to, part, "", whole.rank - 1, extent, -1);
 }
 
 /* The part of a value [batch, gates * hidden] that is gate number `gate`. */
 static int gate_of(struct recurrent *r, int x, int gate)
 {
-    return slice(r, x, 1, gate * r->hidden, (gate + 1) * r->hidden);
+    return wpk_compose_slice(&r->to, x, 1, gate * r->hidden, (gate + 1) * r->hidden);
 }
 
-/* x y^T + z; z: -1 for none. */
-static int product(struct recurrent *r, const char *name, int x, int y, int z)
+/* What each step reads of `x`, [batch,width]. */
+static int read_part(struct recurrent *r, int x, int64_t width, int64_t offset, int64_t step)
 {
-    const struct wpk_graph_attribute transposed = integer("transB", 1);
+    const int64_t extent[] = {r->batch, width};
 
-    return add_node(r, "Gemm", name, (int[]){x, y, z}, z < 0 ? 2 : 3, &transposed, 1, -1);
+    return wpk_compose_read(&r->to, x, offset, step, 2, extent);
 }
 
-/* Values [1, ...] as one [count, ...], by concatenations of at most PIECES_MAX. */
-static int concatenate(struct recurrent *r, const int *values, int64_t count, int output)
+static int read_state(struct recurrent *r, int start, bool is_reverse)
 {
-    const struct wpk_graph_attribute axis = integer("axis", 0);
-    int *level = NULL;
+    int64_t size = r->batch * r->hidden;
 
-    if (count <= PIECES_MAX) {
-        return add_node(r, "Concat", "", values, (int)count, &axis, 1, output);
-    }
-    int64_t wide = (count + PIECES_MAX - 1) / PIECES_MAX;
-    level = WPK_ARENA_NEW(&r->graph->arena, int, (size_t)wide);
-    if (level == NULL) {
-        r->err = r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return 0;
-    }
-    for (int64_t i = 0; i < wide; i++) {
-        int64_t rest = count - i * PIECES_MAX;
-        level[i] =
-            concatenate(r, values + i * PIECES_MAX, rest < PIECES_MAX ? rest : PIECES_MAX, -1);
-    }
-    return concatenate(r, level, wide, output);
+    return read_part(r, start, r->hidden, 0, is_reverse ? -size : size);
 }
 
 /* ---- steps */
 
-static void step_rnn(struct recurrent *r, const struct weights *w, int64_t t, int gates, int *h)
+/* The direction's function of x, of those that ONNX calls f, g and h. The specification clips what
+ * any of them gets; ONNX Runtime does not clip a cell's state, and models were tested with it. */
+static int activate(struct recurrent *r, const struct weights *w, int function, int x)
 {
-    int sum = product(r, copy_name(r, "sum", t), *h, w->recurrence, gates);
+    const struct wpk_graph_attribute limits[] = {wpk_compose_real("min", -r->clip),
+                                                 wpk_compose_real("max", r->clip)};
+    const struct wpk_graph_node clip = {
+        .op = "Clip", .inputs = &x, .input_count = 1, .attributes = limits, .attribute_count = 2};
 
-    *h = add_unary(r, "Tanh", sum);
+    return wpk_activation_apply(&r->to, &w->functions[function],
+                                r->clip > 0 && function != H ? wpk_compose_node(&r->to, &clip, -1)
+                                                             : x);
 }
 
-static void step_gru(struct recurrent *r, const struct weights *w, int64_t t, int gates, int *h)
+static int add(struct recurrent *r, int x, int y)
+{
+    return wpk_compose_binary(&r->to, "Add", "", x, y);
+}
+
+static int multiply(struct recurrent *r, const char *name, int x, int y)
+{
+    return wpk_compose_binary(&r->to, "Mul", name, x, y);
+}
+
+static int multiply_state(struct recurrent *r, const struct weights *w, int h, int z)
+{
+    return wpk_compose_product(&r->to, wpk_compose_name(&r->to, "sum"), h, w->recurrence, z);
+}
+
+static void step_rnn(struct recurrent *r, const struct weights *w, int gates, int *h)
+{
+    *h = activate(r, w, F, multiply_state(r, w, *h, gates));
+}
+
+static void step_gru(struct recurrent *r, const struct weights *w, int gates, int *h)
 {
     int fresh = gate_of(r, gates, 2);
-    int sum = product(r, copy_name(r, "sum", t), *h, w->recurrence,
-                      r->is_after ? w->bias : slice(r, gates, 1, 0, 2 * r->hidden));
+    int sum = multiply_state(
+        r, w, *h, r->is_after ? w->bias : wpk_compose_slice(&r->to, gates, 1, 0, 2 * r->hidden));
     int z = gate_of(r, sum, 0);
     int reset = gate_of(r, sum, 1);
 
     if (r->is_after) {
-        z = add_binary(r, "Add", "", gate_of(r, gates, 0), z);
-        reset = add_unary(r, "Sigmoid", add_binary(r, "Add", "", gate_of(r, gates, 1), reset));
-        fresh =
-            add_binary(r, "Add", "", fresh, add_binary(r, "Mul", "", reset, gate_of(r, sum, 2)));
+        z = add(r, gate_of(r, gates, 0), z);
+        reset = activate(r, w, F, add(r, gate_of(r, gates, 1), reset));
+        fresh = add(r, fresh, multiply(r, "", reset, gate_of(r, sum, 2)));
     } else {
-        reset = add_binary(r, "Mul", copy_name(r, "reset", t), add_unary(r, "Sigmoid", reset), *h);
-        fresh = product(r, copy_name(r, "fresh", t), reset, w->fresh, fresh);
+        reset = multiply(r, wpk_compose_name(&r->to, "reset"), activate(r, w, F, reset), *h);
+        fresh =
+            wpk_compose_product(&r->to, wpk_compose_name(&r->to, "fresh"), reset, w->fresh, fresh);
     }
-    z = add_unary(r, "Sigmoid", z);
-    fresh = add_unary(r, "Tanh", fresh);
+    z = activate(r, w, F, z);
+    fresh = activate(r, w, G, fresh);
     /* (1 - z) fresh + z H = fresh + z (H - fresh) */
-    int change = add_binary(r, "Mul", "", z, add_binary(r, "Sub", "", *h, fresh));
-    *h = add_binary(r, "Add", copy_name(r, "h", t), fresh, change);
+    int change = multiply(r, "", z, wpk_compose_binary(&r->to, "Sub", "", *h, fresh));
+    *h = wpk_compose_binary(&r->to, "Add", wpk_compose_name(&r->to, "h"), fresh, change);
 }
 
 /* A gate of an LSTM, with what it sees of state `c`. */
@@ -288,22 +165,24 @@ static int open_gate(struct recurrent *r, const struct weights *w, int sum, int 
     int x = gate_of(r, sum, gate);
 
     if (w->peephole[gate] >= 0) {
-        x = add_binary(r, "Add", "", x, add_binary(r, "Mul", "", w->peephole[gate], c));
+        x = add(r, x, multiply(r, "", w->peephole[gate], c));
     }
-    return add_unary(r, "Sigmoid", x);
+    return activate(r, w, F, x);
 }
 
-static void step_lstm(struct recurrent *r, const struct weights *w, int64_t t, int gates, int *h,
-                      int *c)
+static void step_lstm(struct recurrent *r, const struct weights *w, int gates, int *h, int *c)
 {
-    int sum = product(r, copy_name(r, "sum", t), *h, w->recurrence, gates);
-    int keep = add_binary(r, "Mul", "", open_gate(r, w, sum, 2, *c), *c);
-    int take = add_binary(r, "Mul", "", open_gate(r, w, sum, 0, *c),
-                          add_unary(r, "Tanh", gate_of(r, sum, 3)));
+    int sum = multiply_state(r, w, *h, gates);
+    int input = open_gate(r, w, sum, 0, *c);
+    int forget = r->couples
+                     ? wpk_compose_binary(&r->to, "Sub", "", wpk_compose_number(&r->to, 1), input)
+                     : open_gate(r, w, sum, 2, *c);
+    int keep = multiply(r, "", forget, *c);
+    int take = multiply(r, "", input, activate(r, w, G, gate_of(r, sum, 3)));
 
-    *c = add_binary(r, "Add", copy_name(r, "c", t), keep, take);
-    *h = add_binary(r, "Mul", copy_name(r, "h", t), open_gate(r, w, sum, 1, *c),
-                    add_unary(r, "Tanh", *c));
+    *c = wpk_compose_binary(&r->to, "Add", wpk_compose_name(&r->to, "c"), keep, take);
+    *h = multiply(r, wpk_compose_name(&r->to, "h"), open_gate(r, w, sum, 1, *c),
+                  activate(r, w, H, *c));
 }
 
 static bool has(const struct recurrent *r, int input)
@@ -314,7 +193,10 @@ static bool has(const struct recurrent *r, int input)
 static struct weights find_weights(struct recurrent *r, int64_t direction)
 {
     int64_t rows = r->hidden * (r->gates == 3 && !r->is_after ? 2 : r->gates);
-    struct weights w = {.fresh = -1, .bias = -1, .peephole = {-1, -1, -1}};
+    struct weights w = {.fresh = -1,
+                        .bias = -1,
+                        .peephole = {-1, -1, -1},
+                        .functions = r->functions + direction * r->function_count};
 
     w.recurrence = part_of(r, R, direction, 0, rows);
     if (rows < r->gates * r->hidden) {
@@ -336,13 +218,14 @@ static int initial(struct recurrent *r, int input, int64_t direction)
 
     if (wpk_graph_input(r->graph, r->node, input) == NULL) {
         float *zeros = WPK_ARENA_NEW(&r->graph->arena, float, (size_t)(r->batch * r->hidden));
-        r->err = zeros == NULL && r->err == WPK_OK ? WPK_ENOMEM : r->err;
-        return add_constant(r, WPK_F32, 2, extent, zeros);
+        r->to.err = zeros == NULL && r->to.err == WPK_OK ? WPK_ENOMEM : r->to.err;
+        return wpk_compose_constant(&r->to, WPK_F32, 2, extent, zeros);
     }
     int axis = r->is_batch_first ? 1 : 0;
     int whole = r->node->inputs[input];
-    int part = r->directions > 1 ? slice(r, whole, axis, direction, direction + 1) : whole;
-    return reshape(r, part, "", 2, extent, -1);
+    int part = r->directions > 1 ? wpk_compose_slice(&r->to, whole, axis, direction, direction + 1)
+                                 : whole;
+    return wpk_compose_reshape(&r->to, part, "", 2, extent, -1);
 }
 
 /* The bias of the product of the inputs: the sum of both biases of the node, without those that the
@@ -355,36 +238,55 @@ static int first_bias(struct recurrent *r, int64_t direction)
         return -1;
     }
     int own = part_of(r, B, direction, 0, count);
-    return r->is_after ? own
-                       : add_binary(r, "Add", "", own, part_of(r, B, direction, count, count));
+    return r->is_after
+               ? own
+               : wpk_compose_binary(&r->to, "Add", "", own, part_of(r, B, direction, count, count));
 }
 
-static void expand_direction(struct recurrent *r, int x, int64_t direction, bool is_reverse)
+/* The steps of a direction: `gates` is [steps * batch, ...] for all of them. */
+static void expand_steps(struct recurrent *r, int64_t direction, int gates)
+{
+    struct wpk_compose *to = &r->to;
+    const bool is_reverse = r->is_reverse[direction];
+    const int64_t row = r->batch * r->gates * r->hidden; /* elements of a step */
+    const struct weights w = find_weights(r, direction);
+    const bool has_c = r->gates == 4;
+    int start_h =
+        wpk_compose_enter(to, wpk_compose_name(to, "initial_h"), initial(r, INITIAL_H, direction));
+    int start_c = has_c ? wpk_compose_enter(to, wpk_compose_name(to, "initial_c"),
+                                            initial(r, INITIAL_C, direction))
+                        : -1;
+    int all_c = -1;
+
+    to->loop = ++r->graph->loop_count;
+    to->times = r->steps;
+    int own = read_part(r, gates, r->gates * r->hidden, is_reverse ? (r->steps - 1) * row : 0,
+                        is_reverse ? -row : row);
+    int h = read_state(r, start_h, is_reverse);
+    int c = has_c ? read_state(r, start_c, is_reverse) : -1;
+    if (r->gates == 1) {
+        step_rnn(r, &w, own, &h);
+    } else if (r->gates == 3) {
+        step_gru(r, &w, own, &h);
+    } else {
+        step_lstm(r, &w, own, &h, &c);
+        all_c = wpk_compose_store(to, c, start_c, is_reverse);
+    }
+    int all_h = wpk_compose_store(to, h, start_h, is_reverse);
+    to->loop = 0;
+    r->all_h[direction] = wpk_compose_result(to, all_h, all_c);
+    r->all_c[direction] = has_c ? wpk_compose_result(to, all_c, all_h) : -1;
+}
+
+static void expand_direction(struct recurrent *r, int x, int64_t direction)
 {
     const int64_t rows[] = {r->steps * r->batch, r->width};
-    const int64_t out[] = {1, r->batch, r->hidden};
-    int gates =
-        product(r, copy_name(r, direction == 0 ? "inputs" : "inputs_reverse", -1),
-                reshape(r, x, "", 2, rows, -1), part_of(r, W, direction, 0, r->gates * r->hidden),
-                first_bias(r, direction));
-    const struct weights w = find_weights(r, direction);
-    int h = initial(r, INITIAL_H, direction);
-    int c = r->gates == 4 ? initial(r, INITIAL_C, direction) : -1;
+    int gates = wpk_compose_product(
+        &r->to, wpk_compose_name(&r->to, direction == 0 ? "inputs" : "inputs_reverse"),
+        wpk_compose_reshape(&r->to, x, "", 2, rows, -1),
+        part_of(r, W, direction, 0, r->gates * r->hidden), first_bias(r, direction));
 
-    for (int64_t i = 0; r->err == WPK_OK && i < r->steps; i++) {
-        int64_t t = is_reverse ? r->steps - 1 - i : i;
-        int own = slice(r, gates, 0, t * r->batch, (t + 1) * r->batch);
-        if (r->gates == 1) {
-            step_rnn(r, &w, t, own, &h);
-        } else if (r->gates == 3) {
-            step_gru(r, &w, t, own, &h);
-        } else {
-            step_lstm(r, &w, t, own, &h, &c);
-        }
-        r->outputs[t * r->directions + direction] = reshape(r, h, "", 3, out, -1);
-    }
-    r->last_h[direction] = reshape(r, h, "", 3, out, -1);
-    r->last_c[direction] = c >= 0 ? reshape(r, c, "", 3, out, -1) : -1;
+    expand_steps(r, direction, gates);
 }
 
 static bool is_wanted(const struct recurrent *r, int output)
@@ -392,29 +294,56 @@ static bool is_wanted(const struct recurrent *r, int output)
     return output < r->node->output_count && r->node->outputs[output] >= 0;
 }
 
+/* The states behind the steps, [steps,directions,batch,hidden]. */
+static void add_sequence(struct recurrent *r)
+{
+    const int64_t extent[] = {r->steps, 1, r->batch, r->hidden};
+    const int64_t order[] = {2, 0, 1, 3};
+    const int y = r->node->outputs[Y];
+    const int last = r->is_batch_first ? -1 : y; /* of the nodes but a Transpose */
+    int all[2] = {0};
+
+    for (int64_t d = 0; d < r->directions; d++) {
+        int64_t first = r->is_reverse[d] ? 0 : 1;
+        int states = wpk_compose_slice(&r->to, r->all_h[d], 0, first, first + r->steps);
+        bool is_alone = r->directions == 1;
+        all[d] = wpk_compose_reshape(&r->to, states, is_alone ? r->node->name : "", 4, extent,
+                                     is_alone ? last : -1);
+    }
+    if (r->directions > 1) {
+        all[0] = wpk_compose_concat(&r->to, all, (int)r->directions, 1, last);
+    }
+    if (r->is_batch_first) {
+        (void)wpk_compose_transpose(&r->to, all[0], 4, order, y);
+    }
+}
+
+/* The states behind the last step, [directions,batch,hidden]. */
+static void add_last(struct recurrent *r, const int *states, int y)
+{
+    const int64_t order[] = {1, 0, 2};
+    int all[2] = {0};
+
+    for (int64_t d = 0; d < r->directions; d++) {
+        int64_t at = r->is_reverse[d] ? 0 : r->steps;
+        all[d] = wpk_compose_slice(&r->to, states[d], 0, at, at + 1);
+    }
+    int last = wpk_compose_concat(&r->to, all, (int)r->directions, 0, r->is_batch_first ? -1 : y);
+    if (r->is_batch_first) {
+        (void)wpk_compose_transpose(&r->to, last, 3, order, y);
+    }
+}
+
 static void add_outputs(struct recurrent *r)
 {
-    const int64_t whole[] = {r->steps, r->directions, r->batch, r->hidden};
-    const int64_t order[] = {2, 0, 1, 3};
-    const int64_t order_last[] = {1, 0, 2};
-
     if (is_wanted(r, Y)) {
-        int all = concatenate(r, r->outputs, r->steps * r->directions, -1);
-        int y = r->node->outputs[Y];
-        all = reshape(r, all, r->node->name, 4, whole, r->is_batch_first ? -1 : y);
-        if (r->is_batch_first) {
-            (void)transpose(r, all, 4, order, y);
-        }
+        add_sequence(r);
     }
-    for (int output = Y_H; output <= Y_C; output++) {
-        const int *last = output == Y_H ? r->last_h : r->last_c;
-        if (is_wanted(r, output)) {
-            int y = r->node->outputs[output];
-            int all = concatenate(r, last, r->directions, r->is_batch_first ? -1 : y);
-            if (r->is_batch_first) {
-                (void)transpose(r, all, 3, order_last, y);
-            }
-        }
+    if (is_wanted(r, Y_H)) {
+        add_last(r, r->all_h, r->node->outputs[Y_H]);
+    }
+    if (is_wanted(r, Y_C)) {
+        add_last(r, r->all_c, r->node->outputs[Y_C]);
     }
 }
 
@@ -424,24 +353,6 @@ static wpk_err refuse(struct recurrent *r, const char *why)
 {
     wpk_diag_set(r->diag, "%s", why);
     return WPK_EUNSUPPORTED;
-}
-
-static bool has_usual_activations(const struct recurrent *r)
-{
-    const char *usual = r->gates == 1   ? "tanh"
-                        : r->gates == 3 ? "sigmoid,tanh"
-                                        : "sigmoid,tanh,tanh";
-    const char *given = wpk_graph_text(r->node, "activations", "");
-    size_t length = strlen(usual);
-
-    for (int64_t d = 0; given[0] != '\0' && d < r->directions; d++) {
-        if (strncasecmp(given, usual, length) != 0 ||
-            given[length] != (d + 1 < r->directions ? ',' : '\0')) {
-            return false;
-        }
-        given += length + 1;
-    }
-    return true;
 }
 
 static wpk_err check_operand(struct recurrent *r, int input, const char *name, int rank,
@@ -493,13 +404,6 @@ static wpk_err check(struct recurrent *r)
 {
     const struct wpk_graph_value *lengths = wpk_graph_input(r->graph, r->node, LENGTHS);
 
-    if (wpk_graph_int(r->node, "input_forget", 0) != 0 ||
-        wpk_graph_attribute(r->node, "clip", WPK_ATTRIBUTE_FLOAT) != NULL) {
-        return refuse(r, "clip and input_forget are not supported");
-    }
-    if (!has_usual_activations(r)) {
-        return refuse(r, "activations other than the usual ones are not supported");
-    }
     for (int64_t b = 0; lengths != NULL && b < r->batch; b++) {
         if (lengths->data == NULL || lengths->rank != 1 || lengths->extent[0] != r->batch ||
             wpk_graph_element(lengths, b) != (double)r->steps) {
@@ -507,6 +411,24 @@ static wpk_err check(struct recurrent *r)
         }
     }
     return check_operands(r);
+}
+
+/* What the attributes say about the functions and what they get. */
+static wpk_err read_functions(struct recurrent *r)
+{
+    static const char *const usual[] = {[1] = "Tanh,Tanh",
+                                        [3] = "Sigmoid,Tanh,Sigmoid,Tanh",
+                                        [4] = "Sigmoid,Tanh,Tanh,Sigmoid,Tanh,Tanh"};
+    const struct wpk_graph_attribute *clip =
+        wpk_graph_attribute(r->node, "clip", WPK_ATTRIBUTE_FLOAT);
+    const char *names = usual[r->gates];
+
+    r->couples = r->gates == 4 && wpk_graph_int(r->node, "input_forget", 0) != 0;
+    r->clip = clip != NULL ? clip->real : 0;
+    r->function_count = r->gates == 1 ? 1 : r->gates == 3 ? 2 : 3;
+    names += r->directions > 1 ? 0 : (strlen(names) + 1) / 2;
+    return wpk_activations_read(r->node, names, r->function_count * (int)r->directions,
+                                r->functions, r->diag);
 }
 
 /* Find the sizes, and X with its steps first. */
@@ -534,9 +456,12 @@ static wpk_err describe(struct recurrent *r, int *out)
         return WPK_EINVAL;
     }
     wpk_err err = check(r);
+    if (err == WPK_OK) {
+        err = read_functions(r);
+    }
     *out = r->node->inputs[X];
     if (err == WPK_OK && r->is_batch_first) {
-        *out = transpose(r, *out, 3, order, -1);
+        *out = wpk_compose_transpose(&r->to, *out, 3, order, -1);
     }
     return err;
 }
@@ -544,7 +469,8 @@ static wpk_err describe(struct recurrent *r, int *out)
 wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_graph_node *node,
                                    struct wpk_diag *diag)
 {
-    struct recurrent r = {.graph = graph, .node = node, .diag = diag};
+    struct recurrent r = {
+        .to = {.graph = graph, .name = node->name}, .graph = graph, .node = node, .diag = diag};
     bool is_reverse = strcmp(wpk_graph_text(node, "direction", ""), "reverse") == 0;
     int x = -1;
 
@@ -552,17 +478,10 @@ wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_gra
     if (err != WPK_OK) {
         return err;
     }
-    r.outputs = WPK_ARENA_NEW(&graph->arena, int, (size_t)(r.steps * r.directions));
-    if (r.outputs == NULL) {
-        return WPK_ENOMEM;
-    }
     for (int64_t d = 0; d < r.directions; d++) {
-        expand_direction(&r, x, d, is_reverse || d == 1);
+        r.is_reverse[d] = is_reverse || d == 1;
+        expand_direction(&r, x, d);
     }
     add_outputs(&r);
-    if (r.err == WPK_ENOSPC) {
-        wpk_diag_set(diag, "%lld steps: more nodes than %d", (long long)r.steps,
-                     WPK_GRAPH_NODES_MAX);
-    }
-    return r.err == WPK_ENOSPC ? WPK_EUNSUPPORTED : r.err;
+    return r.to.err;
 }

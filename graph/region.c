@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/region.h"
 
+#include "graph/loop.h"
 #include "graph/mapping.h"
 #include "op/rows.h"
 
@@ -169,8 +170,9 @@ static void grow(struct grouping *g, int node)
     while (writer >= 0) {
         struct group *earlier = &g->groups[writer];
         int value = g->graph->nodes[writer].outputs[0];
-        bool joined = earlier->count > 0 && is_only_read_in(g, group, value) &&
-                      join(g, earlier, group, value, &joint);
+        bool joined = earlier->count > 0 &&
+                      g->graph->nodes[writer].loop == g->graph->nodes[node].loop &&
+                      is_only_read_in(g, group, value) && join(g, earlier, group, value, &joint);
         if (joined) {
             *group = joint;
             earlier->count = 0;
@@ -193,19 +195,26 @@ static const char *main_op(const struct wpk_graph *graph, const struct group *gr
     return graph->nodes[group->nodes[0]].op;
 }
 
+/* How often a node is computed in a run. */
+static int64_t calls_of(const struct wpk_graph *graph, int node)
+{
+    return graph->nodes[node].loop > 0 ? graph->nodes[node].times : 1;
+}
+
 /* The region of this fingerprint: one that is known, or a new one. */
 static int find_region(const struct wpk_graph *graph, struct wpk_graph_regions *regions,
                        const struct group *group, const struct wpk_fingerprint *fingerprint)
 {
     for (int i = 0; i < regions->count; i++) {
         if (strcmp(regions->list[i].fingerprint.exact, fingerprint->exact) == 0) {
-            regions->list[i].count++;
+            regions->list[i].count += calls_of(graph, group->nodes[0]);
             return i;
         }
     }
     struct wpk_graph_region *region = &regions->list[regions->count];
-    *region = (struct wpk_graph_region){
-        .fingerprint = *fingerprint, .node_count = group->count, .count = 1};
+    *region = (struct wpk_graph_region){.fingerprint = *fingerprint,
+                                        .node_count = group->count,
+                                        .count = calls_of(graph, group->nodes[0])};
     memcpy(region->nodes, group->nodes, sizeof(region->nodes));
     snprintf(region->name, sizeof(region->name), "%.40s%d", main_op(graph, group),
              regions->count + 1);
@@ -241,7 +250,8 @@ static bool continues_movement(const struct grouping *g, int node)
     int writer = n->inputs[0] >= 0 ? g->graph->values[n->inputs[0]].writer : -1;
 
     return writer >= 0 && g->groups[writer].count > 0 && is_movement(&g->groups[writer]) &&
-           g->uses[n->inputs[0]] == 1 && wpk_graph_is_movement(g->graph, node);
+           g->graph->nodes[writer].loop == n->loop && g->uses[n->inputs[0]] == 1 &&
+           wpk_graph_is_movement(g->graph, node);
 }
 
 static void start_group(struct grouping *g, int node, struct wpk_graph_regions *regions)
@@ -396,7 +406,7 @@ wpk_err wpk_graph_regions_joint(const struct wpk_graph *graph,
     struct wpk_lowered lowered;
     struct group group;
 
-    *out = (struct wpk_graph_region){.count = 1};
+    *out = (struct wpk_graph_region){.count = calls_of(graph, second)};
     wpk_err err = lower_joint(graph, regions, first, second, &group, &lowered, diag);
     if (err == WPK_OK) {
         err = wpk_fingerprint(&lowered.program, &out->fingerprint);
@@ -424,11 +434,11 @@ static int add_region(struct wpk_graph_regions *regions, int room,
     return regions->count++;
 }
 
-static void drop_group(struct wpk_graph_regions *regions, int node)
+static void drop_group(const struct wpk_graph *graph, struct wpk_graph_regions *regions, int node)
 {
     struct wpk_graph_region_use *use = &regions->uses[node];
 
-    regions->list[use->region].count--;
+    regions->list[use->region].count -= calls_of(graph, node);
     free(use->arguments);
     free(use->nodes);
     *use = (struct wpk_graph_region_use){.region = -1};
@@ -459,10 +469,10 @@ wpk_err wpk_graph_regions_join(const struct wpk_graph *graph, struct wpk_graph_r
         *same = err == WPK_OK;
     }
     if (*same) {
-        drop_group(regions, first);
-        drop_group(regions, second);
+        drop_group(graph, regions, first);
+        drop_group(graph, regions, second);
         regions->uses[second] = use;
-        regions->list[use.region].count++;
+        regions->list[use.region].count += calls_of(graph, second);
     } else {
         free(use.nodes);
         free(use.arguments);

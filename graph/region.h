@@ -21,7 +21,7 @@ struct wpk_graph_region {
     struct wpk_fingerprint fingerprint;
     int nodes[WPK_FUSE_NODES_MAX]; /* [node_count] of its first group, ascending */
     int node_count;
-    int count; /* groups */
+    int64_t count; /* calls in a run: its groups, in a loop once for each iteration */
 };
 
 /* A tensor of a region's kernel, and the value that it is for a group. */

@@ -3,6 +3,7 @@
 
 #include "graph/absorb.h"
 #include "graph/fold.h"
+#include "graph/loop.h"
 #include "graph/merge.h"
 #include "graph/prune.h"
 #include "graph/rule.h"
@@ -20,5 +21,8 @@ wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
     if (err == WPK_OK) {
         err = wpk_graph_apply_rules(graph);
     }
-    return err == WPK_OK ? wpk_graph_merge(graph) : err;
+    if (err == WPK_OK) {
+        err = wpk_graph_merge(graph);
+    }
+    return err == WPK_OK ? wpk_graph_gather_loops(graph) : err;
 }

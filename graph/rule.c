@@ -149,6 +149,7 @@ static bool match_node(struct attempt *a, const char *name, const char **text, i
 
     if (strcmp(node->op, name) != 0 || node->domain[0] != '\0' ||
         a->node_count == WPK_RULE_NODES_MAX || node->output_count != 1 || has_vector(a, node) ||
+        (a->node_count > 0 && node->loop != a->graph->nodes[a->nodes[0]].loop) ||
         !same_attributes(a, node)) {
         return false;
     }
@@ -252,7 +253,9 @@ static wpk_err append(struct attempt *a, const char *op, const int *operands, in
                                   .domain = "",
                                   .input_count = count,
                                   .output_count = 1,
-                                  .part_count = 1};
+                                  .part_count = 1,
+                                  .loop = graph->nodes[a->nodes[0]].loop,
+                                  .times = graph->nodes[a->nodes[0]].times};
     int *values = WPK_ARENA_NEW(&graph->arena, int, (size_t)count + 1);
     bool is_sum = strcmp(op, "Add") == 0 || strcmp(op, "Sub") == 0;
 

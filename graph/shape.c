@@ -5,6 +5,7 @@
 #include "graph/fold.h"
 #include "graph/host.h"
 #include "graph/inference.h"
+#include "graph/loop.h"
 #include "graph/lower.h"
 #include "graph/onnx_branch.h"
 #include "graph/op_resize.h"
@@ -237,7 +238,7 @@ static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk
     struct wpk_lowered lowered;
     struct wpk_model_plan_host host;
 
-    if (wpk_graph_host(graph, node, &host)) {
+    if (wpk_graph_is_boundary(&graph->nodes[node]) || wpk_graph_host(graph, node, &host)) {
         return WPK_OK;
     }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);

@@ -46,6 +46,7 @@ static bool is_pair(const struct finding *f, int first, int second)
     const struct wpk_graph_region_use *reader = &f->regions->uses[second];
 
     return reader->region >= 0 && f->uses[value] > 0 &&
+           f->graph->nodes[first].loop == f->graph->nodes[second].loop &&
            reads_of(f->graph, reader, value) == f->uses[value];
 }
 
@@ -62,9 +63,10 @@ static void add_pair(struct finding *f, int first, int second)
         f->list[f->count++] =
             (struct wpk_graph_site){.first = a, .second = b, .nodes = {first, second}};
     }
-    f->list[at].count++;
-    f->list[at].bytes +=
-        2.0 * (double)wpk_graph_elements(value) * (double)wpk_dtype_size(value->dtype);
+    int64_t times = f->graph->nodes[second].loop > 0 ? f->graph->nodes[second].times : 1;
+    f->list[at].count += times;
+    f->list[at].bytes += 2.0 * (double)times * (double)wpk_graph_elements(value) *
+                         (double)wpk_dtype_size(value->dtype);
 }
 
 static void find(struct finding *f)

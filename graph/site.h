@@ -11,8 +11,8 @@
 struct wpk_graph_site {
     int first, second; /* regions */
     int nodes[2];      /* the last node of both groups of the first pair */
-    int count;         /* pairs */
-    double bytes;      /* that all pairs write between and read again */
+    int64_t count;     /* pairs, in a loop once for each iteration */
+    double bytes;      /* that all of them write between and read again */
 };
 
 /* Find the sites of a graph, those with the most bytes first.

@@ -184,7 +184,9 @@ wpk_err wpk_graph_make_slice(struct wpk_graph *graph, const struct wpk_graph_nod
                                        .input_count = 4,
                                        .outputs = of->outputs,
                                        .output_count = 1,
-                                       .part_count = 1};
+                                       .part_count = 1,
+                                       .loop = of->loop,
+                                       .times = of->times};
     }
     return err;
 }

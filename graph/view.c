@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/view.h"
 
+#include "graph/loop.h"
 #include "graph/lower.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@ wpk_err wpk_graph_views_init(struct wpk_graph_views *views, const struct wpk_gra
     *views = (struct wpk_graph_views){.count = graph->value_count};
     views->of = calloc((size_t)views->count + 1, sizeof(*views->of));
     views->offset = calloc((size_t)views->count + 1, sizeof(*views->offset));
-    if (views->of == NULL || views->offset == NULL) {
+    views->step = calloc((size_t)views->count + 1, sizeof(*views->step));
+    if (views->of == NULL || views->offset == NULL || views->step == NULL) {
         return WPK_ENOMEM;
     }
     for (int v = 0; v < views->count; v++) {
@@ -24,6 +26,7 @@ void wpk_graph_views_fini(struct wpk_graph_views *views)
 {
     free(views->of);
     free(views->offset);
+    free(views->step);
     *views = (struct wpk_graph_views){.count = 0};
 }
 
@@ -35,6 +38,16 @@ int wpk_graph_views_root(const struct wpk_graph_views *views, int value, int64_t
         value = views->of[value];
     }
     return value;
+}
+
+int64_t wpk_graph_views_step(const struct wpk_graph_views *views, int value)
+{
+    int64_t step = 0;
+
+    for (; views->of[value] >= 0; value = views->of[value]) {
+        step += views->step[value];
+    }
+    return step;
 }
 
 static void set(struct wpk_graph_views *views, int value, int of, int64_t offset)
@@ -222,11 +235,51 @@ static bool add_pieces(struct wpk_graph_views *views, const struct wpk_graph *gr
     return true;
 }
 
+/* ---- the iterations of a loop */
+
+/* True if each iteration writes the value to memory of its own, which can be a slot of a Store. */
+static bool is_slot(const struct wpk_graph_views *views, const struct wpk_graph *graph,
+                    const struct wpk_graph_node *store)
+{
+    const struct wpk_graph_value *next = &graph->values[store->inputs[0]];
+
+    return next->writer >= 0 && next->data == NULL && !next->is_output &&
+           graph->nodes[next->writer].loop == store->loop && views->of[store->inputs[0]] < 0;
+}
+
+static bool add_boundary(struct wpk_graph_views *views, const struct wpk_graph *graph,
+                         const struct wpk_graph_node *node)
+{
+    switch (wpk_operator_find(node->op, node->domain)->kind) {
+    case WPK_KIND_LOOP_READ:
+        set(views, node->outputs[0], node->inputs[0], wpk_graph_loop_offset(graph, node));
+        views->step[node->outputs[0]] = wpk_graph_loop_step(graph, node);
+        return true;
+    case WPK_KIND_LOOP_RESULT:
+        set(views, node->outputs[0], node->inputs[0], 0);
+        return true;
+    default: {
+        int64_t first = wpk_graph_loop_offset(graph, node);
+        int64_t step = wpk_graph_loop_step(graph, node);
+        if (!is_slot(views, graph, node)) {
+            return false;
+        }
+        set(views, node->inputs[0], node->outputs[0], first);
+        views->step[node->inputs[0]] = step;
+        set(views, node->inputs[1], node->outputs[0], first - step);
+        return true;
+    }
+    }
+}
+
 bool wpk_graph_views_add(struct wpk_graph_views *views, const struct wpk_graph *graph, int node)
 {
     const struct wpk_graph_node *n = &graph->nodes[node];
     struct wpk_lowered lowered;
 
+    if (wpk_graph_is_boundary(n)) {
+        return add_boundary(views, graph, n);
+    }
     if (wpk_graph_keeps_elements(n) && !graph->values[n->inputs[0]].is_part) {
         set(views, n->outputs[0], n->inputs[0], 0);
         return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values whose elements lie in another value's memory: the outputs of a Reshape or of a Slice of
- * whole rows, and the inputs of a Concat of whole rows. The plan has no step that copies them. */
+ * whole rows, the inputs of a Concat of whole rows, and what the iterations of a loop read and
+ * write. The plan has no step that copies them. */
 #ifndef WPK_GRAPH_VIEW_H
 #define WPK_GRAPH_VIEW_H
 
@@ -9,7 +10,8 @@
 /* = {0} is empty. */
 struct wpk_graph_views {
     int *of;         /* owned; [count] value whose memory a value is part of; -1: its own */
-    int64_t *offset; /* owned; [count] elements before it there */
+    int64_t *offset; /* owned; [count] elements before it there; in a loop, in iteration 0 */
+    int64_t *step;   /* owned; [count] how many more there are in each iteration of its loop */
     int count;       /* values of the graph */
 };
 
@@ -25,6 +27,9 @@ bool wpk_graph_views_add(struct wpk_graph_views *views, const struct wpk_graph *
 
 /* The value in whose memory `value` lies, and how many elements before it. */
 int wpk_graph_views_root(const struct wpk_graph_views *views, int value, int64_t *offset);
+
+/* How many elements further it lies there in each iteration of its loop; 0: no loop moves it. */
+int64_t wpk_graph_views_step(const struct wpk_graph_views *views, int value);
 
 /* True if the node's output has the elements of input 0 in their order. */
 bool wpk_graph_keeps_elements(const struct wpk_graph_node *node);

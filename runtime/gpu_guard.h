@@ -28,7 +28,6 @@ WPK_MUST_CHECK wpk_err wpk_gpu_guard_copy(struct wpk_gpu *gpu, struct wpk_diag *
 /* Compare the borders of the prepare program's scratch.
  *   errors  WPK_ECORRUPT; WPK_ENOMEM, WPK_ESYSTEM */
 WPK_MUST_CHECK wpk_err wpk_gpu_guard_check_prepared(const struct wpk_gpu *gpu,
-                                                    const uint64_t *scratch,
-                                                    struct wpk_diag *diag);
+                                                    const uint64_t *scratch, struct wpk_diag *diag);
 
 #endif

@@ -4,9 +4,9 @@
 #ifndef WPK_RUNTIME_GPU_PROGRAM_H
 #define WPK_RUNTIME_GPU_PROGRAM_H
 
-#include "runtime/gpu_vendor.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/gpu_module.h"
+#include "runtime/gpu_vendor.h"
 #include "runtime/memory.h"
 #include "schema/launch_plan.h"
 

@@ -26,8 +26,8 @@ struct wpk_gpu_vendor {
      *   owns    caller calls its `free`
      *   errors  WPK_EUNSUPPORTED the library does not compute it in one call; WPK_ENOMEM,
      *           WPK_ESYSTEM */
-    wpk_err (*make)(const struct wpk_gpu_vendor *vendor, const struct wpk_recipe *recipe,
-                    bool any, struct wpk_gpu_primitive **out, struct wpk_diag *diag);
+    wpk_err (*make)(const struct wpk_gpu_vendor *vendor, const struct wpk_recipe *recipe, bool any,
+                    struct wpk_gpu_primitive **out, struct wpk_diag *diag);
 };
 
 /* The first member of each vendor's primitive. */

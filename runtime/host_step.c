@@ -190,6 +190,10 @@ wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
     if (host->op == WPK_MODEL_PLAN_NON_ZERO) {
         return run_non_zero(step, type_of(plan, step, 0), data, diag);
     }
+    if (host->op == WPK_MODEL_PLAN_COPY) {
+        memmove(data[1], data[0], (size_t)host->count * size);
+        return WPK_OK;
+    }
     size_t out_size = wpk_dtype_size(type_of(plan, step, 1)->dtype);
     for (int64_t b = 0; b < host->before; b++) {
         for (int64_t a = 0; a < host->after; a++) {

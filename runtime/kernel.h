@@ -42,7 +42,7 @@ struct wpk_argument_list {
  * of fixed slots have the device's addresses of elements [0, 0, ...]. */
 struct wpk_kernel {
     struct wpk_vendor *vendor; /* owned; NULL: our code */
-    struct wpk_gpu *gpu;     /* owned; NULL: it runs on the CPU */
+    struct wpk_gpu *gpu;       /* owned; NULL: it runs on the CPU */
     void *object;              /* of dlopen; NULL: another kernel's, whose code this one shares */
     bool frozen;               /* loaded from memory, not from the file */
     int frozen_fd; /* owned; dlopen knows the object by this number: close after dlclose */
@@ -128,16 +128,18 @@ bool wpk_kernel_is_by_driver(const struct wpk_kernel *kernel);
  *   shape   block: both, on the host, each at its place; places in the order of the manifest
  *   errors  WPK_ENOMEM; WPK_ESYSTEM with the driver's reason */
 WPK_MUST_CHECK wpk_err wpk_kernel_gpu_prepare(struct wpk_kernel *kernel, const uint8_t *block,
-                                               const size_t *constant_place,
-                                               const size_t *prepared_place,
-                                               struct wpk_diag *diag);
+                                              const size_t *constant_place,
+                                              const size_t *prepared_place, struct wpk_diag *diag);
 /* Tell kernel->gpu what a call of the main program takes: sizes, offsets and constants. */
 void wpk_kernel_gpu_settle(const struct wpk_kernel *kernel);
 /* Run a prepared kernel.   shape   in, out: in the order of the kernel's inputs and outputs
  *   errors  those of wpk_gpu_call_run */
 WPK_MUST_CHECK wpk_err wpk_kernel_gpu_run(const struct wpk_kernel *kernel,
-                                           struct wpk_context *context, void *const *in,
-                                           void *const *out);
+                                          struct wpk_context *context, void *const *in,
+                                          void *const *out);
+/* The same of a CPU's kernel.   errors  those of wpk_context_call */
+WPK_MUST_CHECK wpk_err wpk_kernel_call(const struct wpk_kernel *kernel, struct wpk_context *context,
+                                       void *const *in, void *const *out);
 
 /* After a run of a kernel that is guarded (runtime/gpu.h): compare the device's memory.
  *   shape   as wpk_kernel_gpu_run

@@ -57,7 +57,7 @@ struct wpk_manifest {
     char main[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
     int main_count;
     char prepare[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
-    int prepare_count; /* 0: there is no prepare program */
+    int prepare_count;           /* 0: there is no prepare program */
     char in_place[WPK_NAME_MAX]; /* the input whose memory the output may be; "": none */
     char *algorithm;
     char *candidate; /* genes as text */
@@ -83,6 +83,6 @@ WPK_MUST_CHECK wpk_err wpk_manifest_decode(const char *text, size_t size, struct
 
 /* The tensor called `name` in the four lists; NULL if there is none. */
 const struct wpk_named_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,
-                                                    const char *name);
+                                                 const char *name);
 
 #endif

@@ -71,9 +71,10 @@ static wpk_err check_list(const struct wpk_model_shape *shape,
             wpk_layout_is_ordered(&list->argument[i].type.layout) &&
             wpk_tensor_type_bytes(&value->type) == wpk_tensor_type_bytes(&list->argument[i].type);
         bool is_written = kind[0] == 'o';
-        if (fits && ((is_written && value->place != WPK_MODEL_PLAN_ARENA &&
-                      value->place != WPK_MODEL_PLAN_OUTPUT) ||
-                     (kind[0] == 'c' && value->place != WPK_MODEL_PLAN_DATA))) {
+        if (fits &&
+            ((is_written && value->place != WPK_MODEL_PLAN_ARENA &&
+              value->place != WPK_MODEL_PLAN_OUTPUT) ||
+             (kind[0] == 'c' && (value->place != WPK_MODEL_PLAN_DATA || value->stride != 0)))) {
             fits = false;
         }
         if (!fits) {
@@ -85,6 +86,33 @@ static wpk_err check_list(const struct wpk_model_shape *shape,
     return WPK_OK;
 }
 
+/* The bytes [begin, end) where a value lies: in iteration 0, or in any of `times`. */
+struct span {
+    int64_t begin;
+    int64_t end;
+};
+
+static struct span span_of(const struct wpk_model_plan_value *value, int64_t times)
+{
+    int64_t way = value->stride * (times - 1);
+
+    return (struct span){.begin = value->offset + (way < 0 ? way : 0),
+                         .end = value->offset + (way > 0 ? way : 0) +
+                                (int64_t)wpk_tensor_type_bytes(&value->type)};
+}
+
+/* True if both values are in the same memory in some iteration. */
+static bool overlap(const struct wpk_model_plan_value *a, const struct wpk_model_plan_value *b,
+                    int64_t times)
+{
+    bool together = a->stride == b->stride;
+    struct span one = span_of(a, together ? 1 : times);
+    struct span other = span_of(b, together ? 1 : times);
+
+    return a->place == WPK_MODEL_PLAN_ARENA && b->place == WPK_MODEL_PLAN_ARENA &&
+           one.begin < other.end && other.begin < one.end;
+}
+
 /* True if an output of the step lies in the memory of an input that it may not replace. */
 static bool overwrites_input(const struct wpk_model_shape *shape,
                              const struct wpk_model_plan_step *step,
@@ -92,17 +120,18 @@ static bool overwrites_input(const struct wpk_model_shape *shape,
 {
     const struct wpk_model_plan_value *out =
         &shape->plan->values[wpk_model_find_argument(step, output->name)->value];
-    int64_t out_end = out->offset + (int64_t)wpk_tensor_type_bytes(&out->type);
+    const struct wpk_model_plan_loop *loop =
+        wpk_model_plan_find_loop(shape->plan, (int)(step - shape->plan->steps));
     const char *in_place = wpk_kernel_in_place(kernel);
 
     for (size_t i = 0; i < kernel->inputs.count; i++) {
         const char *name = kernel->inputs.argument[i].name;
         const struct wpk_model_plan_value *in =
             &shape->plan->values[wpk_model_find_argument(step, name)->value];
-        int64_t in_end = in->offset + (int64_t)wpk_tensor_type_bytes(&in->type);
-        bool may = in_place != NULL && strcmp(in_place, name) == 0 && in->offset == out->offset;
-        if (out->place == WPK_MODEL_PLAN_ARENA && in->place == WPK_MODEL_PLAN_ARENA &&
-            !out->is_part && !in->is_part && in->offset < out_end && out->offset < in_end && !may) {
+        bool may = in_place != NULL && strcmp(in_place, name) == 0 && in->offset == out->offset &&
+                   in->stride == out->stride;
+        if (!out->is_part && !in->is_part && overlap(out, in, loop != NULL ? loop->times : 1) &&
+            !may) {
             return true;
         }
     }
@@ -461,9 +490,13 @@ struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t shape
 {
     WPK_ASSERT(index < wpk_model_step_count(model, shape));
     const struct wpk_model_plan_step *step = &model->plan.shapes[shape].steps[index];
+    const struct wpk_model_plan_loop *loop =
+        wpk_model_plan_find_loop(&model->plan.shapes[shape], (int)index);
+    uint64_t calls = loop != NULL ? (uint64_t)loop->times : 1;
     if (step->kernel < 0) {
         return (struct wpk_model_step){.node = step->node,
                                        .kernel = wpk_model_plan_host_name(step->host.op),
+                                       .calls = calls,
                                        .op = "",
                                        .vendor = ""};
     }
@@ -471,6 +504,7 @@ struct wpk_model_step wpk_model_step(const struct wpk_model *model, size_t shape
     return (struct wpk_model_step){
         .node = step->node,
         .kernel = kernel->name,
+        .calls = calls,
         .op =
             model->shapes[shape].is_loaded ? model->shapes[shape].kernels[index]->manifest.op : "",
         .flops = kernel->flops,

@@ -12,10 +12,12 @@
 
 #define HOST_ARGUMENTS_MAX 3
 
-/* The arguments of one step, inputs first, then outputs; constants are prepared. */
+/* The arguments of one step, inputs first, then outputs, each in the kernel's order; constants are
+ * prepared. */
 struct step_data {
-    struct wpk_tensor_data *data; /* owned */
-    int *value;                   /* owned; of the plan */
+    void **data;     /* owned; where they lie in this run, in this iteration of the step's loop */
+    int *value;      /* owned; of the plan */
+    int64_t *stride; /* owned; bytes from one iteration to the next */
     size_t input_count;
     size_t output_count;
     struct wpk_tensor_span *borders; /* owned; [border_count] of the arena: cleared before it */
@@ -27,6 +29,7 @@ struct wpk_model_context {
     struct wpk_context *context;
     char *arena;             /* owned */
     struct step_data *steps; /* owned; [step_count] */
+    int64_t iteration;       /* of the loop that runs; 0 outside of loops */
     void **inputs;           /* owned; [input_count] of the run */
     void **outputs;          /* owned; [output_count] */
     struct wpk_diag failure; /* of the last run */
@@ -101,7 +104,8 @@ static wpk_err bind_step(const struct wpk_model_shape *shape, int index, struct 
     out->output_count = kernel->outputs.count;
     out->data = calloc(count + 1, sizeof(*out->data));
     out->value = calloc(count + 1, sizeof(*out->value));
-    if (out->data == NULL || out->value == NULL) {
+    out->stride = calloc(count + 1, sizeof(*out->stride));
+    if (out->data == NULL || out->value == NULL || out->stride == NULL) {
         return WPK_ENOMEM;
     }
     wpk_err err = find_borders(shape, step, out);
@@ -111,27 +115,26 @@ static wpk_err bind_step(const struct wpk_model_shape *shape, int index, struct 
                                                   ? &kernel->inputs.argument[i]
                                                   : &kernel->outputs.argument[i - out->input_count];
         out->value[i] = wpk_model_find_argument(step, argument->name)->value;
-        out->data[i] = (struct wpk_tensor_data){
-            .name = argument->name,
-            .size = wpk_tensor_type_bytes(&shape->plan->values[out->value[i]].type)};
+        out->stride[i] = shape->plan->values[out->value[i]].stride;
     }
     return err;
 }
 
-/* Where a value lies in this run. */
+/* Where a value lies in this run, in this iteration. */
 static void *address(const struct wpk_model_context *context, int index)
 {
     const struct wpk_model_plan_value *value = &context->shape->plan->values[index];
+    int64_t offset = value->offset + context->iteration * value->stride;
 
     switch (value->place) {
     case WPK_MODEL_PLAN_DATA:
-        return (char *)context->shape->file->data + value->offset; /* read only */
+        return (char *)context->shape->file->data + offset; /* read only */
     case WPK_MODEL_PLAN_INPUT:
         return context->inputs[value->offset];
     case WPK_MODEL_PLAN_OUTPUT:
         return context->outputs[value->offset];
     default:
-        return context->arena + value->offset;
+        return context->arena + offset;
     }
 }
 
@@ -189,38 +192,97 @@ static void show_step(const struct wpk_model_context *context, int step, bool is
     watching->watcher(watching->user, (size_t)step, is_done, tensors, count);
 }
 
+/* Compute a step of which `data` says where its arguments lie. */
+static wpk_err compute(struct wpk_model_context *context, int index)
+{
+    const struct step_data *step = &context->steps[index];
+
+    for (int64_t b = 0; b < step->border_count; b++) {
+        memset(context->arena + step->borders[b].offset, 0, step->borders[b].size);
+    }
+    return context->shape->plan->steps[index].kernel < 0
+               ? run_host(context, &context->shape->plan->steps[index])
+               : wpk_kernel_call(context->shape->kernels[index], context->context, step->data,
+                                 step->data + step->input_count);
+}
+
+static wpk_err run_step(struct wpk_model_context *context, int index,
+                        const struct watching *watching)
+{
+    const struct wpk_model_plan_step *step = &context->shape->plan->steps[index];
+    uint64_t *step_ns = watching->step_ns;
+
+    uint64_t began_ns = step_ns != NULL ? wpk_clock_now_ns(wpk_clock_system()) : 0;
+    wpk_err err = compute(context, index);
+    if (step_ns != NULL) {
+        step_ns[index] += wpk_clock_now_ns(wpk_clock_system()) - began_ns;
+    }
+    if (err != WPK_OK && context->failure.text[0] == '\0') {
+        wpk_diag_set(&context->failure, "node %s: %s", step->node, wpk_err_text(err));
+    }
+    return err;
+}
+
+/* Find where the arguments of steps [first, end) lie before the first iteration. */
+static void find_data(struct wpk_model_context *context, int first, int end)
+{
+    for (int i = first; i < end; i++) {
+        struct step_data *step = &context->steps[i];
+        for (size_t a = 0; a < step->input_count + step->output_count; a++) {
+            step->data[a] = address(context, step->value[a]);
+        }
+    }
+}
+
+static void advance(struct step_data *step)
+{
+    for (size_t a = 0; a < step->input_count + step->output_count; a++) {
+        step->data[a] = (char *)step->data[a] + step->stride[a];
+    }
+}
+
+/* Run the steps of a loop. A watcher sees the first and the last iteration. */
+static wpk_err run_loop(struct wpk_model_context *context, const struct wpk_model_plan_loop *loop,
+                        const struct watching *watching)
+{
+    const int end = loop->first + loop->count;
+    wpk_err err = WPK_OK;
+
+    find_data(context, loop->first, end);
+    for (int64_t i = 0; err == WPK_OK && i < loop->times; i++) {
+        bool is_shown = watching->watcher != NULL && (i == 0 || i + 1 == loop->times);
+        context->iteration = i;
+        for (int s = loop->first; err == WPK_OK && s < end; s++) {
+            if (is_shown) {
+                show_step(context, s, false, watching);
+            }
+            err = run_step(context, s, watching);
+            if (err == WPK_OK && is_shown) {
+                show_step(context, s, true, watching);
+            }
+            advance(&context->steps[s]);
+        }
+    }
+    context->iteration = 0;
+    return err;
+}
+
 static wpk_err run_steps(struct wpk_model_context *context, const struct watching *watching)
 {
-    uint64_t *step_ns = watching->step_ns;
     const struct wpk_model_plan_shape *plan = context->shape->plan;
+    const struct wpk_model_plan_loop *loop = plan->loops;
     wpk_err err = WPK_OK;
 
     context->failure.text[0] = '\0';
+    for (int i = 0; watching->step_ns != NULL && i < plan->step_count; i++) {
+        watching->step_ns[i] = 0;
+    }
     for (int i = 0; err == WPK_OK && i < plan->step_count; i++) {
-        struct step_data *step = &context->steps[i];
-        show_step(context, i, false, watching);
-        uint64_t began_ns = step_ns != NULL ? wpk_clock_now_ns(wpk_clock_system()) : 0;
-        if (plan->steps[i].kernel < 0) {
-            err = run_host(context, &plan->steps[i]);
-        } else {
-            for (int64_t b = 0; b < step->border_count; b++) {
-                memset(context->arena + step->borders[b].offset, 0, step->borders[b].size);
-            }
-            for (size_t a = 0; a < step->input_count + step->output_count; a++) {
-                step->data[a].data = address(context, step->value[a]);
-            }
-            err = wpk_kernel_run(context->shape->kernels[i], context->context, step->data,
-                                 step->input_count, step->data + step->input_count,
-                                 step->output_count);
-        }
-        if (step_ns != NULL) {
-            step_ns[i] = wpk_clock_now_ns(wpk_clock_system()) - began_ns;
-        }
-        if (err == WPK_OK) {
-            show_step(context, i, true, watching);
-        } else if (context->failure.text[0] == '\0') {
-            wpk_diag_set(&context->failure, "node %s: %s", plan->steps[i].node, wpk_err_text(err));
-        }
+        struct wpk_model_plan_loop alone = {.first = i, .count = 1, .times = 1};
+        bool is_loop = loop < plan->loops + plan->loop_count && loop->first == i;
+        const struct wpk_model_plan_loop *group = is_loop ? loop++ : &alone;
+        err = run_loop(context, group, watching);
+        i += group->count - 1;
     }
     for (int i = 0; err == WPK_OK && i < plan->output_count; i++) {
         const struct wpk_model_plan_value *value = &plan->values[plan->outputs[i].value];
@@ -283,6 +345,7 @@ void wpk_model_context_free(struct wpk_model_context *context)
     for (int i = 0; context->steps != NULL && i < context->shape->plan->step_count; i++) {
         free(context->steps[i].data);
         free(context->steps[i].value);
+        free(context->steps[i].stride);
         free(context->steps[i].borders);
     }
     if (context->context != NULL) {

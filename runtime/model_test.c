@@ -63,7 +63,8 @@ struct scene {
     char path[128];
     struct wpk_model_plan plan;
     struct wpk_model_plan_shape shapes[2]; /* the second one has the first step alone */
-    struct wpk_model_plan_value values[6];
+    struct wpk_model_plan_value values[8];
+    struct wpk_model_plan_loop loops[1];
     struct wpk_model_plan_end inputs[1];
     struct wpk_model_plan_end outputs[2];
     struct wpk_model_plan_end short_outputs[2];
@@ -91,8 +92,8 @@ static void put_constant(struct scene *scene, int value, int64_t offset, float f
         numbers[j] = first + step * (float)j;
     }
     memcpy(scene->data + offset, numbers, sizeof(numbers));
-    scene->values[value] =
-        (struct wpk_model_plan_value){type_of(1, COLUMNS, 0), WPK_MODEL_PLAN_DATA, offset, false};
+    scene->values[value] = (struct wpk_model_plan_value){type_of(1, COLUMNS, 0),
+                                                         WPK_MODEL_PLAN_DATA, offset, false, 0};
 }
 
 static void read_kernel(struct scene *scene)
@@ -111,9 +112,9 @@ static void fill(struct scene *scene)
 {
     const struct wpk_tensor_type matrix = type_of(2, ROWS, COLUMNS);
 
-    scene->values[0] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_INPUT, 0, false};
-    scene->values[1] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_ARENA, 64, false};
-    scene->values[2] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_OUTPUT, 0, false};
+    scene->values[0] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_INPUT, 0, false, 0};
+    scene->values[1] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_ARENA, 64, false, 0};
+    scene->values[2] = (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_OUTPUT, 0, false, 0};
     put_constant(scene, 3, DATA_SIZE - 64, 0.5F, 0.25F);
     put_constant(scene, 4, DATA_SIZE - 128, -1.0F, 0.125F);
     put_constant(scene, 5, DATA_SIZE - 192, 3.0F, -0.5F);
@@ -316,6 +317,126 @@ static void test_in_place(void **state)
     assert_non_null(strstr(diag.text, "node second: the plan has output Y where an input is"));
 }
 
+static void expect_refused(struct scene *scene, const char *text)
+{
+    struct wpk_model *model = NULL;
+    struct wpk_diag diag = {.text = ""};
+
+    assert_int_equal(open_plan(scene, &model, &diag), WPK_ECORRUPT);
+    assert_non_null(strstr(diag.text, text));
+    assert_string_equal(diag.file, scene->path);
+    fill(scene);
+}
+
+#define TIMES 3
+
+/* Let `y` be f(f(f(x, v, s), v, s), v, s): a loop, with its states side by side in the arena. */
+static void fill_loop(struct scene *scene, bool is_reverse)
+{
+    const struct wpk_tensor_type matrix = type_of(2, ROWS, COLUMNS);
+    const int64_t size = COUNT * (int64_t)sizeof(float);
+    const int64_t stride = is_reverse ? -size : size;
+    const int64_t first = 64 + (is_reverse ? TIMES * size : 0);
+
+    fill(scene);
+    for (int i = 0; i < 4; i++) {
+        static const int numbers[] = {1, 6, 2, 7}; /* the start, each state, the next, the last */
+        static const int slots[] = {0, 0, 1, TIMES};
+        scene->values[numbers[i]] =
+            (struct wpk_model_plan_value){matrix, WPK_MODEL_PLAN_ARENA, first + slots[i] * stride,
+                                          false, i == 1 || i == 2 ? stride : 0};
+    }
+    scene->steps[0].kernel = -1;
+    scene->steps[0].argument_count = 2;
+    scene->steps[0].host = (struct wpk_model_plan_host){
+        .op = WPK_MODEL_PLAN_COPY, .before = 1, .extent = COUNT, .after = 1, .count = COUNT};
+    scene->arguments[0][1] = (struct wpk_model_plan_argument){"y", 1};
+    scene->arguments[1][0].value = 6;
+    scene->loops[0] = (struct wpk_model_plan_loop){.first = 1, .count = 1, .times = TIMES};
+    scene->outputs[0].value = 7;
+    scene->shapes[0].arena_size = 64 + (TIMES + 1) * size;
+    scene->shapes[0].value_count = 8;
+    scene->shapes[0].loops = scene->loops;
+    scene->shapes[0].loop_count = 1;
+    scene->plan.shape_count = 1;
+}
+
+static void count_calls(void *user, size_t step, bool is_done,
+                        const struct wpk_model_tensor *tensors, size_t count)
+{
+    int *calls = user;
+
+    (void)tensors;
+    (void)count;
+    calls[step] += is_done;
+}
+
+static void run_loop(struct scene *scene)
+{
+    struct wpk_model *model = NULL;
+    struct wpk_model_context *context = NULL;
+    float x[COUNT], y[COUNT], same[COUNT];
+    const struct wpk_tensor_data input = {"x", x, sizeof(x)};
+    const struct wpk_tensor_data outputs[] = {{"same", same, sizeof(same)}, {"y", y, sizeof(y)}};
+    uint64_t step_ns[2] = {0};
+    int calls[2] = {0};
+
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i % 9) - 4;
+    }
+    assert_int_equal(open_plan(scene, &model, NULL), WPK_OK);
+    assert_int_equal(wpk_model_context_new(model, 0, NULL, &context), WPK_OK);
+    assert_true(wpk_model_step(model, 0, 0).calls == 1);
+    assert_true(wpk_model_step(model, 0, 1).calls == TIMES);
+    run(context, x, y, same);
+    int before = allocations;
+    run(context, x, y, same);
+    assert_int_equal(allocations, before);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < COUNT; i++) {
+            float j = (float)(i % COLUMNS);
+            float wanted = x[i];
+            for (int t = 0; t < TIMES; t++) {
+                wanted = wanted * 2 * (-1.0F + 0.125F * j) + 3.0F - 0.5F * j;
+            }
+            assert_true(y[i] == wanted);
+        }
+        memset(y, 0, sizeof(y));
+        assert_int_equal(wpk_model_watch(context, &input, 1, outputs, 2, count_calls, calls),
+                         WPK_OK);
+    }
+    assert_int_equal(calls[0], 2);
+    assert_int_equal(calls[1], 2 * 2); /* the first and the last iteration */
+    assert_int_equal(wpk_model_profile(context, &input, 1, outputs, 2, step_ns), WPK_OK);
+    assert_true(step_ns[1] > 0);
+    wpk_model_context_free(context);
+    wpk_model_close(model);
+}
+
+static void test_loop(void **state)
+{
+    struct scene *scene = *state;
+
+    fill_loop(scene, false);
+    run_loop(scene);
+    fill_loop(scene, true);
+    run_loop(scene);
+}
+
+/* An iteration writes over what it reads, or a later one over what all read. */
+static void test_loop_overlap(void **state)
+{
+    struct scene *scene = *state;
+
+    fill_loop(scene, false);
+    scene->values[2].offset = 68;
+    expect_refused(scene, "node second: the plan has output Y where an input is");
+    fill_loop(scene, false);
+    scene->values[6].stride = 0;
+    scene->values[6].offset = scene->values[7].offset;
+    expect_refused(scene, "node second: the plan has output Y where an input is");
+}
+
 static void test_wrong_arguments(void **state)
 {
     struct wpk_model *model = NULL;
@@ -341,17 +462,6 @@ static void test_wrong_arguments(void **state)
     assert_int_equal(wpk_model_run(context, &good, 1, y, 1), WPK_EINVAL);
     wpk_model_context_free(context);
     wpk_model_close(model);
-}
-
-static void expect_refused(struct scene *scene, const char *text)
-{
-    struct wpk_model *model = NULL;
-    struct wpk_diag diag = {.text = ""};
-
-    assert_int_equal(open_plan(scene, &model, &diag), WPK_ECORRUPT);
-    assert_non_null(strstr(diag.text, text));
-    assert_string_equal(diag.file, scene->path);
-    fill(scene);
 }
 
 /* Plans whose steps do not fit their kernels. */
@@ -382,6 +492,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shapes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_in_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_loop, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_loop_overlap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_arguments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
     };

@@ -21,11 +21,8 @@ wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *cont
                        const struct wpk_tensor_data *inputs, size_t input_count,
                        const struct wpk_tensor_data *outputs, size_t output_count)
 {
-    struct wpk_abi_buffer buffers[WPK_ABI_ARGUMENTS_MAX];
-    struct wpk_abi_buffer *arguments[WPK_ABI_ARGUMENTS_MAX];
     void *in[WPK_ABI_ARGUMENTS_MAX];
     void *out[WPK_ABI_ARGUMENTS_MAX];
-    size_t count = (size_t)kernel->manifest.main_count;
 
     if (!kernel->prepared) {
         return WPK_EINVAL;
@@ -42,9 +39,17 @@ wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *cont
     if (kernel->vendor != NULL) {
         return run_vendor(kernel, context, in, out);
     }
-    if (kernel->gpu != NULL) {
-        return wpk_kernel_gpu_run(kernel, context, in, out);
-    }
+    return kernel->gpu != NULL ? wpk_kernel_gpu_run(kernel, context, in, out)
+                               : wpk_kernel_call(kernel, context, in, out);
+}
+
+wpk_err wpk_kernel_call(const struct wpk_kernel *kernel, struct wpk_context *context,
+                        void *const *in, void *const *out)
+{
+    struct wpk_abi_buffer buffers[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_abi_buffer *arguments[WPK_ABI_ARGUMENTS_MAX];
+    size_t count = (size_t)kernel->manifest.main_count;
+
     for (size_t i = 0; i < count; i++) {
         const struct wpk_slot *slot = &kernel->main[i];
         buffers[i] = slot->buffer;

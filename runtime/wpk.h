@@ -212,7 +212,7 @@ WPK_API size_t wpk_model_shape_count(const struct wpk_model *model);
  *   shape   inputs [input_count]: some or all of the model's */
 WPK_API size_t wpk_model_find_shape(const struct wpk_model *model,
                                     const struct wpk_argument *inputs, size_t input_count);
-/* Calls of kernels in one run. */
+/* Steps: calls of kernels, each once in a run, or in a loop several times. */
 WPK_API size_t wpk_model_step_count(const struct wpk_model *model, size_t shape);
 /* Threads that its kernels were made for. */
 WPK_API size_t wpk_model_threads(const struct wpk_model *model);
@@ -227,10 +227,12 @@ WPK_API void wpk_model_input_domain(const struct wpk_model *model, size_t shape,
 WPK_API const struct wpk_argument *wpk_model_output(const struct wpk_model *model, size_t shape,
                                                     size_t index);
 
-/* One step of the plan, for people. Times are those of one call when the kernel was tuned. */
+/* One step of the plan, for people. Operations, bytes and times are those of one call, the times
+ * from when the kernel was tuned. */
 struct wpk_model_step {
     const char *node;   /* the nodes of the model that it computes */
     const char *kernel; /* several steps may have one kernel */
+    uint64_t calls;     /* in one run; >= 1 */
     const char *op;     /* the kernel's program, in whole form (docs/notation.md); "": a function of
                          * libwpk computes the step, or its set of shapes was not loaded yet */
     double flops;       /* operations that the equations need */
@@ -272,7 +274,8 @@ WPK_API wpk_err wpk_model_run(struct wpk_model_context *context,
  *   owns  valid until the context's next run */
 WPK_API const char *wpk_model_context_failure(const struct wpk_model_context *context);
 
-/* Do the same and time each step: two readings of the monotonic clock a step.
+/* Do the same and time each step, all its calls together: two readings of the monotonic clock a
+ * call.
  *
  *   shape   step_ns [step count]
  *   unit    ns; errors as wpk_model_run */
@@ -293,7 +296,8 @@ struct wpk_model_tensor {
     const void *data;
 };
 
-/* Called before each step, and with `is_done` after it, when its outputs are there.
+/* Called before each step, and with `is_done` after it, when its outputs are there; of a loop in
+ * its first and its last iteration.
  *   shape   tensors [count]: the inputs, constants and outputs of the step's kernel, in this order;
  *           0 for a step without a kernel
  *   owns    tensors and data are valid during the call */

@@ -19,8 +19,8 @@
 #define WPK_JOB_OPS_MAX 1024
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
 #define WPK_JOB_UNTIL_MAX 40
-#define WPK_JOB_OPTIONS_MAX 512 /* text of a strategy's options, with its NUL */
-#define WPK_JOB_PATH_MAX 1024   /* of the prior's file, with its NUL */
+#define WPK_JOB_OPTIONS_MAX 512               /* text of a strategy's options, with its NUL */
+#define WPK_JOB_PATH_MAX 1024                 /* of the prior's file, with its NUL */
 #define WPK_JOB_PRIOR_MAX ((size_t)256 << 10) /* bytes of a prior's text */
 #define WPK_JOB_PINS_MAX 64
 #define WPK_JOB_NAME_MAX 64 /* of a job or an operator, with its NUL */
@@ -86,10 +86,10 @@ struct wpk_job {
     int threads;                     /* of the kernels */
     struct wpk_job_label *labels;    /* owned; [label_count] */
     int label_count;
-    char strategy[32]; /* as written; known names: search/strategy.h */
+    char strategy[32];                 /* as written; known names: search/strategy.h */
     char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, sorted: "rl.learning_rate=0.001;..." */
-    char prior[WPK_JOB_PATH_MAX]; /* file of a prior, which the client reads; "": none */
-    char *prior_text;             /* owned; the prior itself; NULL: none */
+    char prior[WPK_JOB_PATH_MAX];      /* file of a prior, which the client reads; "": none */
+    char *prior_text;                  /* owned; the prior itself; NULL: none */
     uint64_t seed;
     struct wpk_job_pin *pins; /* owned; [pin_count] */
     int pin_count;

@@ -45,12 +45,12 @@ struct wpk_launch_parameter {
 };
 
 struct wpk_launch_step {
-    char entry[WPK_LAUNCH_ENTRY_MAX]; /* the function's name */
-    int64_t blocks[3], threads[3];    /* x, y, z; >= 1 */
-    int64_t shared_bytes;             /* that the function declares */
-    int64_t added_bytes;              /* of shared memory that the launch adds to them */
-    int registers;                    /* of a thread; 0: not known, since there is no cubin */
-    int64_t local_bytes;              /* of local memory that a thread has: spilled registers */
+    char entry[WPK_LAUNCH_ENTRY_MAX];     /* the function's name */
+    int64_t blocks[3], threads[3];        /* x, y, z; >= 1 */
+    int64_t shared_bytes;                 /* that the function declares */
+    int64_t added_bytes;                  /* of shared memory that the launch adds to them */
+    int registers;                        /* of a thread; 0: not known, since there is no cubin */
+    int64_t local_bytes;                  /* of local memory that a thread has: spilled registers */
     int parameter_first, parameter_count; /* of the plan's */
 };
 
@@ -64,7 +64,7 @@ struct wpk_launch_plan {
     char architecture[WPK_LAUNCH_ARCHITECTURE_MAX]; /* "sm_90" */
     int argument_count;
     struct wpk_launch_step launch[WPK_LAUNCHES_MAX];
-    int launch_count; /* >= 1 */
+    int launch_count;                                                      /* >= 1 */
     struct wpk_launch_parameter parameter[WPK_LAUNCH_PLAN_PARAMETERS_MAX]; /* launch by launch */
     int parameter_count;
     struct wpk_launch_scratch scratch[WPK_LAUNCH_SCRATCH_MAX];
@@ -88,8 +88,7 @@ WPK_MUST_CHECK wpk_err wpk_launch_plan_add(struct wpk_launch_plan *plan,
  *   shape   bytes [count]: of the arguments that the kernel has, padding included
  *   errors  WPK_ERANGE with the launch; WPK_EMISMATCH another number of arguments */
 WPK_MUST_CHECK wpk_err wpk_launch_plan_check(const struct wpk_launch_plan *plan,
-                                             const size_t *bytes, int count,
-                                             struct wpk_diag *diag);
+                                             const size_t *bytes, int count, struct wpk_diag *diag);
 
 /* Append the image: the plan's line, and the code.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */

@@ -205,8 +205,8 @@ struct wpk_message {
     wpk_work_id *given_back; /* give_back [given_back_count] */
     uint32_t given_back_count;
     const char *reason; /* give_back: why it can do no more work; NULL: it was told to end */
-    uint32_t lease_ms;          /* welcome: a lease ends that long after the last message */
-    const char *server;         /* welcome: name and version of wpkd */
+    uint32_t lease_ms;  /* welcome: a lease ends that long after the last message */
+    const char *server; /* welcome: name and version of wpkd */
     struct wpk_message_op *ops; /* work [op_count] */
     uint32_t op_count;
     struct wpk_device *targets; /* work [target_count]: devices to build for, each listed once */

@@ -35,9 +35,21 @@ void wpk_model_plan_fini(struct wpk_model_plan *plan)
 const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op)
 {
     static const char *const names[WPK_MODEL_PLAN_HOST_COUNT] = {"gather", "top_k", "top_k_indices",
-                                                                 "non_zero"};
+                                                                 "non_zero", "copy"};
     WPK_ASSERT(op < WPK_MODEL_PLAN_HOST_COUNT);
     return names[op];
+}
+
+const struct wpk_model_plan_loop *wpk_model_plan_find_loop(const struct wpk_model_plan_shape *shape,
+                                                           int step)
+{
+    for (int l = 0; l < shape->loop_count; l++) {
+        const struct wpk_model_plan_loop *loop = &shape->loops[l];
+        if (loop->first <= step && step < loop->first + loop->count) {
+            return loop;
+        }
+    }
+    return NULL;
 }
 
 static size_t align(size_t size)
@@ -59,6 +71,7 @@ static void put_values(struct wpk_json_writer *w, const struct wpk_model_plan_sh
         wpk_json_put_int(w, "place", value->place);
         wpk_json_put_int(w, "offset", value->offset);
         wpk_json_put_int(w, "part", value->is_part);
+        wpk_json_put_int(w, "stride", value->stride);
         /* A list of one: a tensor's form has one writer. */
         (void)!wpk_named_tensors_put(w, "tensor", &tensor, 1);
         wpk_json_end(w);
@@ -117,6 +130,19 @@ static void put_steps(struct wpk_json_writer *w, const struct wpk_model_plan_sha
     wpk_json_end(w);
 }
 
+static void put_loops(struct wpk_json_writer *w, const struct wpk_model_plan_shape *shape)
+{
+    wpk_json_begin_array(w, "loops");
+    for (int i = 0; i < shape->loop_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_int(w, "first", shape->loops[i].first);
+        wpk_json_put_int(w, "count", shape->loops[i].count);
+        wpk_json_put_int(w, "times", shape->loops[i].times);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
 static void put_notes(struct wpk_json_writer *w, const struct wpk_model_plan_shape *shape)
 {
     wpk_json_begin_array(w, "notes");
@@ -137,6 +163,7 @@ static void put_shape(struct wpk_json_writer *w, const struct wpk_model_plan_sha
     put_ends(w, "inputs", shape->inputs, shape->input_count);
     put_ends(w, "outputs", shape->outputs, shape->output_count);
     put_steps(w, shape);
+    put_loops(w, shape);
     put_notes(w, shape);
     wpk_json_end(w);
 }
@@ -219,6 +246,13 @@ static const char *get_text(struct wpk_json_reader *r, struct wpk_model_plan *pl
     return text;
 }
 
+/* Bytes of the value's place. */
+static uint64_t room_of(const struct wpk_model_plan *plan, const struct wpk_model_plan_shape *shape,
+                        const struct wpk_model_plan_value *value)
+{
+    return value->place == WPK_MODEL_PLAN_DATA ? plan->data_size : (uint64_t)shape->arena_size;
+}
+
 static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *plan,
                        const struct wpk_model_plan_shape *shape, struct wpk_model_plan_value *out)
 {
@@ -228,6 +262,8 @@ static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *p
         (enum wpk_model_plan_place)wpk_json_get_int(r, "place", 0, WPK_MODEL_PLAN_PLACE_COUNT - 1);
     out->offset = wpk_json_get_int(r, "offset", 0, WPK_MODEL_PLAN_ARENA_MAX);
     out->is_part = wpk_json_get_int(r, "part", 0, 1) != 0;
+    out->stride =
+        wpk_json_get_int(r, "stride", -WPK_MODEL_PLAN_ARENA_MAX, WPK_MODEL_PLAN_ARENA_MAX);
     wpk_json_enter_array(r, "tensor");
     if (wpk_json_next(r)) {
         wpk_named_tensor_get(r, &tensor);
@@ -243,14 +279,17 @@ static void read_value(struct wpk_json_reader *r, const struct wpk_model_plan *p
         return;
     }
     uint64_t size = wpk_tensor_type_bytes(&out->type);
-    uint64_t room =
-        out->place == WPK_MODEL_PLAN_DATA ? plan->data_size : (uint64_t)shape->arena_size;
+    uint64_t room = room_of(plan, shape, out);
     bool is_memory = out->place == WPK_MODEL_PLAN_ARENA || out->place == WPK_MODEL_PLAN_DATA;
     int ends = out->place == WPK_MODEL_PLAN_INPUT ? shape->input_count : shape->output_count;
     if (is_memory ? out->offset % (int64_t)wpk_dtype_size(out->type.dtype) != 0 || size > room ||
                         (uint64_t)out->offset > room - size
                   : out->offset >= ends) {
         wpk_json_fail(r, "offset", WPK_ERANGE, "the value lies outside of its place");
+    }
+    if (out->stride != 0 &&
+        (!is_memory || out->stride % (int64_t)wpk_dtype_size(out->type.dtype) != 0)) {
+        wpk_json_fail(r, "stride", WPK_EINVAL, "a value that no loop can move");
     }
 }
 
@@ -273,6 +312,9 @@ static void read_end(struct wpk_json_reader *r, struct wpk_model_plan *plan,
     const struct wpk_model_plan_value *value = &shape->values[out->value];
     if (strcmp(out->name, same->name) != 0) {
         wpk_json_fail(r, "name", WPK_EINVAL, "another name than in the first shape");
+    }
+    if (value->stride != 0) {
+        wpk_json_fail(r, "value", WPK_EINVAL, "a value of a loop");
     }
     if (is_input && (value->place != WPK_MODEL_PLAN_INPUT || value->offset != index)) {
         wpk_json_fail(r, "value", WPK_EINVAL, "the value lies elsewhere");
@@ -333,6 +375,59 @@ static void read_step(struct wpk_json_reader *r, struct wpk_model_plan *plan,
     wpk_json_leave(r);
 }
 
+static void read_loop(struct wpk_json_reader *r, const struct wpk_model_plan_shape *shape,
+                      int index)
+{
+    struct wpk_model_plan_loop *loop = &shape->loops[index];
+    const struct wpk_model_plan_loop *before = index > 0 ? loop - 1 : NULL;
+    int least = before != NULL ? before->first + before->count : 0;
+
+    loop->first = (int)wpk_json_get_int(r, "first", 0, WPK_MODEL_PLAN_STEPS_MAX);
+    loop->count = (int)wpk_json_get_int(r, "count", 1, WPK_MODEL_PLAN_STEPS_MAX);
+    loop->times = wpk_json_get_int(r, "times", 1, WPK_MODEL_PLAN_ARENA_MAX);
+    if (wpk_json_status(r) == WPK_OK &&
+        (loop->first < least || loop->count > shape->step_count - loop->first)) {
+        wpk_json_fail(r, "first", WPK_ERANGE, "steps of another loop, or none");
+    }
+}
+
+/* True if the value is inside of its place in every iteration of the loop; NULL: there is none. */
+static bool stays_inside(const struct wpk_model_plan *plan,
+                         const struct wpk_model_plan_shape *shape,
+                         const struct wpk_model_plan_loop *loop,
+                         const struct wpk_model_plan_value *value)
+{
+    int64_t last = value->offset;
+    int64_t way = 0;
+
+    return value->stride == 0 ||
+           (loop != NULL && !__builtin_mul_overflow(value->stride, loop->times - 1, &way) &&
+            !__builtin_add_overflow(last, way, &last) && last >= 0 &&
+            (uint64_t)last <= room_of(plan, shape, value) - wpk_tensor_type_bytes(&value->type));
+}
+
+static void check_strides(struct wpk_json_reader *r, const struct wpk_model_plan *plan,
+                          const struct wpk_model_plan_shape *shape)
+{
+    int next = 0; /* loop */
+
+    for (int s = 0; s < shape->step_count; s++) {
+        while (next < shape->loop_count &&
+               shape->loops[next].first + shape->loops[next].count <= s) {
+            next++;
+        }
+        const struct wpk_model_plan_loop *loop =
+            next < shape->loop_count && shape->loops[next].first <= s ? &shape->loops[next] : NULL;
+        for (int a = 0; a < shape->steps[s].argument_count; a++) {
+            if (!stays_inside(plan, shape, loop,
+                              &shape->values[shape->steps[s].arguments[a].value])) {
+                wpk_json_fail(r, "loops", WPK_ERANGE, "a value leaves its place in a loop");
+                return;
+            }
+        }
+    }
+}
+
 static wpk_err allocate(struct wpk_json_reader *r, struct wpk_arena *arena,
                         struct wpk_model_plan_shape *shape)
 {
@@ -340,14 +435,16 @@ static wpk_err allocate(struct wpk_json_reader *r, struct wpk_arena *arena,
     shape->input_count = count_items(r, "inputs", WPK_MODEL_PLAN_ENDS_MAX);
     shape->output_count = count_items(r, "outputs", WPK_MODEL_PLAN_ENDS_MAX);
     shape->step_count = count_items(r, "steps", WPK_MODEL_PLAN_STEPS_MAX);
+    shape->loop_count = count_items(r, "loops", WPK_MODEL_PLAN_STEPS_MAX);
     shape->note_count = count_items(r, "notes", WPK_MODEL_PLAN_STEPS_MAX);
     shape->values = WPK_ARENA_NEW(arena, struct wpk_model_plan_value, (size_t)shape->value_count);
     shape->inputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)shape->input_count);
     shape->outputs = WPK_ARENA_NEW(arena, struct wpk_model_plan_end, (size_t)shape->output_count);
     shape->steps = WPK_ARENA_NEW(arena, struct wpk_model_plan_step, (size_t)shape->step_count);
+    shape->loops = WPK_ARENA_NEW(arena, struct wpk_model_plan_loop, (size_t)shape->loop_count);
     shape->notes = WPK_ARENA_NEW(arena, struct wpk_model_plan_note, (size_t)shape->note_count);
     return shape->values != NULL && shape->inputs != NULL && shape->outputs != NULL &&
-                   shape->steps != NULL && shape->notes != NULL
+                   shape->steps != NULL && shape->loops != NULL && shape->notes != NULL
                ? WPK_OK
                : WPK_ENOMEM;
 }
@@ -380,6 +477,15 @@ static void read_lists(struct wpk_json_reader *r, struct wpk_model_plan *plan,
         read_step(r, plan, shape, &shape->steps[i++]);
     }
     wpk_json_leave(r);
+    i = 0;
+    wpk_json_enter_array(r, "loops");
+    while (wpk_json_next(r)) {
+        read_loop(r, shape, i++);
+    }
+    wpk_json_leave(r);
+    if (wpk_json_status(r) == WPK_OK) {
+        check_strides(r, plan, shape);
+    }
     i = 0;
     wpk_json_enter_array(r, "notes");
     while (wpk_json_next(r)) {

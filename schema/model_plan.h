@@ -10,7 +10,8 @@
  *
  * Numbers are little-endian. A step is one call of a kernel, or of a function of libwpk; its
  * arguments are values. A value lies in the model's inputs or outputs, in the data, or in the arena
- * of a context. */
+ * of a context. The steps of a loop are run several times, one iteration after the other, in which
+ * some of their values lie further on. */
 #ifndef WPK_SCHEMA_MODEL_PLAN_H
 #define WPK_SCHEMA_MODEL_PLAN_H
 
@@ -19,10 +20,10 @@
 #include "schema/draw.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 9
+#define WPK_MODEL_PLAN_VERSION 10
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
-#define WPK_MODEL_PLAN_SLACK 128     /* bytes after the data that may be read */
+#define WPK_MODEL_PLAN_SLACK 128    /* bytes after the data that may be read */
 #define WPK_MODEL_PLAN_MANIFEST_MAX ((size_t)64 << 20)
 #define WPK_MODEL_PLAN_STEPS_MAX 65536
 #define WPK_MODEL_PLAN_VALUES_MAX 262144
@@ -46,6 +47,7 @@ struct wpk_model_plan_value {
     enum wpk_model_plan_place place;
     int64_t offset; /* ARENA, DATA: bytes; INPUT, OUTPUT: index of the input or output */
     bool is_part;   /* other values lie around it; else a border, which is zero */
+    int64_t stride; /* ARENA, DATA: bytes further in each iteration of a loop; 0 elsewhere */
 };
 
 /* An input or output. An output whose value lies elsewhere is copied from there at the end. */
@@ -80,6 +82,7 @@ enum wpk_model_plan_host_op {
     WPK_MODEL_PLAN_TOP_K_INDICES, /* the same: where they are */
     WPK_MODEL_PLAN_NON_ZERO,      /* arguments x, y: y[d,j] = index along axis d of the j-th element
                                      of x that is not 0; x has `count` of them */
+    WPK_MODEL_PLAN_COPY,          /* arguments x, y: y = x; x is [1, count, 1] */
     WPK_MODEL_PLAN_HOST_COUNT,
 };
 
@@ -88,8 +91,8 @@ const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op);
 struct wpk_model_plan_host {
     enum wpk_model_plan_host_op op;
     int64_t before, extent, after; /* >= 1 */
-    int64_t count; /* of indices, of what is wanted of each line, or of what is not 0; >= 1 */
-    bool is_smallest;              /* the smallest elements instead */
+    int64_t count;    /* of indices, of what is wanted of each line, or of what is not 0; >= 1 */
+    bool is_smallest; /* the smallest elements instead */
 };
 
 struct wpk_model_plan_step {
@@ -98,6 +101,13 @@ struct wpk_model_plan_step {
     const char *node; /* the nodes of the model, for people */
     struct wpk_model_plan_argument *arguments;
     int argument_count;
+};
+
+/* Steps [first, first + count) are run `times` times, each after those before it. */
+struct wpk_model_plan_loop {
+    int first;
+    int count;     /* >= 1 */
+    int64_t times; /* >= 1 */
 };
 
 /* A node of the model that is no step, and why: for people. */
@@ -117,9 +127,15 @@ struct wpk_model_plan_shape {
     int output_count;
     struct wpk_model_plan_step *steps;
     int step_count;
+    struct wpk_model_plan_loop *loops; /* in the order of their steps, none of which two have */
+    int loop_count;
     struct wpk_model_plan_note *notes;
     int note_count;
 };
+
+/* The loop of a step; NULL: none. */
+const struct wpk_model_plan_loop *wpk_model_plan_find_loop(const struct wpk_model_plan_shape *shape,
+                                                           int step);
 
 /* = {0} is an empty plan. Texts and arrays lie in `arena`, or are borrowed by who encodes. Every
  * shape has inputs and outputs of the same names, in one order. */

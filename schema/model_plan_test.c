@@ -31,16 +31,17 @@ struct sample {
     struct wpk_model_plan_note notes[1];
     struct wpk_model_plan_step steps[2];
     struct wpk_model_plan_argument arguments[2][3];
+    struct wpk_model_plan_loop loops[2];
     char data[128];
 };
 
 static void fill(struct sample *s)
 {
     *s = (struct sample){
-        .values = {{vector(4), WPK_MODEL_PLAN_INPUT, 0, false},
-                   {vector(4), WPK_MODEL_PLAN_DATA, 64, false},
-                   {vector(4), WPK_MODEL_PLAN_ARENA, 64, false},
-                   {vector(4), WPK_MODEL_PLAN_OUTPUT, 0, false}},
+        .values = {{vector(4), WPK_MODEL_PLAN_INPUT, 0, false, 0},
+                   {vector(4), WPK_MODEL_PLAN_DATA, 64, false, 0},
+                   {vector(4), WPK_MODEL_PLAN_ARENA, 64, false, 0},
+                   {vector(4), WPK_MODEL_PLAN_OUTPUT, 0, false, 0}},
         .inputs = {{.name = "the \"x\"", .domain = {-2, 120}}},
         .outputs = {{"y", 3}},
         .kernels = {{.size = 50,
@@ -204,13 +205,94 @@ static void test_inconsistent(void **state)
     expect_refused(&s);
 }
 
+/* The sample with both steps in a loop, in which the value between them moves. */
+static void fill_loop(struct sample *s)
+{
+    static const struct wpk_model_plan_loop loop = {.first = 0, .count = 2, .times = 3};
+
+    fill(s);
+    s->values[2].stride = 16;
+    s->loops[0] = loop;
+    for (int i = 0; i < 2; i++) {
+        s->shapes[i].loops = s->loops;
+        s->shapes[i].loop_count = 1;
+    }
+}
+
+static void test_loop_round_trip(void **state)
+{
+    struct sample s;
+    struct wpk_buf file = {0};
+    struct wpk_model_plan plan;
+
+    (void)state;
+    fill_loop(&s);
+    encode(&s, &file);
+    assert_int_equal(wpk_model_plan_decode(file.data, file.size, &plan, NULL), WPK_OK);
+    assert_int_equal(plan.shapes[1].loop_count, 1);
+    assert_int_equal(plan.shapes[1].loops[0].count, 2);
+    assert_int_equal(plan.shapes[1].loops[0].times, 3);
+    assert_int_equal(plan.shapes[1].values[2].stride, 16);
+    assert_ptr_equal(wpk_model_plan_find_loop(&plan.shapes[1], 1), &plan.shapes[1].loops[0]);
+    assert_null(wpk_model_plan_find_loop(&plan.shapes[1], 2));
+    wpk_model_plan_fini(&plan);
+    fill_loop(&s);
+    s.values[2].offset = 112; /* the other way round */
+    s.values[2].stride = -56;
+    encode(&s, &file);
+    assert_int_equal(wpk_model_plan_decode(file.data, file.size, &plan, NULL), WPK_OK);
+    wpk_model_plan_fini(&plan);
+    wpk_buf_fini(&file);
+}
+
+/* Loops that take a value out of its place, or are none. */
+static void test_inconsistent_loops(void **state)
+{
+    struct sample s;
+
+    (void)state;
+    fill_loop(&s);
+    s.loops[0].times = 5;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.loops[0].times = WPK_MODEL_PLAN_ARENA_MAX;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.values[2].stride = -36;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.values[2].stride = 2;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.values[0].stride = 4; /* of an input */
+    expect_refused(&s);
+    fill_loop(&s);
+    s.loops[0].count = 1; /* the second step is outside of it */
+    expect_refused(&s);
+    fill_loop(&s);
+    s.loops[0].count = 3;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.loops[0].first = 2;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.loops[0].times = 0;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.loops[1] = s.loops[0];
+    s.shapes[0].loop_count = 2;
+    expect_refused(&s);
+    fill_loop(&s);
+    s.outputs[0].value = 2;
+    expect_refused(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_unequal_shapes),
-        cmocka_unit_test(test_inconsistent),
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_unequal_shapes),  cmocka_unit_test(test_inconsistent),
+        cmocka_unit_test(test_loop_round_trip), cmocka_unit_test(test_inconsistent_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

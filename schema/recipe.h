@@ -109,7 +109,7 @@ struct wpk_recipe {
     enum wpk_recipe_use use[WPK_RECIPE_TENSORS_MAX];
     int tensor_count;
     struct wpk_recipe_operand operand[WPK_RECIPE_ROLE_COUNT];
-    int spatial; /* convolution, pooling: dimensions; 0 for the others */
+    int spatial;                         /* convolution, pooling: dimensions; 0 for the others */
     int64_t kernel[WPK_RECIPE_RANK_MAX]; /* [spatial], like the next four */
     int64_t stride[WPK_RECIPE_RANK_MAX];
     int64_t dilation[WPK_RECIPE_RANK_MAX]; /* 1: none */

@@ -55,10 +55,10 @@ struct wpk_policy {
 struct wpk_timing {
     uint64_t median_ns;
     uint64_t min_ns;
-    uint64_t mad_ns;  /* median absolute deviation */
-    int sample_count; /* 0: not timed */
-    int repeat_count; /* calls averaged in a sample */
-    bool censored;    /* raced out: stopped early because clearly slower */
+    uint64_t mad_ns;     /* median absolute deviation */
+    int sample_count;    /* 0: not timed */
+    int repeat_count;    /* calls averaged in a sample */
+    bool censored;       /* raced out: stopped early because clearly slower */
     int throttled_count; /* samples that count although the GPU's clocks were lowered */
     uint64_t sample_ns[WPK_SAMPLES_MAX];
 };
@@ -99,8 +99,8 @@ struct wpk_record {
     double times_direct;      /* largest rms error over that of direct evaluation; 0: exact */
     uint64_t constants_bytes; /* of the prepared constants */
     struct wpk_launch_use launch;
-    char *unseen;             /* possible faults that no input set shows; NULL: none */
-    char *schedule;           /* its text; NULL for vendors */
+    char *unseen;   /* possible faults that no input set shows; NULL: none */
+    char *schedule; /* its text; NULL for vendors */
     char schedule_sha256[WPK_ID_MAX];
     char *artifact_path; /* where the worker left the shared object; NULL: none kept */
     char artifact_sha256[WPK_ID_MAX];

@@ -427,6 +427,17 @@ def test_plans_of_other_models(box):
                                     "--verify", path)
         check(status == 0 and compare(out, y) <= TOLERANCE, "it computes what ONNX Runtime does", err)
         check("verified: output y" in err, "and what the model says", err)
+        if name == "recurrent":
+            told = json.loads(box.run("wpkctl", "check", path, "--json")[1])
+            check(told["calls"] > told["steps"], "steps of loops are called several times", told)
+            steps = json.loads(box.run("wpkctl", "profile", plan, "--json")[1])["steps"]
+            check(sum(step["calls"] for step in steps) == told["calls"] and len(steps) == told["steps"],
+                  "in the plan, too", told, steps)
+            check(any(step["calls"] == 5 and step["time_ns"] > 0 for step in steps), "a loop of five steps", steps)
+            drawing = os.path.join(folder, "plan.svg")
+            check(box.run("wpkctl", "show", plan, "-o", drawing)[0] == 0, "drawn")
+            with open(drawing, encoding="utf-8") as file:
+                check("5 × Gemm" in file.read(), "the drawing says how often")
         if name == "attention":
             check(steps_in_place(plan), "a sum takes the memory of what it is added to")
             err = refused(box, "run", rewritten(plan, overwrite_a_value), "--random", "--check", status=1)

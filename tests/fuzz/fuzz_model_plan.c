@@ -37,6 +37,24 @@ static void check_steps(const struct wpk_model_plan *file, const struct wpk_mode
     }
 }
 
+/* Every value stays in its place in every iteration. */
+static void check_loops(const struct wpk_model_plan *file, const struct wpk_model_plan_shape *plan)
+{
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct wpk_model_plan_loop *loop = wpk_model_plan_find_loop(plan, i);
+        for (int a = 0; a < plan->steps[i].argument_count; a++) {
+            const struct wpk_model_plan_value *value =
+                &plan->values[plan->steps[i].arguments[a].value];
+            int64_t last = value->offset + value->stride * (loop != NULL ? loop->times - 1 : 0);
+            bool is_data = value->place == WPK_MODEL_PLAN_DATA;
+            int64_t room = is_data ? (int64_t)file->data_size : plan->arena_size;
+            WPK_ASSERT(value->stride == 0 || loop != NULL);
+            WPK_ASSERT(value->stride == 0 ||
+                       (last >= 0 && last + (int64_t)wpk_tensor_type_bytes(&value->type) <= room));
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t aligned =
@@ -60,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; accepted && i < plan.shape_count; i++) {
         check_values(&plan, &plan.shapes[i]);
         check_steps(&plan, &plan.shapes[i]);
+        check_loops(&plan, &plan.shapes[i]);
     }
     wpk_model_plan_fini(&plan);
     free(file);

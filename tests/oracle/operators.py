@@ -672,8 +672,12 @@ def recurrent(d):
         d.set(input_forget=1 if d.chance(0.1) else None)
     if d.op == "GRU":
         d.set(linear_before_reset=d.pick([None, 0, 1]))
-    if d.op == "RNN" and d.chance(0.3):
-        d.set(activations=[d.pick(["Tanh", "Relu", "Sigmoid"]) for _ in range(n)])
+    if d.chance(0.3):
+        names = ["Tanh", "Sigmoid", "Softsign", "HardSigmoid", "ScaledTanh"]
+        names += ["Relu", "Elu", "LeakyRelu", "Affine"] if d.op == "RNN" else []  # unbounded: no gates
+        functions = {"RNN": 1, "GRU": 2, "LSTM": 3}[d.op]
+        d.set(activations=[d.pick(names) for _ in range(n * functions)], activation_alpha=[0.3, 0.4, 0.6, 0.2, 0.7, 0.5],
+              activation_beta=[0.1, 0.9, 0.5, 0.4, 0.2, 0.6])
     d.set(hidden_size=hidden, direction=direction, layout=layout, clip=0.5 if d.chance(0.1) else None)
     d.outputs = 3 if d.op == "LSTM" else 2
 
