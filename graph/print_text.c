@@ -203,7 +203,8 @@ static int read_operand(const char *text, size_t *size)
 /* Drop the name of a reduction over no axes: the element itself is left. */
 static void drop_reduction(struct wpk_buf *out)
 {
-    while (out->size > 0 && isalnum((unsigned char)out->data[out->size - 1])) {
+    while (out->size > 0 && (isalnum((unsigned char)out->data[out->size - 1]) ||
+                             out->data[out->size - 1] == '.')) {
         out->data[--out->size] = '\0';
     }
 }
