@@ -276,6 +276,17 @@ static void print_node(struct printer *p, int node, int least)
     }
 }
 
+static bool begins_with_sign(const struct wpk_program *program, int node)
+{
+    const struct wpk_node *n = &program->nodes[node];
+
+    while (n->kind == WPK_NODE_BINARY && !binary_texts[n->op].call) {
+        node = n->arg[0];
+        n = &program->nodes[node];
+    }
+    return strength(program, node) == 6;
+}
+
 static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
 {
     static const char *const names[] = {[WPK_REDUCE_SUM] = "sum",
@@ -299,7 +310,7 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
     wpk_buf_append_text(p->out, ") ");
     /* a number alone must not look like the operand of something else */
     bool literal = p->program->nodes[stage->expr].kind == WPK_NODE_LITERAL;
-    bool wrap = strength(p->program, stage->expr) == 6 && !literal;
+    bool wrap = !literal && begins_with_sign(p->program, stage->expr);
     wpk_buf_append_text(p->out, wrap ? "(" : "");
     print_typed(p, stage->expr, wrap ? 0 : 4);
     wpk_buf_append_text(p->out, wrap ? ")" : "");
@@ -416,7 +427,10 @@ static void find_reader(struct printer *p, int s, int *uses)
         int writer = wpk_program_writer(program, load->tensor);
         bool is_plain = load->outside < 0;
         for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-            is_plain = is_plain && wpk_index_axis(program, load->index[d]) >= 0;
+            int axis = wpk_index_axis(program, load->index[d]);
+            is_plain =
+                is_plain && axis >= 0 &&
+                program->stages[s].axes[axis].extent == program->tensors[load->tensor].extent[d];
         }
         if (writer >= 0) {
             uses[writer] += is_plain ? 1 : 2;
