@@ -75,7 +75,7 @@ struct filling {
     bool rows;                /* the masked kind leaves no element of some rows */
     double large;             /* as in the options */
     double factor;            /* of reals */
-    struct wpk_domain within; /* of integers: of a label or an index, its axis */
+    struct wpk_domain within; /* of integers: a label's axis, what a power takes */
     struct wpk_rng rng;
     int64_t index[WPK_RANK_MAX]; /* of the next element */
 };
@@ -148,7 +148,7 @@ static double draw_special(struct filling *f)
 static double draw(struct filling *f)
 {
     enum wpk_dtype dtype = f->tensor->dtype;
-    if (f->within.low > -WPK_DOMAIN_MOST && f->within.high < WPK_DOMAIN_MOST) {
+    if (wpk_domain_is_limited(&f->within)) {
         double most = f->kind == WPK_INPUT_INTEGERS ? SMALL_INTEGER : INDEX_MOST;
         bool positive = f->domain == WPK_DRAW_POSITIVE || f->domain == WPK_DRAW_ABOVE_ONE;
         return wpk_draw_integer(&f->rng, f->within,
