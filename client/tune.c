@@ -77,6 +77,12 @@ static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+/* A model of views and of functions of libwpk alone: its plan needs no kernel. */
+static bool has_nothing_to_tune(const struct tune *tune)
+{
+    return tune->is_model && tune->model.kernel_count == 0;
+}
+
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
@@ -92,7 +98,7 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = choose_device(tune, diag);
     }
-    if (err != WPK_OK) {
+    if (err != WPK_OK || has_nothing_to_tune(tune)) {
         return err;
     }
     err = wpk_job_space_check(&tune->job, diag);
@@ -430,6 +436,17 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     return interrupted ? WPK_EXIT_INTERRUPTED : status;
 }
 
+/* The plan of a model that has nothing to tune. */
+static enum wpk_exit write_views(struct tune *tune, struct wpk_diag *diag)
+{
+    const struct wpk_api_job none = {.state = "done"};
+
+    tune->job.threads = tune->job.threads > 0 ? tune->job.threads : 1;
+    print_notice("the model has nothing to tune", tune);
+    wpk_err err = write_plan(tune, &none, diag);
+    return err == WPK_OK ? WPK_EXIT_OK : wpk_command_fail(err, diag);
+}
+
 /* Of a model, -o is the plan's file. */
 static wpk_err take_plan_path(struct tune *tune, const struct wpk_option *options,
                               const struct wpk_args *args, struct wpk_diag *diag)
@@ -490,6 +507,8 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     }
     if (err != WPK_OK) {
         call->status = wpk_command_fail(err, &call->diag);
+    } else if (has_nothing_to_tune(&tune)) {
+        call->status = write_views(&tune, &call->diag);
     } else {
         wpk_follow_catch_signals();
         call->status = run(call->context, &tune);

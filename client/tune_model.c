@@ -254,14 +254,15 @@ wpk_err wpk_tune_model_job(struct wpk_tune_model *model, const struct wpk_job_ov
     if (overrides->layouts != NULL) {
         wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
         err = WPK_EINVAL;
-    } else if (model->kernel_count == 0 || model->kernel_count > WPK_JOB_OPS_MAX) {
-        wpk_diag_set(diag, "the model has %d different operators to tune; 1 to %d are possible",
+    } else if (model->kernel_count > WPK_JOB_OPS_MAX) {
+        wpk_diag_set(diag, "the model has %d different operators to tune; %d are possible",
                      model->kernel_count, WPK_JOB_OPS_MAX);
         err = WPK_ERANGE;
     }
-    if (err == WPK_OK) {
-        err = make_job(model, NULL, job, diag);
+    if (err != WPK_OK || model->kernel_count == 0) {
+        return err;
     }
+    err = make_job(model, NULL, job, diag);
     if (err == WPK_OK) {
         find_bases(model);
     }
@@ -442,8 +443,14 @@ wpk_err wpk_tune_model_assemble(const struct wpk_tune_model *model, struct wpk_s
                                 const struct wpk_api_job *found, int threads, struct wpk_buf *out,
                                 struct wpk_diag *diag)
 {
-    struct wpk_assemble_kernel *kernels = calloc((size_t)model->kernel_count, sizeof(*kernels));
-    wpk_err err = kernels != NULL ? WPK_OK : WPK_ENOMEM;
+    struct wpk_assemble_kernel *kernels = calloc((size_t)model->kernel_count + 1, sizeof(*kernels));
+    char device[WPK_MODEL_PLAN_DEVICE_MAX] = "";
+    struct wpk_device here;
+    wpk_err err = kernels != NULL ? wpk_kernel_device(NULL, &here, diag) : WPK_ENOMEM;
+
+    if (err == WPK_OK) {
+        wpk_device_class(&here, device, sizeof(device));
+    }
 
     for (int k = 0; err == WPK_OK && k < model->kernel_count; k++) {
         kernels[k] = (struct wpk_assemble_kernel){.shape = model->kernels[k].shape,
@@ -459,7 +466,7 @@ wpk_err wpk_tune_model_assemble(const struct wpk_tune_model *model, struct wpk_s
             .kernels = kernels,
             .kernel_count = model->kernel_count,
             .threads = threads,
-            .device = found->kernel_count > 0 ? found->kernels[0].device : "",
+            .device = found->kernel_count > 0 ? found->kernels[0].device : device,
         };
         err = wpk_assemble_plan(&parts, out, diag);
     }

@@ -49,15 +49,14 @@ struct wpk_tune_model {
  *
  *   owns    caller calls wpk_tune_model_fini, after failures too
  *   errors  those of wpk_model_file_read and wpk_graph_regions_find */
-WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path,
-                                           const struct wpk_model_fixing *fixing,
+WPK_MUST_CHECK wpk_err wpk_tune_model_read(const char *path, const struct wpk_model_fixing *fixing,
                                            struct wpk_tune_model *out, struct wpk_diag *diag);
 void wpk_tune_model_fini(struct wpk_tune_model *model);
 
 /* Make the job of a model's regions.
- *   owns    caller calls wpk_job_fini
- *   errors  those of wpk_job_file_override; WPK_EINVAL `overrides` has layouts; WPK_ERANGE no
- *           region, or more than a job has operators */
+ *   owns    caller calls wpk_job_fini; `job` is as before if the model has no regions
+ *   errors  those of wpk_job_file_override; WPK_EINVAL `overrides` has layouts; WPK_ERANGE more
+ *           regions than a job has operators */
 WPK_MUST_CHECK wpk_err wpk_tune_model_job(struct wpk_tune_model *model,
                                           const struct wpk_job_overrides *overrides,
                                           struct wpk_job *job, struct wpk_diag *diag);

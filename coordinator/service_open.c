@@ -26,7 +26,7 @@ static void wake(void *user)
 }
 
 /* Our own files, threads' pipes and sockets, beside those that are never used for connections. */
-#define DESCRIPTORS_MIN (WPK_NET_DESCRIPTORS_LEFT + 256)
+#define DESCRIPTORS_MIN (WPK_NET_DESCRIPTORS_LEFT + 128)
 
 /* Thousands of connections need more descriptors than the habitual 1024; what we may have, we
  * take. Nothing here uses select(2). With too few no worker would ever be let in. */

@@ -15,8 +15,8 @@
 
 #include <stdint.h>
 
-#define WPK_JOB_SIZE_MAX ((size_t)1 << 20) /* bytes of a job file */
-#define WPK_JOB_OPS_MAX 256
+#define WPK_JOB_SIZE_MAX ((size_t)4 << 20) /* bytes of a job file */
+#define WPK_JOB_OPS_MAX 1024
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
 #define WPK_JOB_UNTIL_MAX 40
 #define WPK_JOB_OPTIONS_MAX 512 /* text of a strategy's options, with its NUL */

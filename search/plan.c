@@ -285,12 +285,12 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
     return axis >= program->stages[reader->stage].rank && !reader->literal[axis];
 }
 
-/* A tile that is a multiple of more elements than these would be unrolled without end. */
-#define TILE_ALIGNMENT_MAX 64
+/* Elements of an axis that may be one register tile because its alignment is that large. */
+#define WHOLE_TILE_MAX 4096
 
 /* What tiles along an axis must be multiples of. What the group computes itself and reads flat is
- * computed for whole rows. What lies in memory can be read in any order, so that a large alignment
- * is not kept. */
+ * computed for whole rows. What lies in memory can be read in any order: an alignment that would
+ * make a long axis one tile is not kept. */
 static int64_t tile_alignment(const struct wpk_program *program, const struct wpk_group *group,
                               const struct wpk_stage *stage, int axis)
 {
@@ -307,7 +307,8 @@ static int64_t tile_alignment(const struct wpk_program *program, const struct wp
         }
     }
     int64_t align = wpk_axis_tile_alignment(program, stage, axis);
-    return align > TILE_ALIGNMENT_MAX && !reads_members ? 1 : align;
+    int64_t extent = stage->axes[axis].extent;
+    return align >= extent && extent > WHOLE_TILE_MAX && !reads_members ? 1 : align;
 }
 
 static void describe_group(const struct wpk_program *program, struct wpk_group *group)

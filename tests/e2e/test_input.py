@@ -155,7 +155,7 @@ def test_low_limits(box):
                        os.path.join(BIN, "wpkctl"), *words, seconds=60)
 
     code, _, err = limited("-n", 256, "tune", job, "--data", box.data, "--candidates", "1")
-    check(code == 3 and "wpkd needs 512: raise it" in err, "256 descriptors", code, err)
+    check(code == 3 and "wpkd needs 384: raise it" in err, "256 descriptors", code, err)
     code, _, err = limited("-s", 256, "check", job)
     check(code == 1 and "start with a higher limit" in err, "a stack of 256 KiB", code, err)
     code, _, err = limited("-Ss", 256, "tune", job, "--data", box.data, "--candidates", "1")

@@ -65,7 +65,7 @@ def test_errors_say_what_to_do(box):
                                 (("tune", "--op", "Y[i] = Z[i]", "--tensor", "Y=f32[4]"), 2, "declare it among the tensors"),
                                 (("import", job, "--data", box.path("imported")), 2, "wpkctl export"),
                                 (("import", "nosuch", "--data", box.path("imported")), 2, "check the path"),
-                                (("export", "/nowhere/x", "--data", box.data), 2, "check the path")):
+                                (("export", "/nowhere/x", "--data", box.data), 2, "make its directory first")):
         err = refused(box, *words, code=code)
         check(advice in err, "%s: '%s' is named" % (words, advice), err)
 
