@@ -53,9 +53,9 @@ test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's 
 	@$(SETUP) test
 	@tests/run.py all
 
-test-onnx: all ## ONNX's node tests, each interpreted: passed, refused, wrong (half a minute)
+test-onnx: all ## ONNX's node tests, each interpreted, then tuned: passed, refused, wrong (half an hour)
 	@$(SETUP) test
-	@.deps/test-venv/bin/python3 tests/onnx_nodes.py $(BIN)/wpkctl
+	@.deps/test-venv/bin/python3 tests/onnx_nodes.py $(BIN)/wpkctl --tune
 
 soak: all ## what the tests do, for an hour: a hundred kills, random programs, and the simulator's seeds from SEED on
 	@deploy/build.py build tests/sim/sim codegen/lower_test

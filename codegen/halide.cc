@@ -177,6 +177,36 @@ void Builder::skip_borders(const wpk_stage &stage, const std::vector<Expr> &axes
     }
 }
 
+static Expr reduced(int reduction, const Expr &before, const Expr &term)
+{
+    switch (reduction) {
+    case WPK_REDUCE_SUM:
+        return before + term;
+    case WPK_REDUCE_PROD:
+        return before * term;
+    case WPK_REDUCE_MAX:
+        return Halide::max(before, term);
+    default:
+        return Halide::min(before, term);
+    }
+}
+
+// Halide sees that a reduction is associative if its simplifier leaves the term whole:
+// `before + select(c, 1, 0)` becomes `select(c, before + 1, before)`, `before + -x` a difference.
+static bool keeps_term(int reduction, const Expr &term)
+{
+    Expr before = Halide::Internal::Variable::make(term.type(), "before");
+    Expr whole = Halide::Internal::simplify(reduced(reduction, before, term));
+    auto has_before = [&](const auto *operation) {
+        return operation != nullptr && (Halide::Internal::equal(operation->a, before) ||
+                                        Halide::Internal::equal(operation->b, before));
+    };
+    return reduction == WPK_REDUCE_SUM    ? has_before(whole.as<Halide::Internal::Add>())
+           : reduction == WPK_REDUCE_PROD ? has_before(whole.as<Halide::Internal::Mul>())
+           : reduction == WPK_REDUCE_MAX  ? has_before(whole.as<Halide::Internal::Max>())
+                                          : has_before(whole.as<Halide::Internal::Min>());
+}
+
 void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::vector<Var> &args,
                                std::vector<Expr> &axes)
 {
@@ -193,26 +223,14 @@ void Builder::define_reduction(const wpk_stage &stage, Stage &out, const std::ve
     skip_borders(stage, axes, domain);
     Expr identity = wpk::identity_of(program_, stage);
     Expr value = expression_of(stage, axes);
+    bool whole = keeps_term(stage.reduction, value);
     for (auto &loop : out.reduction) { // Halide has no loop over what no term depends on
         bool used = Halide::Internal::expr_uses_var(value, loop.second.name());
-        value = used ? value : Halide::select(loop.second >= 0, value, identity);
+        value = used && whole ? value : Halide::select(loop.second >= 0, value, identity);
+        whole = true;
     }
     out.func(args) = identity;
-    Expr before = out.func(args);
-    switch (stage.reduction) {
-    case WPK_REDUCE_SUM:
-        out.func(args) = before + value;
-        break;
-    case WPK_REDUCE_PROD:
-        out.func(args) = before * value;
-        break;
-    case WPK_REDUCE_MAX:
-        out.func(args) = Halide::max(before, value);
-        break;
-    default:
-        out.func(args) = Halide::min(before, value);
-        break;
-    }
+    out.func(args) = reduced(stage.reduction, out.func(args), value);
     if (stage.strict) {
         strict_.push_back(out.func.name());
     }

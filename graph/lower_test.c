@@ -160,6 +160,17 @@ static const struct sample samples[] = {
      "f32[1,1,6] Y[d0,d1,d2] = P[d0,d1,(d2+0)%2,(d2+0)/2] where P[d0:1,d1:1,p0:2,m0:3] = "
      "sum(c:1,q0:2) X[d0,c,m0-1*q0] * X1[c,d1,p0+2*q0]",
      0},
+    {"ConvTranspose", "f32[1,1,3] c:f32[1,1,1]", "strides:I=2",
+     "f32[1,1,5] Y[d0,d1,d2] = P[d0,d1,(d2+0)%2,(d2+0)/2] where P[d0:1,d1:1,p0:2,m0:3] = "
+     "sum(c:1) X[d0,c,m0+0] * X1[c,d1,p0+0]",
+     0},
+    {"Hardmax", "f32[2,3,4]", "axis:i=1",
+     "f32[2,3,4] Y[d0,d1,d2] = select(A[d0] == (d2+d1*4), f32(1), f32(0)) where M[d0] = "
+     "max(r1:3,r2:4) X[d0,r1,r2]; A[d0] = min(r1:3,r2:4) select(X[d0,r1,r2] >= M[d0], (r2+r1*4), "
+     "12)",
+     11},
+    {"ReduceMean", "i32[2]", "noop_with_empty_axes:i=1",
+     "i32[2] Y[d0] = select(S[d0] < 0, -(-S[d0] / 1), S[d0] / 1) where S[d0] =  X[d0]", 18},
     {"Dropout", "f32[2]", "ratio:f=0.5", "f32[2] Y[d0] = X[d0]", 9},
     {"Dropout", "f32[2] f32[1] bool[1]", "", "!its training_mode", 0},
     {"Gather", "f32[2,4] i32[3]", "axis:i=1",
@@ -238,17 +249,17 @@ static const struct sample samples[] = {
      "f32[2,3,3] Y[d0,d1,d2] = select(d2 - d1 <= 1, X[d0,d1,d2], 0)", 0},
     {"Trilu", "f32[3,3] i64[1]", "", "!must be a constant number", 0},
     {"CumSum", "f32[2,3] c=-1:i64[1]", "exclusive:i=1",
-     "f32[2,3] Y[d0,d1] = sum(r1:3) select((r1) < d1, X[d0,r1], 0)", 0},
+     "f32[2,3] Y[d0,d1] = sum(r1:3) select(r1 < d1, X[d0,r1], 0)", 0},
     {"ReduceLogSum", "f32[2,3]", "axes:I=1 keepdims:i=0", "f32[2] Y[d0] = log(sum(r1:3) X[d0,r1])",
      0},
     {"ReduceSum", "f32[2]", "noop_with_empty_axes:i=1", "f32[2] Y[d0] =  X[d0]", 0},
     {"ArgMax", "f32[2,3]", "axis:i=1 keepdims:i=0",
-     "i64[2] Y[d0] = min(r1:3) select(X[d0,r1] >= M[d0], (r1), 3) where "
+     "i64[2] Y[d0] = min(r1:3) select(X[d0,r1] >= M[d0], r1, 3) where "
      "M[d0] = max(r1:3) X[d0,r1]",
      0},
     {"Hardmax", "f32[2,3]", "",
      "f32[2,3] Y[d0,d1] = select(A[d0] == d1, f32(1), f32(0)) where M[d0] = max(r1:3) X[d0,r1]; "
-     "A[d0] = min(r1:3) select(X[d0,r1] >= M[d0], (r1), 3)",
+     "A[d0] = min(r1:3) select(X[d0,r1] >= M[d0], r1, 3)",
      0},
     {"Loop", "bool[1]", "", "!the operator Loop is not supported", 0},
 };

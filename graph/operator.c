@@ -79,7 +79,7 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Softsign", 1, "", "Y[..] = X[..] / (1 + abs(X[..]))"),
     POINTWISE("Sign", 1, "", "Y[..] = select(X[..] > 0, 1, select(X[..] < 0, -1, X[..] * 0))"),
     POINTWISE("Swish", 1, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1} * X[..])"),
-    POINTWISE("HardSwish", 1, "", "Y[..] = hardswish(X[..])"),
+    POINTWISE("HardSwish", 1, "", "Y[..] = X[..] * max(0, min(1, X[..] / 6 + 0.5))"),
     POINTWISE("Sigmoid", 1, "", "Y[..] = sigmoid(X[..])"),
     POINTWISE("Softplus", 1, "", "Y[..] = max(X[..], 0) + log(1 + exp(-abs(X[..])))"),
     POINTWISE("Tanh", 1, "", "Y[..] = tanh(X[..])"),
@@ -101,7 +101,7 @@ static const struct wpk_operator operators[] = {
     POINTWISE("Asinh", 1, "",
               "Y[..] = select(X[..] < 0, -log(sqrt(X[..] * X[..] + 1) - X[..]), "
               "log(sqrt(X[..] * X[..] + 1) + X[..]))"),
-    POINTWISE("Acosh", 1, "", "Y[..] = log(X[..] + sqrt(X[..] * X[..] - 1))"),
+    POINTWISE("Acosh", 1, "", "Y[..] = log(X[..] + sqrt(X[..] - 1) * sqrt(X[..] + 1))"),
     POINTWISE("Atanh", 1, "", "Y[..] = 0.5 * log((1 + X[..]) / (1 - X[..]))"),
     POINTWISE("Add", 2, "", "Y[..] = X[..] + X1[..]"),
     POINTWISE("Sub", 2, "", "Y[..] = X[..] - X1[..]"),

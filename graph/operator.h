@@ -12,7 +12,7 @@
  *   S[-]           the axes that are kept
  *   {#}            how many elements are reduced into one
  *   {r}            the number of an element among those that are reduced into one
- *   {d}            the output's axis that is the first reduced one
+ *   {d}            that of the output's element, where the output has the reduced axes
  *   {row} {column} the output's last two axes
  *   {name=1}       a number: the node's attribute, or this default
  *   {X1=0}         a number: input 1, which must be a constant, or this default

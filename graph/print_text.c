@@ -79,33 +79,28 @@ static bool holds(const struct filling *f, const char *text, size_t size)
     return has_value(f, condition, equals + 1) != is_negated;
 }
 
-/* The number of an element among those that are reduced into one. */
-static void print_reduced_number(const struct filling *f)
+/* The number of an element among those that are reduced into one: by the reduction's axes, or by
+ * the output's. */
+static void print_number(const struct filling *f, bool of_output)
 {
     const struct wpk_graph_value *x = f->printer->input[0];
     int64_t stride = 1;
+    int count = 0;
     const char *plus = "";
 
-    wpk_buf_append_text(f->printer->text, "(");
+    for (int d = 0; d < x->rank; d++) {
+        count += f->reduced[d] ? 1 : 0;
+    }
+    wpk_buf_append_text(f->printer->text, count > 1 ? "(" : count == 0 ? "0" : "");
     for (int d = x->rank - 1; d >= 0; d--) {
         if (f->reduced[d]) {
-            wpk_buf_printf(f->printer->text, stride > 1 ? "%sr%d*%lld" : "%sr%d", plus, d,
-                           (long long)stride);
+            wpk_buf_printf(f->printer->text, stride > 1 ? "%s%c%d*%lld" : "%s%c%d", plus,
+                           of_output ? 'd' : 'r', of_output ? f->name[d] : d, (long long)stride);
             stride *= x->extent[d];
             plus = "+";
         }
     }
-    wpk_buf_append_text(f->printer->text, plus[0] != '\0' ? ")" : "0)");
-}
-
-static int first_reduced(const struct filling *f)
-{
-    int d = 0;
-
-    while (d + 1 < f->printer->input[0]->rank && !f->reduced[d]) {
-        d++;
-    }
-    return d;
+    wpk_buf_append_text(f->printer->text, count > 1 ? ")" : "");
 }
 
 /* "{r}", "{d}", "{row}", "{column}", "{#}", "{to}". */
@@ -123,9 +118,9 @@ static bool fill_word(struct filling *f, const char *text, size_t size)
     } else if (size == 2 && memcmp(text, "to", 2) == 0) {
         wpk_buf_append_text(out, wpk_dtype_name(f->printer->out->dtype));
     } else if (size == 1 && text[0] == 'r') {
-        print_reduced_number(f);
+        print_number(f, false);
     } else if (size == 1 && text[0] == 'd') {
-        wpk_buf_printf(out, "d%d", first_reduced(f));
+        print_number(f, true);
     } else if (size == 3 && memcmp(text, "row", 3) == 0) {
         wpk_buf_printf(out, "d%d", f->printer->out->rank - 2);
     } else if (size == 6 && memcmp(text, "column", 6) == 0) {
@@ -203,7 +198,8 @@ static int read_operand(const char *text, size_t *size)
 /* Drop the name of a reduction over no axes: the element itself is left. */
 static void drop_reduction(struct wpk_buf *out)
 {
-    while (out->size > 0 && isalnum((unsigned char)out->data[out->size - 1])) {
+    while (out->size > 0 &&
+           (isalnum((unsigned char)out->data[out->size - 1]) || out->data[out->size - 1] == '.')) {
         out->data[--out->size] = '\0';
     }
 }

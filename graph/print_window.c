@@ -216,6 +216,8 @@ static void print_phases(struct wpk_printer *printer, const struct wpk_graph_win
         wpk_buf_printf(text, ",p%d", d);
         if (w->kernel[d] > w->stride[d]) {
             wpk_buf_printf(text, "+%lld*q%d", (long long)w->stride[d], d);
+        } else if (w->kernel[d] < w->stride[d]) {
+            wpk_buf_append_text(text, "+0"); /* phases without an element of the window */
         }
     }
     wpk_buf_append_text(text, "]");

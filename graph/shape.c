@@ -24,7 +24,11 @@ static wpk_err read_extents(const char *text, int64_t *extent, int *rank)
 {
     char *end;
 
-    for (*rank = 0; *rank < WPK_RANK_MAX; text = end + 1) {
+    *rank = 0;
+    if (text[0] == '\0') {
+        return WPK_OK; /* of a scalar */
+    }
+    for (; *rank < WPK_RANK_MAX; text = end + 1) {
         errno = 0;
         extent[(*rank)++] = strtoll(text, &end, 10);
         if (end == text || errno != 0 || extent[*rank - 1] < 1 ||

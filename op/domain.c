@@ -54,6 +54,13 @@ static bool find_known(const struct finding *f, int node, struct wpk_domain *out
 
 static void need(const struct finding *f, int node, struct wpk_domain domain);
 
+/* Any values do; what is below the operands may need some. */
+static void need_any(const struct finding *f, const struct wpk_node *n)
+{
+    need(f, n->arg[0], wpk_domain_all());
+    need(f, n->arg[1], wpk_domain_all());
+}
+
 /* Both ends, in order. */
 static struct wpk_domain between(double a, double b)
 {
@@ -95,6 +102,8 @@ static void need_sum(const struct finding *f, const struct wpk_node *n, struct w
     } else if (domain.low >= 0) {
         need(f, n->arg[0], half);
         need(f, n->arg[1], half);
+    } else {
+        need_any(f, n);
     }
 }
 
@@ -112,6 +121,8 @@ static void need_difference(const struct finding *f, const struct wpk_node *n,
         if (of_x.low <= of_x.high) {
             need(f, n->arg[1], of_x);
         }
+    } else {
+        need_any(f, n);
     }
 }
 
@@ -131,14 +142,14 @@ static void need_product(const struct finding *f, const struct wpk_node *n,
     bool is_right = find_known(f, n->arg[1], &known);
 
     if (is_same(f->program, n->arg[0], n->arg[1])) {
-        if (domain.low > 0) {
-            double high = domain.high < WPK_DOMAIN_MOST ? sqrt(domain.high) : domain.high;
-            need(f, n->arg[0], between(sqrt(domain.low), high));
-        }
+        double high = domain.high < WPK_DOMAIN_MOST ? sqrt(domain.high) : domain.high;
+        need(f, n->arg[0], domain.low > 0 ? between(sqrt(domain.low), high) : wpk_domain_all());
     } else if ((is_right || find_known(f, n->arg[0], &known)) && known.low == known.high &&
                known.low != 0) {
         need(f, n->arg[is_right ? 0 : 1],
              between(scale(domain.low, 1 / known.low), scale(domain.high, 1 / known.low)));
+    } else {
+        need_any(f, n);
     }
 }
 
@@ -153,6 +164,8 @@ static void need_quotient(const struct finding *f, const struct wpk_node *n,
     } else if (domain.low >= 0) {
         need(f, n->arg[0], positive);
         need(f, n->arg[1], positive);
+    } else {
+        need_any(f, n);
     }
 }
 
@@ -167,6 +180,8 @@ static void need_equality(const struct finding *f, const struct wpk_node *n)
         bool is_mask = known.low == known.high && (known.low == 0 || known.low == 1);
         bool is_axis = f->program->nodes[n->arg[is_right ? 1 : 0]].kind == WPK_NODE_AXIS;
         need(f, x, is_mask ? between(0, 1) : is_axis ? known : wpk_domain_all());
+    } else {
+        need_any(f, n);
     }
 }
 
@@ -204,6 +219,7 @@ static void need_binary(const struct finding *f, const struct wpk_node *n, struc
         need_power(f, n);
         return;
     default:
+        need_any(f, n);
         return;
     }
 }
@@ -239,7 +255,8 @@ static void need(const struct finding *f, int node, struct wpk_domain domain)
 
     switch (n->kind) {
     case WPK_NODE_LOAD:
-        if (f->program->tensors[n->tensor].role != WPK_ROLE_CONSTANT) {
+        if (f->program->tensors[n->tensor].role != WPK_ROLE_CONSTANT ||
+            !wpk_domain_is_limited(&f->tensors[n->tensor])) {
             wpk_domain_narrow(&f->tensors[n->tensor], domain);
         }
         return;
@@ -262,13 +279,26 @@ static void need(const struct finding *f, int node, struct wpk_domain domain)
     }
 }
 
+/* The domain of a reduction's terms for a result in `domain`: sums and products of positive terms
+ * are positive. */
+static struct wpk_domain of_terms(enum wpk_reduction reduction, struct wpk_domain domain)
+{
+    switch (reduction) {
+    case WPK_REDUCE_NONE:
+    case WPK_REDUCE_MAX:
+    case WPK_REDUCE_MIN:
+        return domain;
+    default:
+        return domain.low >= 0 ? (struct wpk_domain){domain.low, WPK_DOMAIN_MOST}
+                               : wpk_domain_all();
+    }
+}
+
 void wpk_domain_find(const struct wpk_program *program, struct wpk_domain *tensors)
 {
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
         const struct finding f = {program, stage, tensors};
-        bool passes = stage->reduction == WPK_REDUCE_NONE || stage->reduction == WPK_REDUCE_MAX ||
-                      stage->reduction == WPK_REDUCE_MIN;
-        need(&f, stage->expr, passes ? tensors[stage->output] : wpk_domain_all());
+        need(&f, stage->expr, of_terms(stage->reduction, tensors[stage->output]));
     }
 }

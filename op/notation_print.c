@@ -16,6 +16,9 @@ struct printer {
     bool fold; /* the user's form */
     const char *axis[WPK_AXES_MAX];
     int64_t extent[WPK_AXES_MAX]; /* of each axis */
+    /* By stage: is printed inside the only one that reads it. */
+    bool is_folded[WPK_STAGES_MAX];
+    int reader[WPK_STAGES_MAX]; /* of a stage that is folded */
 };
 
 static const char *unary_text(int op)
@@ -123,50 +126,18 @@ static void print_index(struct printer *p, int node)
 
 static void print_stage_value(struct printer *p, const struct wpk_stage *stage);
 
-/* A reduction axis of the stage has the name of one around it. */
-static bool reuses_name(const struct printer *p, const struct wpk_stage *stage)
+/* The stage that is printed in place of this load, or NULL. */
+static const struct wpk_stage *folded_at(const struct printer *p, const struct wpk_node *load)
 {
-    for (int r = stage->rank; r < stage->axis_count; r++) {
-        for (int a = 0; a < WPK_AXES_MAX; a++) {
-            if (p->axis[a] != NULL && strcmp(p->axis[a], stage->axes[r].name) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
+    int writer = wpk_program_writer(p->program, load->tensor);
 
-/* The reduction that this load may be replaced by in the user's form, or NULL. */
-static const struct wpk_stage *foldable(const struct printer *p, const struct wpk_node *load)
-{
-    int writer = wpk_program_writer(p->program, load->tensor), uses = 0, loads[WPK_LOADS_MAX];
-    if (!p->fold || writer < 0 || load->outside >= 0 ||
-        p->program->stages[writer].reduction == WPK_REDUCE_NONE ||
-        p->program->tensors[load->tensor].role == WPK_ROLE_OUTPUT) {
-        return NULL;
-    }
-    for (int s = 0; s < p->program->stage_count; s++) {
-        int count = wpk_stage_loads(p->program, &p->program->stages[s], loads, WPK_LOADS_MAX);
-        if (count == WPK_LOADS_MAX) {
-            return NULL; /* there may be more than were counted */
-        }
-        for (int i = 0; i < count; i++) {
-            uses += p->program->nodes[loads[i]].tensor == load->tensor;
-        }
-    }
-    for (int d = 0; d < p->program->tensors[load->tensor].rank; d++) {
-        if (wpk_index_axis(p->program, load->index[d]) < 0) {
-            return NULL;
-        }
-    }
-    return uses == 1 && !reuses_name(p, &p->program->stages[writer]) ? &p->program->stages[writer]
-                                                                     : NULL;
+    return writer >= 0 && p->is_folded[writer] ? &p->program->stages[writer] : NULL;
 }
 
 static void print_load(struct printer *p, const struct wpk_node *load)
 {
     const struct wpk_tensor *tensor = &p->program->tensors[load->tensor];
-    const struct wpk_stage *folded = foldable(p, load);
+    const struct wpk_stage *folded = folded_at(p, load);
     if (folded != NULL) {
         struct printer inner = *p;
         for (int d = 0; d < folded->rank; d++) {
@@ -214,7 +185,7 @@ static void print_factor(struct printer *p, const struct wpk_node *n, int side, 
 {
     const struct wpk_node *operand = &p->program->nodes[n->arg[side]];
     bool is_product = n->op == WPK_BINARY_MUL || n->op == WPK_BINARY_DIV || n->op == WPK_BINARY_MOD;
-    bool wrap = is_product && operand->kind == WPK_NODE_LOAD && foldable(p, operand) != NULL;
+    bool wrap = is_product && operand->kind == WPK_NODE_LOAD && folded_at(p, operand) != NULL;
 
     wpk_buf_append_text(p->out, wrap ? "(" : "");
     print_operand(p, n->arg[side], n->arg[1 - side], least);
@@ -305,6 +276,17 @@ static void print_node(struct printer *p, int node, int least)
     }
 }
 
+static bool begins_with_sign(const struct wpk_program *program, int node)
+{
+    const struct wpk_node *n = &program->nodes[node];
+
+    while (n->kind == WPK_NODE_BINARY && !binary_texts[n->op].call) {
+        node = n->arg[0];
+        n = &program->nodes[node];
+    }
+    return strength(program, node) == 6;
+}
+
 static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
 {
     static const char *const names[] = {[WPK_REDUCE_SUM] = "sum",
@@ -328,7 +310,7 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
     wpk_buf_append_text(p->out, ") ");
     /* a number alone must not look like the operand of something else */
     bool literal = p->program->nodes[stage->expr].kind == WPK_NODE_LITERAL;
-    bool wrap = strength(p->program, stage->expr) == 6 && !literal;
+    bool wrap = !literal && begins_with_sign(p->program, stage->expr);
     wpk_buf_append_text(p->out, wrap ? "(" : "");
     print_typed(p, stage->expr, wrap ? 0 : 4);
     wpk_buf_append_text(p->out, wrap ? ")" : "");
@@ -343,10 +325,12 @@ static bool tells_extent(const struct printer *p, const struct wpk_stage *stage,
 
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &p->program->nodes[loads[i]];
-        const struct wpk_stage *folded = foldable(p, load);
+        const struct wpk_stage *folded = folded_at(p, load);
         for (int d = 0; d < p->program->tensors[load->tensor].rank; d++) {
             if (wpk_index_axis(p->program, load->index[d]) == axis &&
-                (folded == NULL || tells_extent(p, folded, d))) {
+                (folded != NULL
+                     ? tells_extent(p, folded, d)
+                     : p->program->tensors[load->tensor].extent[d] == stage->axes[axis].extent)) {
                 return true;
             }
         }
@@ -411,27 +395,75 @@ wpk_err wpk_program_print(const struct wpk_program *program, struct wpk_buf *out
     return wpk_buf_status(out);
 }
 
-/* Is the stage printed inside the one that reads it? */
-static bool is_folded(struct printer *p, const struct wpk_stage *stage)
+/* A reduction axis of stage s has the name of an axis around it, if it is printed in its reader. */
+static bool reuses_name(const struct printer *p, int s)
 {
-    for (int s = 0; s < p->program->stage_count; s++) {
-        int loads[WPK_LOADS_MAX];
-        int count = wpk_stage_loads(p->program, &p->program->stages[s], loads, WPK_LOADS_MAX);
-        for (int i = 0; i < count; i++) {
-            if (foldable(p, &p->program->nodes[loads[i]]) == stage) {
-                return true;
+    const struct wpk_stage *stage = &p->program->stages[s];
+    bool is_inside = true;
+
+    for (int at = p->reader[s]; is_inside; at = p->reader[at]) {
+        const struct wpk_stage *around = &p->program->stages[at];
+        is_inside = p->is_folded[at];
+        for (int a = is_inside ? around->rank : 0; a < around->axis_count; a++) {
+            for (int r = stage->rank; r < stage->axis_count; r++) {
+                if (strcmp(around->axes[a].name, stage->axes[r].name) == 0) {
+                    return true;
+                }
             }
         }
     }
     return false;
 }
 
+/* Note the stage as the reader of what it loads, and the tensors that cannot be folded. */
+static void find_reader(struct printer *p, int s, int *uses)
+{
+    const struct wpk_program *program = p->program;
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+
+    for (int i = 0; i < count; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        int writer = wpk_program_writer(program, load->tensor);
+        bool is_plain = load->outside < 0;
+        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+            int axis = wpk_index_axis(program, load->index[d]);
+            is_plain =
+                is_plain && axis >= 0 &&
+                program->stages[s].axes[axis].extent == program->tensors[load->tensor].extent[d];
+        }
+        if (writer >= 0) {
+            uses[writer] += is_plain ? 1 : 2;
+            p->reader[writer] = s;
+        }
+    }
+}
+
+/* Decide which reductions are printed inside the stage that reads them: readers come after what
+ * they read. */
+static void find_folded(struct printer *p)
+{
+    int uses[WPK_STAGES_MAX] = {0};
+
+    if (!wpk_program_loads_fit(p->program)) {
+        return;
+    }
+    for (int s = p->program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &p->program->stages[s];
+        p->is_folded[s] = uses[s] == 1 && stage->reduction != WPK_REDUCE_NONE &&
+                          p->program->tensors[stage->output].role != WPK_ROLE_OUTPUT &&
+                          !reuses_name(p, s);
+        find_reader(p, s, uses);
+    }
+}
+
 wpk_err wpk_notation_print(const struct wpk_program *program, struct wpk_buf *out)
 {
     struct printer p = {.program = program, .out = out, .fold = true};
     int printed = 0;
+    find_folded(&p);
     for (int s = program->stage_count - 1; s >= 0; s--) {
-        if (!is_folded(&p, &program->stages[s])) {
+        if (!p.is_folded[s]) {
             wpk_buf_append_text(out, printed == 0 ? "" : printed == 1 ? " where " : "; ");
             print_stage(&p, &program->stages[s]);
             printed++;

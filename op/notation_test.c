@@ -162,20 +162,93 @@ static void test_reductions(void **state)
         "T[i,j] = (max(i, j))\nU[] = f32(1)\nY[i,j] = f32(T[i,j]) + U[]\n");
 }
 
+/* The user's form of an equation whose tensors are X f32[4,8] and Y of the given type. */
+static void assert_printed(const char *text, const char *x, const char *y, const char *expected)
+{
+    const struct wpk_given given = {text, {x, y}}, again = {expected, {x, y}};
+    struct wpk_program program;
+    struct wpk_buf out = {0};
+
+    wpk_given_parse_good(&given, &program);
+    assert_int_equal(wpk_notation_print(&program, &out), WPK_OK);
+    assert_string_equal(wpk_buf_text(&out), expected);
+    wpk_program_fini(&program);
+    wpk_given_parse_good(&again, &program);
+    wpk_buf_fini(&out);
+    wpk_program_fini(&program);
+}
+
 /* An axis that no load is indexed by alone keeps its extent in the user's form. */
 static void test_extents_are_kept(void **state)
 {
     static const char text[] = "Y[i] = T[i,0] + T[i,1] where T[i:4,j:2] = X[i+1] + X[i+2*j]";
-    const struct wpk_given given = {text, {"X f32[8]", "Y f32[4]"}};
-    struct wpk_program program;
-    struct wpk_buf out = {0};
+    /* +0, for X is longer than the axis: it tells no extent either */
+    static const char part[] = "Y[i,j] = T[i,j] / (sum(k:4) T[i,k]) where T[i,j:4] = exp(X[i,j+0])";
 
     (void)state;
-    wpk_given_parse_good(&given, &program);
-    assert_int_equal(wpk_notation_print(&program, &out), WPK_OK);
-    assert_string_equal(wpk_buf_text(&out), text);
-    wpk_buf_fini(&out);
-    wpk_program_fini(&program);
+    assert_printed(text, "X f32[8]", "Y f32[4]", text);
+    assert_printed(part, "X f32[4,8]", "Y f32[4,4]", part);
+}
+
+/* A reduction stays apart where a name around it is that of its axis: also around its reader. */
+static void test_reductions_in_reductions(void **state)
+{
+    static const char apart[] = "Y[i,j] = select(min(k:8) select(M[i] <= X[i,k], k, i64(8)) == j, "
+                                "f32(1), f32(0)) where M[i] = max(k:8) X[i,k]";
+
+    (void)state;
+    assert_printed("Y[i,j] = select(A[i] == j, f32(1), f32(0)) where M[i] = max(k:8) X[i,k]; "
+                   "A[i] = min(k) select(X[i,k] >= M[i], k, 8)",
+                   "X f32[4,8]", "Y f32[4,8]", apart);
+    assert_printed("Y[i] = sum(k) X[i,k] * B[i] where B[i] = A[i] + 1; A[i] = max(j) X[i,j]",
+                   "X f32[4,8]", "Y f32[4]",
+                   "Y[i] = sum(k:8) X[i,k] * B[i] where B[i] = max(j:8) X[i,j] + 1");
+}
+
+/* The tensors that a text declares. */
+static int declare_all(const struct wpk_program *program, struct wpk_declaration *declared)
+{
+    int count = 0;
+
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        if (tensor->role != WPK_ROLE_INTERMEDIATE) {
+            declared[count] = (struct wpk_declaration){
+                .name = tensor->name, .dtype = tensor->dtype, .rank = tensor->rank};
+            memcpy(declared[count++].extent, tensor->extent, sizeof(tensor->extent));
+        }
+    }
+    return count;
+}
+
+/* What is printed for users can be read, unless nothing uses a tensor. Of floats: the type of other
+ * intermediates need not be that of their equation. */
+static void test_random_equations(void **state)
+{
+    static const struct wpk_random_options options = {.smooth = true};
+    struct wpk_rng rng;
+    int read = 0;
+
+    (void)state;
+    wpk_rng_seed(&rng, 12);
+    for (int i = 0; i < 1500; i++) {
+        struct wpk_program program, again = {0};
+        struct wpk_declaration declared[WPK_TENSORS_MAX];
+        struct wpk_buf text = {0};
+        struct wpk_diag diag = {0};
+        wpk_random_program(&rng, &options, &program);
+        int count = declare_all(&program, declared);
+        assert_int_equal(wpk_notation_print(&program, &text), WPK_OK);
+        wpk_err err = wpk_notation_parse(wpk_buf_text(&text), declared, count, &again, &diag);
+        if (err != WPK_OK && strstr(diag.text, "is not used") == NULL) {
+            fail_msg("%s\n%d:%d: %s", wpk_buf_text(&text), diag.line, diag.column, diag.text);
+        }
+        read += err == WPK_OK;
+        wpk_program_fini(&again);
+        wpk_buf_fini(&text);
+        wpk_program_fini(&program);
+    }
+    assert_true(read > 1000);
 }
 
 static void test_numbers(void **state)
@@ -254,9 +327,10 @@ static void test_whole_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expressions), cmocka_unit_test(test_comparisons),
-        cmocka_unit_test(test_reductions),  cmocka_unit_test(test_extents_are_kept),
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_random_programs),
+        cmocka_unit_test(test_expressions),      cmocka_unit_test(test_comparisons),
+        cmocka_unit_test(test_reductions),       cmocka_unit_test(test_extents_are_kept),
+        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_reductions_in_reductions),
+        cmocka_unit_test(test_random_equations), cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_whole_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,6 +108,14 @@ static struct wpk_domain meet(struct wpk_domain domain, double low, double high,
     return part;
 }
 
+double wpk_draw_integer(struct wpk_rng *rng, struct wpk_domain domain, double low, double high)
+{
+    struct wpk_domain whole = {ceil(domain.low), floor(domain.high)};
+    struct wpk_domain part = meet(whole, low, high, 1);
+
+    return (double)wpk_rng_between(rng, (int64_t)part.low, (int64_t)part.high);
+}
+
 static double draw_in(struct wpk_rng *rng, enum wpk_dtype dtype, struct wpk_domain domain)
 {
     if (dtype == WPK_BOOL) {
@@ -117,17 +125,10 @@ static double draw_in(struct wpk_rng *rng, enum wpk_dtype dtype, struct wpk_doma
         struct wpk_domain part = meet(domain, -1, 1, 1);
         return part.low + (part.high - part.low) * wpk_rng_unit(rng);
     }
-    struct wpk_domain whole = {ceil(domain.low), floor(domain.high)};
     bool is_wide = wpk_dtype_size(dtype) > 1;
-    struct wpk_domain part = meet(whole,
-                                  is_wide           ? -INTEGER_MOST
-                                  : dtype == WPK_U8 ? 0
-                                                    : -128,
-                                  is_wide           ? INTEGER_MOST
-                                  : dtype == WPK_U8 ? 255
-                                                    : 127,
-                                  1);
-    return (double)wpk_rng_between(rng, (int64_t)part.low, (int64_t)part.high);
+    double low = is_wide ? -INTEGER_MOST : dtype == WPK_U8 ? 0 : -128;
+    double high = is_wide ? INTEGER_MOST : dtype == WPK_U8 ? 255 : 127;
+    return wpk_draw_integer(rng, domain, low, high);
 }
 
 void wpk_draw_in_domain(uint64_t seed, const char *name, enum wpk_dtype dtype,

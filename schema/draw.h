@@ -36,6 +36,10 @@ enum wpk_draw_domain wpk_draw_domain_find(const char *name);
  * range in which sums of products fit 32 bits. */
 double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_draw_domain domain);
 
+/* Draw an integer of [low, high] that lies in the domain; if none does, one of the two above the
+ * domain's lower end. */
+double wpk_draw_integer(struct wpk_rng *rng, struct wpk_domain domain, double low, double high);
+
 /* Fill a tensor from the uniform set, for a self-test. Each tensor has its own sequence, which
  * depends only on the seed and on its canonical name.
  *   shape   out [count] elements of the type */

@@ -168,6 +168,9 @@ static void test_sums_and_selects(void **state)
         {"Y[i] = sum(k) X[i,k]", "X=bf16[5,11] Y=bf16[5]", "nmi"},
         {"Y[i] = sum(k) X[i,k]", "X=i32[5,11] Y=i32[5]", "nf"},
         {"Y[i] = prod(k) X[i,k]", "X=f32[7,5] Y=f32[7]", "nia"},
+        /* what a simplifier takes apart */
+        {"Y[] = sum(i:5,k:7) select(X[i] == k, f32(1), f32(0))", "X=i64[5] Y=f32[]", "n"},
+        {"Y[] = sum(i,k) (1 - X[i,k])", "X=f32[5,7] Y=f32[]", "n"},
         {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f32[7,11] B=f32[11,13] Y=f32[7,13]", "nmda"},
         {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f32[1,1] B=f32[1,1] Y=f32[1,1]", "nmda"},
         {"Y[i,j] = sum(k) A[i,k] * B[k,j]", "A=f32[1,97] B=f32[97,1] Y=f32[1,1]", "nda"},

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the node tests of the package onnx through `wpkctl run --interpret`:
 
-    onnx_nodes.py WPKCTL [--every N] [--list] [NAME...]
+    onnx_nodes.py WPKCTL [--tune] [--every N] [--list] [NAME...]
 
 Needs the packages onnx and numpy. Counted apart and not run: twins whose node is expanded into the
 function that defines it, and cases with other types than f32, f64, i32, i64 and bool. A case passes
 if all its outputs agree within the case's own tolerances. Ends with 1 if an output is wrong, or if
 wpkctl ends otherwise than with 0 or a refusal. `--every N` runs each N-th case, `--list` prints
-each refusal, NAME selects the cases whose names contain it.
+each refusal, NAME selects the cases whose names contain it. With `--tune` each case that passes is
+tuned with one candidate, and its plan run: what is right interpreted has to be right tuned.
 """
 import argparse
 import collections
 import concurrent.futures
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -70,42 +72,83 @@ def agree(case, found, expected):
     return "%s is not %s" % (found.ravel()[:6], expected.ravel()[:6])
 
 
-def run(wpkctl, case, folder):
+class Files:
+    """The model of a case and its inputs in a folder, and the options that name them."""
+
+    def __init__(self, case, folder):
+        self.case, self.folder = case, folder
+        self.model, self.plan = os.path.join(folder, "model.onnx"), os.path.join(folder, "model.wpk")
+        self.fixing, self.inputs, self.outputs = [], [], []
+        graph, bound = case.model.graph, bound_names(case.model)
+        inputs, self.expected = case.data_sets[0]
+        with open(self.model, "wb") as file:
+            file.write(case.model.SerializeToString())
+        for i, (value, array) in enumerate(zip(graph.input, map(array_of, inputs))):
+            path = os.path.join(folder, "in%d.npy" % i)
+            np.save(path, np.ascontiguousarray(array).reshape(np.shape(array)))
+            extents = value.type.tensor_type.shape.dim
+            if value.name in bound:
+                self.fixing += ["--bind", value.name + "=" + path]
+                continue
+            self.inputs += ["--input", value.name + "=" + path]
+            if any(not d.HasField("dim_value") for d in extents):
+                self.fixing += ["--shape", value.name + "=" + ",".join(map(str, np.shape(array)))]
+        self.paths = [os.path.join(folder, "out%d.npy" % i) for i in range(len(self.expected))]
+        for value, path in zip(graph.output, self.paths):
+            self.outputs += ["--output", value.name + "=" + path]
+
+    def call(self, *command, limit=60):
+        """(what became of it, why); None: it ended with 0"""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+        except subprocess.TimeoutExpired:
+            return "crashed", "no end within %d s" % limit
+        if done.returncode == REFUSED and done.stderr:
+            return "refused", re.sub(r"\S*/model\.onnx: ", "", done.stderr.splitlines()[0])
+        if done.returncode != 0:
+            return "crashed", "exit code %d: %s" % (done.returncode, done.stderr[-300:])
+        return None
+
+    def compare(self):
+        """(what became of the case, why)"""
+        for value, path, expected in zip(self.case.model.graph.output, self.paths, self.expected):
+            why = agree(self.case, np.load(path), array_of(expected))
+            if why:
+                return "wrong", "%s: %s" % (value.name, why)
+        return "passed", ""
+
+
+def run(wpkctl, files):
     """(what became of the case, why)"""
-    graph = case.model.graph
-    command = [wpkctl, "run", os.path.join(folder, "model.onnx"), "--interpret"]
-    bound = bound_names(case.model)
-    inputs, outputs = case.data_sets[0]
-    with open(command[2], "wb") as file:
-        file.write(case.model.SerializeToString())
-    for i, (value, array) in enumerate(zip(graph.input, map(array_of, inputs))):
-        path = os.path.join(folder, "in%d.npy" % i)
-        np.save(path, np.ascontiguousarray(array).reshape(np.shape(array)))
-        command += ["--bind" if value.name in bound else "--input", value.name + "=" + path]
-        extents = value.type.tensor_type.shape.dim
-        if value.name not in bound and any(not d.HasField("dim_value") for d in extents):
-            command += ["--shape", value.name + "=" + ",".join(map(str, np.shape(array)))]
-    paths = [os.path.join(folder, "out%d.npy" % i) for i in range(len(outputs))]
-    for value, path in zip(graph.output, paths):
-        command += ["--output", value.name + "=" + path]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    except subprocess.TimeoutExpired:
-        return "crashed", "no end within 60 s"
-    if done.returncode == REFUSED and done.stderr:
-        return "refused", re.sub(r"\S*/model\.onnx: ", "", done.stderr.splitlines()[0])
-    if done.returncode != 0:
-        return "crashed", "exit code %d: %s" % (done.returncode, done.stderr[-300:])
-    for value, path, expected in zip(graph.output, paths, outputs):
-        why = agree(case, np.load(path), array_of(expected))
-        if why:
-            return "wrong", "%s: %s" % (value.name, why)
-    return "passed", ""
+    return files.call(wpkctl, "run", files.model, "--interpret", *files.fixing, *files.inputs,
+                      *files.outputs) or files.compare()
 
 
-def run_case(wpkctl, case):
+def tune(wpkctl, files, history):
+    """The same of its plan."""
+    return files.call(wpkctl, "tune", files.model, "-o", files.plan, "--candidates", "1",
+                      "--threads", "1", "-q", "--data", history, *files.fixing, limit=300) or \
+        files.call(wpkctl, "run", files.plan, *files.inputs, *files.outputs) or files.compare()
+
+
+def run_case(options, case, histories):
+    """(case, what became of it, why, what became of its plan, why)"""
     with tempfile.TemporaryDirectory() as folder:
-        return case, *run(wpkctl, case, folder)
+        files = Files(case, folder)
+        interpreted = run(options.wpkctl, files)
+        tuned = None, ""
+        if options.tune and interpreted[0] == "passed":
+            history = histories.get()
+            tuned = tune(options.wpkctl, files, history)
+            histories.put(history)
+        return case, *interpreted, *tuned
+
+
+def tell(case, kind, why, plan, why_plan, with_refusals):
+    if kind in ("wrong", "crashed") or (with_refusals and kind == "refused"):
+        print("%s %s (%s): %s" % (kind, case.name, operator(case), why), flush=True)
+    if plan not in (None, "passed"):
+        print("tuned: %s %s (%s): %s" % (plan, case.name, operator(case), why_plan), flush=True)
 
 
 def operator(case):
@@ -118,6 +161,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--tune", action="store_true")
     options = parser.parse_intermixed_args()
     cases = collect_testcases(None)
     twins = [c for c in cases if "_expanded" in c.name]
@@ -126,19 +170,28 @@ def main():
     ours = [c for c in cases if id(c) not in skipped]
     chosen = [c for c in ours if not options.names or any(n in c.name for n in options.names)]
     chosen = chosen[::options.every]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda case: run_case(options.wpkctl, case), chosen))
-    counts = collections.Counter(kind for _, kind, _ in results)
-    refused = collections.Counter(operator(c) for c, kind, _ in results if kind == "refused")
-    for case, kind, why in results:
-        if kind in ("wrong", "crashed") or (options.list and kind == "refused"):
-            print("%s %s (%s): %s" % (kind, case.name, operator(case), why))
+    histories, results = queue.Queue(), []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, \
+            tempfile.TemporaryDirectory() as root:
+        for i in range(os.cpu_count()):
+            histories.put(os.path.join(root, str(i)))
+        for result in pool.map(lambda case: run_case(options, case, histories), chosen):
+            results.append(result)
+            tell(*result, options.list)
+    counts = collections.Counter(kind for _, kind, *_ in results)
+    tuned = collections.Counter(kind for *_, kind, _ in results)
+    refused = collections.Counter(operator(c) for c, kind, *_ in results if kind == "refused")
     print("refused: " + ", ".join("%s %d" % pair for pair in refused.most_common()))
     print("%d cases: %d passed, %d refused by name, %d wrong, %d crashed; not run: %d expanded "
           "twins, %d of other types" % (
               len(chosen), counts["passed"], counts["refused"], counts["wrong"],
               counts["crashed"], len(twins), len(others)))
-    sys.exit(1 if counts["wrong"] or counts["crashed"] or not counts["passed"] else 0)
+    if options.tune:
+        print("%d tuned: %d passed, %d refused, %d wrong, %d crashed" % (
+            counts["passed"], tuned["passed"], tuned["refused"], tuned["wrong"], tuned["crashed"]))
+    failed = counts["wrong"] + counts["crashed"] + \
+        (counts["passed"] - tuned["passed"] if options.tune else 0)
+    sys.exit(1 if failed or not counts["passed"] else 0)
 
 
 if __name__ == "__main__":

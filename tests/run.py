@@ -64,15 +64,15 @@ SETS = {
              "tsan": ({"common", "runtime", "worker", "coordinator"}, {SINGLE_THREADED}),
              "clang": None},
     "all": {"gcc": (None, set()),
-            "asan": (None, {"tidy"}),
+            "asan": (None, {"oracle", "tidy"}),
             "tsan": ({"common", "runtime", "worker", "coordinator", "sim"}, set()),
             "clang": (None, {"e2e", "tidy"})},
     "plain": {"plain": (None, set())},
 }
 
 # set: what its tests find in the environment: all mutants are built; each strategy is killed 20 times; 90 candidates of
-# each program for GPUs, in all orders of blocks.
-SET_ENV = {"all": {"WPK_MUTANTS": "long", "WPK_ASK_KILLS": "20", "WPK_TEST_GPU_CANDIDATES": "90"}}
+# each program for GPUs, in all orders of blocks; hundreds of random operators and graphs.
+SET_ENV = {"all": {"WPK_MUTANTS": "long", "WPK_ORACLE": "long", "WPK_ASK_KILLS": "20", "WPK_TEST_GPU_CANDIDATES": "90"}}
 
 # What ASan keeps of freed memory counts as the daemons', where a test bounds it.
 TEST_ENV = {

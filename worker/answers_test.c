@@ -303,6 +303,29 @@ static void test_domains_of_functions(void **state)
     }
 }
 
+/* Labels lie in their axis, and are not all the one that is left out: the mean is a number. */
+static void test_labels_are_of_their_axis(void **state)
+{
+    (void)state;
+    struct wpk_program op =
+        parse("input X f32[2,3]\ninput L i64[2]\nintermediate S f32[]\nintermediate V f32[]\n"
+              "output Y f32[]\n"
+              "S[] = sum.f32(d:2,c:3) select(L[d] == c && c != 0, X[d,c], f32(0))\n"
+              "V[] = sum.f32(d:2,c:3) select(L[d] == c && c != 0, f32(1), f32(0))\n"
+              "Y[] = S[] / V[]\n");
+    for (int kind = WPK_INPUT_INTEGERS; kind <= WPK_INPUT_REALS; kind++) {
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            const struct wpk_input_options inputs = {.kind = (enum wpk_input_kind)kind,
+                                                     .seed = seed};
+            struct wpk_answers answers = {0};
+            assert_int_equal(wpk_answers_make(&op, &inputs, 0, &answers, NULL), WPK_OK);
+            assert_int_equal(answers.count, 1);
+            wpk_answers_fini(&answers);
+        }
+    }
+    wpk_program_fini(&op);
+}
+
 /* What a fault in comparisons or functions of special values gives, the special set shows. */
 static void expect_special(const char *expression, bool infinite, bool nan)
 {
@@ -527,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_whole_rows),
         cmocka_unit_test(test_large_integers),
         cmocka_unit_test(test_domains_of_functions),
+        cmocka_unit_test(test_labels_are_of_their_axis),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_kinds_that_do_not_apply),
         cmocka_unit_test(test_samples_reach_every_border),

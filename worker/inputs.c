@@ -3,6 +3,7 @@
 
 #include "common/rng.h"
 #include "op/accuracy.h"
+#include "op/domain.h"
 #include "op/infinite.h"
 #include "op/node.h"
 #include "schema/convert.h"
@@ -19,6 +20,7 @@
 
 /* Magnitudes of set 0: a product is at most 16, so sums of a million terms stay below 2^24. */
 #define SMALL_INTEGER 4
+#define INDEX_MOST 127 /* of what every integer type holds */
 
 static double draw_integer(struct wpk_rng *rng, enum wpk_dtype dtype, enum wpk_draw_domain domain)
 {
@@ -69,10 +71,11 @@ struct filling {
     const struct wpk_tensor *tensor;
     enum wpk_input_kind kind;
     enum wpk_draw_domain domain;
-    bool nan;      /* of the special kind, too */
-    bool rows;     /* the masked kind leaves no element of some rows */
-    double large;  /* as in the options */
-    double factor; /* of reals */
+    bool nan;                 /* of the special kind, too */
+    bool rows;                /* the masked kind leaves no element of some rows */
+    double large;             /* as in the options */
+    double factor;            /* of reals */
+    struct wpk_domain within; /* of integers: a label's axis, what a power takes */
     struct wpk_rng rng;
     int64_t index[WPK_RANK_MAX]; /* of the next element */
 };
@@ -145,6 +148,15 @@ static double draw_special(struct filling *f)
 static double draw(struct filling *f)
 {
     enum wpk_dtype dtype = f->tensor->dtype;
+    if (wpk_domain_is_limited(&f->within)) {
+        double most = f->kind == WPK_INPUT_INTEGERS ? SMALL_INTEGER : INDEX_MOST;
+        bool positive = f->domain == WPK_DRAW_POSITIVE || f->domain == WPK_DRAW_ABOVE_ONE;
+        return wpk_draw_integer(&f->rng, f->within,
+                                positive          ? 1
+                                : dtype == WPK_U8 ? 0
+                                                  : -most,
+                                f->domain == WPK_DRAW_BELOW_ONE ? 0 : most);
+    }
     switch (f->kind) {
     case WPK_INPUT_INTEGERS:
         return draw_integer(&f->rng, dtype, f->domain);
@@ -280,13 +292,19 @@ wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_inpu
 {
     struct wpk_inputs inputs = {0};
     struct wpk_infinite infinite;
+    struct wpk_domain domains[WPK_TENSORS_MAX];
     struct wpk_rng of_inputs;
     struct wpk_rng of_constants;
     wpk_rng_seed(&of_inputs, options->seed);
     wpk_rng_seed(&of_constants, ~options->constants_seed);
     wpk_infinite_find(program, &infinite);
     for (int i = 0; i < program->tensor_count; i++) {
+        domains[i] = wpk_domain_all();
+    }
+    wpk_domain_find(program, domains);
+    for (int i = 0; i < program->tensor_count; i++) {
         const struct wpk_tensor *tensor = &program->tensors[i];
+        bool is_integer = !wpk_dtype_is_float(tensor->dtype) && tensor->dtype != WPK_BOOL;
         struct filling filling = {
             .tensor = tensor,
             .kind = find_kind(program, &infinite, i, options->kind),
@@ -295,6 +313,7 @@ wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_inpu
             .rows = options->rows,
             .large = options->large,
             .factor = find_factor(program, i, options->kind),
+            .within = is_integer ? domains[i] : wpk_domain_all(),
         };
         bool is_constant = tensor->role == WPK_ROLE_CONSTANT;
         if (!is_given(tensor) || (is_constant && options->inputs_only)) {
