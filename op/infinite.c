@@ -363,7 +363,11 @@ static void visit_losing(const struct wpk_program *program, int id, void *user)
     bool converts = node->kind == WPK_NODE_CAST && node->dtype != WPK_BOOL &&
                     !wpk_dtype_is_float(node->dtype) &&
                     wpk_dtype_is_float(program->nodes[node->arg[0]].dtype);
-    keeping->stage |= converts ? WPK_MAY_BE_NAN : 0;
+    bool sums = node->kind == WPK_NODE_BINARY && wpk_dtype_is_float(node->dtype) &&
+                (node->op == WPK_BINARY_ADD || node->op == WPK_BINARY_SUB) &&
+                !wpk_node_is_literal(program, node->arg[0]) &&
+                !wpk_node_is_literal(program, node->arg[1]);
+    keeping->stage |= sums ? WPK_MAY_BE_SPECIAL : converts ? WPK_MAY_BE_NAN : 0;
 }
 
 static void find_special(const struct wpk_program *program, const struct asking *asking)

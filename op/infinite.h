@@ -39,8 +39,9 @@ enum wpk_may_be {
 struct wpk_infinite {
     bool tensor[WPK_TENSORS_MAX]; /* by tensor id: its elements may be infinite */
     /* By tensor id, of inputs and constants: the special values for which a question is asked of
-     * them and that all kernels make the same of: no sum meets them, and no NaN a choice of one
-     * term of many, or a cast to an integer. Bits of enum wpk_may_be. */
+     * them and that all kernels make the same of: no sum, be it of two values, meets them, whose
+     * terms may cancel or be rounded together with a product; and no NaN a choice of one term of
+     * many, or a cast to an integer. Bits of enum wpk_may_be. */
     unsigned char special[WPK_TENSORS_MAX];
     unsigned char may_be[WPK_NODES_MAX]; /* by node id: bits of enum wpk_may_be */
     bool strict[WPK_NODES_MAX];          /* by node id */

@@ -377,6 +377,8 @@ static void test_kinds_that_do_not_apply(void **state)
          {true, true, true, true, false, false, true, false, true}},
         {"input X f32[9]\noutput Y f32[9]\nY[i] = exp(X[i])\n",
          {true, true, true, true, true, false, true, false, true}},
+        {"input A f32[9]\ninput B f32[9]\noutput Y f32[9]\nY[i] = exp(A[i] + B[i])\n",
+         {true, true, true, true, true, false, false, false, false}},
         {"input X i8[9]\noutput Y i8[9]\nY[i] = max(X[i], 3)\n",
          {true, true, false, false, false, false, false, false, true}},
         {convolution, {true, true, true, true, false, false, false, true, true}},
