@@ -344,8 +344,8 @@ static wpk_err add_step(struct assembly *a, int node)
     return WPK_OK;
 }
 
-/* Behind the last node of a loop: note its steps. What they touch keeps its memory during all of
- * it. */
+/* Behind the last node of a loop: note its steps. The tensors that these steps read or write keep
+ * their memory until the loop ends. */
 static void end_loop(struct assembly *a, int node)
 {
     const struct wpk_graph_node *nodes = a->graph->nodes;

@@ -144,7 +144,7 @@ Expr nan_of_bits()
     return Halide::reinterpret<float>(Expr(UINT32_C(0x7fc00000)));
 }
 
-// What is within the limits, which are of its type, or NaN.
+// Clamp `a` to [least, largest], both exact in its type; NaN stays NaN.
 Expr limit(double least, const Expr &a, double largest)
 {
     Expr low = strict_operation(WPK_BINARY_MAX, real(a.type(), least), a);

@@ -6,7 +6,7 @@
 #include "common/err.h"
 
 /* Check that `path` can be created or replaced by wpk_fs_write, and that it is no file of a
- * history. "-" and streams (common/fs.h) always can. Nothing is created.
+ * history. "-" and streams (common/fs.h) always can. The check creates no file.
  *
  *   errors  WPK_EINVAL  "", a directory, a missing directory, or a history's file
  *           WPK_EACCES, WPK_ESYSTEM  the directory does not permit it

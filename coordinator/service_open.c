@@ -28,8 +28,9 @@ static void wake(void *user)
 /* Our own files, threads' pipes and sockets, beside those that are never used for connections. */
 #define DESCRIPTORS_MIN (WPK_NET_DESCRIPTORS_LEFT + 128)
 
-/* Thousands of connections need more descriptors than the habitual 1024; what we may have, we
- * take. Nothing here uses select(2). With too few no worker would ever be let in. */
+/* Thousands of connections need more descriptors than the usual soft limit of 1024, so it
+ * is raised to the hard limit: no code of wpkd uses select(2). With too few descriptors no worker
+ * would ever be let in. */
 static wpk_err raise_descriptors(struct wpk_diag *diag)
 {
     struct rlimit limit;

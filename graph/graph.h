@@ -184,7 +184,7 @@ int64_t wpk_graph_integer(const struct wpk_graph_value *value, int64_t index);
 
 /* ONNX's name of an element type, such as "float16"; "type 77" has none: "unknown". */
 const char *wpk_graph_element_type_name(int element_type);
-/* What a user can do about a model with this type: "; convert the model to float32", or "". */
+/* The end of a message that refuses this type: "; convert the model to float32", or "". */
 const char *wpk_graph_element_type_advice(int element_type);
 /* The dtype of an ONNX element type that models are computed in: f32, f64, i32, i64, bool.
  *   errors  WPK_EUNSUPPORTED */

@@ -84,7 +84,7 @@ static int gate_of(struct recurrent *r, int x, int gate)
     return wpk_compose_slice(&r->to, x, 1, gate * r->hidden, (gate + 1) * r->hidden);
 }
 
-/* What each step reads of `x`, [batch,width]. */
+/* Add the slice of `x`, [batch,width], that a step of the loop reads; returns its tensor. */
 static int read_part(struct recurrent *r, int x, int64_t width, int64_t offset, int64_t step)
 {
     const int64_t extent[] = {r->batch, width};
@@ -413,7 +413,7 @@ static wpk_err check(struct recurrent *r)
     return check_operands(r);
 }
 
-/* What the attributes say about the functions and what they get. */
+/* Read the activation functions and their parameters from the node's attributes. */
 static wpk_err read_functions(struct recurrent *r)
 {
     static const char *const usual[] = {[1] = "Tanh,Tanh",

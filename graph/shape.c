@@ -373,7 +373,7 @@ static void infer_input(struct wpk_graph_value *value, struct wpk_buf *problems)
 
 #define PROBLEM_OPERATORS_MAX 256
 
-/* What is wrong with the nodes of one operator: the first one's, and how many have something. */
+/* The problem of the first refused node of an operator, and the count of its refused nodes. */
 struct problem {
     const char *op;
     const char *node;

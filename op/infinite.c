@@ -248,7 +248,8 @@ static bool is_limit(const struct wpk_node *node)
            fabs(node->value) >= limit;
 }
 
-/* What the value is computed from by pointwise arithmetic is asked the same. */
+/* Mark node `id` with the questions `what`, and the operands that pointwise arithmetic computes it
+ * from. */
 static void ask(const struct wpk_program *program, int id, int what, struct asking *asking)
 {
     const struct wpk_node *node = &program->nodes[id];
@@ -283,7 +284,7 @@ static void ask(const struct wpk_program *program, int id, int what, struct aski
     }
 }
 
-/* What the node itself asks of its operands; 0: it is no question. */
+/* The questions that the node asks of its operands; 0: it asks none. */
 static int asks(const struct wpk_program *program, const struct wpk_node *node)
 {
     const struct wpk_node *a = &program->nodes[node->arg[0] < 0 ? 0 : node->arg[0]];
@@ -342,7 +343,8 @@ static void visit_arithmetic(const struct wpk_program *program, int id, void *us
     found->strict[id] = found->strict[id] || (computes && wpk_dtype_is_float(node->dtype));
 }
 
-/* What the values that are read must not be, for all kernels to make the same of them. */
+/* The special values that must not be drawn for a tensor, because right kernels may differ there.
+ */
 struct keeping {
     unsigned char tensor[WPK_TENSORS_MAX], stage; /* bits of enum wpk_may_be */
 };

@@ -221,8 +221,8 @@ static int declare_all(const struct wpk_program *program, struct wpk_declaration
     return count;
 }
 
-/* What is printed for users can be read, unless nothing uses a tensor. Of floats: the type of other
- * intermediates need not be that of their equation. */
+/* The parser reads each printed program again, unless the program has an unused tensor. The
+ * programs are of floats: other intermediates need not have the type of their equation. */
 static void test_random_equations(void **state)
 {
     static const struct wpk_random_options options = {.smooth = true};
