@@ -39,6 +39,10 @@ def outcomes(service, path):
             if trial["provider"] == "halide-cpu" and trial["outcome"] != "pending"]
 
 
+def network(process):
+    return os.readlink("/proc/%s/ns/net" % process)
+
+
 def has_device(worker):
     """Somebody of its machine has."""
     with open("/proc/%d/net/unix" % worker.popen.pid, encoding="utf-8") as file:
@@ -52,6 +56,8 @@ def is_stopped(worker):
 
 def stop_with_device(worker):
     """It is alone on its machine, and times one candidate after the other."""
+    # Until then it is `unshare`, which sees the devices of this machine.
+    wait_for("it is on its machine", lambda: network(worker.popen.pid) != network("self"))
     end = time.monotonic() + 60 * PATIENCE
     while time.monotonic() < end:
         if has_device(worker):
