@@ -27,8 +27,10 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CORES = len(os.sched_getaffinity(0))
 
-# A test that hangs is ended after its own limit times this, so that a slow or busy machine fails none.
+# A test that hangs is ended after its own limit times this, so that a slow machine fails none; the seconds are
+# those of Patience, so that a busy one fails none either.
 PATIENCE = 4
+GRACE_S = 20  # of a test that is told to end
 LONG = 20  # times as patient, where tests do more than in `make test`
 PROGRESS_S = 15  # between two progress lines where the output is no terminal
 SLOWEST = 15
@@ -88,6 +90,23 @@ CASES = re.compile(r"^\[  (PASSED|FAILED|SKIPPED) +\] (\d+) test\(s\)", re.MULTI
 SKIPPED_CASE = re.compile(r"^\[  SKIPPED +\] (\w+)(?:: (.*))?$")
 
 
+class Patience:
+    """A clock of what one thread gets: where more threads want to run than there are cores, a second counts as the
+    share of a core that each of them has."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.looked = time.monotonic()
+
+    def look(self):
+        with open("/proc/loadavg", encoding="utf-8") as file:
+            runnable = int(file.read().split()[3].split("/")[0])
+        now = time.monotonic()
+        self.seconds += (now - self.looked) * min(1, CORES / max(runnable, 1))
+        self.looked = now
+        return self.seconds
+
+
 class Test:
     """One program under one variant, and what became of it."""
 
@@ -102,6 +121,15 @@ class Test:
         self.counts = {"PASSED": 0, "FAILED": 0, "SKIPPED": 0}
         self.output = self.ending = ""
         self.pid = 0
+        self.began = 0.0  # by the clock of Patience
+        self.overdue = False
+
+    def end_if_overdue(self, seconds):
+        """First as Ctrl-C does, so that the test clears up. `seconds`: of Patience's clock."""
+        if seconds - self.began > self.limit:
+            end_group(self.pid, signal.SIGINT if not self.overdue else signal.SIGKILL)
+            self.overdue = True
+            self.began += GRACE_S
 
     def run(self):
         env = dict(os.environ, **TEST_ENV, **self.entry["env"])
@@ -112,20 +140,14 @@ class Test:
                                        cwd=self.entry["workdir"] or os.path.join(
                                            ROOT, VARIANTS[self.variant][0]))
             self.pid = process.pid
-            # First as Ctrl-C does, so that the test clears up.
-            ends = [threading.Timer(self.limit, end_group, (process.pid, signal.SIGINT)),
-                    threading.Timer(self.limit + 20, end_group, (process.pid, signal.SIGKILL))]
-            for timer in ends:
-                timer.start()
             _, status, usage = os.wait4(process.pid, 0)
+            self.pid = 0
             process.returncode = os.waitstatus_to_exitcode(status)
-            for timer in ends:
-                timer.cancel()
             self.seconds = time.monotonic() - began
             self.cpu_seconds = usage.ru_utime + usage.ru_stime
             output.seek(0)
             self.output = output.read().decode(errors="replace")
-        self.ending = ("no end in %d s" % self.limit if self.seconds >= self.limit
+        self.ending = ("no end in %d s" % self.limit if self.overdue
                        else "exit code %d" % process.returncode)
         self.count(process.returncode)
 
@@ -155,8 +177,10 @@ class Test:
 
 
 def end_group(pid, number):
+    """`pid`: 0 before it began and after it has ended."""
     try:
-        os.killpg(pid, number)
+        if pid:
+            os.killpg(pid, number)
     except ProcessLookupError:
         pass
 
@@ -235,6 +259,7 @@ class Run:
         self.builds = []
         self.broken = []    # variants that do not build
         self.quiet_since = time.monotonic()
+        self.patience = Patience()
         try:
             with open(COSTS, encoding="utf-8") as file:
                 self.costs = json.load(file)
@@ -302,6 +327,7 @@ class Run:
                     if test.entry["is_parallel"] or all(t.entry["is_parallel"] for t in self.running):
                         self.ready.remove(test)
                         self.running.append(test)
+                        test.began = self.patience.seconds
                         return test
                 if self.building is None and not self.ready:
                     return None
@@ -351,6 +377,10 @@ class Run:
         for thread in threads:
             while thread.is_alive():
                 thread.join(1)
+                with self.lock:
+                    for test in self.running:
+                        test.end_if_overdue(self.patience.seconds)
+                    self.patience.look()
                 self.progress()
 
     def remember_costs(self):
