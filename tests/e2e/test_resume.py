@@ -29,9 +29,8 @@ def wait_for_progress(tune, tried):
     """Until that many candidates are said to be tried on standard error."""
     def progressed():
         tune.note()
-        for ok, failed in re.findall(r"(\d+) \+ (\d+) of \d+ tried", tune.text(tune.err)):
-            if int(ok) + int(failed) >= tried:
-                return True
+        if any(int(number) >= tried for number in re.findall(r"(\d+) of \d+ tried", tune.text(tune.err))):
+            return True
         return tune.popen.poll() is not None
     wait_for("progress", progressed, 60)
 
