@@ -189,7 +189,7 @@ def test_wpkd_rejects(box):
                 status, problem, headers = service.ask("POST", "/v1/jobs", file.read())
             check(400 <= status < 500 and problem["status"] == status, path, status, problem)
             check(headers["content-type"].startswith("application/problem+json"), path, headers)
-            check(word == "1048576" or problem.get("line", 0) > 0, "with a position", problem)
+            check(word == "4194304" or problem.get("line", 0) > 0, "with a position", problem)
     status, problem, _ = service.ask("POST", "/v1/jobs", json.dumps(small_job()).encode(),
                                      "text/plain")
     check(status == 415, "not JSON", status, problem)
