@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_MAX 1000
-#define BATCH_TUNE_MAX WPK_JOB_OPS_MAX /* as a job's */
-#define BATCH_NEAR_MAX 16              /* with more that are only near, one may take long */
+#define BATCH_MAX 1000    /* no more than a job may have, for those that are to be tuned */
+#define BATCH_NEAR_MAX 16 /* with more that are only near, one may take long */
+_Static_assert(BATCH_MAX <= WPK_JOB_OPS_MAX, "a job takes a whole batch");
 
 /* One item of a request. */
 struct item {
@@ -438,10 +438,8 @@ static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, bool 
                          struct wpk_diag *diag)
 {
     WPK_JSON_ALLOW(r, "lookups");
-    size_t max = wants_tuning(call) ? BATCH_TUNE_MAX : BATCH_MAX;
-    if (wpk_json_count(r, "lookups") > max) {
-        wpk_json_fail(r, "lookups", WPK_ERANGE, "at most %zu at once%s", max,
-                      wants_tuning(call) ? ", where they are to be tuned" : "");
+    if (wpk_json_count(r, "lookups") > BATCH_MAX) {
+        wpk_json_fail(r, "lookups", WPK_ERANGE, "at most %d at once", BATCH_MAX);
     }
     struct batch batch = {
         .call = call, .version = wpk_index_acquire(call->api->index), .large = large};

@@ -306,19 +306,19 @@ static wpk_err print_with_kernels(const char *document, struct wpk_json_writer *
 static wpk_err ended_job(struct wpk_store *store, const char *document, uint64_t number,
                          struct wpk_buf *out)
 {
-    struct document_op ops[WPK_DOCUMENT_OPS_MAX] = {{NULL, NULL}};
-    struct wpk_buf bindings[WPK_DOCUMENT_OPS_MAX] = {{0}};
+    struct document_op ops[WPK_JOB_OPS_MAX] = {{NULL, NULL}};
+    struct wpk_buf bindings[WPK_JOB_OPS_MAX] = {{0}};
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(document, strlen(document), WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
     if (err != WPK_OK) {
         return err;
     }
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    put_stored_kernels(w, store, number, ops, read_ops(r, ops, WPK_DOCUMENT_OPS_MAX, bindings));
+    put_stored_kernels(w, store, number, ops, read_ops(r, ops, WPK_JOB_OPS_MAX, bindings));
     err = print_with_kernels(document, w, out);
     wpk_json_writer_free(w);
     wpk_json_close(r);
-    for (int i = 0; i < WPK_DOCUMENT_OPS_MAX; i++) {
+    for (int i = 0; i < WPK_JOB_OPS_MAX; i++) {
         wpk_buf_fini(&bindings[i]);
     }
     return err;

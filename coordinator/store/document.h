@@ -5,8 +5,6 @@
 
 #include "coordinator/store/history_admin.h"
 
-#define WPK_DOCUMENT_OPS_MAX 256 /* of a job */
-
 /* Put the members of a job, without its kernels, into the current object of `w`. */
 void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
                       const struct wpk_job_entry *job, uint64_t now_ns, uint64_t wall_ns);
