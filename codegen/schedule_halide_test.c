@@ -233,8 +233,8 @@ static void test_readable_strict_halide(void **state)
         "stage S root\n  init\n    serial i\n  update\n    serial i\n    serial k\n"
         "stage M root\n  init\n    serial i\n  update\n    serial i\n    serial k\n";
     static const char *const expected[] = {
-        "-std::numeric_limits<float>::infinity());\n    M(i) = strict_float(max(M(i), X(M_k, "
-        "i)));\n",
+        ("-std::numeric_limits<float>::infinity());\n    M(i) = strict_float(max(M(i), X(M_k, "
+         "i)));\n"),
         "    S(i) = S(i) + exp(strict_float((X(S_k, i) - M(i))));\n",
         "    Y(j, i) = strict_float((exp(",
     };

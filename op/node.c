@@ -527,7 +527,7 @@ int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a)
         dtype = WPK_BOOL;
     } else if (op == WPK_UNARY_NEG || op == WPK_UNARY_ABS) {
         dtype = wpk_dtype_wide(dtype);
-    } else if (wpk_unary_makes_whole(op)) {
+    } else if (wpk_unary_makes_whole((int)op)) {
         if (integer) {
             return a;
         }

@@ -166,7 +166,8 @@ static const struct sum_case cases[] = {
 static void parse(const struct sum_case *c, struct wpk_program *program)
 {
     char types[3][16];
-    struct wpk_declaration given[3] = {{NULL}};
+    struct wpk_declaration given[3];
+    memset(given, 0, sizeof(given));
     struct wpk_diag diag = {0};
     int count = strstr(c->text, "B[") != NULL ? 3 : 2;
     for (int i = 0; i < count; i++) {

@@ -43,7 +43,7 @@ static void fill(struct sample *s)
                    {vector(4), WPK_MODEL_PLAN_ARENA, 64, false, 0},
                    {vector(4), WPK_MODEL_PLAN_OUTPUT, 0, false, 0}},
         .inputs = {{.name = "the \"x\"", .domain = {-2, 120}}},
-        .outputs = {{"y", 3}},
+        .outputs = {{.name = "y", .value = 3}},
         .kernels = {{.size = 50,
                      .name = "Conv1",
                      .flops = 9,
