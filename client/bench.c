@@ -21,12 +21,14 @@
 #define ROUND_S 0.1
 #define RUNS_MAX 100000 /* of one round */
 #define PEERS_MAX 8
+#define DIFFERENCE_MAX 1e-3 /* of the largest output: beyond it one of the two is wrong */
 #define FILE_SIZE_MAX ((size_t)64 << 30)
 
 struct entrant {
     struct wpk_bench_peer peer; /* of ours: pid 0 */
     double ns[ROUNDS];
-    double difference; /* of the largest output */
+    double difference;           /* of the largest output */
+    char why[WPK_DIAG_TEXT_MAX]; /* it does not run the model; "" it does */
 };
 
 struct bench {
@@ -39,6 +41,7 @@ struct bench {
     struct entrant entrant[PEERS_MAX + 1]; /* ours first */
     int entrant_count;
     int threads;
+    int running_count; /* peers */
 };
 
 struct spread {
@@ -150,6 +153,36 @@ static wpk_err compare_output(const struct bench *bench, const struct wpk_run_mo
     return err;
 }
 
+/* Let one engine run the model. One that cannot has a reason in place of times. */
+static wpk_err start_peer(struct bench *bench, const struct wpk_run_model_call *call,
+                          const char *name, struct wpk_diag *diag)
+{
+    struct wpk_diag said = {0};
+
+    if (!wpk_bench_peer_is_known(name)) {
+        wpk_diag_set(diag, "--against: '%s' is none of " WPK_BENCH_PEERS, name);
+        return WPK_EINVAL;
+    }
+    if (bench->entrant_count > PEERS_MAX) {
+        wpk_diag_set(diag, "--against: more than %d engines", PEERS_MAX);
+        return WPK_EINVAL;
+    }
+    struct entrant *entrant = &bench->entrant[bench->entrant_count++];
+    wpk_err err = wpk_bench_peer_start(&entrant->peer, bench->python, name, bench->onnx_path,
+                                       bench->folder, bench->threads, ROUND_S, &said);
+    for (size_t o = 0; err == WPK_OK && o < call->output_count; o++) {
+        err = compare_output(bench, call, o, &entrant->difference, &said);
+    }
+    if (err != WPK_OK) {
+        snprintf(entrant->why, sizeof(entrant->why), "%s",
+                 said.text[0] != '\0' ? said.text : wpk_err_text(err));
+        wpk_bench_peer_stop(&entrant->peer);
+        snprintf(entrant->peer.name, sizeof(entrant->peer.name), "%s", name);
+    }
+    bench->running_count += err == WPK_OK;
+    return WPK_OK;
+}
+
 static wpk_err start_peers(struct bench *bench, const struct wpk_run_model_call *call,
                            struct wpk_diag *diag)
 {
@@ -160,20 +193,11 @@ static wpk_err start_peers(struct bench *bench, const struct wpk_run_model_call 
                             call->output_count);
     }
     for (const char *at = bench->against; err == WPK_OK && at[0] != '\0';) {
-        struct entrant *entrant = &bench->entrant[bench->entrant_count];
         char name[32];
         int size = (int)strcspn(at, ",");
-        if (bench->entrant_count++ == PEERS_MAX) {
-            wpk_diag_set(diag, "--against: more than %d engines", PEERS_MAX);
-            return WPK_EINVAL;
-        }
         snprintf(name, sizeof(name), "%.*s", size, at);
         at += size + (at[size] == ',');
-        err = wpk_bench_peer_start(&entrant->peer, bench->python, name, bench->onnx_path,
-                                   bench->folder, bench->threads, ROUND_S, diag);
-        for (size_t o = 0; err == WPK_OK && o < call->output_count; o++) {
-            err = compare_output(bench, call, o, &entrant->difference, diag);
-        }
+        err = start_peer(bench, call, name, diag);
     }
     return err;
 }
@@ -202,8 +226,20 @@ static wpk_err time_ours(const struct wpk_run_model_call *call, double *ns)
     return err;
 }
 
-static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *call,
-                        struct wpk_diag *diag)
+/* One round of a peer; an engine that ends is timed no more. */
+static void time_peer(struct bench *bench, struct entrant *entrant, int round)
+{
+    struct wpk_diag said = {0};
+    uint64_t ns = 0;
+
+    if (entrant->why[0] == '\0' && wpk_bench_peer_time(&entrant->peer, &ns, &said) != WPK_OK) {
+        snprintf(entrant->why, sizeof(entrant->why), "%s", said.text);
+        bench->running_count--;
+    }
+    entrant->ns[round] = (double)ns;
+}
+
+static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *call)
 {
     wpk_err err = WPK_OK;
 
@@ -211,12 +247,10 @@ static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *ca
         for (int i = 0; err == WPK_OK && i < bench->entrant_count; i++) {
             /* Every other round in the other order. */
             int e = round % 2 == 0 ? i : bench->entrant_count - 1 - i;
-            uint64_t ns = 0;
             if (e == 0) {
                 err = time_ours(call, &bench->entrant[0].ns[round]);
             } else {
-                err = wpk_bench_peer_time(&bench->entrant[e].peer, &ns, diag);
-                bench->entrant[e].ns[round] = (double)ns;
+                time_peer(bench, &bench->entrant[e], round);
             }
         }
     }
@@ -247,6 +281,10 @@ static void print_table(const struct bench *bench, const struct wpk_run_model_ca
         struct spread theirs = spread_of(entrant->ns, ROUNDS);
         struct spread ratio = ratio_of(bench, e);
         char name[112];
+        if (entrant->why[0] != '\0') {
+            printf("%-22s %s\n", entrant->peer.name, entrant->why);
+            continue;
+        }
         snprintf(name, sizeof(name), "%s %s", entrant->peer.name, entrant->peer.version);
         printf("%-22s %10.3f %8.3f  %7.2f ± %.2f  %.1e of the largest output\n", name,
                theirs.median / 1e6, theirs.mad / 1e6, ratio.median, ratio.mad, entrant->difference);
@@ -270,6 +308,11 @@ static wpk_err print_json(const struct bench *bench, const struct wpk_run_model_
         struct spread time = spread_of(entrant->ns, ROUNDS);
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", e == 0 ? "wpk" : entrant->peer.name);
+        if (entrant->why[0] != '\0') {
+            wpk_json_put_text(w, "why", entrant->why);
+            wpk_json_end(w);
+            continue;
+        }
         wpk_json_put_text(w, "version", e == 0 ? WPK_VERSION : entrant->peer.version);
         wpk_json_put_int(w, "median_ns", (int64_t)time.median);
         wpk_json_put_int(w, "mad_ns", (int64_t)time.mad);
@@ -285,6 +328,26 @@ static wpk_err print_json(const struct bench *bench, const struct wpk_run_model_
     wpk_err err = wpk_json_puts(w);
     wpk_json_writer_free(w);
     return err;
+}
+
+/* Say what is wrong with the answers: one that differs, or none of any peer. */
+static enum wpk_exit judge(const struct bench *bench, const char *plan)
+{
+    for (int e = 1; e < bench->entrant_count; e++) {
+        const struct entrant *entrant = &bench->entrant[e];
+        if (entrant->why[0] == '\0' && !(entrant->difference <= DIFFERENCE_MAX)) {
+            fprintf(stderr,
+                    "wpkctl: the outputs of %s differ by %.1e of the largest; this says whose are "
+                    "wrong: wpkctl run %s --random --verify %s\n",
+                    entrant->peer.name, entrant->difference, plan, bench->onnx_path);
+            return WPK_EXIT_FAILED;
+        }
+    }
+    if (bench->entrant_count > 1 && bench->running_count == 0) {
+        fprintf(stderr, "wpkctl: no other engine ran the model\n");
+        return WPK_EXIT_FAILED;
+    }
+    return WPK_EXIT_OK;
 }
 
 /* Stay on the last of our CPUs; the other engines inherit that. */
@@ -320,7 +383,7 @@ static wpk_err use(const struct wpk_run_model_call *call, void *user, struct wpk
         err = start_peers(bench, call, diag);
     }
     if (err == WPK_OK) {
-        err = time_all(bench, call, diag);
+        err = time_all(bench, call);
     }
     if (err == WPK_OK && bench->json) {
         err = print_json(bench, call);
@@ -382,6 +445,9 @@ enum wpk_exit wpk_command_bench(struct wpk_invocation *call)
     wpk_err err = arrange(call, &bench, &call->diag);
     if (err == WPK_OK) {
         err = wpk_run_model_with(call->args.operands[0], &bench.options, use, &bench, &call->diag);
+    }
+    if (err == WPK_OK) {
+        call->status = judge(&bench, call->args.operands[0]);
     }
     if (bench.folder[0] != '\0') {
         (void)!wpk_fs_remove_tree(bench.folder, NULL);

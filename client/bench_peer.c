@@ -81,7 +81,7 @@ static wpk_err read_ready(struct wpk_bench_peer *peer, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-static bool is_known(const char *name)
+bool wpk_bench_peer_is_known(const char *name)
 {
     static const char *const names[] = {"onnxruntime", "openvino", "mnn", "ncnn"};
 
@@ -105,11 +105,6 @@ wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python, co
 
     *peer = (struct wpk_bench_peer){.socket = -1};
     snprintf(peer->name, sizeof(peer->name), "%s", name);
-    if (!is_known(name)) {
-        free(text);
-        wpk_diag_set(diag, "--against: '%s' is none of " WPK_BENCH_PEERS, name);
-        return WPK_EINVAL;
-    }
     wpk_err err = text != NULL ? WPK_OK : WPK_ENOMEM;
     if (err == WPK_OK) {
         memcpy(text, wpk_bench_peer_text, wpk_bench_peer_text_size);

@@ -18,12 +18,14 @@ struct wpk_bench_peer {
     int socket;
 };
 
+bool wpk_bench_peer_is_known(const char *name);
+
 /* Start the engine and wait until it has run once. It reads in0.npy, ... of `folder` and writes
  * out0.npy, ...
  *
- *   shape   python: a program's name or path; name: one of WPK_BENCH_PEERS
+ *   shape   python: a program's name or path; name: one that is known
  *   owns    caller calls wpk_bench_peer_stop, after failures too
- *   errors  WPK_EINVAL no such engine, or it refuses the model; WPK_ENOENT no such program;
+ *   errors  WPK_EINVAL it refuses the model; WPK_ENOENT no such program;
  *           WPK_ESYSTEM */
 WPK_MUST_CHECK wpk_err wpk_bench_peer_start(struct wpk_bench_peer *peer, const char *python,
                                             const char *name, const char *model, const char *folder,

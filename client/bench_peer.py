@@ -147,6 +147,7 @@ def main():
 try:
     main()
 except ImportError as error:
-    print("failed the Python package %s is not installed" % error.name, file=ANSWERS, flush=True)
+    print("failed %s has no package %s; --python names a Python that has it"
+          % (sys.executable, error.name), file=ANSWERS, flush=True)
 except Exception as error:  # what an engine raises differs by engine
     print("failed", " ".join(str(error).split())[:400], file=ANSWERS, flush=True)

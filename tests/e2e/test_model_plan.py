@@ -162,9 +162,13 @@ def test_bench(box):
     check("needs --onnx" in refused(box, "bench", plan, "--against", "openvino"), "without the model")
     check("is none of" in refused(box, "bench", plan, "--onnx", onnx, "--against", "x"), "another engine")
     status, out, err = box.run("wpkctl", "bench", plan, "--onnx", plan, "--python", PYTHON)
-    check(status == 2 and "onnxruntime: " in err, "no model", status, err)
+    check(status == 1 and "onnxruntime: " in out and "no other engine" in err, "no model", status, out, err)
     status, out, err = box.run("wpkctl", "bench", plan, "--onnx", onnx, "--python", "/nonexistent")
-    check("--python names another" in err, "no Python", status, err)
+    check(status == 1 and "--python names another" in out, "no Python", status, out, err)
+    status, out, err = box.run("wpkctl", "bench", plan, "--onnx", onnx, "--against", "mnn,onnxruntime", "--python", PYTHON,
+                               "--json")
+    mnn, runtime = json.loads(out)["engines"][1:]
+    check(status == 0 and "--python" in mnn["why"] and runtime["ratio"] > 0, "one that is not installed", out, err)
 
 
 def test_show(box):
