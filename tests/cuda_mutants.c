@@ -148,7 +148,7 @@ static const struct {
      "s2_Y[(70 * n0_i + 2 * n1_j + 280 * thread0 + 4 * thread1 + 212)] ="},
     {OF_PRODUCT, "an element is not stored",
      "s2_Y[(70 * n0_i + 2 * n1_j + 280 * thread0 + 4 * thread1 + 71)] =", 0, "(void)"},
-    {OF_PRODUCT, "another value in the pointwise stage", ", 0x0p+0f);", 0, ", -0x1p+20f);"},
+    {OF_PRODUCT, "another value in the pointwise stage", "max(0x0p+0f, ", 0, "max(-0x1p+20f, "},
     {OF_ROWS, "no barrier between a row's maximum and its readers", BARRIER, 1, ""},
     {OF_ROWS, "no barrier between a row's sum and its readers", BARRIER, 4, ""},
     {OF_ROWS, "a barrier in a condition", "if (threadIdx.x < 10) {", 0,
