@@ -214,14 +214,27 @@ static wpk_err run_one_thread(struct tuning *t, int64_t candidates, struct wpk_d
     return run_with(t, NULL, candidates, 1, diag);
 }
 
+static int count_missing(const struct tuning *t)
+{
+    int count = 0;
+
+    for (int k = 0; k < kernel_count(t); k++) {
+        count += t->out->kernels[k].name == NULL;
+    }
+    return count;
+}
+
 /* Operators of which some candidates were measured get their winner; the others one candidate. */
 static wpk_err complete(struct tuning *t, struct wpk_diag *diag)
 {
+    uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
+    int missing = count_missing(t);
+
     if (!t->options->quiet) {
         fprintf(stderr,
-                "%s; every operator without a kernel gets one candidate for the plan"
+                "%s; a plan needs a kernel of every operator: the %d without one get one candidate"
                 " (Ctrl-C%s: no plan)\n",
-                t->out->interrupted ? "interrupted" : "the time is over",
+                t->out->interrupted ? "interrupted" : "the time is over", missing,
                 t->out->interrupted ? " again" : "");
     }
     wpk_follow_go_on();
@@ -233,7 +246,12 @@ static wpk_err complete(struct tuning *t, struct wpk_diag *diag)
     for (int k = 0; k < kernel_count(t); k++) {
         t->wanted[k] = t->out->kernels[k].name == NULL;
     }
-    return err == WPK_OK && !is_over(t) ? run(t, NEAREST, 1, diag) : err;
+    err = err == WPK_OK && !is_over(t) ? run(t, NEAREST, 1, diag) : err;
+    if (!t->options->quiet && missing > 0) {
+        fprintf(stderr, "these took %.0f s more\n",
+                (double)(wpk_clock_now_ns(wpk_clock_system()) - began_ns) / WPK_NS_PER_S);
+    }
+    return err;
 }
 
 /* The rounds as one answer: of a job that is not done, if there is one. */
