@@ -300,6 +300,17 @@ static int index_sum(struct wpk_program *program, enum wpk_binary op, int a, int
                                       wpk_node_int(program, constant));
 }
 
+/* True if the expression reads a tensor: it may not vanish, for a program uses what it declares. */
+static bool has_load(const struct wpk_program *program, int id)
+{
+    const struct wpk_node *node = node_at(program, id);
+    bool found = node->kind == WPK_NODE_LOAD;
+    for (int i = 0; i < 3 && !found; i++) {
+        found = node->arg[i] >= 0 && has_load(program, node->arg[i]);
+    }
+    return found;
+}
+
 static int index_product(struct wpk_program *program, int a, int b)
 {
     if (!wpk_node_is_literal(program, a) && wpk_node_is_literal(program, b)) {
@@ -317,8 +328,8 @@ static int index_product(struct wpk_program *program, int a, int b)
             b = rest;
         }
     }
-    if (is_value(program, a, 1) || is_value(program, a, 0)) { /* -1 * (-1 * y) */
-        return is_value(program, a, 1) ? b : a;
+    if (is_value(program, a, 1) || (is_value(program, a, 0) && !has_load(program, b))) {
+        return is_value(program, a, 1) ? b : a; /* 1: of -1 * (-1 * y) */
     }
     return raw_binary(program, WPK_BINARY_MUL, WPK_I64, a, b);
 }
@@ -345,14 +356,17 @@ static int simplify(struct wpk_program *program, enum wpk_binary op, int a, int 
     case WPK_BINARY_SUB:
         return is_value(program, b, 0) ? a : -2;
     case WPK_BINARY_MUL:
-        if (integer && (is_value(program, a, 0) || is_value(program, b, 0))) {
-            return is_value(program, a, 0) ? a : b;
+        if (integer && is_value(program, a, 0) && !has_load(program, b)) {
+            return a;
+        }
+        if (integer && is_value(program, b, 0) && !has_load(program, a)) {
+            return b;
         }
         return is_value(program, b, 1) ? a : is_value(program, a, 1) ? b : -2;
     case WPK_BINARY_DIV:
         return is_value(program, b, 1) ? a : -2;
     case WPK_BINARY_MOD:
-        return integer && is_value(program, b, 1)
+        return integer && is_value(program, b, 1) && !has_load(program, a)
                    ? literal_integer(program, node_at(program, a)->dtype, 0)
                    : -2;
     default:

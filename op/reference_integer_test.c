@@ -24,6 +24,8 @@ struct sum_case {
 };
 
 static const struct sum_case cases[] = {
+    {"Y[i] = 0 * A[i] * B[i]", "i64", "i64", {1, MAX, MIN, 4, 5}, {1, 2, 3, 4, MAX}, {0}},
+    {"Y[i] = A[i] * 0 + B[i] % 1", "i32", "i32", {1, 2, 3, 4, 5}, {1, 2, 3, -4, 5}, {0}},
     {"Y[i] = A[i] + B[i]",
      "i64",
      "i64",
