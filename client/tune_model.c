@@ -421,8 +421,9 @@ static wpk_err fetch(const struct wpk_tune_model *model, int index, struct wpk_s
         err = wpk_choice_file_ask(session, kernel, "kernel.so", &answer, diag);
     }
     if (kernel == NULL || (err == WPK_OK && answer.object_count == 0)) {
-        wpk_diag_set(diag, "node %s (%s) has no kernel; wpkctl trials %s --op %s says why",
-                     node->name, node->op, found->id, r->name);
+        /* Of the newest job that had the operator: each round has a job of its own. */
+        wpk_diag_set(diag, "node %s (%s) has no kernel; wpkctl why %s says more", node->name,
+                     node->op, r->name);
         err = WPK_ENOENT;
     }
     if (err == WPK_OK) {
