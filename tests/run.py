@@ -398,6 +398,9 @@ class Run:
                 reasons.setdefault("%s: %s: %s" % (test.name, case, reason), []).append(test.variant)
         for reason, variants in sorted(reasons.items()):
             self.say("skipped (%s) %s" % (", ".join(variants), reason))
+        remedies = [match.group(0) for reason in reasons for match in re.finditer(r"make setup[\w-]*", reason)]
+        for remedy in sorted(set(remedies)):
+            self.say("skipped for want of a package: %d; `%s` installs it" % (remedies.count(remedy), remedy))
         self.say("slowest:  seconds  of cpu")
         for test in sorted(self.ended, key=lambda test: -test.seconds)[:SLOWEST]:
             self.say("         %8.1f %7.1f  %s" % (test.seconds, test.cpu_seconds, test.label))
