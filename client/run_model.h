@@ -6,7 +6,7 @@
 #include "client/model_file.h"
 #include "runtime/wpk.h"
 
-#define WPK_RUN_MODEL_TOLERANCE 1e-4 /* of an output's largest element */
+#define WPK_RUN_MODEL_TOLERANCE 1e-4 /* of an output's largest element, if the model is no worse */
 
 struct wpk_run_model {
     struct wpk_model_fixing fixing; /* of a plan: `shapes` choose its set of shapes */
@@ -49,7 +49,8 @@ WPK_MUST_CHECK wpk_err wpk_run_model_with(const char *path, const struct wpk_run
  * interpreted on the same inputs, and the largest difference is printed.
  *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above; those of
  *           wpk_check_plan;
- *           WPK_EMISMATCH  the outputs differ by more than WPK_RUN_MODEL_TOLERANCE */
+ *           WPK_EMISMATCH  the outputs differ by more than WPK_RUN_MODEL_TOLERANCE, and by
+ *                          more than four times the error of direct evaluation */
 WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
                                           struct wpk_diag *diag);
 

@@ -5,7 +5,7 @@
 #include "graph/loop.h"
 #include "graph/lower.h"
 #include "graph/operator.h"
-#include "op/reference.h"
+#include "op/direct.h"
 #include "schema/convert.h"
 
 #include <stdio.h>
@@ -19,6 +19,7 @@ struct run {
     int *last;       /* [value_count] the last node that reads it; node_count for outputs */
     struct wpk_lowered **lowered; /* owned; [node_count] of the loop that runs; NULL: not yet */
     int64_t iteration;            /* of that loop */
+    bool direct;                  /* by direct evaluation */
 };
 
 /* The constant as cells; its bytes have any alignment.   owns  caller frees */
@@ -40,7 +41,7 @@ static double *widen(const struct wpk_graph_value *value)
 }
 
 static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_lowered *lowered,
-                         double *const *values, double *out, struct wpk_diag *diag)
+                         bool direct, double *const *values, double *out, struct wpk_diag *diag)
 {
     static const struct wpk_reference_args none = {.cells = true};
     struct wpk_reference_args args = none;
@@ -56,7 +57,8 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_lowered
         args.tensor[i] = value->data != NULL ? widened[i] : values[lowered->operand[i]];
     }
     if (err == WPK_OK) {
-        err = wpk_reference_run(&lowered->program, &args, out, NULL, diag);
+        err = direct ? wpk_direct_run(&lowered->program, &args, 0, out, diag)
+                     : wpk_reference_run(&lowered->program, &args, out, NULL, diag);
     }
     for (int i = 0; i < lowered->operand_count; i++) {
         free(widened[i]);
@@ -88,8 +90,8 @@ static wpk_err interpret_host(const struct wpk_graph *graph, int node,
     return err;
 }
 
-wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, int node, double *const *values,
-                                 double *out, struct wpk_diag *diag)
+static wpk_err interpret_node(const struct wpk_graph *graph, int node, bool direct,
+                              double *const *values, double *out, struct wpk_diag *diag)
 {
     struct wpk_model_plan_host host;
     struct wpk_lowered lowered;
@@ -99,10 +101,16 @@ wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, int node, double
     }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
     if (err == WPK_OK) {
-        err = interpret(graph, &lowered, values, out, diag);
+        err = interpret(graph, &lowered, direct, values, out, diag);
     }
     wpk_lowered_fini(&lowered);
     return err;
+}
+
+wpk_err wpk_graph_interpret_node(const struct wpk_graph *graph, int node, double *const *values,
+                                 double *out, struct wpk_diag *diag)
+{
+    return interpret_node(graph, node, false, values, out, diag);
 }
 
 /* ---- the model */
@@ -152,7 +160,8 @@ static wpk_err interpret_again(struct run *run, int node, double *out, struct wp
         run->lowered[node] = lowered;
         err = lowered != NULL ? wpk_graph_lower(run->graph, node, lowered, diag) : WPK_ENOMEM;
     }
-    return err == WPK_OK ? interpret(run->graph, lowered, run->values, out, diag) : err;
+    return err == WPK_OK ? interpret(run->graph, lowered, run->direct, run->values, out, diag)
+                         : err;
 }
 
 /* Copy what a Read, Enter or Result passes on. */
@@ -230,7 +239,7 @@ static wpk_err run_node(struct run *run, int node, struct wpk_diag *diag)
     wpk_err err = wpk_graph_is_boundary(n) ? move(run, n, values)
                   : n->loop > 0
                       ? interpret_again(run, node, values, diag)
-                      : wpk_graph_interpret_node(run->graph, node, run->values, values, diag);
+                      : interpret_node(run->graph, node, run->direct, run->values, values, diag);
     if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
     }
@@ -280,10 +289,10 @@ static wpk_err take_outputs(struct run *run, double *const *outputs)
     return WPK_OK;
 }
 
-wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *inputs,
-                            double *const *outputs, struct wpk_diag *diag)
+static wpk_err run_model(const struct wpk_graph *graph, bool direct, const double *const *inputs,
+                         double *const *outputs, struct wpk_diag *diag)
 {
-    struct run run = {.graph = graph};
+    struct run run = {.graph = graph, .direct = direct};
     wpk_err err = WPK_OK;
 
     run.values = calloc((size_t)graph->value_count + 1, sizeof(*run.values));
@@ -325,4 +334,16 @@ wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *
     free(run.last);
     free(run.lowered);
     return err;
+}
+
+wpk_err wpk_graph_interpret(const struct wpk_graph *graph, const double *const *inputs,
+                            double *const *outputs, struct wpk_diag *diag)
+{
+    return run_model(graph, false, inputs, outputs, diag);
+}
+
+wpk_err wpk_graph_interpret_direct(const struct wpk_graph *graph, const double *const *inputs,
+                                   double *const *outputs, struct wpk_diag *diag)
+{
+    return run_model(graph, true, inputs, outputs, diag);
 }

@@ -28,4 +28,10 @@ WPK_MUST_CHECK wpk_err wpk_graph_interpret(const struct wpk_graph *graph,
                                            const double *const *inputs, double *const *outputs,
                                            struct wpk_diag *diag);
 
+/* The same by direct evaluation (op/direct.h): each operation rounds to its declared type. The error
+ * of that is what a model allows of any implementation. */
+WPK_MUST_CHECK wpk_err wpk_graph_interpret_direct(const struct wpk_graph *graph,
+                                                  const double *const *inputs,
+                                                  double *const *outputs, struct wpk_diag *diag);
+
 #endif
