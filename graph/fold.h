@@ -7,7 +7,7 @@
 
 #define WPK_FOLD_SMALL 4096 /* elements that are folded whatever they are made of */
 #define WPK_FOLD_GROWTH 4   /* of outputs against all inputs: a large Expand stays in kernels */
-#define WPK_FOLD_GROWN_MAX 65536               /* elements that may be any growth */
+#define WPK_FOLD_GROWN_MAX ((int64_t)1 << 20)  /* elements that may be any growth */
 #define WPK_FOLD_FILLED_MAX ((int64_t)1 << 26) /* elements of one number */
 #define WPK_FOLD_WORK_FREE 1e8 /* operations of a graph's large nodes: half a second */
 #define WPK_FOLD_WORK_A_BYTE                                                                       \
