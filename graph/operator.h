@@ -9,7 +9,7 @@
  *   Y[..] E[..]    the output's axes: the output, and intermediates of its shape
  *   X[@]           input 0's axes, those that the operator reduces replaced by reduction axes
  *   (@)            the reduction axes with their extents, as in sum(@)
- *   S[-]           the axes that are kept
+ *   S[-]           the axes that are kept; X1[-] without any: its element 0
  *   {#}            how many elements are reduced into one
  *   {r}            the number of an element among those that are reduced into one
  *   {d}            that of the output's element, where the output has the reduced axes
@@ -21,8 +21,8 @@
  *   {?name=1: text}, {?name!=tanh: text}
  *                  the text, if the attribute, an integer or a text, is given with this value, or
  *                  is not; `part` is the number of the output
- *   {?float: text}, {?integer: text}
- *                  the text, if the output is of a floating type, or is not
+ *   {?float: text}, {?integer: text}, {?i64: text}
+ *                  the text, if the output is of a floating type, is not, or is of this type
  *
  * Operators whose attributes decide on the structure of the equation have no text; lower.c
  * prints them by their kind. */

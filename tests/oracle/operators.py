@@ -244,6 +244,14 @@ def binary(d):
         d.inputs[1] = (np.asarray(d.pick([2.0, 0.5, 3.0, -1.0, 0.0]), kind), True)
 
 
+@draws("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot")
+def bits(d):
+    kind, shape = d.pick(("i4", "i8")), d.shape()
+    d.specials = 0.5  # large numbers
+    for _ in range(1 if d.op == "BitwiseNot" else 2):
+        d.add(d.array(d.part(shape), kind), bool(d.inputs) and d.chance(0.3))
+
+
 @draws("Where")
 def where(d):
     shape = d.shape()
@@ -360,6 +368,9 @@ def channel_norm(d):
         d.set(num_groups=d.pick([g for g in range(1, channels + 1) if channels % g == 0]))
     if parameters:
         d.set(epsilon=d.pick([None, 1e-2]))
+    if d.op == "BatchNormalization" and d.chance(0.3):
+        d.set(training_mode=1, momentum=d.pick([None, 0.25]))
+        d.outputs = d.size(1, 3)
 
 
 def window(d, spatial, kernel, dilated=True):
