@@ -514,6 +514,16 @@ static wpk_err infer_shape_of(const struct wpk_inference *in)
     return WPK_OK;
 }
 
+static wpk_err infer_equation(const struct wpk_inference *in)
+{
+    const struct wpk_graph_attribute *shape =
+        wpk_graph_attribute(in->node, "shape", WPK_ATTRIBUTE_INTS);
+
+    in->out->rank = shape->count;
+    memcpy(in->out->extent, shape->integers, (size_t)shape->count * sizeof(int64_t));
+    return WPK_OK;
+}
+
 wpk_err wpk_infer_shape(const struct wpk_inference *in)
 {
     switch (in->op->kind) {
@@ -597,6 +607,10 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:
         return infer_shape_of(in);
+    case WPK_KIND_EQUATION:
+        return infer_equation(in);
+    case WPK_KIND_EXPANDED:
+        break;
     }
     return WPK_EUNSUPPORTED;
 }

@@ -440,6 +440,7 @@ static wpk_err read_opset(struct wpk_onnx_reader *reader, struct wpk_protobuf me
     }
     if (err == WPK_OK && (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)) {
         reader->graph->opset = version;
+        reader->has_opset = true;
     }
     return err == WPK_OK ? wpk_onnx_end(reader, &message) : err;
 }
@@ -462,6 +463,9 @@ static wpk_err read_model(struct wpk_onnx_reader *reader, struct wpk_protobuf mo
     err = err == WPK_OK ? wpk_onnx_functions_read(reader, whole) : err;
     if (err == WPK_OK && graph.at == NULL) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "not an ONNX model: it has no graph");
+    }
+    if (err == WPK_OK && !reader->has_opset && wpk_onnx_count(whole, MODEL_OPSET) > 0) {
+        reader->graph->opset = WPK_ONNX_OPSET_MAX; /* it has operators of other domains alone */
     }
     int64_t opset = reader->graph->opset;
     if (err == WPK_OK && (opset < WPK_ONNX_OPSET_MIN || opset > WPK_ONNX_OPSET_MAX)) {

@@ -15,6 +15,8 @@ static char kind_letter(enum wpk_graph_attribute_kind kind)
         return 'I';
     case WPK_ATTRIBUTE_FLOAT:
         return 'f';
+    case WPK_ATTRIBUTE_FLOATS:
+        return 'F';
     case WPK_ATTRIBUTE_TEXT:
         return 's';
     case WPK_ATTRIBUTE_TENSOR:
@@ -52,7 +54,11 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
             return WPK_EPARSE;
         }
     }
-    if (node->output_count < 1 || node->outputs[0] < 0) {
+    bool has_output = node->output_count >= 1 && node->outputs[0] >= 0;
+    for (int i = 1; op->kind == WPK_KIND_EXPANDED && i < node->output_count; i++) {
+        has_output = has_output || node->outputs[i] >= 0;
+    }
+    if (!has_output) {
         wpk_diag_set(diag, "it has no output");
         return WPK_EPARSE;
     }

@@ -41,6 +41,19 @@
         name, min, max, kind, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes, NULL, 0, 0           \
     }
 
+#define EXPANDED(name, min, max, outputs, attributes)                                              \
+    {                                                                                              \
+        name, min, max, WPK_KIND_EXPANDED, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes, NULL,   \
+            0, outputs                                                                             \
+    }
+#define RECURRENT(name, max, outputs, attributes)                                                  \
+    {                                                                                              \
+        name, 3, max, WPK_KIND_EXPANDED, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,                       \
+            "activation_alpha:F activation_beta:F activations:s clip:f direction:s hidden_size:i " \
+            "layout:i output_sequence:i " attributes,                                              \
+            NULL, 0, outputs                                                                       \
+    }
+
 #define VARIADIC(name, text)                                                                       \
     {                                                                                              \
         name, 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_VARIADIC, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,   \
@@ -324,7 +337,47 @@ static const struct wpk_operator operators[] = {
     {"SoftmaxCrossEntropyLoss", 2, 3, WPK_KIND_LOSS, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
      "ignore_index:i reduction:s", NULL, 2, 0},
     OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
+
+    /* expand.c */
+    EXPANDED("AffineGrid", 2, 2, 1, "align_corners:i"),
+    EXPANDED("BlackmanWindow", 1, 1, 1, "output_datatype:i periodic:i"),
+    EXPANDED("Col2Im", 3, 3, 1, "dilations:I pads:I strides:I"),
+    EXPANDED("Compress", 2, 2, 1, "axis:i"),
+    EXPANDED("DeformConv", 3, 5, 1,
+             "dilations:I group:i kernel_shape:I offset_group:i pads:I strides:I"),
+    EXPANDED("Det", 1, 1, 1, ""),
+    EXPANDED("DFT", 1, 3, 1, "axis:i inverse:i onesided:i"),
+    EXPANDED("GridSample", 2, 2, 1, "align_corners:i mode:s padding_mode:s"),
+    RECURRENT("GRU", 6, 2, "linear_before_reset:i"),
+    EXPANDED("HammingWindow", 1, 1, 1, "output_datatype:i periodic:i"),
+    EXPANDED("HannWindow", 1, 1, 1, "output_datatype:i periodic:i"),
+    RECURRENT("LSTM", 8, 3, "input_forget:i"),
+    EXPANDED("MaxUnpool", 2, 3, 1, "kernel_shape:I pads:I strides:I"),
+    EXPANDED("ReverseSequence", 2, 2, 1, "batch_axis:i time_axis:i"),
+    RECURRENT("RNN", 6, 2, ""),
+    EXPANDED("RoiAlign", 3, 3, 1,
+             "coordinate_transformation_mode:s mode:s output_height:i output_width:i "
+             "sampling_ratio:i spatial_scale:f"),
+    EXPANDED("STFT", 2, 4, 1, "onesided:i"),
+    EXPANDED("TensorScatter", 2, 3, 1, "axis:i mode:s"),
 };
+
+static const struct wpk_operator learned[] = {
+    EXPANDED("ArrayFeatureExtractor", 2, 2, 1, ""),
+    {"Binarizer", 1, 1, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "threshold:f",
+     "Y[..] = select(X[..] > {threshold=0}, {to}(1), {to}(0))", 0, 0},
+};
+
+static const struct wpk_operator equation = {"Equation",
+                                             1,
+                                             WPK_OPERATOR_INPUTS_MAX,
+                                             WPK_KIND_EQUATION,
+                                             WPK_AXES_NONE,
+                                             WPK_OUTPUT_DTYPE,
+                                             "dtype:i shape:I text:s",
+                                             NULL,
+                                             0,
+                                             0};
 
 static const struct wpk_operator loop_operators[] = {
     OTHER("Enter", 1, 1, WPK_KIND_LOOP_ENTER, ""),
@@ -344,12 +397,43 @@ static const struct wpk_operator *find_in(const struct wpk_operator *list, size_
     return NULL;
 }
 
+/* The tables of what files can name. */
+static const struct {
+    const char *domain;
+    const struct wpk_operator *list;
+    size_t count;
+} tables[] = {
+    {"", operators, sizeof(operators) / sizeof(operators[0])},
+    {"ai.onnx.ml", learned, sizeof(learned) / sizeof(learned[0])},
+};
+
 const struct wpk_operator *wpk_operator_find(const char *name, const char *domain)
 {
+    if (strcmp(domain, WPK_EQUATION_DOMAIN) == 0) {
+        return &equation;
+    }
     if (strcmp(domain, WPK_LOOP_DOMAIN) == 0) {
         return find_in(loop_operators, sizeof(loop_operators) / sizeof(loop_operators[0]), name);
     }
-    return domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0
-               ? find_in(operators, sizeof(operators) / sizeof(operators[0]), name)
-               : NULL;
+    domain = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        if (strcmp(tables[i].domain, domain) == 0) {
+            return find_in(tables[i].list, tables[i].count, name);
+        }
+    }
+    return NULL;
+}
+
+const struct wpk_operator *wpk_operator_at(int index, const char **domain)
+{
+    size_t left = (size_t)index;
+
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        if (left < tables[i].count) {
+            *domain = tables[i].domain;
+            return &tables[i].list[left];
+        }
+        left -= tables[i].count;
+    }
+    return NULL;
 }

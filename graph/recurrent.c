@@ -47,13 +47,6 @@ struct weights {
     const struct wpk_activation_function *functions;
 };
 
-bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)
-{
-    return node->domain[0] == '\0' &&
-           (strcmp(node->op, "RNN") == 0 || strcmp(node->op, "GRU") == 0 ||
-            strcmp(node->op, "LSTM") == 0);
-}
-
 /* An operand [directions, rows, ...] becomes its rows [first, first + count) of a direction. */
 static int part_of(struct recurrent *r, int input, int64_t direction, int64_t first, int64_t count)
 {
