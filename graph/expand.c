@@ -4,6 +4,7 @@
 #include "graph/expand_move.h"
 #include "graph/expand_sample.h"
 #include "graph/expand_signal.h"
+#include "graph/expand_state.h"
 #include "graph/operator.h"
 #include "graph/recurrent.h"
 
@@ -21,15 +22,18 @@ static const struct {
     {"AffineGrid", wpk_expand_affine_grid},
     {"ArrayFeatureExtractor", wpk_expand_feature_extractor},
     {"BlackmanWindow", wpk_expand_window},
+    {"CausalConvWithState", wpk_expand_causal_conv},
     {"Col2Im", wpk_expand_col2im},
     {"Compress", wpk_expand_compress},
     {"DeformConv", wpk_expand_deform_conv},
     {"Det", wpk_expand_det},
     {"DFT", wpk_expand_dft},
+    {"FlexAttention", wpk_expand_flex_attention},
     {"GridSample", wpk_expand_grid_sample},
     {"GRU", expand_recurrent},
     {"HammingWindow", wpk_expand_window},
     {"HannWindow", wpk_expand_window},
+    {"LinearAttention", wpk_expand_linear_attention},
     {"LSTM", expand_recurrent},
     {"MaxUnpool", wpk_expand_max_unpool},
     {"ReverseSequence", wpk_expand_reverse_sequence},

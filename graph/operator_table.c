@@ -341,6 +341,7 @@ static const struct wpk_operator operators[] = {
     /* expand.c */
     EXPANDED("AffineGrid", 2, 2, 1, "align_corners:i"),
     EXPANDED("BlackmanWindow", 1, 1, 1, "output_datatype:i periodic:i"),
+    EXPANDED("CausalConvWithState", 2, 4, 2, "activation:s"),
     EXPANDED("Col2Im", 3, 3, 1, "dilations:I pads:I strides:I"),
     EXPANDED("Compress", 2, 2, 1, "axis:i"),
     EXPANDED("DeformConv", 3, 5, 1,
@@ -351,6 +352,8 @@ static const struct wpk_operator operators[] = {
     RECURRENT("GRU", 6, 2, "linear_before_reset:i"),
     EXPANDED("HammingWindow", 1, 1, 1, "output_datatype:i periodic:i"),
     EXPANDED("HannWindow", 1, 1, 1, "output_datatype:i periodic:i"),
+    EXPANDED("LinearAttention", 3, 6, 2,
+             "chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s"),
     RECURRENT("LSTM", 8, 3, "input_forget:i"),
     EXPANDED("MaxUnpool", 2, 3, 1, "kernel_shape:I pads:I strides:I"),
     EXPANDED("ReverseSequence", 2, 2, 1, "batch_axis:i time_axis:i"),
@@ -360,6 +363,14 @@ static const struct wpk_operator operators[] = {
              "sampling_ratio:i spatial_scale:f"),
     EXPANDED("STFT", 2, 4, 1, "onesided:i"),
     EXPANDED("TensorScatter", 2, 3, 1, "axis:i mode:s"),
+
+    /* gone once a file is read */
+    EXPANDED("Constant", 0, 0, 1, ""),
+    EXPANDED("If", 1, 1, WPK_GRAPH_NODES_MAX, ""),
+};
+
+static const struct wpk_operator preview[] = {
+    EXPANDED("FlexAttention", 3, 3, 1, "scale:f softmax_precision:i"),
 };
 
 static const struct wpk_operator learned[] = {
@@ -405,6 +416,7 @@ static const struct {
 } tables[] = {
     {"", operators, sizeof(operators) / sizeof(operators[0])},
     {"ai.onnx.ml", learned, sizeof(learned) / sizeof(learned[0])},
+    {"ai.onnx.preview", preview, sizeof(preview) / sizeof(preview[0])},
 };
 
 const struct wpk_operator *wpk_operator_find(const char *name, const char *domain)

@@ -95,6 +95,17 @@ static const struct sample samples[] = {
     {"TensorScatter", ":f32[1,3,1] 8,9:f32[1,2,1]", "axis:i=0", "!do not fit each other"},
     {"ai.onnx.ml:Binarizer", "1,2,3:f32[3]", "threshold:f=2", "f32[3] 0,0,1"},
     {"ai.onnx.ml:ArrayFeatureExtractor", ":f32[2,3] 2,0:i64[1,2]", "", "f32[2,2] 3,1,6,4"},
+    {"CausalConvWithState", ":f32[1,1,3] 1,10:f32[1,1,2]", "", "f32[1,1,3] 10,21,32"},
+    {"CausalConvWithState", ":f32[1,1,3] 1,10:f32[1,1,2] 7:f32[1] 5:f32[1,1,1]", "",
+     "f32[1,1,3] 22,28,39"},
+    {"CausalConvWithState>1", ":f32[1,1,1] 1,2,3:f32[1,1,3] - 8,9:f32[1,1,2]", "",
+     "f32[1,1,2] 9,1"},
+    {"CausalConvWithState", ":f32[1,1,3] 1,10:f32[1,1,2]", "activation:s=relu",
+     "!do not fit each other"},
+    {"CausalConvWithState>1", ":f32[1,1,3] 1:f32[1,1,1]", "", "!without elements"},
+    {"LinearAttention", ":f32[1,2,1] :f32[1,2,1] :f32[1,2,1]", "q_num_heads:i=1 kv_num_heads:i=1",
+     "!do not fit its heads"},
+    {"ai.onnx.preview:FlexAttention", ":f32[1,1,1] :f32[1,1,1] :f32[1,1,1]", "", "!four axes"},
 };
 
 /* Add the node's inputs; *names is their list. */
