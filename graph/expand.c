@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/expand.h"
 
+#include "graph/expand_learn.h"
 #include "graph/expand_move.h"
 #include "graph/expand_sample.h"
 #include "graph/expand_signal.h"
 #include "graph/expand_state.h"
+#include "graph/expand_tree.h"
 #include "graph/operator.h"
 #include "graph/recurrent.h"
 
@@ -34,13 +36,19 @@ static const struct {
     {"HammingWindow", wpk_expand_window},
     {"HannWindow", wpk_expand_window},
     {"LinearAttention", wpk_expand_linear_attention},
+    {"LinearClassifier", wpk_expand_linear},
+    {"LinearRegressor", wpk_expand_linear},
     {"LSTM", expand_recurrent},
     {"MaxUnpool", wpk_expand_max_unpool},
     {"ReverseSequence", wpk_expand_reverse_sequence},
     {"RNN", expand_recurrent},
     {"RoiAlign", wpk_expand_roi_align},
+    {"Scaler", wpk_expand_scaler},
     {"STFT", wpk_expand_stft},
     {"TensorScatter", wpk_expand_tensor_scatter},
+    {"TreeEnsemble", wpk_expand_trees},
+    {"TreeEnsembleClassifier", wpk_expand_trees},
+    {"TreeEnsembleRegressor", wpk_expand_trees},
 };
 
 bool wpk_graph_is_expanded(const struct wpk_graph_node *node)
@@ -63,6 +71,11 @@ wpk_err wpk_graph_expand(struct wpk_graph *graph, const struct wpk_graph_node *n
         if (input != NULL && (!input->is_typed || wpk_graph_elements(input) == 0)) {
             wpk_diag_set(diag, "its input %s has no elements, or no supported type", input->name);
             err = WPK_EUNSUPPORTED;
+        }
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] >= 0) {
+            graph->values[node->outputs[i]].writer = -1; /* until a node computes it */
         }
     }
     for (size_t i = 0; err == WPK_OK && i < sizeof(expansions) / sizeof(expansions[0]); i++) {

@@ -254,12 +254,14 @@ wpk_err wpk_expand_reverse_sequence(struct wpk_expansion *e)
     int64_t extent[WPK_RANK_MAX] = {x.extent[0] * x.extent[1]};
     memcpy(extent + 1, x.extent + 2, (size_t)(x.rank - 2) * sizeof(int64_t));
     int rows = wpk_compose_reshape(&e->to, e->node->inputs[0], "", x.rank - 1, extent, -1);
+    /* a length beyond the axis reads inside it, too */
     wpk_buf_printf(&e->text,
-                   "Y[d0,d1] = i64(d%d) * %lld + %lld * select(i64(d%d) < i64(X[d%d]), "
-                   "i64(X[d%d]) - 1 - i64(d%d), i64(d%d))",
+                   "Y[d0,d1] = i64(d%d) * %lld + %lld * select(i64(d%d) < L[d%d], L[d%d] - 1 - "
+                   "i64(d%d), i64(d%d)) where L[d%d:%lld] = min(max(i64(X[d%d]), 0), %lld)",
                    (int)batch, (long long)(batch == 0 ? x.extent[1] : 1),
                    (long long)(batch == 0 ? 1 : x.extent[1]), (int)time, (int)batch, (int)batch,
-                   (int)time, (int)time);
+                   (int)time, (int)time, (int)batch, (long long)x.extent[batch], (int)batch,
+                   (long long)x.extent[time]);
     int indices = wpk_expansion_equation(e, &e->node->inputs[1], 1, WPK_I64, 2, x.extent, -1);
     (void)wpk_expansion_gather(e, rows, indices, wpk_expansion_output(e, 0));
     return WPK_OK;

@@ -32,7 +32,7 @@ struct sampler {
     bool is_aligned; /* the border runs through the centres of the outer elements */
     int rank;        /* spatial axes */
     int64_t size[AXES_MAX];
-    int64_t lists, points;
+    int64_t images, lists, points;
     int image;           /* value [lists]: the image of each list; -1: the list's own number */
     int place[AXES_MAX]; /* values [lists, points] along each axis */
     int elements;        /* value [lists, points, taps, channels] */
@@ -97,19 +97,19 @@ static void set_tap(const struct sampler *s, char out[64])
              s->mode == CUBIC ? 1 : 0);
 }
 
-/* The numbers of the taps along an axis. */
+/* The numbers of the taps along an axis, inside it whatever the data is. */
 static int add_taps(const struct sampler *s, int axis, int inside)
 {
     char tap[64];
 
     set_tap(s, tap);
-    wpk_buf_append_text(&s->e->text, "Y[d0,d1,d2] = i64(min(max(");
+    wpk_buf_append_text(&s->e->text, "Y[d0,d1,d2] = min(max(i64(");
     if (s->border == REFLECT) {
         print_reflected(s, axis, tap);
     } else {
         wpk_buf_append_text(&s->e->text, tap);
     }
-    wpk_buf_printf(&s->e->text, ", 0), %lld))", (long long)s->size[axis] - 1);
+    wpk_buf_printf(&s->e->text, "), 0), %lld)", (long long)s->size[axis] - 1);
     return wpk_expansion_equation(s->e, &inside, 1, WPK_I64, 3,
                                   (int64_t[]){s->lists, s->points, s->mode}, -1);
 }
@@ -160,7 +160,8 @@ static int join(const struct sampler *s, const int *parts, bool of_rows)
     wpk_buf_append_text(text, "Y[d0,d1,d2] = ");
     if (of_rows && s->image >= 0) {
         inputs[count++] = s->image;
-        wpk_buf_printf(text, "i64(X%d[d0]) * %lld + ", s->rank, (long long)stride);
+        wpk_buf_printf(text, "min(max(i64(X%d[d0]), 0), %lld) * %lld + ", s->rank,
+                       (long long)s->images - 1, (long long)stride);
     } else if (of_rows) {
         wpk_buf_printf(text, "i64(d0) * %lld + ", (long long)stride);
     }
@@ -198,6 +199,7 @@ static void sample(struct sampler *s, int x, int64_t images, int64_t channels)
     int weights[AXES_MAX];
     int rows = add_rows(s, x, images, channels);
 
+    s->images = images;
     for (int j = 0; j < s->rank; j++) {
         int inside = add_inside(s, j);
         taps[j] = add_taps(s, j, inside);

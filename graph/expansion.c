@@ -102,7 +102,11 @@ int wpk_expansion_gather(struct wpk_expansion *e, int x, int indices, int output
 
 int wpk_expansion_output(const struct wpk_expansion *e, int index)
 {
-    return index < e->node->output_count ? e->node->outputs[index] : -1;
+    int value = index < e->node->output_count ? e->node->outputs[index] : -1;
+    bool is_wanted =
+        value >= 0 && (e->graph->values[value].is_read || e->graph->values[value].is_output);
+
+    return is_wanted ? value : -1;
 }
 
 void wpk_expansion_axes(struct wpk_expansion *e, int count)

@@ -373,10 +373,37 @@ static const struct wpk_operator preview[] = {
     EXPANDED("FlexAttention", 3, 3, 1, "scale:f softmax_precision:i"),
 };
 
+#define TREES                                                                                      \
+    "base_values:F base_values_as_tensor:t nodes_falsenodeids:I nodes_featureids:I "               \
+    "nodes_hitrates:F nodes_hitrates_as_tensor:t nodes_missing_value_tracks_true:I nodes_modes:s " \
+    "nodes_nodeids:I nodes_treeids:I nodes_truenodeids:I nodes_values:F "                          \
+    "nodes_values_as_tensor:t post_transform:s "
+
 static const struct wpk_operator learned[] = {
     EXPANDED("ArrayFeatureExtractor", 2, 2, 1, ""),
     {"Binarizer", 1, 1, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "threshold:f",
      "Y[..] = select(X[..] > {threshold=0}, {to}(1), {to}(0))", 0, 0},
+    EXPANDED("LinearClassifier", 1, 1, 2,
+             "classlabels_ints:I classlabels_strings:s coefficients:F intercepts:F multi_class:i "
+             "post_transform:s"),
+    EXPANDED("LinearRegressor", 1, 1, 1, "coefficients:F intercepts:F post_transform:s targets:i"),
+    SAME("Normalizer", 1, 1, WPK_AXES_LAST, "norm:s",
+         "Y[..] = select(S[-] == 0, X[..], X[..] / S[-]) where S[-] = "
+         "{?norm=MAX:max(@) X[@]}{?norm=L1:sum(@) abs(X[@])}{?norm=L2:sqrt(sum(@) X[@] * X[@])}"),
+    EXPANDED("Scaler", 1, 1, 1, "offset:F scale:F"),
+    EXPANDED("TreeEnsemble", 1, 1, 1,
+             "aggregate_function:i leaf_targetids:I leaf_weights:t membership_values:t n_targets:i "
+             "nodes_falseleafs:I nodes_falsenodeids:I nodes_featureids:I nodes_hitrates:t "
+             "nodes_missing_value_tracks_true:I nodes_modes:t nodes_splits:t nodes_trueleafs:I "
+             "nodes_truenodeids:I post_transform:i tree_roots:I"),
+    EXPANDED("TreeEnsembleClassifier", 1, 1, 2,
+             TREES "class_ids:I class_nodeids:I class_treeids:I class_weights:F "
+                   "class_weights_as_tensor:t classlabels_int64s:I classlabels_strings:s"),
+    EXPANDED("TreeEnsembleRegressor", 1, 1, 1,
+             TREES "aggregate_function:s n_targets:i target_ids:I target_nodeids:I "
+                   "target_treeids:I target_weights:F target_weights_as_tensor:t"),
+    /* the values; the keys are the file's */
+    POINTWISE("ZipMap", 1, "classlabels_int64s:I classlabels_strings:s", "Y[..] = X[..]"),
 };
 
 static const struct wpk_operator equation = {"Equation",

@@ -106,6 +106,43 @@ static const struct sample samples[] = {
     {"LinearAttention", ":f32[1,2,1] :f32[1,2,1] :f32[1,2,1]", "q_num_heads:i=1 kv_num_heads:i=1",
      "!do not fit its heads"},
     {"ai.onnx.preview:FlexAttention", ":f32[1,1,1] :f32[1,1,1] :f32[1,1,1]", "", "!four axes"},
+    {"ai.onnx.ml:Scaler", "1,2,3,4:f32[2,2]", "offset:F=1,0 scale:F=2", "f32[2,2] 0,4,4,8"},
+    {"ai.onnx.ml:Scaler", "1,2,3:f32[1,3]", "offset:F=1,0 scale:F=2", "!its offset or scale"},
+    {"ai.onnx.ml:Normalizer", "3,-4,0,0:f32[2,2]", "norm:s=L1",
+     "f32[2,2] 0.42857143,-0.5714286,0,0"},
+    {"ai.onnx.ml:LinearRegressor", "1,2:f32[1,2]", "coefficients:F=3,4 intercepts:F=5",
+     "f32[1,1] 16"},
+    {"ai.onnx.ml:LinearClassifier", "1,2:f32[1,2]", "coefficients:F=1,0,0,1 classlabels_ints:I=7,9",
+     "i64[1] 9"},
+    {"ai.onnx.ml:LinearClassifier>1", "1,2:f32[1,2]",
+     "coefficients:F=1,0,0,1 classlabels_strings:S=a,b post_transform:s=LOGISTIC",
+     "f32[1,2] 0.7310586,0.8807971"},
+    {"ai.onnx.ml:LinearClassifier", "1,2:f32[1,2]",
+     "coefficients:F=1,0,0,1 classlabels_strings:S=a,b", "!its labels are texts"},
+    {"ai.onnx.ml:LinearRegressor", "1,2:f32[1,2]", "coefficients:F=3,4 post_transform:s=PROBIT",
+     "!PROBIT is not supported"},
+    {"ai.onnx.ml:ZipMap", "1,2:f32[1,2]", "classlabels_int64s:I=7,9", "f32[1,2] 1,2"},
+#define TREE(modes, children)                                                                      \
+    "nodes_treeids:I=0,0,0 nodes_nodeids:I=0,1,2 nodes_featureids:I=1,0,0 nodes_values:F=2.5,0,0 " \
+    "nodes_modes:S=" modes ",LEAF,LEAF nodes_truenodeids:I=" children                              \
+    ",0,0 nodes_falsenodeids:I=2,0,0 "
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2,9,3:f32[2,2]",
+     TREE("BRANCH_LEQ", "1") "target_treeids:I=0,0 target_nodeids:I=1,2 target_ids:I=0,0 "
+                             "target_weights:F=5,6 base_values:F=1",
+     "f32[2,1] 6,7"},
+    {"ai.onnx.ml:TreeEnsembleClassifier", "9,2,9,3:f32[2,2]",
+     TREE("BRANCH_GT", "1") "class_treeids:I=0,0 class_nodeids:I=1,2 class_ids:I=0,0 "
+                            "class_weights:F=0.75,0.25 classlabels_int64s:I=4,8",
+     "i64[2] 4,8"},
+    {"ai.onnx.ml:TreeEnsembleClassifier>1", "9,2,9,3:f32[2,2]",
+     TREE("BRANCH_GT", "1") "class_treeids:I=0,0 class_nodeids:I=1,2 class_ids:I=0,0 "
+                            "class_weights:F=0.75,0.25 classlabels_int64s:I=4,8",
+     "f32[2,2] 0.75,0.25,0.25,0.75"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f32[1,2]", TREE("BRANCH_LEQ", "7"),
+     "!a node has no such child"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f32[1,2]", TREE("BRANCH_LEQ", "0"), "!or a cycle"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9:f32[1,1]", TREE("BRANCH_LEQ", "1"),
+     "!a node has no such child, feature or mode"},
 };
 
 /* Add the node's inputs; *names is their list. */
