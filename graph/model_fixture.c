@@ -153,7 +153,24 @@ static void put_attribute(struct wpk_buf *node, const char *word, size_t size)
 void wpk_model_fixture_node(struct wpk_model_fixture *model, const char *op, const char *inputs,
                             const char *output, const char *attributes)
 {
+    struct wpk_model_fixture none = {.fd = 0};
+
+    wpk_model_fixture_body(model, op, inputs, output, attributes, &none);
+}
+
+void wpk_model_fixture_body(struct wpk_model_fixture *model, const char *op, const char *inputs,
+                            const char *output, const char *attributes,
+                            struct wpk_model_fixture *body)
+{
     struct wpk_buf node = {0};
+    struct wpk_buf attribute = {0};
+
+    if (body->graph.size > 0) {
+        put_text(&attribute, 1, "body");
+        put_number(&attribute, 20, 5);
+        put_message(&attribute, 6, &body->graph);
+        put_message(&node, 5, &attribute);
+    }
 
     while (*inputs != '\0') {
         size_t size = strcspn(inputs, ",");

@@ -23,6 +23,10 @@ void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *nam
  *           "axis:i=1 pads:I=1,1 alpha:f=0.5 scales:F=1,2 auto_pad:s=VALID names:S=a,b" */
 void wpk_model_fixture_node(struct wpk_model_fixture *model, const char *op, const char *inputs,
                             const char *output, const char *attributes);
+/* Add a node with another model's inputs, constants, nodes and outputs as its body; empties it. */
+void wpk_model_fixture_body(struct wpk_model_fixture *model, const char *op, const char *inputs,
+                            const char *output, const char *attributes,
+                            struct wpk_model_fixture *body);
 void wpk_model_fixture_output(struct wpk_model_fixture *model, const char *name);
 
 /* Write the first `size` bytes of the model, or all, to a memory file and return its path, which

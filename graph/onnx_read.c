@@ -373,8 +373,12 @@ static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
         return WPK_ENOMEM;
     }
     node.guard = reader->guard;
+    const struct wpk_onnx_parts parts = {read_initializer, read_node};
+    if (wpk_onnx_is_repeating(&node)) {
+        err = wpk_onnx_body_read(reader, &node, whole, &parts, &node.body);
+        return err == WPK_OK ? wpk_graph_add_node(reader->graph, &node) : err;
+    }
     if (wpk_onnx_is_branching(&node)) {
-        const struct wpk_onnx_parts parts = {read_initializer, read_node};
         return wpk_onnx_branch_read(reader, &node, whole, &parts);
     }
     return strcmp(node.op, "Constant") == 0 && node.domain[0] == '\0'

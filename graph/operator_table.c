@@ -364,6 +364,12 @@ static const struct wpk_operator operators[] = {
     EXPANDED("STFT", 2, 4, 1, "onesided:i"),
     EXPANDED("TensorScatter", 2, 3, 1, "axis:i mode:s"),
 
+    /* unroll.c */
+    EXPANDED("Loop", 0, WPK_OPERATOR_INPUTS_MAX, WPK_OPERATOR_INPUTS_MAX, "body:-"),
+    EXPANDED("Scan", 0, WPK_OPERATOR_INPUTS_MAX, WPK_OPERATOR_INPUTS_MAX,
+             "body:- num_scan_inputs:i scan_input_axes:I scan_input_directions:I "
+             "scan_output_axes:I scan_output_directions:I"),
+
     /* gone once a file is read */
     EXPANDED("Constant", 0, 0, 1, ""),
     EXPANDED("If", 1, 1, WPK_GRAPH_NODES_MAX, ""),

@@ -10,6 +10,7 @@
 #include "graph/onnx_branch.h"
 #include "graph/op_resize.h"
 #include "graph/operator.h"
+#include "graph/unroll.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -465,6 +466,46 @@ static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *n
     return err;
 }
 
+/* Append a node, or what it becomes, and infer the shapes. */
+static wpk_err infer_added(struct wpk_graph *graph, struct wpk_graph_node *node, void *context)
+{
+    const struct wpk_unroll to = {infer_added, context};
+    struct problems *problems = context;
+    struct wpk_diag diag = {.text = ""};
+    int first = graph->node_count;
+    wpk_err err = WPK_OK;
+
+    if (is_dead(graph, node)) {
+        bury(graph, node);
+        return WPK_OK;
+    }
+    node->guard = NULL;
+    if (wpk_onnx_is_branching(node)) {
+        choose(graph, node, problems);
+    }
+    if (node->body != NULL) {
+        if (!is_known(graph, node)) {
+            return WPK_OK; /* what its inputs lack was said */
+        }
+        err = wpk_operator_check(wpk_operator_find(node->op, node->domain), node, &diag);
+        err = err == WPK_OK ? wpk_graph_unroll(graph, node, &to, &diag) : err;
+        if (err == WPK_ENOSPC) {
+            wpk_diag_set(&diag, "written out it has more than %d nodes", WPK_GRAPH_NODES_MAX);
+            err = WPK_EUNSUPPORTED;
+        }
+        if (err == WPK_EUNSUPPORTED || err == WPK_EINVAL || err == WPK_EPARSE) {
+            add_problem(node, diag.text, problems);
+            err = WPK_OK;
+        }
+        return err;
+    }
+    if (node->input_count > GROUP_MAX && is_associative(node)) {
+        err = add_groups(graph, node);
+    }
+    err = err == WPK_OK ? add_nodes(graph, node, problems) : err;
+    return err == WPK_OK ? infer_from(graph, first, problems) : err;
+}
+
 static wpk_err infer_nodes(struct wpk_graph *graph, struct problems *problems)
 {
     int count = 0;
@@ -472,20 +513,7 @@ static wpk_err infer_nodes(struct wpk_graph *graph, struct problems *problems)
     wpk_err err = WPK_OK;
 
     for (int n = 0; err == WPK_OK && n < count; n++) {
-        int first = graph->node_count;
-        if (is_dead(graph, &nodes[n])) {
-            bury(graph, &nodes[n]);
-            continue;
-        }
-        nodes[n].guard = NULL;
-        if (wpk_onnx_is_branching(&nodes[n])) {
-            choose(graph, &nodes[n], problems);
-        }
-        if (nodes[n].input_count > GROUP_MAX && is_associative(&nodes[n])) {
-            err = add_groups(graph, &nodes[n]);
-        }
-        err = err == WPK_OK ? add_nodes(graph, &nodes[n], problems) : err;
-        err = err == WPK_OK ? infer_from(graph, first, problems) : err;
+        err = infer_added(graph, &nodes[n], problems);
     }
     free(nodes);
     return err;

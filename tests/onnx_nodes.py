@@ -36,7 +36,7 @@ BOUND = {
     "AffineGrid": [1], "BlackmanWindow": [0], "CenterCropPad": [1], "Clip": [1, 2],
     "Col2Im": [1, 2], "Compress": [1], "ConstantOfShape": [0], "CumProd": [1], "CumSum": [1],
     "DFT": [1, 2], "Dropout": [1, 2], "Expand": [1],
-    "HammingWindow": [0], "HannWindow": [0], "MaxUnpool": [2], "OneHot": [1], "Pad": [1, 2, 3], "Range": [0, 1, 2],
+    "HammingWindow": [0], "HannWindow": [0], "Loop": [0, 1], "MaxUnpool": [2], "OneHot": [1], "Pad": [1, 2, 3], "Range": [0, 1, 2],
     "ReduceL1": [1], "ReduceL2": [1], "ReduceLogSum": [1], "ReduceLogSumExp": [1],
     "ReduceMax": [1], "ReduceMean": [1], "ReduceMin": [1], "ReduceProd": [1], "ReduceSum": [1],
     "ReduceSumSquare": [1], "Reshape": [1], "Resize": [1, 2, 3], "Slice": [1, 2, 3, 4],
