@@ -295,6 +295,14 @@ static void print_count(struct wpk_buf *text, const struct wpk_graph_window *w, 
     long long begin = counts_padding ? -(long long)w->before[d] : 0;
     long long end = (long long)(w->input[d] + (counts_padding ? w->after[d] : 0));
 
+    if (w->dilation[d] > 1) { /* the last element inside, and how many lie before the first one */
+        wpk_buf_printf(text, "(min((%lld-%lld*d%d)/%lld, %lld) + min((%lld*d%d-%lld)/%lld, 0) + 1)",
+                       end - 1 + (long long)w->before[d], (long long)w->stride[d], d + 2,
+                       (long long)w->dilation[d], (long long)w->kernel[d] - 1,
+                       (long long)w->stride[d], d + 2, (long long)w->before[d] + begin,
+                       (long long)w->dilation[d]);
+        return;
+    }
     wpk_buf_printf(text, "(min(%lld*d%d+%lld, %lld) - max(%lld*d%d-%lld, %lld))",
                    (long long)w->stride[d], d + 2, (long long)(w->kernel[d] - w->before[d]), end,
                    (long long)w->stride[d], d + 2, (long long)w->before[d], begin);
@@ -336,13 +344,6 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
     struct wpk_buf *text = printer->text;
 
     wpk_err err = wpk_graph_window(printer->graph, printer->node, NULL, &w, printer->diag);
-    for (int d = 0; err == WPK_OK && d < w.rank; d++) {
-        if (printer->op->kind == WPK_KIND_AVERAGE_POOL && w.dilation[d] > 1 &&
-            !is_whole(&w, d, false)) {
-            wpk_diag_set(printer->diag, "an average of dilated windows with padding");
-            err = WPK_EUNSUPPORTED;
-        }
-    }
     if (err == WPK_OK && is_max && !wpk_dtype_is_float(printer->out->dtype)) {
         wpk_diag_set(printer->diag, "a maximum of integers with padding");
         err = WPK_EUNSUPPORTED;
