@@ -78,16 +78,9 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
             return WPK_EUNSUPPORTED;
         }
     }
-    static const struct {
-        const char *name;
-        int64_t only;
-    } fixed[] = {{"spatial", 1}, {"storage_order", 0}};
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        if (wpk_graph_int(node, fixed[i].name, fixed[i].only) != fixed[i].only) {
-            wpk_diag_set(diag, "its %s is not %lld, which alone is supported", fixed[i].name,
-                         (long long)fixed[i].only);
-            return WPK_EUNSUPPORTED;
-        }
+    if (wpk_graph_int(node, "spatial", 1) != 1) {
+        wpk_diag_set(diag, "its spatial is not 1, which alone is supported");
+        return WPK_EUNSUPPORTED;
     }
     return WPK_OK;
 }

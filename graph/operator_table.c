@@ -279,8 +279,8 @@ static const struct wpk_operator operators[] = {
     /* attributes decide on the structure */
     OTHER("Conv", 2, 3, WPK_KIND_CONV,
           "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
-    {"MaxPool", 1, 1, WPK_KIND_MAX_POOL, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     POOL_ATTRIBUTES "storage_order:i", NULL, .outputs = 2},
+    {"MaxPool", 1, 1, WPK_KIND_MAX_POOL, WPK_AXES_NONE, WPK_OUTPUT_WHERE,
+     POOL_ATTRIBUTES "storage_order:i", NULL, 2, 0},
     OTHER("AveragePool", 1, 1, WPK_KIND_AVERAGE_POOL, POOL_ATTRIBUTES "count_include_pad:i"),
     OTHER("MatMul", 2, 2, WPK_KIND_MATMUL, ""),
     OTHER("Gemm", 2, 3, WPK_KIND_GEMM, "alpha:f beta:f transA:i transB:i"),

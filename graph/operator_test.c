@@ -143,6 +143,10 @@ static const struct sample samples[] = {
     {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f32[1,2]", TREE("BRANCH_LEQ", "0"), "!or a cycle"},
     {"ai.onnx.ml:TreeEnsembleRegressor", "9:f32[1,1]", TREE("BRANCH_LEQ", "1"),
      "!a node has no such child, feature or mode"},
+    {"MaxPool>1", "1,9,3,4,5,6,7,8,9:f32[1,1,3,3]", "kernel_shape:I=2,2 pads:I=1,0,0,0",
+     "i64[1,1,3,2] 1,1,1,1,7,8"},
+    {"MaxPool>1", "1,9,3,4,5,6,7,8,9:f32[1,1,3,3]", "kernel_shape:I=3,2 storage_order:i=1",
+     "i64[1,1,1,2] 3,3"},
 };
 
 /* Add the node's inputs; *names is their list. */
