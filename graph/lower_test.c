@@ -236,6 +236,8 @@ static const struct sample samples[] = {
      "V[d0] = (sum(r1:3) (X[d0,r1] - M[d0]) * (X[d0,r1] - M[d0])) / 3",
      0},
     {"Relu", "f32[2] f32[2]", "", "!2 inputs", 0},
+    {"Dropout", "f32[2]", "", "!supported since opset 7", 6},
+    {"Not", "bool[2]", "", "bool[2] Y[d0] = !X[d0]", 1},
     {"Div", "i64[2] i64[2]", "",
      "i64[2] Y[d0] = select(X[d0] % X1[d0] != 0 && (X[d0] < 0) != (X1[d0] < 0), "
      "X[d0] / X1[d0] + 1, X[d0] / X1[d0])",

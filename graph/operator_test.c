@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes of constants compute, or the reason of a refusal. */
+#include "graph/interpret.h"
 #include "graph/model_fixture.h"
 #include "graph/onnx_read.h"
 #include "graph/shape.h"
@@ -147,6 +148,56 @@ static const struct sample samples[] = {
      "i64[1,1,3,2] 1,1,1,1,7,8"},
     {"MaxPool>1", "1,9,3,4,5,6,7,8,9:f32[1,1,3,3]", "kernel_shape:I=3,2 storage_order:i=1",
      "i64[1,1,1,2] 3,3"},
+    {"ai.onnx.preview:FlexAttention", ":f32[1,1,1,1] :f32[1,1,2,1] 3,5:f32[1,1,2,1]",
+     "scale:f=0.6931472", "f32[1,1,1,1] 4.3333333"},
+    {"DFT", "1,2,3,4:f32[1,4,1] - 7:i64[]", "", "!axis 7 of 3"},
+    {"DFT", "1,2,3,4:f32[1,4,1] - 2:i64[]", "", "!its axis is that of the parts"},
+    {"DFT", "1,2,3,4:f32[1,4,1] 0:i64[]", "", "!its length is no extent"},
+    {"HannWindow", "4:i64[]", "output_datatype:i=7", "!its output_datatype"},
+    {"HannWindow", "4:f32[]", "", "!must be a constant integer"},
+    {"GridSample", "1,2,3,4:f32[1,1,2,2] nan,0:f32[1,1,1,2]", "", "f32[1,1,1,1] nan"},
+    {"RoiAlign", "1,2,3,4:f32[1,1,2,2] 0,0,2,2:f32[1,4] 0:i64[1]",
+     "sampling_ratio:i=2 mode:s=max coordinate_transformation_mode:s=output_half_pixel",
+     "f32[1,1,1,1] 4"},
+    {"RoiAlign", "1,2,3,4:f32[1,1,2,2] 0,0,2:f32[1,3] 0:i64[1]", "sampling_ratio:i=2",
+     "!do not fit each other"},
+    {"DeformConv",
+     "1,2,3,4:f32[1,2,1,2] 1,10:f32[2,1,1,1] 0,0,0,0,0,0,0,-1:f32[1,4,1,2] 5,6:f32[2] "
+     "1,2,1,1:f32[1,2,1,2]",
+     "group:i=2 offset_group:i=2", "f32[1,2,1,2] 6,9,36,36"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2,9,3:f32[2,2]",
+     TREE("BRANCH_LT", "1") "target_treeids:I=0,0,0 target_nodeids:I=1,1,2 target_ids:I=0,1,1 "
+                            "target_weights:F=5,7,6 n_targets:i=2 aggregate_function:s=MAX",
+     "f32[2,2] 5,7,0,6"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,nan,9,2.5:f32[2,2]",
+     TREE("BRANCH_EQ", "1") "target_treeids:I=0,0 target_nodeids:I=1,2 target_ids:I=0,0 "
+                            "target_weights:F=5,6 aggregate_function:s=AVERAGE "
+                            "nodes_missing_value_tracks_true:I=1,0,0",
+     "f32[2,1] 5,5"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,nan,9,2.5:f32[2,2]",
+     TREE("BRANCH_NEQ", "1") "target_treeids:I=0,0 target_nodeids:I=1,2 target_ids:I=0,0 "
+                             "target_weights:F=5,6 aggregate_function:s=MIN",
+     "f32[2,1] 5,6"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f32[1,2]", TREE("BRANCH_BEST", "1"),
+     "!an unknown mode"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f32[1,2]",
+     TREE("BRANCH_LEQ", "1") "target_treeids:I=0 target_nodeids:I=5 target_ids:I=0 "
+                             "target_weights:F=5",
+     "!a vote is of no leaf"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f32[1,2]",
+     TREE("BRANCH_LEQ", "1") "base_values:F=1,2", "!its base_values"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f32[1,2]",
+     TREE("BRANCH_LEQ", "1") "target_treeids:I=0 target_nodeids:I=1,2", "!lists of votes differ"},
+    {"ai.onnx.ml:TreeEnsembleRegressor", "9,2:f64[1,2]", TREE("BRANCH_LEQ", "1"), "!is no f32"},
+    {"ai.onnx.ml:TreeEnsembleClassifier>1", "9,2,9,3:f32[2,2]",
+     TREE("BRANCH_GTE", "1") "class_treeids:I=0,0 class_nodeids:I=1,2 class_ids:I=0,0 "
+                             "class_weights:F=1,-1 classlabels_strings:S=a,b "
+                             "post_transform:s=LOGISTIC",
+     "f32[2,2] 0.7310586,0.2689414,0.2689414,0.7310586"},
+    {"ai.onnx.ml:TreeEnsembleClassifier>1", "9,2,9,3:f32[2,2]",
+     TREE("BRANCH_GTE", "1") "class_treeids:I=0,0 class_nodeids:I=1,2 class_ids:I=1,1 "
+                             "class_weights:F=0.75,0.25 classlabels_strings:S=a,b",
+     "f32[2,2] 0,0.25,0,0.75"},
 };
 
 /* Add the node's inputs; *names is their list. */
@@ -187,7 +238,8 @@ static bool agrees(const struct wpk_graph_value *value, int64_t i, const char *t
         return wpk_graph_integer(value, i) == strtoll(text, NULL, 10);
     }
     double found = wpk_graph_element(value, i);
-    return found == expected || fabs(found - expected) <= tolerance * (1 + fabs(expected));
+    return found == expected || (isnan(found) && isnan(expected)) ||
+           fabs(found - expected) <= tolerance * (1 + fabs(expected));
 }
 
 static void check_value(const struct sample *sample, const struct wpk_graph_value *value)
@@ -249,9 +301,96 @@ static void test_samples(void **state)
     }
 }
 
+/* Interpret a model of input x, and compare its output. */
+static void check_model(struct wpk_model_fixture *model, const char *shape, const double *x,
+                        const double *expected, int count)
+{
+    struct wpk_graph graph;
+    struct wpk_buf problems = {0};
+    double y[16];
+    double *outputs[] = {y};
+
+    assert_int_equal(wpk_onnx_read(wpk_model_fixture_write(model, SIZE_MAX), &graph, NULL), WPK_OK);
+    if (shape != NULL) {
+        assert_int_equal(wpk_graph_set_shape(&graph, shape, NULL), WPK_OK);
+    }
+    (void)!wpk_graph_infer(&graph, &problems);
+    assert_string_equal(wpk_buf_text(&problems), "");
+    assert_int_equal(wpk_graph_interpret(&graph, &x, outputs, NULL), WPK_OK);
+    for (int i = 0; i < count; i++) {
+        assert_true(fabs(y[i] - expected[i]) < 1e-6);
+    }
+    wpk_buf_fini(&problems);
+    wpk_graph_fini(&graph);
+    wpk_model_fixture_fini(model);
+}
+
+/* Relu and weights of 1 sum the steps up; sequences of one and of three steps. */
+static void test_sequence_lengths(void **state)
+{
+    struct wpk_model_fixture model = {.opset = 14};
+    const double x[] = {1, 1, 2, 2, 3, 3};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        wpk_model_fixture_input(&model, "x", "f32[3,2,1]");
+        wpk_model_fixture_constant(&model, "w", "f32[1,1,1]", "1");
+        wpk_model_fixture_constant(&model, "lengths", "i32[2]", "1,3");
+        wpk_model_fixture_node(&model, "RNN", "x,w,w,,lengths", "y,last",
+                               i == 2 ? "activations:S=Relu direction:s=reverse"
+                                      : "activations:S=Relu");
+        wpk_model_fixture_output(&model, i == 1 ? "last" : "y");
+        check_model(&model, NULL, x,
+                    i == 0   ? (const double[]){1, 1, 0, 3, 0, 6}
+                    : i == 1 ? (const double[]){1, 6}
+                             : (const double[]){1, 6, 0, 5, 0, 3},
+                    i == 1 ? 2 : 6);
+    }
+}
+
+/* The state of the delta rule: k (v - S k) is added in each step. */
+static void test_linear_attention(void **state)
+{
+    struct wpk_model_fixture model = {.opset = 27};
+    const double x[] = {1, 2};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        wpk_model_fixture_input(&model, "x", "f32[1,2,1]");
+        wpk_model_fixture_constant(&model, "v", "f32[1,2,1]", "3,4");
+        wpk_model_fixture_constant(&model, "beta", "f32[1,2,1]", "1,0.5");
+        wpk_model_fixture_node(&model, "LinearAttention", i == 0 ? "x,x,v" : "x,x,v,,,beta",
+                               "y,state",
+                               i == 0 ? "q_num_heads:i=1 kv_num_heads:i=1 update_rule:s=linear"
+                                      : "q_num_heads:i=1 kv_num_heads:i=1 update_rule:s=delta");
+        wpk_model_fixture_output(&model, "y");
+        check_model(&model, NULL, x, i == 0 ? (const double[]){3, 22} : (const double[]){3, 2}, 2);
+    }
+}
+
+/* Data decides which elements remain, and the user how many. */
+static void test_compress_on_data(void **state)
+{
+    struct wpk_model_fixture model = {.opset = 18};
+    const double x[] = {5, -1, 7, 0};
+
+    (void)state;
+    wpk_model_fixture_input(&model, "x", "f32[4]");
+    wpk_model_fixture_constant(&model, "zero", "f32[]", "0");
+    wpk_model_fixture_node(&model, "Greater", "x,zero", "condition", "");
+    wpk_model_fixture_node(&model, "Compress", "x,condition", "y", "");
+    wpk_model_fixture_output(&model, "y");
+    check_model(&model, "y=2", x, (const double[]){5, 7}, 2);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_sequence_lengths),
+        cmocka_unit_test(test_linear_attention),
+        cmocka_unit_test(test_compress_on_data),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
