@@ -66,6 +66,7 @@ struct wpk_invocation {
     X(plot, "JOB|NAME", "how a search converged, as an SVG")                                       \
     X(learn, "", "a prior of this history: searches of other operators begin from it")             \
     X(genes, "FILE|NAME|FINGERPRINT", "what can be pinned for an operator, and to what")           \
+    X(operators, "", "the ONNX operators that models may have")                                    \
     X(strategies, "", "how candidates can be chosen: each strategy, its options, when to use it")  \
     X(run, "NAME|FINGERPRINT|FILE",                                                                \
       "run what is served, or an ONNX model, on NumPy files, and compare with the reference")      \

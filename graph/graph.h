@@ -75,6 +75,8 @@ struct wpk_graph_guard {
     bool wanted;
 };
 
+struct wpk_graph_body;
+
 struct wpk_graph_node {
     const char *name; /* of the file; else that of its first output */
     const char *op;   /* such as "Conv" */
@@ -88,8 +90,20 @@ struct wpk_graph_node {
     const struct wpk_graph_attribute *attributes;
     int attribute_count;
     const struct wpk_graph_guard *guard; /* NULL: none; gone once shapes are inferred */
+    const struct wpk_graph_body *body;   /* of a Loop or Scan, gone then, too; else NULL */
     int loop;                            /* of which it is a node (loop.h); 0: none */
     int64_t times;                       /* iterations of that loop */
+};
+
+/* What a Loop or Scan repeats. Its nodes are none of the graph's, and their values stand for those
+ * of an iteration (unroll.h). */
+struct wpk_graph_body {
+    const struct wpk_graph_node *nodes; /* [node_count] */
+    int node_count;
+    const int *inputs; /* [input_count] values */
+    int input_count;
+    const int *outputs; /* [output_count] values */
+    int output_count;
 };
 
 /* A node that the graph lost, and why. */

@@ -56,6 +56,12 @@ static wpk_err infer_pointwise(const struct wpk_inference *in)
     return err;
 }
 
+static bool is_zero(const struct wpk_graph_value *value)
+{
+    return value != NULL && value->data != NULL && wpk_graph_elements(value) == 1 &&
+           wpk_graph_element(value, 0) == 0;
+}
+
 /* The shape of input 0, to which the inputs that scale and shift it must broadcast. */
 static wpk_err infer_same(const struct wpk_inference *in)
 {
@@ -69,17 +75,17 @@ static wpk_err infer_same(const struct wpk_inference *in)
             continue;
         }
         if (strcmp(in->node->op, "Dropout") == 0) {
-            bool trains = i == 2 && (input->data == NULL || wpk_graph_elements(input) != 1 ||
-                                     wpk_graph_element(input, 0) != 0);
-            if (trains) {
-                wpk_diag_set(in->diag, "its training_mode must be a constant, false");
+            if (i == 2 && !is_zero(input) && !is_zero(wpk_graph_input(in->graph, in->node, 1))) {
+                wpk_diag_set(in->diag, "its training_mode or its ratio must be a constant, 0: "
+                                       "nothing is drawn");
                 return WPK_EUNSUPPORTED;
             }
             continue;
         }
-        bool fits = is_channelwise ? in->x->rank >= 2 && input->rank == 1 &&
-                                         input->extent[0] == in->x->extent[1]
-                                   : input->rank <= in->x->rank;
+        int64_t channels = in->x->rank > 1 ? in->x->extent[1] : 1;
+        bool fits = is_channelwise
+                        ? in->x->rank >= 1 && input->rank == 1 && input->extent[0] == channels
+                        : input->rank <= in->x->rank;
         if (!is_channelwise && fits) {
             err = broadcast(in, input);
             fits = err == WPK_OK && memcmp(in->out->extent, in->x->extent,
@@ -89,6 +95,14 @@ static wpk_err infer_same(const struct wpk_inference *in)
             wpk_diag_set(in->diag, "its input number %d does not fit input 0", i);
             err = WPK_EINVAL;
         }
+    }
+    if (err == WPK_OK && in->node->part > 0 && in->op->axes == WPK_AXES_MOMENTS) {
+        if (wpk_graph_int(in->node, "training_mode", 0) != 1) {
+            wpk_diag_set(in->diag, "it has further outputs only with training_mode 1");
+            return WPK_EUNSUPPORTED;
+        }
+        in->out->rank = 1;
+        in->out->extent[0] = in->x->rank > 1 ? in->x->extent[1] : 1;
     }
     if (err == WPK_OK && in->node->part > 0 && in->op->axes == WPK_AXES_FROM) {
         err = wpk_operator_reduced(in->graph, in->node, in->op, reduced, in->diag);
@@ -500,6 +514,16 @@ static wpk_err infer_shape_of(const struct wpk_inference *in)
     return WPK_OK;
 }
 
+static wpk_err infer_equation(const struct wpk_inference *in)
+{
+    const struct wpk_graph_attribute *shape =
+        wpk_graph_attribute(in->node, "shape", WPK_ATTRIBUTE_INTS);
+
+    in->out->rank = shape->count;
+    memcpy(in->out->extent, shape->integers, (size_t)shape->count * sizeof(int64_t));
+    return WPK_OK;
+}
+
 wpk_err wpk_infer_shape(const struct wpk_inference *in)
 {
     switch (in->op->kind) {
@@ -583,6 +607,10 @@ wpk_err wpk_infer_shape(const struct wpk_inference *in)
         return wpk_infer_loss(in);
     case WPK_KIND_SHAPE:
         return infer_shape_of(in);
+    case WPK_KIND_EQUATION:
+        return infer_equation(in);
+    case WPK_KIND_EXPANDED:
+        break;
     }
     return WPK_EUNSUPPORTED;
 }

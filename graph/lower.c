@@ -123,6 +123,20 @@ static void print_variadic(struct wpk_printer *printer)
     }
 }
 
+/* The attribute is the equation; it reads an input by its name and '['. */
+static wpk_err print_equation(struct wpk_printer *printer)
+{
+    const char *text = wpk_graph_text(printer->node, "text", "");
+    char name[8];
+
+    for (int i = 0; i < printer->node->input_count; i++) {
+        snprintf(name, sizeof(name), i > 0 ? "X%d[" : "X[", i);
+        printer->used[i] = strstr(text, name) != NULL;
+    }
+    wpk_buf_append_text(printer->text, text);
+    return WPK_OK;
+}
+
 static wpk_err print(struct wpk_printer *printer)
 {
     switch (printer->op->kind) {
@@ -197,6 +211,9 @@ static wpk_err print(struct wpk_printer *printer)
     case WPK_KIND_TOP_K:
         wpk_diag_set(printer->diag, "K must be a constant");
         return WPK_EUNSUPPORTED;
+    case WPK_KIND_EQUATION:
+        return print_equation(printer);
+    case WPK_KIND_EXPANDED:
     case WPK_KIND_LOOP_ENTER: /* loop.h: memory that nodes share, no program */
     case WPK_KIND_LOOP_READ:
     case WPK_KIND_LOOP_STORE:

@@ -91,6 +91,10 @@ static const struct sample samples[] = {
      "f32[1,2,8] Y[d0,d1,d2] = (sum(r0:3) X[d0,d1,d2+r0-1]) / "
      "(1 * f32(min(1*d2+2, 8) - max(1*d2-1, 0)))",
      0},
+    {"AveragePool", "f32[1,2,8]", "kernel_shape:I=3 pads:I=1,1 dilations:I=2",
+     "f32[1,2,6] Y[d0,d1,d2] = (sum(r0:3) X[d0,d1,d2+2*r0-1]) / "
+     "(1 * f32(min((8-1*d2)/2, 2) + min((1*d2-1)/2, 0) + 1))",
+     19},
     {"MatMul", "f32[2,3] c:f32[3,4]", "", "f32[2,4] Y[d0,d1] = sum(k:3) X[d0,k] * X1[k,d1]", 0},
     {"MatMul", "f32[5,1,2,3] f32[7,3,4]", "",
      "f32[5,7,2,4] Y[d0,d1,d2,d3] = sum(k:3) X[d0,0,d2,k] * X1[d1,k,d3]", 0},
@@ -232,6 +236,8 @@ static const struct sample samples[] = {
      "V[d0] = (sum(r1:3) (X[d0,r1] - M[d0]) * (X[d0,r1] - M[d0])) / 3",
      0},
     {"Relu", "f32[2] f32[2]", "", "!2 inputs", 0},
+    {"Dropout", "f32[2]", "", "!supported since opset 7", 6},
+    {"Not", "bool[2]", "", "bool[2] Y[d0] = !X[d0]", 1},
     {"Div", "i64[2] i64[2]", "",
      "i64[2] Y[d0] = select(X[d0] % X1[d0] != 0 && (X[d0] < 0) != (X1[d0] < 0), "
      "X[d0] / X1[d0] + 1, X[d0] / X1[d0])",
@@ -261,7 +267,7 @@ static const struct sample samples[] = {
      "f32[2,3] Y[d0,d1] = select(A[d0] == d1, f32(1), f32(0)) where M[d0] = max(r1:3) X[d0,r1]; "
      "A[d0] = min(r1:3) select(X[d0,r1] >= M[d0], r1, 3)",
      0},
-    {"Loop", "bool[1]", "", "!the operator Loop is not supported", 0},
+    {"Optional", "bool[1]", "", "!the operator Optional is not supported", 0},
 };
 
 /* Build the model of a sample; its node is named y. */

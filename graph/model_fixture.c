@@ -100,8 +100,11 @@ void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *nam
         char *end = (char *)values;
         double value = values != NULL ? strtod(values, &end) : (double)(i + 1);
         values = values != NULL ? end + (*end == ',') : NULL;
-        if (d.dtype == WPK_I64) {
-            put_number(&tensor, 7, (int64_t)value);
+        if (d.dtype == WPK_I64 || d.dtype == WPK_I32 || d.dtype == WPK_BOOL) {
+            put_number(&tensor, d.dtype == WPK_I64 ? 7 : 5, (int64_t)value);
+        } else if (d.dtype == WPK_F64) {
+            put_varint(&tensor, (10 << 3) | 1);
+            wpk_buf_append(&tensor, &value, sizeof(value));
         } else {
             float narrow = (float)value;
             put_varint(&tensor, (4 << 3) | 5);
@@ -114,8 +117,8 @@ void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *nam
 /* "name:kind=value" */
 static void put_attribute(struct wpk_buf *node, const char *word, size_t size)
 {
-    static const char kinds[] = "?fist..FI"; /* AttributeProto.AttributeType, as letters */
-    char text[128];
+    static const char kinds[] = "?fist.FIS"; /* AttributeProto.AttributeType, as letters */
+    char text[512];
     struct wpk_buf out = {0};
 
     snprintf(text, sizeof(text), "%.*s", (int)size, word);
@@ -123,11 +126,18 @@ static void put_attribute(struct wpk_buf *node, const char *word, size_t size)
     char kind = value[-2];
     value[-3] = '\0';
     put_text(&out, 1, text);
-    put_number(&out, 20, kind == 'I' ? 7 : strchr(kinds, kind) - kinds);
-    if (kind == 'f') {
-        float real = strtof(value, NULL);
-        put_varint(&out, (2 << 3) | 5);
-        wpk_buf_append(&out, &real, sizeof(real));
+    put_number(&out, 20, strchr(kinds, kind) - kinds);
+    if (kind == 'f' || kind == 'F') {
+        for (char *end = value; *value != '\0'; value = end + (*end == ',')) {
+            float real = strtof(value, &end);
+            put_varint(&out, ((kind == 'f' ? 2 : 7) << 3) | 5);
+            wpk_buf_append(&out, &real, sizeof(real));
+        }
+    } else if (kind == 'S') {
+        for (size_t n = 0; *value != '\0'; value += n + (value[n] == ',')) {
+            n = strcspn(value, ",");
+            put_bytes(&out, 9, value, n);
+        }
     } else if (kind == 'i') {
         put_number(&out, 3, strtoll(value, NULL, 10));
     } else if (kind == 's') {
@@ -143,16 +153,39 @@ static void put_attribute(struct wpk_buf *node, const char *word, size_t size)
 void wpk_model_fixture_node(struct wpk_model_fixture *model, const char *op, const char *inputs,
                             const char *output, const char *attributes)
 {
+    struct wpk_model_fixture none = {.fd = 0};
+
+    wpk_model_fixture_body(model, op, inputs, output, attributes, &none);
+}
+
+void wpk_model_fixture_body(struct wpk_model_fixture *model, const char *op, const char *inputs,
+                            const char *output, const char *attributes,
+                            struct wpk_model_fixture *body)
+{
     struct wpk_buf node = {0};
+    struct wpk_buf attribute = {0};
+
+    if (body->graph.size > 0) {
+        put_text(&attribute, 1, "body");
+        put_number(&attribute, 20, 5);
+        put_message(&attribute, 6, &body->graph);
+        put_message(&node, 5, &attribute);
+    }
 
     while (*inputs != '\0') {
         size_t size = strcspn(inputs, ",");
         put_bytes(&node, 1, inputs, size);
         inputs += size + (inputs[size] == ',');
     }
-    put_text(&node, 2, output);
+    const char *colon = strchr(op, ':');
     put_text(&node, 3, output);
-    put_text(&node, 4, op);
+    put_text(&node, 4, colon != NULL ? colon + 1 : op);
+    put_bytes(&node, 7, op, colon != NULL ? (size_t)(colon - op) : 0);
+    while (*output != '\0') {
+        size_t size = strcspn(output, ",");
+        put_bytes(&node, 2, output, size);
+        output += size + (output[size] == ',');
+    }
     while (*attributes != '\0') {
         size_t size = strcspn(attributes, " ");
         put_attribute(&node, attributes, size);

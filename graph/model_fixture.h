@@ -18,10 +18,15 @@ struct wpk_model_fixture {
 void wpk_model_fixture_input(struct wpk_model_fixture *model, const char *name, const char *type);
 void wpk_model_fixture_constant(struct wpk_model_fixture *model, const char *name, const char *type,
                                 const char *values);
-/* Add a node that is named like its output.
- *   shape   inputs "x,w,,b"; attributes "axis:i=1 pads:I=1,1 alpha:f=0.5 auto_pad:s=VALID" */
+/* Add a node that is named like its outputs.
+ *   shape   op "Relu" or "ai.onnx.ml:Scaler"; inputs "x,w,,b"; output "y" or "y,z"; attributes
+ *           "axis:i=1 pads:I=1,1 alpha:f=0.5 scales:F=1,2 auto_pad:s=VALID names:S=a,b" */
 void wpk_model_fixture_node(struct wpk_model_fixture *model, const char *op, const char *inputs,
                             const char *output, const char *attributes);
+/* Add a node with another model's inputs, constants, nodes and outputs as its body; empties it. */
+void wpk_model_fixture_body(struct wpk_model_fixture *model, const char *op, const char *inputs,
+                            const char *output, const char *attributes,
+                            struct wpk_model_fixture *body);
 void wpk_model_fixture_output(struct wpk_model_fixture *model, const char *name);
 
 /* Write the first `size` bytes of the model, or all, to a memory file and return its path, which

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches of an If. The nodes of both are read into the graph with a guard, and the If becomes
- * one node for each output, with the condition and the two values that it has to choose from as
- * inputs. Shape inference (shape.c) leaves out the branch that is not taken, where the condition
- * follows from constants and shapes; else both are computed, and a Where chooses. */
+/* Branches of an If, and bodies of a Loop or Scan. The nodes of both branches are read into the
+ * graph with a guard, and the If becomes one node for each output, with the condition and the two
+ * values that it has to choose from as inputs. Shape inference (shape.c) leaves out the branch that
+ * is not taken, where the condition follows from constants and shapes; else both are computed, and
+ * a Where chooses. A body stays apart from the graph (unroll.h). */
 #ifndef WPK_GRAPH_ONNX_BRANCH_H
 #define WPK_GRAPH_ONNX_BRANCH_H
 
@@ -22,5 +23,16 @@ WPK_MUST_CHECK wpk_err wpk_onnx_branch_read(struct wpk_onnx_reader *reader,
                                             const struct wpk_graph_node *node,
                                             struct wpk_protobuf message,
                                             const struct wpk_onnx_parts *parts);
+
+/* True for a node that has a body: a Loop or Scan. */
+bool wpk_onnx_is_repeating(const struct wpk_graph_node *node);
+
+/* Read the body of such a node.   owns  *out is the graph's
+ *   errors  WPK_EPARSE the body is missing; those of the parts */
+WPK_MUST_CHECK wpk_err wpk_onnx_body_read(struct wpk_onnx_reader *reader,
+                                          const struct wpk_graph_node *node,
+                                          struct wpk_protobuf message,
+                                          const struct wpk_onnx_parts *parts,
+                                          const struct wpk_graph_body **out);
 
 #endif

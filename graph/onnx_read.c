@@ -373,8 +373,12 @@ static wpk_err read_node(struct wpk_onnx_reader *reader, struct wpk_protobuf mes
         return WPK_ENOMEM;
     }
     node.guard = reader->guard;
+    const struct wpk_onnx_parts parts = {read_initializer, read_node};
+    if (wpk_onnx_is_repeating(&node)) {
+        err = wpk_onnx_body_read(reader, &node, whole, &parts, &node.body);
+        return err == WPK_OK ? wpk_graph_add_node(reader->graph, &node) : err;
+    }
     if (wpk_onnx_is_branching(&node)) {
-        const struct wpk_onnx_parts parts = {read_initializer, read_node};
         return wpk_onnx_branch_read(reader, &node, whole, &parts);
     }
     return strcmp(node.op, "Constant") == 0 && node.domain[0] == '\0'
@@ -440,6 +444,7 @@ static wpk_err read_opset(struct wpk_onnx_reader *reader, struct wpk_protobuf me
     }
     if (err == WPK_OK && (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)) {
         reader->graph->opset = version;
+        reader->has_opset = true;
     }
     return err == WPK_OK ? wpk_onnx_end(reader, &message) : err;
 }
@@ -462,6 +467,9 @@ static wpk_err read_model(struct wpk_onnx_reader *reader, struct wpk_protobuf mo
     err = err == WPK_OK ? wpk_onnx_functions_read(reader, whole) : err;
     if (err == WPK_OK && graph.at == NULL) {
         err = wpk_onnx_fail(reader, WPK_EPARSE, "not an ONNX model: it has no graph");
+    }
+    if (err == WPK_OK && !reader->has_opset && wpk_onnx_count(whole, MODEL_OPSET) > 0) {
+        reader->graph->opset = WPK_ONNX_OPSET_MAX; /* it has operators of other domains alone */
     }
     int64_t opset = reader->graph->opset;
     if (err == WPK_OK && (opset < WPK_ONNX_OPSET_MIN || opset > WPK_ONNX_OPSET_MAX)) {

@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-#define WPK_ONNX_OPSET_MIN 7
+#define WPK_ONNX_OPSET_MIN 1
 #define WPK_ONNX_OPSET_MAX 28
 
 /* Read a model. A node Constant becomes constant data. Whether the operators are supported is

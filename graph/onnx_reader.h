@@ -43,6 +43,7 @@ struct wpk_onnx_reader {
     struct wpk_protobuf external;
     struct wpk_onnx_function *functions; /* [function_count] of the model */
     int function_count;
+    bool has_opset;                      /* the model says that of ONNX's own operators */
     int call_count;                      /* of functions, so far */
     struct wpk_onnx_scope *scope;        /* that is being read; NULL: the model's graph */
     const struct wpk_graph_guard *guard; /* of the branch that is being read; NULL: none */

@@ -1,307 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/operator.h"
 
-#include "graph/loop.h"
-
 #include <stdio.h>
 #include <string.h>
-
-#define POINTWISE(name, inputs, attributes, text)                                                  \
-    {                                                                                              \
-        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes,  \
-            text, 0, 0                                                                             \
-    }
-#define PREDICATE(name, inputs, text)                                                              \
-    {                                                                                              \
-        name, inputs, inputs, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_BOOL, "", text, 0, 0   \
-    }
-#define SAME(name, min, max, axes, attributes, text)                                               \
-    {                                                                                              \
-        name, min, max, WPK_KIND_SAME, axes, WPK_OUTPUT_AS_INPUT, attributes, text, 0, 0           \
-    }
-#define REDUCE(name, text)                                                                         \
-    {                                                                                              \
-        name, 1, 2, WPK_KIND_REDUCE, WPK_AXES_LISTED, WPK_OUTPUT_AS_INPUT,                         \
-            "axes:I keepdims:i noop_with_empty_axes:i", text, 0, 0                                 \
-    }
-/* The first of the largest or smallest elements, or the last one. */
-#define EXTREME(name, function, compare)                                                           \
-    {                                                                                              \
-        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_FIRST, WPK_OUTPUT_I64,                               \
-            "axis:i keepdims:i select_last_index:i",                                               \
-            "Y[..] = {?select_last_index!=1:min}{?select_last_index=1:max}(@) "                    \
-            "select(X[@] " compare " M[-], {r}, {?select_last_index!=1:{#}}"                       \
-            "{?select_last_index=1:-1}) where M[-] = " function "(@) X[@]",                        \
-            0, 0                                                                                   \
-    }
-#define GLOBAL(name, text)                                                                         \
-    {                                                                                              \
-        name, 1, 1, WPK_KIND_REDUCE, WPK_AXES_SPATIAL, WPK_OUTPUT_AS_INPUT, "", text, 0, 0         \
-    }
-#define OTHER(name, min, max, kind, attributes)                                                    \
-    {                                                                                              \
-        name, min, max, kind, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, attributes, NULL, 0, 0           \
-    }
-
-#define VARIADIC(name, text)                                                                       \
-    {                                                                                              \
-        name, 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_VARIADIC, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,   \
-            "", text, 0, 0                                                                         \
-    }
-
-#define POOL_ATTRIBUTES "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I strides:I "
-
-static const struct wpk_operator operators[] = {
-    /* one element each */
-    POINTWISE("Identity", 1, "", "Y[..] = X[..]"),
-    POINTWISE("Relu", 1, "", "Y[..] = relu(X[..])"),
-    POINTWISE("LeakyRelu", 1, "alpha:f", "Y[..] = select(X[..] < 0, {alpha=0.01} * X[..], X[..])"),
-    POINTWISE("PRelu", 2, "", "Y[..] = select(X[..] < 0, X1[..] * X[..], X[..])"),
-    POINTWISE("Elu", 1, "alpha:f",
-              "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..]) - 1), X[..])"),
-    POINTWISE("HardSigmoid", 1, "alpha:f beta:f",
-              "Y[..] = max(0, min(1, {alpha=0.2} * X[..] + {beta=0.5}))"),
-    POINTWISE("Gelu", 1, "approximate:s",
-              "Y[..] = {?approximate!=tanh:gelu(X[..])}{?approximate=tanh:0.5 * X[..] * (1 + "
-              "tanh(0.7978845608028654 * (X[..] + 0.044715 * X[..] * X[..] * X[..])))}"),
-    POINTWISE("Selu", 1, "alpha:f gamma:f",
-              "Y[..] = {gamma=1.05070102214813232} * select(X[..] < 0, "
-              "{alpha=1.67326319217681885} * (exp(X[..]) - 1), X[..])"),
-    POINTWISE("Celu", 1, "alpha:f",
-              "Y[..] = select(X[..] < 0, {alpha=1} * (exp(X[..] / {alpha=1}) - 1), X[..])"),
-    POINTWISE("ThresholdedRelu", 1, "alpha:f", "Y[..] = select(X[..] > {alpha=1}, X[..], 0)"),
-    POINTWISE("Shrink", 1, "bias:f lambd:f",
-              "Y[..] = {?float:select(X[..] > {lambd=0.5}, X[..] - {bias=0}, "
-              "select(-X[..] > {lambd=0.5}, X[..] + {bias=0}, 0))}"
-              "{?integer:select(f64(X[..]) > {lambd=0.5}, f64(X[..]) - {bias=0}, "
-              "select(-f64(X[..]) > {lambd=0.5}, f64(X[..]) + {bias=0}, 0))}"),
-    POINTWISE("Mish", 1, "", "Y[..] = X[..] * tanh(max(X[..], 0) + log(1 + exp(-abs(X[..]))))"),
-    POINTWISE("Softsign", 1, "", "Y[..] = X[..] / (1 + abs(X[..]))"),
-    POINTWISE("Sign", 1, "", "Y[..] = select(X[..] > 0, 1, select(X[..] < 0, -1, X[..] * 0))"),
-    POINTWISE("Swish", 1, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1} * X[..])"),
-    POINTWISE("HardSwish", 1, "", "Y[..] = X[..] * max(0, min(1, X[..] / 6 + 0.5))"),
-    POINTWISE("Sigmoid", 1, "", "Y[..] = sigmoid(X[..])"),
-    POINTWISE("Softplus", 1, "", "Y[..] = max(X[..], 0) + log(1 + exp(-abs(X[..])))"),
-    POINTWISE("Tanh", 1, "", "Y[..] = tanh(X[..])"),
-    POINTWISE("Erf", 1, "", "Y[..] = erf(X[..])"),
-    POINTWISE("Exp", 1, "", "Y[..] = exp(X[..])"),
-    POINTWISE("Log", 1, "", "Y[..] = log(X[..])"),
-    POINTWISE("Sqrt", 1, "", "Y[..] = sqrt(X[..])"),
-    POINTWISE("Reciprocal", 1, "", "Y[..] = 1 / X[..]"),
-    POINTWISE("Abs", 1, "", "Y[..] = abs(X[..])"),
-    POINTWISE("Neg", 1, "", "Y[..] = -X[..]"),
-    POINTWISE("Floor", 1, "", "Y[..] = floor(X[..])"),
-    POINTWISE("Ceil", 1, "", "Y[..] = ceil(X[..])"),
-    POINTWISE("Round", 1, "", "Y[..] = round(X[..])"),
-    POINTWISE("Sin", 1, "", "Y[..] = sin(X[..])"),
-    POINTWISE("Cos", 1, "", "Y[..] = cos(X[..])"),
-    POINTWISE("Tan", 1, "", "Y[..] = sin(X[..]) / cos(X[..])"),
-    POINTWISE("Sinh", 1, "", "Y[..] = (exp(X[..]) - exp(-X[..])) / 2"),
-    POINTWISE("Cosh", 1, "", "Y[..] = (exp(X[..]) + exp(-X[..])) / 2"),
-    POINTWISE("Asinh", 1, "",
-              "Y[..] = select(X[..] < 0, -log(sqrt(X[..] * X[..] + 1) - X[..]), "
-              "log(sqrt(X[..] * X[..] + 1) + X[..]))"),
-    POINTWISE("Acosh", 1, "", "Y[..] = log(X[..] + sqrt(X[..] - 1) * sqrt(X[..] + 1))"),
-    POINTWISE("Atanh", 1, "", "Y[..] = 0.5 * log((1 + X[..]) / (1 - X[..]))"),
-    POINTWISE("Add", 2, "", "Y[..] = X[..] + X1[..]"),
-    POINTWISE("Sub", 2, "", "Y[..] = X[..] - X1[..]"),
-    POINTWISE("Mul", 2, "", "Y[..] = X[..] * X1[..]"),
-    /* the notation's / and % of integers floor */
-    POINTWISE("Div", 2, "",
-              "Y[..] = {?float:X[..] / X1[..]}{?integer:select(X[..] % X1[..] != 0 && "
-              "(X[..] < 0) != (X1[..] < 0), X[..] / X1[..] + 1, X[..] / X1[..])}"),
-    POINTWISE("Mod", 2, "fmod:i",
-              "Y[..] = {?float:select(abs(X1[..]) == inf, {?fmod=1:X[..]}{?fmod!=1:"
-              "select(X[..] * X1[..] < 0, X1[..], X[..])}, X[..] - X1[..] * "
-              "{?fmod=1:select(X[..] / X1[..] < 0, ceil(X[..] / X1[..]), floor(X[..] / X1[..]))}"
-              "{?fmod!=1:floor(X[..] / X1[..])})}"
-              "{?integer:{?fmod=1:select(X[..] % X1[..] != 0 && (X[..] < 0) != (X1[..] < 0), "
-              "X[..] % X1[..] - X1[..], X[..] % X1[..])}{?fmod!=1:X[..] % X1[..]}}"),
-    POINTWISE("Pow", 2, "",
-              "Y[..] = {?float:pow(X[..], {to}(X1[..]))}"
-              "{?integer:pow(f64(X[..]), f64(X1[..]))}"),
-    POINTWISE("SwiGLU", 2, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1} * X[..]) * X1[..]"),
-    VARIADIC("Sum", "+"),
-    VARIADIC("Mean", "mean"),
-    VARIADIC("Min", "min"),
-    VARIADIC("Max", "max"),
-    {"Where", 3, 3, WPK_KIND_SELECT, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "",
-     "Y[..] = select(X[..], X1[..], X2[..])", 0, 0},
-    {"Expand", 2, 2, WPK_KIND_EXPAND, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "", "Y[..] = X[..]", 0,
-     0},
-    PREDICATE("Equal", 2, "Y[..] = X[..] == X1[..]"),
-    PREDICATE("Less", 2, "Y[..] = X[..] < X1[..]"),
-    PREDICATE("LessOrEqual", 2, "Y[..] = X[..] <= X1[..]"),
-    PREDICATE("Greater", 2, "Y[..] = X[..] > X1[..]"),
-    PREDICATE("GreaterOrEqual", 2, "Y[..] = X[..] >= X1[..]"),
-    PREDICATE("And", 2, "Y[..] = X[..] && X1[..]"),
-    PREDICATE("Or", 2, "Y[..] = X[..] || X1[..]"),
-    PREDICATE("Xor", 2, "Y[..] = X[..] != X1[..]"),
-    PREDICATE("Not", 1, "Y[..] = !X[..]"),
-    PREDICATE("IsNaN", 1, "Y[..] = isnan(X[..])"),
-    {"IsInf", 1, 1, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_BOOL,
-     "detect_negative:i detect_positive:i",
-     "Y[..] = {?detect_negative!=0:{?detect_positive!=0:isinf(X[..])}"
-     "{?detect_positive=0:X[..] == -inf}}{?detect_negative=0:{?detect_positive!=0:X[..] == inf}"
-     "{?detect_positive=0:X[..] < -inf}}",
-     0, 0},
-    {"Dropout", 1, 3, WPK_KIND_SAME, WPK_AXES_NONE, WPK_OUTPUT_MASK, "ratio:f seed:i",
-     "Y[..] = {?part=0:X[..]}{?part=1:0 == 0}", 2, 0},
-    {"EyeLike", 1, 1, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_DTYPE, "dtype:i k:i",
-     "Y[..] = select({column} - {row} == {k=0}, {to}(1), {to}(0))", 0, 0},
-    {"Trilu", 1, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "upper:i",
-     "Y[..] = select({column} - {row} {?upper=0:<=}{?upper!=0:>=} {X1=0}, X[..], 0)", 0, 0},
-    OTHER("Clip", 1, 3, WPK_KIND_CLIP, "min:f max:f"),
-
-    /* rows, and means over axes */
-    {"BatchNormalization", 5, 5, WPK_KIND_SAME, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "epsilon:f momentum:f spatial:i training_mode:i",
-     "Y[..] = (X[..] - X3[d1]) / sqrt(X4[d1] + {epsilon=1e-5}) * X1[d1] + X2[d1]", .outputs = 5},
-    SAME("InstanceNormalization", 3, 3, WPK_AXES_SPATIAL, "epsilon:f",
-         "Y[..] = (X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[d1] + X2[d1] where "
-         "M[-] = (sum(@) X[@]) / {#}; V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
-    {"LayerNormalization", 2, 3, WPK_KIND_SAME, WPK_AXES_FROM, WPK_OUTPUT_AS_INPUT,
-     "axis:i epsilon:f stash_type:i",
-     "Y[..] = {?part=0:(X[..] - M[-]) / sqrt(V[-] + {epsilon=1e-5}) * X1[..]{?2: + X2[..]}}"
-     "{?part=1:M[-]}{?part=2:1 / sqrt(V[-] + {epsilon=1e-5})} where "
-     "M[-] = (sum(@) X[@]) / {#}{?part!=1:; "
-     "V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}}",
-     3, 0},
-    SAME("RMSNormalization", 2, 2, WPK_AXES_FROM, "axis:i epsilon:f stash_type:i",
-         "Y[..] = X[..] / sqrt(V[-] + {epsilon=1e-5}) * X1[..] where "
-         "V[-] = (sum(@) X[@] * X[@]) / {#}"),
-    SAME("MeanVarianceNormalization", 1, 1, WPK_AXES_MOMENTS, "axes:I",
-         "Y[..] = (X[..] - M[-]) / (sqrt(V[-]) + 1e-9) where M[-] = (sum(@) X[@]) / {#}; "
-         "V[-] = (sum(@) (X[@] - M[-]) * (X[@] - M[-])) / {#}"),
-    SAME("LpNormalization", 1, 1, WPK_AXES_LAST, "axis:i p:i",
-         "Y[..] = select(S[-] == 0, 0, X[..] / S[-]) where "
-         "S[-] = {?p=1:sum(@) abs(X[@])}{?p!=1:sqrt(sum(@) X[@] * X[@])}"),
-    SAME("Hardmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
-         "Y[..] = select(A[-] == {d}, {to}(1), {to}(0)) where M[-] = max(@) X[@]; "
-         "A[-] = min(@) select(X[@] >= M[-], {r}, {#})"),
-    {"CumSum", 2, 2, WPK_KIND_LIKE, WPK_AXES_INPUT, WPK_OUTPUT_AS_INPUT, "exclusive:i reverse:i",
-     "Y[..] = sum(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 0)", 0,
-     0},
-    {"CumProd", 2, 2, WPK_KIND_LIKE, WPK_AXES_INPUT, WPK_OUTPUT_AS_INPUT, "exclusive:i reverse:i",
-     "Y[..] = prod(@) select({r} {?reverse=1:>}{?reverse!=1:<}{?exclusive!=1:=} {d}, X[@], 1)", 0,
-     0},
-    SAME("Softmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
-         "Y[..] = E[..] / S[-] where M[-] = max(@) X[@]; E[..] = exp(X[..] - M[-]); "
-         "S[-] = sum(@) E[@]"),
-    SAME("LogSoftmax", 1, 1, WPK_AXES_SOFTMAX, "axis:i",
-         "Y[..] = X[..] - M[-] - L[-] where M[-] = max(@) X[@]; L[-] = log(S[-]); "
-         "S[-] = sum(@) exp(X[@] - M[-])"),
-    /* as ONNX Runtime: a mean of integers neither wraps nor floors */
-    REDUCE("ReduceMean", "Y[..] = {?float:(sum(@) X[@]) / {#}}{?integer:select(S[-] < 0, "
-                         "-(-S[-] / {#}), S[-] / {#}) where S[-] = sum.i64(@) X[@]}"),
-    REDUCE("ReduceSum", "Y[..] = sum(@) X[@]"),
-    REDUCE("ReduceMax", "Y[..] = max(@) X[@]"),
-    REDUCE("ReduceMin", "Y[..] = min(@) X[@]"),
-    REDUCE("ReduceProd", "Y[..] = prod(@) X[@]"),
-    REDUCE("ReduceL2", "Y[..] = {?float:sqrt(sum(@) X[@] * X[@])}"
-                       "{?integer:sqrt(sum(@) f64(X[@]) * f64(X[@]))}"),
-    REDUCE("ReduceL1", "Y[..] = sum(@) abs(X[@])"),
-    REDUCE("ReduceLogSum", "Y[..] = {?float:log(sum(@) X[@])}{?integer:log(sum(@) f64(X[@]))}"),
-    REDUCE("ReduceLogSumExp",
-           "Y[..] = N[-] + log(S[-]) where {?float:M[-] = max(@) X[@]; "
-           "N[-] = select(isinf(M[-]), 0, M[-]); S[-] = sum(@) exp(X[@] - N[-])}"
-           "{?integer:N[-] = max(@) f64(X[@]); S[-] = sum(@) exp(f64(X[@]) - N[-])}"),
-    EXTREME("ArgMax", "max", ">="),
-    EXTREME("ArgMin", "min", "<="),
-    REDUCE("ReduceSumSquare", "Y[..] = sum(@) X[@] * X[@]"),
-    GLOBAL("GlobalAveragePool", "Y[..] = (sum(@) X[@]) / {#}"),
-    GLOBAL("GlobalMaxPool", "Y[..] = max(@) X[@]"),
-
-    /* attributes decide on the structure */
-    OTHER("Conv", 2, 3, WPK_KIND_CONV,
-          "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
-    {"MaxPool", 1, 1, WPK_KIND_MAX_POOL, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     POOL_ATTRIBUTES "storage_order:i", NULL, .outputs = 2},
-    OTHER("AveragePool", 1, 1, WPK_KIND_AVERAGE_POOL, POOL_ATTRIBUTES "count_include_pad:i"),
-    OTHER("MatMul", 2, 2, WPK_KIND_MATMUL, ""),
-    OTHER("Gemm", 2, 3, WPK_KIND_GEMM, "alpha:f beta:f transA:i transB:i"),
-    OTHER("Reshape", 2, 2, WPK_KIND_RESHAPE, "allowzero:i"),
-    OTHER("Flatten", 1, 1, WPK_KIND_FLATTEN, "axis:i"),
-    OTHER("Squeeze", 1, 2, WPK_KIND_SQUEEZE, "axes:I"),
-    OTHER("Unsqueeze", 1, 2, WPK_KIND_UNSQUEEZE, "axes:I"),
-    OTHER("Transpose", 1, 1, WPK_KIND_TRANSPOSE, "perm:I"),
-    OTHER("ConvTranspose", 2, 3, WPK_KIND_CONV_TRANSPOSE,
-          "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I "
-          "output_shape:I pads:I strides:I"),
-    OTHER("Pad", 1, 4, WPK_KIND_PAD, "mode:s pads:I value:f"),
-    OTHER("Resize", 1, 4, WPK_KIND_RESIZE,
-          "axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
-          "extrapolation_value:f mode:s nearest_mode:s antialias:i keep_aspect_ratio_policy:s"),
-    OTHER("ConstantOfShape", 1, 1, WPK_KIND_CONSTANT_OF_SHAPE, "value:t"),
-    OTHER("Slice", 1, 5, WPK_KIND_SLICE, "axes:I ends:I starts:I"),
-    {"Cast", 1, 1, WPK_KIND_CAST, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "to:i saturate:i",
-     "Y[..] = X[..]", 0, 0},
-    {"Shape", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "end:i start:i", NULL, 0, 0},
-    {"CastLike", 2, 2, WPK_KIND_LIKE, WPK_AXES_NONE, WPK_OUTPUT_AS_SECOND, "saturate:i",
-     "Y[..] = X[..]", 0, 0},
-    {"NonZero", 1, 1, WPK_KIND_NON_ZERO, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
-    {"Size", 1, 1, WPK_KIND_SHAPE, WPK_AXES_NONE, WPK_OUTPUT_I64, "", NULL, 0, 0},
-    OTHER("Upsample", 1, 2, WPK_KIND_RESIZE, "mode:s"),
-    OTHER("DepthToSpace", 1, 1, WPK_KIND_DEPTH_TO_SPACE, "blocksize:i mode:s"),
-    OTHER("SpaceToDepth", 1, 1, WPK_KIND_SPACE_TO_DEPTH, "blocksize:i mode:s"),
-    OTHER("Tile", 2, 2, WPK_KIND_TILE, ""),
-    OTHER("CenterCropPad", 2, 2, WPK_KIND_CENTER, "axes:I"),
-    OTHER("LpPool", 1, 1, WPK_KIND_LP_POOL, POOL_ATTRIBUTES "p:i"),
-    {"Attention", 3, 7, WPK_KIND_ATTENTION, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i "
-     "right_window_size:i scale:f softcap:f softmax_precision:i",
-     NULL, 4, 0},
-    OTHER("Einsum", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_EINSUM, "equation:s"),
-    OTHER("GroupNormalization", 3, 3, WPK_KIND_GROUP, "epsilon:f num_groups:i stash_type:i"),
-    OTHER("LRN", 1, 1, WPK_KIND_GROUP, "alpha:f beta:f bias:f size:i"),
-    {"Range", 3, 3, WPK_KIND_RANGE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "stash_type:i",
-     "Y[d0] = X[] + {to}(d0) * X2[]", 0, 0},
-    OTHER("RotaryEmbedding", 3, 4, WPK_KIND_ROTARY,
-          "interleaved:i num_heads:i rotary_embedding_dim:i"),
-    {"Split", 1, 2, WPK_KIND_SLICE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "axis:i num_outputs:i split:I", NULL, WPK_GRAPH_NODES_MAX, 0},
-    OTHER("Gather", 2, 2, WPK_KIND_GATHER, "axis:i"),
-    {"TopK", 1, 2, WPK_KIND_TOP_K, WPK_AXES_NONE, WPK_OUTPUT_WHERE, "axis:i k:i largest:i sorted:i",
-     NULL, 2, 0},
-    OTHER("GatherElements", 2, 2, WPK_KIND_GATHER_ELEMENTS, "axis:i"),
-    OTHER("GatherND", 2, 2, WPK_KIND_GATHER_ND, "batch_dims:i"),
-    OTHER("Scatter", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i"),
-    OTHER("ScatterElements", 3, 3, WPK_KIND_SCATTER_ELEMENTS, "axis:i reduction:s"),
-    OTHER("ScatterND", 3, 3, WPK_KIND_SCATTER_ND, "reduction:s"),
-    {"OneHot", 3, 3, WPK_KIND_ONE_HOT, WPK_AXES_NONE, WPK_OUTPUT_AS_THIRD, "axis:i", NULL, 0, 0},
-    OTHER("NegativeLogLikelihoodLoss", 2, 3, WPK_KIND_LOSS, "ignore_index:i reduction:s"),
-    {"SoftmaxCrossEntropyLoss", 2, 3, WPK_KIND_LOSS, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
-     "ignore_index:i reduction:s", NULL, 2, 0},
-    OTHER("Concat", 1, WPK_OPERATOR_INPUTS_MAX, WPK_KIND_CONCAT, "axis:i"),
-};
-
-static const struct wpk_operator loop_operators[] = {
-    OTHER("Enter", 1, 1, WPK_KIND_LOOP_ENTER, ""),
-    OTHER("Read", 1, 1, WPK_KIND_LOOP_READ, "offset:i shape:I step:i"),
-    OTHER("Store", 2, 2, WPK_KIND_LOOP_STORE, "reverse:i"),
-    OTHER("Result", 1, 2, WPK_KIND_LOOP_RESULT, ""),
-};
-
-static const struct wpk_operator *find_in(const struct wpk_operator *list, size_t count,
-                                          const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(list[i].name, name) == 0) {
-            return &list[i];
-        }
-    }
-    return NULL;
-}
-
-const struct wpk_operator *wpk_operator_find(const char *name, const char *domain)
-{
-    if (strcmp(domain, WPK_LOOP_DOMAIN) == 0) {
-        return find_in(loop_operators, sizeof(loop_operators) / sizeof(loop_operators[0]), name);
-    }
-    return domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0
-               ? find_in(operators, sizeof(operators) / sizeof(operators[0]), name)
-               : NULL;
-}
 
 /* ---- checking a node */
 
@@ -314,6 +15,8 @@ static char kind_letter(enum wpk_graph_attribute_kind kind)
         return 'I';
     case WPK_ATTRIBUTE_FLOAT:
         return 'f';
+    case WPK_ATTRIBUTE_FLOATS:
+        return 'F';
     case WPK_ATTRIBUTE_TEXT:
         return 's';
     case WPK_ATTRIBUTE_TENSOR:
@@ -351,7 +54,11 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
             return WPK_EPARSE;
         }
     }
-    if (node->output_count < 1 || node->outputs[0] < 0) {
+    bool has_output = node->output_count >= 1 && node->outputs[0] >= 0;
+    for (int i = 1; op->kind == WPK_KIND_EXPANDED && i < node->output_count; i++) {
+        has_output = has_output || node->outputs[i] >= 0;
+    }
+    if (!has_output) {
         wpk_diag_set(diag, "it has no output");
         return WPK_EPARSE;
     }
@@ -371,16 +78,9 @@ wpk_err wpk_operator_check(const struct wpk_operator *op, const struct wpk_graph
             return WPK_EUNSUPPORTED;
         }
     }
-    static const struct {
-        const char *name;
-        int64_t only;
-    } fixed[] = {{"training_mode", 0}, {"spatial", 1}, {"storage_order", 0}};
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        if (wpk_graph_int(node, fixed[i].name, fixed[i].only) != fixed[i].only) {
-            wpk_diag_set(diag, "its %s is not %lld, which alone is supported", fixed[i].name,
-                         (long long)fixed[i].only);
-            return WPK_EUNSUPPORTED;
-        }
+    if (wpk_graph_int(node, "spatial", 1) != 1) {
+        wpk_diag_set(diag, "its spatial is not 1, which alone is supported");
+        return WPK_EUNSUPPORTED;
     }
     return WPK_OK;
 }

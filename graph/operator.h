@@ -9,7 +9,7 @@
  *   Y[..] E[..]    the output's axes: the output, and intermediates of its shape
  *   X[@]           input 0's axes, those that the operator reduces replaced by reduction axes
  *   (@)            the reduction axes with their extents, as in sum(@)
- *   S[-]           the axes that are kept
+ *   S[-]           the axes that are kept; X1[-] without any: its element 0
  *   {#}            how many elements are reduced into one
  *   {r}            the number of an element among those that are reduced into one
  *   {d}            that of the output's element, where the output has the reduced axes
@@ -21,8 +21,8 @@
  *   {?name=1: text}, {?name!=tanh: text}
  *                  the text, if the attribute, an integer or a text, is given with this value, or
  *                  is not; `part` is the number of the output
- *   {?float: text}, {?integer: text}
- *                  the text, if the output is of a floating type, or is not
+ *   {?float: text}, {?integer: text}, {?i64: text}
+ *                  the text, if the output is of a floating type, is not, or is of this type
  *
  * Operators whose attributes decide on the structure of the equation have no text; lower.c
  * prints them by their kind. */
@@ -31,6 +31,7 @@
 
 #include "graph/graph.h"
 
+#define WPK_EQUATION_DOMAIN "\001equation" /* names in files have no control characters */
 #define WPK_OPERATOR_INPUTS_MAX 32 /* of a node; Sum, Max, Min and Concat of more become several */
 
 /* What decides on the output's extents. */
@@ -84,6 +85,8 @@ enum wpk_operator_kind {
     WPK_KIND_LOOP_READ,  /* attribute shape */
     WPK_KIND_LOOP_STORE, /* [times + 1, ...] of input 0 */
     WPK_KIND_LOOP_RESULT, /* input 0 */
+    WPK_KIND_EQUATION,    /* attribute shape; the notation is attribute text (expansion.h) */
+    WPK_KIND_EXPANDED,    /* nodes that others take the place of (expand.h) */
 };
 
 /* Which axes of input 0 an operator reduces. */
@@ -118,7 +121,7 @@ struct wpk_operator {
     enum wpk_operator_kind kind;
     enum wpk_operator_axes axes;
     enum wpk_operator_output output;
-    const char *attributes; /* "axis:i axes:I epsilon:f auto_pad:s"; others are refused */
+    const char *attributes; /* "axis:i axes:I epsilon:f scales:F auto_pad:s"; others are refused */
     const char *text;       /* NULL: by its kind */
     int parts;              /* how many of its outputs can be asked for; 0: one */
     int outputs;            /* how many it has, if these are more */
@@ -126,6 +129,8 @@ struct wpk_operator {
 
 /* The entry of an operator; NULL: it is not supported. */
 const struct wpk_operator *wpk_operator_find(const char *name, const char *domain);
+/* Entry `index` of all that files can name, and its domain, "" for ONNX's own; NULL: no more. */
+const struct wpk_operator *wpk_operator_at(int index, const char **domain);
 
 /* Check the number of the node's inputs and the names and kinds of its attributes.
  *   errors  WPK_EUNSUPPORTED, WPK_EPARSE with a reason in `diag` */

@@ -3,7 +3,7 @@
  * nodes. What the parts compute alike is computed twice, which is seldom more than a mean. */
 #include "graph/parts.h"
 
-#include "graph/recurrent.h"
+#include "graph/expand.h"
 
 #include <stdlib.h>
 
@@ -58,8 +58,8 @@ wpk_err wpk_graph_split_outputs(struct wpk_graph *graph)
     }
     (void)wpk_graph_take_nodes(graph, &count);
     for (int n = 0; err == WPK_OK && n < count; n++) {
-        err = wpk_graph_is_recurrent(&nodes[n]) ? wpk_graph_add_node(graph, &nodes[n])
-                                                : add_parts(graph, &nodes[n]);
+        err = wpk_graph_is_expanded(&nodes[n]) ? wpk_graph_add_node(graph, &nodes[n])
+                                               : add_parts(graph, &nodes[n]);
     }
     free(nodes);
     return err;

@@ -12,6 +12,7 @@ struct filling {
     struct wpk_printer *printer;
     bool reduced[WPK_RANK_MAX]; /* axes of input 0 */
     int name[WPK_RANK_MAX];     /* of each axis of input 0 that is kept: an output axis */
+    bool is_operand;            /* the name before this place is an input's */
     wpk_err err;                /* the first failure */
 };
 
@@ -32,15 +33,19 @@ static void print_reduced(const struct filling *f, bool with_extents)
     }
 }
 
-static void print_kept(const struct filling *f)
+static void print_kept(const struct filling *f, bool of_operand)
 {
     const char *comma = "";
+    size_t before = f->printer->text->size;
 
     for (int d = 0; d < f->printer->input[0]->rank; d++) {
         if (!f->reduced[d]) {
             wpk_buf_printf(f->printer->text, "%sd%d", comma, f->name[d]);
             comma = ",";
         }
+    }
+    if (of_operand && f->printer->text->size == before) {
+        wpk_buf_append_text(f->printer->text, "0");
     }
 }
 
@@ -59,7 +64,7 @@ static bool has_value(const struct filling *f, const char *name, const char *val
                           : strcmp(wpk_graph_text(node, name, ""), value) == 0;
 }
 
-/* "2", "float", "integer", "name=1", "name!=1". */
+/* "2", "float", "integer", "i64", "name=1", "name!=1". */
 static bool holds(const struct filling *f, const char *text, size_t size)
 {
     char condition[48];
@@ -72,7 +77,8 @@ static bool holds(const struct filling *f, const char *text, size_t size)
     }
     char *equals = strchr(condition, '=');
     if (equals == NULL) {
-        return is_float == (strcmp(condition, "float") == 0);
+        return strcmp(condition, is_float ? "float" : "integer") == 0 ||
+               strcmp(condition, wpk_dtype_name(f->printer->out->dtype)) == 0;
     }
     bool is_negated = equals[-1] == '!';
     equals[is_negated ? -1 : 0] = '\0';
@@ -240,6 +246,7 @@ static size_t fill_place(struct filling *f, const char *text)
     }
     if (operand >= 0) {
         wpk_printer_operand(f->printer, operand);
+        f->is_operand = true;
         return size;
     }
     if (strncmp(text, "[..]", 4) == 0) {
@@ -254,11 +261,12 @@ static size_t fill_place(struct filling *f, const char *text)
         strncmp(text, "[-]", 3) == 0) {
         wpk_buf_append_byte(out, text[0]);
         if (text[1] == '-') {
-            print_kept(f);
+            print_kept(f, f->is_operand);
         } else {
             print_reduced(f, text[0] == '(');
         }
         wpk_buf_append_byte(out, text[2]);
+        f->is_operand = false;
         return 3;
     }
     if (text[0] == '{') {

@@ -295,6 +295,14 @@ static void print_count(struct wpk_buf *text, const struct wpk_graph_window *w, 
     long long begin = counts_padding ? -(long long)w->before[d] : 0;
     long long end = (long long)(w->input[d] + (counts_padding ? w->after[d] : 0));
 
+    if (w->dilation[d] > 1) { /* the last element inside, and how many lie before the first one */
+        wpk_buf_printf(text, "(min((%lld-%lld*d%d)/%lld, %lld) + min((%lld*d%d-%lld)/%lld, 0) + 1)",
+                       end - 1 + (long long)w->before[d], (long long)w->stride[d], d + 2,
+                       (long long)w->dilation[d], (long long)w->kernel[d] - 1,
+                       (long long)w->stride[d], d + 2, (long long)w->before[d] + begin,
+                       (long long)w->dilation[d]);
+        return;
+    }
     wpk_buf_printf(text, "(min(%lld*d%d+%lld, %lld) - max(%lld*d%d-%lld, %lld))",
                    (long long)w->stride[d], d + 2, (long long)(w->kernel[d] - w->before[d]), end,
                    (long long)w->stride[d], d + 2, (long long)w->before[d], begin);
@@ -328,6 +336,47 @@ static void print_average(struct wpk_printer *printer, const struct wpk_graph_wi
     wpk_buf_append_text(printer->text, ")");
 }
 
+static void print_padded(struct wpk_printer *printer, const struct wpk_graph_window *w)
+{
+    wpk_printer_operand(printer, 0);
+    wpk_buf_append_text(printer->text, "[d0,d1");
+    print_positions(printer->text, w);
+    wpk_buf_append_text(printer->text, " | -inf]");
+}
+
+/* The number of the input's element that is the maximum, the first one of several: row by row, or
+ * with storage_order 1 column by column. */
+static void print_maximum_index(struct wpk_printer *printer, const struct wpk_graph_window *w,
+                                const char *axes)
+{
+    bool by_column = wpk_graph_int(printer->node, "storage_order", 0) != 0;
+    struct wpk_buf *text = printer->text;
+    int64_t area = 1, stride = 1;
+
+    for (int d = 0; d < w->rank; d++) {
+        area *= w->input[d];
+    }
+    wpk_buf_printf(text, "min(%s) select(", axes);
+    print_padded(printer, w);
+    wpk_buf_append_text(text, " >= M");
+    wpk_printer_axes(printer);
+    wpk_buf_printf(text, ", %lld*(%lld*d0+d1)", (long long)area,
+                   (long long)printer->input[0]->extent[1]);
+    for (int i = 0; i < w->rank; i++) {
+        int d = by_column ? i : w->rank - 1 - i;
+        wpk_buf_printf(text, "+%lld*(", (long long)stride);
+        print_position(text, w, d);
+        wpk_buf_append_text(text, ")");
+        stride *= w->input[d];
+    }
+    wpk_buf_printf(text, ", %lld) where M[", (long long)wpk_graph_elements(printer->input[0]));
+    for (int d = 0; d < printer->out->rank; d++) {
+        wpk_buf_printf(text, "%sd%d:%lld", d > 0 ? "," : "", d, (long long)printer->out->extent[d]);
+    }
+    wpk_buf_printf(text, "] = max(%s) ", axes);
+    print_padded(printer, w);
+}
+
 wpk_err wpk_print_pool(struct wpk_printer *printer)
 {
     bool is_max = printer->op->kind == WPK_KIND_MAX_POOL;
@@ -336,14 +385,7 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
     struct wpk_buf *text = printer->text;
 
     wpk_err err = wpk_graph_window(printer->graph, printer->node, NULL, &w, printer->diag);
-    for (int d = 0; err == WPK_OK && d < w.rank; d++) {
-        if (printer->op->kind == WPK_KIND_AVERAGE_POOL && w.dilation[d] > 1 &&
-            !is_whole(&w, d, false)) {
-            wpk_diag_set(printer->diag, "an average of dilated windows with padding");
-            err = WPK_EUNSUPPORTED;
-        }
-    }
-    if (err == WPK_OK && is_max && !wpk_dtype_is_float(printer->out->dtype)) {
+    if (err == WPK_OK && is_max && !wpk_dtype_is_float(printer->input[0]->dtype)) {
         wpk_diag_set(printer->diag, "a maximum of integers with padding");
         err = WPK_EUNSUPPORTED;
     }
@@ -356,6 +398,11 @@ wpk_err wpk_print_pool(struct wpk_printer *printer)
     }
     wpk_printer_output(printer);
     bool any = print_kernel_axes(&axes, &w, "");
+    if (printer->node->part == 1) {
+        print_maximum_index(printer, &w, any ? wpk_buf_text(&axes) : "r0:1");
+        wpk_buf_fini(&axes);
+        return wpk_buf_status(text);
+    }
     wpk_buf_append_text(text, "(");
     bool is_lp = printer->op->kind == WPK_KIND_LP_POOL;
     long long p = (long long)wpk_graph_int(printer->node, "p", 2);

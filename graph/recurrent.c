@@ -36,6 +36,7 @@ struct recurrent {
     int all_h[2]; /* of a direction: the states between the steps, [steps+1,batch,hidden] */
     int all_c[2];
     bool is_reverse[2]; /* the last state is the first there */
+    int mask;           /* [steps,batch]: the step is one of the sequence; -1: each is */
 };
 
 /* The operands of all steps of a direction; -1: none. */
@@ -46,13 +47,6 @@ struct weights {
     int peephole[3]; /* LSTM: of i, o, f */
     const struct wpk_activation_function *functions;
 };
-
-bool wpk_graph_is_recurrent(const struct wpk_graph_node *node)
-{
-    return node->domain[0] == '\0' &&
-           (strcmp(node->op, "RNN") == 0 || strcmp(node->op, "GRU") == 0 ||
-            strcmp(node->op, "LSTM") == 0);
-}
 
 /* An operand [directions, rows, ...] becomes its rows [first, first + count) of a direction. */
 static int part_of(struct recurrent *r, int input, int64_t direction, int64_t first, int64_t count)
@@ -243,6 +237,27 @@ static int first_bias(struct recurrent *r, int64_t direction)
                : wpk_compose_binary(&r->to, "Add", "", own, part_of(r, B, direction, count, count));
 }
 
+/* The value where `mask` holds, else `otherwise`. */
+static int choose(struct recurrent *r, int mask, int value, int otherwise)
+{
+    const struct wpk_graph_node node = {
+        .op = "Where", .inputs = (int[]){mask, value, otherwise}, .input_count = 3};
+
+    return wpk_compose_node(&r->to, &node, -1);
+}
+
+/* Keep the state behind a sequence's end, which the other direction begins with. */
+static void keep_ended(struct recurrent *r, bool is_reverse, const int before[2], int *h, int *c)
+{
+    if (r->mask < 0) {
+        return;
+    }
+    int mask = read_part(r, r->mask, 1, is_reverse ? (r->steps - 1) * r->batch : 0,
+                         is_reverse ? -r->batch : r->batch);
+    *h = choose(r, mask, *h, before[0]);
+    *c = *c >= 0 ? choose(r, mask, *c, before[1]) : -1;
+}
+
 /* The steps of a direction: `gates` is [steps * batch, ...] for all of them. */
 static void expand_steps(struct recurrent *r, int64_t direction, int gates)
 {
@@ -264,12 +279,16 @@ static void expand_steps(struct recurrent *r, int64_t direction, int gates)
                         is_reverse ? -row : row);
     int h = read_state(r, start_h, is_reverse);
     int c = has_c ? read_state(r, start_c, is_reverse) : -1;
+    const int before[] = {h, c};
     if (r->gates == 1) {
         step_rnn(r, &w, own, &h);
     } else if (r->gates == 3) {
         step_gru(r, &w, own, &h);
     } else {
         step_lstm(r, &w, own, &h, &c);
+    }
+    keep_ended(r, is_reverse, before, &h, &c);
+    if (has_c) {
         all_c = wpk_compose_store(to, c, start_c, is_reverse);
     }
     int all_h = wpk_compose_store(to, h, start_h, is_reverse);
@@ -306,6 +325,11 @@ static void add_sequence(struct recurrent *r)
     for (int64_t d = 0; d < r->directions; d++) {
         int64_t first = r->is_reverse[d] ? 0 : 1;
         int states = wpk_compose_slice(&r->to, r->all_h[d], 0, first, first + r->steps);
+        if (r->mask >= 0) {
+            const int64_t rows[] = {r->steps, r->batch, 1};
+            states = choose(r, wpk_compose_reshape(&r->to, r->mask, "", 3, rows, -1), states,
+                            wpk_compose_number(&r->to, 0));
+        }
         bool is_alone = r->directions == 1;
         all[d] = wpk_compose_reshape(&r->to, states, is_alone ? r->node->name : "", 4, extent,
                                      is_alone ? last : -1);
@@ -404,13 +428,34 @@ static wpk_err check(struct recurrent *r)
 {
     const struct wpk_graph_value *lengths = wpk_graph_input(r->graph, r->node, LENGTHS);
 
-    for (int64_t b = 0; lengths != NULL && b < r->batch; b++) {
-        if (lengths->data == NULL || lengths->rank != 1 || lengths->extent[0] != r->batch ||
-            wpk_graph_element(lengths, b) != (double)r->steps) {
-            return refuse(r, "sequences of different lengths are not supported");
-        }
+    if (lengths != NULL &&
+        (lengths->rank != 1 || lengths->extent[0] != r->batch || lengths->dtype != WPK_I32)) {
+        return refuse(r, "its sequence_lens are not one i32 for each sequence");
     }
     return check_operands(r);
+}
+
+/* Compare each step's number with the sequences' lengths, if one may be shorter than all steps. */
+static void add_mask(struct recurrent *r)
+{
+    const struct wpk_graph_value *lengths = wpk_graph_input(r->graph, r->node, LENGTHS);
+    bool is_shorter = lengths != NULL && lengths->data == NULL;
+    int32_t *numbers = WPK_ARENA_NEW(&r->graph->arena, int32_t, (size_t)r->steps);
+
+    for (int64_t b = 0; lengths != NULL && lengths->data != NULL && b < r->batch; b++) {
+        is_shorter = is_shorter || wpk_graph_element(lengths, b) < (double)r->steps;
+    }
+    r->mask = -1;
+    if (!is_shorter || numbers == NULL) {
+        r->to.err = numbers == NULL ? WPK_ENOMEM : r->to.err;
+        return;
+    }
+    for (int64_t t = 0; t < r->steps; t++) {
+        numbers[t] = (int32_t)t;
+    }
+    int steps = wpk_compose_constant(&r->to, WPK_I32, 2, (int64_t[]){r->steps, 1}, numbers);
+    r->mask = wpk_compose_binary(&r->to, "Less", wpk_compose_name(&r->to, "mask"), steps,
+                                 r->node->inputs[LENGTHS]);
 }
 
 /* Read the activation functions and their parameters from the node's attributes. */
@@ -478,6 +523,7 @@ wpk_err wpk_graph_expand_recurrent(struct wpk_graph *graph, const struct wpk_gra
     if (err != WPK_OK) {
         return err;
     }
+    add_mask(&r);
     for (int64_t d = 0; d < r.directions; d++) {
         r.is_reverse[d] = is_reverse || d == 1;
         expand_direction(&r, x, d);

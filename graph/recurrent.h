@@ -5,8 +5,6 @@
 
 #include "graph/graph.h"
 
-bool wpk_graph_is_recurrent(const struct wpk_graph_node *node);
-
 /* Append to the graph nodes that compute the outputs of `node`, which is none of its nodes. The
  * shapes of its inputs are known. Inputs are multiplied by the weights for all steps at once; the
  * nodes of a step are named after it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/shape.h"
 
-#include "common/suggest.h"
+#include "graph/expand.h"
 #include "graph/fold.h"
 #include "graph/host.h"
 #include "graph/inference.h"
@@ -10,137 +10,12 @@
 #include "graph/onnx_branch.h"
 #include "graph/op_resize.h"
 #include "graph/operator.h"
-#include "graph/recurrent.h"
+#include "graph/unroll.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- shapes given by the user */
-
-static wpk_err read_extents(const char *text, int64_t *extent, int *rank)
-{
-    char *end;
-
-    *rank = 0;
-    if (text[0] == '\0') {
-        return WPK_OK; /* of a scalar */
-    }
-    for (; *rank < WPK_RANK_MAX; text = end + 1) {
-        errno = 0;
-        extent[(*rank)++] = strtoll(text, &end, 10);
-        if (end == text || errno != 0 || extent[*rank - 1] < 1 ||
-            extent[*rank - 1] > WPK_ELEMENTS_MAX || (*end != ',' && *end != '\0')) {
-            return WPK_EINVAL;
-        }
-        if (*end == '\0') {
-            return WPK_OK;
-        }
-    }
-    return WPK_EINVAL;
-}
-
-/* The output of a node whose shape data decides. */
-static bool fix_output(struct wpk_graph *graph, const char *name, const int64_t *extent, int rank)
-{
-    for (int n = 0; n < graph->node_count; n++) {
-        const struct wpk_graph_node *node = &graph->nodes[n];
-        const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
-        struct wpk_graph_value *out = &graph->values[node->outputs[0]];
-        if (op != NULL && op->kind == WPK_KIND_NON_ZERO && strcmp(out->name, name) == 0) {
-            out->is_fixed = true;
-            out->rank = rank;
-            memcpy(out->extent, extent, (size_t)rank * sizeof(*extent));
-            return true;
-        }
-    }
-    return false;
-}
-
-wpk_err wpk_graph_set_shape(struct wpk_graph *graph, const char *text, struct wpk_diag *diag)
-{
-    const char *equals = strrchr(text, '=');
-    int value = -1;
-    int64_t extent[WPK_RANK_MAX];
-    int rank = 0;
-
-    if (equals == NULL || read_extents(equals + 1, extent, &rank) != WPK_OK) {
-        wpk_diag_set(diag, "--shape takes INPUT=EXTENT,..., such as x=1,3,224,224, not '%s'", text);
-        return WPK_EINVAL;
-    }
-    size_t size = (size_t)(equals - text);
-    char name[WPK_SUGGEST_SIZE];
-    snprintf(name, sizeof(name), "%.*s", (int)size, text);
-    struct wpk_suggest suggest = {.word = name};
-    for (int i = 0; i < graph->input_count; i++) {
-        const char *input = graph->values[graph->inputs[i]].name;
-        if (strlen(input) == size && strncmp(input, text, size) == 0) {
-            value = graph->inputs[i];
-        }
-        wpk_suggest_offer(&suggest, input);
-    }
-    if (value < 0 && fix_output(graph, name, extent, rank)) {
-        return WPK_OK;
-    }
-    if (value < 0) {
-        wpk_diag_set(diag, "--shape: the model has no input '%s'%s", name,
-                     wpk_suggest_text(&suggest));
-        return WPK_EINVAL;
-    }
-    return wpk_graph_set_extents(graph, value, extent, rank, "--shape", diag);
-}
-
-wpk_err wpk_graph_set_extents(struct wpk_graph *graph, int input, const int64_t *extent, int rank,
-                              const char *option, struct wpk_diag *diag)
-{
-    struct wpk_graph_value *value = &graph->values[input];
-
-    if (value->is_shaped && value->rank != rank) {
-        wpk_diag_set(diag, "%s: input %s has %d extents, not %d", option, value->name, value->rank,
-                     rank);
-        return WPK_EINVAL;
-    }
-    for (int d = 0; d < rank; d++) {
-        bool is_fixed = value->is_shaped && value->free_dim[d] == NULL;
-        if (is_fixed && value->extent[d] != extent[d]) {
-            wpk_diag_set(diag, "%s: the model fixes extent %d of input %s at %lld", option, d,
-                         value->name, (long long)value->extent[d]);
-            return WPK_EINVAL;
-        }
-        value->extent[d] = extent[d];
-        value->free_dim[d] = NULL;
-    }
-    value->rank = rank;
-    value->is_shaped = true;
-    return WPK_OK;
-}
-
-wpk_err wpk_graph_bind(struct wpk_graph *graph, int input, const void *data, size_t size)
-{
-    struct wpk_graph_value *value = &graph->values[input];
-    int count = 0;
-
-    WPK_ASSERT(value->is_shaped && value->is_typed);
-    WPK_ASSERT(size == (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype));
-    void *copy = wpk_arena_alloc(&graph->arena, size > 0 ? size : 1, 1);
-    if (copy == NULL) {
-        return WPK_ENOMEM;
-    }
-    if (size > 0) {
-        memcpy(copy, data, size);
-    }
-    value->data = copy;
-    value->size = size;
-    value->is_input = false;
-    for (int i = 0; i < graph->input_count; i++) {
-        graph->inputs[count] = graph->inputs[i];
-        count += graph->inputs[i] != input;
-    }
-    graph->input_count = count;
-    return WPK_OK;
-}
 
 /* ---- the graph */
 
@@ -286,6 +161,27 @@ static wpk_err check_declared(const struct wpk_graph_value *out, struct wpk_diag
     return WPK_OK;
 }
 
+/* Operators whose older versions compute something else.   errors  WPK_EUNSUPPORTED */
+static wpk_err check_version(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                             struct wpk_diag *diag)
+{
+    static const struct {
+        const char *op;
+        int64_t since;
+    } changed[] = {{"AveragePool", 7}, {"BatchNormalization", 7},
+                   {"Concat", 4},      {"Dropout", 7},
+                   {"Gemm", 7},        {"Selu", 6}};
+
+    for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
+        if (graph->opset < changed[i].since && strcmp(node->op, changed[i].op) == 0) {
+            wpk_diag_set(diag, "opset %lld; this operator is supported since opset %lld",
+                         (long long)graph->opset, (long long)changed[i].since);
+            return WPK_EUNSUPPORTED;
+        }
+    }
+    return WPK_OK;
+}
+
 wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *node = &graph->nodes[index];
@@ -297,7 +193,8 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
                      node->domain[0] != '\0' ? "." : "", node->op);
         return WPK_EUNSUPPORTED;
     }
-    wpk_err err = wpk_operator_check(in.op, node, diag);
+    wpk_err err = check_version(graph, node, diag);
+    err = err == WPK_OK ? wpk_operator_check(in.op, node, diag) : err;
     if (err != WPK_OK || !is_known(graph, node)) {
         return err;
     }
@@ -551,7 +448,7 @@ static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *n
 {
     struct wpk_diag diag = {.text = ""};
 
-    if (!wpk_graph_is_recurrent(node)) {
+    if (!wpk_graph_is_expanded(node)) {
         for (int i = 0; i < node->output_count; i++) {
             if (node->outputs[i] >= 0) {
                 graph->values[node->outputs[i]].writer = graph->node_count;
@@ -560,13 +457,53 @@ static wpk_err add_nodes(struct wpk_graph *graph, const struct wpk_graph_node *n
         return wpk_graph_add_node(graph, node);
     }
     int first = graph->node_count;
-    wpk_err err = is_known(graph, node) ? wpk_graph_expand_recurrent(graph, node, &diag) : WPK_OK;
-    if (err == WPK_EUNSUPPORTED || err == WPK_EINVAL) {
+    wpk_err err = is_known(graph, node) ? wpk_graph_expand(graph, node, &diag) : WPK_OK;
+    if (err == WPK_EUNSUPPORTED || err == WPK_EINVAL || err == WPK_EPARSE) {
         add_problem(node, diag.text, problems);
         graph->node_count = first;
         err = WPK_OK;
     }
     return err;
+}
+
+/* Append a node, or what it becomes, and infer the shapes. */
+static wpk_err infer_added(struct wpk_graph *graph, struct wpk_graph_node *node, void *context)
+{
+    const struct wpk_unroll to = {infer_added, context};
+    struct problems *problems = context;
+    struct wpk_diag diag = {.text = ""};
+    int first = graph->node_count;
+    wpk_err err = WPK_OK;
+
+    if (is_dead(graph, node)) {
+        bury(graph, node);
+        return WPK_OK;
+    }
+    node->guard = NULL;
+    if (wpk_onnx_is_branching(node)) {
+        choose(graph, node, problems);
+    }
+    if (node->body != NULL) {
+        if (!is_known(graph, node)) {
+            return WPK_OK; /* what its inputs lack was said */
+        }
+        err = wpk_operator_check(wpk_operator_find(node->op, node->domain), node, &diag);
+        err = err == WPK_OK ? wpk_graph_unroll(graph, node, &to, &diag) : err;
+        if (err == WPK_ENOSPC) {
+            wpk_diag_set(&diag, "written out it has more than %d nodes", WPK_GRAPH_NODES_MAX);
+            err = WPK_EUNSUPPORTED;
+        }
+        if (err == WPK_EUNSUPPORTED || err == WPK_EINVAL || err == WPK_EPARSE) {
+            add_problem(node, diag.text, problems);
+            err = WPK_OK;
+        }
+        return err;
+    }
+    if (node->input_count > GROUP_MAX && is_associative(node)) {
+        err = add_groups(graph, node);
+    }
+    err = err == WPK_OK ? add_nodes(graph, node, problems) : err;
+    return err == WPK_OK ? infer_from(graph, first, problems) : err;
 }
 
 static wpk_err infer_nodes(struct wpk_graph *graph, struct problems *problems)
@@ -576,20 +513,7 @@ static wpk_err infer_nodes(struct wpk_graph *graph, struct problems *problems)
     wpk_err err = WPK_OK;
 
     for (int n = 0; err == WPK_OK && n < count; n++) {
-        int first = graph->node_count;
-        if (is_dead(graph, &nodes[n])) {
-            bury(graph, &nodes[n]);
-            continue;
-        }
-        nodes[n].guard = NULL;
-        if (wpk_onnx_is_branching(&nodes[n])) {
-            choose(graph, &nodes[n], problems);
-        }
-        if (nodes[n].input_count > GROUP_MAX && is_associative(&nodes[n])) {
-            err = add_groups(graph, &nodes[n]);
-        }
-        err = err == WPK_OK ? add_nodes(graph, &nodes[n], problems) : err;
-        err = err == WPK_OK ? infer_from(graph, first, problems) : err;
+        err = infer_added(graph, &nodes[n], problems);
     }
     free(nodes);
     return err;

@@ -50,6 +50,11 @@ def pads_negatively(d):
         any(s > k for s, k in zip(strides, kernel))
 
 
+def pads_otherwise(d):
+    """ONNX Runtime's average of dilated windows with SAME has other extents than the input's divided by the strides."""
+    return pads_negatively(d) or (d.attributes.get("auto_pad", "").startswith("SAME") and "dilations" in d.attributes)
+
+
 def divides_far(d):
     """A quotient of which not every unit is a number of the type."""
     a, b = (np.asarray(i[0]) for i in d.inputs)
@@ -71,7 +76,7 @@ RANGE = "a float beyond the integer type's range: ONNX leaves it open"
 
 # operator: (may the outputs of this draw differ, why)
 DEVIATIONS = {
-    "AveragePool": (pads_negatively, "ONNX Runtime pads by a negative number"),
+    "AveragePool": (pads_otherwise, "ONNX Runtime pads by a negative number, or not enough for a dilated window"),
     "ArgMax": (has_nan, NAN), "ArgMin": (has_nan, NAN), "ReduceMax": (has_nan, NAN), "ReduceMin": (has_nan, NAN),
     "Attention": (decodes_capped, "ONNX Runtime drops the softcap of one query with a cache"),
     "Cast": (lambda d: d.inputs[0][0].dtype.kind == "f", RANGE),
@@ -94,7 +99,7 @@ class Draw:
         self.op, self.seed = op, seed
         self.rng = np.random.default_rng([seed, *op.encode()])
         self.inputs, self.attributes, self.outputs, self.opset, self.exact = [], {}, 1, OPSET, False
-        self.specials = 0.0
+        self.specials, self.domain = 0.0, ""
 
     def chance(self, p):
         return self.rng.random() < p
@@ -162,10 +167,11 @@ class Draw:
         while names and names[-1] == "":
             names.pop()
         outs = ["y%d" % i for i in range(self.outputs)]
-        nodes.append(helper.make_node(self.op, names, outs, name="node", **self.attributes))
+        nodes.append(helper.make_node(self.op, names, outs, name="node", domain=self.domain, **self.attributes))
         graph = helper.make_graph(nodes, "drawn", graph_inputs, [helper.make_empty_tensor_value_info(o) for o in outs],
                                   constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.ml", 3)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
         return onnx.shape_inference.infer_shapes(model)
 
     def feeds(self):
@@ -242,6 +248,14 @@ def binary(d):
         d.set(fmod=1 if kind[0] == "f" else d.pick([None, 0, 1]))
     if d.op == "Pow" and kind[0] == "f" and d.chance(0.4):
         d.inputs[1] = (np.asarray(d.pick([2.0, 0.5, 3.0, -1.0, 0.0]), kind), True)
+
+
+@draws("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot")
+def bits(d):
+    kind, shape = d.pick(("i4", "i8")), d.shape()
+    d.specials = 0.5  # large numbers
+    for _ in range(1 if d.op == "BitwiseNot" else 2):
+        d.add(d.array(d.part(shape), kind), bool(d.inputs) and d.chance(0.3))
 
 
 @draws("Where")
@@ -360,6 +374,9 @@ def channel_norm(d):
         d.set(num_groups=d.pick([g for g in range(1, channels + 1) if channels % g == 0]))
     if parameters:
         d.set(epsilon=d.pick([None, 1e-2]))
+    if d.op == "BatchNormalization" and d.chance(0.3):
+        d.set(training_mode=1, momentum=d.pick([None, 0.25]))
+        d.outputs = d.size(1, 3)
 
 
 def window(d, spatial, kernel, dilated=True):
@@ -816,6 +833,189 @@ def recurrent(d):
               activation_beta=[0.1, 0.9, 0.5, 0.4, 0.2, 0.6])
     d.set(hidden_size=hidden, direction=direction, layout=layout, clip=0.5 if d.chance(0.1) else None)
     d.outputs = 3 if d.op == "LSTM" else 2
+
+
+@draws("GridSample")
+def grid_sample(d):
+    shape = maps(d, 1, 3, 5)
+    rank = len(shape) - 2
+    d.opset = 20
+    d.add(d.array(shape, d.pick(("f4", "f4", "f8"))))
+    out = tuple(d.size(1, 4) for _ in range(rank))
+    d.add(d.array((shape[0], *out, rank), d.inputs[0][0].dtype.str[1:], -1.8, 1.8))
+    d.set(mode=d.pick([None, "linear", "nearest"] + (["cubic"] if rank == 2 else [])), align_corners=d.pick([None, 0, 1]),
+          padding_mode=d.pick([None, "zeros", "border", "reflection"]))
+
+
+@draws("RoiAlign")
+def roi_align(d):
+    shape, count = maps(d, 2, 2), d.size(1, 4)
+    d.opset = 16
+    d.add(d.array(shape))
+    corner = d.rng.uniform(-2, 6, (count, 2))
+    d.add(np.concatenate([corner, corner + d.rng.uniform(0.5, 6, (count, 2))], 1).astype("f4"))
+    d.add(d.rng.integers(0, shape[0], count).astype("i8"), d.chance(0.3))
+    d.set(output_height=d.size(1, 4), output_width=d.size(1, 4), sampling_ratio=d.size(1, 3),
+          spatial_scale=d.pick([None, 0.5]), mode=d.pick([None, "avg"]),
+          coordinate_transformation_mode=d.pick([None, "half_pixel", "output_half_pixel"]))
+
+
+@draws("DeformConv")
+def deform_conv(d):
+    rows, columns = d.size(4, 7), d.size(4, 7)
+    groups, offsets, window_size = d.size(1, 2), d.size(1, 2), d.size(1, 3)
+    channels, filters = groups * offsets * d.size(1, 2), groups * d.size(1, 2)
+    pads, stride = [d.size(0, 1) for _ in range(4)], d.size(1, 2)
+    out = ((rows + pads[0] + pads[2] - window_size) // stride + 1, (columns + pads[1] + pads[3] - window_size) // stride + 1)
+    batch, area = d.size(1, 2), window_size * window_size
+    d.opset = 19
+    d.add(d.array((batch, channels, rows, columns)))
+    d.add(d.array((filters, channels // groups, window_size, window_size)), d.chance(0.5))
+    d.add(d.array((batch, offsets * area * 2, *out)))
+    d.add(d.array((filters,)) if d.chance(0.5) else None)
+    d.add(d.array((batch, offsets * area, *out)) if d.chance(0.5) else None)
+    d.set(group=groups, offset_group=offsets, pads=pads, strides=[stride, stride])
+
+
+@draws("DFT")
+def dft(d):
+    shape = list(d.shape(1, 3, 0)) + [d.size(1, 2)]
+    axis = d.size(0, len(shape) - 2)
+    d.opset = 20
+    d.add(d.array(shape, d.pick(REALS)))
+    d.add(np.asarray(d.size(1, 9), "i8") if d.chance(0.3) else None, True)
+    d.add(np.asarray(axis, "i8"), True)
+    half = shape[-1] == 1 and d.chance(0.5)
+    d.set(onesided=1 if half else None, inverse=None if half else d.pick([None, 0, 1]))
+
+
+@draws("STFT")
+def stft(d):
+    frame, count = d.size(2, 8), d.size(9, 30)
+    d.opset = 17
+    d.add(d.array((d.size(1, 3), count, 1)))
+    d.ints(d.size(1, 4))
+    d.inputs[-1] = (d.inputs[-1][0][0], True)
+    window = d.chance(0.5)
+    d.add(d.array((frame,)) if window else None)
+    d.add(np.asarray(frame, "i8"), True)
+    d.set(onesided=d.pick([None, 0, 1]))
+
+
+@draws("HannWindow", "HammingWindow", "BlackmanWindow")
+def window_function(d):
+    d.add(np.asarray(d.size(4, 20), "i8"), True)
+    d.set(periodic=d.pick([None, 0, 1]))
+
+
+@draws("Col2Im")
+def col2im(d):
+    block = [d.size(1, 3), d.size(1, 3)]
+    strides, dilations = [d.size(1, 2), d.size(1, 2)], [d.size(1, 2), d.size(1, 2)]
+    image = [n + d.size(3, 6) for n in block]
+    counts = [(image[i] - dilations[i] * (block[i] - 1) - 1) // strides[i] + 1 for i in range(2)]
+    d.opset = 18
+    d.add(d.array((d.size(1, 2), d.size(1, 3) * block[0] * block[1], counts[0] * counts[1])))
+    d.ints(*image)
+    d.ints(*block)
+    d.set(strides=strides, dilations=dilations)
+
+
+@draws("Compress")
+def compress(d):
+    shape = d.shape(1, 4, 0)
+    axis = None if d.chance(0.3) else d.axis(len(shape))
+    d.add(d.array(shape, d.pick(ALL)))
+    condition = d.array((d.size(1, int(np.prod(shape)) if axis is None else shape[axis]),), "b1")
+    condition[0] = True
+    d.add(condition, True)
+    d.set(axis=axis)
+
+
+@draws("ReverseSequence")
+def reverse_sequence(d):
+    shape, batch = d.shape(2, 4, 0), d.size(0, 1)
+    d.add(d.array(shape, d.pick(ALL)))
+    d.add(d.rng.integers(1, shape[1 - batch] + 1, shape[batch]).astype("i8"), d.chance(0.3))
+    d.set(batch_axis=batch, time_axis=1 - batch)
+
+
+@draws("Det")
+def determinant(d):
+    n = d.size(1, 4)
+    d.add(d.array(d.shape(0, 2, 0) + (n, n)))
+
+
+@draws("AffineGrid")
+def affine_grid(d):
+    rank = d.size(2, 3)
+    size = [d.size(1, 3), 1] + [d.size(2, 5) for _ in range(rank)]
+    d.opset = 20
+    d.add(d.array((size[0], rank, rank + 1)))
+    d.ints(*size)
+    d.set(align_corners=d.pick([None, 0, 1]))
+
+
+@draws("Scaler", "Normalizer", "Binarizer", "LinearRegressor", "LinearClassifier")
+def linear_model(d):
+    rows, features, scores = d.size(1, 5), d.size(1, 6), d.size(3, 5)
+    d.domain = "ai.onnx.ml"
+    d.add(d.array((rows, features)))
+
+    def reals(count):
+        return [float(v) for v in d.array((count,))]
+
+    if d.op == "Scaler":
+        d.set(offset=reals(d.pick([1, features])), scale=reals(d.pick([1, features])))
+    elif d.op == "Normalizer":
+        d.set(norm=d.pick(["L1", "L2"]))
+    elif d.op == "Binarizer":
+        d.set(threshold=0.5)
+    else:
+        d.set(coefficients=reals(scores * features), intercepts=reals(scores))
+        if d.op == "LinearRegressor":
+            d.set(targets=scores)
+        else:
+            d.outputs = 2
+            d.set(classlabels_ints=[7 + 2 * i for i in range(scores)], post_transform=d.pick([None, "NONE", "SOFTMAX"]))
+
+
+@draws("TreeEnsembleClassifier", "TreeEnsembleRegressor")
+def trees(d):
+    rows, features, targets = d.size(1, 6), d.size(1, 4), d.size(1, 4)
+    classifies = d.op == "TreeEnsembleClassifier"
+    d.domain = "ai.onnx.ml"
+    d.add(np.round(d.array((rows, features)) * 2) / 2)
+    if d.chance(0.2):
+        d.inputs[0][0].ravel()[0] = np.nan
+    targets = max(2, targets) if classifies else targets
+    # Each leaf votes for each target: ONNX Runtime drops the base value of one without a vote. It takes 0
+    # and 1 for the labels of two classes that both have votes.
+    voted = [d.size(0, 1)] if classifies and targets == 2 else list(range(targets))
+    lists = {name: [] for name in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
+                                   "missing_value_tracks_true")}
+    votes = {"treeids": [], "nodeids": [], "ids": [], "weights": []}
+    modes = ["BRANCH_LEQ"] if d.chance(0.5) else ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE", "BRANCH_EQ", "BRANCH_NEQ"]
+    low = 0 if d.chance(0.5) else -1
+    for tree in range(d.size(1, 4)):
+        depth = d.size(0, 3)
+        for node in range(2 ** (depth + 1) - 1):
+            leaf = node >= 2 ** depth - 1
+            values = (tree, node, 0 if leaf else d.size(0, features - 1), "LEAF" if leaf else d.pick(modes),
+                      0.0 if leaf else d.size(-4, 4) / 2, 0 if leaf else 2 * node + 1, 0 if leaf else 2 * node + 2, d.size(0, 1))
+            for name, value in zip(lists, values):
+                lists[name].append(value)
+            for target in voted if leaf else []:
+                for name, value in zip(votes, (tree, node, target, float(d.rng.uniform(low, 1)))):
+                    votes[name].append(value)
+    d.set(**{"nodes_" + name: values for name, values in lists.items()})
+    d.set(**{("class_" if classifies else "target_") + name: values for name, values in votes.items()})
+    if classifies:
+        d.outputs = 2
+        d.set(classlabels_int64s=[3 * i + 1 for i in range(targets)], post_transform=d.pick(["NONE", "SOFTMAX", "LOGISTIC"]))
+    else:
+        d.set(n_targets=targets, aggregate_function=d.pick([None, "SUM", "AVERAGE", "MIN", "MAX"]),
+              base_values=[float(v) for v in d.array((targets,))] if d.chance(0.5) else None)
 
 
 @draws("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
