@@ -5,6 +5,7 @@
 
 #include "graph/host.h"
 #include "graph/lower.h"
+#include "op/data_index.h"
 
 #include <stdlib.h>
 
@@ -54,16 +55,6 @@ static struct wpk_domain range_of(const struct wpk_graph_value *value)
     return range;
 }
 
-/* A Gather of data needs indices of its axis. */
-static void need_index(struct finding *f, const struct wpk_graph_node *node,
-                       const struct wpk_model_plan_host *host)
-{
-    if (host->op == WPK_MODEL_PLAN_GATHER && node->input_count > 1 && node->inputs[1] >= 0) {
-        wpk_domain_narrow(&f->values[node->inputs[1]],
-                          (struct wpk_domain){0, (double)host->extent - 1});
-    }
-}
-
 static void need_operands(struct finding *f, const struct wpk_lowered *lowered, int output)
 {
     const struct wpk_program *p = &lowered->program;
@@ -76,6 +67,10 @@ static void need_operands(struct finding *f, const struct wpk_lowered *lowered, 
     tensors[wpk_program_output(p)] = f->values[output];
     wpk_domain_find(p, tensors);
     for (int t = 0; t < lowered->operand_count; t++) {
+        int64_t low, high;
+        if (wpk_index_bound(p, t, &low, &high)) { /* models seldom count from the end */
+            wpk_domain_narrow(&tensors[t], (struct wpk_domain){0, (double)high});
+        }
         if (f->graph->values[lowered->operand[t]].data == NULL) {
             wpk_domain_narrow(&f->values[lowered->operand[t]], tensors[t]);
         }
@@ -93,7 +88,6 @@ static wpk_err visit(struct finding *f, int n)
         return WPK_OK;
     }
     if (wpk_graph_host(f->graph, n, &host)) {
-        need_index(f, node, &host);
         return WPK_OK;
     }
     wpk_err err = wpk_graph_lower(f->graph, n, &lowered, NULL);

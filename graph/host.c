@@ -37,10 +37,6 @@ bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_pl
     if (op == NULL || x == NULL) {
         return false;
     }
-    if (op->kind == WPK_KIND_GATHER && other != NULL && other->is_shaped && other->data == NULL) {
-        out->count = wpk_graph_elements(other);
-        return find_axis(x, wpk_graph_int(n, "axis", 0), out);
-    }
     if (op->kind == WPK_KIND_TOP_K) {
         out->op = n->part == 0 ? WPK_MODEL_PLAN_TOP_K : WPK_MODEL_PLAN_TOP_K_INDICES;
         out->is_smallest = wpk_graph_int(n, "largest", 1) == 0;

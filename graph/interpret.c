@@ -53,6 +53,7 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_lowered
             widened[i] = widen(value);
             err = widened[i] != NULL ? WPK_OK : WPK_ENOMEM;
         }
+        args.name[i] = value->name;
         args.tensor[i] = value->data != NULL ? widened[i] : values[lowered->operand[i]];
     }
     if (err == WPK_OK) {

@@ -298,6 +298,17 @@ static bool find_progression(const struct wpk_graph_value *indices, int64_t exte
     return *step > 0;
 }
 
+/* Append an index that is data, of an axis of `extent` elements; an axis of one has only 0. */
+static void print_data(struct wpk_printer *printer, const char *place, int64_t extent)
+{
+    if (extent == 1) {
+        wpk_buf_append_text(printer->text, "0");
+        return;
+    }
+    wpk_printer_operand(printer, INDICES);
+    wpk_buf_append_text(printer->text, place);
+}
+
 /* Gather and GatherElements: one axis is named. */
 static wpk_err print_gather(struct wpk_printer *printer)
 {
@@ -305,54 +316,40 @@ static wpk_err print_gather(struct wpk_printer *printer)
     const struct wpk_graph_value *indices = printer->input[INDICES];
     bool is_elements = printer->op->kind == WPK_KIND_GATHER_ELEMENTS;
     struct wpk_buf place = {0};
-    struct wpk_buf load = {0};
+    struct wpk_buf *text = printer->text;
     int axis = 0;
+    int64_t first = 0;
+    int64_t step = 0;
 
     wpk_err err =
         wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), x->rank, &axis, printer->diag);
-    int64_t first = 0;
-    int64_t step = 0;
-    bool is_progression =
-        err == WPK_OK && !is_elements && find_progression(indices, x->extent[axis], &first, &step);
-    if (err == WPK_OK && !is_progression) {
-        err = check_extent(printer, x->extent[axis]);
-    }
     if (err != WPK_OK) {
         return err;
     }
+    bool is_progression = !is_elements && find_progression(indices, x->extent[axis], &first, &step);
     wpk_buf_append_text(&place, "[");
     for (int d = 0; d < indices->rank; d++) {
         print_axis(&place, is_elements ? d : axis + d, true);
     }
-    wpk_buf_append_text(&load, "[");
-    for (int d = 0; d < x->rank; d++) {
-        int from = is_elements || d < axis ? d : d + indices->rank - 1;
-        if (d == axis && is_progression) {
-            wpk_buf_append_text(&load, d > 0 ? "," : "");
-            if (indices->rank > 0) {
-                wpk_buf_printf(&load, "%lld*d%d+", (long long)step, axis);
-            }
-            wpk_buf_printf(&load, "%lld", (long long)first);
-        } else if (d == axis) {
-            wpk_buf_append_text(&load, d > 0 ? ",k" : "k");
-        } else {
-            print_axis(&load, from, printer->out->extent[from] == x->extent[d]);
-        }
-    }
     wpk_buf_append_text(&place, "]");
     wpk_printer_output(printer);
-    if (is_progression) {
-        wpk_printer_operand(printer, DATA);
-        wpk_buf_printf(printer->text, "%s]", wpk_buf_text(&load));
-    } else {
-        wpk_buf_printf(printer->text, "sum(k:%lld) select(", (long long)x->extent[axis]);
-        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
-        wpk_buf_append_text(printer->text, " == k, ");
-        wpk_printer_operand(printer, DATA);
-        wpk_buf_printf(printer->text, "%s], 0)", wpk_buf_text(&load));
+    wpk_printer_operand(printer, DATA);
+    for (int d = 0; d < x->rank; d++) {
+        int from = is_elements || d < axis ? d : d + indices->rank - 1;
+        wpk_buf_append_text(text, d > 0 ? "," : "[");
+        if (d != axis) {
+            bool is_whole = printer->out->extent[from] == x->extent[d];
+            wpk_buf_printf(text, "d%d%s", from, is_whole ? "" : "+0");
+        } else if (!is_progression) {
+            print_data(printer, wpk_buf_text(&place), x->extent[axis]);
+        } else if (indices->rank > 0) {
+            wpk_buf_printf(text, "%lld*d%d+%lld", (long long)step, axis, (long long)first);
+        } else {
+            wpk_buf_printf(text, "%lld", (long long)first);
+        }
     }
+    wpk_buf_append_text(text, "]");
     wpk_buf_fini(&place);
-    wpk_buf_fini(&load);
     return WPK_OK;
 }
 
@@ -362,45 +359,27 @@ static wpk_err print_gather_nd(struct wpk_printer *printer)
     const struct wpk_graph_value *indices = printer->input[INDICES];
     struct wpk_buf *text = printer->text;
     int batch = (int)wpk_graph_int(printer->node, "batch_dims", 0);
-    int named = (int)indices->extent[indices->rank - 1];
-    int64_t elements = 1;
-    wpk_err err = WPK_OK;
+    int lead = indices->rank - 1;
+    int named = (int)indices->extent[lead];
 
-    for (int j = 0; j < named; j++) {
-        elements *= x->extent[batch + j];
-    }
-    err = named > REDUCTION_AXES_MAX ? WPK_EUNSUPPORTED : check_extent(printer, elements);
-    if (err != WPK_OK) {
-        return err;
-    }
     wpk_printer_output(printer);
-    for (int j = 0; j < named; j++) {
-        wpk_buf_printf(text, "%sk%d:%lld", j > 0 ? "," : "sum(", j,
-                       (long long)x->extent[batch + j]);
-    }
-    wpk_buf_append_text(text, ") select(");
-    for (int j = 0; j < named; j++) {
-        struct wpk_buf place = {0};
-        wpk_buf_append_text(&place, "[");
-        for (int d = 0; d < indices->rank - 1; d++) {
-            print_axis(&place, d, true);
-        }
-        wpk_buf_printf(&place, indices->rank > 1 ? ",%d]" : "%d]", j);
-        wpk_buf_append_text(text, j > 0 ? " && " : "");
-        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[batch + j]);
-        wpk_buf_printf(text, " == k%d", j);
-        wpk_buf_fini(&place);
-    }
-    wpk_buf_append_text(text, ", ");
     wpk_printer_operand(printer, DATA);
     for (int d = 0; d < x->rank; d++) {
-        bool is_named = d >= batch && d < batch + named;
-        wpk_buf_printf(text, is_named ? "%sk%d" : "%sd%d", d > 0 ? "," : "[",
-                       is_named    ? d - batch
-                       : d < batch ? d
-                                   : indices->rank - 1 + d - batch - named);
+        struct wpk_buf place = {0};
+        wpk_buf_append_text(text, d > 0 ? "," : "[");
+        if (d >= batch && d < batch + named) {
+            wpk_buf_append_text(&place, "[");
+            for (int i = 0; i < lead; i++) {
+                print_axis(&place, i, true);
+            }
+            wpk_buf_printf(&place, lead > 0 ? ",%d]" : "%d]", d - batch);
+            print_data(printer, wpk_buf_text(&place), x->extent[d]);
+        } else {
+            wpk_buf_printf(text, "d%d", d < batch ? d : lead + d - batch - named);
+        }
+        wpk_buf_fini(&place);
     }
-    wpk_buf_append_text(text, "], 0)");
+    wpk_buf_append_text(text, "]");
     return WPK_OK;
 }
 

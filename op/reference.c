@@ -8,8 +8,10 @@
  * are computed. A box stays for the points after it: a sum over everything is computed once. */
 #include "op/reference.h"
 
+#include "op/data_index.h"
 #include "op/node.h"
 #include "op/reference_tape.h"
+#include "schema/index_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +124,27 @@ static wpk_err bind_literal(struct evaluation *e, int t)
     return e->arithmetic.rounds || tensor->dtype == WPK_I64 ? copy_cells(e, t) : WPK_OK;
 }
 
+/* The elements that are indices lie inside their axes. */
+static wpk_err check_indices(const struct evaluation *e, const struct wpk_reference_args *args,
+                             struct wpk_diag *diag)
+{
+    const struct wpk_program *program = e->program;
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        enum wpk_dtype dtype = tensor->dtype == WPK_I64 ? WPK_I64 : WPK_F64; /* of the cells */
+        int64_t low, high;
+        if (e->region[t].value != NULL && wpk_index_bound(program, t, &low, &high)) {
+            const char *name = args->name[t] != NULL ? args->name[t] : tensor->name;
+            wpk_err err = wpk_index_check(name, dtype, e->region[t].value,
+                                          wpk_tensor_elements(tensor), low, high, diag);
+            if (err != WPK_OK) {
+                return err;
+            }
+        }
+    }
+    return WPK_OK;
+}
+
 static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_args *args,
                               struct wpk_diag *diag)
 {
@@ -152,7 +175,7 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
             }
         }
     }
-    return WPK_OK;
+    return check_indices(e, args, diag);
 }
 
 /* Make numbers of the output's cells, unless the caller takes cells. */
