@@ -55,6 +55,24 @@ static struct wpk_domain range_of(const struct wpk_graph_value *value)
     return range;
 }
 
+/* A scatter needs indices of the axes that they are of. */
+static void need_index(struct finding *f, const struct wpk_graph_node *node,
+                       const struct wpk_model_plan_host *host)
+{
+    const struct wpk_graph_value *x = wpk_graph_input(f->graph, node, 0);
+    const struct wpk_graph_value *indices = wpk_graph_input(f->graph, node, 1);
+
+    if (host->op != WPK_MODEL_PLAN_SCATTER || indices->rank == 0) {
+        return;
+    }
+    int first = host->axis < 0 ? 0 : host->axis;
+    int64_t count = host->axis < 0 ? indices->extent[indices->rank - 1] : 1;
+    for (int d = first; d < first + count; d++) {
+        wpk_domain_narrow(&f->values[node->inputs[1]],
+                          (struct wpk_domain){0, (double)x->extent[d] - 1});
+    }
+}
+
 static void need_operands(struct finding *f, const struct wpk_lowered *lowered, int output)
 {
     const struct wpk_program *p = &lowered->program;
@@ -88,6 +106,7 @@ static wpk_err visit(struct finding *f, int n)
         return WPK_OK;
     }
     if (wpk_graph_host(f->graph, n, &host)) {
+        need_index(f, node, &host);
         return WPK_OK;
     }
     wpk_err err = wpk_graph_lower(f->graph, n, &lowered, NULL);

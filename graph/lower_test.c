@@ -178,10 +178,6 @@ static const struct sample samples[] = {
     {"GatherElements", "f32[5000] i64[1]", "", "f32[1] Y[d0] = X[X1[d0]]", 0},
     {"GatherElements", "f32[2,3] i64[1,2]", "axis:i=1", "f32[1,2] Y[d0,d1] = X[d0+0,X1[d0,d1]]", 0},
     {"GatherND", "f32[2,3] i64[4,1]", "", "f32[4,3] Y[d0,d1] = X[X1[d0,0],d1]", 0},
-    {"ScatterND", "f32[4] i64[2,1] f32[2]", "reduction:s=add",
-     "f32[4] Y[d0] = X[d0] + (sum(r0:2) select(select(X1[r0,0] < 0, X1[r0,0] + 4, X1[r0,0]) == d0, "
-     "X2[r0], 0))",
-     18},
     {"OneHot", "i64[2] c=3:i64[1] f32[2]", "",
      "f32[2,3] Y[d0,d1] = select(select(X[d0] < 0, X[d0] + 3, X[d0]) == d1, X2[1], X2[0])", 0},
     {"OneHot", "i64[2] i64[1] f32[2]", "", "!its depth must be a constant", 0},

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define REDUCTION_AXES_MAX 6 /* of the notation */
-
 enum { DATA, INDICES, UPDATES };     /* inputs of gathers and scatters */
 enum { HOT_INDICES, DEPTH, VALUES }; /* inputs of OneHot */
 
@@ -266,16 +264,6 @@ static void print_axis(struct wpk_buf *text, int axis, bool is_whole)
     wpk_buf_printf(text, "%sd%d%s", text->size > 1 ? "," : "", axis, is_whole ? "" : "+0");
 }
 
-static wpk_err check_extent(const struct wpk_printer *printer, int64_t extent)
-{
-    if (extent > WPK_INDEX_EXTENT_MAX) {
-        wpk_diag_set(printer->diag, "it gathers from %lld elements; %d are supported",
-                     (long long)extent, WPK_INDEX_EXTENT_MAX);
-        return WPK_EUNSUPPORTED;
-    }
-    return WPK_OK;
-}
-
 /* True if the indices are constants first, first + step, first + 2 * step, ... */
 static bool find_progression(const struct wpk_graph_value *indices, int64_t extent, int64_t *first,
                              int64_t *step)
@@ -383,150 +371,6 @@ static wpk_err print_gather_nd(struct wpk_printer *printer)
     return WPK_OK;
 }
 
-/* What an update must meet to reach the output's element, and where that update lies. */
-struct scatter {
-    struct wpk_buf axes;   /* "r0:2,r1:3" */
-    struct wpk_buf meets;  /* "X1[r0,0] == d0 && ..." */
-    struct wpk_buf update; /* "[r0,r1,d2]" */
-};
-
-static void match_elements(struct wpk_printer *printer, int axis, struct scatter *out)
-{
-    const struct wpk_graph_value *x = printer->input[DATA];
-    const struct wpk_graph_value *indices = printer->input[INDICES];
-    struct wpk_buf place = {0};
-    struct wpk_buf *text = printer->text;
-
-    wpk_buf_append_text(&place, "[");
-    for (int d = 0; d < x->rank; d++) {
-        if (d == axis) {
-            wpk_buf_printf(&place, d > 0 ? ",r%d" : "r%d", d);
-        } else {
-            print_axis(&place, d, indices->extent[d] == x->extent[d]);
-        }
-    }
-    wpk_buf_printf(&out->axes, "r%d:%lld", axis, (long long)indices->extent[axis]);
-    wpk_buf_printf(&out->update, "%s]", wpk_buf_text(&place));
-    /* Beyond the indices no element is met. */
-    wpk_buf_printf(&place, " | %lld]", (long long)x->extent[axis]);
-    printer->text = &out->meets;
-    print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
-    wpk_buf_printf(&out->meets, " == d%d", axis);
-    printer->text = text;
-    wpk_buf_fini(&place);
-}
-
-static void match_nd(struct wpk_printer *printer, struct scatter *out)
-{
-    const struct wpk_graph_value *x = printer->input[DATA];
-    const struct wpk_graph_value *indices = printer->input[INDICES];
-    int lead = indices->rank - 1;
-    int named = (int)indices->extent[lead];
-    struct wpk_buf *text = printer->text;
-
-    printer->text = &out->meets;
-    for (int j = 0; j < named; j++) {
-        struct wpk_buf place = {0};
-        for (int d = 0; d < lead; d++) {
-            wpk_buf_printf(&place, "%sr%d", d > 0 ? "," : "[", d);
-        }
-        wpk_buf_printf(&place, lead > 0 ? ",%d]" : "[%d]", j);
-        wpk_buf_append_text(&out->meets, j > 0 ? " && " : "");
-        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[j]);
-        wpk_buf_printf(&out->meets, " == d%d", j);
-        wpk_buf_fini(&place);
-    }
-    printer->text = text;
-    wpk_buf_append_text(&out->update, "[");
-    for (int d = 0; d < lead; d++) {
-        wpk_buf_printf(&out->axes, "%sr%d:%lld", d > 0 ? "," : "", d,
-                       (long long)indices->extent[d]);
-        wpk_buf_printf(&out->update, "%sr%d", d > 0 ? "," : "", d);
-    }
-    for (int d = named; d < x->rank; d++) {
-        print_axis(&out->update, d, true);
-    }
-    wpk_buf_append_text(&out->update, "]");
-}
-
-/* "sum(axes) select(meets, X2[update], 0)" */
-static void print_updates(struct wpk_printer *printer, const struct scatter *s,
-                          const char *function, const char *otherwise)
-{
-    wpk_buf_printf(printer->text, "%s(%s) select(%s, ", function, wpk_buf_text(&s->axes),
-                   wpk_buf_text(&s->meets));
-    wpk_printer_operand(printer, UPDATES);
-    wpk_buf_printf(printer->text, "%s, %s)", wpk_buf_text(&s->update), otherwise);
-}
-
-static wpk_err print_reduction(struct wpk_printer *printer, const struct scatter *s)
-{
-    const char *reduction = wpk_graph_text(printer->node, "reduction", "none");
-    bool is_max = strcmp(reduction, "max") == 0;
-    struct wpk_buf *text = printer->text;
-
-    wpk_printer_output(printer);
-    if (strcmp(reduction, "none") == 0) {
-        wpk_buf_append_text(text, "select((");
-        wpk_buf_printf(text, "sum(%s) select(%s, 1, 0)) > 0, ", wpk_buf_text(&s->axes),
-                       wpk_buf_text(&s->meets));
-        print_updates(printer, s, "sum", "0");
-        wpk_buf_append_text(text, ", ");
-        wpk_printer_broadcast(printer, DATA);
-        wpk_buf_append_text(text, ")");
-    } else if (strcmp(reduction, "add") == 0 || strcmp(reduction, "mul") == 0) {
-        bool is_sum = reduction[0] == 'a';
-        wpk_printer_broadcast(printer, DATA);
-        wpk_buf_append_text(text, is_sum ? " + (" : " * (");
-        print_updates(printer, s, is_sum ? "sum" : "prod", is_sum ? "0" : "1");
-        wpk_buf_append_text(text, ")");
-    } else if ((is_max || strcmp(reduction, "min") == 0) &&
-               wpk_dtype_is_float(printer->out->dtype)) {
-        wpk_buf_append_text(text, is_max ? "max(" : "min(");
-        wpk_printer_broadcast(printer, DATA);
-        wpk_buf_append_text(text, ", (");
-        print_updates(printer, s, is_max ? "max" : "min", is_max ? "-inf" : "inf");
-        wpk_buf_append_text(text, "))");
-    } else {
-        wpk_diag_set(printer->diag, "its reduction %s is not supported", reduction);
-        return WPK_EUNSUPPORTED;
-    }
-    return WPK_OK;
-}
-
-static wpk_err print_scatter(struct wpk_printer *printer)
-{
-    const struct wpk_graph_value *indices = printer->input[INDICES];
-    struct scatter s = {.axes = {0}};
-    bool is_nd = printer->op->kind == WPK_KIND_SCATTER_ND;
-    int axis = 0;
-    wpk_err err = WPK_OK;
-
-    if (is_nd && (indices->rank - 1 > REDUCTION_AXES_MAX || indices->rank < 2)) {
-        wpk_diag_set(printer->diag, "its indices have %d axes", indices->rank);
-        return WPK_EUNSUPPORTED;
-    }
-    if (is_nd) {
-        match_nd(printer, &s);
-    } else {
-        err = wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), printer->input[DATA]->rank,
-                                &axis, printer->diag);
-        if (err == WPK_OK) {
-            match_elements(printer, axis, &s);
-        }
-    }
-    if (err == WPK_OK) {
-        err = check_extent(printer, wpk_graph_elements(indices));
-    }
-    if (err == WPK_OK) {
-        err = print_reduction(printer, &s);
-    }
-    wpk_buf_fini(&s.axes);
-    wpk_buf_fini(&s.meets);
-    wpk_buf_fini(&s.update);
-    return err;
-}
-
 static wpk_err print_one_hot(struct wpk_printer *printer)
 {
     struct wpk_buf place = {0};
@@ -571,7 +415,8 @@ wpk_err wpk_print_indexed(struct wpk_printer *printer)
         return print_gather_nd(printer);
     case WPK_KIND_ONE_HOT:
         return print_one_hot(printer);
-    default:
-        return print_scatter(printer);
+    default: /* of a Scatter, and else host.h computes it */
+        wpk_diag_set(printer->diag, "its reduction is not supported");
+        return WPK_EUNSUPPORTED;
     }
 }

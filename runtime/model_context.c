@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOST_ARGUMENTS_MAX 3
+#define HOST_ARGUMENTS_MAX 4
 
 /* The arguments of one step, inputs first, then outputs, each in the kernel's order; constants are
  * prepared. */
