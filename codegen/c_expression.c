@@ -82,6 +82,9 @@ static struct wpk_form index_of_data(struct wpk_c_kernel *k, const struct wpk_c_
     k->in_index = false;
     struct wpk_c_value value = wpk_c_evaluate(k, point, id);
     k->in_index = true;
+    if (value.kind == WPK_C_NUMBER) { /* of a literal */
+        return wpk_form_number((int64_t)value.number);
+    }
     snprintf(name, sizeof(name), "t%d", value.name);
     return value.kind == WPK_C_INDEX ? value.form : wpk_form_data(&k->forms, name, value.width > 1);
 }
