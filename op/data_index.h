@@ -9,6 +9,7 @@
 #define WPK_OP_DATA_INDEX_H
 
 #include "op/program.h"
+#include "schema/index_check.h"
 
 /* True if the index contains a load. */
 bool wpk_index_is_data(const struct wpk_program *program, int index);
@@ -20,8 +21,12 @@ bool wpk_program_gathers(const struct wpk_program *program);
 /* True if the tensor is read at an index that is data, or has such indices. */
 bool wpk_tensor_gathers(const struct wpk_program *program, int tensor);
 
-/* Find the least and the largest value that an element of the tensor may have where it is an
- * index. False: none of them is limited. */
+#define WPK_INDEX_BOUNDS_MAX 16 /* of one tensor: more are not checked */
+
+/* Find the bounds of a tensor's elements that are indices, and return how many.
+ *   shape   out [WPK_INDEX_BOUNDS_MAX] */
+int wpk_index_bounds(const struct wpk_program *program, int tensor, struct wpk_index_bound *out);
+/* Find the values that are within all of them. False: there are none. */
 bool wpk_index_bound(const struct wpk_program *program, int tensor, int64_t *low, int64_t *high);
 
 #endif

@@ -11,7 +11,6 @@
 #include "op/data_index.h"
 #include "op/node.h"
 #include "op/reference_tape.h"
-#include "schema/index_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,11 +131,11 @@ static wpk_err check_indices(const struct evaluation *e, const struct wpk_refere
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
         enum wpk_dtype dtype = tensor->dtype == WPK_I64 ? WPK_I64 : WPK_F64; /* of the cells */
-        int64_t low, high;
-        if (e->region[t].value != NULL && wpk_index_bound(program, t, &low, &high)) {
-            const char *name = args->name[t] != NULL ? args->name[t] : tensor->name;
-            wpk_err err = wpk_index_check(name, dtype, e->region[t].value,
-                                          wpk_tensor_elements(tensor), low, high, diag);
+        const char *name = args->name[t] != NULL ? args->name[t] : tensor->name;
+        struct wpk_index_bound bounds[WPK_INDEX_BOUNDS_MAX];
+        int count = e->region[t].value != NULL ? wpk_index_bounds(program, t, bounds) : 0;
+        for (int i = 0; i < count; i++) {
+            wpk_err err = wpk_index_check(name, dtype, e->region[t].value, &bounds[i], diag);
             if (err != WPK_OK) {
                 return err;
             }

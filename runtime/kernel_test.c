@@ -210,8 +210,10 @@ static void refuses_indices_out_of_their_axis(void **state)
     };
     wpk_argument_list_add(&kernel.inputs, &m->inputs[0], 0);
     wpk_argument_list_add(&kernel.constants, &m->constants[0], 0);
-    m->indices[0] = (struct wpk_manifest_index){"I", -4, 3};
-    m->indices[1] = (struct wpk_manifest_index){"C", -7, 6};
+    m->indices[0] = (struct wpk_manifest_index){
+        "I", {.low = -4, .high = 3, .axis_count = 1, .stride = {1}, .extent = {2}}};
+    m->indices[1] = (struct wpk_manifest_index){
+        "C", {.low = -7, .high = 6, .axis_count = 1, .stride = {1}, .extent = {2}}};
     m->index_count = 2;
     void *const in[] = {i}, *const constants[] = {c};
     assert_int_equal(wpk_kernel_check_indices(&kernel, &kernel.inputs, in, NULL, &diag), WPK_OK);

@@ -77,6 +77,28 @@ static void put_needs(struct wpk_json_writer *w, const struct wpk_manifest_needs
     wpk_json_end(w);
 }
 
+static void put_numbers(struct wpk_json_writer *w, const char *key, const int64_t *numbers,
+                        int count)
+{
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < count; i++) {
+        wpk_json_put_int(w, NULL, numbers[i]);
+    }
+    wpk_json_end(w);
+}
+
+static void put_index(struct wpk_json_writer *w, const struct wpk_manifest_index *index)
+{
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "tensor", index->tensor);
+    wpk_json_put_int(w, "low", index->bound.low);
+    wpk_json_put_int(w, "high", index->bound.high);
+    wpk_json_put_int(w, "first", index->bound.first);
+    put_numbers(w, "strides", index->bound.stride, index->bound.axis_count);
+    put_numbers(w, "extents", index->bound.extent, index->bound.axis_count);
+    wpk_json_end(w);
+}
+
 static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest *m)
 {
     static const char *const keys[] = {"inputs", "constants", "outputs", "prepared"};
@@ -101,11 +123,7 @@ static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest
     }
     wpk_json_begin_array(w, "indices");
     for (int i = 0; i < m->index_count; i++) {
-        wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "tensor", m->indices[i].tensor);
-        wpk_json_put_int(w, "low", m->indices[i].low);
-        wpk_json_put_int(w, "high", m->indices[i].high);
-        wpk_json_end(w);
+        put_index(w, &m->indices[i]);
     }
     wpk_json_end(w);
     wpk_json_put_text(w, "algorithm", m->algorithm);
@@ -236,24 +254,56 @@ static const struct wpk_named_tensor *find_in(const struct wpk_named_tensor *lis
     return NULL;
 }
 
+static int get_numbers(struct wpk_json_reader *r, const char *key, int64_t low, int64_t *out)
+{
+    int count = 0;
+
+    wpk_json_enter_array(r, key);
+    while (wpk_json_next(r)) {
+        int64_t number = wpk_json_get_int(r, NULL, low, WPK_JSON_INT_MAX);
+        if (count == WPK_INDEX_AXES_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d axes", WPK_INDEX_AXES_MAX);
+            break;
+        }
+        out[count++] = number;
+    }
+    wpk_json_leave(r);
+    return count;
+}
+
+static void get_index(struct wpk_json_reader *r, const struct wpk_manifest *m,
+                      struct wpk_manifest_index *out)
+{
+    struct wpk_index_bound *bound = &out->bound;
+
+    WPK_JSON_ALLOW(r, "tensor", "low", "high", "first", "strides", "extents");
+    wpk_json_get_copy(r, "tensor", out->tensor, sizeof(out->tensor));
+    bound->low = wpk_json_get_int(r, "low", -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+    bound->high = wpk_json_get_int(r, "high", -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+    bound->first = wpk_json_get_int(r, "first", 0, WPK_JSON_INT_MAX);
+    bound->axis_count = get_numbers(r, "strides", -WPK_JSON_INT_MAX, bound->stride);
+    int extents = get_numbers(r, "extents", 1, bound->extent);
+    const struct wpk_named_tensor *tensor = find_in(m->inputs, m->input_count, out->tensor);
+    tensor = tensor != NULL ? tensor : find_in(m->constants, m->constant_count, out->tensor);
+    int64_t count = 1;
+    for (int d = 0; tensor != NULL && d < tensor->type.rank; d++) {
+        count *= tensor->type.extent[d];
+    }
+    if (tensor == NULL || wpk_dtype_is_float(tensor->type.dtype) || extents != bound->axis_count ||
+        (wpk_json_status(r) == WPK_OK && !wpk_index_bound_fits(bound, count))) {
+        wpk_json_fail(r, "tensor", WPK_EINVAL, "no elements of an input or constant of integers");
+    }
+}
+
 static void get_indices(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
     wpk_json_enter_array(r, "indices");
     while (wpk_json_next(r)) {
-        struct wpk_manifest_index index = {.low = 0};
-        WPK_JSON_ALLOW(r, "tensor", "low", "high");
-        wpk_json_get_copy(r, "tensor", index.tensor, sizeof(index.tensor));
-        index.low = wpk_json_get_int(r, "low", -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
-        index.high = wpk_json_get_int(r, "high", -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
-        const struct wpk_named_tensor *tensor = find_in(m->inputs, m->input_count, index.tensor);
-        tensor = tensor != NULL ? tensor : find_in(m->constants, m->constant_count, index.tensor);
-        if (tensor == NULL || wpk_dtype_is_float(tensor->type.dtype)) {
-            wpk_json_fail(r, "tensor", WPK_EINVAL, "no input or constant of integers");
-        } else if (m->index_count == WPK_ABI_ARGUMENTS_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_ABI_ARGUMENTS_MAX);
-        } else {
-            m->indices[m->index_count++] = index;
+        if (m->index_count == WPK_MANIFEST_INDICES_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d", WPK_MANIFEST_INDICES_MAX);
+            break;
         }
+        get_index(r, m, &m->indices[m->index_count++]);
     }
     wpk_json_leave(r);
 }

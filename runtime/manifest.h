@@ -7,7 +7,7 @@
  *      "constants":[{"name":"W","type":"f32[128,128,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[...],"prepared":[...],
  *      "main":["X","B","W_packed","Y"],"prepare":["W","W_packed"],"in_place":"X",
- *      "indices":[{"tensor":"I","low":-128,"high":127}],
+ *      "indices":[{"tensor":"I","low":-128,"high":127,"first":0,"strides":[1],"extents":[9]}],
  *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 2\n...",
  *      "versions":{"wpk":"0.1.0","codegen":"halide-21.0.0"}}
  *
@@ -25,10 +25,12 @@
 
 #include "runtime/abi.h"
 #include "schema/device.h"
+#include "schema/index_check.h"
 #include "schema/named_tensor.h"
 
 #include <stdbool.h>
 
+#define WPK_MANIFEST_INDICES_MAX 64 /* more are not checked */
 #define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
 
 /* What a device must have to run the kernel. */
@@ -41,10 +43,10 @@ struct wpk_manifest_needs {
     bool emulated;  /* the GPU is the emulated one, and no other */
 };
 
-/* A tensor whose elements are indices, and the values that they may have (op/data_index.h). */
+/* Elements of a tensor that are indices (op/data_index.h). */
 struct wpk_manifest_index {
     char tensor[WPK_NAME_MAX]; /* an input or a constant */
-    int64_t low, high;
+    struct wpk_index_bound bound;
 };
 
 /* `= {0}` is valid to fini, not to encode. A name occurs once in the four lists of tensors. Strings
@@ -67,7 +69,7 @@ struct wpk_manifest {
     char prepare[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
     int prepare_count;           /* 0: there is no prepare program */
     char in_place[WPK_NAME_MAX]; /* the input whose memory the output may be; "": none */
-    struct wpk_manifest_index indices[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_manifest_index indices[WPK_MANIFEST_INDICES_MAX];
     int index_count;
     char *algorithm;
     char *candidate; /* genes as text */

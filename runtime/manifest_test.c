@@ -20,7 +20,8 @@ static char *encode_example(void)
     manifest.needs.isa = WPK_ISA_AVX512;
     manifest.needs.vnni = true;
     manifest.constants[1].type.dtype = WPK_I32;
-    manifest.indices[manifest.index_count++] = (struct wpk_manifest_index){"S", -4, 3};
+    manifest.indices[manifest.index_count++] = (struct wpk_manifest_index){
+        "S", {.low = -4, .high = 3, .first = 1, .axis_count = 1, .stride = {2}, .extent = {16}}};
     assert_int_equal(wpk_manifest_encode(&manifest, &text), WPK_OK);
     wpk_manifest_fini(&manifest);
     return text;
@@ -40,7 +41,7 @@ static void round_trips(void **state)
     assert_int_equal(back.main_count, 4);
     assert_string_equal(back.prepare[1], "P");
     assert_int_equal(back.index_count, 1);
-    assert_true(back.indices[0].low == -4 && back.indices[0].high == 3);
+    assert_true(back.indices[0].bound.low == -4 && back.indices[0].bound.stride[0] == 2);
     assert_ptr_equal(wpk_manifest_find(&back, "S"), &back.constants[1]);
     assert_null(wpk_manifest_find(&back, "T"));
     assert_int_equal(wpk_manifest_encode(&back, &again), WPK_OK);
@@ -99,6 +100,9 @@ static void refuses_what_it_does_not_mean(void **state)
         {"\"algorithm\"", "\"in_place\":\"Y\",\"algorithm\"", WPK_EINVAL},
         {"\"tensor\":\"S\"", "\"tensor\":\"W\"", WPK_EINVAL},
         {"\"tensor\":\"S\"", "\"tensor\":\"Q\"", WPK_EINVAL},
+        {"\"extents\":[16]", "\"extents\":[17]", WPK_EINVAL},
+        {"\"extents\":[16]", "\"extents\":[16,1]", WPK_EINVAL},
+        {"\"first\":1", "\"first\":-1", WPK_ERANGE},
         {"\"low\":-4", "\"lowest\":-4", WPK_OK},
         {"\"algorithm\"", "\"color\":1,\"algorithm\"", WPK_OK},
     };

@@ -65,8 +65,8 @@ static wpk_err check_index(const struct wpk_manifest_index *index,
         }
         wpk_tensor_unpack(type, data, copy);
     }
-    wpk_err err = wpk_index_check(name, type->dtype, copy != NULL ? copy : data, count, index->low,
-                                  index->high, diag);
+    wpk_err err =
+        wpk_index_check(name, type->dtype, copy != NULL ? copy : data, &index->bound, diag);
     free(copy);
     return err;
 }
