@@ -74,11 +74,30 @@ static bool index_of_binary(struct wpk_c_kernel *k, const struct wpk_node *node,
     }
 }
 
+/* The integer that an index reads: a variable, or a number. */
+static struct wpk_form index_of_data(struct wpk_c_kernel *k, const struct wpk_c_point *point,
+                                     int id)
+{
+    char name[WPK_FORM_NAME_MAX];
+    k->in_index = false;
+    struct wpk_c_value value = wpk_c_evaluate(k, point, id);
+    k->in_index = true;
+    if (value.kind == WPK_C_NUMBER) { /* of a literal */
+        return wpk_form_number((int64_t)value.number);
+    }
+    snprintf(name, sizeof(name), "t%d", value.name);
+    return value.kind == WPK_C_INDEX ? value.form : wpk_form_data(&k->forms, name, value.width > 1);
+}
+
 bool wpk_c_index(struct wpk_c_kernel *k, const struct wpk_c_point *point, int id,
                  struct wpk_form *out)
 {
     const struct wpk_node *node = &k->program->nodes[id];
     struct wpk_form a, b;
+    if (k->in_index && (node->kind == WPK_NODE_LOAD || node->kind == WPK_NODE_CAST)) {
+        *out = index_of_data(k, point, id);
+        return true;
+    }
     if (node->kind == WPK_NODE_AXIS) {
         *out = point->axis[node->axis];
         return true;
@@ -293,7 +312,11 @@ static struct wpk_c_value load(struct wpk_c_kernel *k, const struct wpk_c_point 
     bool numbers = true;
     int64_t element = 0;
     for (int d = 0; d < t->rank; d++) {
-        if (!wpk_c_index(k, point, node->index[d], &index[d])) {
+        bool outer = k->in_index;
+        k->in_index = true;
+        bool is_index = wpk_c_index(k, point, node->index[d], &index[d]);
+        k->in_index = outer;
+        if (!is_index) {
             wpk_c_refuse(k, "an index is no sum of axes");
             return wpk_c_real(node->dtype, 0);
         }

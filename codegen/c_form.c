@@ -49,6 +49,20 @@ int wpk_form_variable(struct wpk_forms *forms, const char *name, int64_t low, in
     return add_atom(forms, &atom);
 }
 
+struct wpk_form wpk_form_data(struct wpk_forms *forms, const char *name, bool by_lane)
+{
+    int found = forms->count - 1;
+    while (found >= 0 && (forms->atom[found].kind != WPK_ATOM_VARIABLE ||
+                          strcmp(forms->atom[found].name, name) != 0)) {
+        found--;
+    }
+    if (found < 0) {
+        found = wpk_form_variable(forms, name, -FAR, FAR);
+        forms->atom[found].by_lane = by_lane && !forms->full;
+    }
+    return wpk_form_atom(found, 1);
+}
+
 struct wpk_form wpk_form_atom(int atom, int64_t factor)
 {
     struct wpk_form form = {.term_count = factor != 0};
@@ -272,6 +286,18 @@ struct wpk_form wpk_form_limit(struct wpk_forms *forms, const struct wpk_form *a
     return find_atom(forms, &atom);
 }
 
+static struct wpk_form data_at_lane(struct wpk_forms *forms, const struct wpk_atom *atom,
+                                    const struct wpk_form *at)
+{
+    struct wpk_buf lane = {.size_max = WPK_FORM_NAME_MAX};
+    char name[2 * WPK_FORM_NAME_MAX + 3];
+    wpk_form_print(forms, at, &lane);
+    snprintf(name, sizeof(name), "%s[%s]", atom->name, wpk_buf_text(&lane));
+    forms->full = forms->full || strlen(name) >= WPK_FORM_NAME_MAX;
+    wpk_buf_fini(&lane);
+    return wpk_form_data(forms, name, false);
+}
+
 struct wpk_form wpk_form_at_lane(struct wpk_forms *forms, const struct wpk_form *a,
                                  const struct wpk_form *at)
 {
@@ -280,7 +306,9 @@ struct wpk_form wpk_form_at_lane(struct wpk_forms *forms, const struct wpk_form 
     for (int i = 0; i < a->term_count; i++) {
         const struct wpk_atom atom = forms->atom[a->term[i].atom];
         struct wpk_form part = wpk_form_atom(a->term[i].atom, 1);
-        if (atom.by_lane) {
+        if (atom.by_lane && atom.kind == WPK_ATOM_VARIABLE) {
+            part = data_at_lane(forms, &atom, at);
+        } else if (atom.by_lane) {
             struct wpk_form of = wpk_form_at_lane(forms, &atom.of, at);
             part = atom.kind == WPK_ATOM_QUOTIENT ? wpk_form_divide(forms, &of, atom.divisor)
                    : atom.kind == WPK_ATOM_REMAINDER

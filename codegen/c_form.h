@@ -31,7 +31,7 @@ struct wpk_form {
 };
 
 enum wpk_atom_kind {
-    WPK_ATOM_VARIABLE,
+    WPK_ATOM_VARIABLE, /* by lane: "name[lane]" */
     WPK_ATOM_QUOTIENT,  /* floor(of / divisor) */
     WPK_ATOM_REMAINDER, /* of - divisor * floor(of / divisor) */
     WPK_ATOM_LIMITED,   /* min(max(of, low), high) */
@@ -60,6 +60,8 @@ void wpk_forms_fini(struct wpk_forms *forms);
 struct wpk_form wpk_form_number(int64_t constant);
 /* Add a variable with values in [low, high] and return its number. */
 int wpk_form_variable(struct wpk_forms *forms, const char *name, int64_t low, int64_t high);
+/* A variable that is assigned once, of data; `by_lane`: a vector. */
+struct wpk_form wpk_form_data(struct wpk_forms *forms, const char *name, bool by_lane);
 /* factor * atom */
 struct wpk_form wpk_form_atom(int atom, int64_t factor);
 /* a + factor * b */

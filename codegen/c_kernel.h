@@ -105,6 +105,7 @@ struct wpk_c_kernel {
     int serial_count;
     struct wpk_position printing;   /* of the stage that is printed */
     struct wpk_cuda_launch *launch; /* that is printed (cuda_kernel.h); NULL: a function of c */
+    bool in_index;                  /* loads are parts of an index */
     const char *refusal;            /* what cannot be printed; NULL: nothing so far */
     struct wpk_position refused;    /* of the stage in which that is */
 };

@@ -182,7 +182,8 @@ static void test_random_programs(void **state)
     wpk_rng_seed(&rng, (uint64_t)seed);
     assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &here), WPK_OK);
     for (int i = 0; i < programs; i++) {
-        const struct wpk_random_options kind = {.products = i % 2 == 0, .smooth = i % 4 < 2};
+        const struct wpk_random_options kind = {
+            .products = i % 2 == 0, .smooth = i % 4 < 2, .data = i % 3 == 0};
         struct wpk_program program;
         if (i % 8 == 0) { /* a batch is of one instruction set */
             wpk_check_kernels(&batch, &rng);

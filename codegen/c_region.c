@@ -7,6 +7,7 @@
  * inwards, from multiples, too, unless what it computes there reads nothing outside of its
  * tensors. */
 #include "codegen/c_kernel.h"
+#include "op/data_index.h"
 
 #include <stdlib.h>
 
@@ -59,6 +60,9 @@ static struct interval interval_of(struct wpk_c_kernel *k, const struct wpk_prog
     }
     if (node->kind == WPK_NODE_LITERAL) {
         return (struct interval){wpk_form_number(node->integer), 1};
+    }
+    if (node->kind != WPK_NODE_BINARY) { /* data */
+        return (struct interval){wpk_form_number(0), (int64_t)1 << 40};
     }
     struct interval a = interval_of(k, program, axis, node->arg[0]);
     struct interval b = interval_of(k, program, axis, node->arg[1]);
@@ -119,7 +123,9 @@ static void extend_by_loads(struct wpk_c_kernel *k, const struct wpk_stage *stag
             continue;
         }
         for (int d = 0; d < t->rank; d++) {
-            index[d] = interval_of(k, program, axis, load->index[d]);
+            index[d] = wpk_index_is_data(program, load->index[d])
+                           ? (struct interval){wpk_form_number(0), t->extent[d]}
+                           : interval_of(k, program, axis, load->index[d]);
         }
         const struct wpk_nest_entry *entry = &k->nest->entry[k->entry_of[writer]];
         if (entry->inlined) {

@@ -4,6 +4,7 @@
 #include "codegen/cuda_kernel.h"
 #include "codegen/target.h"
 #include "common/cuda_machine.h"
+#include "op/data_index.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -430,6 +431,9 @@ static bool accepts_entry(const struct wpk_nest *nest, const struct wpk_nest_ent
                           const char *target, struct wpk_diag *diag)
 {
     const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
+    if (wpk_stage_gathers(nest->program, stage)) {
+        return refuse(&entry->at, diag, "reads at no index that is data so far");
+    }
     if (entry->slides) {
         return refuse(&entry->at, diag,
                       "keeps no values from one iteration to the next: leave slide out");

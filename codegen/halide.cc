@@ -127,8 +127,8 @@ void Builder::declare_tensors()
             for (int d = t.rank - 1; d >= 0; d--) {
                 extents.push_back(static_cast<int>(t.extent[d]));
             }
-            if (t.dtype != WPK_F32 && t.dtype != WPK_F64) {
-                throw Failure{std::string("literal ") + t.name + ": only f32 and f64 are built"};
+            if (t.dtype == WPK_F16 || t.dtype == WPK_BF16 || t.dtype == WPK_BOOL) {
+                throw Failure{std::string("literal ") + t.name + ": f16 and bool are not built"};
             }
             if (device_) { // the host would have it
                 continue;

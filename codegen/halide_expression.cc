@@ -406,7 +406,7 @@ Expr Expressions::load(const wpk_node &node, wpk_dtype dtype)
         } else if ((limited_[node.tensor] >> d & 1) != 0) {
             e = Halide::clamp(Halide::likely(e), static_cast<int>(first), static_cast<int>(last));
         }
-        index[static_cast<size_t>(t.rank - 1 - d)] = e;
+        index[static_cast<size_t>(t.rank - 1 - d)] = Halide::cast<int>(e);
     }
     int flat = source.part ? wpk_load_flat_dim(&program_, &node) : -1;
     if (flat >= 0 && !inside.defined()) { // only what is given is limited

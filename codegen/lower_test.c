@@ -380,7 +380,7 @@ static void test_random_programs(void **state)
     int idle = 0, blocked = 0;
     for (int i = 0; i < RANDOM_PROGRAMS; i++) {
         struct draft draft;
-        const struct wpk_random_options kind = {.products = i % 2 == 0};
+        const struct wpk_random_options kind = {.products = i % 2 == 0, .data = i % 3 == 0};
         if (!draw_draft(&draft, &rng, &kind, i)) {
             idle++;
             continue;

@@ -5,6 +5,7 @@
 
 #include "graph/host.h"
 #include "graph/lower.h"
+#include "op/data_index.h"
 
 #include <stdlib.h>
 
@@ -54,13 +55,21 @@ static struct wpk_domain range_of(const struct wpk_graph_value *value)
     return range;
 }
 
-/* A Gather of data needs indices of its axis. */
+/* A scatter needs indices of the axes that they are of. */
 static void need_index(struct finding *f, const struct wpk_graph_node *node,
                        const struct wpk_model_plan_host *host)
 {
-    if (host->op == WPK_MODEL_PLAN_GATHER && node->input_count > 1 && node->inputs[1] >= 0) {
+    const struct wpk_graph_value *x = wpk_graph_input(f->graph, node, 0);
+    const struct wpk_graph_value *indices = wpk_graph_input(f->graph, node, 1);
+
+    if (host->op != WPK_MODEL_PLAN_SCATTER || indices->rank == 0) {
+        return;
+    }
+    int first = host->axis < 0 ? 0 : host->axis;
+    int64_t count = host->axis < 0 ? indices->extent[indices->rank - 1] : 1;
+    for (int d = first; d < first + count; d++) {
         wpk_domain_narrow(&f->values[node->inputs[1]],
-                          (struct wpk_domain){0, (double)host->extent - 1});
+                          (struct wpk_domain){0, (double)x->extent[d] - 1});
     }
 }
 
@@ -76,6 +85,10 @@ static void need_operands(struct finding *f, const struct wpk_lowered *lowered, 
     tensors[wpk_program_output(p)] = f->values[output];
     wpk_domain_find(p, tensors);
     for (int t = 0; t < lowered->operand_count; t++) {
+        int64_t low, high;
+        if (wpk_index_bound(p, t, &low, &high)) { /* models seldom count from the end */
+            wpk_domain_narrow(&tensors[t], (struct wpk_domain){0, (double)high});
+        }
         if (f->graph->values[lowered->operand[t]].data == NULL) {
             wpk_domain_narrow(&f->values[lowered->operand[t]], tensors[t]);
         }

@@ -33,13 +33,19 @@ bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_pl
     const struct wpk_graph_value *other = wpk_graph_input(graph, n, 1);
     int count = 0;
 
-    *out = (struct wpk_model_plan_host){.op = WPK_MODEL_PLAN_GATHER};
+    *out = (struct wpk_model_plan_host){.op = WPK_MODEL_PLAN_SCATTER};
     if (op == NULL || x == NULL) {
         return false;
     }
-    if (op->kind == WPK_KIND_GATHER && other != NULL && other->is_shaped && other->data == NULL) {
-        out->count = wpk_graph_elements(other);
-        return find_axis(x, wpk_graph_int(n, "axis", 0), out);
+    if (op->kind == WPK_KIND_SCATTER_ELEMENTS || op->kind == WPK_KIND_SCATTER_ND) {
+        out->reduction = wpk_scatter_find(wpk_graph_text(n, "reduction", "none"));
+        out->before = out->after = 1;
+        out->extent = out->count = x->is_shaped ? wpk_graph_elements(x) : 0;
+        out->axis = -1;
+        return x->is_shaped && out->reduction != WPK_SCATTER_COUNT &&
+               (op->kind == WPK_KIND_SCATTER_ND ||
+                wpk_operator_axis(wpk_graph_int(n, "axis", 0), x->rank, &out->axis, NULL) ==
+                    WPK_OK);
     }
     if (op->kind == WPK_KIND_TOP_K) {
         out->op = n->part == 0 ? WPK_MODEL_PLAN_TOP_K : WPK_MODEL_PLAN_TOP_K_INDICES;
@@ -72,29 +78,30 @@ bool wpk_graph_host(const struct wpk_graph *graph, int node, struct wpk_model_pl
     return false;
 }
 
-/* The integer that a cell of an integer type holds. */
-static int64_t integer_of(enum wpk_dtype dtype, double cell)
+/* The type that the interpreter's cells are of. */
+static enum wpk_dtype cells_of(enum wpk_dtype dtype)
 {
-    return dtype == WPK_I64 ? wpk_cell_integer(cell) : (int64_t)cell;
+    return dtype == WPK_I64 ? WPK_I64 : WPK_F64;
 }
 
-static wpk_err gather(const struct wpk_model_plan_host *host, const double *x, enum wpk_dtype dtype,
-                      const double *indices, double *out, struct wpk_diag *diag)
+static wpk_err scatter(const struct wpk_model_plan_host *host,
+                       const struct wpk_graph_value *const *types, const double *const *inputs,
+                       double *out, struct wpk_diag *diag)
 {
-    for (int64_t b = 0; b < host->before; b++) {
-        for (int64_t i = 0; i < host->count; i++) {
-            int64_t given = integer_of(dtype, indices[i]);
-            int64_t index = given < 0 ? given + host->extent : given;
-            if (index < 0 || index >= host->extent) {
-                wpk_diag_set(diag, "index %lld of %lld", (long long)given, (long long)host->extent);
-                return WPK_ERANGE;
-            }
-            memcpy(out + (b * host->count + i) * host->after,
-                   x + (b * host->extent + index) * host->after,
-                   (size_t)host->after * sizeof(double));
-        }
+    struct wpk_scatter s = {.axis = host->axis,
+                            .reduction = host->reduction,
+                            .dtype = cells_of(types[0]->dtype),
+                            .indices_dtype = cells_of(types[1]->dtype),
+                            .rank = types[0]->rank,
+                            .indices_rank = types[1]->rank};
+
+    memcpy(s.extent, types[0]->extent, sizeof(s.extent));
+    memcpy(s.indices_extent, types[1]->extent, sizeof(s.indices_extent));
+    wpk_err err = wpk_scatter_run(&s, inputs[0], inputs[1], inputs[2], out, diag);
+    for (int64_t i = 0; err == WPK_OK && types[0]->dtype == WPK_I32 && i < host->count; i++) {
+        out[i] = (double)(int32_t)wpk_convert_int64(out[i]); /* wraps */
     }
-    return WPK_OK;
+    return err;
 }
 
 /* 1, 0 or -1: a is larger than b, equal to it, or smaller. NaN is larger than every number. */
@@ -156,12 +163,14 @@ static wpk_err non_zero(const struct wpk_model_plan_host *host, const struct wpk
 }
 
 wpk_err wpk_graph_host_interpret(const struct wpk_model_plan_host *host,
-                                 const struct wpk_graph_value *type, const double *x,
-                                 const struct wpk_graph_value *index_type, const double *indices,
-                                 double *out, struct wpk_diag *diag)
+                                 const struct wpk_graph_value *const *types,
+                                 const double *const *inputs, double *out, struct wpk_diag *diag)
 {
-    if (host->op == WPK_MODEL_PLAN_GATHER) {
-        return gather(host, x, index_type->dtype, indices, out, diag);
+    const struct wpk_graph_value *type = types[0];
+    const double *x = inputs[0];
+
+    if (host->op == WPK_MODEL_PLAN_SCATTER) {
+        return scatter(host, types, inputs, out, diag);
     }
     if (host->op == WPK_MODEL_PLAN_COPY) {
         memcpy(out, x, (size_t)host->count * sizeof(double));

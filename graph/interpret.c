@@ -54,6 +54,7 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct wpk_lowered
             widened[i] = widen(value);
             err = widened[i] != NULL ? WPK_OK : WPK_ENOMEM;
         }
+        args.name[i] = value->name;
         args.tensor[i] = value->data != NULL ? widened[i] : values[lowered->operand[i]];
     }
     if (err == WPK_OK) {
@@ -71,22 +72,24 @@ static wpk_err interpret_host(const struct wpk_graph *graph, int node,
                               double *out, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *n = &graph->nodes[node];
-    double *widened[2] = {NULL, NULL};
-    const double *inputs[2] = {NULL, NULL};
+    const struct wpk_graph_value *types[WPK_HOST_INPUTS_MAX] = {NULL};
+    double *widened[WPK_HOST_INPUTS_MAX] = {NULL};
+    const double *inputs[WPK_HOST_INPUTS_MAX] = {NULL};
     wpk_err err = WPK_OK;
 
-    for (int i = 0; err == WPK_OK && i < 2 && i < n->input_count; i++) {
+    for (int i = 0; err == WPK_OK && i < WPK_HOST_INPUTS_MAX && i < n->input_count; i++) {
         const struct wpk_graph_value *value = wpk_graph_input(graph, n, i);
+        types[i] = value;
         widened[i] = value != NULL && value->data != NULL ? widen(value) : NULL;
         inputs[i] = widened[i] != NULL ? widened[i] : value != NULL ? values[n->inputs[i]] : NULL;
         err = value != NULL && inputs[i] == NULL ? WPK_ENOMEM : WPK_OK;
     }
     if (err == WPK_OK) {
-        err = wpk_graph_host_interpret(host, wpk_graph_input(graph, n, 0), inputs[0],
-                                       wpk_graph_input(graph, n, 1), inputs[1], out, diag);
+        err = wpk_graph_host_interpret(host, types, inputs, out, diag);
     }
-    free(widened[0]);
-    free(widened[1]);
+    for (int i = 0; i < WPK_HOST_INPUTS_MAX; i++) {
+        free(widened[i]);
+    }
     return err;
 }
 

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define REDUCTION_AXES_MAX 6 /* of the notation */
-
 enum { DATA, INDICES, UPDATES };     /* inputs of gathers and scatters */
 enum { HOT_INDICES, DEPTH, VALUES }; /* inputs of OneHot */
 
@@ -266,16 +264,6 @@ static void print_axis(struct wpk_buf *text, int axis, bool is_whole)
     wpk_buf_printf(text, "%sd%d%s", text->size > 1 ? "," : "", axis, is_whole ? "" : "+0");
 }
 
-static wpk_err check_extent(const struct wpk_printer *printer, int64_t extent)
-{
-    if (extent > WPK_INDEX_EXTENT_MAX) {
-        wpk_diag_set(printer->diag, "it gathers from %lld elements; %d are supported",
-                     (long long)extent, WPK_INDEX_EXTENT_MAX);
-        return WPK_EUNSUPPORTED;
-    }
-    return WPK_OK;
-}
-
 /* True if the indices are constants first, first + step, first + 2 * step, ... */
 static bool find_progression(const struct wpk_graph_value *indices, int64_t extent, int64_t *first,
                              int64_t *step)
@@ -298,6 +286,17 @@ static bool find_progression(const struct wpk_graph_value *indices, int64_t exte
     return *step > 0;
 }
 
+/* Append an index that is data, of an axis of `extent` elements; an axis of one has only 0. */
+static void print_data(struct wpk_printer *printer, const char *place, int64_t extent)
+{
+    if (extent == 1) {
+        wpk_buf_append_text(printer->text, "0");
+        return;
+    }
+    wpk_printer_operand(printer, INDICES);
+    wpk_buf_append_text(printer->text, place);
+}
+
 /* Gather and GatherElements: one axis is named. */
 static wpk_err print_gather(struct wpk_printer *printer)
 {
@@ -305,54 +304,40 @@ static wpk_err print_gather(struct wpk_printer *printer)
     const struct wpk_graph_value *indices = printer->input[INDICES];
     bool is_elements = printer->op->kind == WPK_KIND_GATHER_ELEMENTS;
     struct wpk_buf place = {0};
-    struct wpk_buf load = {0};
+    struct wpk_buf *text = printer->text;
     int axis = 0;
+    int64_t first = 0;
+    int64_t step = 0;
 
     wpk_err err =
         wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), x->rank, &axis, printer->diag);
-    int64_t first = 0;
-    int64_t step = 0;
-    bool is_progression =
-        err == WPK_OK && !is_elements && find_progression(indices, x->extent[axis], &first, &step);
-    if (err == WPK_OK && !is_progression) {
-        err = check_extent(printer, x->extent[axis]);
-    }
     if (err != WPK_OK) {
         return err;
     }
+    bool is_progression = !is_elements && find_progression(indices, x->extent[axis], &first, &step);
     wpk_buf_append_text(&place, "[");
     for (int d = 0; d < indices->rank; d++) {
         print_axis(&place, is_elements ? d : axis + d, true);
     }
-    wpk_buf_append_text(&load, "[");
-    for (int d = 0; d < x->rank; d++) {
-        int from = is_elements || d < axis ? d : d + indices->rank - 1;
-        if (d == axis && is_progression) {
-            wpk_buf_append_text(&load, d > 0 ? "," : "");
-            if (indices->rank > 0) {
-                wpk_buf_printf(&load, "%lld*d%d+", (long long)step, axis);
-            }
-            wpk_buf_printf(&load, "%lld", (long long)first);
-        } else if (d == axis) {
-            wpk_buf_append_text(&load, d > 0 ? ",k" : "k");
-        } else {
-            print_axis(&load, from, printer->out->extent[from] == x->extent[d]);
-        }
-    }
     wpk_buf_append_text(&place, "]");
     wpk_printer_output(printer);
-    if (is_progression) {
-        wpk_printer_operand(printer, DATA);
-        wpk_buf_printf(printer->text, "%s]", wpk_buf_text(&load));
-    } else {
-        wpk_buf_printf(printer->text, "sum(k:%lld) select(", (long long)x->extent[axis]);
-        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
-        wpk_buf_append_text(printer->text, " == k, ");
-        wpk_printer_operand(printer, DATA);
-        wpk_buf_printf(printer->text, "%s], 0)", wpk_buf_text(&load));
+    wpk_printer_operand(printer, DATA);
+    for (int d = 0; d < x->rank; d++) {
+        int from = is_elements || d < axis ? d : d + indices->rank - 1;
+        wpk_buf_append_text(text, d > 0 ? "," : "[");
+        if (d != axis) {
+            bool is_whole = printer->out->extent[from] == x->extent[d];
+            wpk_buf_printf(text, "d%d%s", from, is_whole ? "" : "+0");
+        } else if (!is_progression) {
+            print_data(printer, wpk_buf_text(&place), x->extent[axis]);
+        } else if (indices->rank > 0) {
+            wpk_buf_printf(text, "%lld*d%d+%lld", (long long)step, axis, (long long)first);
+        } else {
+            wpk_buf_printf(text, "%lld", (long long)first);
+        }
     }
+    wpk_buf_append_text(text, "]");
     wpk_buf_fini(&place);
-    wpk_buf_fini(&load);
     return WPK_OK;
 }
 
@@ -362,190 +347,28 @@ static wpk_err print_gather_nd(struct wpk_printer *printer)
     const struct wpk_graph_value *indices = printer->input[INDICES];
     struct wpk_buf *text = printer->text;
     int batch = (int)wpk_graph_int(printer->node, "batch_dims", 0);
-    int named = (int)indices->extent[indices->rank - 1];
-    int64_t elements = 1;
-    wpk_err err = WPK_OK;
-
-    for (int j = 0; j < named; j++) {
-        elements *= x->extent[batch + j];
-    }
-    err = named > REDUCTION_AXES_MAX ? WPK_EUNSUPPORTED : check_extent(printer, elements);
-    if (err != WPK_OK) {
-        return err;
-    }
-    wpk_printer_output(printer);
-    for (int j = 0; j < named; j++) {
-        wpk_buf_printf(text, "%sk%d:%lld", j > 0 ? "," : "sum(", j,
-                       (long long)x->extent[batch + j]);
-    }
-    wpk_buf_append_text(text, ") select(");
-    for (int j = 0; j < named; j++) {
-        struct wpk_buf place = {0};
-        wpk_buf_append_text(&place, "[");
-        for (int d = 0; d < indices->rank - 1; d++) {
-            print_axis(&place, d, true);
-        }
-        wpk_buf_printf(&place, indices->rank > 1 ? ",%d]" : "%d]", j);
-        wpk_buf_append_text(text, j > 0 ? " && " : "");
-        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[batch + j]);
-        wpk_buf_printf(text, " == k%d", j);
-        wpk_buf_fini(&place);
-    }
-    wpk_buf_append_text(text, ", ");
-    wpk_printer_operand(printer, DATA);
-    for (int d = 0; d < x->rank; d++) {
-        bool is_named = d >= batch && d < batch + named;
-        wpk_buf_printf(text, is_named ? "%sk%d" : "%sd%d", d > 0 ? "," : "[",
-                       is_named    ? d - batch
-                       : d < batch ? d
-                                   : indices->rank - 1 + d - batch - named);
-    }
-    wpk_buf_append_text(text, "], 0)");
-    return WPK_OK;
-}
-
-/* What an update must meet to reach the output's element, and where that update lies. */
-struct scatter {
-    struct wpk_buf axes;   /* "r0:2,r1:3" */
-    struct wpk_buf meets;  /* "X1[r0,0] == d0 && ..." */
-    struct wpk_buf update; /* "[r0,r1,d2]" */
-};
-
-static void match_elements(struct wpk_printer *printer, int axis, struct scatter *out)
-{
-    const struct wpk_graph_value *x = printer->input[DATA];
-    const struct wpk_graph_value *indices = printer->input[INDICES];
-    struct wpk_buf place = {0};
-    struct wpk_buf *text = printer->text;
-
-    wpk_buf_append_text(&place, "[");
-    for (int d = 0; d < x->rank; d++) {
-        if (d == axis) {
-            wpk_buf_printf(&place, d > 0 ? ",r%d" : "r%d", d);
-        } else {
-            print_axis(&place, d, indices->extent[d] == x->extent[d]);
-        }
-    }
-    wpk_buf_printf(&out->axes, "r%d:%lld", axis, (long long)indices->extent[axis]);
-    wpk_buf_printf(&out->update, "%s]", wpk_buf_text(&place));
-    /* Beyond the indices no element is met. */
-    wpk_buf_printf(&place, " | %lld]", (long long)x->extent[axis]);
-    printer->text = &out->meets;
-    print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[axis]);
-    wpk_buf_printf(&out->meets, " == d%d", axis);
-    printer->text = text;
-    wpk_buf_fini(&place);
-}
-
-static void match_nd(struct wpk_printer *printer, struct scatter *out)
-{
-    const struct wpk_graph_value *x = printer->input[DATA];
-    const struct wpk_graph_value *indices = printer->input[INDICES];
     int lead = indices->rank - 1;
     int named = (int)indices->extent[lead];
-    struct wpk_buf *text = printer->text;
-
-    printer->text = &out->meets;
-    for (int j = 0; j < named; j++) {
-        struct wpk_buf place = {0};
-        for (int d = 0; d < lead; d++) {
-            wpk_buf_printf(&place, "%sr%d", d > 0 ? "," : "[", d);
-        }
-        wpk_buf_printf(&place, lead > 0 ? ",%d]" : "[%d]", j);
-        wpk_buf_append_text(&out->meets, j > 0 ? " && " : "");
-        print_wrapped(printer, INDICES, wpk_buf_text(&place), x->extent[j]);
-        wpk_buf_printf(&out->meets, " == d%d", j);
-        wpk_buf_fini(&place);
-    }
-    printer->text = text;
-    wpk_buf_append_text(&out->update, "[");
-    for (int d = 0; d < lead; d++) {
-        wpk_buf_printf(&out->axes, "%sr%d:%lld", d > 0 ? "," : "", d,
-                       (long long)indices->extent[d]);
-        wpk_buf_printf(&out->update, "%sr%d", d > 0 ? "," : "", d);
-    }
-    for (int d = named; d < x->rank; d++) {
-        print_axis(&out->update, d, true);
-    }
-    wpk_buf_append_text(&out->update, "]");
-}
-
-/* "sum(axes) select(meets, X2[update], 0)" */
-static void print_updates(struct wpk_printer *printer, const struct scatter *s,
-                          const char *function, const char *otherwise)
-{
-    wpk_buf_printf(printer->text, "%s(%s) select(%s, ", function, wpk_buf_text(&s->axes),
-                   wpk_buf_text(&s->meets));
-    wpk_printer_operand(printer, UPDATES);
-    wpk_buf_printf(printer->text, "%s, %s)", wpk_buf_text(&s->update), otherwise);
-}
-
-static wpk_err print_reduction(struct wpk_printer *printer, const struct scatter *s)
-{
-    const char *reduction = wpk_graph_text(printer->node, "reduction", "none");
-    bool is_max = strcmp(reduction, "max") == 0;
-    struct wpk_buf *text = printer->text;
 
     wpk_printer_output(printer);
-    if (strcmp(reduction, "none") == 0) {
-        wpk_buf_append_text(text, "select((");
-        wpk_buf_printf(text, "sum(%s) select(%s, 1, 0)) > 0, ", wpk_buf_text(&s->axes),
-                       wpk_buf_text(&s->meets));
-        print_updates(printer, s, "sum", "0");
-        wpk_buf_append_text(text, ", ");
-        wpk_printer_broadcast(printer, DATA);
-        wpk_buf_append_text(text, ")");
-    } else if (strcmp(reduction, "add") == 0 || strcmp(reduction, "mul") == 0) {
-        bool is_sum = reduction[0] == 'a';
-        wpk_printer_broadcast(printer, DATA);
-        wpk_buf_append_text(text, is_sum ? " + (" : " * (");
-        print_updates(printer, s, is_sum ? "sum" : "prod", is_sum ? "0" : "1");
-        wpk_buf_append_text(text, ")");
-    } else if ((is_max || strcmp(reduction, "min") == 0) &&
-               wpk_dtype_is_float(printer->out->dtype)) {
-        wpk_buf_append_text(text, is_max ? "max(" : "min(");
-        wpk_printer_broadcast(printer, DATA);
-        wpk_buf_append_text(text, ", (");
-        print_updates(printer, s, is_max ? "max" : "min", is_max ? "-inf" : "inf");
-        wpk_buf_append_text(text, "))");
-    } else {
-        wpk_diag_set(printer->diag, "its reduction %s is not supported", reduction);
-        return WPK_EUNSUPPORTED;
-    }
-    return WPK_OK;
-}
-
-static wpk_err print_scatter(struct wpk_printer *printer)
-{
-    const struct wpk_graph_value *indices = printer->input[INDICES];
-    struct scatter s = {.axes = {0}};
-    bool is_nd = printer->op->kind == WPK_KIND_SCATTER_ND;
-    int axis = 0;
-    wpk_err err = WPK_OK;
-
-    if (is_nd && (indices->rank - 1 > REDUCTION_AXES_MAX || indices->rank < 2)) {
-        wpk_diag_set(printer->diag, "its indices have %d axes", indices->rank);
-        return WPK_EUNSUPPORTED;
-    }
-    if (is_nd) {
-        match_nd(printer, &s);
-    } else {
-        err = wpk_operator_axis(wpk_graph_int(printer->node, "axis", 0), printer->input[DATA]->rank,
-                                &axis, printer->diag);
-        if (err == WPK_OK) {
-            match_elements(printer, axis, &s);
+    wpk_printer_operand(printer, DATA);
+    for (int d = 0; d < x->rank; d++) {
+        struct wpk_buf place = {0};
+        wpk_buf_append_text(text, d > 0 ? "," : "[");
+        if (d >= batch && d < batch + named) {
+            wpk_buf_append_text(&place, "[");
+            for (int i = 0; i < lead; i++) {
+                print_axis(&place, i, true);
+            }
+            wpk_buf_printf(&place, lead > 0 ? ",%d]" : "%d]", d - batch);
+            print_data(printer, wpk_buf_text(&place), x->extent[d]);
+        } else {
+            wpk_buf_printf(text, "d%d", d < batch ? d : lead + d - batch - named);
         }
+        wpk_buf_fini(&place);
     }
-    if (err == WPK_OK) {
-        err = check_extent(printer, wpk_graph_elements(indices));
-    }
-    if (err == WPK_OK) {
-        err = print_reduction(printer, &s);
-    }
-    wpk_buf_fini(&s.axes);
-    wpk_buf_fini(&s.meets);
-    wpk_buf_fini(&s.update);
-    return err;
+    wpk_buf_append_text(text, "]");
+    return WPK_OK;
 }
 
 static wpk_err print_one_hot(struct wpk_printer *printer)
@@ -592,7 +415,8 @@ wpk_err wpk_print_indexed(struct wpk_printer *printer)
         return print_gather_nd(printer);
     case WPK_KIND_ONE_HOT:
         return print_one_hot(printer);
-    default:
-        return print_scatter(printer);
+    default: /* of a Scatter, and else host.h computes it */
+        wpk_diag_set(printer->diag, "its reduction is not supported");
+        return WPK_EUNSUPPORTED;
     }
 }

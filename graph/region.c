@@ -295,7 +295,7 @@ static wpk_err copy_nodes(const struct group *group, struct wpk_graph_region_use
 static wpk_err bind_host(const struct wpk_graph *graph, int node, struct wpk_graph_region_use *use)
 {
     const struct wpk_graph_node *n = &graph->nodes[node];
-    int inputs = use->host.op == WPK_MODEL_PLAN_GATHER ? 2 : 1;
+    int inputs = use->host.op == WPK_MODEL_PLAN_SCATTER ? 3 : 1;
 
     use->nodes = malloc(sizeof(*use->nodes));
     use->arguments = calloc((size_t)inputs + 1, sizeof(*use->arguments));
@@ -306,7 +306,7 @@ static wpk_err bind_host(const struct wpk_graph *graph, int node, struct wpk_gra
     use->node_count = 1;
     for (int i = 0; i <= inputs; i++) {
         struct wpk_graph_region_argument *argument = &use->arguments[use->argument_count++];
-        snprintf(argument->name, sizeof(argument->name), "%c", i < inputs ? "xi"[i] : 'y');
+        snprintf(argument->name, sizeof(argument->name), "%c", i < inputs ? "xiu"[i] : 'y');
         argument->value = i < inputs ? n->inputs[i] : n->outputs[0];
     }
     return WPK_OK;

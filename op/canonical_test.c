@@ -162,7 +162,7 @@ static void test_random_programs(void **state)
     for (int i = 0; i < 400; i++) {
         struct wpk_program program, canonical, again;
         int map[WPK_TENSORS_MAX];
-        wpk_random_program(&rng, NULL, &program);
+        wpk_random_program(&rng, &(struct wpk_random_options){.data = i % 2 == 0}, &program);
         assert_int_equal(wpk_program_canonical(&program, &canonical, NULL), WPK_OK);
         print(&canonical, &text);
         canonical_text(&canonical, &other);
@@ -189,7 +189,7 @@ static void test_random_programs(void **state)
 static void test_computes_the_same(void **state)
 {
     struct wpk_rng rng;
-    const struct wpk_random_options smooth = {.smooth = true};
+    const struct wpk_random_options smooth = {.smooth = true, .data = true};
     (void)state;
     wpk_rng_seed(&rng, 17);
     for (int i = 0; i < 150; i++) {

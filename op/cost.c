@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/cost.h"
 
+#include "op/data_index.h"
+
 #include <stdlib.h>
 
 static double axis_product(const struct wpk_stage *stage, int from, int to)
@@ -66,6 +68,49 @@ void wpk_stage_cost(const struct wpk_program *program, int stage_index, struct w
     }
 }
 
+/* Elements of a tensor that are read. */
+struct reading {
+    const struct wpk_stage *stage;
+    int tensor;
+    double elements;
+    unsigned axes; /* of one load */
+};
+
+static void mark_axis(const struct wpk_program *program, int node, void *user)
+{
+    struct reading *reading = user;
+    bool is_axis = program->nodes[node].kind == WPK_NODE_AXIS;
+    reading->axes |= is_axis ? 1U << program->nodes[node].axis : 0;
+}
+
+/* A load at indices that are data reads an element at each point of its axes, others read all. */
+static void add_load(const struct wpk_program *program, int node, void *user)
+{
+    struct reading *reading = user;
+    const struct wpk_node *load = &program->nodes[node];
+    if (load->kind != WPK_NODE_LOAD || load->tensor != reading->tensor) {
+        return;
+    }
+    double elements = wpk_load_gathers(program, load) ? 1 : (double)WPK_ELEMENTS_MAX;
+    reading->axes = 0;
+    wpk_node_walk(program, node, true, mark_axis, reading);
+    for (int a = 0; a < reading->stage->axis_count; a++) {
+        elements *= (reading->axes >> a & 1) != 0 ? (double)reading->stage->axes[a].extent : 1;
+    }
+    reading->elements += elements;
+}
+
+static double elements_read(const struct wpk_program *program, int tensor)
+{
+    struct reading reading = {.tensor = tensor};
+    double all = (double)wpk_tensor_elements(&program->tensors[tensor]);
+    for (int s = 0; s < program->stage_count && wpk_tensor_gathers(program, tensor); s++) {
+        reading.stage = &program->stages[s];
+        wpk_node_walk(program, reading.stage->expr, false, add_load, &reading);
+    }
+    return reading.elements > 0 && reading.elements < all ? reading.elements : all;
+}
+
 void wpk_cost(const struct wpk_program *program, struct wpk_cost *out)
 {
     struct wpk_cost sum = {0};
@@ -79,7 +124,7 @@ void wpk_cost(const struct wpk_program *program, struct wpk_cost *out)
     }
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        double bytes = (double)wpk_tensor_elements(tensor) * (double)wpk_dtype_size(tensor->dtype);
+        double bytes = elements_read(program, t) * (double)wpk_dtype_size(tensor->dtype);
         if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT ||
             tensor->role == WPK_ROLE_OUTPUT) {
             sum.bytes_min += bytes;

@@ -11,7 +11,8 @@ struct wpk_cost {
                          a reduction counts its combine: 2 per multiply-add */
     double iterations; /* of the innermost loops, of all stages together */
     double elements;   /* that stages write: intermediates and outputs */
-    double bytes_min;  /* every input, constant and output touched once, without padding */
+    double bytes_min;  /* every input, constant and output touched once, without padding; of what is
+                         read at indices that are data no more than these name */
     double bytes_constants; /* the part of bytes_min that constants are */
     double bytes_intermediate;
 };

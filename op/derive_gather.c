@@ -61,7 +61,7 @@ static int order_axes(const struct wpk_program *program, const struct wpk_stage 
     for (int d = 0; d < rank; d++) {
         int axis = wpk_index_axis(program, load->index[d]);
         plain = plain && axis >= 0 && !used[axis];
-        wpk_node_walk(program, load->index[d], false, mark_axis, used);
+        wpk_node_walk(program, load->index[d], true, mark_axis, used);
         bool moves = d == rank - 1 && last >= 0 && axis != last;
         plain = plain && !(moves && program->tensors[load->tensor].role == WPK_ROLE_CONSTANT);
     }
@@ -143,7 +143,7 @@ static bool find_box(const struct wpk_program *program, const struct wpk_stage *
         extent[d] = high - low[d] + 1;
         box *= (double)extent[d];
         copied = copied && low[d] == 0 && extent[d] == tensor->extent[d];
-        wpk_node_walk(program, load->index[d], false, mark_axis, used);
+        wpk_node_walk(program, load->index[d], true, mark_axis, used);
     }
     for (int a = 0; a < stage->axis_count; a++) {
         read *= used[a] ? (double)stage->axes[a].extent : 1;

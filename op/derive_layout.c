@@ -3,6 +3,7 @@
  * to know about layouts. */
 #include "op/derive.h"
 
+#include "op/data_index.h"
 #include "op/extract.h"
 #include "op/rewrite.h"
 
@@ -196,7 +197,9 @@ static void find_reach(const struct wpk_program *program, int tensor, int bare, 
         reach->low[d] = -source->pad_before[d];
         reach->high[d] = source->extent[d] - 1 + source->pad_after[d];
     }
-    for (int s = 0; s < program->stage_count; s++) {
+    /* no border holds all that an index that is data may reach */
+    bool gathers = wpk_tensor_gathers(program, tensor);
+    for (int s = 0; s < program->stage_count && !gathers; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         int loads[WPK_LOADS_MAX];
         int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);

@@ -268,7 +268,7 @@ static int axes_of_load(const struct wpk_program *program, const struct wpk_node
 {
     int count = 0;
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        wpk_node_walk(program, load->index[d], false, mark_axis, used);
+        wpk_node_walk(program, load->index[d], true, mark_axis, used);
     }
     for (int a = 0; a < WPK_AXES_MAX; a++) {
         count += used[a];

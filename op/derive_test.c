@@ -431,11 +431,12 @@ static void test_random_programs(void **state)
 {
     (void)state;
     struct wpk_rng rng;
-    const struct wpk_random_options options = {.smooth = true, .products = true};
+    struct wpk_random_options options = {.smooth = true, .products = true};
     int applied[DERIVATIONS] = {0};
     seed_rng(&rng);
     for (int i = 0; i < RANDOM_PROGRAMS; i++) {
         struct wpk_program original;
+        options.data = i % 4 == 0;
         wpk_random_program(&rng, &options, &original);
         try_all(&original, &rng, applied);
         wpk_program_fini(&original);

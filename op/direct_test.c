@@ -375,7 +375,7 @@ static void test_random_programs(void **state)
     struct wpk_rng rng;
     wpk_rng_seed(&rng, 11);
     for (int n = 0; n < 400; n++) {
-        const struct wpk_random_options options = {.products = n % 2 == 0};
+        const struct wpk_random_options options = {.products = n % 2 == 0, .data = n % 3 == 0};
         struct wpk_program p;
         struct values v;
         wpk_random_program(&rng, &options, &p);

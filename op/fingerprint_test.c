@@ -252,7 +252,7 @@ static void test_random_programs(void **state)
     wpk_rng_seed(&rng, 5);
     for (int i = 0; i < 200; i++) {
         struct wpk_program p;
-        wpk_random_program(&rng, NULL, &p);
+        wpk_random_program(&rng, &(struct wpk_random_options){.data = i % 2 == 0}, &p);
         assert_same(&p, 4);
         wpk_program_fini(&p);
     }

@@ -53,10 +53,15 @@ struct walk {
 static unsigned axes_of(const struct wpk_program *program, int index)
 {
     const struct wpk_node *node = &program->nodes[index];
-    return node->kind == WPK_NODE_AXIS ? 1U << node->axis
+    unsigned axes = 0;
+    for (int d = 0; node->kind == WPK_NODE_LOAD && d < program->tensors[node->tensor].rank; d++) {
+        axes |= axes_of(program, node->index[d]);
+    }
+    return node->kind == WPK_NODE_AXIS   ? 1U << node->axis
+           : node->kind == WPK_NODE_CAST ? axes_of(program, node->arg[0])
            : node->kind == WPK_NODE_BINARY
                ? axes_of(program, node->arg[0]) | axes_of(program, node->arg[1])
-               : 0;
+               : axes;
 }
 
 static struct range range_of(const struct wpk_program *program, const struct wpk_stage *stage,

@@ -20,6 +20,19 @@ static int arg_count(const struct wpk_node *node)
     }
 }
 
+/* Walk the loads that an index is made of. */
+static void walk_data(const struct wpk_program *program, int index, wpk_node_visit visit,
+                      void *user)
+{
+    const struct wpk_node *at = &program->nodes[index];
+    for (int i = 0; i < arg_count(at); i++) {
+        walk_data(program, at->arg[i], visit, user);
+    }
+    if (at->kind == WPK_NODE_LOAD) {
+        wpk_node_walk(program, index, false, visit, user);
+    }
+}
+
 void wpk_node_walk(const struct wpk_program *program, int node, bool into_indices,
                    wpk_node_visit visit, void *user)
 {
@@ -28,9 +41,11 @@ void wpk_node_walk(const struct wpk_program *program, int node, bool into_indice
     for (int i = 0; i < arg_count(at); i++) {
         wpk_node_walk(program, at->arg[i], into_indices, visit, user);
     }
-    if (at->kind == WPK_NODE_LOAD && into_indices) {
-        for (int d = 0; d < program->tensors[at->tensor].rank; d++) {
+    for (int d = 0; at->kind == WPK_NODE_LOAD && d < program->tensors[at->tensor].rank; d++) {
+        if (into_indices) {
             wpk_node_walk(program, at->index[d], into_indices, visit, user);
+        } else {
+            walk_data(program, at->index[d], visit, user);
         }
     }
     if (at->kind == WPK_NODE_LOAD && into_indices && at->outside >= 0) {
@@ -86,6 +101,9 @@ static void collect(const struct wpk_program *program, int node, struct collecti
     collection->seen[node / 8] |= bit;
     for (int i = 0; i < arg_count(at); i++) {
         collect(program, at->arg[i], collection);
+    }
+    for (int d = 0; at->kind == WPK_NODE_LOAD && d < program->tensors[at->tensor].rank; d++) {
+        collect(program, at->index[d], collection);
     }
     if (at->kind == WPK_NODE_LOAD) {
         if (collection->count < collection->max) {

@@ -2,6 +2,7 @@
 /* From expressions in a syntax tree to nodes: which type each takes, what functions expand to. */
 #include "op/notation_builder.h"
 
+#include "op/data_index.h"
 #include "op/node.h"
 
 #include <math.h>
@@ -86,9 +87,30 @@ static bool is_number(const struct wpk_ast *ast, int node, double *sign, int *nu
 
 /* ---- indices and loads */
 
+static int build_load(struct wpk_builder *b, const struct wpk_notation_scope *scope,
+                      const struct wpk_ast_node *n);
+
+/* An element of a tensor as an index. */
+static int build_data(struct wpk_builder *b, const struct wpk_notation_scope *scope,
+                      const struct wpk_ast_node *n)
+{
+    int tensor = wpk_builder_resolve(b, n);
+    enum wpk_dtype dtype = tensor < 0 ? WPK_I64 : b->program->tensors[tensor].dtype;
+    if (tensor >= 0 && (wpk_dtype_is_float(dtype) || dtype == WPK_BOOL ||
+                        wpk_ast_find_equation(b->ast, n->name) >= 0)) {
+        return wpk_builder_fail(b, n->at, WPK_EPARSE,
+                                "%s is an index, but no input or constant of integers", n->name);
+    }
+    int load = tensor < 0 ? -1 : build_load(b, scope, n);
+    return load < 0 ? -1 : wpk_node_cast(b->program, WPK_I64, load);
+}
+
 static int build_index(struct wpk_builder *b, const struct wpk_notation_scope *scope, int node)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];
+    if (n->kind == WPK_AST_LOAD) {
+        return build_data(b, scope, n);
+    }
     if (n->kind == WPK_AST_NUMBER) {
         return number_node(b, n, 1, WPK_I64);
     }
@@ -104,7 +126,7 @@ static int build_index(struct wpk_builder *b, const struct wpk_notation_scope *s
     }
     if (n->kind != WPK_AST_BINARY || n->op > WPK_BINARY_MOD) {
         return wpk_builder_fail(b, n->at, WPK_EPARSE,
-                                "indices are made of axes, numbers and + - * / %%%s", "");
+                                "indices are made of axes, numbers, tensors and + - * / %%%s", "");
     }
     int left = build_index(b, scope, n->child[0]);
     int right = left < 0 ? -1 : build_index(b, scope, n->child[1]);
@@ -125,37 +147,39 @@ static int build_index(struct wpk_builder *b, const struct wpk_notation_scope *s
 }
 
 static bool leaves(const struct wpk_builder *b, const struct wpk_notation_scope *scope,
-                   const struct wpk_tensor *tensor, const int *index)
+                   const struct wpk_tensor *tensor, int d, int index)
 {
-    int64_t low[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
+    int64_t low[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX], first = 0, last = 0;
     for (int a = 0; a < WPK_AXES_MAX; a++) {
         extent[a] = a < scope->count ? scope->axis[a].extent : 1;
     }
-    for (int d = 0; d < tensor->rank; d++) {
-        int64_t first = 0, last = 0;
-        wpk_index_range_in(b->program, index[d], low, extent, &first, &last);
-        if (first < -tensor->pad_before[d] || last >= tensor->extent[d] + tensor->pad_after[d]) {
-            return true;
-        }
-    }
-    return false;
+    wpk_index_range_in(b->program, index, low, extent, &first, &last);
+    return first < -tensor->pad_before[d] || last >= tensor->extent[d] + tensor->pad_after[d];
 }
 
 static int build_load(struct wpk_builder *b, const struct wpk_notation_scope *scope,
                       const struct wpk_ast_node *n)
 {
     int tensor = wpk_builder_resolve(b, n), index[WPK_RANK_MAX] = {0}, outside = -1;
-    for (int d = 0; d < n->child_count && tensor >= 0; d++) {
-        index[d] = build_index(b, scope, n->child[d]);
-        if (index[d] < 0) {
-            return -1;
-        }
-    }
+    bool may_leave = false;
     if (tensor < 0) {
         return -1;
     }
     const struct wpk_tensor *source = &b->program->tensors[tensor];
-    if (leaves(b, scope, source, index)) {
+    for (int d = 0; d < n->child_count; d++) {
+        index[d] = build_index(b, scope, n->child[d]);
+        if (index[d] < 0) {
+            return -1;
+        }
+        bool leaves_here = leaves(b, scope, source, d, index[d]);
+        if (leaves_here && n->outside < 0 && wpk_index_is_data(b->program, index[d])) {
+            index[d] = wpk_node_binary(b->program, WPK_BINARY_MOD, index[d],
+                                       wpk_node_int(b->program, source->extent[d]));
+            leaves_here = false;
+        }
+        may_leave = may_leave || leaves_here;
+    }
+    if (may_leave) {
         double sign = 1;
         int number = -1;
         if (n->outside >= 0 && !is_number(b->ast, n->outside, &sign, &number)) {

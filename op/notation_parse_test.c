@@ -108,7 +108,7 @@ static void test_wrong_meaning(void **state)
         {"Y[i] = X[i*i]", XY, WPK_EPARSE, 1, 11, "multiplied by a number"},
         {"Y[i] = X[i/0]", XY, WPK_EPARSE, 1, 11, "divided by a number"},
         {"Y[i] = X[i%i]", XY, WPK_EPARSE, 1, 11, "divided by a number"},
-        {"Y[i] = X[X[i]]", XY, WPK_EPARSE, 1, 10, "indices are made of"},
+        {"Y[i] = X[X[i]]", XY, WPK_EPARSE, 1, 10, "X is an index, but no input"},
         {"Y[i] = X[i+0.5]", XY, WPK_EPARSE, 1, 12, "a whole number is needed for i64"},
         {"Y[i] = X[i-1 | i]", XY, WPK_EPARSE, 1, 8, "value outside of X must be a number"},
         {"Y[i] = V[i-1 | 300] + X[i]",

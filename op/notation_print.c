@@ -13,7 +13,8 @@
 struct printer {
     const struct wpk_program *program;
     struct wpk_buf *out;
-    bool fold; /* the user's form */
+    bool fold;     /* the user's form */
+    bool in_index; /* of a load */
     const char *axis[WPK_AXES_MAX];
     int64_t extent[WPK_AXES_MAX]; /* of each axis */
     /* By stage: is printed inside the only one that reads it. */
@@ -119,9 +120,13 @@ static void print_operand(struct printer *p, int node, int other, int least)
     }
 }
 
+/* Casts to i64 are not written: integers of tensors are indices as they are. */
 static void print_index(struct printer *p, int node)
 {
+    bool outer = p->in_index;
+    p->in_index = true;
     print_node(p, node, 0);
+    p->in_index = outer;
 }
 
 static void print_stage_value(struct printer *p, const struct wpk_stage *stage);
@@ -266,6 +271,10 @@ static void print_node(struct printer *p, int node, int least)
         wpk_buf_append_byte(p->out, ')');
         break;
     case WPK_NODE_CAST:
+        if (p->in_index) {
+            print_node(p, n->arg[0], least);
+            break;
+        }
         wpk_buf_printf(p->out, "%s(", wpk_dtype_name(n->dtype));
         print_typed(p, n->arg[0], 0);
         wpk_buf_append_byte(p->out, ')');

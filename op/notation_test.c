@@ -290,7 +290,7 @@ static void test_random_programs(void **state)
     wpk_rng_seed(&rng, 11);
     for (int i = 0; i < 1500; i++) {
         struct wpk_program program;
-        wpk_random_program(&rng, NULL, &program);
+        wpk_random_program(&rng, &(struct wpk_random_options){.data = i % 2 == 0}, &program);
         free(wpk_print_again(&program));
         wpk_program_fini(&program);
     }

@@ -8,6 +8,7 @@
  * are computed. A box stays for the points after it: a sum over everything is computed once. */
 #include "op/reference.h"
 
+#include "op/data_index.h"
 #include "op/node.h"
 #include "op/reference_tape.h"
 
@@ -122,6 +123,27 @@ static wpk_err bind_literal(struct evaluation *e, int t)
     return e->arithmetic.rounds || tensor->dtype == WPK_I64 ? copy_cells(e, t) : WPK_OK;
 }
 
+/* The elements that are indices lie inside their axes. */
+static wpk_err check_indices(const struct evaluation *e, const struct wpk_reference_args *args,
+                             struct wpk_diag *diag)
+{
+    const struct wpk_program *program = e->program;
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        enum wpk_dtype dtype = tensor->dtype == WPK_I64 ? WPK_I64 : WPK_F64; /* of the cells */
+        const char *name = args->name[t] != NULL ? args->name[t] : tensor->name;
+        struct wpk_index_bound bounds[WPK_INDEX_BOUNDS_MAX];
+        int count = e->region[t].value != NULL ? wpk_index_bounds(program, t, bounds) : 0;
+        for (int i = 0; i < count; i++) {
+            wpk_err err = wpk_index_check(name, dtype, e->region[t].value, &bounds[i], diag);
+            if (err != WPK_OK) {
+                return err;
+            }
+        }
+    }
+    return WPK_OK;
+}
+
 static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_args *args,
                               struct wpk_diag *diag)
 {
@@ -152,7 +174,7 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
             }
         }
     }
-    return WPK_OK;
+    return check_indices(e, args, diag);
 }
 
 /* Make numbers of the output's cells, unless the caller takes cells. */

@@ -27,6 +27,7 @@
  * wpk_convert_widen makes of other types, or as cells, which wpk_convert_to_cells makes. */
 struct wpk_reference_args {
     const double *tensor[WPK_TENSORS_MAX]; /* by tensor id: inputs and constants; NULL elsewhere */
+    const char *name[WPK_TENSORS_MAX]; /* of arguments, for errors; NULL: those of the program */
     bool cells; /* i64 arguments and outputs are cells; else the nearest doubles */
 };
 

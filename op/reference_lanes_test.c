@@ -154,7 +154,7 @@ static void test_random_programs(void **state)
     wpk_rng_seed(&rng, 3);
     for (uint64_t i = 0; i < 300; i++) {
         struct wpk_program p;
-        wpk_random_program(&rng, NULL, &p);
+        wpk_random_program(&rng, &(struct wpk_random_options){.data = i % 2 == 0}, &p);
         if (!holds_i64(&p)) {
             wpk_check_reference(&p, i);
         }

@@ -140,7 +140,7 @@ static void load_element(const struct wpk_tape *tape, const struct wpk_tape_load
     indices_at(tape, load, lane, index);
     for (int d = 0; d < load->rank; d++) {
         inside = inside && index[d] >= 0 && index[d] < tensor->extent[d];
-        offset += (index[d] - load->region.low[d]) * load->region.stride[d];
+        offset += inside ? (index[d] - load->region.low[d]) * load->region.stride[d] : 0;
     }
     *value = inside ? load->region.value[offset] : read_outside(tape, load, index);
     *magnitude = inside && load->region.magnitude != NULL
@@ -159,7 +159,8 @@ static void clip_lanes(const struct wpk_tape *tape, const struct wpk_tape_load *
         int64_t base = 0;
         if (dim->slot >= 0) {
             base = wpk_cell_integer(tape->slots[dim->slot].value[0]);
-            *offset += base * load->region.stride[d];
+            bool is_inside = base >= 0 && base < tensor->extent[d];
+            *offset += is_inside ? base * load->region.stride[d] : 0;
         } else if (dim->checked) {
             base = dim->constant + sum_terms(tape, dim->term, dim->term_count);
         }

@@ -2,6 +2,7 @@
 #include "op/rewriting.h"
 
 #include "op/contraction.h"
+#include "op/data_index.h"
 #include "op/extract.h"
 #include "op/winograd_choice.h"
 
@@ -412,8 +413,9 @@ static wpk_err describe(struct wpk_program *program, int stage,
              program->tensors[program->stages[stage].output].name);
     add_plain(out, NULL, "direct", false);
     bool extrema = !wpk_contraction_is(program, stage);
+    bool gathers = wpk_stage_gathers(program, &program->stages[stage]);
     for (size_t i = 0; i < sizeof(rewritings) / sizeof(rewritings[0]) && err == WPK_OK; i++) {
-        if (rewritings[i].extrema == extrema) {
+        if (rewritings[i].extrema == extrema && !gathers) {
             err = rewritings[i].list(&rewritings[i], program, stage, out);
         }
     }

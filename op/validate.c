@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The invariants of program.h, checked where programs come in and after each derivation. */
+#include "op/data_index.h"
 #include "op/node.h"
 
 #include <math.h>
@@ -73,6 +74,26 @@ static bool is_child(int child, int parent)
     return child >= 0 && child < parent;
 }
 
+static wpk_err check_load(const struct check *check, const struct wpk_stage *stage, int id);
+
+/* An index that is data, perhaps cast to i64, is an integer that is given. */
+static wpk_err check_data(const struct check *check, const struct wpk_stage *stage, int id)
+{
+    const struct wpk_node *node = &check->program->nodes[id];
+    bool casts = node->kind == WPK_NODE_CAST;
+    int data = casts ? node->arg[0] : id;
+    const struct wpk_node *load = is_child(data, id + 1) ? &check->program->nodes[data] : node;
+    if (load->kind != WPK_NODE_LOAD || wpk_dtype_is_float(load->dtype) || load->dtype == WPK_BOOL) {
+        return FAIL("an index is made of axes, literals, integers of tensors and + - * / %% only");
+    }
+    wpk_err err = check_load(check, stage, data);
+    if (err == WPK_OK && check->written[load->tensor]) {
+        return FAIL("an index is read from %s, which the program computes",
+                    check->program->tensors[load->tensor].name);
+    }
+    return err;
+}
+
 static wpk_err check_index(const struct check *check, const struct wpk_stage *stage, int id)
 {
     const struct wpk_node *node = &check->program->nodes[id];
@@ -88,7 +109,7 @@ static wpk_err check_index(const struct check *check, const struct wpk_stage *st
                    : FAIL("an index names axis %d of %d", node->axis, stage->axis_count);
     }
     if (node->kind != WPK_NODE_BINARY || node->op > WPK_BINARY_MOD || node->op < 0) {
-        return FAIL("an index is made of axes, literals and + - * / %% only");
+        return check_data(check, stage, id);
     }
     if (!is_child(node->arg[0], id) || !is_child(node->arg[1], id)) {
         return FAIL("node %d has no such operand", id);
@@ -110,7 +131,8 @@ static wpk_err check_inside(const struct check *check, const struct wpk_stage *s
     for (int d = 0; d < tensor->rank && load->outside < 0; d++) {
         struct wpk_affine affine;
         int64_t low, high;
-        if (!wpk_index_affine(check->program, load->index[d], &affine)) {
+        if (!wpk_index_affine(check->program, load->index[d], &affine) &&
+            !wpk_index_is_data(check->program, load->index[d])) {
             continue; /* the range is a bound only: whoever built the load knows better */
         }
         wpk_index_range(check->program, stage, load->index[d], &low, &high);

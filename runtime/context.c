@@ -32,7 +32,7 @@ struct wpk_context {
     int thread_count;
     struct wpk_vendor_call *vendor_call; /* owned; of the vendor that was called last */
     struct wpk_gpu_call *gpu_call;       /* owned; of the GPU's kernel that was called last */
-    struct wpk_diag gpu_diag;            /* why no call could be made of the GPU's kernel */
+    struct wpk_diag diag; /* why an index was refused, or no call made of the GPU's kernel */
     size_t scratch_size_max;
     atomic_int err; /* wpk_err of the call in progress */
     atomic_flag busy;
@@ -328,14 +328,14 @@ static wpk_err use_gpu(struct wpk_context *context, struct wpk_gpu *gpu)
     struct wpk_gpu_call *call = NULL;
 
     if (context->gpu_call != NULL && wpk_gpu_call_of(context->gpu_call) == gpu) {
-        context->gpu_diag.text[0] = '\0';
+        context->diag.text[0] = '\0';
         return WPK_OK;
     }
-    wpk_err err = wpk_gpu_call_new(gpu, &call, &context->gpu_diag);
+    wpk_err err = wpk_gpu_call_new(gpu, &call, &context->diag);
     if (err == WPK_OK) {
         wpk_gpu_call_free(context->gpu_call);
         context->gpu_call = call;
-        context->gpu_diag = (struct wpk_diag){0};
+        context->diag = (struct wpk_diag){0};
     }
     return err;
 }
@@ -381,9 +381,15 @@ wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns)
     return wpk_gpu_call_time(context->gpu_call, repeats, ns);
 }
 
+struct wpk_diag *wpk_context_diag(struct wpk_context *context)
+{
+    context->diag.text[0] = '\0';
+    return &context->diag;
+}
+
 const char *wpk_context_trouble(const struct wpk_context *context)
 {
-    bool made = context->gpu_call != NULL && context->gpu_diag.text[0] == '\0';
+    bool made = context->gpu_call != NULL && context->diag.text[0] == '\0';
 
-    return made ? wpk_gpu_call_trouble(context->gpu_call) : context->gpu_diag.text;
+    return made ? wpk_gpu_call_trouble(context->gpu_call) : context->diag.text;
 }

@@ -44,6 +44,9 @@ WPK_MUST_CHECK wpk_err wpk_context_rotate(struct wpk_context *context, bool cons
 /* Measure `repeats` calls of the GPU's kernel that ran last; see wpk_gpu_call_time. */
 WPK_MUST_CHECK wpk_err wpk_context_time(struct wpk_context *context, int repeats, double *ns);
 
+/* Where to say why a call failed: what wpk_context_trouble() returns next. */
+struct wpk_diag *wpk_context_diag(struct wpk_context *context);
+
 /* Bound the scratch of each thread, for hosts and tests that need an allocation to fail.
  *   unit    size_max: bytes; 0: no bound */
 void wpk_context_limit_scratch(struct wpk_context *context, size_t size_max);

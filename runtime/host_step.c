@@ -20,14 +20,47 @@ static bool has_elements(const struct wpk_tensor_type *type, const struct wpk_mo
            (uint64_t)count == wpk_tensor_type_bytes(type) / wpk_dtype_size(type->dtype);
 }
 
+/* What a scatter's first two arguments are. */
+static struct wpk_scatter scatter_of(const struct wpk_model_plan_shape *plan,
+                                     const struct wpk_model_plan_step *step)
+{
+    const struct wpk_tensor_type *x = type_of(plan, step, 0), *indices = type_of(plan, step, 1);
+    struct wpk_scatter out = {.axis = step->host.axis,
+                              .reduction = step->host.reduction,
+                              .dtype = x->dtype,
+                              .indices_dtype = indices->dtype,
+                              .rank = x->rank,
+                              .indices_rank = indices->rank};
+
+    memcpy(out.extent, x->extent, sizeof(out.extent));
+    memcpy(out.indices_extent, indices->extent, sizeof(out.indices_extent));
+    return out;
+}
+
+static bool scatter_fits(const struct wpk_model_plan_shape *plan,
+                         const struct wpk_model_plan_step *step)
+{
+    const struct wpk_tensor_type *x = type_of(plan, step, 0), *updates = type_of(plan, step, 2);
+    enum wpk_dtype indices = type_of(plan, step, 1)->dtype;
+    const struct wpk_scatter scatter = scatter_of(plan, step);
+    int64_t count = wpk_scatter_updates(&scatter);
+
+    return (indices == WPK_I32 || indices == WPK_I64) && updates->dtype == x->dtype &&
+           (x->dtype == WPK_F32 || x->dtype == WPK_F64 || x->dtype == WPK_I32 ||
+            x->dtype == WPK_I64 || x->dtype == WPK_BOOL) &&
+           count >= 0 &&
+           (uint64_t)count == wpk_tensor_type_bytes(updates) / wpk_dtype_size(x->dtype) &&
+           wpk_tensor_type_equal(x, type_of(plan, step, 3));
+}
+
 wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
                             const struct wpk_model_plan_step *step, struct wpk_diag *diag)
 {
     const struct wpk_model_plan_host *host = &step->host;
-    bool is_gather = host->op == WPK_MODEL_PLAN_GATHER;
+    bool is_scatter = host->op == WPK_MODEL_PLAN_SCATTER;
     bool is_non_zero = host->op == WPK_MODEL_PLAN_NON_ZERO;
     bool writes_indices = is_non_zero || host->op == WPK_MODEL_PLAN_TOP_K_INDICES;
-    int last = is_gather ? 2 : 1;
+    int last = is_scatter ? 3 : 1;
     bool fits = step->argument_count == last + 1;
 
     if (fits) {
@@ -39,38 +72,13 @@ wpk_err wpk_host_step_check(const struct wpk_model_plan_shape *plan,
                                   out->extent[0] == x->rank && out->extent[1] == host->count
                             : has_elements(out, host, host->count)) &&
                (place == WPK_MODEL_PLAN_ARENA || place == WPK_MODEL_PLAN_OUTPUT) &&
-               out->dtype == (writes_indices ? WPK_I64 : x->dtype) &&
-               (is_gather || host->count <= host->extent);
-    }
-    if (fits && is_gather) {
-        const struct wpk_tensor_type *indices = type_of(plan, step, 1);
-        fits = (indices->dtype == WPK_I32 || indices->dtype == WPK_I64) &&
-               wpk_tensor_type_bytes(indices) / wpk_dtype_size(indices->dtype) ==
-                   (uint64_t)host->count;
+               out->dtype == (writes_indices ? WPK_I64 : x->dtype) && host->count <= host->extent &&
+               (!is_scatter || scatter_fits(plan, step));
     }
     if (!fits) {
         wpk_diag_set(diag, "node %s: the plan has no fitting values for it", step->node);
     }
     return fits ? WPK_OK : WPK_ECORRUPT;
-}
-
-static wpk_err gather(const struct wpk_model_plan_host *host, size_t element, const char *x,
-                      const void *indices, bool is_wide, char *out)
-{
-    size_t row = (size_t)host->after * element;
-
-    for (int64_t b = 0; b < host->before; b++) {
-        for (int64_t i = 0; i < host->count; i++) {
-            int64_t index = is_wide ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
-            index += index < 0 ? host->extent : 0;
-            if (index < 0 || index >= host->extent) {
-                return WPK_ERANGE;
-            }
-            memcpy(out + (size_t)(b * host->count + i) * row,
-                   x + (size_t)(b * host->extent + index) * row, row);
-        }
-    }
-    return WPK_OK;
 }
 
 /* An element as a double; of an i64 the nearest one. */
@@ -178,12 +186,12 @@ wpk_err wpk_host_step_run(const struct wpk_model_plan_shape *plan,
     enum wpk_dtype dtype = type_of(plan, step, 0)->dtype;
     size_t size = wpk_dtype_size(dtype);
 
-    if (host->op == WPK_MODEL_PLAN_GATHER) {
-        bool is_wide = type_of(plan, step, 1)->dtype == WPK_I64;
-        wpk_err err = gather(host, size, data[0], data[1], is_wide, data[2]);
+    if (host->op == WPK_MODEL_PLAN_SCATTER) {
+        const struct wpk_scatter scatter = scatter_of(plan, step);
+        struct wpk_diag why = {.text = ""};
+        wpk_err err = wpk_scatter_run(&scatter, data[0], data[1], data[2], data[3], &why);
         if (err != WPK_OK) {
-            wpk_diag_set(diag, "node %s: an index is out of its axis of %lld elements", step->node,
-                         (long long)host->extent);
+            wpk_diag_set(diag, "node %s: %s", step->node, why.text);
         }
         return err;
     }

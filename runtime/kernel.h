@@ -179,6 +179,14 @@ void wpk_kernel_move_constants(struct wpk_kernel *kernel, void *const *copies);
 WPK_MUST_CHECK wpk_err wpk_buffer_describe(const struct wpk_tensor_type *type,
                                            struct wpk_abi_dim *dim, struct wpk_abi_buffer *out);
 
+/* Check the indices among the tensors of `list` (runtime/manifest.h).
+ *   shape   data [list->count]; names [list->count], for errors; NULL: those of the list
+ *   errors  WPK_ERANGE with the tensor, the element and its value in `diag`; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_kernel_check_indices(const struct wpk_kernel *kernel,
+                                                const struct wpk_argument_list *list,
+                                                void *const *data, const char *const *names,
+                                                struct wpk_diag *diag);
+
 /* Find the data of each argument of `list` by its name.
  *
  *   shape   data [count]; found [list->count]; size [list->count]: bytes that each must have

@@ -192,6 +192,42 @@ static void refuses_wrong_tensors(void **state)
 }
 
 /* The row's scratch is refused, or already the call's; on every thread the kernel is left. */
+/* Of an input with a border, which is no part of it, and of a constant. */
+static void refuses_indices_out_of_their_axis(void **state)
+{
+    static struct wpk_kernel kernel;
+    struct wpk_manifest *m = &kernel.manifest;
+    int64_t i[4] = {99, 3, -4, 99};
+    int32_t c[2] = {0, 7};
+    struct wpk_diag diag = {0};
+
+    (void)state;
+    m->inputs[0] = (struct wpk_named_tensor){"I", {.dtype = WPK_I64, .rank = 1, .extent = {2}}};
+    assert_int_equal(wpk_layout_decode("0 pad 1:1", 1, &m->inputs[0].type.layout), WPK_OK);
+    m->constants[0] = (struct wpk_named_tensor){
+        "C",
+        {.dtype = WPK_I32, .rank = 1, .extent = {2}, .layout = wpk_layout_row_major(1)},
+    };
+    wpk_argument_list_add(&kernel.inputs, &m->inputs[0], 0);
+    wpk_argument_list_add(&kernel.constants, &m->constants[0], 0);
+    m->indices[0] = (struct wpk_manifest_index){
+        "I", {.low = -4, .high = 3, .axis_count = 1, .stride = {1}, .extent = {2}}};
+    m->indices[1] = (struct wpk_manifest_index){
+        "C", {.low = -7, .high = 6, .axis_count = 1, .stride = {1}, .extent = {2}}};
+    m->index_count = 2;
+    void *const in[] = {i}, *const constants[] = {c};
+    assert_int_equal(wpk_kernel_check_indices(&kernel, &kernel.inputs, in, NULL, &diag), WPK_OK);
+    i[2] = 4;
+    assert_int_equal(
+        wpk_kernel_check_indices(&kernel, &kernel.inputs, in, (const char *[]){"ids"}, &diag),
+        WPK_ERANGE);
+    assert_string_equal(diag.text, "element 1 of ids is 4, which is no index from -4 to 3");
+    diag.text[0] = '\0';
+    assert_int_equal(wpk_kernel_check_indices(&kernel, &kernel.constants, constants, NULL, &diag),
+                     WPK_ERANGE);
+    assert_string_equal(diag.text, "element 1 of C is 7, which is no index from -7 to 6");
+}
+
 static void survives_refused_scratch(void **state)
 {
     static struct data data;
@@ -386,6 +422,7 @@ int main(void)
         cmocka_unit_test(computes_with_any_number_of_threads),
         cmocka_unit_test(tells_where_its_constants_lie),
         cmocka_unit_test(refuses_wrong_tensors),
+        cmocka_unit_test(refuses_indices_out_of_their_axis),
         cmocka_unit_test(survives_refused_scratch),
         cmocka_unit_test(is_shared_by_threads),
         cmocka_unit_test(damaged_files_are_refused),

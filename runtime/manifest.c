@@ -77,6 +77,28 @@ static void put_needs(struct wpk_json_writer *w, const struct wpk_manifest_needs
     wpk_json_end(w);
 }
 
+static void put_numbers(struct wpk_json_writer *w, const char *key, const int64_t *numbers,
+                        int count)
+{
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < count; i++) {
+        wpk_json_put_int(w, NULL, numbers[i]);
+    }
+    wpk_json_end(w);
+}
+
+static void put_index(struct wpk_json_writer *w, const struct wpk_manifest_index *index)
+{
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "tensor", index->tensor);
+    wpk_json_put_int(w, "low", index->bound.low);
+    wpk_json_put_int(w, "high", index->bound.high);
+    wpk_json_put_int(w, "first", index->bound.first);
+    put_numbers(w, "strides", index->bound.stride, index->bound.axis_count);
+    put_numbers(w, "extents", index->bound.extent, index->bound.axis_count);
+    wpk_json_end(w);
+}
+
 static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest *m)
 {
     static const char *const keys[] = {"inputs", "constants", "outputs", "prepared"};
@@ -99,6 +121,11 @@ static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest
     if (m->in_place[0] != '\0') {
         wpk_json_put_text(w, "in_place", m->in_place);
     }
+    wpk_json_begin_array(w, "indices");
+    for (int i = 0; i < m->index_count; i++) {
+        put_index(w, &m->indices[i]);
+    }
+    wpk_json_end(w);
     wpk_json_put_text(w, "algorithm", m->algorithm);
     wpk_json_put_text(w, "candidate", m->candidate);
     wpk_json_put_text(w, "schedule", m->schedule);
@@ -216,14 +243,69 @@ static void check_arguments(struct wpk_json_reader *r, const struct wpk_manifest
     }
 }
 
-static const struct wpk_named_tensor *find_input(const struct wpk_manifest *m, const char *name)
+static const struct wpk_named_tensor *find_in(const struct wpk_named_tensor *list, int count,
+                                              const char *name)
 {
-    for (int i = 0; i < m->input_count; i++) {
-        if (strcmp(m->inputs[i].name, name) == 0) {
-            return &m->inputs[i];
+    for (int i = 0; i < count; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return &list[i];
         }
     }
     return NULL;
+}
+
+static int get_numbers(struct wpk_json_reader *r, const char *key, int64_t low, int64_t *out)
+{
+    int count = 0;
+
+    wpk_json_enter_array(r, key);
+    while (wpk_json_next(r)) {
+        int64_t number = wpk_json_get_int(r, NULL, low, WPK_JSON_INT_MAX);
+        if (count == WPK_INDEX_AXES_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d axes", WPK_INDEX_AXES_MAX);
+            break;
+        }
+        out[count++] = number;
+    }
+    wpk_json_leave(r);
+    return count;
+}
+
+static void get_index(struct wpk_json_reader *r, const struct wpk_manifest *m,
+                      struct wpk_manifest_index *out)
+{
+    struct wpk_index_bound *bound = &out->bound;
+
+    WPK_JSON_ALLOW(r, "tensor", "low", "high", "first", "strides", "extents");
+    wpk_json_get_copy(r, "tensor", out->tensor, sizeof(out->tensor));
+    bound->low = wpk_json_get_int(r, "low", -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+    bound->high = wpk_json_get_int(r, "high", -WPK_JSON_INT_MAX, WPK_JSON_INT_MAX);
+    bound->first = wpk_json_get_int(r, "first", 0, WPK_JSON_INT_MAX);
+    bound->axis_count = get_numbers(r, "strides", -WPK_JSON_INT_MAX, bound->stride);
+    int extents = get_numbers(r, "extents", 1, bound->extent);
+    const struct wpk_named_tensor *tensor = find_in(m->inputs, m->input_count, out->tensor);
+    tensor = tensor != NULL ? tensor : find_in(m->constants, m->constant_count, out->tensor);
+    int64_t count = 1;
+    for (int d = 0; tensor != NULL && d < tensor->type.rank; d++) {
+        count *= tensor->type.extent[d];
+    }
+    if (tensor == NULL || wpk_dtype_is_float(tensor->type.dtype) || extents != bound->axis_count ||
+        (wpk_json_status(r) == WPK_OK && !wpk_index_bound_fits(bound, count))) {
+        wpk_json_fail(r, "tensor", WPK_EINVAL, "no elements of an input or constant of integers");
+    }
+}
+
+static void get_indices(struct wpk_json_reader *r, struct wpk_manifest *m)
+{
+    wpk_json_enter_array(r, "indices");
+    while (wpk_json_next(r)) {
+        if (m->index_count == WPK_MANIFEST_INDICES_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d", WPK_MANIFEST_INDICES_MAX);
+            break;
+        }
+        get_index(r, m, &m->indices[m->index_count++]);
+    }
+    wpk_json_leave(r);
 }
 
 /* The only output and the input have one type. */
@@ -233,7 +315,7 @@ static void get_in_place(struct wpk_json_reader *r, struct wpk_manifest *m)
         return;
     }
     wpk_json_get_copy(r, "in_place", m->in_place, sizeof(m->in_place));
-    const struct wpk_named_tensor *input = find_input(m, m->in_place);
+    const struct wpk_named_tensor *input = find_in(m->inputs, m->input_count, m->in_place);
     if (input == NULL || m->output_count != 1 ||
         !wpk_tensor_type_equal(&input->type, &m->outputs[0].type)) {
         wpk_json_fail(r, "in_place", WPK_EINVAL, "no input of the output's type");
@@ -273,8 +355,8 @@ static void get_needs(struct wpk_json_reader *r, struct wpk_manifest_needs *need
 static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
     WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "needs", "threads", "inputs", "constants",
-                   "outputs", "prepared", "main", "prepare", "in_place", "algorithm", "candidate",
-                   "schedule", "versions");
+                   "outputs", "prepared", "main", "prepare", "in_place", "indices", "algorithm",
+                   "candidate", "schedule", "versions");
     m->op = get_owned(r, "op");
     wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
     if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
@@ -289,6 +371,7 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
     get_names(r, "main", m, m->main, &m->main_count);
     get_names(r, "prepare", m, m->prepare, &m->prepare_count);
     get_in_place(r, m);
+    get_indices(r, m);
     m->algorithm = get_owned(r, "algorithm");
     m->candidate = get_owned(r, "candidate");
     m->schedule = get_owned(r, "schedule");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel's shared object says of itself: JSON, linked into it as binary data.
  *
- *     {"abi":1,"op":"input X ...","fingerprint":"...",
+ *     {"abi":3,"op":"input X ...","fingerprint":"...",
  *      "needs":{"kind":"cpu","isa":"avx512","bf16":false,"vnni":false},"threads":1,
  *      "inputs":[{"name":"X","type":"f32[1,128,28,28]","layout":"0,2,3,1 pad 0:0,0:0,1:1,1:1"}],
  *      "constants":[{"name":"W","type":"f32[128,128,3,3]","layout":"0,1,2,3"}],
  *      "outputs":[...],"prepared":[...],
  *      "main":["X","B","W_packed","Y"],"prepare":["W","W_packed"],"in_place":"X",
+ *      "indices":[{"tensor":"I","low":-128,"high":127,"first":0,"strides":[1],"extents":[9]}],
  *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 2\n...",
  *      "versions":{"wpk":"0.1.0","codegen":"halide-21.0.0"}}
  *
@@ -17,16 +18,19 @@
  * dense and row-major whatever their layout: libwpk packs them. The prepare program makes prepared
  * tensors from constants. `main` and `prepare` list the arguments of the two functions in the order
  * of the call: tensors that are read come first, tensors that are written last. `in_place` is there
- * only if the output may lie where that input does. */
+ * only if the output may lie where that input does. `indices` lists inputs and constants whose
+ * elements libwpk checks. */
 #ifndef WPK_RUNTIME_MANIFEST_H
 #define WPK_RUNTIME_MANIFEST_H
 
 #include "runtime/abi.h"
 #include "schema/device.h"
+#include "schema/index_check.h"
 #include "schema/named_tensor.h"
 
 #include <stdbool.h>
 
+#define WPK_MANIFEST_INDICES_MAX 64 /* more are not checked */
 #define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
 
 /* What a device must have to run the kernel. */
@@ -37,6 +41,12 @@ struct wpk_manifest_needs {
     bool vnni;
     int capability; /* of a GPU: at least this one (90: sm_90) */
     bool emulated;  /* the GPU is the emulated one, and no other */
+};
+
+/* Elements of a tensor that are indices (op/data_index.h). */
+struct wpk_manifest_index {
+    char tensor[WPK_NAME_MAX]; /* an input or a constant */
+    struct wpk_index_bound bound;
 };
 
 /* `= {0}` is valid to fini, not to encode. A name occurs once in the four lists of tensors. Strings
@@ -59,6 +69,8 @@ struct wpk_manifest {
     char prepare[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
     int prepare_count;           /* 0: there is no prepare program */
     char in_place[WPK_NAME_MAX]; /* the input whose memory the output may be; "": none */
+    struct wpk_manifest_index indices[WPK_MANIFEST_INDICES_MAX];
+    int index_count;
     char *algorithm;
     char *candidate; /* genes as text */
     char *schedule;  /* its text; the kernel can be rebuilt from it */

@@ -19,6 +19,9 @@ static char *encode_example(void)
     wpk_kernel_fixture_manifest(&manifest, 4, 32, "1,0 pad 0:0,1:1");
     manifest.needs.isa = WPK_ISA_AVX512;
     manifest.needs.vnni = true;
+    manifest.constants[1].type.dtype = WPK_I32;
+    manifest.indices[manifest.index_count++] = (struct wpk_manifest_index){
+        "S", {.low = -4, .high = 3, .first = 1, .axis_count = 1, .stride = {2}, .extent = {16}}};
     assert_int_equal(wpk_manifest_encode(&manifest, &text), WPK_OK);
     wpk_manifest_fini(&manifest);
     return text;
@@ -37,6 +40,8 @@ static void round_trips(void **state)
     assert_int_equal(back.inputs[0].type.layout.pad_before[1], 1);
     assert_int_equal(back.main_count, 4);
     assert_string_equal(back.prepare[1], "P");
+    assert_int_equal(back.index_count, 1);
+    assert_true(back.indices[0].bound.low == -4 && back.indices[0].bound.stride[0] == 2);
     assert_ptr_equal(wpk_manifest_find(&back, "S"), &back.constants[1]);
     assert_null(wpk_manifest_find(&back, "T"));
     assert_int_equal(wpk_manifest_encode(&back, &again), WPK_OK);
@@ -68,7 +73,7 @@ static void refuses_what_it_does_not_mean(void **state)
         const char *to;
         wpk_err err;
     } bad[] = {
-        {"\"abi\":2", "\"abi\":1", WPK_EMISMATCH},
+        {"\"abi\":3", "\"abi\":2", WPK_EMISMATCH},
         {"\"kind\":\"cpu\"", "\"kind\":\"cuda\"", WPK_EINVAL},
         {"\"kind\":\"cpu\"", "\"kind\":\"fpga\"", WPK_EINVAL},
         {"\"threads\":1", "\"threads\":0", WPK_ERANGE},
@@ -93,6 +98,12 @@ static void refuses_what_it_does_not_mean(void **state)
         {"\"name\":\"S\"", "\"name\":\"\"", WPK_EINVAL},
         {"\"algorithm\"", "\"in_place\":\"W\",\"algorithm\"", WPK_EINVAL},
         {"\"algorithm\"", "\"in_place\":\"Y\",\"algorithm\"", WPK_EINVAL},
+        {"\"tensor\":\"S\"", "\"tensor\":\"W\"", WPK_EINVAL},
+        {"\"tensor\":\"S\"", "\"tensor\":\"Q\"", WPK_EINVAL},
+        {"\"extents\":[16]", "\"extents\":[17]", WPK_EINVAL},
+        {"\"extents\":[16]", "\"extents\":[16,1]", WPK_EINVAL},
+        {"\"first\":1", "\"first\":-1", WPK_ERANGE},
+        {"\"low\":-4", "\"lowest\":-4", WPK_OK},
         {"\"algorithm\"", "\"color\":1,\"algorithm\"", WPK_OK},
     };
     char *text = encode_example();

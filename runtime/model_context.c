@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOST_ARGUMENTS_MAX 3
+#define HOST_ARGUMENTS_MAX 4
 
 /* The arguments of one step, inputs first, then outputs, each in the kernel's order; constants are
  * prepared. */
@@ -206,6 +206,26 @@ static wpk_err compute(struct wpk_model_context *context, int index)
                                  step->data + step->input_count);
 }
 
+/* An index is out of its axis: say of which value, by the name of a model's input. */
+static void explain_index(struct wpk_model_context *context, int index)
+{
+    const struct wpk_model_plan_shape *plan = context->shape->plan;
+    const struct wpk_kernel *kernel = context->shape->kernels[index];
+    const struct step_data *step = &context->steps[index];
+    const char *names[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_diag diag = {.text = ""};
+
+    for (size_t i = 0; i < step->input_count; i++) {
+        const struct wpk_model_plan_value *value = &plan->values[step->value[i]];
+        names[i] = value->place == WPK_MODEL_PLAN_INPUT ? plan->inputs[value->offset].name
+                                                        : "an intermediate value";
+    }
+    wpk_err err = wpk_kernel_check_indices(kernel, &kernel->inputs, step->data, names, &diag);
+    if (err == WPK_ERANGE) {
+        wpk_diag_set(&context->failure, "node %s: %s", plan->steps[index].node, diag.text);
+    }
+}
+
 static wpk_err run_step(struct wpk_model_context *context, int index,
                         const struct watching *watching)
 {
@@ -216,6 +236,9 @@ static wpk_err run_step(struct wpk_model_context *context, int index,
     wpk_err err = compute(context, index);
     if (step_ns != NULL) {
         step_ns[index] += wpk_clock_now_ns(wpk_clock_system()) - began_ns;
+    }
+    if (err == WPK_ERANGE && step->kernel >= 0) {
+        explain_index(context, index);
     }
     if (err != WPK_OK && context->failure.text[0] == '\0') {
         wpk_diag_set(&context->failure, "node %s: %s", step->node, wpk_err_text(err));

@@ -238,6 +238,9 @@ wpk_err wpk_kernel_prepare_in(struct wpk_kernel *kernel, const struct wpk_tensor
         return prepare_vendor(kernel, found);
     }
     if (err == WPK_OK) {
+        err = wpk_kernel_check_indices(kernel, &kernel->constants, found, NULL, diag);
+    }
+    if (err == WPK_OK) {
         err = place(kernel, &places);
     }
     if (err != WPK_OK || kernel->prepared) {

@@ -130,8 +130,9 @@ WPK_API wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel,
 WPK_API wpk_err wpk_context_new(const struct wpk_context_options *options,
                                 struct wpk_context **out);
 WPK_API void wpk_context_free(struct wpk_context *context);
-/* The driver's reason why the context's last run or launch of a GPU's kernel failed; "" if there is
- * none. The text lives until the context is used again. */
+/* Why the context's last run failed: an index that is out of its axis, with the tensor and the
+ * element, or the driver's reason of a GPU's kernel; "" if there is none. The text lives until the
+ * context is used again. */
 WPK_API const char *wpk_context_trouble(const struct wpk_context *context);
 
 /* Run the kernel once. A call costs less than a microsecond more than the bare function. The first

@@ -34,8 +34,8 @@ void wpk_model_plan_fini(struct wpk_model_plan *plan)
 
 const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op)
 {
-    static const char *const names[WPK_MODEL_PLAN_HOST_COUNT] = {"gather", "top_k", "top_k_indices",
-                                                                 "non_zero", "copy"};
+    static const char *const names[WPK_MODEL_PLAN_HOST_COUNT] = {
+        "scatter", "top_k", "top_k_indices", "non_zero", "copy"};
     WPK_ASSERT(op < WPK_MODEL_PLAN_HOST_COUNT);
     return names[op];
 }
@@ -103,6 +103,8 @@ static void put_host(struct wpk_json_writer *w, const struct wpk_model_plan_host
     wpk_json_put_int(w, "after", host->after);
     wpk_json_put_int(w, "count", host->count);
     wpk_json_put_int(w, "smallest", host->is_smallest);
+    wpk_json_put_int(w, "axis", host->axis);
+    wpk_json_put_int(w, "reduction", host->reduction);
     wpk_json_end(w);
 }
 
@@ -349,6 +351,9 @@ static void read_host(struct wpk_json_reader *r, struct wpk_model_plan_host *out
     out->after = wpk_json_get_int(r, "after", 1, WPK_MODEL_PLAN_ARENA_MAX);
     out->count = wpk_json_get_int(r, "count", 1, WPK_MODEL_PLAN_ARENA_MAX);
     out->is_smallest = wpk_json_get_int(r, "smallest", 0, 1) != 0;
+    out->axis = (int)wpk_json_get_int(r, "axis", -1, WPK_RANK_MAX - 1);
+    out->reduction =
+        (enum wpk_scatter_reduction)wpk_json_get_int(r, "reduction", 0, WPK_SCATTER_COUNT - 1);
     wpk_json_leave(r);
 }
 

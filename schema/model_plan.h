@@ -18,9 +18,10 @@
 #include "common/arena.h"
 #include "common/buf.h"
 #include "schema/draw.h"
+#include "schema/scatter.h"
 #include "schema/tensor.h"
 
-#define WPK_MODEL_PLAN_VERSION 10
+#define WPK_MODEL_PLAN_VERSION 11
 #define WPK_MODEL_PLAN_SUFFIX ".wpk"
 #define WPK_MODEL_PLAN_ALIGNMENT 64 /* bytes, of what is no part of a value */
 #define WPK_MODEL_PLAN_SLACK 128    /* bytes after the data that may be read */
@@ -77,7 +78,8 @@ struct wpk_model_plan_argument {
 /* Functions of libwpk: what the tensor IR cannot say. They read a tensor x [before, extent, after].
  * A negative index counts from the end. */
 enum wpk_model_plan_host_op {
-    WPK_MODEL_PLAN_GATHER,        /* arguments x, i, y: y[b,j,a] = x[b, i[j], a] */
+    WPK_MODEL_PLAN_SCATTER,       /* arguments x, i, u, y: y = x with the updates u at indices i
+                                     (schema/scatter.h) */
     WPK_MODEL_PLAN_TOP_K,         /* arguments x, y: the largest elements of each line, in order */
     WPK_MODEL_PLAN_TOP_K_INDICES, /* the same: where they are */
     WPK_MODEL_PLAN_NON_ZERO,      /* arguments x, y: y[d,j] = index along axis d of the j-th element
@@ -91,8 +93,10 @@ const char *wpk_model_plan_host_name(enum wpk_model_plan_host_op op);
 struct wpk_model_plan_host {
     enum wpk_model_plan_host_op op;
     int64_t before, extent, after; /* >= 1 */
-    int64_t count;    /* of indices, of what is wanted of each line, or of what is not 0; >= 1 */
+    int64_t count;    /* of what is wanted of each line, or of what is not 0; >= 1 */
     bool is_smallest; /* the smallest elements instead */
+    int axis;         /* of a scatter, and how it joins */
+    enum wpk_scatter_reduction reduction;
 };
 
 struct wpk_model_plan_step {

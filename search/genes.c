@@ -4,6 +4,7 @@
  * to a neighbour. */
 #include "search/genes.h"
 
+#include "op/data_index.h"
 #include "op/derive.h"
 #include "search/gene_list.h"
 #include "search/gene_sum.h"
@@ -462,7 +463,8 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     for (int i = 0; i < count && slots->pack_count < WPK_PACKS_MAX; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
-        bool plain = load->outside < 0 && !has_pack(program, slots, load->tensor);
+        bool plain = load->outside < 0 && !has_pack(program, slots, load->tensor) &&
+                     !wpk_tensor_gathers(program, load->tensor);
         for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
             plain = plain && (program->tensors[load->tensor].extent[d] == 1 ||
                               wpk_index_axis(program, load->index[d]) >= 0);

@@ -113,6 +113,11 @@ int wpk_reuse_mark_index(const struct wpk_program *program, int node, bool *used
     } else if (n->kind == WPK_NODE_BINARY) {
         count = wpk_reuse_mark_index(program, n->arg[0], used) +
                 wpk_reuse_mark_index(program, n->arg[1], used);
+    } else if (n->kind == WPK_NODE_CAST) {
+        count = wpk_reuse_mark_index(program, n->arg[0], used);
+    }
+    for (int d = 0; n->kind == WPK_NODE_LOAD && d < program->tensors[n->tensor].rank; d++) {
+        count += wpk_reuse_mark_index(program, n->index[d], used);
     }
     return count;
 }

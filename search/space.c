@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
+#include "op/data_index.h"
 #include "search/back_end.h"
 #include "search/candidate_nest.h"
 #include "search/feature.h"
@@ -146,6 +147,10 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
     }
     if (out->options.target.rules == NULL) {
         wpk_diag_set(diag, "there are no rules for devices of the kind %s", options->device.kind);
+        return WPK_EUNSUPPORTED;
+    }
+    if (strcmp(out->options.target.rules->kind, "cuda") == 0 && wpk_program_gathers(program)) {
+        wpk_diag_set(diag, "an index that is data is read on CPUs alone so far");
         return WPK_EUNSUPPORTED;
     }
     out->options.back_ends &= wpk_back_ends_of(out->options.target.rules->kind);

@@ -5,6 +5,7 @@
  * copies ("fixed"). */
 #include "search/variant.h"
 
+#include "op/data_index.h"
 #include "op/derive.h"
 #include "op/notation.h"
 #include "op/rewrite.h"
@@ -114,6 +115,9 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
         bool reordered = order != NULL && tensor->rank == rank;
         bool leaves = is_left(program, t, bare_dim(bare, names[i]));
         wpk_err err = WPK_OK;
+        if (tensor->role == WPK_ROLE_INPUT && wpk_tensor_gathers(program, t)) {
+            continue; /* a few of its rows are read: it stays as it is */
+        }
         if (tensor->role == WPK_ROLE_INPUT && (reordered || leaves)) {
             err = wpk_derive_stage_input(program, t, reordered ? order : NULL,
                                          bare_dim(bare, names[i]));

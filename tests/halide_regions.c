@@ -257,7 +257,7 @@ static void compare_lowered(const struct wpk_schedule *schedule, const char *pat
 
 static void compare_program(uint64_t seed, int most, const char *path, struct counts *counts)
 {
-    const struct wpk_random_options random = {.products = seed % 2 != 0};
+    const struct wpk_random_options random = {.products = seed % 2 != 0, .data = seed % 3 == 0};
     struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
     struct wpk_program program;
     struct wpk_space space;

@@ -73,6 +73,10 @@ static void add_given(struct generator *g)
     if (chance(g, 0.2)) {
         add_literal(g);
     }
+    if (g->options.data) { /* indices of any axis of two elements or more */
+        (void)wpk_program_add_literal(g->program, "N", chance(g, 0.5) ? WPK_I32 : WPK_I64, 1,
+                                      (int64_t[]){5}, (double[]){1, -2, 0, -1, 1});
+    }
 }
 
 /* Some tensor that any stage may read. */
@@ -120,8 +124,22 @@ static int strided_window(struct generator *g, int axis)
                   binary(g, WPK_BINARY_SUB, within, shift));
 }
 
+static int finish_load(struct generator *g, int id, const int *index);
+
+/* An element of N, in place of an index. */
+static int random_data(struct generator *g, int64_t extent)
+{
+    int tensor = wpk_program_find_tensor(g->program, "N");
+    int index = wpk_node_axis(g->program, pick_axis(g, 5));
+    int data = wpk_node_cast(g->program, WPK_I64, finish_load(g, tensor, &index));
+    return binary(g, WPK_BINARY_MOD, data, integer(g, extent));
+}
+
 static int random_index(struct generator *g, int64_t extent)
 {
+    if (g->options.data && extent > 1 && g->draft.axis_count > 0 && chance(g, 0.15)) {
+        return random_data(g, extent);
+    }
     if (g->draft.axis_count == 0 || chance(g, 0.05)) {
         return integer(g, between(g, 0, extent - 1));
     }

@@ -17,6 +17,7 @@ struct wpk_random_options {
     bool without_pads; /* no tensor has padding */
     int stages_max;    /* at most 40; 0: 4 */
     bool outputs;      /* some stages before the last have outputs, too */
+    bool data;         /* some indices are elements of a literal */
     bool products;     /* most reductions are sums of products of two loads, windows among them */
 };
 

@@ -4,6 +4,7 @@
  *
  *      Y = relu(T + B)        post: relu, bias: B
  *      T = sum(c,r,s) X * W   convolution or matrix product */
+#include "op/data_index.h"
 #include "worker/onednn_pattern.h"
 
 #include <float.h>
@@ -393,7 +394,8 @@ wpk_err wpk_onednn_match(const struct wpk_program *program, struct wpk_recipe *o
     int output = -1;
     const struct wpk_stage *last = last_stage(program, &output);
 
-    if (last == NULL || !match(program, last, output, &recipe) || !take_tensors(program, &recipe)) {
+    if (last == NULL || wpk_program_gathers(program) || !match(program, last, output, &recipe) ||
+        !take_tensors(program, &recipe)) {
         return WPK_EUNSUPPORTED;
     }
     *out = recipe;

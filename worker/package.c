@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/package.h"
 
+#include "op/data_index.h"
 #include "op/nest_output.h"
 #include "runtime/manifest.h"
 
@@ -128,6 +129,22 @@ static void fill_in_place(const struct wpk_schedule *schedule, struct wpk_manife
     }
 }
 
+/* Indices are given, and their bounds are those of the whole program. */
+static void fill_indices(const struct wpk_program *program, struct wpk_manifest *out)
+{
+    struct wpk_index_bound bounds[WPK_INDEX_BOUNDS_MAX];
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        bool is_given = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+        int count = is_given ? wpk_index_bounds(program, t, bounds) : 0;
+        for (int i = 0; i < count && out->index_count < WPK_MANIFEST_INDICES_MAX; i++) {
+            struct wpk_manifest_index *index = &out->indices[out->index_count++];
+            memcpy(index->tensor, tensor->name, sizeof(index->tensor));
+            index->bound = bounds[i];
+        }
+    }
+}
+
 static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
 {
     const struct wpk_schedule *schedule = package->schedule;
@@ -147,6 +164,7 @@ static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
     wpk_err err = list_boundary(schedule, out);
     if (err == WPK_OK) {
         fill_in_place(schedule, out);
+        fill_indices(&schedule->program, out);
         err = list_prepared(schedule, out);
     }
     if (err == WPK_OK) {

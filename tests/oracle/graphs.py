@@ -167,7 +167,8 @@ class Draw:
         index = self.rng.integers(-shape[axis], shape[axis], self.size(1, 3))
         out = list(shape)
         out[axis] = len(index)
-        self.add("Gather", [name, self.constant(index)], [out], axis=axis)
+        given = self.input(index.shape, "of%d" % shape[axis]) if self.chance(0.5) else self.constant(index)
+        self.add("Gather", [name, given], [out], axis=axis)
 
     def reshape(self):
         name, shape = self.value()

@@ -626,6 +626,8 @@ def indexed(d):
     shape = d.shape(1, 4, 0)
     rank = len(shape)
     axis = d.axis(rank)
+    if d.chance(0.15):  # long, among axes of one
+        shape = tuple(d.size(4000, 9000) if i == axis % rank else 1 for i in range(rank))
     kind = d.pick(ALL)
     constant = d.chance(0.5)
     d.add(d.array(shape, kind))
