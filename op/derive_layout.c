@@ -192,13 +192,12 @@ static void find_reach(const struct wpk_program *program, int tensor, int bare, 
 {
     const struct wpk_tensor *source = &program->tensors[tensor];
     memset(reach, 0, sizeof(*reach));
-    reach->uniform = true;
+    bool gathers = wpk_tensor_gathers(program, tensor);
+    reach->uniform = !gathers; /* no border holds all that an index that is data may reach */
     for (int d = 0; d < source->rank; d++) {
         reach->low[d] = -source->pad_before[d];
         reach->high[d] = source->extent[d] - 1 + source->pad_after[d];
     }
-    /* no border holds all that an index that is data may reach */
-    bool gathers = wpk_tensor_gathers(program, tensor);
     for (int s = 0; s < program->stage_count && !gathers; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         int loads[WPK_LOADS_MAX];

@@ -16,7 +16,7 @@
  *   - after layouts are applied (derive.h), tensors are dense in these axes; only inputs, constants
  *     and outputs have layouts. `pad_before/after`: how far outside [0, extent) a tensor reaches
  *   - index expressions are of dtype i64: axes, integer literals, + - * and floor / and % by
- *     positive literals
+ *     positive literals, and integers of inputs, constants and literals (data_index.h), cast to i64
  *   - types are explicit: both operands of a binary node have one dtype, a pointwise stage's
  *     expression has its output's dtype and a reduction's its accumulator's
  *   - a node's children have smaller ids than the node
@@ -224,7 +224,8 @@ int wpk_program_writer(const struct wpk_program *program, int tensor);          
 int wpk_program_output(const struct wpk_program *program);    /* the first; every program has one */
 int64_t wpk_tensor_elements(const struct wpk_tensor *tensor); /* unpadded */
 
-/* Call `visit` on `node` and all nodes below, children first, a shared node once for each use. */
+/* Call `visit` on `node` and all nodes below, children first, a shared node once for each use.
+ * Without `into_indices` of what indices consist of only loads are visited. */
 typedef void (*wpk_node_visit)(const struct wpk_program *program, int node, void *user);
 void wpk_node_walk(const struct wpk_program *program, int node, bool into_indices,
                    wpk_node_visit visit, void *user);
@@ -236,7 +237,8 @@ wpk_err wpk_program_view(const struct wpk_program *program, int output, struct w
 /* True if the value depends on where it is computed: the expression has an axis outside of the
  * indices of loads, or reads integers or bools of a stage, which may be inlined. */
 bool wpk_node_has_axis(const struct wpk_program *program, int node);
-/* Fill `loads` with the load nodes of the stage, each once; at most `max`. Returns how many. */
+/* Fill `loads` with the load nodes of the stage, those in indices before those that they are of,
+ * each once; at most `max`. Returns how many. */
 int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
                     int max);
 
