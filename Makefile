@@ -58,8 +58,8 @@ test-onnx: all ## ONNX's node tests, each interpreted, then tuned: passed, refus
 	@.deps/test-venv/bin/python3 tests/onnx_nodes.py $(BIN)/wpkctl --tune
 
 soak: all ## what the tests do, for an hour: a hundred kills, random programs, and the simulator's seeds from SEED on
-	@deploy/build.py build tests/sim/sim codegen/lower_test
-	@WPK_TEST_PROGRAMS=2000 build/codegen/lower_test
+	@deploy/build.py build tests/sim/sim target/lower_test
+	@WPK_TEST_PROGRAMS=2000 build/target/lower_test
 	@WPK_KILLS=100 python3 tests/e2e/test_kills.py
 	@build/tests/sim/sim --seed $(or $(SEED),1001) --count 50000
 

@@ -3,7 +3,7 @@
  *
  * The yardstick is direct evaluation: the operator's loops in f32, where each product and each sum
  * is rounded and terms are added in order. Direct evaluation and the reference are written out in
- * this folder rather than taken from op/, so that a fault of op/ shows. */
+ * this folder rather than taken from ir/, so that a fault of ir/ shows. */
 #ifndef WPK_BENCH_ACCURACY_H
 #define WPK_BENCH_ACCURACY_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/accuracy.h"
 
-#include "op/direct.h"
-#include "op/shorthand.h"
+#include "ir/notation/shorthand.h"
+#include "ir/reference/direct.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -11,7 +11,7 @@
 #include "bench/usage.h"
 #include "common/caches.h"
 #include "common/clock.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

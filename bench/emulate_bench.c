@@ -3,12 +3,12 @@
  *
  *     build/bench/bench-emulate MODULE [N]
  *
- * MODULE has an entry like `product` in emulate/testdata/kernels.cu; the product of N x N matrices
- * is computed once, and its elements are compared. */
+ * MODULE has an entry like `product` in tests/gpu/testdata/kernels.cu; the product of N x N
+ * matrices is computed once, and its elements are compared. */
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
-#include "emulate/launch.h"
+#include "tests/gpu/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench-gate: shows whether a change of search/ or codegen/ has changed the code of the bench's
+/* bench-gate: shows whether a change of search/ or target/ has changed the code of the bench's
  * kernels. bench/gate.sh runs it.
  *
  * A check reads the candidates from a file (gate_file.h), so it depends neither on how candidates
@@ -8,16 +8,16 @@
  * Halide numbers the names that it makes, so each object is made in a child of its own. */
 #include "bench/gate_file.h"
 #include "bench/usage.h"
-#include "codegen/codegen.h"
-#include "codegen/emit.h"
-#include "codegen/halide.h"
-#include "codegen/lower.h"
-#include "codegen/prepare.h"
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "op/definition.h"
+#include "ir/notation/definition.h"
+#include "nest/prepare.h"
 #include "schema/accuracy.h"
 #include "search/prune.h"
+#include "target/codegen.h"
+#include "target/emit.h"
+#include "target/halide/halide.h"
+#include "target/lower.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The same on every machine. Its caches are 0: neither search/ nor codegen/ reads them. */
+/* The same on every machine. Its caches are 0: neither search/ nor target/ reads them. */
 #define DEVICE "cpu/gate/avx512"
 #define HEAD "wpk-gate 1 halide " BENCH_HALIDE_VERSION " device " DEVICE " accuracy standard"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Shows whether a change of search/ or codegen/ has changed the code of the bench's kernels: bench/gate.c
+# Shows whether a change of search/ or target/ has changed the code of the bench's kernels: bench/gate.c
 # builds the candidates of bench/gate.txt and compares hashes.
 #
 #     bench/gate.sh [--only c8] [--count 2]    exit code 0: all are the same, 1: some differ, 2: not compared

@@ -3,9 +3,9 @@
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
+#include "runtime/kernel/manifest.h"
+#include "runtime/kernel/seal.h"
 #include "runtime/link.h"
-#include "runtime/manifest.h"
-#include "runtime/seal.h"
 #include "runtime/wpk.h"
 #include "schema/launch_plan.h"
 

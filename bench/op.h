@@ -4,7 +4,7 @@
  * Peers do not see our tensor IR: they get what a user of the library would write. This file,
  * models.py (which makes the ONNX files of two peers) and `wpkctl tune` read the same
  * bench/ops.json, so that all of them compute the same operators on the same data. The reference is
- * written out as loops rather than taken from op/, so that a fault of op/ shows. */
+ * written out as loops rather than taken from ir/, so that a fault of ir/ shows. */
 #ifndef WPK_BENCH_OP_H
 #define WPK_BENCH_OP_H
 

@@ -2,7 +2,7 @@
 #include "bench/search_table.h"
 
 #include "common/fs.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
-#include "op/definition.h"
+#include "ir/notation/definition.h"
 #include "schema/job.h"
 #include "search/space.h"
 

@@ -4,10 +4,10 @@
 #include "client/assemble_plan.h"
 
 #include "common/checksum.h"
-#include "graph/domain.h"
-#include "graph/loop.h"
-#include "graph/placement.h"
-#include "op/cost.h"
+#include "ir/cost.h"
+#include "model/operator/domain.h"
+#include "model/operator/loop.h"
+#include "model/plan/placement.h"
 
 #include <limits.h>
 #include <stdio.h>

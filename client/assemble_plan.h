@@ -3,7 +3,7 @@
 #ifndef WPK_CLIENT_ASSEMBLE_PLAN_H
 #define WPK_CLIENT_ASSEMBLE_PLAN_H
 
-#include "graph/region.h"
+#include "model/region/region.h"
 #include "schema/model_plan.h"
 
 /* The model for one set of shapes of its inputs. */

@@ -11,10 +11,10 @@
 #include "client/unseen.h"
 #include "common/json.h"
 #include "common/peak.h"
-#include "op/cost.h"
-#include "op/definition.h"
-#include "op/fingerprint.h"
-#include "op/notation.h"
+#include "ir/canonical/fingerprint.h"
+#include "ir/cost.h"
+#include "ir/notation/definition.h"
+#include "ir/notation/notation.h"
 
 #include <math.h>
 #include <stdio.h>

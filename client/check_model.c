@@ -6,10 +6,10 @@
 #include "client/model_file.h"
 #include "common/json.h"
 #include "common/peak.h"
-#include "graph/loop.h"
-#include "graph/lower.h"
-#include "graph/site.h"
-#include "op/cost.h"
+#include "ir/cost.h"
+#include "model/operator/loop.h"
+#include "model/operator/lower.h"
+#include "model/region/site.h"
 
 #include <stdio.h>
 #include <stdlib.h>

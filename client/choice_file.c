@@ -5,7 +5,7 @@
 #include "client/manifest_file.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "runtime/trust.h"
+#include "runtime/kernel/trust.h"
 
 #include <stdio.h>
 #include <string.h>

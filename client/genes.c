@@ -6,10 +6,10 @@
 #include "client/job_space.h"
 #include "client/output.h"
 #include "common/json.h"
-#include "op/definition.h"
-#include "op/notation.h"
+#include "ir/notation/definition.h"
+#include "ir/notation/notation.h"
 #include "search/back_end.h"
-#include "search/target/target.h"
+#include "search/rules.h"
 #include "search/variant.h"
 
 #include <stdio.h>

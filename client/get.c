@@ -10,8 +10,8 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "runtime/kernel.h"
-#include "runtime/trust.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/trust.h"
 #include "schema/choice.h"
 
 #include <stdio.h>

@@ -10,8 +10,8 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/json.h"
-#include "op/definition.h"
-#include "op/fingerprint.h"
+#include "ir/canonical/fingerprint.h"
+#include "ir/notation/definition.h"
 #include "schema/record.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
 
 #include "common/fs.h"
 #include "common/suggest.h"
-#include "op/definition.h"
-#include "search/prior.h"
-#include "search/strategy.h"
+#include "ir/notation/definition.h"
+#include "search/model/prior.h"
+#include "search/strategy/strategy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "client/job_space.h"
 
 #include "common/suggest.h"
-#include "op/canonical.h"
-#include "op/definition.h"
+#include "ir/canonical/canonical.h"
+#include "ir/notation/definition.h"
 #include "search/pin.h"
 #include "search/variant.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/kernel_code.h"
 
-#include "codegen/codegen.h"
-#include "codegen/cuda_print.h"
-#include "codegen/target.h"
+#include "nest/target.h"
+#include "target/codegen.h"
+#include "target/gpu/print.h"
 
 #include <stdio.h>
 #include <stdlib.h>

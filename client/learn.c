@@ -11,8 +11,8 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/real.h"
-#include "op/notation.h"
-#include "search/teach.h"
+#include "ir/notation/notation.h"
+#include "search/strategy/teach.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
 #include "client/lookup_schedule.h"
 
 #include "client/schedule_file.h"
-#include "codegen/lower.h"
-#include "op/canonical.h"
-#include "op/definition.h"
-#include "op/notation.h"
+#include "ir/canonical/canonical.h"
+#include "ir/notation/definition.h"
+#include "ir/notation/notation.h"
 #include "search/transfer.h"
+#include "target/lower.h"
 
 #include <stdlib.h>
 

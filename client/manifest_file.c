@@ -3,7 +3,7 @@
 
 #include "common/fs.h"
 #include "common/json.h"
-#include "runtime/trust.h"
+#include "runtime/kernel/trust.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "client/npy.h"
 #include "common/fs.h"
 #include "common/suggest.h"
-#include "graph/onnx_read.h"
-#include "graph/shape.h"
+#include "model/onnx/read.h"
+#include "model/operator/shape.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define WPK_CLIENT_MODEL_FILE_H
 
 #include "client/args.h"
-#include "graph/graph.h"
+#include "model/graph.h"
 
 /* Extents and values of a model's inputs that the user fixes. */
 struct wpk_model_fixing {

@@ -3,7 +3,7 @@
 #include "client/command.h"
 #include "client/output.h"
 #include "common/json.h"
-#include "graph/operator.h"
+#include "model/operator/operator.h"
 
 #include <stdio.h>
 

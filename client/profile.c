@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/peak.h"
-#include "op/cost.h"
+#include "ir/cost.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/suggest.h"
-#include "op/canonical.h"
-#include "op/definition.h"
-#include "op/fingerprint.h"
+#include "ir/canonical/canonical.h"
+#include "ir/canonical/fingerprint.h"
+#include "ir/notation/definition.h"
 #include "schema/model_plan.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/run_check.h"
 
-#include "op/accuracy.h"
-#include "op/cost.h"
-#include "op/direct.h"
-#include "op/node.h"
-#include "op/notation.h"
-#include "op/reference.h"
+#include "ir/cost.h"
+#include "ir/node.h"
+#include "ir/notation/notation.h"
+#include "ir/reference/accuracy.h"
+#include "ir/reference/direct.h"
+#include "ir/reference/reference.h"
 #include "schema/convert.h"
 
 #include <float.h>

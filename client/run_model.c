@@ -8,8 +8,8 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/suggest.h"
-#include "graph/domain.h"
-#include "graph/interpret.h"
+#include "model/operator/domain.h"
+#include "model/operator/interpret.h"
 #include "runtime/wpk.h"
 #include "schema/convert.h"
 #include "schema/draw.h"
@@ -418,8 +418,9 @@ static double differ(const struct tensor *wanted, const double *found)
     return difference > 0 && largest > 0 ? difference / largest : difference;
 }
 
-/* Find what output `index` differs by from itself by direct evaluation: a logarithm of what is nearly
- * 0 is nothing that f32 can tell.   shape   wanted: with the inputs and outputs of the model */
+/* Find what output `index` differs by from itself by direct evaluation: a logarithm of what is
+ * nearly 0 is nothing that f32 can tell.   shape   wanted: with the inputs and outputs of the model
+ * */
 static wpk_err find_own(const struct wpk_graph *graph, const struct tensors *wanted, int index,
                         double *own, struct wpk_diag *diag)
 {

@@ -3,7 +3,7 @@
 #include "client/command.h"
 #include "client/output.h"
 #include "common/json.h"
-#include "search/strategy.h"
+#include "search/strategy/strategy.h"
 
 #include <stdio.h>
 

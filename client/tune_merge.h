@@ -5,7 +5,7 @@
 #define WPK_CLIENT_TUNE_MERGE_H
 
 #include "client/tune_rounds.h"
-#include "graph/site.h"
+#include "model/region/site.h"
 
 #define WPK_TUNE_MERGES_MAX 3
 

@@ -4,9 +4,9 @@
 #include "client/choice_file.h"
 #include "common/caches.h"
 #include "common/json.h"
-#include "graph/layout.h"
-#include "graph/rewrite.h"
-#include "runtime/kernel.h"
+#include "model/region/layout.h"
+#include "model/rewrite/rewrite.h"
+#include "runtime/kernel/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "client/job_file.h"
 #include "client/model_file.h"
 #include "client/session.h"
-#include "graph/region.h"
-#include "op/cost.h"
+#include "model/region/region.h"
+#include "ir/cost.h"
 
 #define WPK_TUNE_MODEL_CANDIDATES 3 /* of each region, unless --candidates says otherwise */
 #define WPK_TUNE_MODEL_SECONDS 60

@@ -3,7 +3,7 @@
 
 #include "client/child.h"
 #include "common/fs.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 
 #include <errno.h>
 #include <stdio.h>

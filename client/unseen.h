@@ -5,7 +5,7 @@
 #define WPK_CLIENT_UNSEEN_H
 
 #include "common/buf.h"
-#include "op/program.h"
+#include "ir/program.h"
 
 /* Append a text such as "M: identity; S: first term dropped"; append nothing if every fault would
  * be seen. wpk-runner reads the operator from a file in `tmp_dir`, which is removed afterwards.

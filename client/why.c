@@ -7,7 +7,7 @@
 #include "client/output.h"
 #include "client/trial_list.h"
 #include "common/json.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "search/candidate_nest.h"
 #include "search/feature.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of NVIDIA's cuBLASLt that wpk calls: runtime/cublaslt.c finds them in
+/* The functions of NVIDIA's cuBLASLt that wpk calls: runtime/vendor/cublaslt.c finds them in
  * libcublasLt.so. Signatures are those of cublasLt.h, with descriptors as pointers without a type.
  *
  *   source  NVIDIA, cuBLAS 12.9 and 13.0, chapter cuBLASLt */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of NVIDIA's driver library that wpk calls: runtime/cuda_driver.c finds them in
- * libcuda.so.1, and emulate/driver.c defines them. Signatures are those of cuda.h, with handles as
- * pointers without a type; each function returns a CUresult, of which 0 is success.
+/* The functions of NVIDIA's driver library that wpk calls: runtime/gpu/cuda_driver.c finds them in
+ * libcuda.so.1, and tests/gpu/driver.c defines them. Signatures are those of cuda.h, with handles
+ * as pointers without a type; each function returns a CUresult, of which 0 is success.
  *
  *   source  NVIDIA, CUDA Driver API reference 12.9 */
 #ifndef WPK_COMMON_CUDA_CALLS_H

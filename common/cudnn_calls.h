@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of NVIDIA's cuDNN that wpk calls: runtime/cudnn.c finds them in libcudnn.so.9. They
- * are those of the backend interface, whose descriptors have attributes by number. Signatures are
- * those of cudnn_graph.h, with handles as pointers without a type; each function but
- * cudnnGetVersion returns a cudnnStatus_t, of which 0 is success.
+/* The functions of NVIDIA's cuDNN that wpk calls: runtime/vendor/cudnn.c finds them in
+ * libcudnn.so.9. They are those of the backend interface, whose descriptors have attributes by
+ * number. Signatures are those of cudnn_graph.h, with handles as pointers without a type; each
+ * function but cudnnGetVersion returns a cudnnStatus_t, of which 0 is success.
  *
  *   source  NVIDIA, cuDNN 9 backend API */
 #ifndef WPK_COMMON_CUDNN_CALLS_H

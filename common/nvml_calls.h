@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of NVIDIA's management library that wpk calls: worker/nvml.c finds them in
- * libnvidia-ml.so.1, and emulate/nvml.c defines them. Signatures are those of nvml.h, with handles
- * as pointers without a type; each function returns an nvmlReturn_t, of which 0 is success. All of
- * them read: clocks and limits are never changed.
+/* The functions of NVIDIA's management library that wpk calls: worker/provider/nvml.c finds them in
+ * libnvidia-ml.so.1, and tests/gpu/nvml.c defines them. Signatures are those of nvml.h, with
+ * handles as pointers without a type; each function returns an nvmlReturn_t, of which 0 is success.
+ * All of them read: clocks and limits are never changed.
  *
  *   source  NVIDIA, NVML API reference 12.9 */
 #ifndef WPK_COMMON_NVML_CALLS_H

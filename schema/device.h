@@ -48,7 +48,7 @@ enum wpk_cpu_flag_index { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG_INDEX) WPK_CPU_INDEX_F1
 enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_INDEX_F16C };
 
 #define WPK_DEVICE_CUDA "cuda"         /* a kind */
-#define WPK_DEVICE_EMULATED "emulated" /* the model of a GPU that is none (emulate/) */
+#define WPK_DEVICE_EMULATED "emulated" /* the model of a GPU that is none (tests/gpu/) */
 #define WPK_DEVICE_SM_MAX 4096
 
 /* The fields of a device of the kind "cpu" alone. */

@@ -3,8 +3,8 @@
  *
  * Its JSON Schema is job.schema.json, its manual docs/job-file.md. Decoding is strict: unknown
  * members, wrong types and values out of range are failures that name field, line and column. An
- * operator's notation or shorthand is kept as written; op/definition.h turns it into a program,
- * with errors that still point into the file. */
+ * operator's notation or shorthand is kept as written; ir/notation/definition.h turns it into a
+ * program, with errors that still point into the file. */
 #ifndef WPK_SCHEMA_JOB_H
 #define WPK_SCHEMA_JOB_H
 
@@ -86,7 +86,7 @@ struct wpk_job {
     int threads;                     /* of the kernels */
     struct wpk_job_label *labels;    /* owned; [label_count] */
     int label_count;
-    char strategy[32];                 /* as written; known names: search/strategy.h */
+    char strategy[32];                 /* as written; known names: search/strategy/strategy.h */
     char options[WPK_JOB_OPTIONS_MAX]; /* of the strategy, sorted: "rl.learning_rate=0.001;..." */
     char prior[WPK_JOB_PATH_MAX];      /* file of a prior, which the client reads; "": none */
     char *prior_text;                  /* owned; the prior itself; NULL: none */

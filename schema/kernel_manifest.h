@@ -11,8 +11,8 @@
  *      "created":"2026-11-21T03:52:00.125Z"}
  *
  * It lies beside the shared object, which it names by its hash; the manifest inside the object
- * (runtime/manifest.h) says how to call it. The signature is over this file's bytes, which are
- * therefore stored and never printed anew. */
+ * (runtime/kernel/manifest.h) says how to call it. The signature is over this file's bytes, which
+ * are therefore stored and never printed anew. */
 #ifndef WPK_SCHEMA_KERNEL_MANIFEST_H
 #define WPK_SCHEMA_KERNEL_MANIFEST_H
 

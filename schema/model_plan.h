@@ -63,7 +63,7 @@ struct wpk_model_plan_kernel {
     int64_t offset;                            /* bytes in the data */
     int64_t size;                              /* bytes */
     char name[WPK_MODEL_PLAN_KERNEL_NAME_MAX]; /* of its region: "Conv3" */
-    double flops;                              /* as in op/cost.h */
+    double flops;                              /* as in ir/cost.h */
     double bytes;                              /* the same: bytes_min */
     int64_t time_ns;
     char vendor[WPK_MODEL_PLAN_KERNEL_NAME_MAX]; /* the fastest library's; "": none was timed */

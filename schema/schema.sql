@@ -77,7 +77,7 @@ CREATE TABLE search (
     UNIQUE (problem_id, strategy, options, prior, pins, seed, providers, space_version, accuracy)
 );
 
--- What trials of other operators have taught (search/prior.h); searches and jobs name it.
+-- What trials of other operators have taught (search/model/prior.h); searches and jobs name it.
 CREATE TABLE prior (
     sha256     TEXT PRIMARY KEY,
     text       TEXT NOT NULL,
@@ -86,7 +86,7 @@ CREATE TABLE prior (
 ) WITHOUT ROWID;
 
 -- Candidates with times that were measured elsewhere, by another tuner or on another device: a
--- search that begins later measures the fastest ones, and learns the others (search/hints.h). They
+-- search that begins later measures the fastest ones, and learns the others (search/strategy/hints.h). They
 -- are no results: none is served.
 CREATE TABLE hint (
     fingerprint TEXT NOT NULL,          -- of the operator, as in problem; the next one, too

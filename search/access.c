@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/access.h"
 
-#include "op/cost.h"
+#include "ir/cost.h"
 #include "search/reuse.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef WPK_SEARCH_ACCESS_H
 #define WPK_SEARCH_ACCESS_H
 
-#include "op/program.h"
+#include "ir/program.h"
 
 #define WPK_ACCESS_TERMS_MAX 4
 
@@ -30,7 +30,7 @@ struct wpk_access {
 
 struct wpk_stage_access {
     int first, count;    /* loads in wpk_accesses.access; those of literals are left out */
-    double flops;        /* op/cost.h counts them */
+    double flops;        /* ir/cost.h counts them */
     double operations;   /* of them, of one evaluation */
     double instructions; /* of one evaluation: functions are as many as their expansions have, and
                                a product that is added is one */

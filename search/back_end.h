@@ -21,15 +21,15 @@
 enum wpk_back_end_trait {
     /* The machine's compiler makes its kernels: an entry has the compiler's version. */
     WPK_BACK_END_FOUND_HERE = 1 << 0,
-    /* Kernels of the back end may keep an intermediate tensor in an output (op/nest_output.h). */
+    /* Kernels of the back end may keep an intermediate tensor in an output (nest/output.h). */
     WPK_BACK_END_SCOPE_OUTPUT = 1 << 1,
     /* The back end compiles some nests of its kind's spaces: a rule of the space says which. */
     WPK_BACK_END_PARTIAL = 1 << 2,
 };
 
 /* symbol, name, kind of device, traits: the back ends in the order of their numbers. The symbol
- * names the functions of a back end, wpk_SYMBOL_accepts() (codegen/codegen.c) and
- * wpk_SYMBOL_build() (codegen/emit.c). */
+ * names the functions of a back end, wpk_SYMBOL_accepts() (target/codegen.c) and
+ * wpk_SYMBOL_build() (target/emit.c). */
 #define WPK_BACK_END_LIST(X)                                                                       \
     X(halide, "halide-cpu", "cpu", 0)                                                              \
     X(c, "c", "cpu", WPK_BACK_END_FOUND_HERE | WPK_BACK_END_SCOPE_OUTPUT)                          \

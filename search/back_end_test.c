@@ -2,7 +2,7 @@
 /* Lists of back ends, and the gene that chooses one. */
 #include "search/back_end.h"
 
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/mask.h"

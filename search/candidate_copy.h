@@ -3,7 +3,7 @@
 #ifndef WPK_SEARCH_CANDIDATE_COPY_H
 #define WPK_SEARCH_CANDIDATE_COPY_H
 
-#include "op/nest.h"
+#include "nest/nest.h"
 #include "search/genes.h"
 
 /* True if the copy of the operand of a pack gene, number `slot` of the group, differs from its

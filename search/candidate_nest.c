@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/candidate_nest.h"
 
-#include "op/nest_inside.h"
-#include "op/nest_output.h"
+#include "nest/inside.h"
+#include "nest/output.h"
 #include "search/candidate_copy.h"
 #include "search/space_kind.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a candidate's decisions to its nest. Everything is decided here: codegen/ prints the nest.
+/* From a candidate's decisions to its nest. Everything is decided here: target/ prints the nest.
  *
  * Every group's root gets the same kind of nest:
  *
@@ -12,7 +12,7 @@
 #ifndef WPK_SEARCH_CANDIDATE_NEST_H
 #define WPK_SEARCH_CANDIDATE_NEST_H
 
-#include "op/nest.h"
+#include "nest/nest.h"
 #include "search/genes.h"
 
 /* The member's output axis that becomes lanes, with their number in *lanes; -1: it stays scalar.
@@ -25,7 +25,7 @@ int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_
 /* Fill `out` with the nest of decisions that are legal for each group by itself.
  *   shape   d [group_count]
  *   owns    out->program is the variant's
- *   errors  WPK_ENOSPC a limit of op/nest.h */
+ *   errors  WPK_ENOSPC a limit of nest/nest.h */
 wpk_err wpk_decisions_nest(const struct wpk_variant *variant,
                            const struct wpk_space_options *options, const struct wpk_decisions *d,
                            struct wpk_nest *out);

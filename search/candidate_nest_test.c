@@ -3,11 +3,11 @@
  * and of a stage in another one's tiles. */
 #include "search/candidate_nest.h"
 
-#include "op/notation.h"
+#include "ir/notation/notation.h"
+#include "search/fake_target.h"
 #include "search/feature.h"
 #include "search/gene_list.h"
 #include "search/space.h"
-#include "search/target/fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

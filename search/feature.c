@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/feature.h"
 
-#include "op/nest_inside.h"
+#include "nest/inside.h"
 #include "search/feature_traffic.h"
 #include "search/feature_tree.h"
 

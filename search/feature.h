@@ -11,9 +11,9 @@
 #ifndef WPK_SEARCH_FEATURE_H
 #define WPK_SEARCH_FEATURE_H
 
-#include "op/nest.h"
+#include "nest/nest.h"
 #include "search/access.h"
-#include "search/target/target.h"
+#include "search/rules.h"
 
 /* A definition of an entry: its pure one or its update. */
 struct wpk_body {
@@ -37,7 +37,7 @@ struct wpk_body {
 
 /* Of one call. */
 struct wpk_features {
-    double flops;        /* op/cost.h counts them; what is computed twice counts twice */
+    double flops;        /* ir/cost.h counts them; what is computed twice counts twice */
     double flops_needed; /* of the same stages, each element once */
     double recomputed;   /* flops / flops_needed: 1 where each element is computed once */
     double arithmetic, loads, stores; /* instructions */

@@ -8,7 +8,7 @@
  *
  * The rules of legal.c are monotone but for one: a larger tile can need fewer registers, where a
  * stage without a vector axis gets lanes by it. So the smallest tiles that give such a stage lanes
- * are tried, too: the target's `mask` says which (search/target/target.h). Every legal candidate is
+ * are tried, too: the target's `mask` says which (search/rules.h). Every legal candidate is
  * reached. */
 #ifndef WPK_SEARCH_MASK_H
 #define WPK_SEARCH_MASK_H

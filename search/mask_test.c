@@ -3,8 +3,8 @@
  * spaces that are small enough to be enumerated every legal candidate is reached. */
 #include "search/mask.h"
 
-#include "op/notation.h"
-#include "search/target/fake.h"
+#include "ir/notation/notation.h"
+#include "search/fake_target.h"
 #include "tests/random_program.h"
 
 #include <setjmp.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Translating pins from the names of a job's program to the names of its canonical form.
  *
- * Spaces are derived from canonical programs (op/canonical.h), so their genes name tensors t0, t1,
- * ... and axes a0, a1, ...; a job says Y.tile.k. */
+ * Spaces are derived from canonical programs (ir/canonical/canonical.h), so their genes name
+ * tensors t0, t1, ... and axes a0, a1, ...; a job says Y.tile.k. */
 #ifndef WPK_SEARCH_PIN_H
 #define WPK_SEARCH_PIN_H
 
 #include "common/buf.h"
-#include "op/canonical.h"
+#include "ir/canonical/canonical.h"
 
 /* Append to `name` and `value` the pin `gene`=`choice` in the names of the canonical program: where
  * Y_acc has become t2, Y_acc_m.block.ty=4 becomes t2_acc_m.block.ta2=4. The names of `asked`, its

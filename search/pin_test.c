@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/pin.h"
 
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "search/gene_list.h"
 
 #include <setjmp.h>

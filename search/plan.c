@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/plan.h"
 
-#include "op/derive.h"
-#include "op/extract.h"
-#include "op/node.h"
+#include "ir/derive/derive.h"
+#include "ir/derive/extract.h"
+#include "ir/node.h"
 #include "search/reuse.h"
 
 #include <stdio.h>

@@ -14,8 +14,8 @@
 #ifndef WPK_SEARCH_PLAN_H
 #define WPK_SEARCH_PLAN_H
 
-#include "op/program.h"
-#include "search/target/target.h"
+#include "ir/program.h"
+#include "search/rules.h"
 
 #define WPK_GROUPS_MAX 48
 #define WPK_MEMBERS_MAX 32

@@ -4,7 +4,7 @@
 #include "search/variant_error.h"
 
 #include "common/buf.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/reuse.h"
 
-#include "op/rewriting.h"
+#include "ir/derive/rewriting.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef WPK_SEARCH_REUSE_H
 #define WPK_SEARCH_REUSE_H
 
-#include "op/program.h"
+#include "ir/program.h"
 
 /* Fill `literal` with the axes that index a literal, or whose unrolling folds multiplications by
  * the zeros outside of an operand. Such axes are covered whole.

@@ -3,7 +3,7 @@
 #include "search/snapshot.h"
 
 #include "search/fake_space.h"
-#include "search/strategy.h"
+#include "search/strategy/strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

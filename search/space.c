@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
-#include "op/data_index.h"
+#include "ir/data_index.h"
 #include "search/back_end.h"
 #include "search/candidate_nest.h"
 #include "search/feature.h"

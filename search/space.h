@@ -8,7 +8,7 @@
  *
  * A candidate is a variant and a choice for each gene of that variant. Its text names both:
  *     cpu-6 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
- * Where several stages have a choice of algorithm (op/rewriting.h), each is named:
+ * Where several stages have a choice of algorithm (ir/derive/rewriting.h), each is named:
  *     cpu-6 algorithm.T=winograd(4) algorithm.Y=direct layout=halo-last1 ...
  * Where there are several back ends, the last word names the candidate's, unless it is the first:
  *     cpu-6 algorithm=direct ... Y.at=root by=c
@@ -18,13 +18,13 @@
 
 #include "common/buf.h"
 #include "common/rng.h"
-#include "op/rewriting.h"
+#include "ir/derive/rewriting.h"
 #include "schema/accuracy.h"
 #include "schema/device.h"
 #include "schema/record.h"
 #include "schema/tensor.h"
 #include "search/back_end.h"
-#include "search/target/target.h"
+#include "search/rules.h"
 
 #define WPK_SPACE_VERSION "cpu-6"
 #define WPK_GENES_MAX 768 /* 48 groups of 4 axes have some 670; the back end's is the last */
@@ -189,7 +189,7 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
 /* Seconds of one call with warm caches, as the target's rules predict them from the candidate's
  * nest, without lowering or building it. It takes some 10 us.
  *   shape   candidate: legal
- *   errors  WPK_ENOSPC a limit of op/nest.h */
+ *   errors  WPK_ENOSPC a limit of nest/nest.h */
 WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
                                        const struct wpk_candidate *candidate, double *seconds);
 
@@ -197,7 +197,7 @@ WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
  * magnitudes as logarithms. The first one is the log of the bound; what the others are may change
  * with WPK_SPACE_VERSION.
  *   shape   out [WPK_FEATURES]; candidate: legal
- *   errors  WPK_ENOSPC a limit of op/nest.h */
+ *   errors  WPK_ENOSPC a limit of nest/nest.h */
 WPK_MUST_CHECK wpk_err wpk_space_features(const struct wpk_space *space,
                                           const struct wpk_candidate *candidate, double *out);
 

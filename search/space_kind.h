@@ -9,7 +9,7 @@
 #ifndef WPK_SEARCH_SPACE_KIND_H
 #define WPK_SEARCH_SPACE_KIND_H
 
-#include "op/nest.h"
+#include "nest/nest.h"
 #include "search/space.h"
 
 /* Every slot is required. */
@@ -39,7 +39,7 @@ struct wpk_space_kind {
     /* Give genes that decide nothing beside the others their first choice: candidates that are
      * equal then are one kernel. */
     void (*settle)(const struct wpk_space *space, struct wpk_candidate *candidate);
-    /* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of op/nest.h */
+    /* Fill `out` with the nest of a legal candidate.   errors  WPK_ENOSPC a limit of nest/nest.h */
     wpk_err (*nest)(const struct wpk_space *space, const struct wpk_candidate *candidate,
                     struct wpk_nest *out);
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/genes.h"
 
-#include "op/notation.h"
-#include "search/target/fake.h"
+#include "ir/notation/notation.h"
+#include "search/fake_target.h"
 #include "tests/random_program.h"
 
 #include <setjmp.h>

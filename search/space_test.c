@@ -3,10 +3,10 @@
  * survives its text, on every kind of device. */
 #include "search/space.h"
 
-#include "op/notation.h"
+#include "ir/notation/notation.h"
+#include "search/fake_target.h"
 #include "search/genes.h"
 #include "search/mask.h"
-#include "search/target/fake.h"
 #include "search/variant.h"
 
 #include <setjmp.h>

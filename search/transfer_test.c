@@ -2,7 +2,7 @@
 /* Candidates of one convolution on others of its family. */
 #include "search/transfer.h"
 
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,10 +5,10 @@
  * copies ("fixed"). */
 #include "search/variant.h"
 
-#include "op/data_index.h"
-#include "op/derive.h"
-#include "op/notation.h"
-#include "op/rewrite.h"
+#include "ir/data_index.h"
+#include "ir/derive/derive.h"
+#include "ir/derive/rewrite.h"
+#include "ir/notation/notation.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/space_kind.h"

@@ -3,7 +3,7 @@
  * derived here, and nothing is listed by operator. */
 #include "search/variant.h"
 
-#include "op/contraction.h"
+#include "ir/derive/contraction.h"
 
 #include <math.h>
 #include <stdio.h>

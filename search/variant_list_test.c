@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/buf.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "search/mask.h"
 #include "search/prune.h"
-#include "search/strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/variant.h"
 
 #include <malloc.h>

@@ -4,10 +4,10 @@
  * computes what the reference does. So do nests of GPUs' candidates on that device.
  * WPK_TEST_TERMS sets the terms of the sums, a multiple of 64, WPK_TEST_CANDIDATES the candidates
  * of each program. */
-#include "codegen/codegen.h"
-#include "codegen/emit.h"
-#include "codegen/lower.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
+#include "target/codegen.h"
+#include "target/emit.h"
+#include "target/lower.h"
 #include "tests/kernel_check.h"
 
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
  * arguments in turns.
  *
  *     cublaslt LIBRARY     the one that stands for it */
-#include "runtime/gpu_state.h"
+#include "runtime/gpu/gpu_state.h"
 
 #include <libgen.h>
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cuda_check.h"
 
-#include "codegen/lower.h"
 #include "common/cubin.h"
-#include "op/nest_check.h"
-#include "op/notation.h"
-#include "op/reference.h"
+#include "ir/notation/notation.h"
+#include "ir/reference/reference.h"
+#include "nest/check.h"
+#include "target/lower.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -4,10 +4,10 @@
 #ifndef WPK_TESTS_CUDA_CHECK_H
 #define WPK_TESTS_CUDA_CHECK_H
 
-#include "codegen/cuda_nvrtc.h"
-#include "codegen/cuda_print.h"
+#include "target/gpu/nvrtc.h"
+#include "target/gpu/print.h"
 #include "common/rng.h"
-#include "emulate/launch.h"
+#include "tests/gpu/launch.h"
 #include "search/space.h"
 
 /* Filled from top to bottom; zero before. */

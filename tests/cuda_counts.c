@@ -6,11 +6,11 @@
  * FILE has an operator in whole form; of candidates with these genes the first one is taken. The
  * first few blocks of each launch are run, on an emulated H100, or all of them, with the seconds
  * that it takes; with STEM the kernel is left in STEM.cu and STEM.ptx, for a disassembler. */
-#include "codegen/lower.h"
 #include "common/clock.h"
 #include "common/fs.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "search/variant.h"
+#include "target/lower.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

@@ -3,9 +3,9 @@
  * checks or the comparison with the reference must see every one. A mistake is an edit of the
  * printed CUDA C or of the plan of launches. */
 #include "tests/cuda_mutants.h"
-#include "codegen/lower.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "search/variant.h"
+#include "target/lower.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

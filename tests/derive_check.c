@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/derive_check.h"
 
-#include "op/notation.h"
-#include "op/reference.h"
+#include "ir/notation/notation.h"
+#include "ir/reference/reference.h"
 
 #include <math.h>
 #include <setjmp.h>

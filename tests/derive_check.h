@@ -5,7 +5,7 @@
 #define WPK_TESTS_DERIVE_CHECK_H
 
 #include "common/rng.h"
-#include "op/program.h"
+#include "ir/program.h"
 
 /* Check that both programs compute the same on random values, within what sums in another order
  * may differ by.

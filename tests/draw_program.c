@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the random program of a seed, in whole form: draw_program SEED STAGES_MAX. */
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 #include "tests/random_program.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/edge_check.h"
 
-#include "codegen/codegen.h"
-#include "codegen/emit.h"
-#include "codegen/lower.h"
-#include "op/notation.h"
+#include "ir/notation/notation.h"
+#include "target/codegen.h"
+#include "target/emit.h"
+#include "target/lower.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,10 +2,10 @@
 /* Halide replays the nests that CUDA C is printed of: the kernels of both back ends, of the same
  * candidates, compute on the emulator what the reference does, without a fault.
  * WPK_TEST_CANDIDATES sets how many candidates each program has. */
-#include "codegen/halide_cuda.h"
-#include "codegen/codegen.h"
-#include "codegen/halide.h"
-#include "codegen/lower.h"
+#include "target/codegen.h"
+#include "target/halide/cuda.h"
+#include "target/halide/halide.h"
+#include "target/lower.h"
 #include "tests/cuda_check.h"
 
 #include <setjmp.h>

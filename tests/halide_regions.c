@@ -11,10 +11,10 @@
  *     the axis's end
  *   - Halide computes a stage that stands before everything as far as it is read, the nest whole
  * WPK_TEST_SCHEDULES sets how many schedules are compared. */
-#include "codegen/halide.h"
+#include "target/halide/halide.h"
 
-#include "codegen/lower.h"
 #include "common/fs.h"
+#include "target/lower.h"
 #include "tests/random_program.h"
 
 #include <setjmp.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kernel_check.h"
 
-#include "codegen/c_print.h"
 #include "common/fs.h"
-#include "op/accuracy.h"
-#include "op/direct.h"
-#include "op/infinite.h"
-#include "op/node.h"
-#include "op/reference.h"
-#include "op/reference_tape.h"
+#include "ir/infinite.h"
+#include "ir/node.h"
+#include "ir/reference/accuracy.h"
+#include "ir/reference/direct.h"
+#include "ir/reference/reference.h"
+#include "ir/reference/tape.h"
 #include "schema/convert.h"
+#include "target/c/print.h"
 #include "tests/reference_check.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@
 #include <cmocka.h>
 
 #define ARGUMENTS_MAX WPK_TENSORS_MAX
-#define TIMES 16.0 /* as for verification (worker/verify.h) */
+#define TIMES 16.0 /* as for verification (worker/verify/verify.h) */
 #define PAGE ((size_t)4096)
 #define PATH_SIZE 80
 #define SMALL 65536 /* elements */

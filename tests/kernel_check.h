@@ -5,7 +5,7 @@
 #ifndef WPK_TESTS_KERNEL_CHECK_H
 #define WPK_TESTS_KERNEL_CHECK_H
 
-#include "codegen/schedule.h"
+#include "nest/schedule.h"
 #include "common/rng.h"
 #include "search/space.h"
 

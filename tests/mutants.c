@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs with one mistake each, evaluated on the input sets of the correct program. Verification
  * must see every mistake that has an effect. */
-#include "worker/faults.h"
-#include "worker/verify.h"
+#include "worker/runner/faults.h"
+#include "worker/verify/verify.h"
 
 #include "common/rng.h"
-#include "op/fingerprint.h"
-#include "op/notation.h"
-#include "op/reference.h"
-#include "op/rewrite.h"
+#include "ir/canonical/fingerprint.h"
+#include "ir/derive/rewrite.h"
+#include "ir/notation/notation.h"
+#include "ir/reference/reference.h"
 
 #include <math.h>
 #include <setjmp.h>

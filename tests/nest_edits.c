@@ -3,9 +3,9 @@
  * reference does and touches nothing outside of its arguments. Schedules of random programs are
  * edited at random: steps, tails, bindings, places, extents, alignment, storage. WPK_TEST_SEED
  * draws others, WPK_TEST_EDITS sets how many are built. */
-#include "codegen/codegen.h"
-#include "codegen/emit.h"
-#include "codegen/lower.h"
+#include "target/codegen.h"
+#include "target/emit.h"
+#include "target/lower.h"
 #include "tests/kernel_check.h"
 #include "tests/random_program.h"
 

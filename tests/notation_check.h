@@ -3,7 +3,7 @@
 #ifndef WPK_TESTS_NOTATION_CHECK_H
 #define WPK_TESTS_NOTATION_CHECK_H
 
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 
 #define WPK_GIVEN_MAX 6
 

@@ -4,7 +4,7 @@
 #define WPK_TESTS_PTX_MODULE_H
 
 #include "common/buf.h"
-#include "emulate/launch.h"
+#include "tests/gpu/launch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

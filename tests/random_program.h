@@ -9,7 +9,7 @@
 #define WPK_TESTS_RANDOM_PROGRAM_H
 
 #include "common/rng.h"
-#include "op/program.h"
+#include "ir/program.h"
 
 struct wpk_random_options {
     bool smooth;       /* floating types and continuous functions only: rounding cannot flip a

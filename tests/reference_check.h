@@ -4,7 +4,7 @@
 #define WPK_TESTS_REFERENCE_CHECK_H
 
 #include "common/rng.h"
-#include "op/reference.h"
+#include "ir/reference/reference.h"
 
 /* Fail the running cmocka test unless wpk_reference_run and wpk_reference_run_at agree with the
  * simple interpreter, on values drawn from the seed, within 1e-12 of the magnitude. */

@@ -7,7 +7,7 @@
 #ifndef WPK_TESTS_REWRITTEN_PROGRAM_H
 #define WPK_TESTS_REWRITTEN_PROGRAM_H
 
-#include "op/program.h"
+#include "ir/program.h"
 
 /* Write `from` in another way into `to`.
  *   shape   tensor_map: [from->tensor_count], the index in `to` of each tensor

@@ -2,8 +2,8 @@
 #include "tests/shorthand_check.h"
 
 #include "common/rng.h"
-#include "op/reference.h"
-#include "op/shorthand.h"
+#include "ir/notation/shorthand.h"
+#include "ir/reference/reference.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #ifndef WPK_TESTS_SHORTHAND_CHECK_H
 #define WPK_TESTS_SHORTHAND_CHECK_H
 
-#include "op/program.h"
+#include "ir/program.h"
 
 struct wpk_expanded {
     struct wpk_program program;

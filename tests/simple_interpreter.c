@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/simple_interpreter.h"
 
-#include "op/node.h"
+#include "ir/node.h"
 #include "schema/convert.h"
 
 #include <math.h>

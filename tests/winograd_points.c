@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search for the interpolation points of op/winograd_points.c. Run by hand:
+/* Search for the interpolation points of ir/derive/winograd_points.c. Run by hand:
  *
  *     build/tests/winograd_points
  *
@@ -7,7 +7,7 @@
  * points (0 or not, infinity or not, pairs +-p) by descent from random starts: lower bounds. Then
  * one set for each n is searched whose members are multiples of 1 / denominator: the entries of BT
  * and AT are then exact in f32 up to n = 8. */
-#include "op/winograd_points.h"
+#include "ir/derive/winograd_points.h"
 #include "common/rng.h"
 
 #include <math.h>

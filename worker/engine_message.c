@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/engine_message.h"
 
-#include "op/notation.h"
+#include "ir/notation/notation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,7 @@
 #include "schema/accuracy.h"
 #include "schema/record.h"
 #include "worker/channel.h"
-#include "worker/verify.h"
+#include "worker/verify/verify.h"
 
 #define WPK_DUEL_MAX 16                 /* contestants */
 #define WPK_ENGINE_MESSAGE_WORK_SIZE 64 /* bytes of a work item's name in logs, with its NUL */

@@ -26,7 +26,7 @@ def read(directory):
 
 
 def main():
-    for needed in ("build/bin/wpk-builder", "build/emulate/libwpk-cuda-emulated.so", ".deps/nvrtc/lib/libnvrtc.so.12"):
+    for needed in ("build/bin/wpk-builder", "build/tests/gpu/libwpk-cuda-emulated.so", ".deps/nvrtc/lib/libnvrtc.so.12"):
         if not os.path.exists(os.path.join(ROOT, needed)):
             print("there is no %s" % needed)
             return SKIP

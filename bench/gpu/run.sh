@@ -22,7 +22,7 @@ pack() {
     done | sort -u | grep -Ev '/(ld-linux|libc|libm|libdl|librt|libpthread|libresolv)[.-]' | while read -r library; do
         cp -L "$library" "$1/lib/"
     done
-    cp -L "$root"/build/emulate/libwpk-cuda-emulated.so "$root"/.deps/nvrtc/lib/libnvrtc* "$1/lib/"
+    cp -L "$root"/build/tests/gpu/libwpk-cuda-emulated.so "$root"/.deps/nvrtc/lib/libnvrtc* "$1/lib/"
     cp "$here"/*.py "$here/run.sh" "$root/bench/ops.json" "$1/"
 }
 
@@ -31,7 +31,7 @@ if [ "${1:-}" = pack ]; then
     exit
 fi
 libraries=$here/lib
-[ -d "$libraries" ] || libraries=$here/../../build/emulate:$here/../../.deps/gpu-vendors/lib
+[ -d "$libraries" ] || libraries=$here/../../build/tests/gpu:$here/../../.deps/gpu-vendors/lib
 LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 exec python3 "$here/bench.py" "$@"

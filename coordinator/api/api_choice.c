@@ -9,9 +9,9 @@
 #include "coordinator/store/history_admin.h"
 #include "coordinator/store/history_choice.h"
 #include "coordinator/store/sign.h"
-#include "op/fingerprint.h"
-#include "op/notation.h"
-#include "op/selftest.h"
+#include "ir/canonical/fingerprint.h"
+#include "ir/notation/notation.h"
+#include "ir/reference/selftest.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/metrics.h"
 #include "coordinator/state/op_identity.h"
-#include "op/definition.h"
+#include "ir/notation/definition.h"
 #include "schema/device.h"
 #include "schema/job.h"
 

@@ -4,8 +4,8 @@
 #include "coordinator/db/db_file.h"
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
-#include "op/fingerprint.h"
-#include "op/notation.h"
+#include "ir/canonical/fingerprint.h"
+#include "ir/notation/notation.h"
 #include "schema/kernel_manifest.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/effects/search_actor.h"
 
-#include "op/notation.h"
-#include "op/program.h"
-#include "search/prior.h"
+#include "ir/notation/notation.h"
+#include "ir/program.h"
+#include "search/model/prior.h"
 #include "search/prune.h"
-#include "search/strategy.h"
+#include "search/strategy/strategy.h"
 #include "search/transfer.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "coordinator/effects/search_actor.h"
-#include "search/strategy.h"
+#include "search/strategy/strategy.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/index/estimate.h"
 
-#include "op/cost.h"
+#include "ir/cost.h"
 
 #include <math.h>
 #include <stdlib.h>

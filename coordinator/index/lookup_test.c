@@ -3,9 +3,9 @@
 #include "coordinator/index/estimate.h"
 
 #include "common/metrics.h"
-#include "op/derive.h"
-#include "op/notation.h"
-#include "op/program.h"
+#include "ir/derive/derive.h"
+#include "ir/notation/notation.h"
+#include "ir/program.h"
 #include "schema/device.h"
 #include "search/space.h"
 

@@ -5,7 +5,7 @@
 #define WPK_COORDINATOR_INDEX_SERVED_H
 
 #include "coordinator/store/store.h"
-#include "op/fingerprint.h"
+#include "ir/canonical/fingerprint.h"
 #include "schema/accuracy.h"
 #include "schema/record.h"
 

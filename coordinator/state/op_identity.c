@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/op_identity.h"
 
-#include "op/cost.h"
-#include "op/notation.h"
+#include "ir/cost.h"
+#include "ir/notation/notation.h"
 
 #include <stdlib.h>
 #include <string.h>

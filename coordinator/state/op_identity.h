@@ -5,8 +5,8 @@
 #define WPK_COORDINATOR_STATE_OP_IDENTITY_H
 
 #include "common/buf.h"
-#include "op/canonical.h"
-#include "op/fingerprint.h"
+#include "ir/canonical/canonical.h"
+#include "ir/canonical/fingerprint.h"
 
 /* `= {0}` is valid to fini. */
 struct wpk_op_identity {

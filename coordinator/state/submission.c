@@ -4,14 +4,14 @@
 #include "common/crypto.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/op_identity.h"
-#include "op/definition.h"
-#include "op/nest_output.h"
-#include "op/notation.h"
+#include "ir/notation/definition.h"
+#include "ir/notation/notation.h"
+#include "nest/output.h"
 #include "schema/job.h"
 #include "search/back_end.h"
+#include "search/model/prior.h"
 #include "search/pin.h"
-#include "search/prior.h"
-#include "search/strategy.h"
+#include "search/strategy/strategy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

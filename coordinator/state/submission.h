@@ -4,7 +4,7 @@
 #define WPK_COORDINATOR_STATE_SUBMISSION_H
 
 #include "coordinator/state/state.h"
-#include "op/fingerprint.h"
+#include "ir/canonical/fingerprint.h"
 
 struct wpk_job;
 

@@ -3,7 +3,7 @@
 #include "coordinator/store/history.h"
 
 #include "common/real.h"
-#include "op/fingerprint.h"
+#include "ir/canonical/fingerprint.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -189,7 +189,7 @@ def test_documented_schedule(box):
             record = json.loads(box.ctl("build", path, "--json"))
             check(record["outcome"] == "ok", "so does the nest", path, record, nest)
     check(number >= 5, "there are examples", number)
-    with open(os.path.join(ROOT, "op/nest.h"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "nest/nest.h"), encoding="utf-8") as file:
         header = file.read()
     for name in re.findall(r'^    X\([A-Z_]+, "([a-z_.]+)"\)', header, re.MULTILINE):
         check(re.search("`(scope )?%s`" % re.escape(name), page), "the page says what it does: " + name)

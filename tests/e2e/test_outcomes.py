@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What candidates do wrong is recorded and bounded; where none of ours works the vendor's is the
-answer; where nothing works the reason is said. (Each way to fail: worker/engine_test.c.)"""
+answer; where nothing works the reason is said. (Each way to fail: worker/engine/engine_test.c.)"""
 import json
 import os
 import re

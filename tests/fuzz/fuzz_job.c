@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes a job file, operators included. An accepted job survives a round trip; a refused one has
  * a reason. */
-#include "op/definition.h"
+#include "ir/notation/definition.h"
 #include "schema/job.h"
 #include "tests/fuzz/fuzz.h"
 

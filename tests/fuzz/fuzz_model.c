@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads an ONNX model, infers its shapes, lowers its nodes, and rewrites it. */
-#include "graph/lower.h"
-#include "graph/onnx_read.h"
-#include "graph/rewrite.h"
-#include "graph/shape.h"
+#include "model/onnx/read.h"
+#include "model/operator/lower.h"
+#include "model/operator/shape.h"
+#include "model/rewrite/rewrite.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

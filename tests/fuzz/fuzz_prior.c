@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes a prior, as a job brings it. */
-#include "search/prior.h"
+#include "search/model/prior.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a module of PTX and runs what it accepts for a while: whatever a kernel does, it stays in
  * its registers and in memory that it has. */
-#include "emulate/launch.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/gpu/launch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * of the bytes, because mutations of them are refused at once. */
 #include "search/snapshot.h"
 
-#include "op/notation.h"
-#include "search/strategy.h"
+#include "ir/notation/notation.h"
+#include "search/strategy/strategy.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes bytes that a candidate's process can send: messages between the engine and its programs,
  * and the manifest in a kernel. */
-#include "runtime/manifest.h"
+#include "runtime/kernel/manifest.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/engine_message.h"
 

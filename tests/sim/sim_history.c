@@ -5,7 +5,7 @@
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
-#include "search/strategy.h"
+#include "search/strategy/strategy.h"
 #include "tests/sim/sim.h"
 
 #include <stdio.h>

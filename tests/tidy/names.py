@@ -12,7 +12,7 @@ TYPEDEF = re.compile(r"\btypedef\b([^;{}]*(?:\{[^{}]*\}[^;{}]*)?);", re.DOTALL)
 
 # An interface of which each file that implements it has a struct of its own.
 IMPLEMENTED_OFTEN = {
-    "wpk_strategy",  # search/strategy.h: each strategy's state
+    "wpk_strategy",  # search/strategy/strategy.h: each strategy's state
     "bench_peer",  # bench/peer.h: each peer's library
 }
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is hashed: a version, then the canonical form as wpk_program_print shows it.
+ *
+ *     wpk-program-2
+ *     input t0 f32[64,128]
+ *     constant t1 f32[128,32]
+ *     output t2 f32[64,32]
+ *     t2[a0,a1] = sum.f32(a2:128) t0[a0,a2] * t1[a2,a1]
+ *
+ * The family's text has 0 in place of extents, and no borders. Changing anything in the canonical
+ * form or in the printer changes every fingerprint: raise the version. */
+#include "ir/canonical/fingerprint.h"
+
+#include "common/buf.h"
+#include "common/crypto.h"
+#include "ir/notation/notation.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define VERSION_LINE "wpk-program-2\n"
+
+static wpk_err hash_program(const struct wpk_program *program, char out[WPK_FINGERPRINT_SIZE])
+{
+    struct wpk_buf text = {0};
+    wpk_buf_append_text(&text, VERSION_LINE);
+    wpk_err err = wpk_program_print(program, &text);
+    if (err == WPK_OK) {
+        wpk_crypto_sha256_hex(wpk_buf_text(&text), text.size, out);
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
+
+/* Write the extents of all axes down, and leave 0 in their place and that of borders. */
+static wpk_err take_extents(struct wpk_program *program, char out[WPK_EXTENTS_SIZE])
+{
+    struct wpk_buf text;
+    int count = 0;
+    wpk_buf_init(&text, WPK_EXTENTS_SIZE - 1);
+    for (int s = 0; s < program->stage_count; s++) {
+        struct wpk_stage *stage = &program->stages[s];
+        for (int a = 0; a < stage->axis_count; a++) {
+            if (count++ < WPK_EXTENTS_MAX) {
+                wpk_buf_printf(&text, "%s%" PRId64, text.size > 0 ? "," : "",
+                               stage->axes[a].extent);
+            }
+            stage->axes[a].extent = 0;
+        }
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        struct wpk_tensor *tensor = &program->tensors[t];
+        for (int d = 0; d < tensor->rank && tensor->role != WPK_ROLE_LITERAL; d++) {
+            tensor->extent[d] = 0;
+            tensor->pad_before[d] = 0;
+            tensor->pad_after[d] = 0;
+        }
+    }
+    wpk_err err = wpk_buf_status(&text);
+    if (err == WPK_OK) {
+        memcpy(out, wpk_buf_text(&text), text.size + 1);
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
+
+wpk_err wpk_program_identity(const struct wpk_program *program, struct wpk_program *canonical,
+                             struct wpk_binding *binding, struct wpk_fingerprint *out)
+{
+    struct wpk_program family;
+    wpk_err err = wpk_program_canonical_family(program, canonical, binding, &family);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = hash_program(canonical, out->exact);
+    if (err == WPK_OK) {
+        err = take_extents(&family, out->extents);
+    }
+    if (err == WPK_OK) {
+        err = hash_program(&family, out->family);
+    }
+    wpk_program_fini(&family);
+    if (err != WPK_OK) {
+        wpk_program_fini(canonical);
+    }
+    return err;
+}
+
+wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out)
+{
+    struct wpk_program canonical;
+    wpk_err err = wpk_program_identity(program, &canonical, NULL, out);
+    if (err == WPK_OK) {
+        wpk_program_fini(&canonical);
+    }
+    return err;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ir/derive/derive.h"
+#include "ir/derive/rewrite.h"
+
+#include <string.h>
+
+/* A stage that is being put into the one that reads it. */
+struct inlining {
+    int tensor;
+    int expr;
+};
+
+/* The load reads the stage's own element, as output axes of the reader in order. */
+static bool is_own_element(const struct wpk_program *program, const struct wpk_stage *reader,
+                           const struct wpk_node *load)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    bool own = reader->rank == tensor->rank;
+
+    for (int d = 0; own && d < tensor->rank; d++) {
+        own = wpk_index_axis(program, load->index[d]) == d &&
+              reader->axes[d].extent == tensor->extent[d];
+    }
+    return own;
+}
+
+/* The only load of the tensor in the program; -1: none, or several. */
+static int only_reader(const struct wpk_program *program, int tensor, int *load)
+{
+    int reader = -1;
+
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            if (program->nodes[loads[i]].tensor == tensor) {
+                if (reader >= 0) {
+                    return -1;
+                }
+                reader = s;
+                *load = loads[i];
+            }
+        }
+    }
+    return reader;
+}
+
+static int replace(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                   void *user)
+{
+    const struct inlining *inlining = user;
+
+    return load->tensor == inlining->tensor ? inlining->expr
+                                            : wpk_rewrite_keep(program, load, index);
+}
+
+/* ---- stages that only move elements */
+
+static bool is_movement(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    const struct wpk_node *load = &program->nodes[stage->expr];
+
+    return stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD && load->outside < 0;
+}
+
+/* The place of each dimension of what is loaded among the axes of the stage, if the load reads all
+ * elements, each once, over the stage's axes in some order. */
+static bool find_order(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_node *load, int *place)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    bool used[WPK_AXES_MAX] = {false};
+
+    if (load->outside >= 0 || tensor->rank != stage->rank) {
+        return false;
+    }
+    for (int d = 0; d < stage->rank; d++) {
+        place[d] = wpk_index_axis(program, load->index[d]);
+        if (place[d] < 0 || place[d] >= stage->rank || used[place[d]] ||
+            stage->axes[place[d]].extent != tensor->extent[d]) {
+            return false;
+        }
+        used[place[d]] = true;
+    }
+    return true;
+}
+
+struct moving {
+    int tensor;
+    int expr; /* the load that the movement is */
+};
+
+/* True if the movement is an order of axes: each dimension of what it reads is another axis, and as
+ * long. An index outside of the one tensor is then outside of the other. */
+static bool is_order(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    int place[WPK_AXES_MAX];
+
+    return find_order(program, stage, &program->nodes[stage->expr], place);
+}
+
+/* True if the movement only puts zeros around all that it reads. */
+static bool is_padding(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    const struct wpk_node *load = &program->nodes[stage->expr];
+    bool pads = stage->reduction == WPK_REDUCE_NONE && load->kind == WPK_NODE_LOAD &&
+                wpk_load_is_zero_outside(program, load) &&
+                program->tensors[load->tensor].rank == stage->rank;
+
+    for (int d = 0; pads && d < stage->rank; d++) {
+        struct wpk_affine affine;
+        struct wpk_affine own = {.constant = 0};
+        own.coefficient[d] = 1;
+        pads = wpk_index_affine(program, load->index[d], &affine);
+        own.constant = pads ? affine.constant : 0;
+        pads = pads && memcmp(&affine, &own, sizeof(own)) == 0 && affine.constant <= 0 &&
+               affine.constant + stage->axes[d].extent >= program->tensors[load->tensor].extent[d];
+    }
+    return pads;
+}
+
+static int move(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                void *user)
+{
+    const struct moving *moving = user;
+    int map[WPK_AXES_MAX] = {0};
+
+    if (load->tensor != moving->tensor) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        map[d] = index[d];
+    }
+    int moved = wpk_rewrite_expr(program, moving->expr, map, NULL, NULL);
+    if (moved < 0 || load->outside < 0) {
+        return moved;
+    }
+    const struct wpk_node at = program->nodes[moved]; /* the array may move */
+    return wpk_node_load(program, at.tensor, at.index, load->outside);
+}
+
+/* True if no load of the tensor may leave it, or, with `or_zero`, reads zeros there. */
+static bool stays_within(const struct wpk_program *program, int tensor, bool or_zero)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            if (load->tensor == tensor && load->outside >= 0 &&
+                !(or_zero && wpk_load_is_zero_outside(program, load))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Let every reader of a stage that only moves elements read those elsewhere. */
+static bool move_one(struct wpk_program *program, wpk_err *err)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        bool moves = is_movement(program, stage) &&
+                     (is_order(program, stage) || stays_within(program, stage->output, false));
+        if (program->tensors[stage->output].role != WPK_ROLE_INTERMEDIATE ||
+            !(moves ||
+              (is_padding(program, stage) && stays_within(program, stage->output, true)))) {
+            continue;
+        }
+        struct moving moving = {.tensor = stage->output, .expr = stage->expr};
+        *err = wpk_rewrite_all(program, s, move, &moving);
+        if (*err == WPK_OK) {
+            *err = wpk_program_tidy(program);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- the order in which elements are stored */
+
+static int read_own(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                    void *user)
+{
+    const struct inlining *inlining = user;
+    int own[WPK_RANK_MAX] = {0};
+
+    if (load->tensor != inlining->tensor) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        own[d] = wpk_node_axis(program, d);
+    }
+    return wpk_node_load(program, load->tensor, own, -1);
+}
+
+/* Let the stage that writes the tensor store dimension d at place[d], and its reader read it so. */
+static wpk_err reorder(struct wpk_program *program, int tensor, int reader, const int *place)
+{
+    struct wpk_stage *stage = &program->stages[wpk_program_writer(program, tensor)];
+    const struct wpk_stage old = *stage;
+    const struct wpk_tensor was = program->tensors[tensor];
+    struct inlining inlining = {.tensor = tensor};
+    int map[WPK_AXES_MAX] = {0};
+
+    for (int a = 0; a < old.axis_count; a++) {
+        int to = a < old.rank ? place[a] : a;
+        map[a] = wpk_node_axis(program, to);
+        stage->axes[to] = old.axes[a];
+    }
+    for (int d = 0; d < was.rank; d++) {
+        program->tensors[tensor].extent[place[d]] = was.extent[d];
+    }
+    stage->expr = wpk_rewrite_expr(program, old.expr, map, NULL, NULL);
+    program->stages[reader].expr =
+        wpk_rewrite_expr(program, program->stages[reader].expr, NULL, read_own, &inlining);
+    return stage->expr >= 0 && program->stages[reader].expr >= 0 ? WPK_OK
+                                                                 : wpk_program_full_error(program);
+}
+
+/* Name the output axes as the other stage does, where no reduction axis has such a name. */
+static void take_names(struct wpk_stage *stage, const struct wpk_stage *other)
+{
+    for (int a = 0; a < stage->rank; a++) {
+        for (int r = stage->rank; r < stage->axis_count; r++) {
+            if (strcmp(other->axes[a].name, stage->axes[r].name) == 0) {
+                return;
+            }
+        }
+    }
+    memcpy(stage->axes, other->axes, (size_t)stage->rank * sizeof(*stage->axes));
+}
+
+/* Store one intermediate, which one stage reads once, in the order of that stage. An intermediate
+ * that is then only copied is left out. */
+static bool reorder_one(struct wpk_program *program, wpk_err *err)
+{
+    for (int t = 0; t < program->tensor_count; t++) {
+        int place[WPK_AXES_MAX];
+        int load = -1;
+        int reader =
+            program->tensors[t].role == WPK_ROLE_INTERMEDIATE ? only_reader(program, t, &load) : -1;
+        bool is_copied = reader >= 0 && program->stages[reader].expr == load &&
+                         program->stages[reader].reduction == WPK_REDUCE_NONE;
+        bool in_order = true;
+        if (reader < 0 ||
+            !find_order(program, &program->stages[reader], &program->nodes[load], place)) {
+            continue;
+        }
+        for (int d = 0; d < program->tensors[t].rank; d++) {
+            in_order = in_order && place[d] == d;
+        }
+        if (!in_order) {
+            *err = reorder(program, t, reader, place);
+            return true;
+        }
+        if (is_copied) {
+            struct wpk_stage joint = program->stages[wpk_program_writer(program, t)];
+            joint.output = program->stages[reader].output;
+            take_names(&joint, &program->stages[reader]);
+            program->stages[reader] = joint;
+            *err = wpk_program_tidy(program);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Put one stage into its reader. False: there is none that can be. */
+static bool inline_one(struct wpk_program *program, wpk_err *err)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        struct wpk_stage *stage = &program->stages[s];
+        int load = -1;
+        int reader = program->tensors[stage->output].role == WPK_ROLE_INTERMEDIATE &&
+                             stage->reduction == WPK_REDUCE_NONE
+                         ? only_reader(program, stage->output, &load)
+                         : -1;
+        if (reader < 0 ||
+            !is_own_element(program, &program->stages[reader], &program->nodes[load])) {
+            continue;
+        }
+        struct inlining inlining = {.tensor = stage->output, .expr = stage->expr};
+        int expr =
+            wpk_rewrite_expr(program, program->stages[reader].expr, NULL, replace, &inlining);
+        program->stages[reader].expr = expr;
+        *err = expr >= 0 ? wpk_program_tidy(program) : wpk_program_full_error(program);
+        return true;
+    }
+    return false;
+}
+
+wpk_err wpk_derive_inline(struct wpk_program *program)
+{
+    wpk_err err = wpk_program_loads_fit(program) ? WPK_OK : WPK_ENOSPC;
+
+    while (err == WPK_OK &&
+           (move_one(program, &err) || reorder_one(program, &err) || inline_one(program, &err))) {
+    }
+    return err;
+}

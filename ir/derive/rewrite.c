@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ir/derive/rewrite.h"
+
+#include "ir/derive/extract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int wpk_rewrite_keep(struct wpk_program *program, const struct wpk_node *load, const int *index)
+{
+    return wpk_node_load(program, load->tensor, index, load->outside);
+}
+
+static int rewrite_load(struct wpk_program *program, const struct wpk_node *load,
+                        const int *axis_map, wpk_load_rewrite rewrite, void *user)
+{
+    int index[WPK_RANK_MAX] = {0};
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        index[d] = wpk_rewrite_expr(program, load->index[d], axis_map, rewrite, user);
+        if (index[d] < 0) {
+            return -1;
+        }
+    }
+    return rewrite == NULL ? wpk_rewrite_keep(program, load, index)
+                           : rewrite(program, load, index, user);
+}
+
+int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
+                     wpk_load_rewrite rewrite, void *user)
+{
+    if (node < 0) {
+        return -1;
+    }
+    struct wpk_node old = program->nodes[node]; /* the array may move while we build */
+    int arg[3] = {-1, -1, -1};
+    if (old.kind == WPK_NODE_AXIS) {
+        return axis_map == NULL ? node : axis_map[old.axis];
+    }
+    if (old.kind == WPK_NODE_LITERAL) {
+        return node;
+    }
+    if (old.kind == WPK_NODE_LOAD) {
+        return rewrite_load(program, &old, axis_map, rewrite, user);
+    }
+    int count = old.kind == WPK_NODE_SELECT ? 3 : old.kind == WPK_NODE_BINARY ? 2 : 1;
+    for (int i = 0; i < count; i++) {
+        arg[i] = wpk_rewrite_expr(program, old.arg[i], axis_map, rewrite, user);
+        if (arg[i] < 0) {
+            return -1;
+        }
+    }
+    switch (old.kind) {
+    case WPK_NODE_UNARY:
+        return wpk_node_unary(program, (enum wpk_unary)old.op, arg[0]);
+    case WPK_NODE_BINARY:
+        return wpk_node_binary(program, (enum wpk_binary)old.op, arg[0], arg[1]);
+    case WPK_NODE_SELECT:
+        return wpk_node_select(program, arg[0], arg[1], arg[2]);
+    default:
+        return wpk_node_cast(program, old.dtype, arg[0]);
+    }
+}
+
+wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrite rewrite,
+                        void *user)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        if (s == except) {
+            continue;
+        }
+        int expr = wpk_rewrite_expr(program, program->stages[s].expr, NULL, rewrite, user);
+        if (expr < 0) {
+            return WPK_ENOSPC;
+        }
+        program->stages[s].expr = expr;
+    }
+    return WPK_OK;
+}
+
+static bool is_ready(const struct wpk_program *program, const struct wpk_stage *stage,
+                     const bool *written)
+{
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
+        int tensor = program->nodes[loads[i]].tensor;
+        if (wpk_program_writer(program, tensor) >= 0 && !written[tensor]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Always takes the first stage that is ready, so an order that was right stays as it is. */
+static wpk_err sort_stages(struct wpk_program *program, int *order)
+{
+    bool written[WPK_TENSORS_MAX] = {false}, taken[WPK_STAGES_MAX] = {false};
+    for (int n = 0; n < program->stage_count; n++) {
+        int found = -1;
+        for (int s = 0; s < program->stage_count && found < 0; s++) {
+            if (!taken[s] && is_ready(program, &program->stages[s], written)) {
+                found = s;
+            }
+        }
+        if (found < 0) {
+            return WPK_EINVAL; /* a cycle */
+        }
+        taken[found] = true;
+        written[program->stages[found].output] = true;
+        order[n] = found;
+    }
+    return WPK_OK;
+}
+
+static void mark_needed(const struct wpk_program *program, bool *keep)
+{
+    bool needed[WPK_TENSORS_MAX] = {false};
+    for (int t = 0; t < program->tensor_count; t++) {
+        needed[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
+    }
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        keep[s] = needed[stage->output];
+        int count = keep[s] ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
+        for (int i = 0; i < count; i++) {
+            needed[program->nodes[loads[i]].tensor] = true;
+        }
+    }
+}
+
+/* A load that cannot leave its tensor has no value outside: the text form does not show it, and
+ * must give the same program back. Loads are never shared between stages. */
+static void drop_outside(struct wpk_program *program)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            if (!wpk_load_may_leave(program, &program->stages[s], loads[i])) {
+                program->nodes[loads[i]].outside = -1;
+            }
+        }
+    }
+}
+
+/* Is the name that of an axis before `end`? */
+static bool is_taken(const struct wpk_stage *stage, int end, const char *name)
+{
+    for (int a = 0; a < end; a++) {
+        if (strcmp(stage->axes[a].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Derivations name the axes that they add ("q", "lane", ...); so may the user have named his. */
+static void part_names(struct wpk_stage *stage)
+{
+    for (int a = 0; a < stage->axis_count; a++) {
+        char name[WPK_NAME_MAX];
+        snprintf(name, sizeof(name), "%s", stage->axes[a].name);
+        for (int i = 2; is_taken(stage, a, name); i++) {
+            snprintf(name, sizeof(name), "%.*s%d", WPK_NAME_MAX - 8, stage->axes[a].name, i);
+        }
+        snprintf(stage->axes[a].name, sizeof(name), "%s", name);
+    }
+}
+
+wpk_err wpk_program_tidy(struct wpk_program *program)
+{
+    int order[WPK_STAGES_MAX];
+    bool keep[WPK_STAGES_MAX] = {false}, output[WPK_TENSORS_MAX] = {false};
+    struct wpk_stage sorted[WPK_STAGES_MAX];
+    wpk_err err = sort_stages(program, order);
+    if (err != WPK_OK) {
+        return err;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        sorted[s] = program->stages[order[s]];
+    }
+    memcpy(program->stages, sorted, (size_t)program->stage_count * sizeof(sorted[0]));
+    mark_needed(program, keep);
+    for (int t = 0; t < program->tensor_count; t++) {
+        output[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
+    }
+    struct wpk_program fresh;
+    err = wpk_program_extract(program, keep, output, &fresh);
+    if (err == WPK_OK) {
+        wpk_program_fini(program);
+        wpk_program_move(&fresh, program);
+        drop_outside(program);
+        for (int s = 0; s < program->stage_count; s++) {
+            part_names(&program->stages[s]);
+        }
+    }
+    return err;
+}
+
+void wpk_program_free_name(const struct wpk_program *program, const char *stem, char *out)
+{
+    snprintf(out, WPK_NAME_MAX, "%.*s", WPK_NAME_MAX - 8, stem);
+    for (int i = 2; wpk_program_find_tensor(program, out) >= 0; i++) {
+        snprintf(out, WPK_NAME_MAX, "%.*s%d", WPK_NAME_MAX - 8, stem, i);
+    }
+}
+
+int wpk_index_add(struct wpk_program *program, int a, int b)
+{
+    return a < 0 || b < 0 ? -1 : wpk_node_binary(program, WPK_BINARY_ADD, a, b);
+}
+
+int wpk_index_add_constant(struct wpk_program *program, int a, int64_t constant)
+{
+    return constant == 0 ? a : wpk_index_add(program, a, wpk_node_int(program, constant));
+}
+
+int wpk_index_scale(struct wpk_program *program, int a, int64_t factor)
+{
+    return a < 0 || factor == 1
+               ? a
+               : wpk_node_binary(program, WPK_BINARY_MUL, a, wpk_node_int(program, factor));
+}
+
+int wpk_index_div(struct wpk_program *program, int a, int64_t divisor)
+{
+    WPK_ASSERT(divisor > 0);
+    return a < 0 || divisor == 1
+               ? a
+               : wpk_node_binary(program, WPK_BINARY_DIV, a, wpk_node_int(program, divisor));
+}
+
+int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor)
+{
+    WPK_ASSERT(divisor > 0);
+    if (a < 0 || divisor == 1) {
+        return a < 0 ? -1 : wpk_node_int(program, 0);
+    }
+    return wpk_node_binary(program, WPK_BINARY_MOD, a, wpk_node_int(program, divisor));
+}

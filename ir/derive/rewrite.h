@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of which derivations are made. */
+#ifndef WPK_IR_DERIVE_REWRITE_H
+#define WPK_IR_DERIVE_REWRITE_H
+
+#include "ir/program.h"
+
+/* Make the node that replaces a load. `load` is the old node; `index` has its rewritten indices.
+ * Returns a node id, or -1 on failure. */
+typedef int (*wpk_load_rewrite)(struct wpk_program *program, const struct wpk_node *load,
+                                const int *index, void *user);
+
+/* Rebuild an expression with axes replaced by nodes, and loads by the nodes that `rewrite` returns.
+ *
+ *   shape   axis_map [WPK_AXES_MAX] node ids, or NULL: axes stay
+ *   errors  -1 when a limit is reached
+ */
+int wpk_rewrite_expr(struct wpk_program *program, int node, const int *axis_map,
+                     wpk_load_rewrite rewrite, void *user);
+
+/* Keep the load with its new indices, as a rewrite does with loads that it does not replace. */
+int wpk_rewrite_keep(struct wpk_program *program, const struct wpk_node *load, const int *index);
+
+/* Rewrite the loads of every stage but `except` (-1: none).   errors  WPK_ENOSPC */
+wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrite rewrite,
+                        void *user);
+
+/* Put the stages in topological order, changing their order no more than needed. Then drop stages
+ * and tensors that no output needs, and unused nodes. Ids change.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_program_tidy(struct wpk_program *program);
+
+/* Write a name that no tensor has: stem, or stem with a number.   shape  out [WPK_NAME_MAX] */
+void wpk_program_free_name(const struct wpk_program *program, const char *stem, char *out);
+
+/* Index arithmetic on nodes of dtype i64; -1 operands give -1. */
+int wpk_index_add(struct wpk_program *program, int a, int b);
+int wpk_index_add_constant(struct wpk_program *program, int a, int64_t constant);
+int wpk_index_scale(struct wpk_program *program, int a, int64_t factor);
+int wpk_index_div(struct wpk_program *program, int a, int64_t divisor);
+int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor);
+
+#endif

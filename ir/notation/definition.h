@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an operator in a job to its program. Only this file combines notation, tensor types and
+ * shorthands. */
+#ifndef WPK_IR_NOTATION_DEFINITION_H
+#define WPK_IR_NOTATION_DEFINITION_H
+
+#include "ir/program.h"
+#include "schema/job.h"
+
+/* Make the program of operator number `op` of the job.
+ *
+ *   owns    caller calls wpk_program_fini
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_EUNSUPPORTED with field, line and column in
+ *           the job's text; WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_job_op_program(const struct wpk_job *job, int op,
+                                          struct wpk_program *out, struct wpk_diag *diag);
+
+/* Check that every operator of the job has a program.
+ *   errors  as above */
+WPK_MUST_CHECK wpk_err wpk_job_check(const struct wpk_job *job, struct wpk_diag *diag);
+
+#endif

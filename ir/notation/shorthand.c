@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ir/notation/shorthand.h"
+
+#include "ir/notation/shorthand_read.h"
+
+#include <string.h>
+
+static const struct wpk_shorthand_type *const families[] = {
+    wpk_shorthand_conv_types, wpk_shorthand_pool_types,      wpk_shorthand_matrix_types,
+    wpk_shorthand_norm_types, wpk_shorthand_attention_types, wpk_shorthand_pointwise_types,
+};
+
+#define FAMILY_COUNT (sizeof families / sizeof *families)
+
+static const struct wpk_shorthand_type *find_type(const char *name)
+{
+    for (size_t f = 0; f < FAMILY_COUNT; f++) {
+        for (const struct wpk_shorthand_type *type = families[f]; type->name != NULL; type++) {
+            if (strcmp(type->name, name) == 0) {
+                return type;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The equations are ours: what can still be wrong with them is their size, or what the user wrote
+ * into "expr". Their line and column mean nothing in the user's file. */
+static void parse(struct wpk_shorthand *s, struct wpk_program *out)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_buf_status(&s->text);
+    if (err == WPK_OK) {
+        err = wpk_notation_parse(wpk_buf_text(&s->text), s->tensor, s->tensor_count, out, &diag);
+    }
+    if (err != WPK_OK) {
+        const char *field = wpk_json_has(s->reader, "expr") ? "expr" : NULL;
+        wpk_json_fail(s->reader, field, err, "%s",
+                      diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
+    }
+}
+
+static void expand(struct wpk_shorthand *s, struct wpk_program *out)
+{
+    const char *name = wpk_json_get_text(s->reader, "type", WPK_NAME_MAX);
+    if (wpk_shorthand_failed(s)) {
+        return;
+    }
+    const struct wpk_shorthand_type *type = find_type(name);
+    if (type == NULL) {
+        wpk_json_fail(s->reader, "type", WPK_EINVAL, "no operator is called '%s'", name);
+        return;
+    }
+    wpk_json_allow(s->reader, type->fields);
+    if (!wpk_shorthand_failed(s)) {
+        type->expand(s, name);
+    }
+    if (!wpk_shorthand_failed(s)) {
+        parse(s, out);
+    }
+}
+
+wpk_err wpk_shorthand_expand(const char *json, struct wpk_program *out, struct wpk_diag *diag)
+{
+    struct wpk_shorthand s = {0};
+    struct wpk_program program = {0};
+    wpk_err err = wpk_json_open(json, strlen(json), 0, &s.reader, diag);
+    memset(out, 0, sizeof *out);
+    if (err != WPK_OK) {
+        return err;
+    }
+    expand(&s, &program);
+    err = wpk_json_status(s.reader);
+    wpk_json_close(s.reader);
+    wpk_buf_fini(&s.text);
+    if (err != WPK_OK) {
+        wpk_program_fini(&program);
+    }
+    *out = program;
+    return err;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that read ONNX share: the state of one reading, and how it fails. */
+#ifndef WPK_MODEL_ONNX_READER_H
+#define WPK_MODEL_ONNX_READER_H
+
+#include "model/graph.h"
+#include "model/onnx/protobuf.h"
+
+#define WPK_ONNX_CALLS_MAX 32 /* functions and branches inside each other */
+
+/* A function that the model defines (model/onnx/function.h). */
+struct wpk_onnx_function {
+    const char *name;
+    const char *domain;
+    struct wpk_protobuf message;
+};
+
+/* A name of the function, and the value that it is in a call; -1: left out. */
+struct wpk_onnx_formal {
+    const char *name;
+    int value;
+    bool is_output;
+    bool is_given; /* false: an output that no node has computed yet */
+};
+
+/* A call, or a branch. Names that are not formal are its own: `prefix` stands before them. */
+struct wpk_onnx_scope {
+    const struct wpk_onnx_function *function; /* NULL: a branch, where outer names are known, too */
+    const struct wpk_graph_node *caller;
+    struct wpk_onnx_scope *outer; /* NULL: the model's graph */
+    const char *prefix;
+    struct wpk_onnx_formal *formals;
+    int formal_count;
+    struct wpk_graph_attribute *defaults; /* of attributes that the caller leaves out */
+    int default_count;
+};
+
+struct wpk_onnx_reader {
+    struct wpk_graph *graph;
+    const char *path; /* of the model */
+    struct wpk_diag *diag;
+    const char *external_path; /* the last file of external data; NULL: none was read */
+    struct wpk_protobuf external;
+    struct wpk_onnx_function *functions; /* [function_count] of the model */
+    int function_count;
+    bool has_opset;                      /* the model says that of ONNX's own operators */
+    int call_count;                      /* of functions, so far */
+    struct wpk_onnx_scope *scope;        /* that is being read; NULL: the model's graph */
+    const struct wpk_graph_guard *guard; /* of the branch that is being read; NULL: none */
+    char where[128];                     /* "node conv1 (Conv)", "tensor W"; "": the model itself */
+};
+
+/* Fail with `diag` about reader->where.   errors  returns `err` */
+WPK_MUST_CHECK wpk_err wpk_onnx_fail(const struct wpk_onnx_reader *reader, wpk_err err,
+                                     const char *format, ...) WPK_PRINTF(3, 4);
+/* WPK_OK if the message was read to its end, else an error that says where the file is bad. */
+WPK_MUST_CHECK wpk_err wpk_onnx_end(const struct wpk_onnx_reader *reader,
+                                    const struct wpk_protobuf *message);
+
+/* Copy a field's text into the arena and check it.   errors  WPK_EPARSE; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_onnx_text(const struct wpk_onnx_reader *reader,
+                                     const struct wpk_protobuf_field *field, const char **out);
+
+/* How many fields of this number the message has. */
+int wpk_onnx_count(struct wpk_protobuf message, uint32_t number);
+
+/* Read every message that is field `number` of a message.   errors  those of `read`; WPK_EPARSE */
+WPK_MUST_CHECK wpk_err wpk_onnx_read_parts(struct wpk_onnx_reader *reader,
+                                           struct wpk_protobuf message, uint32_t number,
+                                           wpk_err (*read)(struct wpk_onnx_reader *,
+                                                           struct wpk_protobuf));
+
+/* Map a file for reading and note it in the graph. `folder` < 0: the path is the user's; else it is
+ * a plain path below that directory, and no link in it is followed.
+ *   errors  those of opening files; WPK_ENOSPC more than WPK_GRAPH_MAPS_MAX */
+WPK_MUST_CHECK wpk_err wpk_onnx_map(const struct wpk_onnx_reader *reader, int folder,
+                                    const char *path, struct wpk_protobuf *out);
+
+/* The formal of this name in the call that is being read; NULL: none. */
+struct wpk_onnx_formal *wpk_onnx_formal_find(const struct wpk_onnx_reader *reader,
+                                             const char *name);
+/* Find the value that a name has here: of the call, or of the branch and what is around it. *out is
+ * -1 for an input that the caller leaves out.   returns false: there is none */
+bool wpk_onnx_find_value(const struct wpk_onnx_reader *reader, const char *name, int *out);
+/* WPK_OK if one more call or branch may be opened. */
+WPK_MUST_CHECK wpk_err wpk_onnx_count_call(struct wpk_onnx_reader *reader);
+/* The value's name in the graph, in the graph's arena; NULL: no memory. */
+const char *wpk_onnx_scoped_name(const struct wpk_onnx_reader *reader, const char *name);
+
+/* Fill in what the caller gives, or the function's default, but for the name. False: neither. */
+bool wpk_onnx_scoped_attribute(const struct wpk_onnx_reader *reader, const char *reference,
+                               struct wpk_graph_attribute *out);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/operator/op_group.h"
+
+#include <string.h>
+
+#define RANK_MAX 7 /* a mean runs over all axes but the first; the notation sums over six */
+
+static bool is_lrn(const struct wpk_operator *op)
+{
+    return strcmp(op->name, "LRN") == 0;
+}
+
+wpk_err wpk_infer_group(const struct wpk_inference *in)
+{
+    int64_t groups = wpk_graph_int(in->node, is_lrn(in->op) ? "size" : "num_groups", 0);
+    bool fits = in->x->rank >= 2 && in->x->rank <= RANK_MAX && groups >= 1 &&
+                groups <= WPK_ELEMENTS_MAX && (is_lrn(in->op) || in->x->extent[1] % groups == 0);
+
+    for (int i = 1; fits && i < in->node->input_count; i++) {
+        const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
+        fits = input != NULL && input->rank == 1 && input->dtype == in->x->dtype &&
+               (input->extent[0] == in->x->extent[1] || input->extent[0] == groups);
+    }
+    if (!fits) {
+        wpk_diag_set(in->diag, "its groups, scale or bias do not fit its channels");
+        return WPK_EINVAL;
+    }
+    in->out->rank = in->x->rank;
+    memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
+    return WPK_OK;
+}
+
+static void print_attribute(struct wpk_printer *printer, const char *name, double otherwise)
+{
+    const struct wpk_graph_attribute *found =
+        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
+
+    wpk_printer_number(printer, found != NULL ? (double)found->real : otherwise);
+}
+
+/* "X[d0,4*d1+c,r2,r3]": the elements of a group, named by the axes a and g. */
+static void print_element(struct wpk_printer *printer, long long channels)
+{
+    wpk_printer_operand(printer, 0);
+    wpk_buf_printf(printer->text, "[a,%lld*g+c", channels);
+    for (int d = 2; d < printer->out->rank; d++) {
+        wpk_buf_printf(printer->text, ",r%d", d);
+    }
+    wpk_buf_append_text(printer->text, "]");
+}
+
+/* "; M[a:2,g:3] = (sum(c:4,r2:5) " */
+static void begin_mean(struct wpk_printer *printer, const char *name, long long groups,
+                       long long channels)
+{
+    const int64_t *extent = printer->out->extent;
+
+    wpk_buf_printf(printer->text, "; %s[a:%lld,g:%lld] = (sum(c:%lld", name, (long long)extent[0],
+                   groups, channels);
+    for (int d = 2; d < printer->out->rank; d++) {
+        wpk_buf_printf(printer->text, ",r%d:%lld", d, (long long)extent[d]);
+    }
+    wpk_buf_append_text(printer->text, ") ");
+}
+
+static void print_parameter(struct wpk_printer *printer, int input, long long channels)
+{
+    bool is_channel = printer->input[input]->extent[0] == printer->out->extent[1];
+
+    wpk_printer_operand(printer, input);
+    if (is_channel) {
+        wpk_buf_append_text(printer->text, "[d1]");
+    } else {
+        wpk_buf_printf(printer->text, "[d1/%lld]", channels);
+    }
+}
+
+static void print_group_norm(struct wpk_printer *printer)
+{
+    long long groups = (long long)wpk_graph_int(printer->node, "num_groups", 1);
+    long long channels = (long long)printer->out->extent[1] / groups;
+    long long count = channels;
+
+    for (int d = 2; d < printer->out->rank; d++) {
+        count *= (long long)printer->out->extent[d];
+    }
+    wpk_buf_append_text(printer->text, "(");
+    wpk_printer_operand(printer, 0);
+    wpk_printer_axes(printer);
+    wpk_buf_printf(printer->text, " - M[d0,d1/%lld]) / sqrt(V[d0,d1/%lld] + ", channels, channels);
+    print_attribute(printer, "epsilon", 1e-5);
+    wpk_buf_append_text(printer->text, ") * ");
+    print_parameter(printer, 1, channels);
+    wpk_buf_append_text(printer->text, " + ");
+    print_parameter(printer, 2, channels);
+    begin_mean(printer, "M", groups, channels);
+    print_element(printer, channels);
+    wpk_buf_printf(printer->text, ") / %lld", count);
+    begin_mean(printer, "V", groups, channels);
+    for (int i = 0; i < 2; i++) {
+        wpk_buf_append_text(printer->text, i > 0 ? " * (" : "(");
+        print_element(printer, channels);
+        wpk_buf_append_text(printer->text, " - M[a,g])");
+    }
+    wpk_buf_printf(printer->text, ") / %lld", count);
+}
+
+/* X / (bias + alpha / size * the sum of squares of `size` channels around it) ^ beta */
+static void print_lrn(struct wpk_printer *printer)
+{
+    long long size = (long long)wpk_graph_int(printer->node, "size", 1);
+
+    wpk_printer_operand(printer, 0);
+    wpk_printer_axes(printer);
+    wpk_buf_append_text(printer->text, " / pow(");
+    print_attribute(printer, "bias", 1);
+    wpk_buf_append_text(printer->text, " + ");
+    print_attribute(printer, "alpha", 1e-4);
+    wpk_buf_printf(printer->text, " / %lld * (sum(r:%lld) ", size, size);
+    for (int i = 0; i < 2; i++) {
+        wpk_buf_append_text(printer->text, i > 0 ? " * " : "");
+        wpk_printer_operand(printer, 0);
+        wpk_buf_printf(printer->text, "[d0,d1+r-%lld", (size - 1) / 2);
+        for (int d = 2; d < printer->out->rank; d++) {
+            wpk_buf_printf(printer->text, ",d%d", d);
+        }
+        wpk_buf_append_text(printer->text, "]");
+    }
+    wpk_buf_append_text(printer->text, "), ");
+    print_attribute(printer, "beta", 0.75);
+    wpk_buf_append_text(printer->text, ")");
+}
+
+wpk_err wpk_print_group(struct wpk_printer *printer)
+{
+    wpk_printer_output(printer);
+    if (is_lrn(printer->op)) {
+        print_lrn(printer);
+    } else {
+        print_group_norm(printer);
+    }
+    return WPK_OK;
+}

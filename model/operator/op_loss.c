@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scores P are input 0 [N, C, d1, ...], or their log-softmax over the classes; labels are
+ * [N, d1, ...], named by their axes d0, d1, ..., and c is a class:
+ *     L[d0,d1] = -sum(c) select(X1[d0,d1] == c, P[d0,c,d1] * weight[c], 0)
+ * then none, the sum, or the sum divided by that of the weights. */
+#include "model/operator/op_loss.h"
+
+#include <string.h>
+
+enum { SCORES, LABELS, WEIGHTS };
+
+static bool is_softmax(const struct wpk_operator *op)
+{
+    return strcmp(op->name, "SoftmaxCrossEntropyLoss") == 0;
+}
+
+static const char *reduction_of(const struct wpk_graph_node *node)
+{
+    return wpk_graph_text(node, "reduction", "mean");
+}
+
+wpk_err wpk_infer_loss(const struct wpk_inference *in)
+{
+    const struct wpk_graph_value *labels = wpk_graph_input(in->graph, in->node, LABELS);
+    const struct wpk_graph_value *weights = wpk_graph_input(in->graph, in->node, WEIGHTS);
+    bool fits = in->x->rank >= 2 && labels->rank == in->x->rank - 1;
+
+    for (int d = 0; fits && d < labels->rank; d++) {
+        fits = labels->extent[d] == in->x->extent[d > 0 ? d + 1 : 0];
+    }
+    if (fits && weights != NULL) {
+        fits = weights->rank == 1 && weights->extent[0] == in->x->extent[1] &&
+               weights->dtype == in->x->dtype;
+    }
+    if (!fits || wpk_dtype_is_float(labels->dtype)) {
+        wpk_diag_set(in->diag, "its labels or weights do not fit its scores");
+        return WPK_EINVAL;
+    }
+    if (in->node->part == 1) {
+        in->out->rank = in->x->rank;
+        memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
+    } else if (strcmp(reduction_of(in->node), "none") == 0) {
+        in->out->rank = labels->rank;
+        memcpy(in->out->extent, labels->extent, sizeof(in->out->extent));
+    }
+    return WPK_OK;
+}
+
+/* "[d0,c,d1]", or "[d0,d1]" without a class. */
+static void print_place(const struct wpk_printer *printer, const char *class)
+{
+    int rank = printer->input[LABELS]->rank;
+
+    wpk_buf_append_text(printer->text, "[d0");
+    if (class[0] != '\0') {
+        wpk_buf_printf(printer->text, ",%s", class);
+    }
+    for (int d = 1; d < rank; d++) {
+        wpk_buf_printf(printer->text, ",d%d", d);
+    }
+    wpk_buf_append_text(printer->text, "]");
+}
+
+/* "P[d0,c,d1] = X[d0,c,d1] - M[d0,d1] - log(Z[d0,d1])" and its parts. */
+static void print_softmax(struct wpk_printer *printer, const char *class)
+{
+    long long classes = (long long)printer->input[SCORES]->extent[1];
+
+    wpk_printer_operand(printer, SCORES);
+    print_place(printer, class);
+    wpk_buf_append_text(printer->text, " - M");
+    print_place(printer, "");
+    wpk_buf_append_text(printer->text, " - log(Z");
+    print_place(printer, "");
+    wpk_buf_append_text(printer->text, ") where M");
+    print_place(printer, "");
+    wpk_buf_printf(printer->text, " = max(b:%lld) ", classes);
+    wpk_printer_operand(printer, SCORES);
+    print_place(printer, "b");
+    wpk_buf_append_text(printer->text, "; Z");
+    print_place(printer, "");
+    wpk_buf_printf(printer->text, " = sum(b:%lld) exp(", classes);
+    wpk_printer_operand(printer, SCORES);
+    print_place(printer, "b");
+    wpk_buf_append_text(printer->text, " - M");
+    print_place(printer, "");
+    wpk_buf_append_text(printer->text, ")");
+}
+
+/* "(sum(c:5) select(X1[d0,d1] == c && c != 2, what, 0))" */
+static void print_chosen(struct wpk_printer *printer, bool with_scores)
+{
+    const struct wpk_graph_attribute *ignored =
+        wpk_graph_attribute(printer->node, "ignore_index", WPK_ATTRIBUTE_INT);
+    bool has_weights = printer->input[WEIGHTS] != NULL;
+
+    wpk_buf_printf(printer->text, "(sum(c:%lld) select(",
+                   (long long)printer->input[SCORES]->extent[1]);
+    wpk_printer_operand(printer, LABELS);
+    print_place(printer, "");
+    wpk_buf_append_text(printer->text, " == c");
+    if (ignored != NULL) {
+        wpk_buf_printf(printer->text, " && c != %lld", (long long)ignored->integer);
+    }
+    wpk_buf_append_text(printer->text, ", ");
+    if (with_scores && is_softmax(printer->op)) {
+        wpk_buf_append_text(printer->text, "P");
+        print_place(printer, "c");
+    } else if (with_scores) {
+        wpk_printer_operand(printer, SCORES);
+        print_place(printer, "c");
+    }
+    wpk_buf_append_text(printer->text, with_scores && has_weights ? " * " : "");
+    if (has_weights) {
+        wpk_printer_operand(printer, WEIGHTS);
+        wpk_buf_append_text(printer->text, "[c]");
+    } else if (!with_scores) {
+        wpk_buf_printf(printer->text, "%s(1)", wpk_dtype_name(printer->out->dtype));
+    }
+    wpk_buf_append_text(printer->text, ", 0))");
+}
+
+/* "sum(d0:3,d1:4) L[d0,d1]" */
+static void print_sum(struct wpk_printer *printer, const char *name)
+{
+    const struct wpk_graph_value *labels = printer->input[LABELS];
+
+    for (int d = 0; d < labels->rank; d++) {
+        wpk_buf_printf(printer->text, "%sd%d:%lld", d > 0 ? "," : "(sum(", d,
+                       (long long)labels->extent[d]);
+    }
+    wpk_buf_printf(printer->text, ") %s", name);
+    print_place(printer, "");
+    wpk_buf_append_text(printer->text, ")");
+}
+
+static void print_reduced(struct wpk_printer *printer)
+{
+    bool is_mean = strcmp(reduction_of(printer->node), "mean") == 0;
+
+    wpk_printer_output(printer);
+    print_sum(printer, "L");
+    wpk_buf_append_text(printer->text, is_mean ? " / " : "");
+    if (is_mean) {
+        print_sum(printer, "V");
+    }
+    wpk_buf_append_text(printer->text, " where L");
+    print_place(printer, "");
+    wpk_buf_append_text(printer->text, " = -");
+    print_chosen(printer, true);
+    if (is_mean) {
+        wpk_buf_append_text(printer->text, "; V");
+        print_place(printer, "");
+        wpk_buf_append_text(printer->text, " = ");
+        print_chosen(printer, false);
+    }
+}
+
+wpk_err wpk_print_loss(struct wpk_printer *printer)
+{
+    const char *reduction = reduction_of(printer->node);
+
+    if (printer->node->part == 1) {
+        wpk_buf_append_text(printer->text, "Y");
+        print_place(printer, "c");
+        wpk_buf_append_text(printer->text, " = ");
+        print_softmax(printer, "c");
+        return WPK_OK;
+    }
+    if (strcmp(reduction, "none") == 0) {
+        wpk_printer_output(printer);
+        wpk_buf_append_text(printer->text, "-");
+        print_chosen(printer, true);
+    } else if (strcmp(reduction, "mean") == 0 || strcmp(reduction, "sum") == 0) {
+        print_reduced(printer);
+    } else {
+        wpk_diag_set(printer->diag, "its reduction %s is not supported", reduction);
+        return WPK_EUNSUPPORTED;
+    }
+    if (is_softmax(printer->op)) {
+        wpk_buf_append_text(printer->text, "; P");
+        print_place(printer, "c");
+        wpk_buf_append_text(printer->text, " = ");
+        print_softmax(printer, "c");
+    }
+    return WPK_OK;
+}

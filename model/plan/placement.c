@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/plan/placement.h"
+
+#include <stdlib.h>
+
+static int compare_size(const void *a, const void *b)
+{
+    const struct wpk_placement *x = *(const struct wpk_placement *const *)a;
+    const struct wpk_placement *y = *(const struct wpk_placement *const *)b;
+
+    if (x->size != y->size) {
+        return x->size < y->size ? 1 : -1;
+    }
+    return x < y ? -1 : 1;
+}
+
+static bool live_together(const struct wpk_placement *a, const struct wpk_placement *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* Insert into the list sorted by offset. */
+static void insert(struct wpk_placement **placed, int count, struct wpk_placement *value)
+{
+    int at = count;
+
+    while (at > 0 && placed[at - 1]->offset > value->offset) {
+        placed[at] = placed[at - 1];
+        at--;
+    }
+    placed[at] = value;
+}
+
+wpk_err wpk_placement_solve(struct wpk_placement *list, int count, int64_t *size)
+{
+    struct wpk_placement **order = calloc((size_t)count + 1, sizeof(struct wpk_placement *));
+    struct wpk_placement **placed = calloc((size_t)count + 1, sizeof(struct wpk_placement *));
+    wpk_err err = order != NULL && placed != NULL ? WPK_OK : WPK_ENOMEM;
+
+    *size = 0;
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        order[i] = &list[i];
+    }
+    if (err == WPK_OK) {
+        qsort(order, (size_t)count, sizeof(struct wpk_placement *), compare_size);
+    }
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        int64_t offset = 0;
+        for (int p = 0; p < i && placed[p]->offset < offset + order[i]->size; p++) {
+            int64_t end = placed[p]->offset + placed[p]->size;
+            if (live_together(order[i], placed[p]) && end > offset) {
+                offset = end;
+            }
+        }
+        order[i]->offset = offset;
+        insert(placed, i, order[i]);
+        *size = offset + order[i]->size > *size ? offset + order[i]->size : *size;
+    }
+    free(order);
+    free(placed);
+    return err;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/rewrite/rewrite.h"
+
+#include "model/operator/fold.h"
+#include "model/operator/loop.h"
+#include "model/rewrite/absorb.h"
+#include "model/rewrite/merge.h"
+#include "model/rewrite/prune.h"
+#include "model/rewrite/rule.h"
+
+wpk_err wpk_graph_rewrite(struct wpk_graph *graph)
+{
+    wpk_err err = wpk_graph_fold_rest(graph);
+
+    if (err == WPK_OK) {
+        err = wpk_graph_prune(graph);
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_absorb(graph);
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_apply_rules(graph);
+    }
+    if (err == WPK_OK) {
+        err = wpk_graph_merge(graph);
+    }
+    return err == WPK_OK ? wpk_graph_gather_loops(graph) : err;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a nest that is computed in whole steps reads outside of the tensors that it is given. */
+#ifndef WPK_NEST_REACH_H
+#define WPK_NEST_REACH_H
+
+#include "nest/nest.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wpk_nest_reach {
+    /* The dimensions, a bit each, in which a stage's loads of an input, a constant, a literal or an
+     * output may leave it, padding included, for elements that nobody needs. */
+    uint16_t limited[WPK_STAGES_MAX][WPK_TENSORS_MAX];
+};
+
+/* Find where a nest that wpk_nest_check() accepts reads too far on a back end that computes whole
+ * steps wherever a tail is exact or round, whole tiles for `extent` and whole multiples for
+ * `align`, also past the end of an axis. Loads that leave their tensor for an element of the stage
+ * (wpk_load_may_leave()) are not counted: they are limited anyway, in the dimensions that they
+ * leave. `expanded` is the nest's program as it is printed (nest/expand.h), with the sums that the
+ * nest expands as expressions.
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_nest_find_reach(const struct wpk_nest *nest, const struct wpk_program *expanded,
+                            struct wpk_nest_reach *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

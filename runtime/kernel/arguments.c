@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns the user's tensors into the arguments of generated code. */
+#include "runtime/kernel/kernel.h"
+
+#include <string.h>
+
+static const struct {
+    uint8_t code;
+    uint8_t bits;
+} element_types[] = {
+    [WPK_F32] = {2, 32},  [WPK_F64] = {2, 64}, [WPK_F16] = {2, 16},
+    [WPK_BF16] = {4, 16}, [WPK_I8] = {0, 8},   [WPK_U8] = {1, 8},
+    [WPK_I32] = {0, 32},  [WPK_I64] = {0, 64}, [WPK_BOOL] = {1, 1},
+};
+
+_Static_assert(sizeof(element_types) / sizeof(element_types[0]) == WPK_DTYPE_COUNT, "one each");
+
+/* Where a physical dimension starts: the remainder of a blocked axis at 0, its quotient at minus
+ * the blocks of padding, any other at minus its padding. */
+static int64_t dim_min(const struct wpk_layout *layout, int d)
+{
+    int axis = layout->axis[d];
+
+    if (layout->block == 0 || axis != layout->block_axis) {
+        return -layout->pad_before[axis];
+    }
+    return d == layout->dim_count - 1 ? 0 : -(layout->pad_before[axis] / layout->block);
+}
+
+wpk_err wpk_buffer_describe(const struct wpk_tensor_type *type, struct wpk_abi_dim *dim,
+                            struct wpk_abi_buffer *out)
+{
+    int64_t dims[WPK_RANK_MAX];
+    int64_t stride = 1;
+    int count = type->layout.dim_count;
+
+    WPK_ASSERT(count <= WPK_RANK_MAX);
+    wpk_tensor_type_dims(type, dims);
+    for (int d = count - 1; d >= 0; d--) {
+        int64_t min = dim_min(&type->layout, d);
+        if (dims[d] > INT32_MAX / stride || min < INT32_MIN) {
+            return WPK_ERANGE;
+        }
+        dim[count - 1 - d] = (struct wpk_abi_dim){
+            .min = (int32_t)min, .extent = (int32_t)dims[d], .stride = (int32_t)stride};
+        stride *= dims[d];
+    }
+    *out = (struct wpk_abi_buffer){.type_code = element_types[type->dtype].code,
+                                   .type_bits = element_types[type->dtype].bits,
+                                   .type_lanes = 1,
+                                   .dimensions = count,
+                                   .dim = dim};
+    return WPK_OK;
+}
+
+/* The place in the list; list->count when there is none. `guess`: in lists that are in order. */
+static size_t find(const struct wpk_argument_list *list, const struct wpk_tensor_data *data,
+                   size_t guess)
+{
+    size_t i = 0;
+
+    if (strcmp(list->argument[guess].name, data->name) == 0) {
+        return guess;
+    }
+    while (i < list->count && strcmp(list->argument[i].name, data->name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *size,
+                            const struct wpk_tensor_data *data, size_t count, void **found,
+                            struct wpk_diag *diag)
+{
+    if (count != list->count) {
+        wpk_diag_set(diag, "%zu tensors given, %zu wanted", count, list->count);
+        return WPK_EINVAL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        found[i] = NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (data[i].name == NULL) {
+            wpk_diag_set(diag, "tensor %zu has no name: tensors are bound by their names", i);
+            return WPK_EINVAL;
+        }
+        size_t place = find(list, &data[i], i);
+        if (place >= count) {
+            wpk_diag_set(diag, "no tensor is called '%s'", data[i].name);
+            return WPK_EINVAL;
+        }
+        const struct wpk_argument *argument = &list->argument[place];
+        if (found[place] != NULL || data[i].data == NULL) {
+            wpk_diag_set(diag, "'%s' is given twice, or without data", argument->name);
+            return WPK_EINVAL;
+        }
+        if (data[i].size != size[place]) {
+            wpk_diag_set(diag, "'%s' has %zu bytes, not %zu", argument->name, size[place],
+                         data[i].size);
+            return WPK_EINVAL;
+        }
+        if ((uintptr_t)data[i].data % wpk_dtype_size(argument->type.dtype) != 0) {
+            wpk_diag_set(diag, "'%s' is not aligned to its elements", argument->name);
+            return WPK_EINVAL;
+        }
+        found[place] = data[i].data;
+    }
+    return WPK_OK;
+}

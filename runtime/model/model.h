@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open plan, as the files that open and run it see it. */
+#ifndef WPK_RUNTIME_MODEL_MODEL_H
+#define WPK_RUNTIME_MODEL_MODEL_H
+
+#include "runtime/wpk.h"
+#include "schema/device.h"
+#include "schema/model_plan.h"
+
+#include <pthread.h>
+
+struct wpk_kernel;
+
+/* The kernels of one set of shapes, once a context wants them. */
+struct wpk_model_shape {
+    const struct wpk_model_plan *file;
+    const struct wpk_model_plan_shape *plan;
+    bool is_loaded;
+    int open_count;               /* steps that have been begun to open */
+    struct wpk_kernel **kernels;  /* [step_count]; owned by the step itself, if its share is -1 */
+    int *share;                   /* owned; [step_count] earlier step whose kernel it runs; -1 */
+    int *latest;                  /* owned; [kernel_count] last step with a kernel of its own; -1 */
+    int *previous;                /* owned; [step_count] such a step before it; -1: none */
+    char *fixed;                  /* owned; what the kernels prepare */
+    struct wpk_argument *inputs;  /* owned; [input_count] */
+    struct wpk_argument *outputs; /* owned; [output_count] */
+};
+
+struct wpk_model {
+    void *bytes; /* mapped; owned */
+    size_t size;
+    struct wpk_model_plan plan;
+    struct wpk_device device;
+    pthread_mutex_t lock;           /* of loading */
+    struct wpk_model_shape *shapes; /* owned; [plan.shape_count] */
+};
+
+/* Load the kernels of a set of shapes, if they are not loaded yet, and prepare their constants.
+ *   errors  as wpk_model_open */
+WPK_MUST_CHECK wpk_err wpk_model_load(struct wpk_model *model, size_t shape, struct wpk_diag *diag);
+
+/* The step's argument of this name; NULL: none. */
+const struct wpk_model_plan_argument *
+wpk_model_find_argument(const struct wpk_model_plan_step *step, const char *name);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes the place of onednn.c in builds without oneDNN's headers. */
+#include "runtime/vendor/vendor.h"
+
+wpk_err wpk_vendor_open(const struct wpk_recipe *recipe, const struct wpk_vendor_options *options,
+                        struct wpk_vendor **out, struct wpk_diag *diag)
+{
+    (void)recipe;
+    (void)out;
+    wpk_diag_set(diag, "this libwpk was built without %s", options->provider);
+    return WPK_EUNSUPPORTED;
+}
+
+/* The rest needs an open one, which there never is. */
+struct wpk_vendor *wpk_vendor_share(struct wpk_vendor *vendor)
+{
+    return vendor;
+}
+
+void wpk_vendor_release(struct wpk_vendor *vendor)
+{
+    WPK_ASSERT(vendor == NULL);
+}
+
+wpk_err wpk_vendor_settle(const struct wpk_vendor *vendor, struct wpk_recipe *recipe)
+{
+    (void)vendor;
+    (void)recipe;
+    return WPK_EUNSUPPORTED;
+}
+
+wpk_err wpk_vendor_prepare(struct wpk_vendor *vendor, const void *const *dense)
+{
+    (void)vendor;
+    (void)dense;
+    return WPK_EUNSUPPORTED;
+}
+
+wpk_err wpk_vendor_call_new(struct wpk_vendor *vendor, struct wpk_vendor_call **out)
+{
+    (void)vendor;
+    (void)out;
+    return WPK_EUNSUPPORTED;
+}
+
+size_t wpk_vendor_constants(const struct wpk_vendor *vendor, struct wpk_span *out)
+{
+    (void)vendor;
+    (void)out;
+    return 0;
+}
+
+void wpk_vendor_call_free(struct wpk_vendor_call *call)
+{
+    WPK_ASSERT(call == NULL);
+}
+
+const struct wpk_vendor *wpk_vendor_call_vendor(const struct wpk_vendor_call *call)
+{
+    WPK_ASSERT(call == NULL);
+    return NULL;
+}
+
+wpk_err wpk_vendor_call_run(struct wpk_vendor_call *call, void *const *data)
+{
+    (void)call;
+    (void)data;
+    return WPK_EUNSUPPORTED;
+}
+
+wpk_err wpk_vendor_entry(const struct wpk_vendor *vendor, struct wpk_buf *out)
+{
+    (void)vendor;
+    (void)out;
+    return WPK_EUNSUPPORTED;
+}
+
+const char *wpk_vendor_detail(const struct wpk_vendor *vendor)
+{
+    (void)vendor;
+    return "";
+}

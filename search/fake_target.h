@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules for tests: a kind of device of vectors of 4 elements and 8 registers, and CPUs with other
+ * limits. */
+#ifndef WPK_SEARCH_FAKE_TARGET_H
+#define WPK_SEARCH_FAKE_TARGET_H
+
+#include "search/space.h"
+
+/* Options of a space for such a device. */
+struct wpk_space_options wpk_target_fake_options(const char *layouts, int threads);
+
+/* The rules of CPUs, by which sums of all lengths may have panels. */
+struct wpk_target wpk_target_fake_panels(void);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a strategy consists of, and the classes of all strategies.
+ *
+ * strategy.c does what all of them share: it keeps the candidates seen, the constructed ones of the
+ * first asks, the asks under way and the trials, refuses asks that come too soon, takes failed asks
+ * back and saves. A class proposes one candidate at a time and learns from one trial at a time.
+ * It may call:
+ *
+ *     search/space.h      wpk_space_draw, wpk_space_draw_of, wpk_space_repair, wpk_space_is_legal,
+ *                         wpk_space_bound (predicted seconds), wpk_space_features,
+ *                         wpk_candidate_equal; wpk_space_variant before it reads a variant's genes
+ *     search/mask.h       which values of the next gene can still become a legal candidate
+ *     search/strategy/move.h       mutations and crossover
+ *     search/strategy/model.h      the cost model
+ *     search/model/prior.h      what other operators' trials have taught, if course->prior is not
+ *     NULL search/strategy/seen.h       the candidates asked for so far
+ *     search/snapshot.h   the text that `save` writes and `load` reads
+ *     common/real.h       exponentials and logarithms that are the same everywhere
+ *
+ * To add a strategy: write its class in a file of its own, declare it here, and list it in
+ * strategy_class.c. */
+#ifndef WPK_SEARCH_STRATEGY_STRATEGIES_H
+#define WPK_SEARCH_STRATEGY_STRATEGIES_H
+
+#include "search/strategy/seen.h"
+#include "search/strategy/strategy.h"
+
+#define WPK_TRIALS_MAX 512 /* that a strategy keeps */
+
+struct wpk_course_trial {
+    struct wpk_candidate candidate;
+    struct wpk_tell tell;
+    double time; /* log of `relative` over the course's first one; +inf unless there is one */
+};
+
+/* What the asks of a strategy depend on, beside its own state. */
+struct wpk_course {
+    const struct wpk_space *space;
+    const struct wpk_prior *prior;  /* NULL: none */
+    const struct wpk_candidate *relatives; /* [relative_count] of other borders and shapes */
+    int relative_count;
+    int twin_count; /* of them, of other borders: asked for first */
+    double option[WPK_OPTIONS_MAX]; /* of the class, in its order */
+    struct wpk_rng rng;
+    struct wpk_seen seen;
+    double origin;     /* log of the first `relative`, +inf before */
+    uint64_t asked;    /* asks given */
+    uint64_t learnt;   /* tells learnt from, those of the history too */
+    uint64_t ok_count; /* of them, with a time */
+    struct wpk_course_trial *trial; /* owned; [trial_count], in the order in which they were
+                                           learnt: all, or the best and a sample of the others */
+    int trial_count;
+    int best; /* the fastest of them, -1: none has a time */
+};
+
+struct wpk_strategy_class {
+    const char *name;    /* "random", "ga" */
+    const char *version; /* "ga-5" */
+    const char *summary;
+    const struct wpk_strategy_option *options; /* [option_count] */
+    int option_count;
+    int ahead;  /* asks under way that an ask does not wait for */
+    bool keeps; /* trials */
+    bool takes_prior;
+    bool takes_relatives; /* its first option says how many constructed candidates come before those
+                             of other shapes */
+    /* The number of the first asks that construction gives, and of these every `drawn`-th that is
+     * drawn at random, 0: none; NULL: no such asks. */
+    int (*first)(const struct wpk_course *course, int *drawn);
+    /* Create the state of a strategy that was never asked; NULL: it has none.
+     *   owns    caller calls free
+     *   errors  WPK_ENOMEM */
+    wpk_err (*make)(const struct wpk_course *course, void **state);
+    void (*free)(void *state);
+    /* Propose a candidate that is legal and not seen.
+     *   errors  WPK_EEXHAUSTED it found none: one is drawn at random; WPK_ENOMEM: `state` is as
+     *           before. `course->rng` may have changed: the caller takes that back */
+    wpk_err (*propose)(void *state, struct wpk_course *course, struct wpk_candidate *out);
+    /* Learn from the trial that was kept last, or, if the class keeps none, from this one; NULL:
+     * there is nothing to learn. */
+    void (*learn)(void *state, struct wpk_course *course, const struct wpk_course_trial *trial);
+    /* The policy that it has learnt; NULL: it learns none. */
+    const struct wpk_network *(*policy)(const void *state);
+    /* Append the state to a snapshot, and read it into one just made; NULL: there is none. What
+     * follows from the trials need not be saved: `load` finds them in the course. */
+    void (*save)(const void *state, struct wpk_buf *out);
+    wpk_err (*load)(void *state, const struct wpk_course *course,
+                    struct wpk_snapshot_reader *reader);
+};
+
+extern const struct wpk_strategy_class wpk_strategy_auto;
+extern const struct wpk_strategy_class wpk_strategy_random;
+extern const struct wpk_strategy_class wpk_strategy_construct;
+extern const struct wpk_strategy_class wpk_strategy_nearest;
+extern const struct wpk_strategy_class wpk_strategy_ga;
+extern const struct wpk_strategy_class wpk_strategy_anneal;
+extern const struct wpk_strategy_class wpk_strategy_mcmc;
+extern const struct wpk_strategy_class wpk_strategy_bayes;
+extern const struct wpk_strategy_class wpk_strategy_rl;
+
+/* Fill in the options of a class: those that `text` gives ("ga.elite=4;..."; NULL: none), and the
+ * initial values of the others.   shape  out [kind->option_count]
+ *   errors  those of wpk_strategy_check_option; WPK_EPARSE */
+WPK_MUST_CHECK wpk_err wpk_strategy_read_options(const struct wpk_strategy_class *kind,
+                                                 const char *text, double *out);
+
+#endif

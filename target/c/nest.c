@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops, their tails, and what is computed inside them.
+ *
+ * A definition is printed from its outermost loop inwards. What is left of each axis is a span,
+ * mostly a number: a tail is then a copy of the body with other numbers. Where a block's last part
+ * is shorter and is no copy, its span is a variable, which loops inside count up to. */
+#include "ir/node.h"
+#include "target/c/kernel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHORT_MAX 8 /* statements of a loop that is written out */
+
+/* What is left of an axis: `most` elements, unless `variable` is a number of elements. */
+struct span {
+    int64_t most;
+    int64_t last;        /* of a variable span: its other value; -1: it may be any */
+    int variable;        /* -1: the span is `most` */
+    struct wpk_form end; /* of a variable span: where the axis ends when it is `last` */
+};
+
+/* Where a definition's loops are: each axis is at [at, at + span). */
+struct space {
+    struct wpk_form at[WPK_AXES_MAX];
+    struct span span[WPK_AXES_MAX];
+};
+
+struct definition {
+    int entry;
+    bool update;
+    const struct wpk_stage *stage;
+    struct wpk_nest_loop loop[WPK_C_LOOPS_MAX]; /* those of axes without loops come first */
+    int count;
+    int added;                   /* loops before the nest's own */
+    int lanes;                   /* the loop that becomes vectors, -1: none */
+    int native;                  /* lanes of a machine's vector */
+    int given[WPK_C_LOOPS_MAX];  /* the variable of a loop whose iteration a task is given; -1 */
+    bool hosts[WPK_C_LOOPS_MAX]; /* entries are computed inside it */
+};
+
+static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
+                        const struct space *space);
+static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box);
+
+/* ---- what is computed inside a loop */
+
+static bool is_placed(const struct wpk_nest_entry *entry, const struct definition *d, int i)
+{
+    return !entry->inlined && entry->place.entry == d->entry && entry->place.update == d->update &&
+           entry->place.loop == i - d->added && i >= d->added;
+}
+
+static void print_placed(struct wpk_c_kernel *k, struct definition *d, int i,
+                         const struct space *space)
+{
+    struct wpk_nest_place place = {.entry = d->entry, .update = d->update, .loop = i - d->added};
+    int count = k->nest->entry_count, first = k->storage_count;
+    struct wpk_c_box *box = calloc((size_t)count, sizeof(*box));
+    if (box == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+        return;
+    }
+    box[d->entry].present = true;
+    for (int a = 0; a < d->stage->axis_count; a++) {
+        box[d->entry].low[a] = space->at[a];
+        box[d->entry].size[a] = space->span[a].most;
+    }
+    wpk_c_find_boxes(k, &place, box);
+    wpk_c_line(&k->text, "{");
+    k->text.depth++;
+    for (int e = count - 1; e > d->entry && k->refusal == NULL; e--) {
+        if (is_placed(&k->nest->entry[e], d, i) && box[e].present) {
+            print_entry(k, e, &box[e]);
+        }
+    }
+    print_loops(k, d, i + 1, space);
+    wpk_c_storage_end(k, first);
+    k->text.depth--;
+    wpk_c_line(&k->text, "}");
+    free(box);
+}
+
+/* One iteration of loop i, at `space`. */
+static void print_iteration(struct wpk_c_kernel *k, struct definition *d, int i,
+                            const struct space *space)
+{
+    if (d->hosts[i]) {
+        print_placed(k, d, i, space);
+    } else {
+        print_loops(k, d, i + 1, space);
+    }
+}
+
+/* ---- loops that are written out */
+
+static void set_span(struct span *span, int64_t most)
+{
+    *span = (struct span){.most = most, .last = most, .variable = -1};
+}
+
+static void print_unrolled(struct wpk_c_kernel *k, struct definition *d, int i,
+                           const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    int64_t left = space->span[loop->axis].most;
+    struct space inner = *space;
+    while (left > 0 && k->refusal == NULL) {
+        int64_t step = left < loop->step ? left : loop->step;
+        set_span(&inner.span[loop->axis], step);
+        print_iteration(k, d, i, &inner);
+        inner.at[loop->axis].constant += step;
+        left -= step;
+    }
+}
+
+/* Vectors of the machine's width, and narrower ones for what is left. */
+static void print_lanes(struct wpk_c_kernel *k, struct definition *d, int i,
+                        const struct space *space)
+{
+    int a = d->loop[i].axis;
+    int64_t left = space->span[a].most;
+    struct space inner = *space;
+    if (a >= d->stage->rank) {
+        wpk_c_print_lanes_of_terms(k, d->stage, space->at, a, left, d->native);
+        return;
+    }
+    while (left > 0 && k->refusal == NULL) {
+        int width = d->native;
+        while (width > left) {
+            width /= 2;
+        }
+        inner.at[a].lane = width > 1;
+        set_span(&inner.span[a], 1);
+        k->forms.width = width;
+        print_iteration(k, d, i, &inner);
+        k->forms.width = 1;
+        inner.at[a].constant += width;
+        left -= width;
+    }
+}
+
+/* ---- loops that stay */
+
+static int new_variable(struct wpk_c_kernel *k, const char *axis, int64_t low, int64_t high)
+{
+    char name[WPK_FORM_NAME_MAX];
+    snprintf(name, sizeof(name), "n%d_%.20s", k->text.name_count++, axis);
+    if (k->live_count == WPK_C_LIVE_MAX) {
+        wpk_c_refuse(k, "too many loops around each other");
+        return 0;
+    }
+    int atom = wpk_form_variable(&k->forms, name, low, high);
+    k->live[k->live_count++] = atom;
+    return atom;
+}
+
+static const char *name_of(const struct wpk_c_kernel *k, int atom)
+{
+    return k->forms.atom[atom].name;
+}
+
+/* "for (i64 v = 0; v < count / step; v++) {"; the count is the span. Returns v. */
+static int open_for(struct wpk_c_kernel *k, const struct definition *d, int i,
+                    const struct span *span, bool rounds_up)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    int64_t most = (span->most + (rounds_up ? loop->step - 1 : 0)) / loop->step;
+    int v = new_variable(k, d->stage->axes[loop->axis].name, 0, most - 1);
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "for (i64 %s = 0; %s < ", name_of(k, v), name_of(k, v));
+    if (span->variable < 0) {
+        wpk_c_put(&k->text, "%" PRId64, most);
+    } else if (rounds_up) {
+        wpk_c_put(&k->text, "(%s + %" PRId64 ") / %" PRId64, name_of(k, span->variable),
+                  loop->step - 1, loop->step);
+    } else {
+        wpk_c_put(&k->text, "%s / %" PRId64, name_of(k, span->variable), loop->step);
+    }
+    wpk_c_put(&k->text, "; %s++) {\n", name_of(k, v));
+    k->text.depth++;
+    return v;
+}
+
+static void close_block(struct wpk_c_kernel *k)
+{
+    k->text.depth--;
+    wpk_c_line(&k->text, "}");
+}
+
+static void advance(struct wpk_c_kernel *k, struct wpk_form *at, int atom, int64_t factor)
+{
+    struct wpk_form step = wpk_form_atom(atom, factor);
+    *at = wpk_form_add(&k->forms, at, &step, 1);
+}
+
+/* The last iteration moves inwards. Where iterations begin is counted in their common divisor, so
+ * that indices of packed tensors can be divided. */
+static void print_shifted(struct wpk_c_kernel *k, struct definition *d, int i,
+                          const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    const struct span *span = &space->span[loop->axis];
+    int live = k->live_count, given = d->given[i];
+    int64_t unit = wpk_gcd(loop->step, span->most - loop->step);
+    unit = span->variable < 0 ? unit : wpk_gcd(unit, span->last - loop->step);
+    struct space inner = *space;
+    int v = given >= 0 ? given : open_for(k, d, i, span, true);
+    int at = new_variable(k, d->stage->axes[loop->axis].name, 0, (span->most - loop->step) / unit);
+    wpk_c_indent(&k->text);
+    wpk_c_put(&k->text, "const i64 %s = wpk_least(%" PRId64 " * %s, ", name_of(k, at),
+              loop->step / unit, name_of(k, v));
+    if (span->variable < 0) {
+        wpk_c_put(&k->text, "%" PRId64 ");\n", (span->most - loop->step) / unit);
+    } else {
+        wpk_c_put(&k->text, "(%s - %" PRId64 ") / %" PRId64 ");\n", name_of(k, span->variable),
+                  loop->step, unit);
+    }
+    advance(k, &inner.at[loop->axis], at, unit);
+    set_span(&inner.span[loop->axis], loop->step);
+    print_iteration(k, d, i, &inner);
+    if (given < 0) {
+        close_block(k);
+    }
+    k->live_count = live;
+}
+
+/* The last iteration has a shorter span, of which loops inside know as a variable. */
+static void print_guarded(struct wpk_c_kernel *k, struct definition *d, int i,
+                          const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    const struct span *span = &space->span[loop->axis];
+    int64_t last = span->most % loop->step;
+    int live = k->live_count, given = d->given[i];
+    struct space inner = *space;
+    struct span *rest = &inner.span[loop->axis];
+    int v = given >= 0 ? given : open_for(k, d, i, span, true);
+    int size = new_variable(k, d->stage->axes[loop->axis].name, last, loop->step);
+    wpk_c_line(&k->text, "const i64 %s = wpk_least(%" PRId64 ", %" PRId64 " - %" PRId64 " * %s);",
+               name_of(k, size), loop->step, span->most, loop->step, name_of(k, v));
+    *rest = (struct span){.most = loop->step, .last = last, .variable = size};
+    rest->end = wpk_form_scale(&space->at[loop->axis], 1, span->most);
+    advance(k, &inner.at[loop->axis], v, loop->step);
+    print_iteration(k, d, i, &inner);
+    if (given < 0) {
+        close_block(k);
+    }
+    k->live_count = live;
+}
+
+/* What is left of a variable span after its whole steps. */
+static void print_variable_tail(struct wpk_c_kernel *k, struct definition *d, int i,
+                                const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    const struct span *span = &space->span[loop->axis];
+    bool known = span->most % loop->step == 0 && span->last >= 0;
+    int live = k->live_count;
+    struct space inner = *space;
+    if (loop->step == 1 || (known && span->last % loop->step == 0)) {
+        return;
+    }
+    wpk_c_line(&k->text, "if (%s %% %" PRId64 " != 0) {", name_of(k, span->variable), loop->step);
+    k->text.depth++;
+    if (known) {
+        set_span(&inner.span[loop->axis], span->last % loop->step);
+        inner.at[loop->axis] = wpk_form_scale(&span->end, 1, -(span->last % loop->step));
+    } else {
+        const char *axis = d->stage->axes[loop->axis].name;
+        int rest = new_variable(k, axis, 1, loop->step - 1);
+        int begin = new_variable(k, axis, 0, span->most - 1);
+        wpk_c_line(&k->text, "const i64 %s = %s %% %" PRId64 ", %s = %s - %s;", name_of(k, rest),
+                   name_of(k, span->variable), loop->step, name_of(k, begin),
+                   name_of(k, span->variable), name_of(k, rest));
+        advance(k, &inner.at[loop->axis], begin, 1);
+        inner.span[loop->axis] =
+            (struct span){.most = loop->step - 1, .last = -1, .variable = rest};
+    }
+    print_iteration(k, d, i, &inner);
+    close_block(k);
+    k->live_count = live;
+}
+
+/* Whole steps, then what is left, as another copy of the body. */
+static void print_peeled(struct wpk_c_kernel *k, struct definition *d, int i,
+                         const struct space *space)
+{
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    const struct span *span = &space->span[loop->axis];
+    int64_t whole = span->most / loop->step, rest = span->most % loop->step;
+    int live = k->live_count, given = d->given[i];
+    struct space inner = *space;
+    set_span(&inner.span[loop->axis], loop->step);
+    if (given >= 0 && rest > 0 && whole > 0) {
+        wpk_c_line(&k->text, "if (%s < %" PRId64 ") {", name_of(k, given), whole);
+        k->text.depth++;
+        k->forms.atom[given].high = whole - 1;
+        advance(k, &inner.at[loop->axis], given, loop->step);
+        print_iteration(k, d, i, &inner);
+        k->forms.atom[given].high = whole;
+        k->text.depth--;
+        wpk_c_line(&k->text, "} else {");
+        k->text.depth++;
+    } else if (given >= 0 && whole > 0) {
+        advance(k, &inner.at[loop->axis], given, loop->step);
+        print_iteration(k, d, i, &inner);
+    } else if (whole > 1 || span->variable >= 0) {
+        advance(k, &inner.at[loop->axis], open_for(k, d, i, span, false), loop->step);
+        print_iteration(k, d, i, &inner);
+        close_block(k);
+    } else if (whole == 1) {
+        print_iteration(k, d, i, &inner);
+    }
+    if (span->variable >= 0) {
+        print_variable_tail(k, d, i, space);
+    } else if (rest > 0) {
+        inner = *space;
+        set_span(&inner.span[loop->axis], rest);
+        inner.at[loop->axis].constant += whole * loop->step;
+        print_iteration(k, d, i, &inner);
+    }
+    if (given >= 0 && rest > 0 && whole > 0) {
+        close_block(k);
+    }
+    k->live_count = live;
+}
+
+/* Does a loop inside, one that stays, cut the same axis, and is nothing computed before? What is
+ * computed at a span that may be shorter is computed for the longer one. */
+static bool is_cut_again(const struct definition *d, int i)
+{
+    bool cut = false;
+    for (int j = i + 1; j < d->count && !d->hosts[j - 1] && !cut; j++) {
+        bool stays =
+            d->loop[j].binding == WPK_BIND_SERIAL || d->loop[j].binding == WPK_BIND_PARALLEL;
+        cut = stays && d->loop[j].axis == d->loop[i].axis;
+    }
+    return cut;
+}
+
+/* Are the iterations so few and short that they are written out? Indices then become numbers. */
+static bool is_short(const struct definition *d, int i, const struct space *space)
+{
+    const struct span *span = &space->span[d->loop[i].axis];
+    int64_t statements = (span->most + d->loop[i].step - 1) / d->loop[i].step;
+    bool all = statements <= SHORT_MAX && span->variable < 0 && d->given[i] < 0;
+    for (int j = i + 1; j < d->count && all; j++) {
+        const struct wpk_nest_loop *loop = &d->loop[j];
+        int64_t most = space->span[loop->axis].most;
+        for (int n = i; n < j; n++) {
+            most = d->loop[n].axis == loop->axis ? d->loop[n].step : most;
+        }
+        int64_t step = j == d->lanes ? d->native : loop->step;
+        all = loop->binding == WPK_BIND_UNROLL || loop->binding == WPK_BIND_LANES;
+        statements *= (most + step - 1) / step;
+    }
+    return all && statements <= SHORT_MAX;
+}
+
+static void print_serial(struct wpk_c_kernel *k, struct definition *d, int i,
+                         const struct space *space)
+{
+    if (is_short(d, i, space)) {
+        print_unrolled(k, d, i, space);
+        return;
+    }
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    const struct span *span = &space->span[loop->axis];
+    bool variable = span->variable >= 0, tail = span->most % loop->step != 0;
+    tail = tail || (variable && (span->last < 0 || span->last % loop->step != 0));
+    int64_t least = variable && span->last < span->most ? span->last : span->most;
+    if (tail && loop->tail == WPK_TAIL_SHIFT && least >= loop->step) {
+        print_shifted(k, d, i, space);
+    } else if (tail && !variable && span->most > loop->step && is_cut_again(d, i)) {
+        print_guarded(k, d, i, space);
+    } else {
+        print_peeled(k, d, i, space);
+    }
+}
+
+/* ---- parallel loops */
+
+/* How many loops from the parallel loop i on run as one, `last` the innermost of them: nothing is
+ * computed between them. */
+static int find_parallel(const struct definition *d, int i, const struct space *space,
+                         int64_t *jobs, int *loops)
+{
+    int count = 0;
+    *jobs = 1;
+    for (int j = i; j < d->count; j++) {
+        const struct span *span = &space->span[d->loop[j].axis];
+        bool fresh = span->variable < 0;
+        for (int n = 0; n < count; n++) {
+            fresh = fresh && d->loop[loops[n]].axis != d->loop[j].axis;
+        }
+        if (d->loop[j].binding == WPK_BIND_PARALLEL && fresh) {
+            *jobs *= (span->most + d->loop[j].step - 1) / d->loop[j].step;
+            loops[count++] = j;
+        }
+        if (d->hosts[j]) {
+            break;
+        }
+    }
+    return count;
+}
+
+/* The iteration of each loop, from the task's number. */
+static void give_iterations(struct wpk_c_kernel *k, struct definition *d, const struct space *space,
+                            const int *loops, int count)
+{
+    int64_t inside = 1;
+    for (int n = count - 1; n >= 0; n--) {
+        const struct wpk_nest_loop *loop = &d->loop[loops[n]];
+        int64_t most = (space->span[loop->axis].most + loop->step - 1) / loop->step;
+        int v = new_variable(k, d->stage->axes[loop->axis].name, 0, most - 1);
+        wpk_c_line(&k->text, "const i64 %s = index / %" PRId64 " %% %" PRId64 ";", name_of(k, v),
+                   inside, most);
+        d->given[loops[n]] = v;
+        inside *= most;
+    }
+}
+
+static void print_parallel(struct wpk_c_kernel *k, struct definition *d, int i,
+                           const struct space *space)
+{
+    int loops[WPK_C_LOOPS_MAX];
+    int64_t jobs = 1;
+    int count = find_parallel(d, i, space, &jobs, loops);
+    if (k->function > 0 || count == 0 || jobs < 2 || jobs > INT32_MAX) {
+        print_serial(k, d, i, space);
+        return;
+    }
+    struct wpk_c_task task;
+    wpk_c_task_begin(k, &task);
+    give_iterations(k, d, space, loops, count);
+    print_loops(k, d, i, space);
+    wpk_c_task_end(k, &task, jobs);
+    for (int n = 0; n < count; n++) {
+        d->given[loops[n]] = -1;
+    }
+}
+
+/* ---- definitions */
+
+static void print_loops(struct wpk_c_kernel *k, struct definition *d, int i,
+                        const struct space *space)
+{
+    if (k->refusal != NULL) {
+        return;
+    }
+    if (i == d->count) {
+        wpk_c_print_point(k, d->stage, d->update, space->at);
+        return;
+    }
+    const struct wpk_nest_loop *loop = &d->loop[i];
+    bool variable = space->span[loop->axis].variable >= 0;
+    bool written = loop->binding == WPK_BIND_UNROLL || loop->binding == WPK_BIND_LANES;
+    if (i == d->lanes && !variable) {
+        print_lanes(k, d, i, space);
+    } else if (written && !variable) {
+        print_unrolled(k, d, i, space);
+    } else if (loop->binding == WPK_BIND_PARALLEL && d->given[i] < 0) {
+        print_parallel(k, d, i, space);
+    } else {
+        print_serial(k, d, i, space);
+    }
+}
+
+/* The size of the widest element that a stage computes with; indices fit into 32 bits. */
+static int widest(const struct wpk_c_kernel *k, const struct wpk_stage *stage)
+{
+    int bytes = wpk_c_type_bytes(wpk_c_type_of(k->program->tensors[stage->output].dtype));
+    for (int i = 0; i < k->program->node_count; i++) {
+        const struct wpk_node *node = &k->program->nodes[i];
+        bool index = node->dtype == WPK_I64 &&
+                     (node->kind == WPK_NODE_AXIS || node->kind == WPK_NODE_LITERAL ||
+                      node->kind == WPK_NODE_BINARY);
+        if (!k->used[i] || index) {
+            continue;
+        }
+        int own = wpk_c_type_bytes(wpk_c_type_of(node->dtype));
+        bytes = own > bytes ? own : bytes;
+    }
+    return bytes;
+}
+
+static void begin_definition(struct wpk_c_kernel *k, int e, bool update, struct definition *d)
+{
+    const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
+    *d = (struct definition){.entry = e, .update = update, .stage = stage, .lanes = -1};
+    d->count = wpk_c_list_loops(k, e, update, d->loop, &d->added);
+    for (int i = 0; i < d->count; i++) {
+        d->lanes = d->loop[i].binding == WPK_BIND_LANES ? i : d->lanes;
+        d->given[i] = -1;
+        for (int p = e + 1; p < k->nest->entry_count; p++) {
+            d->hosts[i] = d->hosts[i] || is_placed(&k->nest->entry[p], d, i);
+        }
+    }
+    wpk_c_find_used(k, stage);
+    d->native = k->vector_bytes / widest(k, stage);
+}
+
+static void print_definition(struct wpk_c_kernel *k, int e, bool update,
+                             const struct wpk_c_box *box)
+{
+    struct definition *d = malloc(sizeof(*d));
+    struct space *space = malloc(sizeof(*space));
+    if (d == NULL || space == NULL) {
+        wpk_c_refuse(k, "memory ran out");
+    } else {
+        begin_definition(k, e, update, d);
+        for (int a = 0; a < d->stage->axis_count; a++) {
+            bool pure = a < d->stage->rank;
+            space->at[a] = pure ? box->low[a] : wpk_form_number(0);
+            set_span(&space->span[a], pure ? box->size[a] : d->stage->axes[a].extent);
+        }
+        print_loops(k, d, 0, space);
+    }
+    free(space);
+    free(d);
+}
+
+static void print_entry(struct wpk_c_kernel *k, int e, const struct wpk_c_box *box)
+{
+    const struct wpk_stage *stage = &k->program->stages[k->nest->entry[e].stage];
+    struct wpk_position around = k->printing;
+    k->printing = k->nest->entry[e].at;
+    if (k->program->tensors[stage->output].role == WPK_ROLE_INTERMEDIATE) {
+        wpk_c_storage_add(k, stage->output, box);
+    }
+    print_definition(k, e, false, box);
+    if (stage->reduction != WPK_REDUCE_NONE) {
+        print_definition(k, e, true, box);
+    }
+    k->printing = around;
+}
+
+void wpk_c_print_entries(struct wpk_c_kernel *k)
+{
+    int first = k->storage_count;
+    for (int e = k->nest->entry_count - 1; e >= 0 && k->refusal == NULL; e--) {
+        const struct wpk_nest_entry *entry = &k->nest->entry[e];
+        const struct wpk_stage *stage = &k->program->stages[entry->stage];
+        struct wpk_c_box *box = calloc(1, sizeof(*box));
+        bool root = entry->place.entry < 0 || entry->place.loop < 0;
+        for (int a = 0; a < stage->rank && box != NULL; a++) {
+            box->size[a] = stage->axes[a].extent;
+        }
+        if (box == NULL) {
+            wpk_c_refuse(k, "memory ran out");
+        } else if (root && !entry->inlined) {
+            print_entry(k, e, box);
+        }
+        free(box);
+    }
+    wpk_c_storage_end(k, first);
+}

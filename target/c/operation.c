@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations on values: each makes a variable. What is the same in all lanes stays a scalar until
+ * it meets a vector. */
+#include "ir/node.h"
+#include "target/c/kernel.h"
+
+static int width_of(const struct wpk_c_kernel *k, const struct wpk_c_value *value)
+{
+    return wpk_c_width(&k->text, value, k->forms.width);
+}
+
+static bool is_number(const struct wpk_c_value *value)
+{
+    return value->kind == WPK_C_INDEX && wpk_form_is_number(&value->form);
+}
+
+/* An index of 32 bits, which take less time than 64. */
+static bool is_short(struct wpk_c_kernel *k, const struct wpk_c_value *value)
+{
+    int64_t low = 0, high = 0;
+    if (value->kind != WPK_C_INDEX) {
+        return false;
+    }
+    wpk_form_range(&k->forms, &value->form, &low, &high);
+    return low >= INT32_MIN && high <= INT32_MAX;
+}
+
+static struct wpk_c_value number(enum wpk_dtype dtype, int64_t value)
+{
+    struct wpk_form form = wpk_form_number(value);
+    return wpk_c_integer(dtype, &form);
+}
+
+static struct wpk_c_value call(struct wpk_c_kernel *k, enum wpk_c_function function,
+                               const struct wpk_c_value *a, const struct wpk_c_value *b)
+{
+    int width = width_of(k, a), other = b == NULL ? 1 : width_of(k, b);
+    width = width > other ? width : other;
+    struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
+    wpk_c_put_function(&k->text, function, wpk_c_type_of(a->dtype), width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_value(&k->text, a, width);
+    if (b != NULL) {
+        wpk_c_put(&k->text, ", ");
+        wpk_c_put_value(&k->text, b, width);
+    }
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    return value;
+}
+
+/* A vector by what is the same in all lanes: within one and a half units in the last place, which
+ * may be infinite instead of the largest number. */
+static struct wpk_c_value divide_by_number(struct wpk_c_kernel *k, const struct wpk_c_value *a,
+                                           const struct wpk_c_value *b)
+{
+    int width = width_of(k, a);
+    struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
+    wpk_c_put_function(&k->text, WPK_C_OVER, wpk_c_type_of(a->dtype), width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_value(&k->text, a, width);
+    wpk_c_put(&k->text, ", ");
+    wpk_c_put_value(&k->text, b, 1);
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    return value;
+}
+
+/* Of two indices: decided now, where their ranges decide it. */
+static bool compare_indices(struct wpk_c_kernel *k, enum wpk_binary op, const struct wpk_c_value *a,
+                            const struct wpk_c_value *b, struct wpk_c_value *out)
+{
+    struct wpk_form difference = wpk_form_add(&k->forms, &a->form, &b->form, -1);
+    int64_t low = 0, high = 0;
+    wpk_form_range(&k->forms, &difference, &low, &high);
+    bool apart = low > 0 || high < 0, same = low == 0 && high == 0;
+    bool known = op == WPK_BINARY_LT   ? high < 0 || low >= 0
+                 : op == WPK_BINARY_LE ? high <= 0 || low > 0
+                                       : apart || same;
+    bool holds = op == WPK_BINARY_LT   ? high < 0
+                 : op == WPK_BINARY_LE ? high <= 0
+                 : op == WPK_BINARY_EQ ? same
+                                       : apart;
+    *out = number(WPK_BOOL, holds);
+    return known;
+}
+
+static struct wpk_c_value compare(struct wpk_c_kernel *k, enum wpk_binary op,
+                                  const struct wpk_c_value *a, const struct wpk_c_value *b)
+{
+    static const char *const signs[WPK_BINARY_COUNT] = {[WPK_BINARY_LT] = "<",
+                                                        [WPK_BINARY_LE] = "<=",
+                                                        [WPK_BINARY_EQ] = "==",
+                                                        [WPK_BINARY_NE] = "!="};
+    struct wpk_c_value x = *a, y = *b, value;
+    int width = width_of(k, a) > width_of(k, b) ? width_of(k, a) : width_of(k, b);
+    if (a->kind == WPK_C_INDEX && b->kind == WPK_C_INDEX) {
+        if (compare_indices(k, op, a, b, &value)) {
+            return value;
+        }
+        bool both = is_short(k, a) && is_short(k, b);
+        x.dtype = y.dtype = both ? WPK_I32 : WPK_I64;
+    }
+    bool bools = x.dtype == WPK_BOOL;
+    int bytes = wpk_c_type_bytes(wpk_c_type_of(x.dtype));
+    value = width == 1 ? wpk_c_begin(&k->text, WPK_BOOL, 1)
+                       : wpk_c_begin_mask(&k->text, width, bools ? 4 : bytes);
+    for (int i = 0; i < 2; i++) {
+        if (bools && width > 1) {
+            wpk_c_put_mask(&k->text, i == 0 ? &x : &y, width, 4);
+        } else {
+            wpk_c_put_value(&k->text, i == 0 ? &x : &y, width);
+        }
+        wpk_c_put(&k->text, "%s", i == 0 ? signs[op] : "");
+    }
+    wpk_c_end(&k->text);
+    return value;
+}
+
+static struct wpk_c_value combine_bools(struct wpk_c_kernel *k, bool both,
+                                        const struct wpk_c_value *a, const struct wpk_c_value *b)
+{
+    int width = width_of(k, a) > width_of(k, b) ? width_of(k, a) : width_of(k, b);
+    int bytes = a->kind == WPK_C_NAME && a->width > 1   ? a->mask_bytes
+                : b->kind == WPK_C_NAME && b->width > 1 ? b->mask_bytes
+                                                        : 4;
+    for (int i = 0; i < 2; i++) {
+        const struct wpk_c_value *x = i == 0 ? a : b, *other = i == 0 ? b : a;
+        if (is_number(x)) {
+            return (x->form.constant != 0) == both ? *other : *x;
+        }
+    }
+    struct wpk_c_value value =
+        width == 1 ? wpk_c_begin(&k->text, WPK_BOOL, 1) : wpk_c_begin_mask(&k->text, width, bytes);
+    for (int i = 0; i < 2; i++) {
+        if (width > 1) {
+            wpk_c_put_mask(&k->text, i == 0 ? a : b, width, bytes);
+        } else {
+            wpk_c_put_value(&k->text, i == 0 ? a : b, 1);
+        }
+        wpk_c_put(&k->text, "%s", i > 0 ? "" : both ? " & " : " | ");
+    }
+    wpk_c_end(&k->text);
+    return value;
+}
+
+struct wpk_c_value wpk_c_binary(struct wpk_c_kernel *k, enum wpk_binary op,
+                                const struct wpk_c_value *a, const struct wpk_c_value *b)
+{
+    static const char *const signs[WPK_BINARY_COUNT] = {[WPK_BINARY_ADD] = "+",
+                                                        [WPK_BINARY_SUB] = "-",
+                                                        [WPK_BINARY_MUL] = "*",
+                                                        [WPK_BINARY_DIV] = "/"};
+    bool floating = wpk_dtype_is_float(a->dtype), bools = a->dtype == WPK_BOOL;
+    int width = width_of(k, a) > width_of(k, b) ? width_of(k, a) : width_of(k, b);
+    switch (op) {
+    case WPK_BINARY_MIN:
+    case WPK_BINARY_MAX:
+        return bools ? combine_bools(k, op == WPK_BINARY_MIN, a, b)
+                     : call(k, op == WPK_BINARY_MIN ? WPK_C_MIN : WPK_C_MAX, a, b);
+    case WPK_BINARY_AND:
+    case WPK_BINARY_OR:
+        return combine_bools(k, op == WPK_BINARY_AND, a, b);
+    case WPK_BINARY_LT:
+    case WPK_BINARY_LE:
+    case WPK_BINARY_EQ:
+    case WPK_BINARY_NE:
+        return compare(k, op, a, b);
+    case WPK_BINARY_POW:
+        return call(k, WPK_C_POW, a, b);
+    case WPK_BINARY_MOD:
+        return call(k, floating ? WPK_C_MODULO : WPK_C_REMAINDER, a, b);
+    default:
+        if (op == WPK_BINARY_DIV && !floating) {
+            return call(k, WPK_C_QUOTIENT, a, b);
+        }
+        if (op == WPK_BINARY_DIV && !k->strict && width > 1 && width_of(k, b) == 1) {
+            return divide_by_number(k, a, b);
+        }
+    }
+    struct wpk_c_value value = wpk_c_begin(&k->text, a->dtype, width);
+    wpk_c_put_value(&k->text, a, width);
+    wpk_c_put(&k->text, " %s ", signs[op]);
+    wpk_c_put_value(&k->text, b, width);
+    wpk_c_end(&k->text);
+    return value;
+}
+
+/* Compilers move halves of four lanes through memory: these are scalars. */
+struct wpk_c_value wpk_c_combine_lanes(struct wpk_c_kernel *k, enum wpk_binary op,
+                                       const struct wpk_c_value *a)
+{
+    struct wpk_c_value whole = *a;
+    bool bools = a->dtype == WPK_BOOL;
+    while (whole.width > 4) {
+        struct wpk_c_value half[2];
+        int width = whole.width / 2;
+        for (int i = 0; i < 2; i++) {
+            half[i] = bools ? wpk_c_begin_mask(&k->text, width, whole.mask_bytes)
+                            : wpk_c_begin(&k->text, whole.dtype, width);
+            wpk_c_put(&k->text, "__builtin_shufflevector(t%d, t%d", whole.name, whole.name);
+            for (int j = 0; j < width; j++) {
+                wpk_c_put(&k->text, ", %d", i * width + j);
+            }
+            wpk_c_put(&k->text, ")");
+            wpk_c_end(&k->text);
+        }
+        whole = wpk_c_binary(k, op, &half[0], &half[1]);
+    }
+    if (whole.width == 1) {
+        return whole;
+    }
+    struct wpk_c_value lane[4];
+    int count = whole.width;
+    for (int i = 0; i < count; i++) {
+        lane[i] = wpk_c_begin(&k->text, whole.dtype, 1);
+        wpk_c_put(&k->text, bools ? "t%d[%d] != 0" : "t%d[%d]", whole.name, i);
+        wpk_c_end(&k->text);
+    }
+    for (; count > 1; count /= 2) {
+        for (int i = 0; i < count / 2; i++) {
+            lane[i] = wpk_c_binary(k, op, &lane[i], &lane[i + count / 2]);
+        }
+    }
+    return lane[0];
+}
+
+struct wpk_c_value wpk_c_unary(struct wpk_c_kernel *k, const struct wpk_node *node,
+                               const struct wpk_c_value *a)
+{
+    static const int functions[WPK_UNARY_COUNT] = {
+        [WPK_UNARY_EXP] = WPK_C_EXP,     [WPK_UNARY_LOG] = WPK_C_LOG,
+        [WPK_UNARY_SQRT] = WPK_C_SQRT,   [WPK_UNARY_ABS] = WPK_C_ABS,
+        [WPK_UNARY_FLOOR] = WPK_C_FLOOR, [WPK_UNARY_CEIL] = WPK_C_CEIL,
+        [WPK_UNARY_ROUND] = WPK_C_ROUND, [WPK_UNARY_TRUNC] = WPK_C_TRUNC,
+        [WPK_UNARY_SIN] = WPK_C_SIN,     [WPK_UNARY_COS] = WPK_C_COS,
+    };
+    int width = width_of(k, a);
+    if (node->op == WPK_UNARY_NOT && is_number(a)) {
+        return number(WPK_BOOL, a->form.constant == 0);
+    }
+    if (node->op != WPK_UNARY_NEG && node->op != WPK_UNARY_NOT) {
+        if (functions[node->op] == 0) {
+            wpk_c_refuse(k, "a function that is expanded before");
+            return *a;
+        }
+        return call(k, (enum wpk_c_function)functions[node->op], a, NULL);
+    }
+    bool mask = node->op == WPK_UNARY_NOT && width > 1;
+    struct wpk_c_value value =
+        mask ? wpk_c_begin_mask(&k->text, width, 4) : wpk_c_begin(&k->text, node->dtype, width);
+    wpk_c_put(&k->text, mask ? "~" : node->op == WPK_UNARY_NOT ? "!" : "-");
+    if (mask) {
+        wpk_c_put_mask(&k->text, a, width, 4);
+    } else {
+        wpk_c_put_value(&k->text, a, width);
+    }
+    wpk_c_end(&k->text);
+    return value;
+}
+
+struct wpk_c_value wpk_c_select(struct wpk_c_kernel *k, enum wpk_dtype dtype,
+                                const struct wpk_c_value *c, const struct wpk_c_value *a,
+                                const struct wpk_c_value *b)
+{
+    int width = width_of(k, a) > width_of(k, b) ? width_of(k, a) : width_of(k, b);
+    int choice = width_of(k, c);
+    bool bools = dtype == WPK_BOOL;
+    if (is_number(c)) {
+        return c->form.constant != 0 ? *a : *b;
+    }
+    width = width > choice ? width : choice;
+    enum wpk_c_type type = wpk_c_type_of(dtype);
+    struct wpk_c_value value = bools && width > 1 ? wpk_c_begin_mask(&k->text, width, 4)
+                                                  : wpk_c_begin(&k->text, dtype, width);
+    if (choice > 1) {
+        wpk_c_put_function(&k->text, WPK_C_SELECT, type, width);
+        wpk_c_put(&k->text, "(");
+        wpk_c_put_mask(&k->text, c, width, wpk_c_type_bytes(type));
+        wpk_c_put(&k->text, ", ");
+    } else {
+        wpk_c_put_value(&k->text, c, 1);
+        wpk_c_put(&k->text, " ? ");
+    }
+    for (int i = 0; i < 2; i++) {
+        if (bools && width > 1) {
+            wpk_c_put_mask(&k->text, i == 0 ? a : b, width, 4);
+        } else {
+            wpk_c_put_value(&k->text, i == 0 ? a : b, width);
+        }
+        wpk_c_put(&k->text, "%s", i > 0 ? "" : choice > 1 ? ", " : " : ");
+    }
+    wpk_c_put(&k->text, "%s", choice > 1 ? ")" : "");
+    wpk_c_end(&k->text);
+    return value;
+}
+
+/* ---- casts */
+
+/* A float rounds to a narrow one by way of its bits. */
+static void put_narrowed(struct wpk_c_kernel *k, enum wpk_dtype to, const struct wpk_c_value *a,
+                         int width)
+{
+    bool half = to == WPK_F16;
+    wpk_c_put_function(&k->text, half ? WPK_C_FROM_F16 : WPK_C_FROM_BF16, WPK_C_F32, width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_function(&k->text, half ? WPK_C_TO_F16 : WPK_C_TO_BF16, WPK_C_F32, width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_value(&k->text, a, width);
+    wpk_c_put(&k->text, "))");
+}
+
+/* An f64, or an integer as an f64, as an f32 that rounds to a narrow type like it. */
+static struct wpk_c_value put_odd(struct wpk_c_kernel *k, const struct wpk_c_value *a, int width)
+{
+    struct wpk_c_value value = wpk_c_begin(&k->text, WPK_F32, width);
+    wpk_c_put_function(&k->text, WPK_C_TO_ODD, wpk_c_type_of(a->dtype), width);
+    wpk_c_put(&k->text, "(");
+    wpk_c_put_value(&k->text, a, width);
+    wpk_c_put(&k->text, ")");
+    wpk_c_end(&k->text);
+    return value;
+}
+
+/* The conversion of C. */
+static void put_converted(struct wpk_c_kernel *k, enum wpk_c_type to, const struct wpk_c_value *a,
+                          int width)
+{
+    bool mask = a->dtype == WPK_BOOL && width > 1;
+    if (width == 1) {
+        wpk_c_put(&k->text, "(%s)", wpk_c_type_name(to));
+        wpk_c_put_value(&k->text, a, 1);
+        return;
+    }
+    wpk_c_put(&k->text, "__builtin_convertvector(%s", mask ? "-" : "");
+    if (mask) {
+        wpk_c_put_mask(&k->text, a, width, wpk_c_type_bytes(to));
+    } else {
+        wpk_c_put_value(&k->text, a, width);
+    }
+    wpk_c_put(&k->text, ", ");
+    wpk_c_put_type(&k->text, to, width);
+    wpk_c_put(&k->text, ")");
+}
+
+static struct wpk_c_value convert(struct wpk_c_kernel *k, enum wpk_dtype to,
+                                  const struct wpk_c_value *a)
+{
+    enum wpk_c_type from_type = wpk_c_value_type(a), type = wpk_c_type_of(to);
+    bool narrow = to == WPK_F16 || to == WPK_BF16;
+    struct wpk_c_value x = *a;
+    int width = width_of(k, a);
+    if (is_short(k, a)) {
+        x.dtype = WPK_I32;
+        from_type = WPK_C_I32;
+    }
+    /* f32 cannot represent all of them */
+    bool wide = from_type == WPK_C_I32 || from_type == WPK_C_I64;
+    if (narrow && (from_type == WPK_C_F64 || (wide && a->dtype != WPK_BOOL))) {
+        x = put_odd(k, &x, width);
+    } else if (narrow && (from_type != WPK_C_F32 || a->dtype == WPK_BOOL)) {
+        x = convert(k, WPK_F32, &x);
+    }
+    struct wpk_c_value value = wpk_c_begin(&k->text, to, width);
+    if (narrow) {
+        put_narrowed(k, to, &x, width);
+    } else if (wpk_dtype_is_float(a->dtype) && !wpk_dtype_is_float(to)) {
+        enum wpk_c_function saturate = to == WPK_I8    ? WPK_C_TO_I8
+                                       : to == WPK_U8  ? WPK_C_TO_U8
+                                       : to == WPK_I32 ? WPK_C_TO_I32
+                                                       : WPK_C_TO_I64;
+        wpk_c_put_function(&k->text, saturate, from_type, width);
+        wpk_c_put(&k->text, "(");
+        wpk_c_put_value(&k->text, &x, width);
+        wpk_c_put(&k->text, ")");
+    } else {
+        put_converted(k, type, &x, width);
+    }
+    wpk_c_end(&k->text);
+    return value;
+}
+
+struct wpk_c_value wpk_c_cast(struct wpk_c_kernel *k, enum wpk_dtype to,
+                              const struct wpk_c_value *a)
+{
+    struct wpk_c_value value = *a;
+    if (a->dtype == to) {
+        return value;
+    }
+    if (a->kind == WPK_C_NUMBER && wpk_dtype_is_float(to)) {
+        return wpk_c_real(to, wpk_dtype_round(to, a->number));
+    }
+    if (is_number(a) && wpk_dtype_is_float(to)) {
+        return wpk_c_real(to, wpk_dtype_round(to, (double)a->form.constant));
+    }
+    if (a->kind == WPK_C_INDEX && to == WPK_I64) {
+        value.dtype = to;
+        return value;
+    }
+    if ((a->dtype == WPK_F16 || a->dtype == WPK_BF16) && to == WPK_F32) {
+        value.dtype = to;
+        return value;
+    }
+    return convert(k, to, a);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tiles of a group cost: memory, registers, and seconds by a model. */
+#ifndef WPK_TARGET_GPU_SPACE_COST_H
+#define WPK_TARGET_GPU_SPACE_COST_H
+
+#include "common/cuda_machine.h"
+#include "target/gpu/space/tiles.h"
+
+void wpk_cuda_read_machine(const struct wpk_space *space, struct wpk_cuda_machine *out);
+
+/* Bytes of shared memory of a block's operands, and of what a block's rows read that it computes.
+ */
+int64_t wpk_cuda_shared_bytes(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                              const struct wpk_cuda_tiles *t);
+int64_t wpk_cuda_row_bytes(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                           const struct wpk_cuda_tiles *t);
+/* Registers of a thread: of a tile, or of a root that ends transforms. */
+int64_t wpk_cuda_registers(const struct wpk_cuda_tiles *t);
+int64_t wpk_cuda_tile_registers(const struct wpk_stage *root, const struct wpk_cuda_group *group);
+/* Terms of the group's reduction; 1 without one. */
+double wpk_cuda_terms(const struct wpk_program *program, const struct wpk_cuda_group *group);
+
+/* Predicted seconds of a launch of transforms. */
+double wpk_cuda_transform_bound(const struct wpk_stage *root, const struct wpk_cuda_group *group,
+                                const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *m);
+/* Predicted seconds of a group's launch. Where a contraction's blocks compute transforms, too, it
+ * has less by what those take apart, and these take that. */
+double wpk_cuda_bound(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                      int number);
+
+#endif

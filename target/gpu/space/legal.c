@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target/gpu/space/legal.h"
+
+#include "common/cuda_machine.h"
+#include "search/genes.h"
+#include "target/gpu/space/cost.h"
+#include "target/gpu/space/moves.h"
+#include "target/gpu/space/nest_transforms.h"
+
+static bool no(const char **why, const char *reason)
+{
+    if (why != NULL) {
+        *why = reason;
+    }
+    return false;
+}
+
+static bool legal_transform(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                            int number, const struct wpk_cuda_tiles *t,
+                            const struct wpk_cuda_machine *machine, const char **why)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    bool all = group->j < 0 || t->block[1] >= root->axes[group->j].extent;
+    if (t->threads > machine->block_threads_max || (t->threads < WPK_CUDA_THREADS_LEAST && !all)) {
+        return no(why, "too many threads in a block, or less than a warp");
+    }
+    if (wpk_cuda_tile_registers(root, group) * t->threads > machine->registers_max) {
+        return no(why, "the tiles do not fit the registers");
+    }
+    return !t->staged[0] ||
+           wpk_cuda_copied_bytes(space, candidate, number) <= machine->block_shared_max ||
+           no(why, "what is transformed does not fit the shared memory");
+}
+
+/* The axis inside of a row, or the only one that its reduction runs over, is as long as the row has
+ * threads. */
+static bool has_threads(const struct wpk_stage *stage, int first, int64_t threads)
+{
+    return stage->axis_count == first + 1 && stage->axes[first].extent >= threads;
+}
+
+/* Several rows of a block have threads of their own. The registers of a row have to be dealt
+ * out alike then: either all that the row reads is there, or all lies in shared memory. */
+static bool legal_rows(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                       const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
+                       const char **why)
+{
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    bool alike = has_threads(&program->stages[group->root], group->row_axes, t->share);
+    int registers = 0, shared = 0;
+    for (int g = 0; g < all->count; g++) {
+        const struct wpk_cuda_group *part = &all->group[g];
+        bool own = group->in_row[g] && wpk_cuda_is_in_registers(program, all, group, g);
+        registers += own;
+        shared += group->in_row[g] && !own;
+        alike = alike && (!own || part->sum < 0 ||
+                          has_threads(&program->stages[part->sum], group->row_axes, t->share));
+    }
+    alike = alike && (registers == 0 || shared == 0);
+    if (t->threads > machine->block_threads_max) {
+        return no(why, "too many threads in a block");
+    }
+    if (t->rows > 1 && !alike) {
+        return no(why, "a block of several rows has each along one axis, whose threads it has");
+    }
+    return wpk_cuda_row_bytes(variant, group, t) <= machine->block_shared_max ||
+           no(why, "what the rows read does not fit the shared memory");
+}
+
+/* In parts over blocks the threads' steps divide the terms: a part ends where the next begins. */
+static bool legal_share(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const char **why)
+{
+    if (t->share == 1) {
+        return true;
+    }
+    int64_t terms = program->stages[group->sum].axes[group->k].extent / t->parts;
+    return (t->share <= terms &&
+            (t->parts == 1 || terms % (t->share * wpk_cuda_term_vector(program, group, t)) == 0)) ||
+           no(why, "the threads that share terms do not divide them");
+}
+
+/* A depth above 1 is legal only if operands are staged, and whole steps make up the terms. */
+static bool legal_depth(const struct wpk_program *program, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const char **why)
+{
+    int staged = 0;
+    if (t->depth == 1) {
+        return true;
+    }
+    for (int c = 0; c < group->copy_count; c++) {
+        staged += t->staged[c];
+    }
+    if (t->before) {
+        return no(why, "an operand is transformed, not copied");
+    }
+    if (staged == 0 || (group->i < 0 && group->j < 0)) {
+        return no(why, "no operand is staged in blocks");
+    }
+    double steps = wpk_cuda_terms(program, group) /
+                   (double)(wpk_cuda_step_terms(program, group, t) * t->parts);
+    return (program->stages[group->sum].axes[group->k].extent % t->step == 0 &&
+            steps >= (double)t->depth) ||
+           no(why, "the steps do not divide the terms, or are fewer than the depth");
+}
+
+/* Four elements are moved or read together from multiples of 16 bytes on. */
+static bool legal_copying(const struct wpk_cuda_group *group, const struct wpk_cuda_tiles *t,
+                          const char **why)
+{
+    bool copied = false;
+    for (int c = 0; c < group->copy_count; c++) {
+        copied = copied || wpk_cuda_is_copied(group, t, c);
+        int64_t row = t->step + t->padding[c];
+        if (t->padding[c] > 0 && row % WPK_CUDA_VECTOR_ELEMENTS != 0 &&
+            (t->vectors[c] || t->padding[c] % WPK_CUDA_VECTOR_ELEMENTS == 0)) {
+            return no(why, "the padding lets rows begin at no multiples of 16 bytes");
+        }
+    }
+    if (t->async && !copied) {
+        return no(why, "no operand is copied as it is");
+    }
+    return group->sum < 0 || t->box || t->unrolled == 1 ||
+           (t->step % t->unrolled == 0 && wpk_cuda_may_unroll(t, t->unrolled)) ||
+           no(why, "terms that are written out do not divide a step, or are too much code");
+}
+
+static bool fits(const struct wpk_cuda_group *group, int along_j, int64_t block)
+{
+    bool found = false;
+    for (int i = 0; i < group->fit_count[along_j]; i++) {
+        found = found || group->fit[along_j][i] == block;
+    }
+    return found;
+}
+
+/* A block that computes transforms, too, has whole tiles; one that reads windows out of a box has
+ * the other operand in shared memory, too. */
+static bool legal_joins(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const struct wpk_cuda_machine *machine,
+                        const char **why)
+{
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    int64_t registers = wpk_cuda_registers(t);
+    if (t->box && !t->staged[1 - group->box_copy]) {
+        return no(why, "beside a window's box the other operand is staged, too");
+    }
+    if (!t->behind && !t->before) {
+        return true;
+    }
+    if (t->order > 1) {
+        return no(why, "blocks that transform have one order");
+    }
+    if (t->before) {
+        const struct wpk_cuda_group *of = &all->group[group->before];
+        registers += wpk_cuda_tile_registers(&program->stages[of->root], of);
+    }
+    if (registers > WPK_CUDA_THREAD_REGISTERS || registers * t->threads > machine->registers_max) {
+        return no(why, "what is transformed does not fit the registers");
+    }
+    if (t->behind && (!fits(group, 0, t->block[0]) || !fits(group, 1, t->block[1]))) {
+        return no(why, "a block has no whole tiles of what is transformed behind the products");
+    }
+    return t->parts == 1 || !t->behind ||
+           t->together == program->stages[group->root].axes[group->whole].extent ||
+           no(why, "parts over blocks have all products at a time");
+}
+
+/* Of a back end that does not take all nests: each thread adds up all terms of its elements, and
+ * what is copied is neither ahead nor spaced out (target/halide/accepts.h). */
+static bool legal_alone(const struct wpk_variant *variant, const struct wpk_cuda_group *group,
+                        const struct wpk_cuda_tiles *t, const char **why)
+{
+    const struct wpk_cuda_groups *all = &wpk_cuda_kept_of(variant)->groups;
+    bool shared_out = t->parts > 1 || (t->rows == 0 && t->share > 1), spaced = false;
+    for (int g = 0; g < all->count && t->rows > 0; g++) {
+        shared_out = shared_out || (group->in_row[g] &&
+                                    wpk_cuda_is_in_registers(&variant->program, all, group, g));
+    }
+    for (int c = 0; c < group->copy_count; c++) {
+        spaced = spaced || (t->staged[c] && wpk_cuda_spacing(group, t, c) > 0);
+    }
+    if (shared_out) {
+        return no(why, "the back end adds up no parts of blocks or threads");
+    }
+    return (t->depth == 1 && !t->async && !spaced) ||
+           no(why, "the back end copies nothing ahead, and nothing spaced out");
+}
+
+bool wpk_cuda_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                       int number, const char **why)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_group *group = &wpk_cuda_kept_of(variant)->groups.group[number];
+    struct wpk_cuda_machine machine;
+    struct wpk_cuda_tiles t;
+    wpk_cuda_read_machine(space, &machine);
+    wpk_cuda_tiles_read(variant, candidate, number, &t);
+    bool least = t.thread[0] * t.thread[1] == 1;
+    if (group->transforms) {
+        return legal_transform(space, candidate, number, &t, &machine, why);
+    }
+    if (!wpk_back_end_takes_all(wpk_genes_back_end(variant, candidate)) &&
+        !legal_alone(variant, group, &t, why)) {
+        return false;
+    }
+    if (t.rows > 0) {
+        return legal_rows(variant, group, &t, &machine, why);
+    }
+    if (t.block[0] % t.thread[0] != 0 || t.block[1] % t.thread[1] != 0) {
+        return no(why, "a thread's tile does not divide its block's");
+    }
+    if (t.thread[0] % t.virtual_threads[0] != 0 || t.thread[1] % t.virtual_threads[1] != 0) {
+        return no(why, "virtual threads do not divide a thread's tile");
+    }
+    if (t.threads > machine.block_threads_max || (t.threads < WPK_CUDA_THREADS_LEAST && !least)) {
+        return no(why, "too many threads in a block, or less than a warp");
+    }
+    if (wpk_cuda_registers(&t) > WPK_CUDA_THREAD_REGISTERS ||
+        wpk_cuda_registers(&t) * t.threads > machine.registers_max) {
+        return no(why, "the tiles do not fit the registers");
+    }
+    if (t.parts > 1 &&
+        variant->program.stages[group->sum].axes[group->k].extent % (t.parts * t.step) != 0) {
+        return no(why, "the steps do not divide a part's terms");
+    }
+    if (t.order > 1 &&
+        variant->program.stages[group->root].axes[group->i].extent % (t.order * t.block[0]) != 0) {
+        return no(why, "groups of blocks do not divide the rows");
+    }
+    if (!legal_joins(variant, group, &t, &machine, why) ||
+        !legal_share(&variant->program, group, &t, why)) {
+        return false;
+    }
+    if (!legal_depth(&variant->program, group, &t, why) || !legal_copying(group, &t, why)) {
+        return false;
+    }
+    return wpk_cuda_shared_bytes(&variant->program, group, &t) <= machine.block_shared_max ||
+           no(why, "the operands do not fit the shared memory");
+}
+
+/* ---- what needs no looking at */
+
+/* True if the gene has not its first choice. */
+static bool is_set(const struct wpk_candidate *candidate, int gene)
+{
+    return gene >= 0 && candidate->gene[gene] != 0;
+}
+
+int wpk_cuda_skip(const struct wpk_space *space, const struct wpk_candidate *candidate, int number)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_cuda_kept *kept = wpk_cuda_kept_of(variant);
+    const struct wpk_cuda_group *group = &kept->groups.group[number];
+    const struct wpk_cuda_join_genes *join = &kept->join[number];
+    struct wpk_cuda_tiles t;
+    if (join->together < 0 && join->before < 0) {
+        return 0;
+    }
+    wpk_cuda_tiles_read(variant, candidate, number, &t);
+    if (is_set(candidate, join->together) && !t.box && (!t.behind || t.before)) {
+        int gene = group->box >= 0 ? kept->staged[number] + group->box_copy : join->together;
+        return gene - kept->first[number];
+    }
+    if (t.box && !t.staged[1 - group->box_copy]) {
+        return kept->staged[number] - kept->first[number];
+    }
+    for (int c = group->copy_count - 1; c >= 0 && (t.behind || t.before); c--) {
+        if (is_set(candidate, kept->staged[number] + c)) {
+            return kept->staged[number] + c - kept->first[number];
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Halide behind a C interface: replays a schedule and writes an object file. Only
+ * wpk-builder links it. It makes no decision of its own, and no exception leaves it. */
+#ifndef WPK_TARGET_HALIDE_HALIDE_H
+#define WPK_TARGET_HALIDE_HALIDE_H
+
+#include "nest/schedule.h"
+#include "schema/launch_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Compile a small function once, so that children forked afterwards compile faster.
+ *   errors  WPK_EUNSUPPORTED with Halide's message */
+wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag);
+
+/* Compile the schedule's main program to the function `symbol` in the object file `object_path`,
+ *
+ *   shape   arguments of the function, in order: inputs, constants and prepared tensors, then
+ *           outputs, each in the order of the main program's tensors
+ *   errors  WPK_EUNSUPPORTED with Halide's message: it rejects a directive or an expression
+ */
+wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
+                         const char *object_path, struct wpk_diag *diag);
+/* Write the function's LLVM text to `path`.
+ *   errors  as above */
+wpk_err wpk_halide_print_llvm(const struct wpk_schedule *schedule, const char *symbol,
+                              const char *path, struct wpk_diag *diag);
+
+/* Compile the main program of a schedule for a GPU: fill the plan of its launches, and append its
+ * kernels as PTX, functions SYMBOL_0, SYMBOL_1, ... The host's code is not compiled.
+ *
+ *   shape   arguments as above
+ *   errors  as above; WPK_ENOMEM */
+wpk_err wpk_halide_launches(const struct wpk_schedule *schedule, const char *symbol,
+                            struct wpk_launch_plan *plan, struct wpk_buf *ptx,
+                            struct wpk_diag *diag);
+
+/* Write the loops and allocations that Halide makes of the main program to `path`, as text.
+ *   errors  as above */
+wpk_err wpk_halide_lower(const struct wpk_schedule *schedule, const char *path,
+                         struct wpk_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpk-builder: turns schedules into shared objects. Started by a worker, never by hand.
+ *
+ *     wpk-builder CACHE_DIR TARGET LOG_LEVEL LOG_FORMAT        with a channel at descriptor 3 */
+#include "common/log.h"
+#include "runtime/link.h"
+#include "target/gpu/build.h"
+#include "target/gpu/nvrtc.h"
+#include "target/halide/halide.h"
+#include "worker/builder/builder.h"
+#include "worker/process.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What it makes on the way (builder_temporary.c) lies beside what it keeps. */
+static wpk_err warm_in(const char *cache_dir, const char *target, struct wpk_diag *diag)
+{
+    int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (here < 0 || chdir(cache_dir) != 0) {
+        wpk_diag_set(diag, "no way into %s", cache_dir);
+        return WPK_ESYSTEM;
+    }
+    bool cuda = strcmp(target, "cuda") == 0;
+    wpk_err err = WPK_OK;
+    if (cuda) {
+        wpk_cuda_warm();
+    } else {
+        err = wpk_halide_warm(target, diag);
+    }
+    if (fchdir(here) != 0 && err == WPK_OK) {
+        wpk_diag_set(diag, "no way back from %s", cache_dir);
+        err = WPK_ESYSTEM;
+    }
+    close(here);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5 || wpk_process_init_log("wpk-builder", argv[3], argv[4]) != WPK_OK) {
+        fprintf(stderr, "wpk-builder is started by wpk-worker\n");
+        return 2;
+    }
+    struct wpk_diag diag = {0};
+    wpk_cuda_set_toolkit(getenv(WPK_CUDA_DIRECTORY_VARIABLE));
+    wpk_err err = wpk_link_write_parts(argv[1], &diag);
+    if (err == WPK_OK) {
+        err = warm_in(argv[1], argv[2], &diag);
+    }
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
+        return 1;
+    }
+    const struct wpk_builder_options options = {.cache_dir = argv[1]};
+    return wpk_builder_serve(&options);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matching starts at the output: pointwise functions and a bias are taken off until a reduction or
+ * an input is left, which decides on the primitive.
+ *
+ *      Y = relu(T + B)        post: relu, bias: B
+ *      T = sum(c,r,s) X * W   convolution or matrix product */
+#include "ir/data_index.h"
+#include "worker/provider/onednn_pattern.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What was peeled, and where it ended. */
+struct chain {
+    const struct wpk_stage *stage; /* that `node` belongs to */
+    int node;                      /* its expression, as far as it is left */
+    bool reduced;                  /* node is the whole expression of a stage with a reduction */
+    int bias;                      /* load node, -1: none */
+    bool counted;                  /* divided by what depends on the position alone */
+    struct wpk_recipe_post post[WPK_RECIPE_POSTS_MAX]; /* outermost first */
+    int post_count;
+    int post_count_at_bias;
+};
+
+/* ---- peeling */
+
+static bool push(struct chain *chain, enum wpk_recipe_function function, double alpha, double beta)
+{
+    if (chain->post_count == WPK_RECIPE_POSTS_MAX || !isfinite(alpha) || !isfinite(beta)) {
+        return false;
+    }
+    chain->post[chain->post_count++] = (struct wpk_recipe_post){function, alpha, beta};
+    return true;
+}
+
+static bool peel_unary(struct chain *chain, const struct wpk_node *node)
+{
+    static const struct {
+        enum wpk_unary op;
+        enum wpk_recipe_function function;
+        double alpha;
+    } table[] = {
+        {WPK_UNARY_NEG, WPK_RECIPE_LINEAR, -1}, {WPK_UNARY_EXP, WPK_RECIPE_EXP, 0},
+        {WPK_UNARY_LOG, WPK_RECIPE_LOG, 0},     {WPK_UNARY_SQRT, WPK_RECIPE_SQRT, 0},
+        {WPK_UNARY_TANH, WPK_RECIPE_TANH, 0},   {WPK_UNARY_SIGMOID, WPK_RECIPE_LOGISTIC, 0},
+        {WPK_UNARY_ABS, WPK_RECIPE_ABS, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if ((int)table[i].op == node->op) {
+            chain->node = node->arg[0];
+            return push(chain, table[i].function, table[i].alpha, 0);
+        }
+    }
+    return false;
+}
+
+/* A function of one operand and a literal. `left`: the literal is the left one. */
+static bool peel_literal(struct chain *chain, int op, double value, bool left)
+{
+    switch (op) {
+    case WPK_BINARY_ADD:
+        return push(chain, WPK_RECIPE_LINEAR, 1, value);
+    case WPK_BINARY_SUB:
+        return push(chain, WPK_RECIPE_LINEAR, left ? -1 : 1, left ? value : -value);
+    case WPK_BINARY_MUL:
+        return push(chain, WPK_RECIPE_LINEAR, value, 0);
+    case WPK_BINARY_DIV:
+        return !left && push(chain, WPK_RECIPE_LINEAR, 1 / value, 0);
+    case WPK_BINARY_MIN:
+        return push(chain, WPK_RECIPE_CLIP, -FLT_MAX, value);
+    case WPK_BINARY_MAX:
+        return value < 0 || value > 0 ? push(chain, WPK_RECIPE_CLIP, value, FLT_MAX)
+                                      : push(chain, WPK_RECIPE_RELU, 0, 0);
+    default:
+        return false;
+    }
+}
+
+static void note_load(const struct wpk_program *program, int node, void *user)
+{
+    *(bool *)user |= program->nodes[node].kind == WPK_NODE_LOAD;
+}
+
+/* A divisor computed from the axes: how many elements of a window are inside. */
+static bool is_count(const struct wpk_program *program, int node)
+{
+    bool loads = false;
+
+    wpk_node_walk(program, node, false, note_load, &loads);
+    return !loads;
+}
+
+static bool peel_binary(const struct wpk_program *program, struct chain *chain,
+                        const struct wpk_node *node)
+{
+    double value = 0;
+
+    if (node->op == WPK_BINARY_DIV && !chain->counted &&
+        !wpk_onednn_literal(program, node->arg[1], &value) && is_count(program, node->arg[1])) {
+        chain->counted = true;
+        chain->node = node->arg[0];
+        return true;
+    }
+    for (int side = 0; side < 2; side++) {
+        const struct wpk_node *mine = wpk_onednn_bare_node(program, node->arg[side]);
+        const struct wpk_node *other = wpk_onednn_bare_node(program, node->arg[1 - side]);
+        if (wpk_onednn_literal(program, node->arg[side], &value)) {
+            chain->node = node->arg[1 - side];
+            return peel_literal(chain, node->op, value, side == 0);
+        }
+        /* Something given, added to something computed. */
+        if (node->op == WPK_BINARY_ADD && chain->bias < 0 && mine->kind == WPK_NODE_LOAD &&
+            !wpk_onednn_is_written(program, mine) &&
+            (other->kind != WPK_NODE_LOAD || wpk_onednn_is_written(program, other))) {
+            chain->bias = wpk_onednn_bare(program, node->arg[side]);
+            chain->post_count_at_bias = chain->post_count;
+            chain->node = node->arg[1 - side];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One step inwards; false where it ends. */
+static bool peel_step(const struct wpk_program *program, struct chain *chain)
+{
+    const struct wpk_node *node = wpk_onednn_bare_node(program, chain->node);
+    const struct wpk_stage *next = wpk_onednn_follow(program, chain->stage, node);
+
+    if (next != NULL) {
+        chain->stage = next;
+        chain->node = next->expr;
+        chain->reduced = next->reduction != WPK_REDUCE_NONE;
+        return !chain->reduced;
+    }
+    if (node->kind == WPK_NODE_UNARY) {
+        return peel_unary(chain, node);
+    }
+    return node->kind == WPK_NODE_BINARY && peel_binary(program, chain, node);
+}
+
+static void peel(const struct wpk_program *program, const struct wpk_stage *last,
+                 struct chain *chain)
+{
+    *chain = (struct chain){.stage = last,
+                            .node = last->expr,
+                            .bias = -1,
+                            .reduced = last->reduction != WPK_REDUCE_NONE};
+    if (chain->reduced) {
+        return;
+    }
+    /* Every step leaves a node or a stage behind. */
+    for (int i = 0; i < WPK_NODES_MAX && peel_step(program, chain); i++) {
+    }
+}
+
+static void take_posts(const struct chain *chain, struct wpk_recipe *op)
+{
+    op->post_count = chain->post_count;
+    for (int i = 0; i < chain->post_count; i++) {
+        op->post[i] = chain->post[chain->post_count - 1 - i];
+    }
+}
+
+/* ---- a reduction was met */
+
+/* What is applied before the bias is added has no place in the primitive. */
+static bool fits_product(const struct chain *chain)
+{
+    return !chain->counted && (chain->bias < 0 || chain->post_count == chain->post_count_at_bias);
+}
+
+/* The division that makes a sum an average is part of the primitive: undo it. */
+static bool multiply_average(struct wpk_recipe *op)
+{
+    double count = 1;
+
+    for (int i = 0; i < op->spatial; i++) {
+        count *= (double)op->kernel[i];
+    }
+    if (op->post_count > 0 && op->post[0].function == WPK_RECIPE_LINEAR) {
+        op->post[0].alpha *= count;
+    } else if (op->post_count < WPK_RECIPE_POSTS_MAX) {
+        memmove(&op->post[1], &op->post[0], sizeof(op->post[0]) * (size_t)op->post_count);
+        op->post[0] = (struct wpk_recipe_post){WPK_RECIPE_LINEAR, count, 0};
+        op->post_count++;
+    } else {
+        return false;
+    }
+    double off = op->post[0].alpha - 1;
+    if (off < 1e-6 && off > -1e-6 && !(op->post[0].beta < 0) && !(op->post[0].beta > 0)) {
+        op->post_count--;
+        memmove(&op->post[0], &op->post[1], sizeof(op->post[0]) * (size_t)op->post_count);
+    }
+    return true;
+}
+
+static bool match_reduction(const struct wpk_program *program, const struct chain *chain,
+                            struct wpk_recipe *op)
+{
+    if (!chain->reduced) {
+        return false;
+    }
+    if (fits_product(chain) &&
+        (wpk_onednn_match_matmul(program, chain->stage, chain->bias, op) ||
+         wpk_onednn_match_convolution(program, chain->stage, chain->bias, op))) {
+        take_posts(chain, op);
+        return true;
+    }
+    if (chain->bias >= 0 || !wpk_onednn_match_pooling(program, chain->stage, op)) {
+        return false;
+    }
+    take_posts(chain, op);
+    if (chain->counted) {
+        op->kind = WPK_RECIPE_POOL_AVERAGE_INSIDE;
+        return chain->stage->reduction == WPK_REDUCE_SUM;
+    }
+    return op->kind != WPK_RECIPE_POOL_AVERAGE || multiply_average(op);
+}
+
+/* ---- an input was met */
+
+static bool match_eltwise(const struct wpk_program *program, const struct chain *chain, int output,
+                          struct wpk_recipe *op)
+{
+    const struct wpk_node *load = wpk_onednn_bare_node(program, chain->node);
+
+    if (chain->reduced || chain->counted || chain->bias >= 0 || chain->post_count == 0 ||
+        load->kind != WPK_NODE_LOAD || !wpk_onednn_loads_same_point(program, chain->stage, load)) {
+        return false;
+    }
+    op->kind = WPK_RECIPE_ELTWISE;
+    wpk_onednn_operand_whole(program, load->tensor, &op->operand[WPK_RECIPE_SRC]);
+    wpk_onednn_operand_whole(program, output, &op->operand[WPK_RECIPE_DST]);
+    take_posts(chain, op);
+    return true;
+}
+
+/* An operand of a binary function: each dimension is an axis of the output, or is not there. */
+static bool broadcast_operand(const struct wpk_program *program, const struct wpk_stage *stage,
+                              const struct wpk_node *load, struct wpk_recipe_operand *operand)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+
+    wpk_onednn_operand_begin(operand, load->tensor);
+    int used = 0;
+    for (int axis = 0; axis < stage->rank; axis++) {
+        int dim = -1;
+        for (int d = 0; d < tensor->rank; d++) {
+            if (wpk_index_axis(program, load->index[d]) == axis &&
+                tensor->extent[d] == stage->axes[axis].extent) {
+                dim = dim < 0 ? d : dim;
+            }
+        }
+        wpk_onednn_operand_add(program, operand, dim);
+        used += dim >= 0;
+    }
+    for (int d = 0; d < tensor->rank; d++) {
+        used += wpk_index_axis(program, load->index[d]) < 0 && tensor->extent[d] == 1;
+    }
+    return used == tensor->rank && stage->rank > 0;
+}
+
+static bool match_binary(const struct wpk_program *program, const struct chain *chain, int output,
+                         struct wpk_recipe *op)
+{
+    static const enum wpk_binary known[] = {
+        [WPK_RECIPE_ADD] = WPK_BINARY_ADD, [WPK_RECIPE_SUB] = WPK_BINARY_SUB,
+        [WPK_RECIPE_MUL] = WPK_BINARY_MUL, [WPK_RECIPE_DIV] = WPK_BINARY_DIV,
+        [WPK_RECIPE_MIN] = WPK_BINARY_MIN, [WPK_RECIPE_MAX] = WPK_BINARY_MAX};
+    const struct wpk_node *node = wpk_onednn_bare_node(program, chain->node);
+    bool found = false;
+
+    if (chain->reduced || chain->counted || chain->bias >= 0 || node->kind != WPK_NODE_BINARY) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if ((int)known[i] == node->op) {
+            op->binary = (enum wpk_recipe_binary)i;
+            found = true;
+        }
+    }
+    const struct wpk_node *a = wpk_onednn_bare_node(program, node->arg[0]);
+    const struct wpk_node *b = wpk_onednn_bare_node(program, node->arg[1]);
+    if (!found || a->kind != WPK_NODE_LOAD || b->kind != WPK_NODE_LOAD ||
+        wpk_onednn_is_written(program, a) || wpk_onednn_is_written(program, b) ||
+        a->tensor == b->tensor) {
+        return false;
+    }
+    op->kind = WPK_RECIPE_BINARY;
+    wpk_onednn_operand_whole(program, output, &op->operand[WPK_RECIPE_DST]);
+    take_posts(chain, op);
+    return broadcast_operand(program, chain->stage, a, &op->operand[WPK_RECIPE_SRC]) &&
+           broadcast_operand(program, chain->stage, b, &op->operand[WPK_RECIPE_WEIGHTS]);
+}
+
+/* ---- all of it */
+
+/* The one output and its stage; every tensor must be of a kind that the library computes with. */
+static const struct wpk_stage *last_stage(const struct wpk_program *program, int *output)
+{
+    *output = -1;
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        bool plain =
+            tensor->dtype == WPK_F32 || tensor->dtype == WPK_BF16 || tensor->dtype == WPK_F16;
+        if (tensor->role != WPK_ROLE_INTERMEDIATE && !plain) {
+            return NULL;
+        }
+        if (tensor->role == WPK_ROLE_OUTPUT) {
+            if (*output >= 0) {
+                return NULL;
+            }
+            *output = t;
+        }
+    }
+    if (*output < 0) {
+        return NULL;
+    }
+    int writer = wpk_program_writer(program, *output);
+    return writer < 0 ? NULL : &program->stages[writer];
+}
+
+static bool match(const struct wpk_program *program, const struct wpk_stage *last, int output,
+                  struct wpk_recipe *out)
+{
+    static const struct wpk_recipe none = {.operand[WPK_RECIPE_SRC].tensor = -1,
+                                           .operand[WPK_RECIPE_WEIGHTS].tensor = -1,
+                                           .operand[WPK_RECIPE_BIAS].tensor = -1,
+                                           .operand[WPK_RECIPE_DST].tensor = -1};
+    struct chain chain;
+
+    *out = none;
+    if (wpk_onednn_match_softmax(program, last, output, out)) {
+        return true;
+    }
+    *out = none;
+    if (wpk_onednn_match_layernorm(program, last, output, out)) {
+        return true;
+    }
+    *out = none;
+    peel(program, last, &chain);
+    if (match_reduction(program, &chain, out)) {
+        return true;
+    }
+    *out = none;
+    if (match_eltwise(program, &chain, output, out)) {
+        return true;
+    }
+    *out = none;
+    return match_binary(program, &chain, output, out);
+}
+
+/* Operands name tensors of the program so far; let them name the recipe's. */
+static bool take_tensors(const struct wpk_program *program, struct wpk_recipe *recipe)
+{
+    int place[WPK_TENSORS_MAX];
+
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        int i = recipe->tensor_count;
+        bool argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT ||
+                        tensor->role == WPK_ROLE_OUTPUT;
+        if (!argument) {
+            continue;
+        }
+        if (i == WPK_RECIPE_TENSORS_MAX) {
+            return false;
+        }
+        recipe->use[i] = tensor->role == WPK_ROLE_INPUT      ? WPK_RECIPE_INPUT
+                         : tensor->role == WPK_ROLE_CONSTANT ? WPK_RECIPE_CONSTANT
+                                                             : WPK_RECIPE_OUTPUT;
+        struct wpk_named_tensor *named = &recipe->tensor[i];
+        snprintf(named->name, sizeof(named->name), "%s", tensor->name);
+        named->type.dtype = tensor->dtype;
+        named->type.rank = tensor->rank;
+        memcpy(named->type.extent, tensor->extent, sizeof(int64_t) * (size_t)tensor->rank);
+        named->type.layout = wpk_layout_row_major(tensor->rank);
+        place[t] = recipe->tensor_count++;
+    }
+    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
+        struct wpk_recipe_operand *operand = &recipe->operand[role];
+        operand->tensor = operand->tensor >= 0 ? place[operand->tensor] : -1;
+    }
+    return true;
+}
+
+wpk_err wpk_onednn_match(const struct wpk_program *program, struct wpk_recipe *out)
+{
+    struct wpk_recipe recipe;
+    int output = -1;
+    const struct wpk_stage *last = last_stage(program, &output);
+
+    if (last == NULL || wpk_program_gathers(program) || !match(program, last, output, &recipe) ||
+        !take_tensors(program, &recipe)) {
+        return WPK_EUNSUPPORTED;
+    }
+    *out = recipe;
+    return WPK_OK;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/runner/subject.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static wpk_err set_all(struct wpk_subject *subject, enum wpk_role role,
+                       const struct wpk_inputs *inputs, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < subject->program->tensor_count && err == WPK_OK; i++) {
+        if (subject->program->tensors[i].role == role) {
+            err = subject->provider->kind->set(subject->provider, i, inputs->dense[i], diag);
+        }
+    }
+    return err;
+}
+
+static wpk_err load(struct wpk_subject *subject, const struct wpk_inputs *inputs,
+                    struct wpk_diag *diag)
+{
+    wpk_err err = set_all(subject, WPK_ROLE_CONSTANT, inputs, diag);
+    if (err == WPK_OK) {
+        err = set_all(subject, WPK_ROLE_INPUT, inputs, diag);
+    }
+    return err == WPK_OK ? subject->provider->kind->prepare(subject->provider, diag) : err;
+}
+
+wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *program,
+                         const struct wpk_subject_options *options, const struct wpk_inputs *inputs,
+                         struct wpk_diag *diag)
+{
+    const struct wpk_provider_class *kind = wpk_provider_find(options->provider);
+    if (kind == NULL) {
+        wpk_diag_set(diag, "there is no provider %s", options->provider);
+        return WPK_EUNSUPPORTED;
+    }
+    const struct wpk_program *view = options->view != NULL ? options->view : program;
+    *subject =
+        (struct wpk_subject){.program = program, .view = view, .output = wpk_program_output(view)};
+    wpk_guard_init(&subject->guard, options->placement);
+    const struct wpk_tensor *output = &program->tensors[subject->output];
+    subject->result = malloc((size_t)wpk_tensor_elements(output) * wpk_dtype_size(output->dtype));
+    const struct wpk_provider_request request = {
+        .program = program,
+        .layouts = options->layouts,
+        .artifact_path = options->artifact,
+        .threads = options->threads,
+        .excluded = options->excluded,
+        .timed = options->placement == WPK_GUARD_ALIGNED,
+        .memory = &subject->guard.memory,
+    };
+    wpk_err err =
+        subject->result == NULL ? WPK_ENOMEM : kind->open(&request, &subject->provider, diag);
+    if (err == WPK_OK) {
+        err = load(subject, inputs, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_subject_close(subject);
+    }
+    return err;
+}
+
+void wpk_subject_close(struct wpk_subject *subject)
+{
+    if (subject->provider != NULL) {
+        subject->provider->kind->close(subject->provider);
+    }
+    wpk_guard_fini(&subject->guard);
+    free(subject->result);
+    *subject = (struct wpk_subject){0};
+}
+
+bool wpk_subject_moves(const struct wpk_subject *subject)
+{
+    return subject->provider->kind->move != NULL;
+}
+
+wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement placement,
+                         const struct wpk_inputs *inputs, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    if (wpk_subject_moves(subject)) {
+        subject->guard.placement = placement;
+        err = subject->provider->kind->move(subject->provider);
+    }
+    return err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
+}
+
+/* Run on the inputs that are set, which are those of a draw. */
+static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers *answers, int draw,
+                           const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
+                           struct wpk_diag *diag)
+{
+    const struct wpk_provider_class *kind = subject->provider->kind;
+    enum wpk_dtype dtype = subject->program->tensors[subject->output].dtype;
+    /* All ones are a NaN in every floating type; an integer gets what sums rarely give. */
+    kind->poison(subject->provider, wpk_dtype_is_float(dtype) ? 0xFF : 0xA5);
+    wpk_err err = kind->run(subject->provider);
+    if (err != WPK_OK) {
+        wpk_subject_trouble(subject, diag);
+        return err;
+    }
+    err = kind->check(subject->provider, diag);
+    if (err == WPK_OK) {
+        err = wpk_guard_check(&subject->guard, diag);
+    }
+    if (err == WPK_OK) {
+        err = kind->get(subject->provider, subject->output, subject->result);
+    }
+    if (err == WPK_OK) {
+        wpk_verify_compare(subject->view, answers, draw, rule, subject->result, errors);
+    }
+    return err;
+}
+
+void wpk_subject_trouble(const struct wpk_subject *subject, struct wpk_diag *diag)
+{
+    const char *trouble = subject->provider->kind->trouble(subject->provider);
+    wpk_diag_set(diag, "the kernel returned an error%s%s", trouble[0] != '\0' ? ": " : "", trouble);
+}
+
+static wpk_err set_draw(struct wpk_subject *subject, const struct wpk_answers *answers, int draw,
+                        struct wpk_diag *diag)
+{
+    struct wpk_input_options options = wpk_answers_inputs(answers, draw);
+    struct wpk_inputs inputs = {0};
+    options.inputs_only = true; /* draws share the constants */
+    wpk_err err = wpk_inputs_make(subject->program, &options, &inputs);
+    if (err == WPK_OK) {
+        err = set_all(subject, WPK_ROLE_INPUT, &inputs, diag);
+    }
+    wpk_inputs_fini(&inputs);
+    return err;
+}
+
+wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers *answers,
+                           const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
+                           struct wpk_diag *diag)
+{
+    wpk_err err = verify_draw(subject, answers, 0, rule, errors, diag);
+    for (int draw = 1; draw < answers->draws && err == WPK_OK && errors->ratio <= 1; draw++) {
+        err = set_draw(subject, answers, draw, diag);
+        err = err == WPK_OK ? verify_draw(subject, answers, draw, rule, errors, diag) : err;
+    }
+    return err == WPK_OK && answers->draws > 1 ? set_draw(subject, answers, 0, diag) : err;
+}
+
+wpk_err wpk_subject_run(void *user)
+{
+    struct wpk_subject *subject = user;
+    return subject->provider->kind->run(subject->provider);
+}
+
+wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions)
+{
+    struct wpk_subject *subject = user;
+    return subject->provider->kind->cool(subject->provider, conditions);
+}
+
+/* How often the scheduler has taken a CPU away from the threads of this process. */
+static uint64_t count_preemptions(void *user)
+{
+    struct rusage usage;
+    (void)user;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
+}
+
+wpk_err wpk_subject_time(void *user, int count, uint64_t *ns)
+{
+    struct wpk_subject *subject = user;
+    double total = 0;
+    wpk_err err = subject->provider->kind->time(subject->provider, count, &total);
+    *ns = (uint64_t)llround(total);
+    return err;
+}
+
+static bool is_throttled(void *user)
+{
+    struct wpk_subject *subject = user;
+    return subject->provider->kind->throttled(subject->provider);
+}
+
+static void pause_ns(void *user, uint64_t ns)
+{
+    (void)user;
+    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+/* A device that has a clock of its own does not wait for the host's CPUs. */
+struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject)
+{
+    bool has_clock = subject->provider->has_clock;
+    return (struct wpk_measure_subject){.run = wpk_subject_run,
+                                        .cool = wpk_subject_cool,
+                                        .preemptions = has_clock ? NULL : count_preemptions,
+                                        .throttled = has_clock ? is_throttled : NULL,
+                                        .pause = pause_ns,
+                                        .rotates = has_clock,
+                                        .time = has_clock ? wpk_subject_time : NULL,
+                                        .user = subject,
+                                        .clock = wpk_clock_system()};
+}
+
+enum wpk_outcome wpk_subject_outcome(wpk_err err)
+{
+    switch (err) {
+    case WPK_OK:
+        return WPK_OUTCOME_OK;
+    case WPK_ENOMEM:
+        return WPK_OUTCOME_OUT_OF_MEMORY;
+    case WPK_ECORRUPT:
+        return WPK_OUTCOME_WRONG_RESULT;
+    case WPK_EUNSUPPORTED:
+    case WPK_EMISMATCH:
+    case WPK_ENOENT:
+        return WPK_OUTCOME_UNSUPPORTED;
+    default:
+        return WPK_OUTCOME_RUN_CRASH;
+    }
+}
