@@ -111,7 +111,7 @@ static bool is_awaited(uint64_t word)
            phase_of(word) == WPK_CONNECTION_IDLE;
 }
 
-/* Order of closing: the smallest goes first: unknown, then idle, then by the earliest deadline. */
+/* The order of closing, smallest first: unknown, then idle, then others; each by deadline. */
 static uint64_t rank(uint64_t word)
 {
     uint64_t class = (word & KNOWN) == 0 ? 0 : phase_of(word) == WPK_CONNECTION_IDLE ? 1 : 2;

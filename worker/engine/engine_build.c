@@ -188,7 +188,7 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
 }
 
 /* Clean up after a builder that died. Trials that it was building are tried once more, and not
- * blamed if it had not even started. No core of a timed device is busy with builds now. */
+ * blamed if it had not even started. All cores that are timed are quiet now. */
 static void bury_builder(struct wpk_engine *engine, wpk_err err)
 {
     bool was_ready = engine->builder.ready;

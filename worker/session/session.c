@@ -115,8 +115,8 @@ static void say_refused(struct wpk_worker_session *s, const struct wpk_message *
     wpk_notify_send(s->options->notify, "STATUS=Refused: %.300s", error->text);
 }
 
-/* True if uploads are refused for good. A passing error says when to retry; damage is the
- * artifact's. */
+/* True if the upload is refused for good. A passing error has a retry time; damage is handled
+ * apart. */
 static bool is_refused_upload(const struct wpk_worker_session *s, int slot,
                               const struct wpk_message *error)
 {
