@@ -127,7 +127,7 @@ static void read_tuned(struct wpk_json_reader *reader, struct bench_table *table
     wpk_json_leave(reader);
 }
 
-/* What a call costs stands beside what was tuned. */
+/* Add the row of an empty call: its time is the cost of a call. */
 static wpk_err add_empty_call(struct bench_table *table, const struct bench_selection *selection,
                               enum bench_layouts layouts, int threads)
 {

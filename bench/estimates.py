@@ -19,7 +19,7 @@ WPKCTL = ROOT / "build/bin/wpkctl"
 
 
 def check(model, data):
-    """What wpkctl check says of the model, with this history."""
+    """The output of wpkctl check for the model, with this history."""
     done = subprocess.run([WPKCTL, "check", model, "--data", data, "--json"],
                           stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)

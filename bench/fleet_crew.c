@@ -97,8 +97,8 @@ static void fill_result(const struct wpk_work *work, struct wpk_result *result)
              (unsigned long long)work->id.search, (unsigned long long)work->id.index, 0ULL);
 }
 
-/* Is there something to upload before the results: the code of the first of a search, which is its
- * anchor, or one of its own? */
+/* True if an artifact must be uploaded before the results: that of a search's first candidate,
+ * which is its anchor, or one of the worker's own. */
 static bool next_upload(const struct bench_crew *crew, struct bench_hand *hand)
 {
     for (; hand->uploaded < hand->held_count; hand->uploaded++) {

@@ -36,7 +36,7 @@ void bench_threads_take(struct bench_threads *threads);
 /* Resident memory of a process in MiB; 0 if it cannot be read. */
 double bench_rss_mib(int pid);
 
-/* What was measured in one part of the run. */
+/* The measurements of one part of the run. */
 struct bench_fleet_part {
     double seconds;
     uint64_t results;

@@ -14,8 +14,8 @@ struct bench_wpkd {
     char workers[128]; /* URL of the workers' socket */
 };
 
-/* Start the wpkd of this build on the directory `data`. Its path must be short, because sockets lie
- * in it. */
+/* Start the wpkd of this build on the directory `data`. The path of `data` must be short, because
+ * sockets lie in it. */
 void bench_wpkd_start(struct bench_wpkd *wpkd, const char *data);
 /* Send one request; return the status, or 0 if wpkd does not answer. `answer` gets head and body.
  * `body` and `answer` may be NULL. */

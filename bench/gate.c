@@ -28,7 +28,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The same on every machine. Its caches are 0: neither search/ nor target/ reads them. */
+/* The same on every machine. The caches of this device are 0: neither search/ nor target/ reads
+ * them. */
 #define DEVICE "cpu/gate/avx512"
 #define HEAD "wpk-gate 1 halide " BENCH_HALIDE_VERSION " device " DEVICE " accuracy standard"
 

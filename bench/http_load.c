@@ -262,7 +262,7 @@ static void finish(struct load *load, uint32_t index)
     }
 }
 
-/* What came belongs to a head, or to a body that nobody looks at. */
+/* Take received bytes: they belong to a head, or to a body whose content is ignored. */
 static void take(struct load *load, uint32_t index, const char *data, size_t size)
 {
     struct connection *c = &load->connections[index];

@@ -67,7 +67,7 @@ WPK_MUST_CHECK wpk_err bench_dnnl_memory(struct bench_peer *peer, const_dnnl_mem
                                          const float *values, dnnl_memory_t *out,
                                          struct wpk_diag *diag);
 /* Find memory in the format that peer->desc asks for argument `arg`: `memory` itself if its format
- * fits, else new zeroed memory that the peer owns. Nothing is copied. */
+ * fits, else new zeroed memory that the peer owns. The content of `memory` is not copied. */
 WPK_MUST_CHECK wpk_err bench_dnnl_in_format(struct bench_peer *peer, dnnl_memory_t memory, int arg,
                                             dnnl_memory_t *out, struct wpk_diag *diag);
 /* Make a step that copies `from` into the format of `to`. bench_dnnl_reorder copies at once. */

@@ -9,7 +9,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* What a function of Python returns. */
+/* The result of a Python function. */
 enum python_result {
     PYTHON_OK,
     PYTHON_UNSUPPORTED,

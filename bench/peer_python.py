@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What peers in Python have in common: hands their functions to bench/peer_python.c.
+"""Code that all peers in Python share: hands their functions to bench/peer_python.c.
 
 A peer is a class. Peer(path, node, constants, x, shape, fixed, threads) makes an operator ready
 to run: `path` is the ONNX model, `node` the one that computes it (`relu` set when a Relu follows),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bound, never a peer: reads the constants of an operator that computes little with each byte,
- * such as a matrix with a few vectors. Nothing can be faster than the bytes that it needs. */
+ * such as a matrix with a few vectors. No kernel can be faster than the bytes that it needs. */
 #include "bench/peer.h"
 #include "runtime/pool.h"
 

@@ -101,7 +101,7 @@ static void fill(const char *data, int jobs, int ops)
     wpk_store_close(store);
 }
 
-/* What the kernel keeps of the file goes: the first reads are the disk's. */
+/* Drop the file from the page cache, so that the first reads go to the disk. */
 static void forget_pages(const char *data)
 {
     char path[4096];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What `make bench` and `make bench-tune` do.
+# The commands of `make bench` and `make bench-tune`.
 #
 #     bench/run.sh compare [options of bench-compare]
 #     bench/run.sh tune ["1 2 3"]     seeds, default 1; results in bench/tuned/
@@ -10,7 +10,7 @@
 # (bench/ops.json), the operators, e.g. bench/products.json; CANDIDATES (200) of each.
 # compare takes the kernels of seed 1, or of $SEED, and without any the peers alone.
 # Tuning is long: 18 operators x 200 candidates for each of layouts any and fixed and 1 and 2
-# threads. What was measured before is not measured again, so it may be interrupted.
+# threads. Earlier measurements are not repeated, so it may be interrupted.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is printed of one operator. */
+/* The properties of one operator that are printed. */
 struct finding {
     struct wpk_buf notation;
     struct wpk_fingerprint fingerprint;
@@ -71,7 +71,8 @@ static wpk_err measure_space(const struct check *check, int op, const struct wpk
     return err;
 }
 
-/* What is not known is no reason to end: the job can be tuned. */
+/* List the faults that verification would not see. A failure to find them does not end the check:
+ * the job can be tuned. */
 static void look_for_faults(const struct check *check, const struct wpk_program *program,
                             struct finding *out)
 {

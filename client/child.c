@@ -47,8 +47,8 @@ static void run_program(const char *path, const char *const *argv, int log, int 
     _exit(127);
 }
 
-/* Who ends because the disk is full has to be able to say so: room for that is taken now. File
- * systems that cannot reserve have to do without. */
+/* Open the log and reserve room in it, so that a process that ends because the disk is full can say
+ * so. Some file systems cannot reserve; then there is none. */
 static int open_log(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -136,7 +136,8 @@ void wpk_child_stop(struct wpk_child *child, int grace_ms)
         sleep_ms(POLL_MS);
     }
     if (wpk_child_runs(child)) {
-        /* What is left of its group too; once the leader is waited for, the number is free. */
+        /* Kill the rest of its group before the leader is reaped: after that the group's number is
+         * free. */
         kill(-group, SIGKILL);
         waitpid(child->pid, NULL, 0);
         child->pid = 0;

@@ -14,7 +14,7 @@ struct wpk_child {
 };
 
 /* Start `path` with its arguments (NULL-terminated, argv[0] included). The process has a process
- * group of its own, so that Ctrl-C reaches wpkctl only. It gets SIGTERM however wpkctl dies. Its
+ * group of its own, so that Ctrl-C reaches wpkctl only. It gets SIGTERM however wpkctl dies. The
  * output goes to `log_path`, which is emptied before.
  *
  *   errors  WPK_ENOENT no such program, WPK_ENOSPC no room for the log, WPK_EACCES, WPK_ESYSTEM

@@ -109,8 +109,8 @@ static double roofline_ns(const struct wpk_tune_kernel *kernel, enum wpk_conditi
     return wpk_cost_roofline_ns(&kernel->cost, bytes, roofline);
 }
 
-/* The median share of the cold roofline of the kernels that history knows; 1: of none. What moves
- * data in the caches takes time, too, so all bytes count. */
+/* The median share of the cold roofline of the kernels that history knows; 1: of none. Moving data
+ * in the caches takes time, too, so all bytes count. */
 static double median_share(const struct wpk_tune_model *model, const struct wpk_roofline *roofline)
 {
     double *shares = calloc((size_t)model->kernel_count + 1, sizeof(*shares));

@@ -16,7 +16,7 @@
 
 #define JOBS_SEARCHED 1000 /* the newest; a fingerprint finds what is older */
 
-/* What history serves of an operator, newest first; none is no error. */
+/* Fetch the kernels of an operator that history serves, newest first; none is no error. */
 static wpk_err fetch_served(struct wpk_session *session, const char *fingerprint,
                             struct wpk_arena *arena, struct wpk_api_kernel **kernels, int *count,
                             struct wpk_diag *diag)
@@ -103,7 +103,7 @@ wpk_err wpk_find_by_fingerprint(struct wpk_session *session, const char *fingerp
 
 /* ---- one of several */
 
-/* Does it differ from `other` in its class alone? */
+/* True if the kernels differ at most in their accuracy class. */
 static bool is_sibling(const struct wpk_api_kernel *kernel, const struct wpk_api_kernel *other)
 {
     return kernel->threads == other->threads && strcmp(kernel->layouts, other->layouts) == 0 &&
@@ -304,8 +304,8 @@ static wpk_err fetch_kernel(struct wpk_session *session, const char *job, const 
     return err;
 }
 
-/* What the newest job that has an operator of this name found; while it has found nothing, what an
- * older one did of the very same operator, and of no other that is called so. */
+/* Find the kernel of the newest job that has an operator of this name. While that job has none, an
+ * older job's kernel counts if it is of the very same operator, not only of the same name. */
 static wpk_err search_jobs(struct wpk_session *session, const char *name,
                            const struct wpk_api_job *jobs, int count, struct wpk_arena *arena,
                            const struct wpk_api_kernel **out, struct wpk_diag *diag)

@@ -55,7 +55,7 @@ static void test_class(void **state)
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){.accuracy = "times_direct=1.9"}),
                         "k3");
     assert_string_equal(kernels[0].found_for, "times_direct=2");
-    /* What is pinned is pinned for its own class. */
+    /* A pin holds for the kernel's own class. */
     kernels[1].pinned = true;
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){.accuracy = "strict"}), "k3");
     assert_string_equal(best(kernels, 4, (struct wpk_find_wanted){.accuracy = "fast"}), "k2");

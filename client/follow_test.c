@@ -83,7 +83,7 @@ static void test_estimate(void **state)
     assert_non_null(strstr(print(&job, 0), "at most 20 s left"));
 }
 
-/* What a final takes is not known from the pace of trials. */
+/* The duration of a final is not known from the pace of trials. */
 static void test_no_estimate_of_a_final(void **state)
 {
     struct wpk_api_op ops[2] = {searching(), searching()};

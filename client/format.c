@@ -198,7 +198,7 @@ static void lay_out(const struct wpk_text_table *table, int width, struct layout
         }
         layout->width[widest]--;
     }
-    /* What a column left that has given way. */
+    /* Give the width that a hidden column left to columns of prose. */
     for (int i = 0; i < table->column_count; i++) {
         while (table->prose[i] && layout->shown[i] && layout->width[i] < natural[i] &&
                total_of(table, layout) < width) {

@@ -120,7 +120,7 @@ static void test_tables_fit(void **state)
     wpk_arena_fini(&arena);
 }
 
-/* What is said in words is cut before a number gives way. */
+/* Prose is cut before a number is. */
 static void test_prose_is_cut_first(void **state)
 {
     struct wpk_arena arena = {0};

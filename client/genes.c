@@ -246,7 +246,8 @@ static wpk_err show_job(struct genes *genes, struct wpk_json_writer *w, struct w
     return err;
 }
 
-/* What is known by a name or a fingerprint, in the layouts it was tuned in. */
+/* Show the genes of an operator that is known by name or fingerprint, in the layouts of its
+ * kernel. */
 static wpk_err show_known(const struct wpk_command_context *context, struct genes *genes,
                           const char *what, struct wpk_json_writer *w, struct wpk_diag *diag)
 {

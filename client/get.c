@@ -34,7 +34,7 @@ struct get {
 
 #define FILES_MAX 6
 
-/* What was written, and where. */
+/* The files that were written, and their paths. */
 struct written {
     const char *path;
     char sha256[WPK_SHA256_HEX_SIZE];
@@ -175,7 +175,7 @@ static wpk_err write_ptx(struct wpk_session *session, const struct get *get,
     return err;
 }
 
-/* Who is fastest, where that is not the object. */
+/* Say which implementation is fastest, if it is not the object. */
 static void tell_fastest(const struct written *written, const struct wpk_api_kernel *kernel)
 {
     if (!written->choice || kernel->served.artifact[0] != '\0') {

@@ -202,7 +202,7 @@ static void set_options(const struct wpk_http *http, const struct wpk_http_clien
     }
 }
 
-/* Is a connection ended before a word was said? */
+/* True if a connection is ended before anything was sent. */
 static bool is_ended_at_once(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -256,7 +256,7 @@ static wpk_err override_conditions(const char *text, struct wpk_job *job, struct
     return WPK_OK;
 }
 
-/* What is set in each operator. */
+/* Apply the overrides that are set in each operator. */
 static wpk_err override_ops(const struct wpk_job_overrides *overrides, struct wpk_job *job,
                             struct wpk_diag *diag)
 {

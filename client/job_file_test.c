@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What options change in a job. */
+/* Tests: changes of a job by command line options. */
 #include "client/job_file.h"
 
 #include <setjmp.h>

@@ -154,7 +154,7 @@ wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
     return err;
 }
 
-/* Can the pins be, as names of the canonical program, which is what is searched? */
+/* Check the pins with the names of the canonical program, because that is the one searched. */
 static wpk_err pin_canonical(const struct wpk_job *job, enum wpk_layouts layouts,
                              const struct wpk_program *program, const struct wpk_device *device,
                              struct wpk_diag *diag)

@@ -13,13 +13,13 @@
 #define NAMES_SIZE_MAX ((size_t)256)
 #define JOBS_NAMED 1000 /* the newest: operators of older ones go without a name */
 
-/* What operators are called in jobs, newest first: a kernel alone knows only what it computes. */
+/* Jobs, newest first, that give operators their names: a kernel alone knows only its program. */
 struct names {
     const struct wpk_api_job *jobs; /* [count] */
     int count;
 };
 
-/* Is it among the names, which are set apart by ", "? */
+/* True if the list of names, separated by ", ", has the name. */
 static bool is_named(const char *list, const char *name)
 {
     size_t size = strlen(name);
@@ -214,7 +214,7 @@ static wpk_err act(const struct wpk_command_context *context, struct wpk_show_op
                : change(context, options, args->operands[0], args->operands[1], diag);
 }
 
-/* What the list is cut down to; NULL: everything. */
+/* The values that listed kernels must have; NULL: any value. */
 struct filter {
     const char *fingerprint, *family, *device, *layouts, *threads, *environment, *provider;
     const char *accuracy, *conditions;

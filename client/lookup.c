@@ -26,7 +26,7 @@ struct lookup {
     bool json;
 };
 
-/* What is asked for at once, and what its answers are called. */
+/* The lookups of one request, and the names under which answers are printed. */
 struct batch {
     const struct wpk_job *job; /* NULL: asked for by fingerprint */
     struct wpk_buf body;       /* {"lookups":[...]} */
@@ -38,7 +38,7 @@ struct batch {
 
 /* ---- asking */
 
-/* What tells a kernel from the others of its operator and device, for the wanted class. */
+/* Write the key of a kernel among those of its operator and device, for the wanted class. */
 static wpk_err put_key(const struct wpk_api_kernel *kernel, const char *class,
                        struct wpk_json_writer *w)
 {
@@ -322,7 +322,7 @@ static wpk_err add_file(const struct lookup *lookup, const struct wpk_job *job, 
     return err;
 }
 
-/* Is the kernel one that the options let through, of a key that is not asked for yet? */
+/* True if the options admit the kernel, and its key is not in the request yet. */
 static bool is_wanted(const struct lookup *lookup, const struct wpk_api_kernel *kernels, int index)
 {
     const struct wpk_api_kernel *kernel = &kernels[index];

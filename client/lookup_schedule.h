@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a schedule for an operator that was looked up, for wpkctl build. Its candidate is that of
+/* Makes a schedule for an operator that was looked up, for wpkctl build. The candidate is that of
  * the operator's served kernel; without one, the best of the nearest shape, lowered for this
  * shape. */
 #ifndef WPK_CLIENT_LOOKUP_SCHEDULE_H

@@ -43,7 +43,7 @@ struct wpk_private {
     int restart_count[PROCESS_COUNT];
 };
 
-/* What the owner leaves for the others: two lines, URL and the process id of wpkd. */
+/* The file that the owner writes for other processes: two lines, URL and process id of wpkd. */
 struct endpoint {
     char url[URL_SIZE];
     pid_t pid;
@@ -106,7 +106,8 @@ static wpk_err write_endpoint(const struct wpk_private *self, struct wpk_diag *d
     return wpk_fs_write(self->endpoint_path, text, (size_t)length, 0600, diag);
 }
 
-/* An owner that was killed could not clean up. Only what make_socket_dir names so is removed. */
+/* An owner that was killed could not clean up. Remove its directory only if the name is one that
+ * make_socket_dir makes. */
 static void remove_socket_dir_of(const char *url)
 {
     char dir[URL_SIZE];
@@ -280,7 +281,8 @@ static bool find_running(struct wpk_private *self)
     return true;
 }
 
-/* What a process of ours needs; who only reads makes nothing where there is nothing. */
+/* Make the directories that wpkd needs; a command that only reads makes none if there is no
+ * history. */
 static wpk_err prepare_dirs(const struct wpk_private *self, struct wpk_diag *diag)
 {
     char path[PATH_SIZE];
@@ -354,7 +356,7 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
 
 /* ---- a history where nothing can be written: a read-only disk, or a full one */
 
-/* Can a few pages be written beside the history? */
+/* True if a few pages can be written beside the history. */
 static bool can_write(const char *dir)
 {
     static const char pages[1 << 16];

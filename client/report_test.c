@@ -97,7 +97,7 @@ static void test_print(void **state)
         }
     }
     assert_null(strstr(wpk_buf_text(&out), "history"));
-    /* What stays below the peak needs no excuse. */
+    /* A kernel below the peak gets no explanation. */
     kernel.served.time.median_ns = 1700000;
     wpk_buf_reset(&out);
     assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
@@ -185,7 +185,7 @@ static void test_noise(void **state)
     wpk_arena_fini(&arena);
 }
 
-/* Nothing was found: no headings over nothing, but why. */
+/* If no kernel was found, the report prints the reason, and no headings. */
 static void test_no_kernel(void **state)
 {
     struct wpk_api_op failed = {.name = "c6", .phase = "failed", .reason = "no candidate worked"};

@@ -68,7 +68,7 @@ static wpk_err write_choice(struct wpk_session *session, struct run *run,
     return wpk_choice_file_write(session, answer, path, diag);
 }
 
-/* What a host would run of the kernel's operator. */
+/* Take the choice that a host would open for the kernel's operator. */
 static wpk_err take_kernel(struct wpk_session *session, struct run *run,
                            const struct wpk_api_kernel *kernel, struct wpk_diag *diag)
 {

@@ -175,8 +175,9 @@ static double scale(struct comparison *c, enum wpk_dtype dtype)
     return ldexp(1, exponent);
 }
 
-/* What direct evaluation errs by on inputs of such size: rounding moves a sum by about half a unit
- * of the sum of its absolute terms. For inputs on which it is exact: multiples of 1/8, say. */
+/* The typical error of direct evaluation on inputs of such size: rounding moves a sum by about half
+ * a unit of the sum of its absolute terms. It is used for inputs on which direct evaluation is
+ * exact, for instance multiples of 1/8. */
 static double typical_error(const struct comparison *c, enum wpk_dtype dtype)
 {
     double squares = 0;

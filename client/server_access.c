@@ -9,7 +9,7 @@
 
 #define FILE_SIZE_MAX ((size_t)64 << 10)
 
-/* What the file says; "": nothing. */
+/* The values of the file; "": not set. */
 struct file {
     char server[WPK_HTTP_URL_MAX];
     char token_file[WPK_SERVER_ACCESS_PATH_MAX];

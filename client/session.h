@@ -9,7 +9,7 @@
 #include "client/private.h"
 #include "client/server_access.h"
 
-/* What a command does when no wpkd runs over its data directory. */
+/* The action of a command when no wpkd runs over its data directory. */
 enum wpk_session_need {
     WPK_SESSION_RUNNING, /* fail */
     WPK_SESSION_HISTORY, /* start one, to look things up; WPK_ENOENT if there is no history */

@@ -36,7 +36,7 @@ WPK_MUST_CHECK wpk_err wpk_trial_list_fetch(struct wpk_session *session, const c
 /* The fastest candidate of our own that was timed whole, by its ratio; -1: none. */
 int wpk_trial_list_best(const struct wpk_trial_list *list);
 
-/* Is it timed, and its time no lower bound? */
+/* True if the trial is timed, and the time is no lower bound. */
 bool wpk_listed_trial_is_timed(const struct wpk_listed_trial *trial);
 
 /* The value of a gene in a candidate's text, "" where it has none.

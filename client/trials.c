@@ -45,7 +45,7 @@ static const char *log_of(struct wpk_json_reader *r, struct wpk_arena *arena)
     return line;
 }
 
-/* What classes are by; of a wrong result how far off it is. */
+/* Print the error by which accuracy classes are defined; of a wrong result its distance. */
 static void error_of(struct wpk_json_reader *r, const char *outcome, char *out, size_t size)
 {
     bool wrong = strcmp(outcome, "wrong_result") == 0;

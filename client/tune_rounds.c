@@ -166,7 +166,7 @@ static bool is_place(const struct tuning *t, int k)
     return !t->options->search_places && t->options->model->kernels[k].base != k;
 }
 
-/* Has it a kernel that was made of a candidate? */
+/* True if the operator has a kernel that was made from a candidate. */
 static bool has_own(const struct wpk_tune_rounds *rounds, int k)
 {
     const struct wpk_api_kernel *kernel = &rounds->kernels[k];

@@ -80,6 +80,6 @@ bool wpk_address_url_is_loopback(const char *url)
         return false;
     }
     begin += strlen("://");
-    /* What is before an '@' is no host: its text is then none of those that are loopback. */
+    /* Text before an '@' is no host name: a host with it does not parse as a loopback address. */
     return wpk_address_parse(begin, strcspn(begin, "/?#"), &address) && address.is_loopback;
 }

@@ -111,15 +111,15 @@ static bool is_awaited(uint64_t word)
            phase_of(word) == WPK_CONNECTION_IDLE;
 }
 
-/* What goes first has the smallest: unknown, idle, early. */
+/* The order of closing, smallest first: unknown, then idle, then others; each by deadline. */
 static uint64_t rank(uint64_t word)
 {
     uint64_t class = (word & KNOWN) == 0 ? 0 : phase_of(word) == WPK_CONNECTION_IDLE ? 1 : 2;
     return class << 61 | word >> DEADLINE_SHIFT;
 }
 
-/* Whose turn it is after `last` (WPK_ADMISSION_NONE: first), of a source or of all (NULL). *word is
- * what was seen of it, and of `last` before. */
+/* The next connection to close after `last` (WPK_ADMISSION_NONE: the first), of a source or of all
+ * (NULL). *word is the state that was read of it; on entry that of `last`. */
 static uint32_t find_next(const struct wpk_admission *a, const struct wpk_source *source,
                           uint32_t last, uint64_t *word)
 {
@@ -324,7 +324,7 @@ uint32_t wpk_admission_count_in(struct wpk_admission *admission, enum wpk_connec
 
 /* ---- life */
 
-/* Of two limits of which 0 is none. */
+/* The smaller of two limits; 0 means no limit. */
 static uint32_t smaller_limit(uint32_t a, uint32_t b)
 {
     return a == 0 || (b != 0 && b < a) ? b : a;

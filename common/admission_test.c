@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in, who has to go and when, without a socket. */
+/* Tests: connections that are admitted, and those that are closed, and when, without a socket. */
 #include "common/admission.h"
 
 #include "common/clock.h"
@@ -123,7 +123,7 @@ static void each_phase_has_its_deadline(void **state)
     assert_false(was_ended(&late));
     assert_false(was_ended(&waits));
     assert_int_equal(wpk_admission_count(a), 2);
-    /* What it sends now is not taken. */
+    /* A request of a connection that was ended is not taken. */
     assert_false(wpk_admission_mark(a, early.number, WPK_CONNECTION_READING, true, 30 * S));
     assert_true(wpk_admission_mark(a, late.number, WPK_CONNECTION_IDLE, true, 30 * S));
     assert_int_equal(wpk_admission_expire(a, 29 * S), 0);
@@ -239,7 +239,7 @@ static void one_address_has_a_part(void **state)
     wpk_admission_free(a);
 }
 
-/* Whoever was ended takes room until he has left. */
+/* A connection that was ended takes room until it has left. */
 static void those_that_end_are_bounded(void **state)
 {
     (void)state;

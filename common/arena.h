@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bump allocator: many small objects with one lifetime, freed together.
  *
- * One arena serves one message, or one generation of a search. Nothing inside is freed on its own
- * and nothing in it outlives wpk_arena_reset(). Blocks are kept over a reset, so a steady state
- * allocates nothing. `= {0}` is an empty arena with the default limit. One thread uses an arena. */
+ * One arena serves one message, or one generation of a search. Objects inside are not freed singly,
+ * and none outlives wpk_arena_reset(). Blocks are kept over a reset, so a steady state allocates
+ * nothing. `= {0}` is an empty arena with the default limit. One thread uses an arena. */
 #ifndef WPK_COMMON_ARENA_H
 #define WPK_COMMON_ARENA_H
 

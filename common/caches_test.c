@@ -39,7 +39,7 @@ static void test_flush_keeps_what_was_written(void **state)
     }
 }
 
-/* What is measured stays on the CPUs that it was given. */
+/* Streaming leaves the CPU affinity as it was, for the measurement that follows. */
 static void test_streaming_leaves_the_affinity(void **state)
 {
     (void)state;

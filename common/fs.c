@@ -389,7 +389,7 @@ wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag)
 {
     struct stat info;
 
-    /* What else may be wrong with it is told by whoever binds. */
+    /* bind() reports all other errors of the path. */
     if (lstat(path, &info) != 0 || S_ISSOCK(info.st_mode)) {
         return WPK_OK;
     }

@@ -35,7 +35,7 @@ struct wpk_json_reader {
     wpk_err err;           /* the first failure */
     size_t frame_count;
     struct frame frames[FRAME_MAX];
-    /* Whose item's bytes were asked for last: the next one's are looked for from there. */
+    /* The array, item and byte offset of the last search: the next search begins there. */
     const cJSON *mark_array;
     size_t mark_index;
     size_t mark_offset;
@@ -157,8 +157,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A name of `object` that two members have; NULL if none. Of few members each is compared with
- * each, which is faster. */
+/* A name of `object` that two members have; NULL if none. Quadratic: faster up to FEW members. */
 static const char *find_duplicate_of_few(const cJSON *object)
 {
     for (const cJSON *child = object->child; child != NULL; child = child->next) {

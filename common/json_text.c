@@ -282,7 +282,7 @@ wpk_err wpk_json_check(const char *text, size_t size, int depth_max, struct wpk_
     return err;
 }
 
-/* Does the quoted string at `at` spell `key` once its escapes are undone? */
+/* True if the quoted string at `at` is `key` once its escapes are undone. */
 static bool name_equals(const char *at, const char *end, const char *key)
 {
     static const char escapes[] = "\"\\/bfnrt";

@@ -228,7 +228,7 @@ static void break_line(struct wpk_buf *out, size_t depth)
     wpk_buf_printf(out, "\n%*s", (int)(depth * INDENT), "");
 }
 
-/* Does the array that starts here hold only scalars? Such a one stays on its line. */
+/* True if the array that starts here holds only scalars; it then stays on its line. */
 static bool is_flat_array(const char *text)
 {
     if (*text != '[') {

@@ -114,7 +114,7 @@ static void test_strings_are_escaped(void **state)
 
     wpk_json_put_text(w, NULL, "\"\\/\b\t\n\v\f\r\x1f\x7f");
     wpk_json_put_text(w, NULL, "\xc3\xa4\xf0\x9f\x98\x80");
-    /* What is not UTF-8, and NUL, become U+FFFD. */
+    /* Bytes that are not UTF-8, and NUL, become U+FFFD. */
     wpk_json_put_bytes(w, NULL, "a\xff\0b\xe2\x82", 6);
     wpk_json_end(w);
     expect_text(

@@ -137,7 +137,7 @@ static struct repeats *find_repeats(const char *event, uint64_t now_ns)
     return oldest;
 }
 
-/* Is this line written, and how many before it were not? */
+/* True if this line is written; *suppressed is how many before it were not. */
 static bool admit(enum wpk_log_level level, const char *event, uint64_t *suppressed)
 {
     uint64_t now_ns = wpk_clock_now_ns(wpk_clock_system());
@@ -225,8 +225,8 @@ static void print_journal(struct wpk_buf *line, enum wpk_log_level level, const 
     cut(line, WPK_LOG_LINE_MAX - 1);
 }
 
-/* Is there the end of a quoted value: a quote, and then another field or nothing? What is inside
- * was not escaped by whoever wrote it. */
+/* True if a quoted value ends here: a quote, and then another field or the end. A caller does not
+ * escape quotes inside a value. */
 static bool ends_value(const char *text)
 {
     if (text[0] != '"') {
@@ -239,8 +239,8 @@ static bool ends_value(const char *text)
     return text[1] == ' ' && name > 0 && text[2 + name] == '=';
 }
 
-/* `fields` is "name=value name=\"value with blanks\"": a member each. Whatever else there is
- * becomes "text". */
+/* `fields` is "name=value name=\"value with blanks\"": a member each. Other content becomes
+ * "text". */
 static void put_fields(struct wpk_json_writer *writer, char *fields)
 {
     while (*fields != '\0') {
@@ -287,8 +287,8 @@ static void print_json(struct wpk_buf *line, enum wpk_log_level level, const cha
     wpk_json_writer_free(writer);
 }
 
-/* One write per line, so that lines of several threads and processes do not mix. What cannot be
- * written is lost: there is nowhere to say so. */
+/* One write per line, so that lines of several threads and processes do not mix. A line that cannot
+ * be written is lost: there is no place to report it. */
 static void write_line(struct wpk_buf *line)
 {
     wpk_buf_append_byte(line, '\n');

@@ -37,7 +37,7 @@ static int close_pipe(void **state)
     return close(fds[0]) != 0 || close(fds[1]) != 0;
 }
 
-/* What was written, without the time, which is checked for its shape. */
+/* The line that was written, without the time, which is checked for its shape. */
 static const char *read_log(void)
 {
     static const char shape[] = "2026-11-21T03:52:00.125Z ";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every number is a relaxed atomic of its own: a scrape may see a histogram's count before its sum,
- * which the next one sees. Its buckets and its count have to agree within a page, so both are
+ * which the next one sees. The buckets and the count have to agree within a page, so both are
  * printed from one reading. */
 #include "common/metrics.h"
 

@@ -5,7 +5,7 @@
  * Names, labels and help are rows of the lists below, so that the page cannot drift from the code.
  * A label's values are a fixed list: another value counts as "other", where the list has that.
  * Device classes are the exception: the first WPK_METRIC_VALUES_MAX - 1 that occur have a value
- * of their own. Nothing that a client or a worker sends can add more.
+ * of their own. No message of a client or a worker can add more.
  *
  *     wpk_metric_add(WPK_COUNTER_TRIALS, outcome, 1);
  *     wpk_metric_set(WPK_GAUGE_JOBS, wpk_metric_value(WPK_LABEL_JOB_STATE, "running"), 3);

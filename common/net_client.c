@@ -302,7 +302,7 @@ static wpk_err start(struct wpk_net_client *client)
     return client->has_thread ? WPK_OK : WPK_ESYSTEM;
 }
 
-/* What cannot be right later either is said at once. */
+/* Check the address now: a wrong one would not become valid later. */
 static wpk_err check_address(const struct wpk_net_client_options *options, struct wpk_diag *diag)
 {
     nng_stream_dialer *dialer = NULL;

@@ -11,7 +11,7 @@
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 #define CA_SIZE_MAX ((size_t)4 << 20)
 
-/* What NNG says, as one of ours, and what to do about it. */
+/* NNG's error codes, the codes that they become, and advice to the user. */
 static const struct {
     int code;
     wpk_err err;
@@ -66,7 +66,7 @@ static void host_of(const char *url, char *out, size_t size)
     snprintf(out, size, "%.*s", (int)length, host);
 }
 
-/* What a client trusts, and whom it wants to speak to. */
+/* Set the certificates that a client trusts, and the host name that it expects. */
 static wpk_err set_tls(const struct wpk_net_client_options *options, nng_stream_dialer *dialer,
                        struct wpk_diag *diag)
 {

@@ -159,7 +159,7 @@ static enum wpk_net_line_news lose(struct wpk_net_line *line, wpk_err err, const
     return WPK_NET_LINE_LOST;
 }
 
-/* The head is here: make room for the body. Whoever sends more than may come is not listened to. */
+/* The head is here: make room for the body. A longer message closes the connection. */
 static enum wpk_net_line_news begin_body(struct wpk_net_line *line)
 {
     struct wpk_net_head head;

@@ -121,7 +121,7 @@ static void request_free(struct wpk_net_message *request)
 
 enum body { REFUSED, MADE_TO_WAIT, UNDER_WAY, EMPTY };
 
-/* May the request that the head announces come now? Counts its bytes if so. */
+/* Decide whether the request that the head announces may come now; if so, count its bytes. */
 static enum body admit_body(struct wpk_net_peer *peer, struct wpk_net_head *head)
 {
     struct wpk_net_server *server = peer->server;

@@ -276,7 +276,7 @@ bool wpk_net_peers_add(struct wpk_net_peer *peer)
 }
 
 /* Where there is no room, accepting goes on when the owner has freed what had to go or has counted
- * again. Nothing is spun on: a lack of descriptors does not go away by asking at once. */
+ * again. An immediate retry would only spin: a lack of descriptors does not go away by itself. */
 bool wpk_net_peers_may_accept(struct wpk_net_listener *listener, int code)
 {
     struct wpk_net_server *server = listener->server;

@@ -53,7 +53,7 @@ static bool admit(struct wpk_net_server *server, int peer, size_t size)
     return wpk_net_peer_admit(server->peers[peer], size);
 }
 
-/* What was admitted has been taken. */
+/* Take the request that was admitted. */
 static void take(struct wpk_net_server *server, int peer)
 {
     server->bytes -= server->peers[peer]->body_size;

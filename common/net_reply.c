@@ -58,7 +58,7 @@ static struct wpk_net_peer *find_slowest(const struct wpk_net_server *server)
     return slowest;
 }
 
-/* With the lock: is there room for one more of its replies? */
+/* True if there is room for one more of its replies. Called with the lock held. */
 static bool has_room(const struct wpk_net_peer *peer, const struct wpk_net_message *reply)
 {
     return peer->reply_count < REPLIES_MAX &&

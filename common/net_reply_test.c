@@ -123,7 +123,7 @@ static void connect_peer(struct fixture *f, int i)
     take_request(f, &f->peers[i]);
 }
 
-/* Is the connection over within the time? */
+/* True if the connection ends within the time. */
 static bool is_gone(struct fixture *f, uint32_t peer, int ms)
 {
     struct wpk_net_event event;
@@ -147,7 +147,7 @@ static void reply(struct fixture *f, int peer, int count)
     }
 }
 
-/* What the kernel takes for it, some hundred KiB, is not counted. */
+/* Bytes in the kernel's socket buffers, some hundred KiB, are not counted. */
 static void who_takes_nothing_has_as_much_as_its_slots(void **state)
 {
     struct fixture *f = *state;
@@ -193,7 +193,7 @@ static void who_is_closed_leaves_nothing(void **state)
     for (int i = 0; i < PEERS; i++) {
         reply(f, i, WPK_NET_SLOTS_MAX); /* 2 MiB each, of 4 for all */
     }
-    /* What the library sends at that moment is freed when the library says so. */
+    /* A reply that the library is sending at that moment is freed when the library has ended. */
     assert_in_range(allocated() - before, 0, REPLY_BYTES_MAX + PEERS * SIZE_MAX_TEST);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who knocks at a server and knows no library: sockets, byte by byte. */
+/* Tests of the server with peers that use raw sockets, byte by byte, and no library. */
 #include "common/net_pair.h"
 #include "common/net_peer.h"
 
@@ -60,7 +60,7 @@ static bool is_closed_within(struct wpk_net_pair *pair, int fd, int ms)
     return false;
 }
 
-/* Nothing is expired meanwhile: no peer is closed because its time is over. */
+/* True if the server closes the connection. No deadline expires meanwhile. */
 static bool is_closed_early(int fd)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -149,7 +149,7 @@ static void unauthenticated_peers_make_room(void **state)
     }
 }
 
-/* What nobody takes waits with its sender, and is taken in its time. */
+/* Requests that the server has no room for wait at their sender, and are taken later. */
 static void a_flood_waits(void **state)
 {
     struct wpk_net_pair *pair = *state;

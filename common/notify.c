@@ -21,7 +21,7 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *out)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *out <= max;
 }
 
-/* Are the words for this process? They may have been meant for one that started us. */
+/* True if the variables are for this process: they may be meant for its parent. */
 static bool is_ours(const char *pid)
 {
     uint64_t number;

@@ -39,7 +39,7 @@ struct wpk_config_owner {
     uint32_t jobs_max; /* live jobs at a time */
 };
 
-/* The configuration. Its texts and lists lie in `arena`; a list is NULL if its count is 0. */
+/* The configuration. Texts and lists lie in `arena`; a list is NULL if its count is 0. */
 struct wpk_config {
     struct wpk_arena arena;
     const char *file; /* NULL: none was named */

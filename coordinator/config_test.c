@@ -75,7 +75,7 @@ static void wrong(void **state)
     wpk_config_fini(&config);
 }
 
-/* Whoever may be a worker may hand out code: nobody from outside may. */
+/* A worker may deliver code to others, so the workers' port accepts local addresses only. */
 static void workers_are_local(void **state)
 {
     static const char *const refused[] = {

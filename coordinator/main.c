@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program wpkd. Its exit codes tell a service manager whether a restart is of use: 0 it ended
- * as told; 1 a failure, a start may succeed later; 2 usage or configuration; 3 no start can use the
+/* The program wpkd. Exit codes tell a service manager whether a restart is of use: 0 it ended as
+ * told; 1 a failure, a start may succeed later; 2 usage or configuration; 3 no start can use the
  * store, which is corrupt or of another version. */
 #include "common/process_limits.h"
 #include "coordinator/db/db.h"
@@ -20,7 +20,7 @@
 
 enum { ENDED, FAILED, MISCONFIGURED, UNUSABLE };
 
-/* What the configuration was made of, to make it again. */
+/* The sources of the configuration, kept to parse it again when it is reloaded. */
 struct source {
     int argc;
     char **argv;

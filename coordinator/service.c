@@ -114,7 +114,7 @@ void wpk_service_turn(void *user)
     }
 }
 
-/* Whoever is turned away may not be able to hear why: the log and the metrics have it. */
+/* A refused peer may be unable to receive the reason: the log and the metrics have it. */
 static void count_refused(struct wpk_service *service)
 {
     uint64_t refused[WPK_NET_REFUSAL_COUNT];

@@ -6,7 +6,7 @@
  *                  └───┘ SIGHUP: reload           └─ nothing is leased, polls that wait are
  *                                                    answered, what came in is committed
  *
- * The service manager is notified of each state. Its watchdog is fed only while the writer finishes
+ * The service manager is notified of each state. The watchdog is fed only while the writer finishes
  * transactions: a wpkd that answers but records nothing is to be restarted. */
 #include "coordinator/service_state.h"
 
@@ -181,8 +181,8 @@ static bool is_idle(struct wpk_service *service, uint64_t now_ns)
            now_ns > service->active_ns + service->config->idle_s * WPK_NS_PER_S;
 }
 
-/* Whatever came before the signal went into a batch that this tick gave away at the latest; when
- * that is durable, and who waited has his answer, we may go. */
+/* True if the service may stop: the last batch before the signal, which the first tick after it
+ * gave away at the latest, is durable and answered, or time is up. */
 static bool is_drained(struct wpk_service *service, uint64_t now_ns)
 {
     if (service->drain_mark == 0) {

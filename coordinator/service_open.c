@@ -52,7 +52,7 @@ static wpk_err raise_descriptors(struct wpk_diag *diag)
     return WPK_OK;
 }
 
-/* What is served, for the threads of the HTTP server. */
+/* Open the index of served kernels, for the threads of the HTTP server. */
 static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err = wpk_index_new(&service->index);
@@ -88,7 +88,7 @@ static void note_restoring(void *user)
     wpk_notify_send(&service->notify, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=reading the jobs", EXTEND_US);
 }
 
-/* What a wpkd that was killed had written, and not recorded: no quota would count it. */
+/* Delete artifact files that a killed wpkd wrote but did not record: no quota would count them. */
 static void sweep_artifacts(struct wpk_service *service)
 {
     uint32_t count = wpk_history_sweep_artifacts(service->store, service->config->data_dir);
@@ -182,8 +182,8 @@ static void note_refusal(void *user, const char *peer, const char *reason, uint6
     wpk_api_front_refuse(service->front, &nobody, reason, untold);
 }
 
-/* What a configuration says of clients, as http.h has it; `listeners` and `peers` are the
- * caller's, of WPK_CONFIG_LISTENERS_MAX and WPK_CONFIG_PEERS_MAX. */
+/* The options of the HTTP server from the configuration; `listeners` and `peers` are the caller's,
+ * of WPK_CONFIG_LISTENERS_MAX and WPK_CONFIG_PEERS_MAX. */
 static struct wpk_http_options http_options(const struct wpk_service *service,
                                             const struct wpk_config *config,
                                             struct wpk_http_listen *listeners,
@@ -355,7 +355,7 @@ void wpk_service_close(struct wpk_service *service)
     if (service->net != NULL && service->executor != NULL && service->config->idle_s > 0) {
         dismiss_workers(service);
     }
-    /* What was promised is written and said; then those that wake the loop. */
+    /* First write and answer what was accepted; then close the parts that wake the loop. */
     wpk_executor_free(service->executor);
     wpk_http_server_close(service->http);
     wpk_net_server_close(service->net);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the set-up scripts say of their work, on standard error. The script that reads this file sets
+# Progress messages of the set-up scripts, on standard error. The script that reads this file sets
 # `who`, its name.
 
 say() {

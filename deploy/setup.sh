@@ -11,8 +11,8 @@
 # Two things are done, each only when something is missing: Debian packages are installed (as root
 # or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/. For
 # the tests two more: the wheels of tests/requirements.txt go into .deps/test-venv, a virtual
-# environment, and promtool into .deps/bin. Nothing else on the system is touched. A second run takes
-# a few hundredths of a second.
+# environment, and promtool into .deps/bin. The rest of the system is not touched. A second run
+# takes a few hundredths of a second.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -190,7 +190,8 @@ unpack_gpu_vendors() {
     keep_gpu_wheels "$1" gpu-vendors
 }
 
-# What asks wpkd by its contract; made aside, so that an interrupted run starts again.
+# Make a virtual environment for schemathesis, which tests wpkd against its OpenAPI contract. The
+# stamp is written last, so that an interrupted run starts again.
 make_test_venv() {
     venv=$deps/test-venv
     begin "fetching schemathesis (20 MB)"

@@ -143,7 +143,7 @@ static void make_tensors(const struct wpk_kernel *kernel, struct wpk_tensor_data
     }
 }
 
-/* What a choice says is to be run here, or one kernel alone. */
+/* Open the kernel that a choice selects for this machine, or a single kernel file. */
 static struct wpk_kernel *open_kernel(const char *path)
 {
     const struct wpk_open_options options = {.self_test = true};

@@ -8,8 +8,8 @@
  *     wpk_seal_write("kernel.so")        libwpk loads sealed objects only
  *
  * The linker makes symbols from the manifest's file name, so all files have fixed names in one
- * directory. Only the descriptor is exported. Nothing but libc and libm stays undefined. Code that
- * the descriptor does not reach is dropped. */
+ * directory. Only the descriptor is exported. Only symbols of libc and libm stay undefined. Code
+ * that the descriptor does not reach is dropped. */
 #ifndef WPK_RUNTIME_LINK_H
 #define WPK_RUNTIME_LINK_H
 
@@ -20,7 +20,7 @@
  *   errors  as wpk_fs_write */
 WPK_MUST_CHECK wpk_err wpk_link_write_parts(const char *directory, struct wpk_diag *diag);
 
-/* What is linked. */
+/* The files that are linked. */
 enum wpk_link_kind {
     WPK_LINK_MAIN,         /* main.o */
     WPK_LINK_WITH_PREPARE, /* main.o, prepare.o */

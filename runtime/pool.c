@@ -220,7 +220,7 @@ static int core_of(int cpu)
     return first;
 }
 
-/* Is the CPU, or one of its core if `whole_core`, among the first `count` of those chosen? */
+/* True if the CPU, or with `whole_core` one of its core, is among the first `count` chosen ones. */
 static bool is_taken(const int *chosen, int count, int cpu, bool whole_core)
 {
     for (int i = 0; i < count; i++) {

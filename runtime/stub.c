@@ -12,7 +12,8 @@
 #include "runtime/abi.h"
 
 #ifdef WPK_HAVE_HALIDE
-/* Only to compare layouts: nothing of it is called. Its names are declared before ours. */
+/* Only to compare layouts: nothing of it is called. The names of Halide are declared before
+ * ours. */
 #include <HalideRuntime.h>
 
 #define CHECK_FIELD(field)                                                                         \
@@ -115,7 +116,7 @@ __attribute__((visibility("default"))) struct wpk_abi_descriptor wpk_descriptor 
     .run = run,
 };
 
-/* What only the linker knows is filled in when the object is loaded, before anyone can look. */
+/* Fill in the address that only the linker knows when the object is loaded, before it is used. */
 __attribute__((constructor)) static void complete_descriptor(void)
 {
     wpk_descriptor.prepare = wpk_prepare_argv != NULL ? prepare : NULL;

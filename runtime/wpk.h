@@ -31,7 +31,7 @@ extern "C" {
 struct wpk_kernel;
 struct wpk_context;
 
-/* What a kernel says of one argument. */
+/* One argument of a kernel. */
 struct wpk_argument {
     const char *name; /* the user's; of a kernel opened without a choice, the canonical one */
     struct wpk_tensor_type type;

@@ -353,7 +353,7 @@ wpk_err wpk_choice_entry_decode(const char *text, size_t size, struct wpk_choice
     return err;
 }
 
-/* What fails inside an entry is still freed with the choice. */
+/* An entry is counted before it is read, so that it is freed with the choice if that fails. */
 static void get_chain(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
     wpk_json_enter_array(r, "chain");

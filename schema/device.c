@@ -21,7 +21,7 @@
 
 static const char *const isa_names[] = {WPK_ISA_LIST(WPK_LIST_TEXT)};
 
-/* What the generator may use under each name; registers are those of the architecture. */
+/* Vectors that the generator may use under each name; registers are those of the architecture. */
 static const struct {
     int vector_bytes;
     int vector_registers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The job file: which operators to tune, for which device, how and how long.
  *
- * Its JSON Schema is job.schema.json, its manual docs/job-file.md. Decoding is strict: unknown
+ * The JSON Schema is job.schema.json, the manual docs/job-file.md. Decoding is strict: unknown
  * members, wrong types and values out of range are failures that name field, line and column. An
  * operator's notation or shorthand is kept as written; ir/notation/definition.h turns it into a
  * program, with errors that still point into the file. */
@@ -114,7 +114,7 @@ wpk_err wpk_job_set_option(struct wpk_job *job, const char *name, const char *va
  *   shape   name, value [WPK_JOB_GENE_MAX] */
 bool wpk_job_option_at(const char *options, int i, char *name, char *value);
 
-/* Read the operator that is the reader's current object. Its name is "" if it has none.
+/* Read the operator that is the reader's current object. The name is "" if it has none.
  *
  *   owns    caller calls wpk_job_op_fini, after a failure too
  *   errors  those of wpk_job_decode are the reader's status */

@@ -199,7 +199,7 @@ static void get_record(struct decoder *d, const char *key, struct wpk_record *ou
     d->err = d->err == WPK_OK ? err : d->err;
 }
 
-/* What was never timed would be faster than everything. */
+/* Refuse an ok result without a time: 0 ns would be faster than everything. */
 static void check_timed(struct decoder *d, const struct wpk_result *result)
 {
     const struct wpk_record *record = &result->record;

@@ -94,7 +94,7 @@ static void hello(void **state)
     }
     hello.back_ends[0].version[3] = '-';
 
-    /* What wpkctl prints is no word to a terminal. */
+    /* A text that wpkctl prints must not contain a terminal's escape sequence. */
     char *const texts[] = {hello.name,
                            hello.device.model,
                            hello.environment,

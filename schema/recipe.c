@@ -289,7 +289,7 @@ static void get_posts(struct wpk_json_reader *r, struct wpk_recipe *recipe)
     wpk_json_leave(r);
 }
 
-/* What the primitive cannot do without. */
+/* Check that the recipe has the operands that its primitive needs, and no others. */
 static void check_operands(struct wpk_json_reader *r, const struct wpk_recipe *recipe)
 {
     bool product = recipe->kind == WPK_RECIPE_CONVOLUTION || recipe->kind == WPK_RECIPE_MATMUL ||

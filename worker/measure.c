@@ -185,7 +185,7 @@ static wpk_err take_pair(const struct wpk_measure_subject *subject,
                         : take_sample(anchor, policy, true, beside);
 }
 
-/* What a sample changes. */
+/* The values that a sample changes, kept so that it can be dropped. */
 struct mark {
     int sample_count;
     uint64_t min_ns;

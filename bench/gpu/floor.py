@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no kernel can beat: the time of twelve empty launches, and of copying 256 MB. By the driver alone."""
+"""Bounds of every kernel: the time of twelve empty launches, and of copying 256 MB. By the driver alone."""
 import ctypes
 import statistics
 

@@ -199,7 +199,7 @@ static void serve_from_store(struct wpk_call *call, const struct route *route)
     wpk_api_front_give(api.front, api.store);
 }
 
-/* Nothing is promised that cannot be kept: without a store that takes it, no change is begun. */
+/* Refuse a change with 507 if the store cannot record it; false after that. */
 static bool can_change(struct wpk_call *call, const struct route *route)
 {
     struct wpk_diag diag = {0};

@@ -224,7 +224,7 @@ static bool rename_tensors(struct wpk_choice *choice, struct wpk_program *progra
     return bound == bound_count(choice);
 }
 
-/* What is signed says the kernel's operator and no other. */
+/* Check that the operator to be signed has the fingerprint of the kernel. */
 static wpk_err check_operator(const struct wpk_choice *choice, struct wpk_diag *diag)
 {
     struct wpk_program program = {.tensor_count = 0};

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who was refused, and why, of which a line a minute is written. */
+/* A refused client and the reason; at most one line a minute is written for it. */
 struct refusal {
     struct wpk_audit audit;
     uint64_t count;   /* since it was written */

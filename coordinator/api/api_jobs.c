@@ -17,7 +17,7 @@
 #define OP_SIZE 1024         /* bytes of one, about */
 #define PAGE_JOBS_MAX 100    /* with 256 operators each, still less than a client takes at once */
 
-/* Whoever is not an admin changes his own jobs alone; false after answering with a problem. */
+/* Only an admin may change jobs of other owners; false after answering with a problem. */
 static bool may_change(struct wpk_call *call, const char *owner)
 {
     const struct wpk_identity *identity = &call->request->identity;
@@ -109,7 +109,7 @@ static bool prepare(struct wpk_call *call)
     return true;
 }
 
-/* What the request is, read or not; NULL after answering with a problem. */
+/* The job of the request, which may have been read already; NULL after answering with a problem. */
 static struct wpk_job_entry *take_prepared(struct wpk_call *call)
 {
     struct prepared *prepared = call->request->prepared;
@@ -131,8 +131,9 @@ bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_job_entry
     return accepted;
 }
 
-/* What could not be read is not known to be absent: were it made again, that would fail, and with
- * it all that is written in the same batch. False after answering with a problem. */
+/* True if the last read of the store succeeded. After a failed read a job may exist: making it
+ * again would fail, and with it all that is written in the same batch. False after answering with a
+ * problem. */
 static bool was_read(struct wpk_call *call)
 {
     struct wpk_diag diag = {0};
@@ -144,7 +145,8 @@ static bool was_read(struct wpk_call *call)
     return false;
 }
 
-/* Made again, it would fail, and with it all that is written in the same batch. */
+/* True if the job is stored. Making it again would fail, and with it all that is written in the
+ * same batch. */
 static bool is_stored(struct wpk_call *call, const char *id)
 {
     uint64_t number;
@@ -154,8 +156,8 @@ static bool is_stored(struct wpk_call *call, const char *id)
     return stored;
 }
 
-/* Is there a job with this id that answers the owner of `wanted` no more? It was cancelled, failed,
- * or was paused by another owner. */
+/* True if the job `id` exists and no longer answers the owner of `wanted`: it was cancelled,
+ * failed, or was paused by another owner. */
 static bool is_of_no_use(struct wpk_call *call, const char *id, const struct wpk_job_entry *wanted,
                          bool *known)
 {
@@ -207,7 +209,7 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     return false;
 }
 
-/* What a key made is remembered beside what it made. */
+/* An idempotency key, which is written in the same batch as the job that it made. */
 struct remembered {
     char owner[WPK_OWNER_SIZE];
     char key[WPK_IDEMPOTENCY_KEY_SIZE];

@@ -27,7 +27,7 @@ static void append_row(void *user, const struct wpk_kernel_row *row)
     change->answer.content_type = "application/json";
 }
 
-/* What the kernel's class serves now, as the answer's last members. */
+/* Append the kernel that the accuracy class serves now, as the last members of the answer. */
 static void append_next(const struct wpk_kernel_change *kernel, struct wpk_buf *body)
 {
     wpk_buf_truncate(body, body->size - 1);

@@ -122,7 +122,7 @@ static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_d
 
 /* ---- answering */
 
-/* Where one device alone is known, it is meant. */
+/* Default to the only known device class. */
 static bool fill_device(const struct wpk_index_version *version, struct wpk_lookup *lookup)
 {
     if (lookup->device[0] == '\0' && version->device_count > 0) {
@@ -225,7 +225,7 @@ static void answer_prepared(struct wpk_call *call, const struct wpk_index_versio
     wpk_call_text(call);
 }
 
-/* Was it asked for? Whether it was asked for well is looked at before anything else. */
+/* True if the lookup asks for tuning; the value of the parameter was validated before. */
 static bool wants_tuning(const struct wpk_call *call)
 {
     return strcmp(wpk_call_get(call, "tune"), "1") == 0;
@@ -262,7 +262,7 @@ static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning, st
     return WPK_OK;
 }
 
-/* What is left for the loop: jobs that it submits, and the answer that their ids are missing in. */
+/* Work that is left for the loop's thread: jobs to submit, and the answer that lacks their ids. */
 struct prepared {
     struct wpk_tuning tuning;
     struct wpk_buf body;

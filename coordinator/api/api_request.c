@@ -17,7 +17,7 @@ static void free_answer(void *owner)
     free(owner);
 }
 
-/* What a GET answers is named by its content, unless the handler knew a shorter way. */
+/* Set the ETag of a JSON answer to the hash of its content, unless the handler has set one. */
 static void name_content(const struct wpk_http_request *request, struct wpk_api_answer *answer)
 {
     uint8_t digest[WPK_SHA256_SIZE];

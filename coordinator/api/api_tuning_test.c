@@ -132,7 +132,7 @@ static void a_cancelled_one_is_replaced_once(void **state)
     assert_int_equal(job_count(f), 1);
 }
 
-/* Its owner may resume it; the other owners would wait for that. */
+/* A paused job answers only its owner, who may resume it; other owners get another job. */
 static void a_paused_one_is_its_owners(void **state)
 {
     struct wpk_fixture *f = *state;
@@ -155,7 +155,8 @@ static void a_paused_one_is_its_owners(void **state)
     assert_int_equal(job_count(f), 2);
 }
 
-/* What somebody submits under the same name, with another budget say, does not answer a lookup. */
+/* A job that a user submits under the same name, say with another budget, does not answer a
+ * lookup. */
 static void a_job_file_of_that_name_is_another(void **state)
 {
     struct wpk_fixture *f = *state;

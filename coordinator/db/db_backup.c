@@ -118,8 +118,8 @@ wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_repor
 
 /* ---- restore */
 
-/* What is there, database and key, gets names that nobody reads. Its artifacts stay: they are what
- * their names say, whichever history speaks of them. */
+/* Rename the present database and key to names that are never read. The artifacts stay: they are
+ * named by their content, so they are valid for any history. */
 static wpk_err set_aside(const char *data_dir, struct wpk_db_report *report, struct wpk_diag *diag)
 {
     static const char *const names[] = {DATABASE, DATABASE "-wal", DATABASE "-shm", WPK_SIGN_FILE};

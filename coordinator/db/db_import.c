@@ -137,7 +137,7 @@ static wpk_err take_line(struct import *i, const struct wpk_buf *line, struct wp
     return err;
 }
 
-/* Where the file is to blame: say which one it is, and what to do. */
+/* If the file is at fault, name it and say what to do. */
 static void blame(const struct import *i, const char *name, wpk_err err, struct wpk_diag *diag)
 {
     bool wrong = err == WPK_EPARSE || err == WPK_EINVAL || err == WPK_ERANGE || err == WPK_ECORRUPT;

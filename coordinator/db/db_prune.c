@@ -16,7 +16,7 @@
 
 #define DAY_NS (24 * 3600 * (int64_t)WPK_NS_PER_S)
 
-/* What is kept, worked out before anything goes. */
+/* Tables of the rows to delete and to keep, filled before anything is deleted. */
 static const char tables_sql[] =
     "CREATE TEMP TABLE gone_search AS SELECT s.id FROM search s"
     " WHERE NOT EXISTS (SELECT 1 FROM job_op o JOIN job j ON j.number = o.job_number"
@@ -180,7 +180,7 @@ static wpk_err prune(struct wpk_store *store, const struct wpk_db_options *optio
     if (err == WPK_OK) {
         err = remove_files(store, options->data_dir, report, diag);
     }
-    /* What was forgotten gives its room back; the file is copied within the database for it. */
+    /* VACUUM frees the space of the deleted rows; it needs room for a copy of the database. */
     return err == WPK_OK ? wpk_store_execute(store, "VACUUM", diag) : err;
 }
 

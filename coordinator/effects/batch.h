@@ -28,7 +28,7 @@ struct wpk_batch {
     uint64_t search; /* handle of the search whose write the store refused; 0: none */
 };
 
-/* Make the batch empty for its next use, after wpk_batch_finish(). Its memory is kept. */
+/* Make the batch empty for its next use, after wpk_batch_finish(). The memory is kept. */
 void wpk_batch_reset(struct wpk_batch *batch);
 void wpk_batch_fini(struct wpk_batch *batch);
 

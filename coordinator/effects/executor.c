@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes in is stepped: frames, ticks and events of requests. While the executor is degraded
+/* Frames, ticks and events of requests come in here and are stepped. While the executor is degraded
  * nothing is stepped: workers, and clients that want something changed, are told to try again. */
 #include "coordinator/effects/executor_parts.h"
 

@@ -136,12 +136,13 @@ void wpk_executor_poll(struct wpk_executor *executor);
 bool wpk_executor_is_full(const struct wpk_executor *executor);
 
 /* Why the executor is degraded: a commit failed. WPK_OK: it is not. Requests that waited were
- * answered with a problem (507), workers with an error. Nothing is leased, workers are told to try
+ * answered with a problem (507), workers with an error. No work is leased, workers are told to try
  * again, and reads go on. The writer probes the store each second; when it can be written, the
  * state is read from it, and the executor goes on. */
 wpk_err wpk_executor_degraded(const struct wpk_executor *executor, struct wpk_diag *diag);
 /* Numbers of batches that were given to the writer, and of those released since, in the same order.
- * What was committed is durable, or has failed, once `released` reaches what `given` was then. */
+ * A commit is durable, or has failed, once `released` reaches the value that `given` had after
+ * it. */
 uint64_t wpk_executor_given(const struct wpk_executor *executor);
 uint64_t wpk_executor_released(const struct wpk_executor *executor);
 /* A count that grows when the writer finishes a transaction, an empty batch or a probe of a failed

@@ -59,8 +59,8 @@ static void end_upload(struct wpk_upload *upload)
     free(upload);
 }
 
-/* Nothing of it was promised: its worker still has it, and the store works on. Other codes mean
- * something else to a worker: that it is not let in, or not known. */
+/* A refused upload is not lost: its worker still has the file, and the store works on. Other codes
+ * mean something else to a worker: that it is not let in, or not known. */
 static void refuse_put(const struct wpk_upload *upload)
 {
     wpk_err err = upload->task.err;
@@ -99,7 +99,7 @@ static void on_put(struct wpk_store_write *write, wpk_err err, const struct wpk_
     end_upload(upload);
 }
 
-/* Its file is there, or it is not: the row follows. */
+/* Update the row by whether the file was written. */
 static void on_written(struct wpk_upload *upload)
 {
     struct wpk_executor *p = upload->executor;
@@ -178,7 +178,7 @@ struct fetch {
     uint64_t session;
 };
 
-/* What a file's being read, or not, says of its row. */
+/* The change of an artifact's row after its file was read or could not be read. */
 struct row_write {
     struct wpk_effect_write effect;
     struct wpk_net_address address; /* of who asked for one that is lost */

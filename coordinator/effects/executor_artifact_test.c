@@ -54,7 +54,7 @@ static void an_artifact_that_cannot_be_written(void **state)
     assert_true(wpk_history_has_artifact(f->store, sha256));
 }
 
-/* Who asks for it hears so, and it is not said to be there any more: it can be made once more. */
+/* A worker that asks for the artifact is told so; the row goes, and it can be built again. */
 static void an_artifact_whose_file_is_gone(void **state)
 {
     struct wpk_fixture *f = *state;
@@ -219,7 +219,7 @@ static void all_workers_have_so_many_on_the_way(void **state)
     assert_int_equal(f->workers[64].retry_ms, 1000);
 }
 
-/* Whatever it is that a hostile worker sends, nothing of it is written. */
+/* An upload of a hostile worker is refused, and none of it is written. */
 static void what_is_refused_leaves_no_file(void **state)
 {
     struct wpk_fixture *f = *state;
@@ -422,7 +422,7 @@ static void a_search_that_waits_for_a_file_holds_nobody_up(void **state)
     }
 }
 
-/* What one turn takes in has an end, before its memory has one. */
+/* The input of one turn is bounded, below the bound of its memory. */
 static void one_turn_takes_in_so_much(void **state)
 {
     struct wpk_fixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all files of the executor use: store writes, events that are stepped later, and replies that
- * leave at once. */
+/* Functions that all files of the executor use: store writes, events that are stepped later, and
+ * replies that leave at once. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the executor share; no other file includes this. Each file calls only those
- * before it: executor_parts.c (store writes, immediate replies); executor_store.c (effects that are
- * written), executor_search.c (strategies), executor_artifact.c (files), executor_quota.c (their
- * quota); executor_step.c (a step, its effects); executor_worker.c (admission of workers),
- * executor_restore.c (the state, read from the store); executor_turn.c (batches, the writer and its
- * failure); executor.c (events and frames that come in). */
+/* Declarations that the files of the executor share; no other file includes this. Each file calls
+ * only those before it: executor_parts.c (store writes, immediate replies); executor_store.c
+ * (effects that are written), executor_search.c (strategies), executor_artifact.c (files),
+ * executor_quota.c (their quota); executor_step.c (a step, its effects); executor_worker.c
+ * (admission of workers), executor_restore.c (the state, read from the store); executor_turn.c
+ * (batches, the writer and its failure); executor.c (events and frames that come in). */
 #ifndef WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
 #define WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
 

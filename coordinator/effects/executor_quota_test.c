@@ -59,7 +59,7 @@ static void build_one(struct wpk_fixture *f, const char *job)
     put_row(f);
 }
 
-/* Two hours later, with a quota that nothing fits in: is the built artifact still there? */
+/* True if the built artifact is still there two hours later, with a quota that nothing fits in. */
 static bool stays_two_hours(struct wpk_fixture *f)
 {
     wpk_fixture_tick(f, 2 * 3600); /* wpkd slept: no worker is lost */
@@ -113,8 +113,8 @@ static void expect_refused(struct wpk_fixture *f, int worker, const char *code)
     assert_non_null(strstr(self->text, "the artifacts have reached their quota of 8"));
 }
 
-/* What is built and waits for its run counts in the quota, and nothing of it can go: what comes
- * above it is refused, and nothing more is built, until a run has made room at once. What was
+/* Artifacts that wait for their run count in the quota and are not pruned: uploads above the quota
+ * are refused, and nothing more is built, until a run has made room at once. Work whose upload was
  * refused is given back by its worker, and is no attempt. */
 static void builds_wait_for_room(void **state)
 {

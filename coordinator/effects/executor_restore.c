@@ -26,7 +26,7 @@ static void restore_admin_state(void *user, const char *worker, enum wpk_admin_s
 
 wpk_err wpk_executor_begin_restore(struct wpk_executor *p, struct wpk_diag *diag)
 {
-    /* What a read met before is not what this one meets. */
+    /* Discard the status of earlier reads: it says nothing about this one. */
     wpk_err stale = wpk_store_take_status(p->reader, NULL);
     (void)stale;
     wpk_coordinator_free(p->coordinator);

@@ -78,7 +78,7 @@ static char *print_job(const struct wpk_fixture *f)
     return text;
 }
 
-/* What takes long, canonical forms and fingerprints, was done when the job came. */
+/* Canonical forms and fingerprints take long, so they are computed once, when the job arrives. */
 static void a_file_is_understood_once(void **state)
 {
     struct wpk_fixture *f = *state;
@@ -95,7 +95,7 @@ static void a_file_is_understood_once(void **state)
     free(after);
 }
 
-/* What a live job needs is not kept for good. */
+/* Data that only a live job needs is deleted when the job ends. */
 static void an_ended_job_is_small(void **state)
 {
     struct wpk_fixture *f = *state;

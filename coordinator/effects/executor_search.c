@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a search's writes read of it, off the loop. */
+/* Copy the parts of a search that its writes read on the writer's thread. */
 static void copy_search(struct wpk_executor *p, const struct wpk_search *search,
                         struct wpk_search *out)
 {
@@ -59,7 +59,7 @@ static bool is_lost(const struct open_write *write, const char *sha256)
     return lost;
 }
 
-/* What was lost or damaged with its file is none: the search ends once more, and makes it anew. */
+/* A kernel whose artifact is lost counts as none: the search ends once more, and makes it anew. */
 static void forget_lost(const struct open_write *write)
 {
     struct wpk_opened *opened = write->opened;
@@ -229,7 +229,7 @@ struct asks_write {
     uint32_t kept_per_problem;       /* artifacts, as it was when this was made */
 };
 
-/* What history knows already needs no worker. */
+/* Record the asks of an answer; those whose results history has already need no worker. */
 static void perform_put_asks(struct wpk_store_write *write, struct wpk_store *store)
 {
     const struct wpk_search_answer *answer = &((const struct asks_write *)write)->answer;
@@ -299,7 +299,7 @@ bool wpk_executor_take_answers(struct wpk_executor *p)
 
 void wpk_executor_tell(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    /* What an opened search says was told before is in the store, for the strategy to find. */
+    /* Tells of a search that is being opened are in the store, where the strategy finds them. */
     if (!p->opening) {
         wpk_search_pool_tell(p->pool, effect->search, effect->ask, effect->told);
     }
@@ -401,7 +401,7 @@ static void on_kernel_put(struct wpk_store_write *write, wpk_err err, const stru
     }
 }
 
-/* What the effect refers to, as it is now; what is the same entry stays the same. */
+/* Copy the entries that the effect refers to, as they are now; equal pointers stay equal. */
 static void copy_kernel(struct wpk_executor *p, const struct wpk_effect *effect,
                         struct kernel_write *write)
 {

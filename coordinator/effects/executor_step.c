@@ -60,7 +60,8 @@ void wpk_executor_step_one(struct wpk_executor *p, struct wpk_event *event)
     event->now_ns = wpk_executor_now_ns(p);
     event->wall_ns = wpk_clock_wall_ns(p->options.clock);
     p->opening = event->kind == WPK_EVENT_OPENED;
-    /* What the step allocates for its effects lives as long as the batch that they are in. */
+    /* Memory that the step allocates for its effects lives as long as the batch that they are
+     * in. */
     p->effects.arena = p->batch->arena;
     wpk_coordinator_step(p->coordinator, event, &p->effects);
     p->batch->arena = p->effects.arena;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Effects that are written. Each becomes a store write with a copy of what it needs of the state.
- * What lies in the effects' arena, or came with a message, lives as long as the batch and is not
- * copied. */
+ * Data that lies in the effects' arena, or came with a message, lives as long as the batch and is
+ * not copied. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "coordinator/store/document.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is believed of a worker, and of a history that another wpkd wrote. */
+/* Tests: which claims of a worker, and of a history that another wpkd wrote, are believed. */
 #include "tests/fixture.h"
 
 #include "common/fs.h"
@@ -43,7 +43,7 @@ static void an_artifact_that_was_never_sent(void **state)
     assert_true(wpk_work_id_equal(f->workers[w].held[0].id, work));
 }
 
-/* What cannot be read might be there: made again, it would fail the whole batch. */
+/* A key that cannot be read may exist: writing it again would fail the whole batch. */
 static void a_key_that_cannot_be_read(void **state)
 {
     struct wpk_fixture *f = *state;
@@ -80,7 +80,7 @@ static void end_first_op(struct wpk_fixture *f)
     wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
 }
 
-/* What is said of an operator that has ended, from `from` on. */
+/* Copy the report on an operator that has ended, from the text `from` on. */
 static void get_first_op(struct wpk_fixture *f, const char *path, const char *from, char out[4096])
 {
     wpk_fixture_request(f, "GET", path, "");
@@ -127,7 +127,7 @@ static int set_up_threaded(void **state)
     return wpk_fixture_set_up(state);
 }
 
-/* What a batch brings about at the end is not stepped any more: here a search that was opened. */
+/* An event that the last batch brings about is not stepped: here a search that was opened. */
 static void an_end_with_a_batch_on_its_way(void **state)
 {
     struct wpk_fixture *f = *state;

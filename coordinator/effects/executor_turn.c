@@ -48,7 +48,7 @@ static void recycle(struct wpk_executor *p, struct wpk_batch *batch)
     p->spare_count++;
 }
 
-/* Its output leaves, or is lost; and its writes hear of it. */
+/* Tell the writes of a batch how it ended, and send its output, or drop it after a failure. */
 static void release(struct wpk_executor *p, struct wpk_batch *batch, wpk_err err,
                     const struct wpk_diag *diag)
 {
@@ -109,7 +109,7 @@ static void degrade(struct wpk_executor *p, const struct wpk_batch *failed)
     wpk_executor_drop_events(p);
     wpk_search_pool_free(p->pool);
     p->pool = NULL;
-    /* What was not handed to the writer yet belongs to the same state. */
+    /* The batch under way, not handed to the writer yet, belongs to the same state. */
     wpk_outbox_release(&p->batch->outbox, &p->options.out, p->err, &p->diag);
     wpk_batch_finish(p->batch, p->err, &p->diag);
     wpk_batch_reset(p->batch);
@@ -185,7 +185,7 @@ static void go_on_restoring(struct wpk_executor *p)
 
 /* ---- turns */
 
-/* What became durable leaves; what did not ends the state that it came from. */
+/* Send the output of durable batches; a failed batch ends the state that it came from. */
 static void take_done(struct wpk_executor *p)
 {
     struct wpk_batch *batch;
@@ -257,7 +257,7 @@ bool wpk_executor_is_full(const struct wpk_executor *p)
            p->pending_bytes + p->batch->bytes >= PENDING_BYTES_MAX;
 }
 
-/* What waits for the writer already shows as well whether it works. */
+/* Give the writer an empty batch, unless it has one that shows as well whether it works. */
 void wpk_executor_probe(struct wpk_executor *p)
 {
     if (p->pending_count > 0) {

@@ -44,8 +44,8 @@ static int join_with_code(struct wpk_fixture *f)
     return w;
 }
 
-/* Its search fails, with the reason. The worker is told to come again, and finds the other job's
- * work, which goes on to its end. */
+/* The search of a refused result fails, with the reason. The worker is told to come again, and
+ * finds the other job's work, which goes on to its end. */
 static void a_result_that_is_refused(void **state)
 {
     struct wpk_fixture *f = *state;
@@ -91,7 +91,7 @@ static void a_result_that_is_refused(void **state)
     assert_int_equal(job_count(f), 2);
 }
 
-/* Nothing that the state knows stands on it: who asked is told, and workers hear nothing of it. */
+/* No part of the state depends on a refused token: the client is told, and workers go on. */
 static void a_change_that_is_refused(void **state)
 {
     struct wpk_fixture *f = *state;

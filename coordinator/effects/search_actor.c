@@ -121,7 +121,7 @@ static void count_told(struct wpk_search_actor *actor, uint32_t number,
     keep_best(actor, number, &item->trial);
 }
 
-/* What the snapshot's tells came to. */
+/* Set the counts and the best trials from the tells that the snapshot covers. */
 static void count_from_log(struct wpk_search_actor *actor, const struct wpk_history_log *log)
 {
     actor->asked_count = log->first + log->count;

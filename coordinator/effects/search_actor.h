@@ -13,7 +13,7 @@
 
 struct wpk_search_actor;
 
-/* What the space and the strategy are made of. */
+/* The inputs from which the space and the strategy are made. */
 struct wpk_search_spec {
     uint64_t search_id;
     struct wpk_search_key key;

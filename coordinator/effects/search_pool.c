@@ -265,7 +265,7 @@ static void answer_ask(struct wpk_search_pool *pool, struct actor *actor, struct
     push_answer(pool, &answer);
 }
 
-/* What is left to tell since the last one, if it is worth it. */
+/* Answer with a snapshot if it covers at least `tells_min` tells more than the last one. */
 static void answer_snapshot(struct wpk_search_pool *pool, struct actor *actor, uint32_t tells_min)
 {
     struct wpk_search_answer answer = {.handle = actor->handle, .search_id = actor->spec.search_id};

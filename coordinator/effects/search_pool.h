@@ -28,7 +28,7 @@ struct wpk_search_pool_options {
 struct wpk_search_answer {
     uint64_t handle;
     uint64_t search_id;
-    /* The answer to an ask, owned by the taker. Its items have only their texts: they are not
+    /* The answer to an ask, owned by the taker. The items have only their texts: they are not
      * recorded yet. NULL: the answer is a snapshot. */
     struct wpk_asked *asked;
     uint64_t problem_id;

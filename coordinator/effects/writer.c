@@ -74,7 +74,7 @@ static void fail(struct wpk_writer *writer, wpk_err err, const struct wpk_diag *
     writer->healed = false;
     writer->err = err;
     writer->diag = *diag;
-    /* Nothing says that the disk is at fault, unless it comes again and again. */
+    /* Probe at once after a write's own error: the disk is not at fault, unless failures recur. */
     uint64_t wait_ns = WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
     uint64_t at_ns = now_ns(writer);
     bool at_once = wpk_store_is_own(err) && at_ns - writer->failed_ns >= wait_ns;
@@ -100,7 +100,7 @@ static struct queue take_group(struct wpk_writer *writer)
     return group;
 }
 
-/* What became of a group. */
+/* The outcome of a group's commit. */
 struct verdict {
     wpk_err err;
     struct wpk_diag diag;

@@ -49,7 +49,7 @@ static void perform(struct wpk_store_write *write, struct wpk_store *store)
     }
 }
 
-/* What no table takes, after something that one did. */
+/* Perform a valid insert, then one that the table refuses. */
 static void perform_bad(struct wpk_store_write *write, struct wpk_store *store)
 {
     perform(write, store);

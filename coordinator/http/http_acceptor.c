@@ -160,7 +160,7 @@ static void admit(struct wpk_http_acceptor *acceptor, struct wpk_http_arrival *a
     }
 }
 
-/* Are there few descriptors left, as the one that we just got says? */
+/* True if few descriptors are left, judged by the number of the newest one, `fd`. */
 static bool is_scarce(int fd, int reserve)
 {
     struct rlimit limit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd on threads of its own. It reads, parses and sends. What it lacks is here and in the
- * files beside:
+/* libmicrohttpd on threads of its own. It reads, parses and sends. This file and its neighbours add
+ * the rest:
  *
  *      acceptor ──▶ admission ──▶ daemon of the library ──▶ head, policy ──▶ exchange
  *
@@ -110,7 +110,7 @@ static const char *text_or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-/* What the headers say of the body: 0, or the status to refuse it with. */
+/* Check the headers that describe the body: 0, or the status to refuse it with. */
 static int check_body(struct wpk_http_exchange *exchange, const struct wpk_http_head *head,
                       char *detail, size_t detail_size)
 {
@@ -138,7 +138,7 @@ static int check_body(struct wpk_http_exchange *exchange, const struct wpk_http_
     return 0;
 }
 
-/* Whatever can be said against a request before its body is there: 0, or a status. */
+/* Check a request before its body is read: 0, or the status to refuse it with. */
 static int check_head(struct wpk_http_exchange *exchange, const char *version, char *detail,
                       size_t size)
 {
@@ -188,7 +188,7 @@ static enum MHD_Result begin(struct wpk_http_exchange *exchange, const char *met
     char detail[WPK_DIAG_TEXT_MAX];
     exchange->request =
         (struct wpk_http_request){.method = method, .path = path, .body = "", .if_none_match = ""};
-    /* One that was ended may have sent a request before it noticed: nobody is to see that. */
+    /* A connection that is being closed may still deliver a request; drop it. */
     if (!wpk_http_exchange_mark(exchange, WPK_CONNECTION_READING, WPK_HTTP_REQUEST_MS)) {
         return MHD_NO;
     }
@@ -363,7 +363,7 @@ wpk_err wpk_http_daemon_start(struct wpk_http_server *server, const char *certif
         {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
         {MHD_OPTION_END, 0, NULL}};
     start_diag = &said;
-    /* Its own limit of connections is never reached: there it would leave a lock taken. */
+    /* The library's limit of connections is never reached: there it would leave a lock held. */
     *out = MHD_start_daemon(
         flags | (certificate != NULL ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, server,
         MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_THREAD_POOL_SIZE, count_threads(),
@@ -443,7 +443,7 @@ static enum MHD_Result on_probe(void *user, struct MHD_Connection *connection, c
     return MHD_NO;
 }
 
-/* Let the library read the head, on this thread: does wpk_http_head take it? */
+/* Let the library read the head on this thread; `taken` says whether wpk_http_head accepts it. */
 static wpk_err send_probe(const struct probe *probe, bool *taken)
 {
     const struct sockaddr address = {.sa_family = AF_UNIX};

@@ -142,7 +142,7 @@ void wpk_http_head_add(struct wpk_http_head *head, const char *name, size_t name
 
 void wpk_http_head_end(struct wpk_http_head *head, const char *method, size_t size)
 {
-    /* What ended the last lines is NUL by now, all of it. */
+    /* The library has overwritten the last two line ends, CR and LF, with NUL by now. */
     static const char cut[4] = {0};
     if (head->at + 2 != method + size || memcmp(head->at - 2, cut, sizeof cut) != 0) {
         find_fault(head, "a line of the headers does not end in CR and LF");

@@ -119,7 +119,7 @@ static bool is_loopback(const union address *address)
     return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-/* What a socket that listens is bound to. */
+/* Find the address that a listening socket is bound to. */
 static wpk_err describe(struct wpk_http_listener *listener, struct wpk_diag *diag)
 {
     union address bound;

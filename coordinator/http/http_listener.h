@@ -26,8 +26,8 @@ struct wpk_http_listener {
 WPK_MUST_CHECK wpk_err wpk_http_listener_open(const char *address, unsigned mode,
                                               struct wpk_http_listener *out, struct wpk_diag *diag);
 
-/* Take a listening socket from a supervisor. Its path is the supervisor's, and not removed on
- * close.
+/* Take a listening socket from a supervisor. The path of the socket belongs to the supervisor and
+ * is not removed on close.
  *
  *   owns    `fd`, on success
  *   errors  WPK_EINVAL  not a listening socket, or of another family

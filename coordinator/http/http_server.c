@@ -166,8 +166,9 @@ static wpk_err replace_daemons(struct wpk_http_server *server,
 
 /* ---- the acceptor's side */
 
-/* Is something here that no thread has read? Then the server is slow, whatever the phase: else a
- * flood that is accepted faster than it is read would end those that asked in its midst. */
+/* True if the connection has bytes that no thread has read. Then the server is the slow one,
+ * whatever the phase: otherwise a flood that is accepted faster than it is read would end
+ * connections whose requests arrived in its midst. */
 static bool is_unread(void *user, uint32_t connection)
 {
     const struct wpk_http_server *server = user;
@@ -419,7 +420,7 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
     return err;
 }
 
-/* Nobody answers any more: everything that waits is told so. */
+/* Answer everything that waits: no handler runs any more. */
 static void answer_all(struct wpk_http_server *server)
 {
     pthread_mutex_lock(&server->lock);

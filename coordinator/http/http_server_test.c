@@ -348,7 +348,7 @@ static void large_bodies_are_bounded(void **state)
     free(server);
 }
 
-/* Who comes beyond that is told to come again. */
+/* A large body beyond the limit is refused, and the client is told to retry. */
 static void a_large_body_too_many(void **state)
 {
     (void)state;

@@ -248,7 +248,7 @@ static void too_slow_is_ended(void **state)
     assert_int_equal(recv(fd, heard, sizeof heard, 0), 0);
     expect_timeouts(timeouts + 1);
     close(fd);
-    /* Who waits for us is not slow. */
+    /* A client that waits for the server's answer is not slow. */
     char whole[1024];
     respond(f, request.id, "end");
     raw_http_hear(answered, whole, sizeof whole);
@@ -262,7 +262,7 @@ static void too_slow_is_ended(void **state)
     close(answered);
 }
 
-/* Who does not take the answer occupies a connection as well as who does not end the question. */
+/* A client that does not read its answer holds a connection, as one that never ends its request. */
 static void too_slow_a_reader_is_ended(void **state)
 {
     struct fixture *f = *state;

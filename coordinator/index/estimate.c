@@ -43,7 +43,7 @@ static double served_roofline_ns(const struct wpk_served *served)
                        served->peak_bytes_per_s);
 }
 
-/* How alike are the circumstances? The device counts most. */
+/* Similarity of the circumstances of lookup and kernel. The device counts most. */
 static int score(const struct wpk_lookup *lookup, const struct wpk_served *served)
 {
     return 8 * (strcmp(served->device, lookup->device) == 0) +

@@ -348,8 +348,8 @@ void wpk_index_discard(struct wpk_index_change *change)
     }
 }
 
-/* What the problem has served so far, as what `old` drops; its successors have the same
- * fingerprint. */
+/* List what the problem has served so far as entries that `old` drops; their successors have the
+ * same fingerprint. */
 static void drop_problem(struct version *old, const struct wpk_index_change *change)
 {
     struct wpk_index_cursor cursor;

@@ -37,7 +37,7 @@ static bool spans_equal(struct wpk_text_span a, struct wpk_text_span b)
     return a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
 }
 
-/* What of a value breaks equality when it changes. */
+/* The part of a value whose change breaks equality: of a driver only the major version. */
 static struct wpk_text_span breaking_part(struct wpk_text_span name, struct wpk_text_span value)
 {
     static const struct wpk_text_span driver = {"driver", 6};
@@ -77,7 +77,7 @@ uint32_t wpk_lookup_differs(const char *has, const char *wants,
 
 /* ---- the same operator */
 
-/* What the environment has to be: as asked for, or as on the device's newest kernel. */
+/* The environment to match: the requested one, or that of the device's newest kernel. */
 static const char *wanted_environment(const struct wpk_index_version *version,
                                       const struct wpk_lookup *lookup)
 {
@@ -104,7 +104,7 @@ static bool fits(const struct wpk_served *served, const struct wpk_lookup *looku
     return wpk_accuracy_serves(lookup->accuracy, served->accuracy, served->times_direct);
 }
 
-/* Is `a` a better answer than `b`, of the same problem? What is pinned is pinned for its class. */
+/* True if `a` is a better answer than `b`, of the same problem; a pin holds for one class only. */
 static bool is_better(const struct wpk_served *a, const struct wpk_served *b,
                       const struct wpk_lookup *lookup)
 {

@@ -59,11 +59,11 @@ struct wpk_match {
 void wpk_lookup_find(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
                      struct wpk_match *out);
 
-/* Could the kernel answer the lookup, were its problem the same? Its error fits, and it was timed
+/* True if the kernel could answer the lookup for an equal problem: the error fits, and it was timed
  * on the wanted device or on another one of its kind that is not emulated. */
 bool wpk_lookup_admits(const struct wpk_lookup *lookup, const struct wpk_served *served);
 
-/* Was the kernel timed on the lookup's device, with its layouts, threads and conditions? */
+/* True if the kernel was timed on the lookup's device, with its layouts, threads and conditions. */
 bool wpk_lookup_has_key(const struct wpk_lookup *lookup, const struct wpk_served *served);
 
 /* List the fields of `wants` that `has` lacks or has with another value; of a driver only the major

@@ -373,7 +373,7 @@ static wpk_err fill(struct wpk_served *served, const struct source *source)
     }
     wpk_buf_fini(&answer.text);
     if (err == WPK_OK) {
-        /* What was grown by doubling is kept for long. */
+        /* Shrink the text: it was grown by doubling and is kept for long. */
         char *shrunk = realloc(text, size + 1);
         text = shrunk != NULL ? shrunk : text;
         served->answer = (struct wpk_text_span){text, size};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a search's candidates are timed with, from the first that ends ok to a stand-in's. */
+/* Tests of the anchor of a search, from the first candidate that ends ok to its stand-in. */
 #include "tests/fixture.h"
 
 #include <setjmp.h>
@@ -103,7 +103,8 @@ static void a_stand_in(void **state)
     wpk_fixture_free(fixture);
 }
 
-/* Nothing that did well is left: the next that ends ok stands in, by the anchor's last time. */
+/* No successful candidate is left: the next one that ends ok stands in, by the anchor's last
+ * time. */
 static void nothing_is_left(void **state)
 {
     (void)state;

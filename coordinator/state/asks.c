@@ -115,7 +115,7 @@ void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
     keep_best(search, number, ask, worker);
 }
 
-/* What history knew when it was asked may have been revoked since. */
+/* Fail an ask with a known result whose artifact was revoked after history was read. */
 static void refuse_revoked(const struct wpk_search *search, struct wpk_work_item *ask)
 {
     if (ask->trial.outcome == WPK_OUTCOME_OK && ask->trial.artifact_sha256[0] != '\0' &&

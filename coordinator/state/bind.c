@@ -32,7 +32,7 @@
 
 /* ---- devices */
 
-/* Is it bound to the device of the worker class, and do workers offer its back ends? */
+/* True if the operator is bound to the worker class's device, and workers offer its back ends. */
 static bool is_its_own(const struct wpk_coordinator *c, const struct wpk_job_op_state *op,
                        const struct wpk_worker_class *worker_class)
 {

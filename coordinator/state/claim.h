@@ -13,8 +13,8 @@ struct wpk_job_op_state;
 struct wpk_work_queue;
 struct wpk_search;
 
-/* One owner's interest in a search, in one work queue. Its rank (priority, job number, position) is
- * that of the first of the operators that it stands for. */
+/* One owner's interest in a search, in one work queue. The rank (priority, job number, position) is
+ * that of the first operator that it stands for. */
 struct wpk_claim {
     struct wpk_search *search;
     struct wpk_owner_queue *owner_queue;

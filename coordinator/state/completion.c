@@ -33,7 +33,7 @@ static void note_failure(struct wpk_search *search, const struct wpk_record *rec
     }
 }
 
-/* What was built for the run that has ended, unless it is one of the best now. */
+/* The artifact that was built for the run that has ended, NULL if it is one of the best now. */
 static const char *spent_by(struct wpk_coordinator *c, const struct wpk_search *search,
                             const struct wpk_work_item *item)
 {

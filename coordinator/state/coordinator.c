@@ -53,7 +53,7 @@ static void free_values(struct wpk_table *table)
     }
 }
 
-/* Nothing is called back while things go, one kind after the other. */
+/* Free all work, one kind after the other, without calls from one kind to another. */
 static void free_work(struct wpk_coordinator *c)
 {
     for (uint32_t i = 0; i < c->search_count; i++) {

@@ -51,7 +51,7 @@ static void update_budget(struct wpk_search *search)
     }
 }
 
-/* Does its last result come of all that the job's budget has? */
+/* True if the last result was reached with this job's full budget. */
 static bool is_enough(const struct wpk_search *search, const struct wpk_job_op_state *op)
 {
     const struct wpk_job_entry *job = op->job;
@@ -81,7 +81,7 @@ static void set_phase(struct wpk_coordinator *c, struct wpk_search *search,
         }
         bool joined_late = concluded && !is_enough(search, op);
         unsatisfied = unsatisfied || joined_late;
-        /* What serves though none of ours works is the vendor's. */
+        /* A vendor's kernel may be served although no candidate works. */
         op->kernel_id = wpk_phase_ended(shown) && !joined_late ? search->kernel_id : 0;
         op->from_history = shown == WPK_PHASE_DONE && (!search->measured || plain_only);
         wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : shown, joined_late ? "" : reason);
@@ -168,7 +168,7 @@ static bool vendors_ended(const struct wpk_search *search)
     return true;
 }
 
-/* Is the search over? Once time is up, asks that nobody has started stay open, for a later job. */
+/* True if the search is over. Once time is up, asks without a lease stay open for a later job. */
 static bool is_over(const struct wpk_search *search, uint64_t now_ns)
 {
     if (search->asked_count > 0 || search->leased_count > 0 || !vendors_ended(search) ||
@@ -187,7 +187,7 @@ static bool is_over(const struct wpk_search *search, uint64_t now_ns)
     return all_ended && (search->ask_count >= search->candidates || search->exhausted);
 }
 
-/* May a job end the search before its budget is spent, or give it more? */
+/* True if a job may end the search before its budget is spent, or give it more. */
 static bool has_condition(const struct wpk_search *search)
 {
     bool any = false;
@@ -197,7 +197,7 @@ static bool has_condition(const struct wpk_search *search)
     return any;
 }
 
-/* What a search goes on with. */
+/* The next step of a search. */
 enum turn {
     STAY,     /* nothing: its phase is not over */
     ANSWER,   /* the last result, for those who waited for its plain kernel */
@@ -210,7 +210,7 @@ static enum turn turn_of(const struct wpk_search *search, uint64_t now_ns)
 {
     switch (search->phase) {
     case WPK_SEARCH_PHASE_PLAIN:
-        /* Who could build it is known once an operator is worked on. */
+        /* The workers that could build it are known once an operator is worked on. */
         return search->candidates > 0 && search->claims != NULL && !wpk_plain_awaited(search)
                    ? ANSWER
                    : STAY;
@@ -276,8 +276,8 @@ static bool verify_next(struct wpk_coordinator *c, struct wpk_search *search)
     return false;
 }
 
-/* What was rejected lets others in, and another search's kernel may take part: so it is held until
- * somebody has to work for it, or there is a verdict. */
+/* Hold finals until a worker has to time or verify something, or there is a verdict: a rejected
+ * entry makes room for another, and another search's kernel may take part. */
 static void hold_final(struct wpk_coordinator *c, struct wpk_search *search)
 {
     bool again = true;

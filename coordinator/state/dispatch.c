@@ -213,8 +213,8 @@ static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_sea
     }
 }
 
-/* One work item that can be built; or an ASK for more, which is waited for. What this device has
- * lost is for another one, as long as there is anything else to do here. */
+/* One work item that can be built; or an ASK for more, which is waited for. An ask whose last
+ * attempt this device lost is left to another one, while other work is left here. */
 static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
                          const struct wpk_claim *claim)
 {
@@ -283,7 +283,7 @@ static bool comes_before(const struct wpk_claim *a, const struct wpk_claim *b)
     return a->owner_queue->queue->stage < b->owner_queue->queue->stage;
 }
 
-/* What would be built of it has no room. */
+/* True if the queue is for builds, and builds are held because artifacts have no room. */
 static bool is_held(const struct wpk_coordinator *c, const struct wpk_work_queue *queue)
 {
     return c->builds_held && queue->stage == WPK_QUEUE_BUILD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is given what: who builds and who runs, who verifies what another has timed, and whose poll
- * is served first. */
+/* Tests of dispatch: workers that build and that run, verification by another worker than the one
+ * that timed, and the order in which polls are served. */
 #include "tests/fixture.h"
 
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void built_here_and_run_there(void **state)
     assert_string_equal(s->workers[runner].artifact[0], "built1.0");
     assert_int_equal(wpk_fixture_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
-    /* What does not build has ended. */
+    /* A candidate that does not build has ended. */
     assert_int_equal(wpk_fixture_poll(s, builder, 1), 1);
     assert_int_equal(wpk_fixture_result(s, builder, WPK_OUTCOME_BUILD_ERROR, 0), WPK_ACK_RECORDED);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 2);
@@ -58,7 +58,7 @@ static void built_here_and_run_there(void **state)
     wpk_fixture_free(s);
 }
 
-/* Its word counts for what it builds, until that is built; the rest is for those who run. */
+/* A build-only worker reports build outcomes only, until the build; runners report the rest. */
 static void a_builder_ends_nothing_that_is_built(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void set_hold(struct wpk_fixture *s, bool hold)
     wpk_fixture_step(s, &event);
 }
 
-/* Nothing is built, by whoever; what is built is run. */
+/* While builds are held no worker builds; artifacts that exist are run. */
 static void builds_wait_for_room(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void another_worker_verifies(void **state)
     wpk_fixture_free(s);
 }
 
-/* Who timed the winner names the verification as its own, or brings its result unasked. */
+/* The worker that timed the winner claims its verification, or reports it without a lease. */
 static void who_timed_it_does_not_push_in(void **state)
 {
     (void)state;

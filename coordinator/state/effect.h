@@ -51,7 +51,7 @@ struct wpk_admin_change {
     const char *reason;
 };
 
-/* An effect. Its kind says which members of the unions are set. */
+/* An effect. The kind says which members of the unions are set. */
 struct wpk_effect {
     enum wpk_effect_kind kind;
     union {

@@ -44,7 +44,7 @@ struct wpk_owner_event {
     uint64_t virtual_ns;
 };
 
-/* What a problem serves in one accuracy class. */
+/* The kernel that a problem serves in one accuracy class. */
 struct wpk_served_kernel {
     char accuracy[WPK_ACCURACY_TEXT_MAX]; /* the accuracy class */
     uint64_t kernel_id;
@@ -54,7 +54,8 @@ struct wpk_served_kernel {
 
 #define WPK_SERVED_MAX 16 /* accuracy classes of a problem that its searches are told of */
 
-/* What a problem serves after an administrator has pinned, revoked or rolled back a kernel. */
+/* The kernels that a problem serves after an administrator has pinned, revoked or rolled back
+ * one. */
 struct wpk_kernel_event {
     uint64_t problem_id;
     struct wpk_served_kernel served[WPK_SERVED_MAX]; /* [served_count]; nothing in other classes */
@@ -63,7 +64,7 @@ struct wpk_kernel_event {
     char revoked_artifact[WPK_ID_MAX];            /* "": the vendor's kernel */
 };
 
-/* An event. Its kind says which members of the union are set. */
+/* An event. The kind says which members of the union are set. */
 struct wpk_event {
     enum wpk_event_kind kind;
     uint64_t now_ns; /* monotonic */

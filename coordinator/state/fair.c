@@ -56,7 +56,8 @@ static void advance(struct wpk_worker_class *worker_class, uint64_t virtual_ns)
     }
 }
 
-/* Who builds for it and who runs it may be two worker classes, which are not at the same place. */
+/* Raise the flow's virtual time to those of all queues that the search waits in: its builders and
+ * runners may be two worker classes, with different virtual times. */
 void wpk_fair_ready(struct wpk_flow *flow, const struct wpk_search *search)
 {
     if (flow->ready_count++ > 0) {

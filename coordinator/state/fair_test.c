@@ -158,7 +158,7 @@ static uint64_t virtual_ns(const struct wpk_fixture *s, const char *owner)
     return flow->virtual_ns;
 }
 
-/* What is given back is what was charged, whatever the owner weighs by then. */
+/* A refund is equal to the charge, whatever the owner's weight by then. */
 static void a_weight_changes_while_leases_are_out(void **state)
 {
     (void)state;

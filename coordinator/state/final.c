@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a search. Its best candidates and the vendors are timed side by side, the best
+/* The end of a search. The best candidates and the vendors are timed side by side, the best
  * candidates are verified on fresh inputs, and the fastest entry that is left becomes the kernel.
  *
  * Times of the search itself only choose the contenders: they were taken minutes apart, and the
@@ -158,7 +158,7 @@ void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
             entry->worker = search->vendor_workers[i];
         }
     }
-    /* What another search found for this problem is not thrown out by a slower newcomer. */
+    /* The served kernel takes part, so that a slower winner does not replace it. */
     if (!served_is_among_them) {
         struct wpk_final_entry *entry =
             add_entry(search, WPK_ENTRY_SERVED, search->served_provider, "");
@@ -290,8 +290,9 @@ static void print_verify(const struct wpk_search *search, char out[WPK_WORK_ID_T
     wpk_work_id_print(work, out);
 }
 
-/* Who was not told which artifact, or did not listen, built one himself. It says nothing of the
- * entry's, not even that it is wrong. */
+/* Abandon a verification of another artifact than the entry's: the worker was not told which one,
+ * or ignored it, and built its own. That says nothing about the entry, not even that it is
+ * wrong. */
 static const struct wpk_record *refuse_another(struct wpk_coordinator *c,
                                                const struct wpk_search *search,
                                                const struct wpk_final_entry *entry,
@@ -327,7 +328,7 @@ static bool is_outside(const struct wpk_search *search, const struct wpk_record 
            !wpk_accuracy_admits_fresh(search->accuracy, record->times_direct);
 }
 
-/* It does not win. What is outside the class alone has not failed: another class may take it. */
+/* Reject an entry. One that is only outside the class has not failed: another class may take it. */
 static void reject(struct wpk_coordinator *c, struct wpk_search *search,
                    struct wpk_final_entry *entry, const struct wpk_record *record)
 {

@@ -27,7 +27,7 @@ struct wpk_final_entry {
     char *candidate; /* owned by the search; "" unless OWN */
     char provider[WPK_PROVIDER_NAME_MAX];
     char artifact_sha256[WPK_ID_MAX];
-    /* Its trial in the search; none for SERVED. Of a verified entry with its largest errors. */
+    /* The trial in the search; none for SERVED. A verified entry has its largest errors. */
     struct wpk_trial_summary trial;
     struct wpk_timing timing; /* in the final if `timed`, else in its trial */
     uint64_t worker;          /* name hash of the worker that timed it; 0: unknown */
@@ -72,8 +72,8 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
 /* True if the worker must not verify: it timed the entry, and another worker has the verification
  * or is still waited for. */
 bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker);
-/* Go on without this shared object, which is lost. Its candidate is measured again when it is
- * asked again. */
+/* Go on without this shared object, which is lost. The candidate is measured again when it is asked
+ * again. */
 void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact);
 /* Go on with what the problem serves now, and without what was revoked. */
 void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who wins, who is served, and what a worker's answer has to name to count. */
+/* Tests: the winner of a final, the kernel that is served, and the names that a worker's answer
+ * must have to count. */
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/course.h"
 #include "coordinator/state/kernel.h"
@@ -300,7 +301,7 @@ static void none_is_left(void **state)
     end(s);
 }
 
-/* Its error is a fact, not a failure: another class may take it. */
+/* A winner outside the accuracy class has not failed: another class may take it. */
 static void a_winner_outside_the_class_is_followed(void **state)
 {
     (void)state;
@@ -415,7 +416,7 @@ static void two_searches_end_at_once(void **state)
     end(s);
 }
 
-/* What wins in one class is none of another's business. */
+/* The winner of one class changes nothing in another class. */
 static void another_class_serves_its_own(void **state)
 {
     (void)state;

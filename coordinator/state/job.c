@@ -118,7 +118,8 @@ void wpk_job_op_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op)
     wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
 }
 
-/* For whom its searches go on has changed. What is out goes on, and counts. */
+/* Mark the searches of a job: the jobs that they go on for have changed. Leases go on, and
+ * count. */
 static void mark_searches(struct wpk_coordinator *c, struct wpk_job_entry *job)
 {
     for (uint32_t i = 0; i < job->op_count; i++) {
@@ -371,7 +372,7 @@ static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op
            are_same_pins(a->pins, b->pins);
 }
 
-/* Do they search the same for the same device, as long? Their owners and seeds may differ. */
+/* True if both jobs search the same for the same device, as long. Owners and seeds may differ. */
 static bool is_same_job(const struct wpk_job_entry *a, const struct wpk_job_entry *b)
 {
     bool same = a->op_count == b->op_count && a->threads == b->threads &&

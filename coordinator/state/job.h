@@ -15,7 +15,7 @@ struct wpk_claim;
 
 #define WPK_JOBS_LIVE_MAX 1024 /* queued and running */
 
-/* What is shown of an operator that ended before this start of wpkd: its search is not opened. */
+/* The report on an operator that ended before this start of wpkd: its search is not opened. */
 struct wpk_op_past {
     char *device_class; /* owned, as all of these */
     char *best;         /* best candidate, a Contender of openapi.yaml; NULL: none */

@@ -125,7 +125,7 @@ static void paused_is_not_worked_on(void **state)
     wpk_fixture_job_event(s, WPK_EVENT_PAUSE, job);
     assert_int_equal(s->status, 200);
     assert_int_equal(job->state, WPK_JOB_PAUSED);
-    /* What was out counts; nothing follows. */
+    /* Results of leases from before count; no new lease follows. */
     assert_int_equal(wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
     assert_int_equal(wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 6), WPK_ACK_RECORDED);
     assert_int_equal(wpk_fixture_poll(s, worker, 2), 0);
@@ -335,7 +335,7 @@ static void its_device_comes_back(void **state)
         struct wpk_fixture *s = wpk_fixture_new();
         struct wpk_job_entry *job = restored_job(7, bound);
         restore(s, job);
-        /* What is known of its search is there at once; it needs the device to go on. */
+        /* The search is restored at once; it needs the device to go on. */
         assert_int_equal(s->c->search_count, 1);
         assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
         assert_string_equal(job->ops[0].search->key.device_class, "cpu/other/avx2");
@@ -365,7 +365,7 @@ static void its_device_comes_back(void **state)
     }
 }
 
-/* Its kernels are for that class: no other worker is given any of it, however long it waits. */
+/* A job for one device class gets no worker of another one, however long it waits. */
 static void a_job_for_one_device(void **state)
 {
     (void)state;
@@ -413,7 +413,7 @@ static void all_that_was_begun_is_open_again(void **state)
     wpk_fixture_free(s);
 }
 
-/* Nothing of the smaller budget works; the larger one has hardly begun. */
+/* No candidate of the smaller budget works; the larger budget has hardly begun. */
 static void a_larger_budget_outlives_a_failure(void **state)
 {
     (void)state;

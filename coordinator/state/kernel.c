@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* Nothing that it has measured of this counts any more. */
+/* Discard all measurements that the search has of a revoked implementation. */
 static void forget(struct wpk_coordinator *c, struct wpk_search *search, const char *provider,
                    const char *artifact)
 {

@@ -55,7 +55,8 @@ static void end_time(struct wpk_coordinator *c, struct wpk_search *search)
 
 /* ---- taking */
 
-/* What is built apart is run by whoever can; else it is built there and then. */
+/* The stage that a worker gets: an artifact that exists is run; otherwise a worker that can run
+ * does both. */
 static enum wpk_work_stage stage_of(const struct wpk_work_item *item, wpk_work_id work,
                                     const struct wpk_worker *worker)
 {

@@ -21,8 +21,8 @@ void wpk_offer_pinned(const struct wpk_job_op_state *op, char out[WPK_KEY_TEXT_M
     snprintf(out, WPK_KEY_TEXT_MAX, "%.*s", (int)strcspn(at, ";"), at);
 }
 
-/* May workers of the worker class build for the job's searches in the timing class, which has no
- * back ends added? */
+/* True if workers of the worker class may build for the job's searches in the timing class, which
+ * has no back ends added. */
 static bool builds_for(const struct wpk_worker_class *worker_class, const struct wpk_job_entry *job,
                        const char *class_text)
 {

@@ -69,7 +69,7 @@ static void by_default_nobody_is_left_out(void **state)
     wpk_fixture_free(s);
 }
 
-/* What may be by `c` is built by workers that offer it, in the version that the search began
+/* Candidates that may use `c` are built by workers that offer the version that the search began
  * with. */
 static void builds_go_to_workers_that_offer_it(void **state)
 {
@@ -163,7 +163,7 @@ static void labels_count(void **state)
     wpk_fixture_free(s);
 }
 
-/* Who runs what others build needs no compiler. */
+/* A worker that only runs artifacts of others needs no compiler. */
 static void a_builder_offers_it_for_others(void **state)
 {
     (void)state;

@@ -8,7 +8,8 @@
 
 #define WPK_ASKED_MAX WPK_WORK_MAX
 
-/* What the store had of a search. Counts and `best` are of the asks before the window. */
+/* The state of a search as the store had it. Counts and `best` are of the asks before the
+ * window. */
 struct wpk_opened {
     wpk_err err; /* the search is not opened: its operators fail */
     char reason[WPK_REASON_MAX];
@@ -43,7 +44,7 @@ struct wpk_opened {
     char plain_verified_by[WPK_WORKER_NAME_MAX];
 };
 
-/* What a strategy answered to an ASK. */
+/* A strategy's answer to an ASK. */
 struct wpk_asked {
     wpk_err err; /* no space, no such strategy or gene: the operators fail */
     char reason[WPK_REASON_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Outliers: workers whose times are not those of their timing class. Such a worker names a device
- * that it does not have, is throttled, or shares its cores. Its own results do not show it, because
- * they are consistent. But finals and verifications time again what another worker has timed, so
- * times of workers can be compared without extra work.
+ * that it does not have, is throttled, or shares its cores. The worker's own results do not show
+ * it, because they are consistent. But finals and verifications time again what another worker has
+ * timed, so times of workers can be compared without extra work.
  *
  * A worker is an outlier if its times differ from those of more than two thirds of the devices that
  * it was compared with lately, WPK_OUTLIER_OTHERS at least, in the same direction, by

@@ -74,7 +74,7 @@ static int join(struct wpk_fixture *s, const char *name)
     return worker;
 }
 
-/* What is remembered of the first with the second; 0: nothing. */
+/* The ratio that is remembered of two workers' times; 0: none. */
 static double ratio_of(const struct wpk_fixture *s, const char *name, const char *other)
 {
     const struct wpk_worker *worker = wpk_coordinator_find_worker(s->c, name);

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-/* Nothing is known of the search's plain kernel; one candidate is its whole budget. */
+/* A fixture whose store knows no plain kernel of the search. */
 static struct wpk_fixture *begin(void)
 {
     struct wpk_fixture *fixture = wpk_fixture_new();
@@ -218,7 +218,7 @@ static void a_revoked_one_is_followed(void **state)
     wpk_fixture_free(fixture);
 }
 
-/* Nothing else works: it is the answer, and the answer says so, from history too. */
+/* If no candidate works, the plain kernel is the answer, which says so, from history too. */
 static void it_is_the_answer(void **state)
 {
     (void)state;

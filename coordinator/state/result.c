@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of workers. The first result for a work item is recorded, whichever lease it names; the
- * senders of later ones are told so. What a build-only worker has built is kept in the work item,
+ * senders of later ones are told so. The artifact of a build-only worker is kept in the work item,
  * which is then open for workers that run it.
  *
  *     open ──leased──▶ whole, or build ──built──▶ open to be run ──leased──▶ run ──▶ ended
@@ -126,7 +126,7 @@ static bool may_be_built(enum wpk_work_kind kind)
     return kind == WPK_WORK_TRIAL || kind == WPK_WORK_PLAIN;
 }
 
-/* What was run, with what its builder said of it. */
+/* Add the build time and the schedule that its builder reported to the record of a run. */
 static const struct wpk_record *merge(struct wpk_coordinator *c, const struct wpk_work_item *item,
                                       const struct wpk_result *result)
 {
@@ -172,7 +172,7 @@ static bool is_nothing(const struct wpk_search *search, const struct wpk_result 
            (is_built(result) && result->record.artifact_sha256[0] == '\0');
 }
 
-/* What somebody else has now is not taken from him for that. */
+/* A late result without information does not end another worker's lease. */
 static bool is_too_late(const struct wpk_search *search, const struct wpk_work_item *item,
                         const struct wpk_worker *worker, const struct wpk_result *result)
 {
@@ -216,7 +216,7 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     }
 }
 
-/* What becomes of a candidate before it runs. */
+/* True for outcomes that a candidate can have before it runs. */
 static bool is_of_build(enum wpk_outcome outcome)
 {
     switch (outcome) {
@@ -269,7 +269,7 @@ static void note_throttled(struct wpk_coordinator *c, struct wpk_worker *worker,
     worker->sample_count = samples;
 }
 
-/* Is the result of a kind that the worker may bring for this, asked or not? */
+/* True if the worker may report such a result for the work item, with or without a lease. */
 static bool is_admissible(const struct wpk_search *search, const struct wpk_worker *worker,
                           const struct wpk_result *result)
 {

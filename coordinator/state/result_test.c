@@ -211,7 +211,7 @@ static void a_late_builder_takes_nothing_away(void **state)
     wpk_fixture_free(s);
 }
 
-/* Of two builders the first one's artifact is as good. */
+/* The first build wins: an artifact from a worker that lost its lease is as good. */
 static void the_first_build_wins(void **state)
 {
     (void)state;
@@ -352,7 +352,8 @@ static void who_lost_a_final_does_not_end_it(void **state)
     wpk_fixture_free(s);
 }
 
-/* Who cannot get the winner says nothing against it; when nobody can, the next one's turn comes. */
+/* A failed fetch of the winner says nothing against it; if no worker can, the next entry
+ * follows. */
 static void a_winner_that_cannot_be_had(void **state)
 {
     (void)state;

@@ -10,7 +10,8 @@ struct wpk_search;
 
 #define WPK_REVOKED_MAX 64 /* that a search knows of its problem; the store knows all */
 
-/* What was revoked of a problem: hashes of shared objects' names, and of vendors' providers. */
+/* A problem's revoked implementations: hashes of shared objects' names, and of vendors'
+ * providers. */
 struct wpk_revoked {
     uint64_t keys[WPK_REVOKED_MAX];
     uint32_t count;

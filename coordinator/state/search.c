@@ -65,8 +65,8 @@ struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_se
     return search;
 }
 
-/* What the problem serves in the class now may be newer than what the store said when it was
- * asked. */
+/* Enter a search in the list of its problem. The kernel that a peer of its class knows as served
+ * may be newer than the one that the store returned. */
 static void enter_problem(struct wpk_coordinator *c, struct wpk_search *search)
 {
     struct wpk_search *first = wpk_table_take(&c->searches_by_problem, search->problem_id);
@@ -197,7 +197,7 @@ static void fail(struct wpk_search *search, wpk_err err, const char *reason)
              reason[0] != '\0' ? reason : wpk_err_text(err));
 }
 
-/* What was recorded of its asks. */
+/* Take the recorded asks of an opened search. */
 static void take_asks(struct wpk_coordinator *c, struct wpk_search *search,
                       struct wpk_opened *opened)
 {
@@ -269,7 +269,8 @@ void wpk_search_asked(struct wpk_coordinator *c)
     WPK_ASSERT(search->asked_count > 0);
     search->asked_count = 0;
     search->promised_count = 0;
-    /* What it was told since may be what it wanted: nothing else would ask it again. */
+    /* A result that was told since the ask may be the one that the strategy waits for, so compare
+     * with the count at the ask: no other event would ask it again. */
     search->refused_told = asked->refused ? search->asked_told : UINT32_MAX;
     if (asked->exhausted && !search->exhausted) {
         search->exhausted = true;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from an event. The event's handler has changed its own noun and marked it (mark.h);
- * nothing below this file calls upwards. The order is:
+/* The consequences of an event. The event's handler has changed its own noun and marked it
+ * (mark.h); nothing below this file calls upwards. The order is:
  *
  *  1. Searches. The operators that were bound to a marked search join it; then it goes on to its
- *     next phase if this one is over. Its operators get the phase, and may end with it.
+ *     next phase if this one is over. The operators of the search get the phase, and may end with
+ *     it.
  *  2. Operators. A job ends with its last operator.
  *  3. Binding. A job's next operators take the place of those that have ended: each is bound to a
  *     search, which is marked. Steps 1 to 3 are repeated until no search is marked. This ends: each

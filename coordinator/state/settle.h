@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from a step's changes (settle.c). */
+/* The consequences of a step's changes (settle.c). */
 #ifndef WPK_COORDINATOR_STATE_SETTLE_H
 #define WPK_COORDINATOR_STATE_SETTLE_H
 

@@ -42,7 +42,8 @@ static void forgive_sleep(struct wpk_coordinator *c)
     }
 }
 
-/* Nobody builds the plain kernel any more that the end of a search waited for. */
+/* If a work queue has lost its last worker, mark all searches: one may wait at its end for a plain
+ * kernel that no worker builds any more. */
 static void mark_unserved(struct wpk_coordinator *c)
 {
     for (uint32_t i = 0; c->unserved && i < c->search_count; i++) {

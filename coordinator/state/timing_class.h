@@ -33,7 +33,7 @@ const char *wpk_timing_class_back_ends(const char *text);
 /* Print the names of the worker's providers in its order, as in "halide-cpu;onednn". */
 void wpk_timing_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
 
-/* The timing class with this text, made if need be. Its use count grows by one. */
+/* The timing class with this text, made if need be. The use count grows by one. */
 struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const char *text);
 /* End one use. The timing class is freed with its last one. */
 void wpk_timing_class_release(struct wpk_coordinator *c, struct wpk_timing_class *timing);

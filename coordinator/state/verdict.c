@@ -20,7 +20,7 @@
 #define BEYOND_NOISE 2.0
 #define MAD_TO_SIGMA 1.4826 /* of a normal distribution */
 
-/* Is `a` faster than `b` by more than the noise of both medians? */
+/* True if `a` is faster than `b` by more than the noise of both medians. */
 static bool is_faster(const struct wpk_timing *a, const struct wpk_timing *b)
 {
     double count = a->sample_count > 0 ? a->sample_count : 1;
@@ -38,14 +38,14 @@ static bool is_vendor(const struct wpk_final_entry *entry)
     return entry->kind == WPK_ENTRY_VENDOR;
 }
 
-/* Is it what the problem serves? */
+/* True if the problem serves this entry. */
 static bool is_served(const struct wpk_search *search, const struct wpk_final_entry *entry)
 {
     return strcmp(entry->provider, search->served_provider) == 0 &&
            strcmp(entry->artifact_sha256, search->served_artifact) == 0;
 }
 
-/* What the problem serves, if it takes part. */
+/* The entry that the problem serves; NULL if it does not take part. */
 static const struct wpk_final_entry *find_served(const struct wpk_search *search)
 {
     for (uint32_t i = 0; i < search->entry_count; i++) {
@@ -56,7 +56,8 @@ static const struct wpk_final_entry *find_served(const struct wpk_search *search
     return NULL;
 }
 
-/* May `winner` replace what the problem serves? Only what nobody timed beside it stays. */
+/* True if `winner` may replace the served kernel: it must be faster in this final. A served kernel
+ * that was not timed in it stays. */
 static bool is_to_be_served(const struct wpk_search *search, const struct wpk_final_entry *winner)
 {
     const struct wpk_final_entry *served = find_served(search);
@@ -140,7 +141,7 @@ void wpk_verdict_serve(struct wpk_coordinator *c, struct wpk_search *search, uin
     }
 }
 
-/* What is recorded beside the winner: what was verified, and the fastest vendor's. */
+/* List the entries that are recorded beside the winner: verified ones, and the fastest vendor's. */
 static void keep_others(const struct wpk_search *search, struct wpk_effect *effect)
 {
     uint32_t count = 0;

@@ -41,7 +41,7 @@ enum wpk_standing {
     WPK_STANDING_ENDED,
 };
 
-/* What a build-only worker has built of a candidate, for the worker that runs it. */
+/* The build of a candidate by a build-only worker, for the worker that runs it. */
 struct wpk_built {
     char artifact_sha256[WPK_ID_MAX];
     char schedule_sha256[WPK_ID_MAX];
@@ -52,7 +52,7 @@ struct wpk_built {
 
 #define WPK_OPEN_END UINT32_MAX /* end of a list of open asks: no ask */
 
-/* A work item. Its place in the search says which kind it is of. */
+/* A work item. The place in the search says which kind it is of. */
 struct wpk_work_item {
     enum wpk_standing standing;
     uint32_t attempts;       /* leases so far, without those that were given back */

@@ -98,7 +98,7 @@ static void remove_worker(struct wpk_coordinator *c, struct wpk_worker *worker)
 
 /* ---- hello */
 
-/* What let it in. Nothing is known of the token itself any more. */
+/* Set the credential that admitted the worker. Only a hash of the token is kept. */
 static void set_credential(struct wpk_worker *worker, const struct wpk_net_address *address)
 {
     worker->is_local = address->is_local;
@@ -146,7 +146,7 @@ static bool shows_same_token(const struct wpk_worker *worker, const struct wpk_e
            wpk_crypto_equal(worker->token_hash, hash, sizeof hash);
 }
 
-/* Is it the worker itself, on another connection? It keeps what it has: its line broke. */
+/* True if the hello is from the same worker on a new connection: it keeps its leases. */
 static bool is_same(const struct wpk_worker *worker, const struct wpk_hello *hello)
 {
     struct wpk_hello said;
@@ -249,7 +249,8 @@ static bool may_hold(const struct wpk_search *search, const struct wpk_work_item
            wpk_search_trusts(search, worker, builds ? WPK_STAGE_BUILD : WPK_STAGE_WHOLE);
 }
 
-/* What it names is its own; what it does not name was lost on the way. */
+/* Keep the leases that a worker names, and give it a lease on open work that it names. Return
+ * leases that it does not name: they were lost on the way. */
 static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;

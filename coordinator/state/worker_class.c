@@ -107,8 +107,8 @@ static bool has_item(const char *items, const char *item, size_t size)
     return false;
 }
 
-/* What only builds need not have the device, nor its vendors' libraries: all that its environment
- * names, the compiler among it, is the same there. */
+/* A build-only worker class need not have the device, nor its vendors' libraries: all that its own
+ * environment names, for instance the compiler, must be in the timing class's environment. */
 bool wpk_worker_class_builds_for(const struct wpk_worker_class *worker_class,
                                  const char *class_text)
 {

@@ -71,7 +71,7 @@ static void a_heartbeat_keeps_what_it_names(void **state)
         assert_int_equal(s->workers[worker].told_count, told + 1); /* at once */
     }
     assert_int_equal(s->c->lease_count, 2);
-    /* What it does not name was lost on the way, and is nobody's fault. */
+    /* A lease that the poll does not name was lost on the way, which counts as no attempt. */
     s->workers[worker].held_count = 1;
     wpk_fixture_poll(s, worker, 0);
     assert_int_equal(s->c->lease_count, 1);
@@ -98,8 +98,8 @@ static void what_ran_is_blamed(void **state)
     wpk_fixture_free(s);
 }
 
-/* Its worker names it as the one that runs, on and on: it is to blame, what waits behind it is not,
- * and the worker gets nothing more until it runs something else. */
+/* A worker names one lease as running for too long: that one is blamed, those that wait behind it
+ * are not, and the worker gets no more work until it runs another one. */
 static void what_runs_too_long_is_taken_back(void **state)
 {
     (void)state;
@@ -273,7 +273,7 @@ static void a_drained_worker_ends_what_it_has(void **state)
     wpk_fixture_hello(s, worker);
     assert_int_equal(wpk_fixture_poll(s, worker, 4), 0);
     assert_int_equal(wpk_fixture_poll(s, wpk_fixture_join(s, "v", WPK_WORKER_ROLES_ALL), 1), 1);
-    /* Its poll, which waits, is answered when it is set back. */
+    /* The worker's poll, which waits, is answered when its admin state is reset. */
     wpk_fixture_set_worker(s, "w", WPK_ADMIN_STATE_NONE, NULL);
     assert_string_equal(s->admin_text, "w none ");
     assert_true(s->workers[worker].held_count > 1);
@@ -445,7 +445,7 @@ static void the_admin_state_of_a_device(void **state)
     wpk_fixture_free(s);
 }
 
-/* What it said after we slept was heard then: it is no younger for that. */
+/* A message that came after wpkd slept has its own time: the sleep is not added to it. */
 static void silence_after_a_sleep(void **state)
 {
     (void)state;
@@ -467,7 +467,7 @@ static void silence_after_a_sleep(void **state)
     wpk_fixture_free(s);
 }
 
-/* Nobody was silent while we slept. */
+/* The time that wpkd slept does not count as a worker's silence. */
 static void a_sleep_is_forgiven(void **state)
 {
     (void)state;

@@ -150,7 +150,7 @@ void wpk_artifact_each(const char *data_dir, void (*fn)(void *user, const char *
     }
 }
 
-/* What wpk_fs_write writes before it renames. */
+/* Remove a temporary file that wpk_fs_write() had not renamed yet. */
 static void remove_begun(void *user, int directory, const char *name)
 {
     (void)user;

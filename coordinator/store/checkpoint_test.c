@@ -105,7 +105,7 @@ static void the_log_begins_anew(void **state)
     assert_true(database_bytes(f) > (int64_t)ROUND_PAGES * 4096);
 }
 
-/* Who reads an old state keeps the log from that; the writer is not held up. */
+/* A reader of an old state keeps the log from beginning anew; the writer is not held up. */
 static void a_reader_holds_it(void **state)
 {
     struct fixture *f = *state;

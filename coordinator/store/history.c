@@ -160,7 +160,7 @@ static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_rec
                   now_of(store), wpk_store_epoch(store), (int64_t)id);
 }
 
-/* Does the result say more than what is stored? */
+/* True if the result says more than the stored trial. */
 static bool supersedes(const struct wpk_record *record, const struct wpk_trial_summary *stored,
                        const char *candidate)
 {
@@ -234,7 +234,7 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
     if (!taken) {
         struct wpk_trial_summary stored = wpk_history_trial(store, id, result->anchor);
         taken = supersedes(record, &stored, is_ask ? "own" : candidate);
-        /* What another search has timed with its own anchor, too. */
+        /* Time also a trial that was timed only with the anchor of another search. */
         timed = taken || (record->outcome == WPK_OUTCOME_OK && record->anchor_ratio > 0 &&
                           stored.outcome == WPK_OUTCOME_OK && stored.anchor_ratio == 0);
     }
@@ -325,7 +325,7 @@ void wpk_history_put_verified(struct wpk_store *store,
 
 /* ---- kernels and artifacts */
 
-/* Not beside a pinned one; and where there is none, even one that did not beat any. */
+/* True if a new kernel is to be served: never if another is pinned; always if none is served. */
 static bool may_serve(struct wpk_store *store, const struct wpk_search *search, bool wanted)
 {
     bool serve = wanted;

@@ -101,7 +101,7 @@ void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_con
 void wpk_history_put_verified(struct wpk_store *store,
                               const struct wpk_history_contender *contender,
                               const struct wpk_record *record);
-/* Record a kernel as the search's result; returns its id. Its class serves it if the effect says so
+/* Record a kernel as the search's result; returns its id. The class serves it if the effect says so
  * or the class serves none, but not beside a pinned kernel, nor if it was revoked meanwhile. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
                                 const char *document);
@@ -145,8 +145,8 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t firs
 void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
                               uint32_t end, struct wpk_work_item **asks, uint32_t *count);
 
-/* What a restart reads for a search's strategy: its snapshot, and the asks from the first one that
- * the snapshot had not been told. */
+/* A restart reads the following for a search's strategy: the snapshot, and the asks from the first
+ * one that the snapshot had not been told. */
 #define WPK_HISTORY_HINTS_MAX 256 /* of a search */
 
 /* A candidate that was timed elsewhere before the search began. */

@@ -85,7 +85,7 @@ uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t 
 
 /* ---- changes */
 
-/* What a change begins with. */
+/* The state of a kernel before a change. */
 struct standing {
     bool served;
     bool pinned;
@@ -140,7 +140,7 @@ static void serve_only(struct wpk_store *store, const struct wpk_kernel_change *
     }
 }
 
-/* What the problem serves now, the class of the kernel first. */
+/* List the kernels that the problem serves now, that of the changed kernel's class first. */
 static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *change)
 {
     struct wpk_rows *rows = wpk_store_query(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators do to kernels, to tokens, and what the log keeps of it. */
+/* Tests: changes of kernels and tokens by administrators, and their audit log. */
 #include "coordinator/store/history_admin.h"
 
 #include "common/fs.h"

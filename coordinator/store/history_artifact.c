@@ -82,7 +82,7 @@ uint64_t wpk_history_artifact_bytes(struct wpk_store *store)
     return bytes;
 }
 
-/* What was made or used within the hour may be about to be somebody's best. */
+/* Artifacts that were made or used within the hour stay: a search may be about to keep them. */
 uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wanted,
                                      char (*pruned)[WPK_ID_MAX], uint32_t max)
 {
@@ -115,7 +115,7 @@ struct sweep {
     uint32_t count;
 };
 
-/* What a store that cannot be read does not say is no reason to remove anything. */
+/* Remove a file without a row. If the store cannot be read, a missing row proves nothing. */
 static void remove_stray(void *user, const char *sha256)
 {
     struct sweep *sweep = user;

@@ -214,7 +214,7 @@ static int64_t kept(struct fixture *f, int number)
     return count;
 }
 
-/* What one search does not keep any more, or never did, another one still keeps. */
+/* An artifact that one search no longer keeps, or never kept, is still kept by another one. */
 static void how_many_are_kept_is_changed(void **state)
 {
     static const int64_t wanted[][3] = {{1, 2, 1}, {2, 2, 2}, {1, 2, 1}, {2, 2, 2}};
@@ -239,7 +239,7 @@ static void how_many_are_kept_is_changed(void **state)
     assert_int_equal(kept(f, 1), 1);
 }
 
-/* What a wpkd that was killed had written and not recorded goes, and what it had begun. */
+/* Files that a killed wpkd had written and not recorded, or had only begun, are deleted. */
 static void files_without_a_row_are_swept(void **state)
 {
     struct fixture *f = *state;

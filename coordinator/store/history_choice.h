@@ -7,7 +7,7 @@
 #include "schema/accuracy.h"
 #include "schema/record.h"
 
-/* Whose data is wanted; "" for none. */
+/* The kernel and the vendor whose data are wanted; "" for none. */
 struct wpk_history_chain {
     const char *artifact; /* of the best generated kernel, as the next two */
     const char *provider;

@@ -228,7 +228,7 @@ struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t num
 
 /* ---- their operators' progress */
 
-/* What its search is bound to, as wpk_timing_class_text() has it. */
+/* The timing class that the operator's search is bound to, as wpk_timing_class_text() has it. */
 static char *read_class(struct wpk_store *store, uint64_t job_number, uint32_t position)
 {
     char *text = NULL;
@@ -253,8 +253,8 @@ static char *read_class(struct wpk_store *store, uint64_t job_number, uint32_t p
     " json_extract(k.document, '$." key ".candidate'), 'time_ns',"                                 \
     " json_extract(k.document, '$." key ".time_ns')) END"
 
-/* What is left to say of an operator that has ended, from its kernel; NULL: it never had a search.
- * Where nothing works there is no kernel, and all that was asked has failed. */
+/* The report on an operator that has ended, from its kernel; NULL: it never had a search. If
+ * nothing works there is no kernel, and all asks have failed. */
 static struct wpk_op_past *read_past(struct wpk_store *store, uint64_t job_number,
                                      uint32_t position)
 {

@@ -67,7 +67,7 @@ static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *s
     return (uint64_t)wpk_store_inserted(store);
 }
 
-/* What it knew when its snapshot was made is as much as is known of its first asks. */
+/* Find the search of a key. The columns of its snapshot are all that is known of its first asks. */
 static bool find_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
                         struct wpk_opened *out, char best[BEST_TEXT_MAX])
 {
@@ -104,8 +104,8 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
     return found;
 }
 
-/* Its candidates may have been timed by other searches: those results are good for one that has the
- * same anchor. */
+/* Adopt the anchor of other searches of the problem: the results of candidates that they have timed
+ * are valid only for a search with the same anchor. */
 static void adopt_anchor(struct wpk_store *store, struct wpk_opened *out)
 {
     struct wpk_rows *rows = wpk_store_query(
@@ -125,7 +125,7 @@ static void adopt_anchor(struct wpk_store *store, struct wpk_opened *out)
     wpk_history_keep_artifact(store, out->anchor.now, 1);
 }
 
-/* What is not there, or was revoked, is timed with no more. */
+/* Drop the current anchor if its artifact is gone or was revoked. */
 static void check_anchor(struct wpk_store *store, struct wpk_opened *out)
 {
     struct wpk_anchor *anchor = &out->anchor;
@@ -402,7 +402,7 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
     open_plain(store, out);
 }
 
-/* What is timed with is kept for as long as it is. */
+/* Keep the artifact of the current anchor, and release that of the one before. */
 static void keep_anchor(struct wpk_store *store, const struct wpk_history_progress *progress)
 {
     char before[WPK_ID_MAX] = "";
@@ -431,7 +431,7 @@ void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_pr
 
 /* ---- the log of a search, and where its strategy goes on in it */
 
-/* What is in both lists changes nothing. */
+/* Add `more` to the keep counts of the asks in `numbers`; asks in both lists do not change. */
 static void keep_those(struct wpk_store *store, uint64_t search_id, const uint32_t *numbers,
                        uint32_t count, const uint32_t *others, uint32_t other_count, int more)
 {

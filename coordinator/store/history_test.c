@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a later search takes from an earlier one, and what it measures again. */
+/* Tests: results that a later search takes from an earlier one, and those it measures again. */
 #include "coordinator/store/history.h"
 
 #include "common/fs.h"
@@ -292,7 +292,7 @@ static uint64_t put_kernel(struct fixture *f, const char *provider, const char *
     return wpk_history_put_kernel(f->store, &put, "{}");
 }
 
-/* What lost in a final follows the winner when that is revoked; once is enough. */
+/* The loser of a final replaces the winner when that is revoked; it is recorded only once. */
 static void the_second_best_follows(void **state)
 {
     struct fixture *f = *state;

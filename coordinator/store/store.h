@@ -76,8 +76,9 @@ bool wpk_store_is_own(wpk_err err);
 void wpk_store_fail(struct wpk_store *store, wpk_err err, const struct wpk_diag *diag);
 
 /* Run a statement without a result. `sql` is a literal: statements are cached by its address. The
- * values of its ?s follow, with their `types`: i int64_t, t const char *, r double, n no value
- * (NULL), h a candidate's hash, I an int64_t that is NULL when 0. Returns how many rows changed. */
+ * values of its parameters follow, with their `types`: i int64_t, t const char *, r double, n no
+ * value (NULL), h a candidate's hash, I an int64_t that is NULL when 0. Returns how many rows
+ * changed. */
 int wpk_store_run(struct wpk_store *store, const char *sql, const char *types, ...);
 /* The number of the row that was inserted last. */
 int64_t wpk_store_inserted(const struct wpk_store *store);

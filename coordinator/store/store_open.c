@@ -75,7 +75,7 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
     return err == WPK_OK ? wpk_store_read_epoch(store, diag) : err;
 }
 
-/* What a reader has to know before it reads. */
+/* Prepare a reader: check the version, set it read-only, and read the epoch. */
 static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct wpk_diag *diag)
 {
     int64_t version = 0;

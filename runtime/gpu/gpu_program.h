@@ -26,8 +26,8 @@ struct wpk_gpu_program {
 WPK_MUST_CHECK wpk_err wpk_gpu_program_load(const struct wpk_cuda_driver *driver,
                                             const void *context, const struct wpk_span *image,
                                             struct wpk_gpu_program *out, struct wpk_diag *diag);
-/* Make a vendor's primitive. Its arguments are the recipe's tensors; its scratch is a
- * workspace. `any`: see runtime/vendor/gpu_vendor.h.
+/* Make a vendor's primitive. The arguments are the recipe's tensors; the scratch is a workspace.
+ * `any`: see runtime/vendor/gpu_vendor.h.
  *   owns    as wpk_gpu_program_load
  *   errors  those of the vendor's `make` */
 WPK_MUST_CHECK wpk_err wpk_gpu_program_make(const struct wpk_cuda_driver *driver,

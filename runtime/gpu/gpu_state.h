@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runtime/gpu/gpu.c and runtime/gpu/gpu_time.c share: a kernel on a device, and its calls. */
+/* Declarations that runtime/gpu/gpu.c and runtime/gpu/gpu_time.c share: a kernel on a device, and
+ * its calls. */
 #ifndef WPK_RUNTIME_GPU_GPU_STATE_H
 #define WPK_RUNTIME_GPU_GPU_STATE_H
 

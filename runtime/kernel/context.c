@@ -38,7 +38,7 @@ struct wpk_context {
     atomic_flag busy;
 };
 
-/* What the hooks must know of the thread they are called on. */
+/* State of the current thread that the hooks need. */
 struct thread_state {
     struct wpk_scratch *scratch;
     jmp_buf *escape;

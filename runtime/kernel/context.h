@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call of generated code needs: scratch, threads, and an exit when memory is short. */
+/* Resources of a call of generated code: scratch, threads, and an exit when memory is short. */
 #ifndef WPK_RUNTIME_KERNEL_CONTEXT_H
 #define WPK_RUNTIME_KERNEL_CONTEXT_H
 

@@ -202,8 +202,9 @@ wpk_err wpk_kernel_lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-/* What wpkd signed must be of this object: it names the file's hash, and the file's own manifest
- * says what it computes. Measured elsewhere it runs here, but nobody knows how fast. */
+/* Check that the signed manifest is of this object: it names the file's hash, and the file's own
+ * manifest says what it computes. A kernel that was measured on another device may run here, at an
+ * unknown speed. */
 static wpk_err check_vouched(const struct wpk_kernel *kernel,
                              const struct wpk_kernel_manifest *vouched,
                              const struct wpk_device *device,

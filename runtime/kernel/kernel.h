@@ -11,7 +11,7 @@
 #include "schema/choice.h"
 #include "schema/device.h"
 
-/* What one argument of `main` is. */
+/* The kind of one argument of `main`. */
 enum wpk_slot_kind {
     WPK_SLOT_INPUT,
     WPK_SLOT_OUTPUT,
@@ -57,7 +57,7 @@ struct wpk_kernel {
     char *reason; /* owned; taken.reason points here; NULL: "" */
 };
 
-/* What a choice says of a file that it names. */
+/* The data that a choice has on a file that it names. */
 struct wpk_kernel_origin {
     const char *sha256;
     const char *fingerprint;

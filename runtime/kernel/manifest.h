@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel's shared object says of itself: JSON, linked into it as binary data.
+/* The manifest of a kernel's shared object: JSON, linked into it as binary data.
  *
  *     {"abi":3,"op":"input X ...","fingerprint":"...",
  *      "needs":{"kind":"cpu","isa":"avx512","bf16":false,"vnni":false},"threads":1,
@@ -33,7 +33,7 @@
 #define WPK_MANIFEST_INDICES_MAX 64 /* more are not checked */
 #define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
 
-/* What a device must have to run the kernel. */
+/* The features that a device must have to run the kernel. */
 struct wpk_manifest_needs {
     bool cuda;        /* a GPU; else a CPU */
     enum wpk_isa isa; /* of a CPU: the instruction set */

@@ -102,7 +102,8 @@ static void note(struct walk *walk, int index, wpk_err err, const struct wpk_dia
                    diag->text[0] != '\0' ? diag->text : wpk_err_text(err));
 }
 
-/* What ends the walk: there would be no memory for the next entry either. */
+/* Open the first entry of the chain that can be opened. A lack of memory ends the walk: there would
+ * be none for the next entry either. */
 static wpk_err walk_chain(struct walk *walk, struct wpk_kernel **out, struct wpk_diag *diag)
 {
     for (int i = 0; i < walk->choice->chain_count; i++) {

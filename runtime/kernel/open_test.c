@@ -181,7 +181,7 @@ static struct wpk_kernel *expect(const struct scene *scene, int index, const cha
     return kernel;
 }
 
-/* Whatever the order and the kernel: by the asker's names. */
+/* Compute with the names of the request, for kernels with any order of arguments. */
 static void compute(struct wpk_kernel *kernel)
 {
     static float x[COUNT], w[COLUMNS], s[COLUMNS], y[COUNT];

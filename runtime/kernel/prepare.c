@@ -5,9 +5,9 @@
  *                               └──────────┬──────────┘
  *                                      fixed slots of main
  *
- * What main reads lies in one block, so that the largest tensors get huge pages. Constants that
- * only the prepare program reads stay where the caller has them if they may be read there; else
- * they lie in a second block, which lasts as long as it runs. */
+ * All constants that main reads lie in one block, so that the largest tensors get huge pages.
+ * Constants that only the prepare program reads stay where the caller has them if they may be read
+ * there; else they lie in a second block, which lasts as long as it runs. */
 #include "runtime/kernel/context.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/memory.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What stands at the end; ELF ignores what follows its last section. */
+/* The seal at the end of the file; ELF ignores bytes after its last section. */
 struct seal {
     char magic[8];
     uint8_t sha256[WPK_SHA256_SIZE]; /* of all before the seal */

@@ -268,7 +268,7 @@ static void another_operator_is_refused(void **state)
     assert_int_equal(try_open(s, NULL, false, NULL), WPK_ECORRUPT);
 }
 
-/* What was checked is what runs: the bytes in memory do not change with the file. */
+/* The bytes that were checked are those that run: memory does not change with the file. */
 static void what_is_frozen_stays(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static bool has_elements(const struct wpk_tensor_type *type, const struct wpk_mo
            (uint64_t)count == wpk_tensor_type_bytes(type) / wpk_dtype_size(type->dtype);
 }
 
-/* What a scatter's first two arguments are. */
+/* A scatter's parameters, with the types and shapes of its first two arguments. */
 static struct wpk_scatter scatter_of(const struct wpk_model_plan_shape *plan,
                                      const struct wpk_model_plan_step *step)
 {

@@ -73,7 +73,7 @@ static int find_axis(const struct wpk_tensor_type *type, int64_t extent, int64_t
     return -1;
 }
 
-/* What the library says of a descriptor: at most one inner block. */
+/* Read the layout of the library's descriptor; false if it has more than one inner block. */
 static bool query(const struct wpk_onednn_library *library, const_dnnl_memory_desc_t desc,
                   struct wpk_recipe_operand *view)
 {

@@ -151,7 +151,7 @@ static void append_log(char log[WPK_LOG_MAX], const char *text)
     snprintf(log + used, WPK_LOG_MAX - used, "%s%s", used > 0 ? "\n" : "", text);
 }
 
-/* What the child came to, from how it ended; `log` begins with what it said. */
+/* The outcome of a build, from its process's exit status; `log` holds the process's output. */
 static enum wpk_outcome describe_end(const struct child *child, int status, char log[WPK_LOG_MAX])
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
@@ -190,7 +190,7 @@ static void end_child(struct builder *builder, struct child *child)
     int status = 0;
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
     }
-    /* What it may have left in its group, a linker say, ends with it. */
+    /* Kill the processes that it may have left in its group, for instance a linker. */
     kill(-child->pid, SIGKILL);
     char log[WPK_LOG_MAX];
     bool broken = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MACHINE && !child->timed_out;

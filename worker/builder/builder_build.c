@@ -32,7 +32,8 @@
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20)
 #define PATH_SIZE_MAX 4096
 
-/* What needs no file has no full disk: the schedule is larger than a limit of ir/ or target/. */
+/* Translate WPK_ENOSPC of a step that writes no file: the schedule exceeds a limit of ir/ or
+ * target/. */
 static wpk_err of_schedule(wpk_err err)
 {
     return err == WPK_ENOSPC ? WPK_ERANGE : err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is at fault where a build fails: the schedule, or the machine with its programs and disk. */
+/* Tests: causes of a failed build: the schedule, or the machine with its programs and disk. */
 #include "worker/builder/builder.h"
 
 #include "common/fs.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What it makes on the way (builder_temporary.c) lies beside what it keeps. */
+/* Fill the cache; temporary files (builder_temporary.c) lie beside those that are kept. */
 static wpk_err warm_in(const char *cache_dir, const char *target, struct wpk_diag *diag)
 {
     int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);

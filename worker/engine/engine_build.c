@@ -187,8 +187,8 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
     return err;
 }
 
-/* What was being built is tried once more, and not blamed if the builder has not even come up; what
- * was quiet is quiet now. */
+/* Clean up after a builder that died. Trials that it was building are tried once more, and not
+ * blamed if it had not even started. All cores that are timed are quiet now. */
 static void bury_builder(struct wpk_engine *engine, wpk_err err)
 {
     bool was_ready = engine->builder.ready;
@@ -233,7 +233,7 @@ uint64_t wpk_engine_watch_builder(struct wpk_engine *engine, uint64_t now_ns)
         }
         uint64_t deadline = engine->slot[core]->since_ns + patience;
         if (now_ns >= deadline) {
-            /* Its end is heard like any other. */
+            /* The killed builder's end is handled as that of any other. */
             wpk_log(WPK_LOG_WARN, "builder_hung", "work=%s pid=%d seconds=%llu",
                     engine->slot[core]->trial.work, (int)engine->builder.process.pid,
                     (unsigned long long)(patience / WPK_NS_PER_S));

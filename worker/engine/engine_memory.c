@@ -143,7 +143,7 @@ void wpk_engine_remember(struct wpk_engine *engine, const struct wpk_trial_state
     if (trial->identity[0] == '\0') {
         return;
     }
-    /* What the machine did wrong may go right the next time. */
+    /* Do not remember failures that the machine caused: the next attempt may succeed. */
     enum wpk_outcome outcome = trial->record.outcome;
     if (outcome != WPK_OUTCOME_BUILD_TIMEOUT && outcome != WPK_OUTCOME_RUN_TIMEOUT &&
         outcome != WPK_OUTCOME_ABANDONED) {

@@ -19,7 +19,7 @@
 /* More before its first message: an op's first candidate waits for the answers. */
 #define ANSWERS_NS (WPK_RUNNER_ANSWERS_SECONDS_MAX * WPK_NS_PER_S)
 
-/* Another look at the device where nobody tells us that it is free, and in any case. */
+/* Poll intervals for a free device: without a wake-up, and with one. */
 #define DEVICE_AGAIN_NS (10 * WPK_NS_PER_MS)
 #define DEVICE_ANYWAY_NS WPK_NS_PER_S
 
@@ -96,7 +96,7 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
 
 /* ---- timing */
 
-/* What the runner has, as logs call it. */
+/* The name of the runner's work in logs. */
 static const char *work_of(const struct wpk_engine *engine)
 {
     return engine->running != NULL ? engine->running->trial.work
@@ -104,7 +104,7 @@ static const char *work_of(const struct wpk_engine *engine)
                                    : "-";
 }
 
-/* What is timed, for the trace: a trial of the caller's; 0: a duel. */
+/* The id of the trial that is timed, for the trace; 0: a duel. */
 static uint64_t timed_trial(const struct wpk_engine *engine)
 {
     return engine->running != NULL ? engine->running->trial.id : 0;
@@ -198,7 +198,7 @@ static void end_timing(struct wpk_engine *engine)
 
 /* ---- hearing */
 
-/* What the engine knows of the trial stays; the rest is the runner's. */
+/* End the trial with the runner's record, but for the build time, which the engine knows. */
 static void end_run(struct wpk_engine *engine, struct wpk_record *record)
 {
     struct wpk_trial_state *trial = engine->running;
@@ -210,7 +210,7 @@ static void end_run(struct wpk_engine *engine, struct wpk_record *record)
     trial->record = *record;
     *record = (struct wpk_record){0};
     trial->record.build_ns = build_ns;
-    /* Where files lie is not the candidate's to say. */
+    /* A candidate cannot say where files lie. */
     free(trial->record.artifact_path);
     trial->record.artifact_path = NULL;
     trial->record.artifact_sha256[0] = '\0';

@@ -42,7 +42,7 @@ static void test_duel(void **state)
     assert_int_equal(timing[0].sample_count, 5);
     assert_int_equal(timing[1].sample_count, 5);
     assert_true(timing[1].min_ns > 0 && timing[1].min_ns <= timing[1].median_ns);
-    /* Who cannot take part does not spoil it for the others. */
+    /* A kernel that cannot take part does not spoil the duel for the others. */
     paths[0] = "/nowhere/kernel.so";
     assert_int_equal(duel(bench, paths, 2, &bench_brief, timing, &diag), WPK_OK);
     assert_int_equal(timing[0].sample_count, 0);
@@ -160,7 +160,7 @@ static void expect_beside(struct engine_bench *bench, const char *anchor, enum w
     wpk_record_fini(&built);
 }
 
-/* What the anchor does is no outcome of the candidate beside it. */
+/* A failure of the anchor is no outcome of the candidate beside it. */
 static void test_anchor_that_fails(void **state)
 {
     expect_beside(*state, "good", WPK_OUTCOME_OK, "");
@@ -216,7 +216,7 @@ static void test_one_half_only(void **state)
     wpk_record_fini(&record);
 }
 
-/* Its deadline is moved to now instead of waited for. */
+/* The deadline is moved to now instead of waited for. */
 static void test_runner_that_hangs_in_a_duel(void **state)
 {
     struct engine_bench *bench = *state;

@@ -144,7 +144,7 @@ static void test_unseen_faults_are_remembered(void **state)
     wpk_record_fini(&records[1]);
 }
 
-/* What lost its race is timed again where it may win; what it lost against may be gone. */
+/* A raced-out candidate is timed again if it may win: the time that it lost to may be gone. */
 static void test_losers_are_not_remembered_as_winners(void **state)
 {
     struct engine_bench *bench = *state;
@@ -334,7 +334,7 @@ static void test_artifact_that_cannot_be_kept(void **state)
     wpk_record_fini(&record);
 }
 
-/* Is anybody left who has its files in that directory? */
+/* The number of processes that are left with files in that directory. */
 static int count_processes(const char *directory)
 {
     int count = 0;

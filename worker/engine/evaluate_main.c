@@ -237,7 +237,7 @@ int main(int argc, char **argv)
     if (e.provider == NULL) {
         e.provider = wpk_back_end_name(wpk_back_end_first(e.gpu != NULL ? "cuda" : "cpu"));
     }
-    /* What candidates come to is printed; that a program of ours dies is not expected. */
+    /* Outcomes of candidates are printed; the log says only that a program of ours died. */
     wpk_log_init("wpk-evaluate", WPK_LOG_WARN, 2);
     wpk_err err = wpk_evaluation_run(&e, &failed, &diag);
     if (err != WPK_OK) {

@@ -105,9 +105,9 @@ static bool ends_with(const struct wpk_gene *gene, const char *end)
     return size > strlen(end) && strcmp(gene->name + size - strlen(end), end) == 0;
 }
 
-/* What the plain kernel may be: direct, and its sums in the order in which they are written, the
- * first of a gene's, and without panels. Without fused multiply-adds and with strict arithmetic
- * that is what direct evaluation computes, bit for bit, unless a sum is vectorized. */
+/* Pin the genes of the plain kernel: direct, sums in the order in which they are written, which is
+ * a gene's first choice, and without panels. Without fused multiply-adds and with strict arithmetic
+ * it computes the same as direct evaluation, bit for bit, unless a sum is vectorized. */
 static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
 {
     wpk_err err = wpk_space_pin(space, "algorithm", "direct", diag);

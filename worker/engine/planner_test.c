@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain kernel, planned from a number: every CPU, one thread, sums in the written order. What
- * a kernel that is built elsewhere is planned for. */
+/* The plain kernel, planned from a number: every CPU, one thread, sums in the written order. The
+ * device for which a kernel that is built elsewhere is planned. */
 #include "worker/engine/planner.h"
 
 #include "common/fs.h"

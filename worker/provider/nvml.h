@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVIDIA's management library says of the GPU that is number 0 for this process. The library
+/* State of the GPU that is number 0 for this process, from NVIDIA's management library. The library
  * is opened when it is first needed, and stays open; a machine may have none. */
 #ifndef WPK_WORKER_PROVIDER_NVML_H
 #define WPK_WORKER_PROVIDER_NVML_H

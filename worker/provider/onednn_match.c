@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was peeled, and where it ended. */
+/* The operations that were peeled off an expression, and the node at which peeling ended. */
 struct chain {
     const struct wpk_stage *stage; /* that `node` belongs to */
     int node;                      /* its expression, as far as it is left */
@@ -167,7 +167,7 @@ static void take_posts(const struct chain *chain, struct wpk_recipe *op)
 
 /* ---- a reduction was met */
 
-/* What is applied before the bias is added has no place in the primitive. */
+/* True if the primitive can compute the chain: nothing is applied before the bias is added. */
 static bool fits_product(const struct chain *chain)
 {
     return !chain->counted && (chain->bias < 0 || chain->post_count == chain->post_count_at_bias);

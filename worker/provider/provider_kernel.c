@@ -501,7 +501,7 @@ static const char *kernel_recipe(const struct wpk_provider *provider)
     return self->recipe.size > 0 ? wpk_buf_text(&self->recipe) : NULL;
 }
 
-/* What all have in common. */
+/* Functions that all classes have in common. */
 #define SLOTS                                                                                      \
     .close = kernel_close, .set = kernel_set, .prepare = kernel_prepare, .poison = kernel_poison,  \
     .run = kernel_run, .time = wpk_provider_gpu_time_runs, .throttled = kernel_throttled,          \

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What the primitive may choose the layout of.
+/* Mark the operands whose layout the primitive may choose.
  *
  * Constants are packed once and not per call, as our kernels pack theirs. Convolutions on plain
  * layouts are slow: the library is faster on every layer of ResNet-18 when its input and output are

@@ -62,7 +62,7 @@ static wpk_err open_probe(struct probe *probe, const struct wpk_program *op,
     return err;
 }
 
-/* Is the faulty program's output wrong by far at some point? */
+/* *out: the faulty program's output is wrong by far at some point. */
 static wpk_err shows(const struct probe *probe, const struct wpk_program *faulty, bool *out)
 {
     const struct wpk_verify_rule rule = {.times = WPK_VERIFY_TIMES};
@@ -81,7 +81,7 @@ static wpk_err shows(const struct probe *probe, const struct wpk_program *faulty
     return err == WPK_EUNSUPPORTED ? WPK_OK : err;
 }
 
-/* Does a set show the fault, in all of its variants? */
+/* *out: the set of inputs shows the fault in all of its variants. */
 static wpk_err look_for(const struct probe *probe, int stage, enum wpk_fault fault, bool *out)
 {
     bool shown = true;

@@ -21,7 +21,7 @@ static struct wpk_program parse(const char *text)
     return program;
 }
 
-/* What none of the kinds up to `last` shows. */
+/* Find the faults that no input kind up to `last` shows. */
 static void find_unseen(const char *text, enum wpk_input_kind last, char *out)
 {
     struct wpk_program op = parse(text);

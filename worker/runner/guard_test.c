@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* Does writing there kill? Tried in a child. */
+/* True if writing there kills the process. Tried in a child. */
 static bool write_kills(volatile unsigned char *at)
 {
     pid_t pid = fork();

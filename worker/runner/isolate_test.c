@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is taken away stays away, so each case is a child process. */
+/* Rights that were given up cannot be regained, so each case is a child process. */
 #include "worker/runner/isolate.h"
 
 #include <errno.h>

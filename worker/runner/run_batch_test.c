@@ -20,7 +20,7 @@ struct fake {
     int fail_at; /* call that fails; 0: none */
 };
 
-/* What the sentinel says, run after run; the last value stays. */
+/* Times that the sentinel returns, run after run; the last value repeats. */
 static const uint64_t *sentinel_times;
 static int sentinel_count;
 
@@ -125,7 +125,7 @@ static void test_scattered_samples(void **state)
     assert_int_equal(batch.pair.timing.mad_ns, 0);
 }
 
-/* Nobody wants its exact time, and three samples say little about noise. */
+/* A raced-out candidate needs no exact time, and three samples say little about noise. */
 static void test_raced_out_is_not_repeated(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
  * takes the place of a child that a candidate has ended.
  *
  * A child sends its messages over a channel of its own, and the runner passes them on: the child
- * never has the engine's channel. Its deadline does not run while it waits for "go". */
+ * never has the engine's channel. The deadline of a child does not run while it waits for "go". */
 #include "worker/runner/runner.h"
 
 #include "common/clock.h"
@@ -53,7 +53,7 @@ static wpk_err refuse(struct runner *runner, uint64_t id, int count,
 
 /* ---- a child that runs a candidate */
 
-/* What the pending message asks for; strings are borrowed from `reader`. */
+/* The request in the pending message; strings are borrowed from `reader`. */
 struct wanted {
     bool is_duel;
     struct wpk_run_request run;

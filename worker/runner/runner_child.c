@@ -154,7 +154,7 @@ static bool is_its_own(const struct wpk_runner_options *options, enum wpk_engine
     return own;
 }
 
-/* Its result, for those who follow it; reading it twice costs nothing that is timed. */
+/* Log the result at level debug; decoding it twice delays nothing that is timed. */
 static void log_result(const struct wpk_runner_child *child, const struct wpk_buf *text)
 {
     struct wpk_record records[WPK_DUEL_MAX] = {{0}};
@@ -166,7 +166,7 @@ static void log_result(const struct wpk_runner_child *child, const struct wpk_bu
         wpk_engine_message_open(text, &kind, &reader) != WPK_OK) {
         return;
     }
-    /* What cannot be read is the engine's to find out. */
+    /* The engine reports a result that cannot be read. */
     (void)!wpk_engine_message_read_result(reader, records, WPK_DUEL_MAX, &count);
     wpk_json_close(reader);
     for (int i = 0; i < count; i++) {
@@ -223,7 +223,7 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child,
         if (is_message && kind == WPK_ENGINE_MESSAGE_READY) {
             note(child, kind, &text);
         }
-        /* What a damaged child says is not passed on. */
+        /* Other messages come from a damaged child and are not passed on. */
         if (is_message && (kind == WPK_ENGINE_MESSAGE_VERIFIED ||
                            kind == WPK_ENGINE_MESSAGE_TIMED || kind == WPK_ENGINE_MESSAGE_RESULT)) {
             note(child, kind, &text);
@@ -301,7 +301,7 @@ static void describe_end(const struct wpk_runner_child *child, int status,
     char how[WPK_PROCESS_END_SIZE];
     bool late = child->timed_out || number == SIGXCPU;
     if (*anchor_runs) {
-        /* Whoever asked has it tried again. */
+        /* An abandoned candidate is tried again by the worker's caller. */
         record->outcome = WPK_OUTCOME_ABANDONED;
         record->anchor_failed = true;
         snprintf(record->log, sizeof(record->log), "its anchor %s while the kernel was %s%s%s",

@@ -60,7 +60,7 @@ WPK_MUST_CHECK wpk_err wpk_runner_child_keep(struct wpk_runner_child *child, con
 void wpk_runner_child_give(struct wpk_runner_child *child, uint64_t id, const char *work,
                            uint64_t timeout_ns, const struct wpk_buf *text);
 
-/* In the child: note for the runner that the anchor runs from now on, or no longer. What ends the
+/* In the child: note for the runner that the anchor runs from now on, or no longer. An end of the
  * child while the anchor runs counts as the anchor's failure, not the candidate's. */
 void wpk_runner_child_set_anchor(bool runs);
 

@@ -22,7 +22,7 @@
 /* Between turns, for the pools of threads that spin before they sleep. */
 #define SETTLE_NS (2 * (long)WPK_NS_PER_MS)
 
-/* What a contestant says when it is open, without a time, and after each turn. */
+/* A contestant's message: one when it is open, without a time, and one after each turn. */
 struct turn {
     wpk_err err;
     uint64_t ns; /* median of the turn's samples */
@@ -116,7 +116,7 @@ static void start_contestant(const struct wpk_runner_op *op, const struct wpk_du
     out->fd = pair[0];
 }
 
-/* What it says next; a contestant that fails is out. */
+/* Read the contestant's next message; one that fails is out. */
 static bool hear(struct contestant *contestant, struct turn *turn)
 {
     struct wpk_record *record = contestant->record;

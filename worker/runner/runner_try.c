@@ -44,7 +44,7 @@ struct attempt {
 
 /* ---- crashes */
 
-/* Whose guard pages a fault may have struck; for the handler. */
+/* The guard whose pages a fault may have struck; for the signal handler. */
 static const struct wpk_guard *volatile guard_in_use;
 
 /* Say where, for the log, and die of the same signal: the handler is reset when it is entered. */
@@ -160,7 +160,7 @@ static wpk_err verify_others(struct attempt *a, struct wpk_subject *subject)
     return err;
 }
 
-/* What a reader of the result should know, though nothing failed. */
+/* Append a remark for readers of the result, although nothing failed. */
 static void remark(struct wpk_record *record, const char *text)
 {
     size_t used = strlen(record->log);
@@ -293,8 +293,8 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
     return err;
 }
 
-/* Its search's anchor was verified long ago. One that does not open is not the candidate's fault:
- * it is timed alone, and whoever asked for both sees that. */
+/* Open the search's anchor, which was verified long ago. If it does not open, that is not the
+ * candidate's fault: the candidate is timed alone, and its record shows that. */
 static void open_anchor(struct attempt *a, const struct wpk_guard *guard)
 {
     const struct wpk_subject_options options = {.provider = a->request->provider,
@@ -383,7 +383,7 @@ static wpk_err verify_winner(struct attempt *a)
     return err;
 }
 
-/* What is left to verify once the time is known. */
+/* Verify the rest once the time is known. */
 static wpk_err verify_after(struct attempt *a, struct wpk_subject *subject)
 {
     if (a->record->timing.censored) {

@@ -54,7 +54,7 @@ wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers
 /* Say why the last run failed. */
 void wpk_subject_trouble(const struct wpk_subject *subject, struct wpk_diag *diag);
 
-/* What wpk_measure() is given to time the subject. */
+/* The argument with which wpk_measure() times the subject. */
 struct wpk_measure_subject wpk_subject_measured(struct wpk_subject *subject);
 /* Run once on the inputs that are set; `user` is the subject. */
 wpk_err wpk_subject_run(void *user);

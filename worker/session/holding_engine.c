@@ -167,7 +167,7 @@ static void take_out(struct wpk_holding *holding)
                 wpk_holding_log_ended(item, wpk_outcome_name(record.outcome), record.log);
                 item->uploaded = record.artifact_path == NULL;
                 if (item->uploaded) {
-                    /* Who built it has it; or nobody. */
+                    /* Without a file to upload, the artifact is its builder's, or there is none. */
                     bool ok = record.outcome == WPK_OUTCOME_OK;
                     snprintf(item->record.artifact_sha256, WPK_ID_MAX, "%s",
                              ok ? item->artifact_sha256 : "");
@@ -188,7 +188,7 @@ wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms)
     uint64_t wanted_ns = wpk_engine_device_wanted_ns(holding->options.engine);
     holding->blocked =
         wanted_ns != 0 && wpk_clock_now_ns(holding->options.clock) >= wanted_ns + DEVICE_WAIT_NS;
-    /* What has just ended may have been all that a final waited for. */
+    /* An item that has just ended may be the last one that a final waited for. */
     put_all(holding);
     return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to leases without an engine's help: finals whose artifacts come, or do not. */
+/* Tests of leases that need no engine: finals whose artifacts arrive, or do not. */
 #include "worker/session/holding_item.h"
 
 #include "common/crypto.h"

@@ -117,7 +117,7 @@ static wpk_err open_engine(const struct wpk_arguments *a,
     return wpk_engine_open(&engine, out, diag);
 }
 
-/* What this machine can compile for besides the first back end of the kind, or why it cannot.
+/* Find the back ends besides the first of the kind, with the reason if this machine lacks one.
  *   shape   out [WPK_BACK_ENDS_MAX] */
 static wpk_err find_back_ends(const char *kind, struct wpk_message_back_end *out, uint32_t *count,
                               struct wpk_diag *diag)

@@ -64,7 +64,7 @@ static bool is_drained(const struct wpk_worker_session *s)
            wpk_clock_ns() > s->drain_ns + DRAIN_MS * WPK_NS_PER_MS;
 }
 
-/* Nothing is asked for a while: as long as wpkd said, or a little longer each time. */
+/* Send no request for a while: as long as wpkd said, or a little longer each time. */
 static void retry_later(struct wpk_worker_session *s, uint64_t told_ms)
 {
     s->retry_ms = s->retry_ms == 0 ? RETRY_MS_MIN : s->retry_ms * 2;
@@ -75,7 +75,7 @@ static void retry_later(struct wpk_worker_session *s, uint64_t told_ms)
     s->retry_at_ns = wpk_clock_ns() + ms * WPK_NS_PER_MS;
 }
 
-/* What was asked on WPK_WORKER_SESSION_SLOT_OTHER has no answer, or an error for one. */
+/* Handle a request on WPK_WORKER_SESSION_SLOT_OTHER without an answer, or with an error. */
 static void not_answered(struct wpk_worker_session *s, wpk_err err)
 {
     switch (s->asked) {
@@ -115,7 +115,8 @@ static void say_refused(struct wpk_worker_session *s, const struct wpk_message *
     wpk_notify_send(s->options->notify, "STATUS=Refused: %.300s", error->text);
 }
 
-/* What will pass says when to come again; damage is the artifact's own. */
+/* True if the upload is refused for good. A passing error has a retry time; damage is handled
+ * apart. */
 static bool is_refused_upload(const struct wpk_worker_session *s, int slot,
                               const struct wpk_message *error)
 {
@@ -138,7 +139,7 @@ static void on_error(struct wpk_worker_session *s, int slot, const struct wpk_me
         return;
     }
     bool is_hello = slot == WPK_WORKER_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
-    /* What will pass says when to come again. */
+    /* A passing error says when to retry. */
     if (error->retry_ms == 0 &&
         (error->err == WPK_EMISMATCH || (error->err == WPK_EACCES && is_hello))) {
         fail(s, error->err, error->text);
@@ -328,7 +329,7 @@ static void turn(struct wpk_worker_session *s)
         say_loss(s);
         wpk_err err = wpk_holding_advance(s->holding, &engine_ms);
         if (err != WPK_OK) {
-            /* What it holds is given back unblamed: a machine that works may try it. */
+            /* The leases are given back without blame: a machine that works may try them. */
             const struct wpk_diag *why = wpk_engine_failure(s->options->engine);
             fail(s, err, why->text[0] != '\0' ? why->text : "the engine cannot go on");
             s->ended = false;

@@ -313,8 +313,8 @@ static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_an
     return err;
 }
 
-/* What direct evaluation makes of special values is the yardstick of which points are compared: it
- * overflows, or underflows, where the reference does not. Few are left out, whose magnitude is -1.
+/* Evaluate special values. Direct evaluation decides which points are compared: it overflows, or
+ * underflows, where the reference does not. The few points that are left out have magnitude -1.
  */
 static wpk_err evaluate_special(const struct wpk_program *program, struct wpk_answers *answers,
                                 struct wpk_diag *diag)

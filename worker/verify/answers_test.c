@@ -124,7 +124,7 @@ static const char softmax[] =
     "M[i] = max(k:40) X[i,k]\nS[i] = sum(k:40) exp(X[i,k] - M[i])\n"
     "Y[i,j] = exp(X[i,j] - M[i]) / S[i]\n";
 
-/* What an operator writes as an infinity is right there, on all inputs. */
+/* An infinity that the operator's formula writes is a right answer, on all inputs. */
 static void test_outputs_may_be_infinite(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void test_labels_are_of_their_axis(void **state)
     wpk_program_fini(&op);
 }
 
-/* What a fault in comparisons or functions of special values gives, the special set shows. */
+/* The special set shows faults in comparisons and in functions of special values. */
 static void expect_special(const char *expression, bool infinite, bool nan)
 {
     char text[256];
@@ -494,7 +494,7 @@ static void test_small_outputs_are_drawn_again(void **state)
     wpk_program_fini(&op);
 }
 
-/* What has no reduction can be too large as well: this would take 4 GiB. */
+/* An operator without a reduction can be too large as well: this one would take 4 GiB. */
 static void test_large_pointwise_ops_are_sampled(void **state)
 {
     (void)state;

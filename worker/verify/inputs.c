@@ -218,7 +218,7 @@ static double count_terms(const struct wpk_program *program, int tensor)
     return most;
 }
 
-/* What the reals of one tensor are multiplied with in a set of `kind`. */
+/* The factor of the reals of one tensor in a set of `kind`. */
 static double find_factor(const struct wpk_program *program, int tensor, enum wpk_input_kind kind)
 {
     const struct wpk_tensor *t = &program->tensors[tensor];

@@ -424,7 +424,7 @@ static void test_exactness(void **state)
     }
 }
 
-/* What an algorithm needs does not count: an error of Winograd's F(6,4) is in the second digit. */
+/* Winograd is recognized by its constants: an error of its F(6,4) is in the second digit. */
 static void test_transforms(void **state)
 {
     (void)state;
