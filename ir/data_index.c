@@ -27,7 +27,7 @@ bool wpk_load_gathers(const struct wpk_program *program, const struct wpk_node *
     return gathers;
 }
 
-/* What a walk looks for. */
+/* State of a walk that looks for loads. */
 struct search {
     int tensor; /* -1: any */
     bool found;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which axes of a contraction meet only as y + s + constant. Nothing here knows convolutions. */
+/* Which axes of a contraction meet only as y + s + constant. The pairs need not be those of a
+ * convolution. */
 #include "ir/derive/winograd.h"
 
 #include "ir/derive/contraction.h"
