@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages of a program read and compute, in the form in which features are computed: found
+/* Loads and operations of a program's stages, in the form in which features are computed: found
  * once for each program, because a search judges many nests of it. */
 #ifndef WPK_SEARCH_ACCESS_H
 #define WPK_SEARCH_ACCESS_H
