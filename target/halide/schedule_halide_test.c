@@ -219,8 +219,8 @@ static void test_readable_halide(void **state)
                   1);
 }
 
-/* Operations on values that may be infinite are strict; a maximum starts from an infinity, and an
- * exp's argument is at least the least that exp takes. */
+/* Operations on values that may be infinite are strict, and a maximum of such values starts from an
+ * infinity. */
 static void test_readable_strict_halide(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void test_readable_strict_halide(void **state)
     expect_halide(softmax, expected, sizeof(expected) / sizeof(expected[0]));
 }
 
-/* How many of the first candidates of a 3x3 window leave terms of its border out. */
+/* Count the first candidates of a 3x3 window that skip taps in the border. */
 static int count_inside(const char *extent)
 {
     struct wpk_program program;
