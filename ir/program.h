@@ -269,7 +269,7 @@ int wpk_load_flat_dim(const struct wpk_program *program, const struct wpk_node *
  * a split of the axis must be a multiple; 1 without divisors. */
 int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                            int axis);
-/* The same for a split into register tiles: whole rows are not needed of what is read flat. */
+/* The same for a split into register tiles: tensors read by collapsed axes need no whole rows. */
 int64_t wpk_axis_tile_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                                 int axis);
 /* The same, with the alignments of the stages that the stage reads by this axis alone. */

@@ -16,7 +16,8 @@ struct wpk_access_dim {
     int64_t factor[WPK_ACCESS_TERMS_MAX];
     int64_t constant;
     uint32_t axes; /* that the index reads, a bit each */
-    bool flat;     /* read with the next one as if both were one (wpk_load_flat_dim) */
+    bool flat;     /* this dimension and the next are read by one collapsed axis
+                    * (wpk_load_flat_dim) */
 };
 
 /* A load of a stage. */

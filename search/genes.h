@@ -39,8 +39,8 @@ struct wpk_slots {
     int split;               /* inner extent of its largest reduction axis; "all": not split */
     int sum;                 /* terms of that axis in a partial sum, which is then added to the
                                    total; "all": the terms are added one after the other */
-    int panel;               /* k-block (kc in a GEBP loop nest), terms of that axis: a block's partial
-                                   sums are kept across k-blocks; "all": no k-blocks */
+    int panel;               /* k-block (kc in a GEBP loop nest), terms of that axis: partial sums
+                                   of a block are kept across k-blocks; "all": no k-blocks */
     int unroll;              /* factor of the innermost reduction loop */
     int at;                  /* where the group is computed */
     int roll;                /* loops over transformed axes stay loops where that is possible */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which axes of a contraction meet only as y + s + constant. The pairs need not be those of a
+/* Find the axes of a contraction that meet only as y + s + constant. It need not be a
  * convolution. */
 #include "ir/derive/winograd.h"
 

@@ -229,7 +229,8 @@ static void print_shifted(struct wpk_c_kernel *k, struct definition *d, int i,
     k->live_count = live;
 }
 
-/* The last iteration has a shorter span, of which loops inside know as a variable. */
+/* Print one loop with its tail: the span of an iteration is a variable that bounds the inner
+ * loops. */
 static void print_guarded(struct wpk_c_kernel *k, struct definition *d, int i,
                           const struct space *space)
 {

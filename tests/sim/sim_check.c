@@ -232,7 +232,8 @@ static void check_labels(const struct wpk_sim *sim, int receiver, uint64_t id)
     WPK_SIM_CHECK(sim, suits, "w%d is given work for other workers", receiver);
 }
 
-/* Count work that a worker takes again by naming it as an attempt, too. */
+/* Note work that a worker took again by naming it and that has had all its attempts: it may be
+ * blamed. */
 static void note_attempts(struct wpk_sim *sim, const struct wpk_sim_worker *worker)
 {
     for (uint32_t i = 0; i < worker->held_count; i++) {
