@@ -27,7 +27,7 @@ bool wpk_load_gathers(const struct wpk_program *program, const struct wpk_node *
     return gathers;
 }
 
-/* What a walk looks for. */
+/* A search for loads that are indexed by data and read `tensor`, itself or in their indices. */
 struct search {
     int tensor; /* -1: any */
     bool found;

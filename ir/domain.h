@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values of inputs for which a program is of use: what test inputs are drawn from.
  *
- * A mask is 0 or 1, an index lies inside its axis, the operand of a logarithm is positive. Nothing
- * is proven: where two uses of a value contradict each other, the first one counts. */
+ * A mask is 0 or 1, an index lies inside its axis, the operand of a logarithm is positive. The
+ * domains are not proven: if two uses of a value contradict each other, the first one counts. */
 #ifndef WPK_IR_DOMAIN_H
 #define WPK_IR_DOMAIN_H
 

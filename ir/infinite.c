@@ -114,7 +114,7 @@ static int of_unary(const struct wpk_node *node, const struct forwards *f)
     }
 }
 
-/* Of opposite signs, or of equal ones where b is subtracted? */
+/* True if a + b may be infinity minus infinity; the caller negates b for a subtraction. */
 static bool may_cancel(int a, int b)
 {
     return ((a & WPK_MAY_BE_MINUS) != 0 && (b & WPK_MAY_BE_PLUS) != 0) ||

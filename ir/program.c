@@ -34,7 +34,7 @@ void wpk_program_fini(struct wpk_program *program)
     clear(program);
 }
 
-/* What is beyond the counts stays untouched: pages of it that were never written need no memory. */
+/* Copy only up to the counts: pages beyond them that were never written need no memory. */
 static void copy_used(const struct wpk_program *from, struct wpk_program *to)
 {
     memcpy(to->tensors, from->tensors, (size_t)from->tensor_count * sizeof *to->tensors);

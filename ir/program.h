@@ -189,7 +189,7 @@ int wpk_program_add_tensor(struct wpk_program *program, const char *name, enum w
 /* Add a literal tensor.   shape  values [extent...] row-major, copied */
 int wpk_program_add_literal(struct wpk_program *program, const char *name, enum wpk_dtype dtype,
                             int rank, const int64_t *extent, const double *values);
-/* Append a stage that writes tensor `output`. Its output axes get the tensor's extents, and the
+/* Append a stage that writes tensor `output`. The output axes get the tensor's extents, and the
  * given names (NULL: i0, i1, ...). The caller then adds reduction axes and sets `expr`. */
 int wpk_program_add_stage(struct wpk_program *program, int output, const char *const *axis_names);
 /* Returns the axis's index, or -1: too many axes or too long a name, which does not set `full`. */
@@ -269,7 +269,7 @@ int wpk_load_flat_dim(const struct wpk_program *program, const struct wpk_node *
  * a split of the axis must be a multiple; 1 without divisors. */
 int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                            int axis);
-/* The same for a split into register tiles: whole rows are not needed of what is read flat. */
+/* The same for a split into register tiles: tensors read by collapsed axes need no whole rows. */
 int64_t wpk_axis_tile_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                                 int axis);
 /* The same, with the alignments of the stages that the stage reads by this axis alone. */

@@ -288,8 +288,8 @@ static void ranges_and_affine_forms(void **state)
     wpk_program_fini(&p);
 }
 
-/* Whatever the index, no value lies outside of the range that is claimed, and an affine form gives
- * the value. */
+/* No value of an index lies outside of the range that is claimed, and its affine form gives the
+ * value. */
 static int64_t value_at(const struct wpk_program *p, int node, const int64_t *axes)
 {
     const struct wpk_node *n = &p->nodes[node];
@@ -378,7 +378,8 @@ static void alignment_is_the_period_of_divisions(void **state)
     wpk_program_fini(&p);
 }
 
-/* What is read by i / n and i % n is read along i, unless rows have other elements between them. */
+/* Indices i / n and i % n read one element after the other along i, unless rows have other elements
+ * between them. */
 static void rows_may_be_read_as_one(void **state)
 {
     (void)state;

@@ -199,7 +199,7 @@ static wpk_err check_types(const struct check *check, const struct wpk_node *nod
     return WPK_OK;
 }
 
-/* What a back end knows: see expand.h. */
+/* Accept only functions and casts that a back end implements: see expand.h. */
 static wpk_err check_primitive(const struct check *check, const struct wpk_node *node)
 {
     const struct wpk_node *operand = node->arg[0] < 0 ? node : &check->program->nodes[node->arg[0]];

@@ -95,8 +95,8 @@ struct wpk_graph_node {
     int64_t times;                       /* iterations of that loop */
 };
 
-/* What a Loop or Scan repeats. Its nodes are none of the graph's, and their values stand for those
- * of an iteration (unroll.h). */
+/* The body of a Loop or Scan. The body's nodes are not among the graph's, and their values stand
+ * for those of an iteration (unroll.h). */
 struct wpk_graph_body {
     const struct wpk_graph_node *nodes; /* [node_count] */
     int node_count;

@@ -217,7 +217,7 @@ static int64_t past_end(const struct wpk_nest *nest, const struct wpk_nest_entry
     return past;
 }
 
-/* An upper bound of the bytes of an entry. Its extents are in `found`. */
+/* An upper bound of the bytes of an entry, whose extents are in `found`. */
 static int64_t stored_bytes(const struct wpk_nest_subject *s, const struct wpk_nest_entry *found)
 {
     int64_t bytes = (int64_t)wpk_dtype_size(s->nest->program->tensors[s->stage->output].dtype);
@@ -232,8 +232,8 @@ static int64_t stored_bytes(const struct wpk_nest_subject *s, const struct wpk_n
     return bytes;
 }
 
-/* Entries on the stack may all be there at once. What slides stays for all iterations inside a loop
- * further out: the region there is found in `scratch`.
+/* Entries on the stack may all be there at once. A sliding entry is kept for all iterations inside
+ * a loop further out: the region there is found in `scratch`.
  *   total  bytes of the entries before */
 static wpk_err check_scope(const struct wpk_nest_subject *s, struct wpk_nest *scratch,
                            int64_t *total)

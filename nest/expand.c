@@ -56,14 +56,14 @@ static int inside_of(struct expansion *x, const struct wpk_tensor *tensor, const
     return inside;
 }
 
-/* Does the literal keep its value in the type? */
+/* True if the literal keeps its value in the type. */
 static bool fits(const struct wpk_node *literal, enum wpk_dtype dtype)
 {
     double value = wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
     return wpk_dtype_round(dtype, value) == value;
 }
 
-/* What is read is of the type that the tensor has now. */
+/* Expand a load; the value has the type that the tensor has in the expanded program. */
 static int expand_load(struct expansion *x, int id)
 {
     const struct wpk_node node = x->from->nodes[id];

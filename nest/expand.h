@@ -2,7 +2,7 @@
 /* Expanding a program into primitive operations: a back end prints those, and decides nothing.
  *
  * Gone are rsqrt, tanh, erf, sigmoid, isnan, isinf and casts that round to integers or make bools.
- * What remains, besides what ir/program.h says of it:
+ * The expanded program keeps the rules of ir/program.h and these:
  *   - a binary node or negation that is `strict` is computed as IEEE 754 says, of infinities and
  *     NaN, too (ir/infinite.h); others may be contracted and reordered, and compilers may take
  *     their values for finite

@@ -30,7 +30,8 @@
 /* Write the nest, whose entries are all stages of its program, the last stage first. */
 void wpk_nest_print(const struct wpk_nest *nest, struct wpk_buf *out);
 /* Read the rest of the text into an empty nest that has a program, and find the regions of entries
- * that are not bounded. What is read has a valid form; wpk_nest_check() says whether it is valid.
+ * that are not bounded. The parser checks the form only; call wpk_nest_check() to learn whether the
+ * nest is valid.
  *   errors  WPK_EPARSE, WPK_ERANGE with line and column; WPK_ENOSPC */
 wpk_err wpk_nest_parse(struct wpk_text_reader *reader, struct wpk_nest *nest);
 

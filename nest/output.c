@@ -26,7 +26,7 @@ static bool goes_past(const struct wpk_nest *nest, const struct wpk_nest_loops *
     return false;
 }
 
-/* Does the stage read the tensor? `same`: at its own point only. */
+/* True if the stage reads the tensor. `same`: at its own point only. */
 static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor,
                   bool *same)
 {
@@ -57,7 +57,7 @@ static bool are_alike(const struct wpk_tensor *a, const struct wpk_tensor *b)
     return alike;
 }
 
-/* Is the reader computed before the loops inside the place? */
+/* True if the reader is computed before the loops inside the place. */
 static bool comes_before(const struct wpk_nest *nest, int reader,
                          const struct wpk_nest_place *place)
 {

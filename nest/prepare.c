@@ -157,7 +157,8 @@ struct place {
     int level; /* 0: before everything else */
 };
 
-/* How many of the first indices of `load` are the first axes of the stage that reads? */
+/* Count the leading dimensions of `load` that are indexed by the reader's axes 0, 1, ... in
+ * order. */
 static int leading(const struct wpk_program *program, const struct wpk_node *load)
 {
     int count = 0;
@@ -370,7 +371,7 @@ static void add_launches(struct wpk_nest *nest, int s)
 
 /* ---- */
 
-/* Is there a constant of the main program that may be infinite and that is computed? */
+/* True if the prepare program computes a constant of the main program that may be infinite. */
 static bool prepares_infinite(const struct wpk_schedule *schedule)
 {
     struct wpk_infinite infinite;

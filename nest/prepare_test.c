@@ -43,8 +43,8 @@ static void expect_nest(const char *text, const char *expected)
     wpk_schedule_fini(&schedule);
 }
 
-/* What is stored is read along its last axis: so the transform before it runs along the axis that
- * becomes its last one, and is stored that way. */
+/* The packed weight P is written along its last axis, so the transform U before it has its lanes
+ * along that axis, and is stored with it last. */
 static void test_lanes_follow_what_reads_them(void **state)
 {
     (void)state;

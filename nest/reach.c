@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Halide computes of each stage, and reads for it.
+/* The regions that Halide computes of each stage, and reads for it.
  *
  * An entry is computed for a box of its axes, which follows from what its readers need in one
- * iteration of its place. `extent` and `align` make the box larger. Its loops then cover the box,
- * and steps that do not divide it reach past it. Entries inside these loops are needed for all that
- * is covered; entries at the same place or further out only for the box itself.
+ * iteration of its place. `extent` and `align` make the box larger. The loops of the entry then
+ * cover the box, and steps that do not divide it reach past it. Entries inside these loops are
+ * needed for all that is covered; entries at the same place or further out only for the box itself.
  *
  * Of the loops around a place the first and the last iteration are looked at, in each combination
  * of axes. They reach farthest where what is needed moves one way. Where iterations need different
@@ -103,7 +103,7 @@ static bool is_output(const struct wpk_program *program, int tensor)
     return program->tensors[tensor].role == WPK_ROLE_OUTPUT;
 }
 
-/* Nothing is known: limit all given tensors, and outputs. */
+/* Limit all given tensors, and outputs, if no region is known. */
 static void limit_all(struct walk *w)
 {
     const struct wpk_program *program = w->program;
@@ -235,8 +235,8 @@ static bool varies(const struct wpk_nest *nest, int e)
     return out;
 }
 
-/* What the loops over an axis cover of `whole` in the first or last iteration of those at and
- * around the loop `inner` of the definition; -1: in all iterations. */
+/* The part of `whole` that the loops over an axis cover in the first or last iteration of those at
+ * and around the loop `inner` of the definition; -1: in all iterations. */
 static struct range cover(const struct walk *w, int e, bool update, int axis, int inner, bool last,
                           const struct range *whole)
 {
@@ -265,7 +265,8 @@ static int64_t round_down(int64_t value, int64_t by)
     return (value - (value % by + by) % by);
 }
 
-/* What is computed in place of what is needed; `here`: at the place that is looked at. */
+/* Enlarge the needed box to the computed one (extent, align); `here`: at the place that is looked
+ * at. */
 static void grow(const struct wpk_nest_entry *entry, int rank, bool here, struct box *box)
 {
     for (int a = 0; a < rank; a++) {

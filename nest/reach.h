@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a nest that is computed in whole steps reads outside of the tensors that it is given. */
+/* Reads of a nest, which is computed in whole steps, outside of the tensors that it is given. */
 #ifndef WPK_NEST_REACH_H
 #define WPK_NEST_REACH_H
 

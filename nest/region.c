@@ -4,8 +4,8 @@
  * Each reader inside that iteration covers a box of its axes, which its indices turn into boxes of
  * the tensors that it reads. The reader whose loop it is covers what its loops leave; the box of
  * any other reader is what its own readers need. Boxes lie where they do in an iteration that
- * begins at the origin. What two loads read together is as large in every iteration if both move at
- * the same rate. If not, it is taken for the whole dimension. */
+ * begins at the origin. The union of two loads' boxes is as large in every iteration if both move
+ * at the same rate. If not, it is taken for the whole dimension. */
 #include "nest/nest.h"
 
 #include "ir/node.h"
@@ -63,8 +63,8 @@ static int64_t least_covered(const struct wpk_nest *nest, const struct wpk_nest_
     return cut == tile || most % step == 0 ? span : span - (step - most % step);
 }
 
-/* What a dimension of a load reads of its tensor when the stage covers a box; `least`: where the
- * tensor ends. */
+/* The range of a tensor's dimension that a load reads when the stage covers a box; `least`: reduced
+ * by the largest part that may lie outside the tensor. */
 static void read_range(const struct wpk_program *program, const struct wpk_stage *stage,
                        const struct wpk_node *load, int dim, const int64_t *origin,
                        const int64_t *extent, bool least, int64_t *low, int64_t *high)
@@ -187,8 +187,8 @@ static void extend_by_loads(const struct wpk_program *program, const struct wpk_
     }
 }
 
-/* What divides the begin of all iterations: the last one of a loop that shifts begins where its
- * axis ends with it. */
+/* A divisor of the begins of all iterations. The last iteration of a loop that shifts ends at the
+ * end of its axis, so its begin is a multiple of less than the step. */
 static int64_t grain_of(const struct wpk_nest *nest, const struct wpk_nest_entry *reader,
                         const struct wpk_nest_loops *loops, int loop, int axis, int64_t step)
 {
@@ -206,7 +206,7 @@ static int64_t grain_of(const struct wpk_nest *nest, const struct wpk_nest_entry
                : wpk_gcd(wpk_gcd(step, wpk_nest_at(nest, loops, tile)->step), reader->extent[axis]);
 }
 
-/* What divides where the entry begins; 0: it begins at 0. */
+/* A divisor of the entry's begin; 0: it begins at 0. */
 static int64_t begin_grain(const struct wpk_nest_entry *entry, int axis)
 {
     int64_t align = entry->align[axis] > 1 ? entry->align[axis] : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A schedule: a program, and the nest that says how to compute it on a target.
  *
- * The text of a schedule is all that the builder needs: a stored kernel can be rebuilt from it. Its
- * SHA-256 identifies a trial's kernel. It can be edited by hand (`wpkctl build`):
+ * The text of a schedule is all that the builder needs: a stored kernel can be rebuilt from it. The
+ * SHA-256 of the text identifies a trial's kernel. It can be edited by hand (`wpkctl build`):
  *
  *     wpk-schedule 2
  *     target x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake threads 1
@@ -42,7 +42,7 @@ struct wpk_boundary {
     struct wpk_tensor_type type; /* logical extents, with the kernel's layout */
 };
 
-/* = {0} is the empty schedule. Its nest points to `main`: a schedule is not copied. */
+/* = {0} is the empty schedule. The nest points to `main`: a schedule is not copied. */
 struct wpk_schedule {
     char target[WPK_TARGET_MAX]; /* target.h */
     int threads;

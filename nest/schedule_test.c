@@ -37,7 +37,7 @@ static wpk_err parse(const char *nest, struct wpk_schedule *out, struct wpk_diag
 
 /* ---- text */
 
-/* What is read from `nest` prints as `printed`. */
+/* The text `nest`, parsed and printed again, is `printed`. */
 static void expect_text(const char *nest, const char *printed)
 {
     struct wpk_schedule schedule;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages of a program read and compute, in the form in which features are computed: found
+/* Loads and operations of a program's stages, in the form in which features are computed: found
  * once for each program, because a search judges many nests of it. */
 #ifndef WPK_SEARCH_ACCESS_H
 #define WPK_SEARCH_ACCESS_H
@@ -16,7 +16,8 @@ struct wpk_access_dim {
     int64_t factor[WPK_ACCESS_TERMS_MAX];
     int64_t constant;
     uint32_t axes; /* that the index reads, a bit each */
-    bool flat;     /* read with the next one as if both were one (wpk_load_flat_dim) */
+    bool flat;     /* this dimension and the next are read by one collapsed axis
+                    * (wpk_load_flat_dim) */
 };
 
 /* A load of a stage. */

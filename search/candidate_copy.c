@@ -158,7 +158,7 @@ bool wpk_candidate_copy_is_cut(const struct wpk_variant *variant, int g,
     return false;
 }
 
-/* What a panel needs of a dimension of an operand. */
+/* Elements of an operand's dimension that one k-block of a block reads. */
 static int64_t panel_needs(const struct wpk_variant *variant, int g, const struct wpk_decisions *d,
                            const struct wpk_node *load, int dim)
 {

@@ -137,7 +137,8 @@ static void put_tile(const struct draft *draft, int g, struct list *list)
     }
 }
 
-/* Is something computed inside the block loops of the group? */
+/* True if a k-block's partial sums or another group are computed inside the block loops of the
+ * group. */
 static bool is_block_level(const struct draft *draft, int g)
 {
     bool found = draft->d[g].panel;

@@ -107,7 +107,7 @@ static bool read(const struct wpk_space *space, const char *text, struct wpk_can
     return wpk_space_is_legal(space, out);
 }
 
-/* What was written before there were panels still means what it did. */
+/* Texts from before the gene "panel" keep their meaning. */
 static void test_text_without_panels(void **state)
 {
     (void)state;
@@ -452,7 +452,7 @@ static void test_threads(void **state)
     tear_down(&s);
 }
 
-/* What a search of a large product begins with has panels, some with A staged in them. */
+/* The constructed candidates of a large product have k-blocks, some with A staged in them. */
 static void test_constructed(void **state)
 {
     (void)state;

@@ -137,7 +137,7 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
     return WPK_ENOENT;
 }
 
-/* Nothing is known of errors here: all of it may fit. */
+/* Keep all variants: this space has no estimate of errors. */
 void wpk_space_prune(struct wpk_space *space, struct wpk_accuracy accuracy)
 {
     (void)space;

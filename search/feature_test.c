@@ -355,7 +355,8 @@ static double tensor_bytes(const struct wpk_program *program)
     return bytes;
 }
 
-/* Are the tiles that are computed of an entry, together, more than there is? */
+/* True if the tiles of an entry, together, have more elements than its stage: some are computed
+ * twice. */
 static bool overlaps(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
 {
     const struct wpk_stage *stage = wpk_nest_stage(nest, entry);
@@ -371,7 +372,7 @@ static bool overlaps(const struct wpk_nest *nest, const struct wpk_nest_entry *e
     return computed > needed;
 }
 
-/* Is some of what a load asks for outside of what the entry's stage computes? */
+/* True if some load may read outside the tensor that the entry's stage writes. */
 static bool is_left(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
 {
     const struct wpk_program *program = nest->program;
@@ -389,8 +390,9 @@ static bool is_left(const struct wpk_nest *nest, const struct wpk_nest_entry *en
     return false;
 }
 
-/* Is every loop's step a divisor, and every element computed once? A stage that is computed where
- * it is left counts as computed outside, too. */
+/* True if every loop's step divides its span and every element is computed once. A stage inside
+ * another that is read outside its tensor counts as not exact: surplus elements are computed
+ * there. */
 static bool is_exact(const struct wpk_nest *nest)
 {
     for (int e = 0; e < nest->entry_count; e++) {

@@ -7,7 +7,7 @@
 #define TOUCHES_MAX 1024 /* further ones count in no traffic */
 #define TOUCHED_MAX 8192
 
-/* What a body touches of a tensor. */
+/* Elements of a tensor that a body accesses. */
 struct touch {
     int body;
     int tensor;
@@ -124,8 +124,8 @@ static int find_fitting(const struct traffic *w, int leaf, double capacity)
 }
 
 /* The bytes of a tensor that a body's loops get from beyond a cache: all that the loop `node`, the
- * outermost whose iterations fit, touches of it, each time it runs. What does not move from one of
- * its iterations to the next stays, and so further outwards. */
+ * outermost whose iterations fit, touches of it, each time it runs. Elements that are the same in
+ * consecutive iterations stay in the cache, and so for loops further out. */
 static double traffic_of(const struct traffic *w, const struct touch *touch, int node)
 {
     int at = node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the iterations of a nest's loops touch, and what caches get from beyond. */
+/* Footprints of the iterations of a nest's loops, and the traffic into each cache. */
 #ifndef WPK_SEARCH_FEATURE_TRAFFIC_H
 #define WPK_SEARCH_FEATURE_TRAFFIC_H
 

@@ -134,7 +134,8 @@ int64_t wpk_feature_width(const struct wpk_feature_tree *w, const struct wpk_acc
     return high - low + 1;
 }
 
-/* What the readers of an entry touch of it in one iteration of a node around its place. */
+/* The elements of an entry, along each axis, that its readers access in one iteration of a node
+ * around its place. */
 static void find_widths(const struct wpk_feature_tree *w, int e, int node, int64_t *out)
 {
     const struct wpk_stage *stage = wpk_nest_stage(w->nest, &w->nest->entry[e]);

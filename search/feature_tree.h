@@ -55,16 +55,17 @@ void wpk_feature_tree_init(struct wpk_feature_tree *tree, const struct wpk_acces
 
 const struct wpk_stage_access *wpk_feature_facts(const struct wpk_feature_tree *tree, int entry);
 double wpk_feature_product(const int64_t *values, int count);
-/* Has the entry an update? */
+/* True if the entry has an update. */
 bool wpk_feature_updates(const struct wpk_feature_tree *tree, int entry);
-/* Are the lanes of an entry no neighbours in the memory that it writes? */
+/* True if neighbouring lanes of an entry are not neighbours in the memory that it writes. */
 bool wpk_feature_scatters(const struct wpk_nest_entry *entry, int rank,
                           const struct wpk_access_tile *tile);
-/* Does a load leave memory alone, because its values are in registers or one with the reader? */
+/* True if loads of the tensor do not access memory: its values are in registers, or it is
+ * inlined. */
 bool wpk_feature_is_held(const struct wpk_feature_tree *tree, int tensor);
 /* The widths of an entry's axes in one iteration of a node, which is its own or around it. */
 const int64_t *wpk_feature_widths_at(const struct wpk_feature_tree *tree, int entry, int node);
-/* What a load and the stage's further loads of the tensor touch of a dimension. */
+/* Elements of a dimension that a load and the stage's further loads of the tensor access. */
 int64_t wpk_feature_width(const struct wpk_feature_tree *tree, const struct wpk_access *access,
                           int dim, const int64_t *widths);
 

@@ -18,11 +18,11 @@
 #define WPK_PACK_PANEL 2
 #define WPK_PACK_HALVES 3
 
-/* What a copy of an operand may be. */
+/* Kinds of copies of an operand that are legal. */
 enum wpk_pack_may {
     WPK_PACK_ANY,
     WPK_PACK_EXACT, /* only in blocks that divide: some load reads another value than 0 outside */
-    WPK_PACK_NEVER, /* some load reads the tensor's border, which a copy does not have */
+    WPK_PACK_NEVER, /* some load reads the tensor's padding, which a copy does not have */
 };
 
 /* The gene of each decision of a group, as a number in variant->genes; -1: nothing to decide. */
@@ -37,16 +37,16 @@ struct wpk_slots {
     int inner;               /* order of the tile loops */
     int red;                 /* order of the contraction's reduction loops */
     int split;               /* inner extent of its largest reduction axis; "all": not split */
-    int sum;                 /* terms of that axis that are summed by themselves, as a block;
-                                   "all": the terms are added one after the other */
-    int panel;               /* terms of that axis in a panel: what they add to a whole block of the
-                                   results is added before the next panel's; "all": no panels */
+    int sum;                 /* terms of that axis in a partial sum, which is then added to the
+                                   total; "all": the terms are added one after the other */
+    int panel;               /* k-block (kc in a GEBP loop nest), terms of that axis: partial sums
+                                   of a block are kept across k-blocks; "all": no k-blocks */
     int unroll;              /* factor of the innermost reduction loop */
     int at;                  /* where the group is computed */
     int roll;                /* loops over transformed axes stay loops where that is possible */
     int par;                 /* how many outermost loops run in parallel, fused */
     int pack[WPK_PACKS_MAX]; /* the operand is first copied into the order of use: "no", "yes",
-                                   "panel" for what a panel needs of it, there, or "halves", where
+                                   "panel" for a k-block's part, inside its loop, or "halves", where
                                    the two halves of a tile's lanes lie apart: a large operand is
                                    then read in two streams, which prefetchers run further ahead */
     int pack_load[WPK_PACKS_MAX]; /* the contraction's load of that operand */

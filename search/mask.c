@@ -85,8 +85,8 @@ int wpk_mask_gene(const struct wpk_variant *variant, int step)
 
 /* ---- the neutral rest */
 
-/* Sizes that say "all" cut nothing; any other size is least where it is smallest. What is copied
- * first takes the least code. */
+/* The largest choice of a loop's size is "all", which splits nothing; all other sizes are neutral
+ * at their smallest. Copies are neutral at their last choice, which takes the least code. */
 static int neutral_choice(const struct wpk_variant *variant, const struct wpk_slots *slots,
                           int gene)
 {
@@ -118,7 +118,7 @@ static bool is_open(const struct list *list, int decided, int gene)
     return false;
 }
 
-/* Does some member have lanes along its last axis, which follows this axis of the root? */
+/* True if this axis of the root is the last axis of some member, along which it has lanes. */
 static bool is_last(const struct wpk_variant *variant, int g, int axis)
 {
     const struct wpk_structure *s = variant->plan;

@@ -30,7 +30,7 @@ static int only_consumer(const struct wpk_program *program, int tensor, int *loa
     return found;
 }
 
-/* Does the pointwise stage read a contraction? Then its tile is the register tile. */
+/* True if the pointwise stage reads a contraction: its tile is then the register tile. */
 static bool finishes_contraction(const struct wpk_program *program, const struct wpk_stage *stage)
 {
     int loads[WPK_LOADS_MAX];
@@ -48,8 +48,8 @@ static bool finishes_contraction(const struct wpk_program *program, const struct
     return false;
 }
 
-/* Does the load keep the alignment of the stage that it reads? A tile of the reader is whole
- * divisions of the stage's axis only if the axis is the reader's own. */
+/* True if the load keeps the alignment of the stage that it reads. A tile of the reader covers
+ * whole aligned parts of the stage's axis only if the index is an axis of the reader. */
 static bool keeps_alignment(const struct wpk_program *program, const struct wpk_stage *reader,
                             int id, int load)
 {
@@ -271,7 +271,7 @@ static double reduction_size(const struct wpk_stage *stage)
     return size;
 }
 
-/* Is the member's contiguous axis fed by a reduction of its consumer? */
+/* True if a reduction axis of its consumer runs along the member's contiguous axis. */
 static bool is_row(const struct wpk_program *program, const struct wpk_group *group,
                    const struct wpk_member *member)
 {
@@ -288,9 +288,9 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
 /* Elements of an axis that may be one register tile because its alignment is that large. */
 #define WHOLE_TILE_MAX 4096
 
-/* What tiles along an axis must be multiples of. What the group computes itself and reads flat is
- * computed for whole rows. What lies in memory can be read in any order: an alignment that would
- * make a long axis one tile is not kept. */
+/* The number of elements that tiles along an axis must be multiples of. Members of the group that
+ * are read by collapsed axes are computed for whole rows. A tensor in memory can be read in any
+ * order: an alignment that would make a long axis one tile is not kept. */
 static int64_t tile_alignment(const struct wpk_program *program, const struct wpk_group *group,
                               const struct wpk_stage *stage, int axis)
 {

@@ -217,7 +217,8 @@ static void test_other_programs(void **state)
                   0, "R(S(S_p)) sums S_p, rows, q by 9 | Y");
 }
 
-/* What one tile needs: windows overlap, whole axes stay whole, nothing exceeds the tensor. */
+/* The region that one tile needs: windows overlap, whole axes stay whole, no region exceeds its
+ * tensor. */
 static void test_regions(void **state)
 {
     (void)state;
@@ -240,7 +241,8 @@ static void test_regions(void **state)
     wpk_program_fini(&program);
 }
 
-/* What rules judge a tile by is what the nest computes.   returns  axes compared */
+/* The regions that rules judge a tile by are those that the nest computes.   returns  axes
+ * compared */
 static int compare_regions(const struct wpk_space *space, const struct wpk_candidate *candidate)
 {
     static struct wpk_nest nest;

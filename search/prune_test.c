@@ -161,7 +161,7 @@ static void test_something_stays(void **state)
     wpk_space_fini(&space);
 }
 
-/* What is constructed and drawn from a class's space is expected to be in the class. */
+/* Candidates constructed and drawn from a class's space are expected to be in the class. */
 static void test_candidates_fit(void **state)
 {
     (void)state;

@@ -122,8 +122,9 @@ int wpk_reuse_mark_index(const struct wpk_program *program, int node, bool *used
     return count;
 }
 
-/* Do two points of the axes give the same index? Not if, from the smallest coefficient up, each
- * exceeds all that the smaller ones reach together: a number written in a mixed radix. */
+/* True if two points of the axes may give the same index. They do not if, from the smallest
+ * coefficient up, each exceeds all that the smaller ones reach together: a number written in a
+ * mixed radix. */
 static bool overlaps(const struct wpk_program *program, const struct wpk_stage *stage, int index)
 {
     struct wpk_affine affine;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a space must know of a kind of device: its numbers, and rules by them. One file a kind.
+/* The numbers of a kind of device that a space depends on, and the rules by them. One file a kind.
  *
  * The numbers follow from the device class alone (schema/device.h), never from a measurement: wpkd
  * and every worker derive the same space. No other file of search/ has a number of a machine. */
@@ -62,8 +62,8 @@ struct wpk_space_kind;
 struct wpk_target_rules {
     const char *kind; /* of devices */
     void (*describe)(const struct wpk_device *device, struct wpk_machine *out);
-    /* May a tile be built? Else *why, unless it is NULL, is set to the broken rule, a static text.
-     * Monotone: a tile that is larger in no respect than a legal one is legal. */
+    /* True if a tile may be built. Else *why, unless it is NULL, is set to the broken rule, a
+     * static text. Monotone: a tile that is larger in no respect than a legal one is legal. */
     bool (*legal)(const struct wpk_machine *machine, const struct wpk_tile *tile, const char **why);
     /* How good a register tile looks; larger is better. */
     double (*construct)(const struct wpk_machine *machine, const struct wpk_tile *tile);

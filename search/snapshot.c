@@ -117,7 +117,7 @@ const char *wpk_snapshot_word(struct wpk_snapshot_reader *reader, size_t *length
     return word;
 }
 
-/* Did a conversion take the whole word? Both of the C library's would skip blanks and signs. */
+/* True if a conversion took the whole word. Both of the C library's would skip blanks and signs. */
 static bool is_whole(struct wpk_snapshot_reader *reader, const char *word, const char *end,
                      size_t length)
 {

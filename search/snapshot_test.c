@@ -206,7 +206,7 @@ static void walks_on(void **state)
     wpk_space_fini(&space);
 }
 
-/* What came from history was never asked for, and is known all the same. */
+/* Trials from history were never asked for, and are known all the same after a snapshot. */
 static void keeps_what_history_told(void **state)
 {
     (void)state;

@@ -6,7 +6,8 @@
  * of the same name mean the same thing in every variant, so candidates of different variants can
  * be crossed. genes.h lists the genes and says how to add one.
  *
- * A candidate is a variant and a choice for each gene of that variant. Its text names both:
+ * A candidate is a variant and a choice for each gene of that variant. The candidate's text names
+ * both:
  *     cpu-6 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
  * Where several stages have a choice of algorithm (ir/derive/rewriting.h), each is named:
  *     cpu-6 algorithm.T=winograd(4) algorithm.Y=direct layout=halo-last1 ...
@@ -164,7 +165,7 @@ wpk_err wpk_space_draw_of(const struct wpk_space *space, struct wpk_rng *rng, in
 wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
                        struct wpk_candidate *out);
 
-/* Change genes of `candidate`, few where few suffice, until it is legal. Its variant stays.
+/* Change genes of `candidate`, few where few suffice, until it is legal. The variant stays.
  *   errors  WPK_EEXHAUSTED no legal candidate was found; `candidate` may have changed */
 wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
                          struct wpk_candidate *candidate);

@@ -41,7 +41,8 @@ double wpk_space_kind_bound(const struct wpk_space *space, const struct wpk_cand
     return seconds;
 }
 
-/* Is the part legal as it is, or else with its last genes guessed? These are kept then. */
+/* True if the part is legal as it is, or else with its last genes guessed; the guess is then
+ * kept. */
 static bool is_legal_guessed(const struct wpk_space *space, int part,
                              struct wpk_candidate *candidate)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a space is made of where that is not groups and their genes (genes.h): one table a kind of
- * device. Candidates, their texts, strategies and moves are common.
+/* The functions of a kind of space that is not made of groups and their genes (genes.h): one table
+ * a kind of device. Candidates, their texts, strategies and moves are common.
  *
  * The genes of a variant are in parts, whose rules and ranks do not depend on one another. A part
  * has few genes: its candidates are masked, repaired and constructed by asking which of them are

@@ -14,7 +14,7 @@
 #define DRAWS_MAX 1000 /* each of them is repaired; few may be legal */
 #define VALUE_MAX 128  /* characters of a value */
 
-/* Is the word one of a list, joined by '+'? */
+/* True if the word is in a list, joined by '+'. */
 static bool is_listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -30,8 +30,8 @@ static bool is_listed(const char *list, const char *word)
     }
 }
 
-/* Has the variant this layout, or this algorithm at the site that the gene names, "algorithm" being
- * that of all sites? */
+/* True if the variant has this layout, or this algorithm at the site that the gene names; the gene
+ * "algorithm" stands for all sites. */
 static bool is_of(const struct wpk_variant *variant, const char *gene, const char *value)
 {
     struct wpk_variant_algorithm algorithm;
@@ -50,7 +50,7 @@ static bool is_of(const struct wpk_variant *variant, const char *gene, const cha
     return found;
 }
 
-/* Does the gene choose the variant? */
+/* True if the gene chooses the variant. */
 static bool chooses_variant(const struct wpk_space *space, const char *gene)
 {
     struct wpk_variant_algorithm algorithm;
@@ -171,7 +171,7 @@ static wpk_err pin_back_ends(struct wpk_space *space, const char *list, bool *em
     return legal ? WPK_OK : WPK_EUNSUPPORTED;
 }
 
-/* Is the word in a list whose words are separated by ", "? */
+/* True if the word is in a list whose words are separated by ", ". */
 static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -194,7 +194,7 @@ static void add_word(const char *word, char *out, size_t size)
     snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", word);
 }
 
-/* What `name` can be, separated by ", "; "" where there is no such gene. */
+/* List the choices of gene `name`, separated by ", "; "" if there is no such gene. */
 static void list_choices(const struct wpk_space *space, const char *name, char *out, size_t size)
 {
     out[0] = '\0';

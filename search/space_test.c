@@ -265,7 +265,7 @@ static const char wide[] =
     "input X f32[1,64,56,56]\nconstant W f32[128,64,3,3]\noutput Y f32[1,128,28,28]\n"
     "Y[n,k,y,x] = sum(c:64,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n";
 
-/* What is constructed reads whole vectors, where any tile does. */
+/* Constructed candidates read whole vectors, if any tile does. */
 static void test_constructed_tiles_do_not_gather(void **state)
 {
     (void)state;

@@ -57,7 +57,8 @@ static void draw(const struct wpk_space *space, struct wpk_rng *rng, int i,
     assert_int_equal(wpk_candidate_encode(space, &candidate, text, WPK_CANDIDATE_TEXT_MAX), WPK_OK);
 }
 
-/* How many of `from`'s candidates fit `to`. What fits is legal there and reads the same there. */
+/* Count the candidates of `from` that fit `to`. A candidate that fits is legal in `to` and has the
+ * same text there. */
 static int count_fits(const struct wpk_space *from, const struct wpk_space *to)
 {
     struct wpk_candidate constructed[CANDIDATES];
@@ -106,7 +107,7 @@ static void neighbours_share_candidates(void **state)
     }
 }
 
-/* What fits is taken as it is. All else becomes legal, of the same algorithm. */
+/* Candidates that fit are taken as they are. All others become legal, of the same algorithm. */
 static void candidates_are_adapted(void **state)
 {
     (void)state;

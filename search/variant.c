@@ -74,7 +74,7 @@ static void find_bare(const struct wpk_program *program, const struct wpk_space 
     }
 }
 
-/* May some load leave the tensor along another dimension than `bare`? */
+/* True if some load may leave the tensor along another dimension than `bare`. */
 static bool is_left(const struct wpk_program *program, int tensor, int bare)
 {
     for (int s = 0; s < program->stage_count; s++) {
@@ -188,8 +188,8 @@ static void begin_owners(const struct wpk_space *space, const struct wpk_program
     }
 }
 
-/* The site of each group's contraction. What normalizing adds between the contraction and the root
- * is nobody's. */
+/* The site of each group's contraction. Stages that normalizing adds between the contraction and
+ * the root belong to no site. */
 static void find_sites(const struct owners *owners, const struct wpk_program *program,
                        struct wpk_structure *structure)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is expected of a variant's errors before any of its candidates is built. Expected errors are
- * off by up to a tenth. */
+/* The expected error of a variant, before any of its candidates is built. Expected errors are off
+ * by up to a tenth. */
 #ifndef WPK_SEARCH_VARIANT_ERROR_H
 #define WPK_SEARCH_VARIANT_ERROR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which variants there are: orders of axes, and for each the choices of the sites. Nothing is
- * derived here, and nothing is listed by operator. */
+/* The list of variants: orders of axes, and for each the choices of the sites. Variants are derived
+ * elsewhere, and no list depends on the operator. */
 #include "search/variant.h"
 
 #include "ir/derive/contraction.h"
@@ -18,8 +18,8 @@
 
 /* ---- orders of axes */
 
-/* Is dimension p of every input of the output's rank indexed by one axis alone, nowhere through a
- * window? Then it can be the contiguous one. */
+/* True if dimension p of every input of the output's rank is indexed by one axis alone, not through
+ * a window: it can then be the contiguous one. */
 static bool may_be_last(const struct wpk_program *program, int rank, int p)
 {
     bool used = false;
@@ -69,7 +69,7 @@ struct combination {
     int tensors; /* that the rewritings add */
 };
 
-/* What a list of combinations is for. */
+/* Limits on the combinations of a list. */
 struct need {
     double times; /* of the class of accuracy */
     int tensors;  /* that may be added, at most */
@@ -148,9 +148,9 @@ static bool has_combination(const struct combination *list, int count,
     return false;
 }
 
-/* The choices of a single site as they are listed. Of several sites the best combinations of each
- * class of accuracy, which have equal shares of the list, behind that of direct evaluation: the
- * best of all would leave the stricter classes none.   shape  list [max] */
+/* The choices of a single site as they are listed. With several sites, direct evaluation first,
+ * then the best combinations of each accuracy class, with equal shares of the list: the best of all
+ * would leave the stricter classes none.   shape  list [max] */
 static int combine(const struct wpk_space *space, int max, struct combination *list)
 {
     const struct wpk_sites *sites = space->sites;
@@ -268,9 +268,9 @@ wpk_err wpk_variants_check(const struct wpk_program *program, struct wpk_diag *d
     return WPK_OK;
 }
 
-/* Is the combination worth a trial with the axes as they are written, where other orders have been
- * listed? It is if nothing but direct evaluation is chosen, which then needs no copies, or what
- * works with axes in any order as well. */
+/* True if the combination is worth a trial with the axes as they are written, where other orders
+ * have been listed: each site has direct evaluation, which then needs no copies, or an algorithm
+ * that works with axes in any order as well. */
 static bool keeps_order(const struct wpk_sites *sites, const struct combination *combination)
 {
     bool all = true;

@@ -262,7 +262,8 @@ static size_t resident(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What all of a space's variants take, as docs/operations.md promises. Sanitizers take more. */
+/* The memory of all variants of a space stays within the limit in docs/operations.md. Sanitizers
+ * take more. */
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
@@ -387,7 +388,7 @@ static struct wpk_space_options avx512(const char *layouts, int threads)
     return options;
 }
 
-/* More loads than anybody looks at are refused, not half seen. */
+/* A stage with more loads than the limit is refused, not partly analysed. */
 static void test_too_many_loads(void **state)
 {
     (void)state;

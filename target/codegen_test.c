@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the back ends accept, and what they refuse with a position. */
+/* Schedules that the back ends accept, and those that they refuse with a position. */
 #include "target/codegen.h"
 
 #include <setjmp.h>

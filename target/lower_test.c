@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lowering decides by itself: tails, and which loops run in parallel. The candidates here are
- * ones whose kernels read outside their inputs before it decided rightly. And that programs nobody
- * thought of get from a space to a schedule; WPK_TEST_SEED draws others. */
+/* The decisions of lowering: tails, and which loops run in parallel. The candidates here are ones
+ * whose kernels read outside their inputs before a fix. Random programs get from a space to a
+ * schedule; WPK_TEST_SEED draws others. */
 #include "target/lower.h"
 
 #include "ir/notation/notation.h"
@@ -241,7 +241,8 @@ static void show(const struct draft *draft, const struct wpk_candidate *candidat
     wpk_buf_fini(&text);
 }
 
-/* A schedule that passes its check, and whose text gives it back. Has it a sum in blocks? */
+/* Expect a schedule that passes its check and survives printing and parsing. True if it has a sum
+ * in blocks. */
 static bool expect_schedule(const struct draft *draft, const struct wpk_candidate *candidate)
 {
     struct wpk_schedule schedule, parsed;

@@ -128,8 +128,9 @@ static void test_opencl_product(void **state)
     expect_product("halide-cpu", "-opencl", for_blocks, 64);
 }
 
-/* No threads share terms where kernels are strict. What a GPU's nest unrolls has a barrier for each
- * piece, of which PoCL makes much code: it takes half a minute for the first product. */
+/* No threads share terms where kernels are strict. An unrolled loop of a GPU's nest has a barrier
+ * for each copy of the body, of which PoCL makes much code: it takes half a minute for the first
+ * product. */
 static const struct {
     const char *text;
     int count; /* candidates, unless the test is asked for others */

@@ -154,7 +154,8 @@ enum wpk_ack wpk_fixture_send(struct wpk_fixture *fixture, int worker, struct wp
     return self->acks[0];
 }
 
-/* What its result names: what it was given to run, what it has uploaded, or a name of its own. */
+/* The artifact that the worker's result names: the one it was given to run, the one it has
+ * uploaded, or a new name. */
 static void name_artifact(const struct wpk_fixture_worker *self, char out[WPK_ID_MAX])
 {
     const struct wpk_work *work = &self->held[0];

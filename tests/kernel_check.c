@@ -454,7 +454,7 @@ static void put_nan(const struct wpk_tensor *t, double *values)
     }
 }
 
-/* What the interpreter makes of the arguments, or direct evaluation. */
+/* Compute the reference outputs by the interpreter, or by direct evaluation. */
 static void refer(bool directly, const struct wpk_program *program,
                   const struct wpk_reference_args *args, double *value, double *magnitude)
 {

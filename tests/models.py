@@ -176,7 +176,7 @@ def attention(side):
 
 
 def decoder(side):
-    """What upsamples, pads and chooses."""
+    """A model that upsamples, pads and chooses."""
     m = Model()
     integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
     floats = lambda *numbers: m.constant(np.array(numbers, np.float32))
@@ -215,7 +215,7 @@ def parts(side):
 
 
 def branches(side):
-    """What becomes one: convolutions and products of one value; values that are parts of others."""
+    """Nodes that are merged: convolutions and products of one value; values that are parts of others."""
     m = Model(opset=18)
     integers = lambda *numbers: m.constant(np.array(numbers, np.int64))
     x = m.add("Relu", "x")

@@ -239,7 +239,7 @@ static bool same(double a, double b)
     return fabs(a - b) <= 1e-12 * fabs(a) || a == b || (isnan(a) && isnan(b));
 }
 
-/* Does the mistake change no value, on many other inputs either? */
+/* True if the mistake changes no value, on many other inputs either. */
 static bool is_equivalent(const struct wpk_program *op, const struct wpk_program *mutant)
 {
     static double value[POINTS_MAX];

@@ -196,7 +196,8 @@ def draw(rng, sources):
 
 
 def meet(workshop, mutant, text, sanitized):
-    """What became of a mutant in the plain build or under ASan: {outcome, by}; None where it is none."""
+    """The outcome of a mutant in the plain build or under ASan: {outcome, by}; None if it does not build
+    or no test depends on it."""
     name, _, number, new = mutant
     lines = text.split("\n")
     lines[number] = new

@@ -213,7 +213,8 @@ static void add_program(struct wpk_kernels *batch, struct wpk_rng *rng, int most
     "intermediate T f32[5,84]\noutput Y f32[5,84]\n"                                               \
     "D[c,y,x] = X[c,y,x] - X[c,y+2,x+2]\n"                                                         \
     "T[k,q] = sum.f32(c:3) D[c,q/12,q%12] * W[c,k]\nY[k,q] = max(T[k,q], 0)\nend\n"
-/* What is read of T begins at 1: no tile of 3 begins at a multiple of 3 unless T is aligned. */
+/* The region of T that is read begins at 1: no tile of 3 begins at a multiple of 3 unless T is
+ * aligned. */
 #define LATE                                                                                       \
     "layout X f32[7] 0\nlayout Y f32[12] 0\nprogram\ninput X f32[7]\nintermediate U f32[7]\n"      \
     "intermediate T f32[13]\noutput Y f32[12]\nU[l] = X[l] * 2\nT[j] = U[j/3] + 1\n"               \

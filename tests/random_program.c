@@ -295,7 +295,7 @@ static int random_function(struct generator *g, int a)
     }
 }
 
-/* What an axis is compared with: another one, as in a causal mask, or a number. */
+/* The bound that an axis is compared with: another axis, as in a causal mask, or a number. */
 static int random_bound(struct generator *g)
 {
     return chance(g, 0.5) ? wpk_node_axis(g->program, pick_axis(g, 0))

@@ -38,7 +38,7 @@ static bool is_literal(const struct wpk_program *program, int node)
     return program->nodes[node].kind == WPK_NODE_LITERAL;
 }
 
-/* Is it (a + b) + c, with no two constants that would be folded when they meet? */
+/* True if the node is (a + b) + c, with no two constants that reordering would fold. */
 static bool is_chain(const struct rewriting *h, const struct wpk_node *n)
 {
     const struct wpk_node *left = &h->from->nodes[n->arg[0]];

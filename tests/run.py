@@ -76,7 +76,7 @@ SETS = {
 # each program for GPUs, in all orders of blocks; hundreds of random operators and graphs.
 SET_ENV = {"all": {"WPK_MUTANTS": "long", "WPK_ORACLE": "long", "WPK_ASK_KILLS": "20", "WPK_TEST_GPU_CANDIDATES": "90"}}
 
-# What ASan keeps of freed memory counts as the daemons', where a test bounds it.
+# Freed memory that ASan keeps counts as the daemons' memory, where a test bounds it.
 TEST_ENV = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1:quarantine_size_mb=32",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -230,7 +230,7 @@ class Build:
         return json.loads(self.call("meson", "introspect", "--" + what, self.directory))
 
     def make(self, tests):
-        """What these tests need; without tests every object."""
+        """Build the targets that these tests need; without tests every object."""
         if not tests:
             targets = re.findall(r"^(\S+\.o): c", self.call(
                 "ninja", "-C", self.directory, "-t", "targets", "all"), re.MULTILINE)

@@ -236,7 +236,7 @@ static double modulo(const struct walk *w, const struct wpk_node *n, double x, d
     return x - rounded(w, n->dtype, y * floor(quotient));
 }
 
-/* Of two i32. */
+/* The product of two i32, wrapped to 32 bits. */
 static double product(double x, double y)
 {
     return (double)(int32_t)(uint32_t)(uint64_t)((int64_t)x * (int64_t)y);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is hashed: a version, then the canonical form as wpk_program_print shows it.
+/* The hashed text: a version, then the canonical form as wpk_program_print shows it.
  *
  *     wpk-program-2
  *     input t0 f32[64,128]

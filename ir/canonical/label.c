@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a hash is of, so that different things with equal content differ. */
+/* Kinds of hashed objects, so that objects of different kinds with equal content hash
+ * differently. */
 enum tag {
     TAG_LITERAL = 1,
     TAG_AXIS,
@@ -397,8 +398,9 @@ static void refine(struct wpk_labels *labels)
     } while (after > before);
 }
 
-/* Of several equal labels the smallest, so that it does not matter which was written first: an
- * index of it, or -1 when all differ. Where `exact` is given, the first by that. */
+/* An index of the smallest label that occurs twice, or -1 when all differ; the smallest, so that
+ * the order in which the program is written does not matter. If `exact` is given, the index with
+ * the least `exact` among the equal ones. */
 static int find_equal(const uint64_t *label, const bool *counts, const uint64_t *exact, int count)
 {
     int found = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two adjacent axes as one: where every load has both, side by side and each alone, the elements
- * that they address lie one after the other, and
+/* Two adjacent axes as one: if every load has both, side by side and each alone, the elements that
+ * they address lie one after the other, and
  *
  *     Y[k, y, x] = sum(c) X[c, y, x] * W[k, c]        becomes
  *     Y[k, q]    = sum(c) X[c, q] * W[k, c]           with as many q as y and x together
@@ -12,10 +12,10 @@
  *     D[c, y, x] = sum(r, s) X[c, y+r, x+s] * V[c, r, s]
  *     Y[k, q]    = sum(c) D[c, q / width, q % width] * W[k, c]
  *
- * What such a stage writes keeps its dimensions, and collapsed stages read it by a quotient and a
- * remainder, which address one element after the other. What it reads of a collapsed stage is given
- * back its dimensions by a stage that copies it; where it is read once, it is computed by what
- * reads it. */
+ * The output of such a stage keeps its dimensions, and collapsed stages read it by a quotient and a
+ * remainder, which address one element after the other. If such a stage reads the output of a
+ * collapsed stage, a copying stage restores the dimensions; a copy that is read once is computed by
+ * its reader. */
 #include "ir/derive/derive.h"
 
 #include "ir/derive/rewrite.h"
@@ -90,7 +90,7 @@ static bool has_pair(const struct wpk_program *program, int node, bool into_indi
     return search.found;
 }
 
-/* Does the load have both axes in neighbouring dimensions, or none? */
+/* True if the load has both axes in neighbouring dimensions, or neither of them. */
 static bool mark_load(struct collapse *c, int stage, const struct wpk_node *load)
 {
     const struct wpk_program *program = c->program;
@@ -154,8 +154,8 @@ static void mark_kept(struct collapse *c)
     }
 }
 
-/* Does the stage only finish, element by element, what stages compute that need the axes apart? It
- * is computed with them. */
+/* True if the stage is an element-wise epilogue of stages that need the axes apart: it is computed
+ * with them. */
 static bool finishes_apart(const struct collapse *c, int id)
 {
     const struct wpk_program *program = c->program;
@@ -219,8 +219,8 @@ static bool reads_by_axes(const struct wpk_program *program, const struct wpk_no
     return plain;
 }
 
-/* Does a stage that needs the axes apart read an output that collapses? Or does it finish a
- * collapsed stage, element by element? It could no longer be computed in the same loops. */
+/* True if a stage that needs the axes apart reads an output that collapses, or is an element-wise
+ * epilogue of a collapsed stage: it could no longer be computed in the same loops. */
 static bool needs_both(const struct collapse *c)
 {
     const struct wpk_program *program = c->program;

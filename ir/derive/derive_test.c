@@ -26,7 +26,7 @@
 
 /* ---- the derivations */
 
-/* What the programs of these tests call their inputs. */
+/* Names of the inputs in the programs of these tests. */
 static const char *const inputs[] = {"X", "A", "B", "C"};
 
 static int find_input(const struct wpk_program *program, const char *name)
@@ -48,7 +48,7 @@ static void draw_order(struct wpk_rng *rng, int rank, int *order)
     }
 }
 
-/* What a derivation is given, and what it leaves behind. */
+/* Arguments of a derivation, and what it leaves behind. */
 struct derivation {
     struct wpk_program *program;
     struct wpk_rng *rng;
@@ -166,7 +166,7 @@ static wpk_err derive_dilated(struct derivation *d)
     return stage < 0 ? WPK_EUNSUPPORTED : wpk_derive_dilated(d->program, stage, tile, name);
 }
 
-/* What phases are for: minimal filtering of a strided window, or of a dilated one. */
+/* Minimal filtering of a strided or dilated window, which phases make possible. */
 static wpk_err filter_phases(struct derivation *d, bool dilated)
 {
     const int64_t m[] = {4, wpk_rng_between(d->rng, 0, 3) > 0 ? 4 : 2};
@@ -471,8 +471,8 @@ static void test_im2col_is_for_windows(void **state)
     wpk_buf_fini(&text);
 }
 
-/* Between two windows, which read along rows and columns, a product's pixels are one axis. What
- * finishes the first window keeps them apart, what finishes the product does not. */
+/* Between two windows, which read along rows and columns, a product's pixels are one axis. The
+ * first window's epilogue keeps rows and columns apart, the product's epilogue does not. */
 static void test_one_stage_collapses(void **state)
 {
     (void)state;

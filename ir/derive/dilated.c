@@ -102,7 +102,7 @@ static int64_t phase_outputs(const struct dilated *d, int p)
     return (d->old.axes[d->pair[p].output_axis].extent + dilation - 1) / dilation;
 }
 
-/* Add D', which ends with whole tiles of outputs. Its outer dimensions are the phases. */
+/* Add D', which ends with whole tiles of outputs. The phases are the outer dimensions of D'. */
 static int add_data(const struct dilated *d, const int64_t *tile)
 {
     struct wpk_program *program = d->program;

@@ -31,7 +31,7 @@ static int neutral_of(struct wpk_program *program, const struct wpk_stage *stage
     return wpk_node_cast(program, dtype, wpk_node_int(program, is_max ? low : high));
 }
 
-/* Is this the first, or the last, term of the reduction? */
+/* Build the condition that all reduction axes are at their first, or last, element. */
 static int is_term(struct wpk_program *program, const struct wpk_stage *stage, bool last)
 {
     int all = -1;

@@ -385,7 +385,7 @@ wpk_err wpk_derive_borders(struct wpk_program *program)
     return WPK_OK;
 }
 
-/* Is the stage a copy that reads past the end of a tensor, maybe through other copies? */
+/* True if the stage is a copy that reads past the end of a tensor, maybe through other copies. */
 static bool has_border(const struct wpk_program *program, int stage)
 {
     if (stage < 0 || program->stages[stage].reduction != WPK_REDUCE_NONE) {

@@ -144,7 +144,7 @@ static void drop_outside(struct wpk_program *program)
     }
 }
 
-/* Is the name that of an axis before `end`? */
+/* True if an axis before `end` has the name. */
 static bool is_taken(const struct wpk_stage *stage, int end, const char *name)
 {
     for (int a = 0; a < end; a++) {

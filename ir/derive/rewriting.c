@@ -172,7 +172,7 @@ int wpk_site_bare_dim(const struct wpk_program *program, int stage, int tensor)
     return found;
 }
 
-/* Are the axes of the border short enough to be unrolled? */
+/* True if the axes that index the padded dimension are short enough to be unrolled. */
 static bool border_unrolls(const struct wpk_program *program, const struct wpk_stage *stage,
                            const struct wpk_node *load, int dim)
 {
@@ -293,8 +293,8 @@ static int find_terms(const struct wpk_stage *stage)
     return axis;
 }
 
-/* Does each element of one load meet several of the other, and the other's are constant or meet
- * several, too? */
+/* True if each element of one load is multiplied by several of the other, and each element of the
+ * other is constant or also multiplied by several. */
 static bool is_used_again(const struct wpk_program *program, int id)
 {
     const struct wpk_stage *stage = &program->stages[id];

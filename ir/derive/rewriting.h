@@ -31,7 +31,7 @@ struct wpk_site_choice {
     double error_least;           /* with the most accurate sums, a lower bound of both together */
 };
 
-/* What a program's reductions are cut for: results that are fewer than what runs at a time. */
+/* A reduction is split when there are too few outputs for threads × tile. */
 struct wpk_parallelism {
     int threads;
     int64_t tile;    /* results of a product that one thread computes together, in registers */

@@ -276,8 +276,8 @@ static int axes_of_load(const struct wpk_program *program, const struct wpk_node
     return count;
 }
 
-/* Which of the stage's loads is read through a window, if exactly one is, of a tensor that no other
- * one reads? -1 else. */
+/* The one load of the stage that is read through a window, if there is exactly one and no other
+ * load reads its tensor; else -1. */
 static int find_window(const struct wpk_program *program, const struct wpk_stage *stage)
 {
     int loads[WPK_LOADS_MAX], found = -1;

@@ -10,7 +10,8 @@
  *     M[a,b,..]  = sum(..) U * V
  *     T[y,x]     = (AT M A)[y % m, x % m, y / m, x / m]
  *
- * Nothing here knows convolutions: any pair of axes that meet only as y + s + constant will do. */
+ * The rewriting is not limited to convolutions: any pair of axes that meet only as y + s + constant
+ * will do. */
 #include "ir/derive/winograd.h"
 
 #include "ir/derive/rewrite.h"
@@ -35,7 +36,8 @@ static int build_stages(struct wpk_winograd *w, int *m_axis_of)
     return products < 0 ? -1 : wpk_winograd_transform_products(w, products);
 }
 
-/* Does some load leave the tensor? Whole tiles reach past its end: outside would not be outside. */
+/* True if some load may leave the tensor. Whole tiles enlarge it, so that such a load would read a
+ * tile's surplus instead of the value for outside. */
 static bool is_left(const struct wpk_program *program, int tensor)
 {
     for (int s = 0; s < program->stage_count; s++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which axes of a contraction meet only as y + s + constant. Nothing here knows convolutions. */
+/* Find the axes of a contraction that meet only as y + s + constant. It need not be a
+ * convolution. */
 #include "ir/derive/winograd.h"
 
 #include "ir/derive/contraction.h"

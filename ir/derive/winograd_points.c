@@ -13,10 +13,10 @@
  *
  * tests/winograd_points.c minimises it for each F(m, r) over all sets of real points that are
  * symmetric, with and without 0 and infinity. With n = m + r - 1 fixed, the best points hardly
- * depend on m: one table by n is enough. Its members are multiples of 1, 1/2, 1/4, …: the coarsest
- * grid on which A exceeds the least one by less than 3 %. Up to n = 8 the entries of BT and AT are
- * then exact in f32, and points of 1 save multiplications. Where n is odd, leaving infinity out
- * beats an unpaired point by far: F(3,3) 0.88, with 0, ±1, 2, infinity 2.0.
+ * depend on m: one table by n is enough. The table's points are multiples of 1, 1/2, 1/4, …: the
+ * coarsest grid on which A exceeds the least one by less than 3 %. Up to n = 8 the entries of BT
+ * and AT are then exact in f32, and points of 1 save multiplications. Where n is odd, leaving
+ * infinity out beats an unpaired point by far: F(3,3) 0.88, with 0, ±1, 2, infinity 2.0.
  *
  *     n    mean over m of A ÷ least A   A / r of F(n - 2, 3)   with 0, ±1, ±2, ±1/2, ±4
  *     3    1.001                        0.57 (F(2,2))          1.00

@@ -53,7 +53,8 @@ int wpk_winograd_draft_finish(struct wpk_winograd *w, const struct wpk_winograd_
     return tensor < 0 ? -1 : wpk_program_add_stage(w->program, tensor, axes);
 }
 
-/* What a stage sums: matrix[row axis, it] * load, `it` being a fresh axis. */
+/* The summand of a transform's stage: matrix[row axis, i] * load, where i is a new reduction
+ * axis. */
 struct transform {
     int matrix;
     int row_axis;

@@ -330,7 +330,8 @@ static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk
     return err;
 }
 
-/* Is this line a declaration? Equations have '[' or '=' behind their first word. */
+/* The role that a declaration begins with; -1 for an equation, whose first word is followed by '['
+ * or '='. */
 static int role_of_line(const char *line)
 {
     for (int r = 0; r < (int)(sizeof(role_names) / sizeof(role_names[0])); r++) {

@@ -282,7 +282,7 @@ static void test_numbers(void **state)
     }
 }
 
-/* Whatever the IR can hold, its text gives back. */
+/* Every program that the IR can hold survives printing and parsing. */
 static void test_random_programs(void **state)
 {
     struct wpk_rng rng;

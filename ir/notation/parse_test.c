@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each mistake in a text is told as, and that no text is too much. */
+/* The message for each mistake in a text; no text makes the parser fail otherwise. */
 #include "tests/notation_check.h"
 
 #include <setjmp.h>
@@ -152,7 +152,8 @@ static void test_wrong_meaning(void **state)
     }
 }
 
-/* What is declared and assigned is an output, in whichever equation, and printed on its own. */
+/* A declared tensor that an equation assigns is an output, whichever the equation, and has its own
+ * line when printed. */
 static void test_several_outputs(void **state)
 {
     (void)state;

@@ -104,7 +104,7 @@ static void test_depthwise_conv2d(void **state)
                "'dilation':[2,2],'multiplier':2}");
 }
 
-/* What is not given has a default, and narrow inputs have wide outputs. */
+/* Fields that are not given have defaults, and narrow inputs have wide outputs. */
 static void test_defaults(void **state)
 {
     struct wpk_expanded e;

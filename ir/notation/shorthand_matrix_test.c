@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-/* Y[b,i,j] = relu?(alpha * sum(k) A * B + beta * C); operands may be transposed, and a batch of one
- * is there for all. */
+/* Y[b,i,j] = alpha * sum(k) A * B + beta * C, with an optional relu; operands may be transposed,
+ * and a batch of one is broadcast. */
 struct product {
     const char *json;
     int batch_a, batch_b, rows, inner, columns;

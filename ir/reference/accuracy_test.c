@@ -191,7 +191,7 @@ static double judge(struct subject *s)
     return errors.times_direct;
 }
 
-/* What a kernel of the derived program computes, if it rounds like direct evaluation. */
+/* The error of a kernel of the derived program that rounds like direct evaluation. */
 static double judge_derived(struct subject *s, const struct wpk_program *derived)
 {
     struct wpk_reference_args args = {.tensor = {NULL}};
@@ -269,7 +269,7 @@ static double judge_matmul(struct subject *s, int depth, int bits, int ways)
     return judge(s);
 }
 
-/* Whatever the depth, products in short types are in no class, and honest sums are strict. */
+/* At every depth, products in short types are in no class, and honest sums are strict. */
 static void test_products_in_short_types(void **state)
 {
     (void)state;

@@ -246,7 +246,7 @@ static int emit_binary(struct compiler *c, const struct wpk_node *n)
     return append_operation(c, i, 2);
 }
 
-/* Does every value of the slot survive a cast unchanged? */
+/* True if a cast changes no value of the slot. */
 static bool cast_keeps(const struct compiler *c, int slot, enum wpk_dtype from, enum wpk_dtype to)
 {
     if (from == to) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Direct evaluation: the program as it is written, in its declared types. Its error against the
- * reference is the unit of accuracy: a candidate's error is a multiple of it (schema/accuracy.h).
+/* Direct evaluation: the program as it is written, in its declared types. The error of direct
+ * evaluation against the reference is the unit of accuracy: a candidate's error is a multiple of it
+ * (schema/accuracy.h).
  *
  *   - every operation rounds to the type of its node, to nearest even; nothing is contracted
  *   - a floating sum or product takes its terms one by one, in the order of the stage's reduction

@@ -312,8 +312,8 @@ static void build_softmax(struct wpk_program *p, enum wpk_dtype dtype, int64_t r
         wpk_node_cast(p, dtype, op2(p, WPK_BINARY_DIV, le, wpk_node_load(p, d, ij, -1)));
 }
 
-/* What is stored in 16 bits is rounded there: rows of 16 equal logits are exact, others off by
- * about the type's last place. */
+/* Tensors of 16 bits are rounded when they are stored: rows of 16 equal logits are exact, others
+ * off by about the type's last place. */
 static void test_softmax(void **state)
 {
     (void)state;

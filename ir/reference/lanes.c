@@ -90,7 +90,8 @@ static double unary_value(enum wpk_unary op, double x)
     return 0.0;
 }
 
-/* As of a cast to an integer. What is its own magnitude, such as what is read, is exact. */
+/* The magnitude of a cast to an integer. A value that equals its magnitude, such as an input's, is
+ * exact. */
 static double trunc_magnitude(double x, double m)
 {
     double error = m * WPK_REFERENCE_UNSURE, steps = trunc(x + error) - trunc(x - error);

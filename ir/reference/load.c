@@ -98,8 +98,8 @@ static int64_t sum_terms(const struct wpk_tape *tape, const struct wpk_tape_term
     return sum;
 }
 
-/* What is read at an index outside [0, extent) in some dimension: inputs have their zeros there
- * as far as they are padded, everything else is `outside`. */
+/* The value at an index outside [0, extent) in some dimension: 0 in an input's padding, `outside`
+ * beyond it. */
 static double read_outside(const struct wpk_tape *tape, const struct wpk_tape_load *load,
                            const int64_t *index)
 {

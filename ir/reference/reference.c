@@ -316,7 +316,8 @@ static double stage_iterations(const struct wpk_stage *stage)
     return iterations;
 }
 
-/* What is cheap and needs nothing that is not is computed whole. */
+/* Mark the intermediates that are computed whole: cheap ones that read only such ones and
+ * inputs. */
 static void mark_cheap(struct evaluation *e)
 {
     const struct wpk_program *program = e->program;

@@ -78,7 +78,7 @@ static void test_padded_input(void **state)
     wpk_program_fini(&p);
 }
 
-/* What padding holds is read before `outside`. */
+/* An index inside the padding reads the padding's zero, not `outside`. */
 static void test_padding_before_outside(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ enum wpk_tape_kind {
     WPK_TAPE_CAST,
 };
 
-/* One operation. Its result is the slot with its own number. */
+/* One operation. Instruction i writes slot i. */
 struct wpk_tape_instruction {
     enum wpk_tape_kind kind;
     int op;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that read ONNX share: the state of one reading, and how it fails. */
+/* State and error reporting shared by the files that read ONNX. */
 #ifndef WPK_MODEL_ONNX_READER_H
 #define WPK_MODEL_ONNX_READER_H
 

@@ -433,7 +433,7 @@ static int add_offset(const struct sampler *s, const struct deformed *d, int off
                                   -1);
 }
 
-/* What the kernel is multiplied by, [batch, channels, window, outputs]. */
+/* Add the sampled inputs that the kernel is multiplied by, [batch, channels, window, outputs]. */
 static int add_columns(const struct sampler *s, const struct deformed *d, int64_t batch,
                        int64_t channels, int mask)
 {

@@ -64,7 +64,7 @@ struct transform {
     bool is_mirrored; /* the elements of the other half are the conjugates of these */
 };
 
-/* What element `row`, part `part`, adds to element `column`, part `to`. */
+/* The coefficient of input element `row`, part `part`, in output element `column`, part `to`. */
 static double weight_of(const struct transform *t, int64_t row, int64_t part, int64_t column,
                         int64_t to)
 {

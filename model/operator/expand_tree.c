@@ -74,7 +74,7 @@ static bool add_weight(struct forest *f, int64_t node, int64_t target, double we
     return true;
 }
 
-/* What a leaf without a vote gives to a least or a most. */
+/* Give leaves without a vote the neutral element of min or max. */
 static void fill_weights(struct forest *f)
 {
     for (int64_t i = 0; f->aggregate >= LEAST && i < f->capacity * f->targets; i++) {
@@ -229,7 +229,7 @@ static wpk_err read_pairs(struct wpk_expansion *e, struct forest *f)
     return WPK_OK;
 }
 
-/* What leaves give: lists that begin with "target" or "class". */
+/* Read the weights of leaves: lists that begin with "target" or "class". */
 static wpk_err read_votes(struct wpk_expansion *e, struct forest *f, bool is_classifier)
 {
     const struct numbers trees = find_numbers(e, "nodes_treeids", ""),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that expand operators share: nodes of equations, and how an expansion fails. */
+/* Helpers shared by the files that expand operators: nodes of equations, and how an expansion
+ * fails. */
 #ifndef WPK_MODEL_OPERATOR_EXPANSION_H
 #define WPK_MODEL_OPERATOR_EXPANSION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user says of a model's inputs, and of outputs whose shape data decides. */
+/* Shapes that the user gives for a model's inputs, and for outputs whose shape depends on data. */
 #include "model/operator/shape.h"
 
 #include "common/suggest.h"

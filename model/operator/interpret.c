@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a run holds. */
+/* State of a run. */
 struct run {
     const struct wpk_graph *graph;
     double **values; /* [value_count]; owned where the value is computed by a node */

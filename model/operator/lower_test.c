@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes become: the type of their output and their equation, or the reason of a refusal. */
+/* The type of a node's output and its equation, or the reason of a refusal. */
 #include "model/operator/lower.h"
 
 #include "model/onnx/read.h"
@@ -440,7 +440,7 @@ static void test_direct(void **state)
     wpk_model_fixture_fini(&model);
 }
 
-/* Whatever a file is cut to, it is refused with its name and a reason. */
+/* A file cut to any length is refused with its name and a reason. */
 static void test_cut_short(void **state)
 {
     struct wpk_model_fixture model = {.fd = 0};

@@ -217,7 +217,7 @@ static void print_at(struct border *border, int axis, int sign, int64_t offset)
     print_from(border, axis + 1);
 }
 
-/* Is each end at most once the axis away? */
+/* True if the padding at each end is shorter than the axis, so that one reflection fills it. */
 static bool reflects_once(const struct border *border, int axis)
 {
     int64_t most = border->printer->input[0]->extent[axis] - 1;

@@ -9,7 +9,7 @@
 
 #define MATRIX_ELEMENTS_MAX (1 << 22)
 
-/* What happens to one axis. */
+/* The resizing of one axis. */
 struct axis {
     int64_t input;
     int64_t output;

@@ -34,7 +34,7 @@
 #define WPK_EQUATION_DOMAIN "\001equation" /* names in files have no control characters */
 #define WPK_OPERATOR_INPUTS_MAX 32 /* of a node; Sum, Max, Min and Concat of more become several */
 
-/* What decides on the output's extents. */
+/* The rule for the output's extents. */
 enum wpk_operator_kind {
     WPK_KIND_POINTWISE, /* all inputs, broadcast */
     WPK_KIND_SAME,      /* input 0: normalizations; output parts 1, 2: one for each row */
@@ -164,7 +164,7 @@ WPK_MUST_CHECK wpk_err wpk_operator_integers(const struct wpk_graph *graph,
                                              const char *attribute, int input, int64_t *out,
                                              int *count, struct wpk_diag *diag);
 
-/* What a Pad adds at both ends of each axis of input 0; negative: what it takes away.
+/* Elements that a Pad adds at both ends of each axis of input 0; negative: it removes them.
  *   shape   before, after [rank of input 0]
  *   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason */
 WPK_MUST_CHECK wpk_err wpk_operator_pads(const struct wpk_graph *graph,
@@ -178,7 +178,7 @@ WPK_MUST_CHECK wpk_err wpk_operator_factors(const struct wpk_graph *graph,
                                             const struct wpk_graph_node *node, int64_t *out,
                                             struct wpk_diag *diag);
 
-/* What a Slice takes of each axis of input 0: output element i is start + i * step. */
+/* The elements of each axis of input 0 that a Slice takes: output element i is start + i * step. */
 struct wpk_operator_slice {
     int64_t start[WPK_RANK_MAX];
     int64_t step[WPK_RANK_MAX]; /* not 0 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes of constants compute, or the reason of a refusal. */
+/* Results of nodes of constants, or the reason of a refusal. */
 #include "model/onnx/read.h"
 #include "model/operator/interpret.h"
 #include "model/operator/shape.h"

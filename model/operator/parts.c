@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program has one result: a Split becomes a slice for each output, a Dropout with a mask two
- * nodes. What the parts compute alike is computed twice, which is seldom more than a mean. */
+ * nodes. Values that both parts need are computed twice, which is seldom more than a mean. */
 #include "model/operator/parts.h"
 
 #include "model/operator/expand.h"

@@ -154,7 +154,7 @@ static void fill_constant(struct filling *f, int input, const char *otherwise)
     }
 }
 
-/* What stands between braces. */
+/* Replace the text between two braces. */
 static void fill_braces(struct filling *f, const char *text, size_t size)
 {
     char name[32];

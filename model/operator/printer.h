@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What prints a node's equation. Output axis a is named d<a>, a reduction axis r<a>. */
+/* The printer of a node's equation. Output axis a is named d<a>, a reduction axis r<a>. */
 #ifndef WPK_MODEL_OPERATOR_PRINTER_H
 #define WPK_MODEL_OPERATOR_PRINTER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Pad and Resize do to each axis. */
+/* Parameters of Pad and Resize for each axis. */
 #include "model/operator/operator.h"
 
 #include <math.h>

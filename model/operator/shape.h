@@ -24,8 +24,8 @@ WPK_MUST_CHECK wpk_err wpk_graph_bind(struct wpk_graph *graph, int input, const 
                                       size_t size);
 
 /* Infer the types and extents of all values, fold what follows from constants and shapes, and check
- * that every other node has a program. All that stands in the way is appended to `problems`,
- * a line each: "node conv1 (Conv): ...". What follows from a problem is no problem of its own.
+ * that every other node has a program. All that stands in the way is appended to `problems`, a line
+ * each: "node conv1 (Conv): ...". The consequences of a problem are not reported.
  *   errors  WPK_EUNSUPPORTED  there are problems; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_graph_infer(struct wpk_graph *graph, struct wpk_buf *problems);
 

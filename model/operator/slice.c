@@ -10,7 +10,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* What one axis of `extent` elements gives, by ONNX's rules for indices beyond its ends. */
+/* Slice one axis of `extent` elements by ONNX's rules for indices beyond its ends. */
 static wpk_err slice_axis(int64_t start, int64_t end, int64_t step, int64_t extent, int axis,
                           struct wpk_operator_slice *out, struct wpk_diag *diag)
 {

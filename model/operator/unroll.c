@@ -190,7 +190,7 @@ static int64_t listed(const struct wpk_graph_node *node, const char *name, int i
     return list != NULL && index < list->count ? list->integers[index] : 0;
 }
 
-/* What the node's outputs are, once all iterations are there. */
+/* Add the node's outputs, once all iterations are there. */
 static wpk_err finish(struct unroll *u)
 {
     wpk_err err = WPK_OK;

@@ -7,7 +7,8 @@
 
 #define WPK_UNROLL_TIMES_MAX 1024 /* iterations */
 
-/* What appends a node to the graph and infers its shape, or those of the nodes that it becomes. */
+/* A callback that appends a node to the graph and infers its shape, or the nodes that it expands
+ * to. */
 struct wpk_unroll {
     wpk_err (*add)(struct wpk_graph *graph, struct wpk_graph_node *node, void *context);
     void *context;

@@ -14,7 +14,8 @@
 
 #include <cmocka.h>
 
-/* What the model computes of x, or that it is refused with a text that contains `problem`. */
+/* Check that the model computes `expected` of x, or is refused with a text that contains
+ * `problem`. */
 static void check(struct wpk_model_fixture *model, const double *x, const double *expected,
                   int count, const char *problem)
 {

@@ -30,7 +30,7 @@ struct wpk_graph_region_argument {
     int value;
 };
 
-/* What a node of the graph becomes. */
+/* The step that a node of the graph is computed in, if any. */
 struct wpk_graph_region_use {
     int region;     /* of the last node of a group; -1: no step */
     int *nodes;     /* owned; [node_count] that the step computes, this one last */

@@ -272,8 +272,8 @@ static void test_layouts(void **state)
     }
 }
 
-/* What a depthwise convolution reads has a border, where rows are whole cache lines; what a pool
- * reads beyond the ends is no zero. */
+/* The input of a depthwise convolution is padded if its rows are whole cache lines; that of a max
+ * pool is not, whose value outside is not 0. */
 static void test_borders(void **state)
 {
     static const struct node nodes[] = {

@@ -39,7 +39,8 @@ static int reads_of(const struct wpk_graph *graph, const struct wpk_graph_region
     return count;
 }
 
-/* Is it the one reader of what the other step writes? A view of the value is a reader, too. */
+/* True if step `second` is the only reader of the output of `first`. A view of the value is a
+ * reader, too. */
 static bool is_pair(const struct finding *f, int first, int second)
 {
     int value = f->graph->nodes[first].outputs[0];

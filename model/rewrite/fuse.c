@@ -55,7 +55,7 @@ static void add_operand(struct fusion *f, int value)
     }
 }
 
-/* Append a node's stages. What it computes is the output of the last node, else an intermediate. */
+/* Append a node's stages. The last node's value is the output, other values are intermediates. */
 static wpk_err add_node(struct fusion *f, int node, const struct wpk_lowered *part, bool is_last)
 {
     const struct wpk_program *from = &part->program;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nobody reads is not computed. */
+/* Dead code elimination: values that are not read are not computed. */
 #ifndef WPK_MODEL_REWRITE_PRUNE_H
 #define WPK_MODEL_REWRITE_PRUNE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/rewrite/trace.h"
 
-/* What a walk looks for. */
+/* A search for a use of `axis`. */
 struct search {
     int axis;
     bool found;

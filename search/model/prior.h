@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What trials of some operators have taught, for searches of others: trees for the cost model, and
- * the policy of the strategy rl. teach.h makes one. Its text is words, as in snapshot.h: first
- * versions of the format and of the features, last a line end. */
+/* Knowledge from trials of some operators, for searches of others: trees for the cost model, and
+ * the policy of the strategy rl. teach.h makes one. The text of a prior is words, as in snapshot.h:
+ * first versions of the format and of the features, last a line end. */
 #ifndef WPK_SEARCH_MODEL_PRIOR_H
 #define WPK_SEARCH_MODEL_PRIOR_H
 

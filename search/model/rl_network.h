@@ -19,7 +19,8 @@ struct wpk_network {
     float speed[WPK_NETWORK_WEIGHTS_MAX];  /* the momentum of each */
 };
 
-/* Its gradient, and what a forward pass leaves for the backward one. */
+/* The gradient of a network, and the activations that a forward pass keeps for the backward
+ * pass. */
 struct wpk_network_pass {
     double hidden[WPK_NETWORK_HIDDEN_MAX];
     double gradient[WPK_NETWORK_WEIGHTS_MAX];

@@ -24,7 +24,7 @@ struct wpk_trees {
     int count;
 };
 
-/* What trees are fitted to, and the scratch memory of the fit. */
+/* The rows that trees are fitted to, and the scratch memory of the fit. */
 struct wpk_tree_rows {
     int most, count;
     double (*x)[WPK_FEATURES]; /* owned; [most], as are the others */

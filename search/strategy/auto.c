@@ -131,7 +131,7 @@ static int list_leaders(const struct wpk_course *course, int *out)
     return count;
 }
 
-/* Did several trials of the variant fail, and none run? */
+/* True if several trials of the variant failed, and none ran. */
 static bool never_runs(const struct wpk_course *course, int variant)
 {
     int failed = 0;
@@ -300,7 +300,7 @@ static bool is_due(const struct automatic *a, const struct wpk_course *course)
     return fitted > course->trial_count || course->trial_count >= fitted + wait;
 }
 
-/* Did the trial become a leader: one of the fastest tenth? */
+/* True if the trial is a leader: one of the fastest tenth. */
 static bool leads(const struct wpk_course *course, const struct wpk_course_trial *trial)
 {
     int faster = 0;

@@ -50,7 +50,7 @@ static int population_for(const struct wpk_space *space)
     return size < POPULATION_MAX ? (int)size : POPULATION_MAX;
 }
 
-/* Seven in eight constructed: the rest is drawn: what nobody thought of has a chance. */
+/* 7/8 constructed, 1/8 random, for diversity. */
 static int first(const struct wpk_course *course, int *drawn)
 {
     *drawn = 8;

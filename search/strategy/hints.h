@@ -22,7 +22,7 @@ struct wpk_hints {
     bool learnt;     /* the others */
 };
 
-/* Is there a hint that may be asked for? */
+/* True if there is a hint that may be asked for. */
 bool wpk_hints_wait(const struct wpk_hints *hints);
 /* Take the next hint that was not seen.   shape  returns its number; -1: none is left */
 int wpk_hints_take(struct wpk_hints *hints, const struct wpk_seen *seen,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates made from others. What they give may be illegal. */
+/* Candidates made from others. The new candidates may be illegal. */
 #ifndef WPK_SEARCH_STRATEGY_MOVE_H
 #define WPK_SEARCH_STRATEGY_MOVE_H
 

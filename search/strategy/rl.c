@@ -118,7 +118,7 @@ static wpk_err make(const struct wpk_course *course, void **state)
 
 /* ---- what the networks see */
 
-/* What was decided so far. */
+/* The decisions so far, as the networks see them. */
 struct view {
     const struct wpk_space *space;
     const struct wpk_variant *variant; /* NULL: the variant is to be chosen */

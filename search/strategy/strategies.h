@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a strategy consists of, and the classes of all strategies.
+/* The parts of a strategy, and the classes of all strategies.
  *
  * strategy.c does what all of them share: it keeps the candidates seen, the constructed ones of the
  * first asks, the asks under way and the trials, refuses asks that come too soon, takes failed asks
@@ -33,7 +33,7 @@ struct wpk_course_trial {
     double time; /* log of `relative` over the course's first one; +inf unless there is one */
 };
 
-/* What the asks of a strategy depend on, beside its own state. */
+/* The inputs that the asks of a strategy depend on, besides its own state. */
 struct wpk_course {
     const struct wpk_space *space;
     const struct wpk_prior *prior;  /* NULL: none */
@@ -81,8 +81,8 @@ struct wpk_strategy_class {
     void (*learn)(void *state, struct wpk_course *course, const struct wpk_course_trial *trial);
     /* The policy that it has learnt; NULL: it learns none. */
     const struct wpk_network *(*policy)(const void *state);
-    /* Append the state to a snapshot, and read it into one just made; NULL: there is none. What
-     * follows from the trials need not be saved: `load` finds them in the course. */
+    /* Append the state to a snapshot, and read it into one just made; NULL: there is none. State
+     * that can be computed from the trials need not be saved: `load` finds them in the course. */
     void (*save)(const void *state, struct wpk_buf *out);
     wpk_err (*load)(void *state, const struct wpk_course *course,
                     struct wpk_snapshot_reader *reader);

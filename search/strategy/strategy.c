@@ -223,8 +223,8 @@ static bool next_constructed(struct wpk_strategy *strategy, struct wpk_candidate
     return false;
 }
 
-/* What rules or other searches say: schedules of the same shape, some that are constructed, those
- * of other shapes, and all others that are constructed. */
+/* The next candidate from rules or other searches: schedules of the same shape, some that are
+ * constructed, those of other shapes, and all others that are constructed. */
 static bool next_known(struct wpk_strategy *strategy, struct wpk_candidate *out)
 {
     const struct wpk_course *course = &strategy->course;
@@ -287,7 +287,8 @@ static uint64_t tells_needed(const struct wpk_strategy *strategy, uint64_t ask)
     return first || ask < ahead ? 0 : ask - ahead;
 }
 
-/* What needs no tells is told in time all the same, before the ring of pending asks is full. */
+/* True if the ring of pending asks has room. Asks of a strategy that needs no tells are also told
+ * before the ring is full. */
 static bool has_room(const struct wpk_strategy *strategy)
 {
     return strategy->course.asked - strategy->applied < OUTSTANDING_MAX - 1;

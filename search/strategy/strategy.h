@@ -9,8 +9,8 @@
  * of nothing else: builders must not wait for each other. Tells that come sooner wait; an ask that
  * comes too soon is refused. So the asks are the same whatever the number of workers.
  *
- * A result may be told before it is durable: what follows from it leaves with it or later. After a
- * crash the caller loads the state that was saved last, and tells it what the store has beyond it.
+ * `tell` may precede the commit; an ask based on it is sent only after the commit. After a crash
+ * the caller loads the state that was saved last, and tells it what the store has beyond it.
  * strategies.h says how to add a strategy. */
 #ifndef WPK_SEARCH_STRATEGY_STRATEGY_H
 #define WPK_SEARCH_STRATEGY_STRATEGY_H
@@ -45,7 +45,7 @@ struct wpk_hint {
     double time_ns;                 /* there; above 0 */
 };
 
-/* What a strategy is made with, beside its space. */
+/* The arguments of wpk_strategy_make(), besides the space. */
 struct wpk_strategy_setup {
     uint64_t seed;
     const char *options; /* "name=value;name=value", checked before; "" or NULL: all initial */
@@ -72,14 +72,14 @@ const char *wpk_strategy_name(const struct wpk_strategy_class *kind);
 const char *wpk_strategy_version(const struct wpk_strategy_class *kind);
 /* One line: what it does and when to use it. */
 const char *wpk_strategy_summary(const struct wpk_strategy_class *kind);
-/* Its options; *count says how many. */
+/* The strategy's options; *count says how many. */
 const struct wpk_strategy_option *wpk_strategy_options(const struct wpk_strategy_class *kind,
                                                        int *count);
 
-/* Does the strategy begin from what other operators' trials have taught (prior.h)? */
+/* True if the strategy begins from a prior of other operators' trials (prior.h). */
 bool wpk_strategy_takes_prior(const struct wpk_strategy_class *kind);
 
-/* Does the strategy take schedules of other borders and shapes (transfer.h)? */
+/* True if the strategy takes schedules of other paddings and shapes (transfer.h). */
 bool wpk_strategy_takes_relatives(const struct wpk_strategy_class *kind);
 
 /* Check one option of a strategy.

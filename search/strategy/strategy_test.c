@@ -84,7 +84,7 @@ static struct wpk_tell tell_for(uint64_t seed, const struct wpk_candidate *candi
     return tell;
 }
 
-/* Of these first calls of an ask one fails, and the ask is repeated; 0: none. */
+/* The number of first calls of an ask of which one fails, and the ask is repeated; 0: none. */
 static int calls_of_asks;
 
 /* Ask up to `batch` at a time, with up to `ahead` under way, and tell in order. */
@@ -361,7 +361,7 @@ static void schedules_of_relatives(void **state)
     wpk_space_fini(&space);
 }
 
-/* What history holds is not asked for again, and its best becomes a parent. */
+/* Candidates in the history are not asked for again, and the best of them becomes a parent. */
 static void history_counts_as_seen(void **state)
 {
     (void)state;

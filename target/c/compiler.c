@@ -28,7 +28,8 @@ static _Noreturn void run_child(const char *const *command, const char *director
     _exit(NOT_FOUND);
 }
 
-/* Its first bytes, to the end of the file, as text: a linker may print anything. */
+/* Read a process's output to its end, and keep the first bytes as text: a linker may print
+ * anything. */
 static void read_output(int fd, char *output, size_t size)
 {
     size_t used = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What compiles for the back ends on machines with other programs in PATH, and their names. */
+/* The compiler that back ends find on machines with different programs in PATH, and its name. */
 #include "target/c/compiler.h"
 
 #include "common/fs.h"
@@ -55,7 +55,8 @@ static void forbid_processes(void)
     }
 }
 
-/* What a process with this PATH finds: it is searched once in each. `files`: it may open. */
+/* Check the compiler that a process with this PATH finds: PATH is searched once in each process.
+ * `files`: the number that it may open. */
 static void expect_found(const char *path, rlim_t files, bool forks, const char *expected)
 {
     char found[200] = "";
@@ -146,7 +147,8 @@ static void expect_built(const char *directory, const char *lost, wpk_err expect
     assert_int_equal(status, 0);
 }
 
-/* Who is at fault: the schedule, a machine that never had a compiler, or one that has lost it. */
+/* The cause of a failed build: the schedule, a machine that never had a compiler, or one that has
+ * lost it. */
 static void what_a_build_comes_to(void **state)
 {
     (void)state;

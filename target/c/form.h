@@ -80,8 +80,8 @@ struct wpk_form wpk_form_at_lane(struct wpk_forms *forms, const struct wpk_form 
                                  const struct wpk_form *at);
 
 bool wpk_form_is_number(const struct wpk_form *a);
-/* Is the value the same in all lanes? Is it a number of steps between lanes that is always the
- * same? */
+/* uniform: the value is the same in all lanes. even: the step from lane to lane is always the
+ * same. */
 bool wpk_form_is_uniform(const struct wpk_forms *forms, const struct wpk_form *a);
 bool wpk_form_is_even(const struct wpk_forms *forms, const struct wpk_form *a);
 void wpk_form_range(const struct wpk_forms *forms, const struct wpk_form *a, int64_t *low,

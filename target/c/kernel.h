@@ -173,8 +173,8 @@ struct wpk_c_task {
     int depth, live_count, number;
 };
 
-/* Begin the function that runs one iteration, `index`, of a parallel loop. What is printed until
- * wpk_c_task_end() is its body; that function prints the call. */
+/* Begin the function that runs one iteration, `index`, of a parallel loop. Text printed until
+ * wpk_c_task_end() is the function's body; wpk_c_task_end() prints the call. */
 void wpk_c_task_begin(struct wpk_c_kernel *k, struct wpk_c_task *task);
 void wpk_c_task_end(struct wpk_c_kernel *k, struct wpk_c_task *task, int64_t iterations);
 

@@ -7,7 +7,7 @@
  * the series for f64 is Taylor's. */
 #include "target/c/math.h"
 
-/* What a function is called with, in a row of the table. */
+/* A row of the table of functions: the signature, and the body for a scalar. */
 struct row {
     const char *result, *parameters, *lane; /* of a lane: its arguments */
     const char *scalar;                     /* the expression of a scalar */

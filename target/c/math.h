@@ -50,7 +50,8 @@ void wpk_c_put_function_text(enum wpk_c_function function, enum wpk_c_type type,
 /* The conversions of f16 and bf16 that these texts call. */
 const char *wpk_c_narrow_text(void);
 
-/* What a kernel that calls a function has to have: the function itself, and what its text names. */
+/* The declarations that a kernel needs to call a function: the function itself, and the types and
+ * functions in its text. */
 struct wpk_c_needs {
     bool type[WPK_C_TYPE_COUNT];         /* of the function's width */
     bool function[WPK_C_FUNCTION_COUNT]; /* of the function's type and width */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops, their tails, and what is computed inside them.
+/* Loops, their tails, and the entries that are computed inside them (compute_at).
  *
- * A definition is printed from its outermost loop inwards. What is left of each axis is a span,
- * mostly a number: a tail is then a copy of the body with other numbers. Where a block's last part
- * is shorter and is no copy, its span is a variable, which loops inside count up to. */
+ * A definition is printed from its outermost loop inwards. The span is the rest of an axis that
+ * inner loops cover, mostly a number: a tail is then a copy of the body with other numbers. If a
+ * block's last part is shorter and is no copy, its span is a variable that bounds the inner
+ * loops. */
 #include "ir/node.h"
 #include "target/c/kernel.h"
 
@@ -14,7 +15,8 @@
 
 #define SHORT_MAX 8 /* statements of a loop that is written out */
 
-/* What is left of an axis: `most` elements, unless `variable` is a number of elements. */
+/* The rest of an axis that inner loops cover: `most` elements, or `variable` of them if that is not
+ * -1. */
 struct span {
     int64_t most;
     int64_t last;        /* of a variable span: its other value; -1: it may be any */
@@ -227,7 +229,8 @@ static void print_shifted(struct wpk_c_kernel *k, struct definition *d, int i,
     k->live_count = live;
 }
 
-/* The last iteration has a shorter span, of which loops inside know as a variable. */
+/* Print one loop with its tail: the span of an iteration is a variable that bounds the inner
+ * loops. */
 static void print_guarded(struct wpk_c_kernel *k, struct definition *d, int i,
                           const struct space *space)
 {
@@ -251,7 +254,8 @@ static void print_guarded(struct wpk_c_kernel *k, struct definition *d, int i,
     k->live_count = live;
 }
 
-/* What is left of a variable span after its whole steps. */
+/* Print the tail of a variable span, after its whole steps. The tail's length is a number if both
+ * spans are known, else a variable that bounds the inner loops. */
 static void print_variable_tail(struct wpk_c_kernel *k, struct definition *d, int i,
                                 const struct space *space)
 {
@@ -328,8 +332,9 @@ static void print_peeled(struct wpk_c_kernel *k, struct definition *d, int i,
     k->live_count = live;
 }
 
-/* Does a loop inside, one that stays, cut the same axis, and is nothing computed before? What is
- * computed at a span that may be shorter is computed for the longer one. */
+/* True if an inner serial or parallel loop splits the same axis again, and no entry is computed
+ * between the two loops: an entry there would be computed for the longer span even if the span is
+ * shorter. */
 static bool is_cut_again(const struct definition *d, int i)
 {
     bool cut = false;
@@ -341,7 +346,8 @@ static bool is_cut_again(const struct definition *d, int i)
     return cut;
 }
 
-/* Are the iterations so few and short that they are written out? Indices then become numbers. */
+/* True if the iterations are so few and short that they are unrolled. Indices then become
+ * numbers. */
 static bool is_short(const struct definition *d, int i, const struct space *space)
 {
     const struct span *span = &space->span[d->loop[i].axis];

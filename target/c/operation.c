@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on values: each makes a variable. What is the same in all lanes stays a scalar until
- * it meets a vector. */
+/* Operations on values: each makes a variable. A value that is the same in all lanes stays a scalar
+ * until an operation combines it with a vector. */
 #include "ir/node.h"
 #include "target/c/kernel.h"
 
@@ -66,7 +66,7 @@ static struct wpk_c_value divide_by_number(struct wpk_c_kernel *k, const struct 
     return value;
 }
 
-/* Of two indices: decided now, where their ranges decide it. */
+/* Compare two indices while printing, if their ranges decide the result. */
 static bool compare_indices(struct wpk_c_kernel *k, enum wpk_binary op, const struct wpk_c_value *a,
                             const struct wpk_c_value *b, struct wpk_c_value *out)
 {

@@ -69,7 +69,8 @@ static void add_subjects(struct wpk_kernels *batch, struct wpk_rng *rng,
     wpk_space_fini(&space);
 }
 
-/* Can rounding errors not flip a result? Where they can, the reference is no measure. */
+/* True if rounding errors cannot flip a result. If they can, results are not compared with the
+ * reference. */
 static bool is_steady(const struct wpk_program *program)
 {
     bool steady = true;

@@ -140,8 +140,9 @@ static void extend_by_loads(struct wpk_c_kernel *k, const struct wpk_stage *stag
     }
 }
 
-/* May the stage be computed all over the box, even past the ends of its axes? The terms of a sum
- * that is expanded have loads of their own, of which only some are limited to their tensor. */
+/* True if the stage may be computed in the whole box, even past the ends of its axes. The terms of
+ * a sum that is expanded have loads of their own, of which only some are limited to their
+ * tensor. */
 static bool may_pass(struct wpk_c_kernel *k, const struct wpk_stage *of,
                      const struct interval *axis)
 {

@@ -236,7 +236,7 @@ void wpk_c_storage_put_literal(struct wpk_c_kernel *k, int tensor, const char *q
 
 /* ---- one access */
 
-/* What is accessed: coordinates in the storage, and their sum in the order of memory. */
+/* One access: coordinates in the storage, and their offset in memory. */
 struct access {
     struct wpk_c_storage *storage;
     struct wpk_form at[WPK_RANK_MAX];
@@ -245,7 +245,8 @@ struct access {
     int varying; /* the dimension of lanes, -1: none or several */
 };
 
-/* Is an access one of a whole variable, or of an element of one? */
+/* Note whether a storage may be variables: its accesses are whole vectors, or elements at constant
+ * coordinates. Else it has to be in memory. */
 static void survey(const struct wpk_c_kernel *k, const struct access *a, bool writes)
 {
     struct wpk_c_storage *s = a->storage;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiler is told of a target: the instructions, and how floating point is computed. */
+/* Compiler flags for a target: the instructions, and how floating point is computed. */
 #include "target/c/target.h"
 
 #include "target/c/print.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the back end `c` knows of machines. */
+/* Properties of machines that the back end `c` uses. */
 #ifndef WPK_TARGET_C_TARGET_H
 #define WPK_TARGET_C_TARGET_H
 

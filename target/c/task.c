@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-/* What a task needs of its surroundings: pointers and loop variables. `use` 0: members of a struct,
+/* Print a task's closure: pointers and loop variables of its caller. `use` 0: members of a struct,
  * 1: its values, 2: variables of the task. */
 static void put_closure(struct wpk_c_kernel *k, int use, int live_count)
 {

@@ -432,7 +432,7 @@ static bool construct_one(const struct wpk_space *space, int v,
     return wpk_space_is_legal(space, out);
 }
 
-/* Is the schedule a new one? Candidates that differ may come to the same.
+/* True if the schedule is a new one. Different candidates may have equal schedules.
  *   shape   key [count + 1], of the others, which gets this one's */
 static bool is_new(const struct wpk_space *space, uint64_t *key, int count,
                    const struct wpk_candidate *one)
@@ -465,7 +465,7 @@ static void put_fastest_first(const struct wpk_space *space, struct wpk_candidat
     }
 }
 
-/* Does the variant compute something else than those chosen before? */
+/* True if the variant's program differs from those of the variants chosen before. */
 static bool is_new_program(const struct wpk_space *space, const int *chosen, int count, int v)
 {
     for (int i = 0; i < count && space->lazy; i++) {

@@ -21,8 +21,9 @@ int wpk_gene_sum_add_blocks(struct wpk_gene_list *list, const struct wpk_group *
     return gene;
 }
 
-/* Are the contraction's axes those of the root, one to one, and is all of the group that it reads,
- * or that reads it, inlined? Then all tiles of a block may be computed before the root's. */
+/* True if the contraction's axes are those of the root, one to one, and all members that it reads,
+ * or that read it, are inlined. All tiles of a block may then be computed before the root's, one
+ * k-block after the other. */
 static bool may_have_panels(const struct wpk_program *program, const struct wpk_group *group)
 {
     const struct wpk_stage *root = &program->stages[group->root];

@@ -32,8 +32,8 @@ static bool is_constant(const struct wpk_program *program, int tensor, const boo
     return program->tensors[tensor].role == WPK_ROLE_CONSTANT || (writer >= 0 && prepare[writer]);
 }
 
-/* Does some operand of the contraction not depend on the root axis? Only then does a register tile
- * along it reuse what was loaded. */
+/* True if some operand of the contraction does not depend on the root axis. Only then does a
+ * register tile along it reuse loaded elements. */
 static bool is_lacked(const struct wpk_program *program, const struct wpk_group *group, int axis)
 {
     const struct wpk_member *member = &group->member[group->contraction];
@@ -92,8 +92,8 @@ static bool is_vectorizable(const struct wpk_program *program, const struct wpk_
     return false;
 }
 
-/* Does some member multiply by a literal along two axes in turn? Then each may be a loop while the
- * other is unrolled. */
+/* True if some member multiplies by a literal along two axes in turn. Each may then be a loop while
+ * the other is unrolled. */
 static bool transforms(const struct wpk_program *program, const struct wpk_group *group)
 {
     for (int m = 0; m < group->member_count; m++) {
@@ -166,8 +166,8 @@ static void derive_vector(struct wpk_gene_list *c, const struct wpk_structure *s
     }
 }
 
-/* Does the smallest tile that keeps all alignments have too many points for registers? The tiles of
- * a transform, of which an element of the root needs all, do not count. */
+/* True if the smallest tile that keeps all alignments has too many points for registers. Groups
+ * whose root needs all tiles of a transform for each element do not count. */
 static bool is_cramped(const struct wpk_program *program, const struct wpk_group *group)
 {
     for (int m = 0; m < group->member_count; m++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules that prune before anything is compiled. Each is cheap and each has a reason that was
- * measured: spilled accumulators cost half the speed, and large tiles cost seconds of LLVM. What a
- * machine has and bears, the rules of its target know. */
+ * measured: spilled accumulators cost half the speed, and large tiles cost seconds of LLVM. The
+ * limits of a machine are in the rules of its target. */
 #include "search/candidate_nest.h"
 
 #include <string.h>
@@ -144,7 +144,7 @@ bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_st
     return (s->strided[number] >> axis & 1) != 0;
 }
 
-/* Is the load of an operand that is copied into the order of its use? */
+/* True if the tensor is an operand that is copied into the order of its use. */
 static bool is_copied(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
                       int tensor)
 {
@@ -158,7 +158,7 @@ static bool is_copied(const struct wpk_variant *variant, const struct wpk_decisi
     return false;
 }
 
-/* Loads and arithmetic of one definition. What the group's members compute is in registers. */
+/* Loads and arithmetic of one definition. Values of the group's members are in registers. */
 static void count_definition(const struct wpk_variant *variant, const struct wpk_decisions *d,
                              int g, int stage, const struct wpk_access_tile *of, double values,
                              struct wpk_tile *tile)
@@ -277,7 +277,7 @@ static bool is_least(const struct wpk_variant *variant, int g, const struct wpk_
     return least;
 }
 
-/* Does the group have legal decisions with these lanes? */
+/* True if the group has legal decisions with these lanes. */
 static bool has_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                       int g, const struct wpk_candidate *lanes)
 {
@@ -332,8 +332,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     return options->target.rules->legal(machine, &tile, why);
 }
 
-/* Does computing something at (group, level) come before `reader` reads it, at every reader's
- * iteration? Follows where the reader itself is computed. */
+/* True if an entry computed at (group, level) is there whenever `reader` reads it. The walk follows
+ * the places (compute_at) of the reader and of the groups around it. */
 static bool encloses(const struct wpk_decisions *d, int group, enum wpk_level level, int reader)
 {
     for (int h = reader; h >= 0; h = d[h].level == WPK_LEVEL_ROOT ? -1 : d[h].at_group) {
@@ -420,7 +420,8 @@ static bool has_any_block(const struct wpk_stage *root, const struct wpk_decisio
     return false;
 }
 
-/* Does the place exist, and is it around all readers of the group? */
+/* True if the loops that the group is computed in (compute_at) exist and enclose all readers of the
+ * group. */
 static bool place_is_legal(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
                            const char **why)
 {

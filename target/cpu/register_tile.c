@@ -14,7 +14,7 @@ static double coverage(int64_t extent, int64_t tile)
     return (double)extent / (double)(count * tile);
 }
 
-/* Does the contraction gather its vectors from memory one value at a time? */
+/* True if the contraction gathers its vectors from memory one value at a time. */
 static bool reads_strided(const struct wpk_variant *variant, const struct wpk_group *group, int vec)
 {
     const struct wpk_member *member = &group->member[group->contraction];
@@ -92,7 +92,7 @@ bool wpk_register_tile_leaves_out(const struct wpk_variant *variant, int g,
                                 tile->size[tile->vec], tile->lanes);
 }
 
-/* Does a reduction axis move the vectors of the load along their axis? */
+/* True if a reduction axis moves the vectors of the load along their axis. */
 static bool is_unaligned(const struct wpk_program *program, const struct wpk_stage *stage,
                          const struct wpk_node *load, int vec)
 {
@@ -110,8 +110,9 @@ static bool is_unaligned(const struct wpk_program *program, const struct wpk_sta
     return false;
 }
 
-/* What one step of the reduction loads of each operand: vectors where it has the vector axis, else
- * elements that are broadcast; one for each place in the tile that it depends on. */
+/* Count the loads of each operand in one step of the reduction: vectors if the operand has the
+ * vector axis, else elements that are broadcast; one for each position in the tile that the operand
+ * depends on. */
 static void count_loads(const struct wpk_variant *variant, int g,
                         const struct wpk_register_tile *chosen, bool strided, struct wpk_tile *out)
 {

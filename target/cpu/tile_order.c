@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Is the order that of `d`'s group with the vector axis outermost, everything else as written? */
+/* True if the tile loops have the vector axis outermost, and all other axes in the order of the
+ * program. */
 static bool begins_with_vector(const struct wpk_decisions *d)
 {
     bool sorted = d->vec < 0 || d->inner[0] == d->vec;

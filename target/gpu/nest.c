@@ -194,7 +194,7 @@ static bool is_async(const struct wpk_c_kernel *k, const struct wpk_nest_entry *
     return entry->by == WPK_COPY_ANY ? k->launch->can_async : entry->by == WPK_COPY_ASYNC;
 }
 
-/* Does the loop begin such loops? */
+/* Find the serial loops from loop i on whose entries are copied ahead. False: there are none. */
 static bool find_ahead(const struct wpk_c_kernel *k, const struct wpk_cuda_definition *d, int i,
                        struct ahead *out)
 {
@@ -510,7 +510,7 @@ void wpk_cuda_print_definition(struct wpk_c_kernel *k, int e, bool update,
     free(d);
 }
 
-/* Does the definition read shared memory, or may what is computed inside it? */
+/* True if the definition reads shared memory, or an entry that is computed inside it may. */
 static bool may_read_shared(struct wpk_c_kernel *k, int e, bool update)
 {
     bool reads = update && is_shared(k, e);

@@ -97,7 +97,8 @@ static bool has_threads(const struct wpk_nest *nest, const struct wpk_nest_loops
     return false;
 }
 
-/* Is the entry computed inside of loops over blocks, but by no loop over threads, nor in one? */
+/* True if the entry is computed inside loops over blocks, but has no loop over threads and is in
+ * none. */
 static bool is_of_block(const struct wpk_nest *nest, const struct wpk_nest_entry *entry)
 {
     const struct wpk_nest_place *place = &entry->place;
@@ -115,7 +116,7 @@ static bool is_of_block(const struct wpk_nest *nest, const struct wpk_nest_entry
     return true;
 }
 
-/* Is the place inside one of several loops that run as one, but not inside the last? */
+/* True if the place is inside one of several fused loops, but not inside the last. */
 static bool is_between(const struct wpk_nest *nest, const struct wpk_nest_place *place)
 {
     const struct wpk_nest_entry *reader = &nest->entry[place->entry];

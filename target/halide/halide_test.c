@@ -112,7 +112,8 @@ static bool has_operand(const struct values *values, const char *at, const char 
     return false;
 }
 
-/* Does the definition in this line break the rule? */
+/* True if the definition in this line breaks the rule: fast arithmetic of a value that may be
+ * infinite. */
 static bool follow(struct llvm *llvm, const char *buffers, const char *at, const char *end)
 {
     char line[LLVM_LINE_MAX], buffer[64];
@@ -171,8 +172,8 @@ static void expect_no_fast_infinity(const char *buffers, const char *path)
 
 struct subject {
     const char *program;
-    /* What may be infinite. Halide has one memory for the partial maxima of a row and its partial
-     * sums, which are finite: the first program has no sums. */
+    /* Buffers whose values may be infinite. Halide has one memory for the partial maxima of a row
+     * and its partial sums, which are finite: the first program has no sums. */
     const char *buffers;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a space can say lowers to a schedule that the check of nests accepts, that survives its
- * text, and that prints as Halide. */
+/* Every candidate of a space lowers to a schedule that the check of nests accepts, that survives
+ * printing and parsing, and that prints as Halide. */
 #include "target/halide/schedule_halide.h"
 
 #include "ir/notation/notation.h"
@@ -219,7 +219,8 @@ static void test_readable_halide(void **state)
                   1);
 }
 
-/* What may be infinite is strict, starts from an infinity, and is no less than an exp's least. */
+/* Operations on values that may be infinite are strict, and a maximum of such values starts from an
+ * infinity. */
 static void test_readable_strict_halide(void **state)
 {
     (void)state;
@@ -241,7 +242,7 @@ static void test_readable_strict_halide(void **state)
     expect_halide(softmax, expected, sizeof(expected) / sizeof(expected[0]));
 }
 
-/* How many of the first candidates of a 3x3 window leave terms of its border out. */
+/* Count the first candidates of a 3x3 window that skip taps in the border. */
 static int count_inside(const char *extent)
 {
     struct wpk_program program;

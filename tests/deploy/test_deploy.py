@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator touches says what the programs do: units, configuration, manuals, completion,
-alert rules, operations.md. What needs a program that is not here (systemd-analyze, promtool, zsh)
-is skipped."""
+"""The files that an administrator uses agree with the programs: units, configuration, manuals, completion,
+alert rules, operations.md. Tests that need a missing program (systemd-analyze, promtool, zsh) are skipped."""
 import fcntl
 import json
 import os
@@ -34,7 +33,7 @@ def run(*command, want=0, **options):
 
 
 def need_program(name):
-    """Its path: the system's, or what deploy/setup.sh test has unpacked."""
+    """The path of a program: the system's, or the one that deploy/setup.sh test has unpacked."""
     found = shutil.which(name, path=os.environ["PATH"] + ":" + os.path.join(ROOT, ".deps/bin"))
     if not found:
         raise Skip("no %s: deploy/setup.sh test" % name)
@@ -152,7 +151,7 @@ def test_example_configuration(box):
     text = read("deploy/wpkd.json")
     check("data" in json.loads(without_comments(text)), "is JSON with comments")
     run(os.path.join(BIN, "wpkd"), "--config", os.path.join(ROOT, "deploy/wpkd.json"), "--check-config")
-    # What is commented out is in order too.
+    # Fields that are commented out are valid too.
     everything = re.sub(r'^(\s*)// (, \{.*|"\S+": [\[{].*|   "(?:certificate|key)".*)$', r"\1\2", text,
                         flags=re.M)
     check(everything.count("certificate") > without_comments(text).count("certificate"), "changed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of GPUs share: an emulated one, its jobs and operators."""
+"""Shared by tests of GPUs: an emulated GPU, its jobs and operators."""
 import os
 import re
 import sqlite3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: a sandbox for one test, and looking after processes.
+"""Shared by the end-to-end tests: a sandbox for one test, and looking after processes.
 
 A test is a function test_*(box). main() runs them all, each in a sandbox of its own, and counts in
 the words of cmocka, so that run.py adds them up. A test that finds a process of its own left running
@@ -27,7 +27,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # busy one.
 PATIENCE = 5
 
-# What is small enough to be tuned in seconds, and still has something to choose: a convolution with a
+# An operator that is tuned in seconds, and still has something to choose: a convolution with a
 # window of one, of which a candidate is built in a third of the time that one of CONVOLUTION takes.
 SMALL_OP = {
     "name": "small",

@@ -130,7 +130,7 @@ def test_tokens(box):
     service.stop()
 
 
-# What each role may do, of nothing that is there; admin may do everything.
+# The requests that each role may make, here for objects that do not exist; admin may make all requests.
 NOBODYS = ("/v1/jobs/j0123456789abcdef", "/v1/kernels/k999999")
 MAY = {
     "read": ("GET /v1/jobs", "GET " + NOBODYS[0], "GET /v1/workers", "GET /v1/devices", "GET /v1/kernels",
@@ -220,7 +220,7 @@ def test_refusals(box):
 
 
 def test_a_user_of_this_machine(box):
-    """Who is not in `peers` is refused, and in the audit log; a reload lets him in."""
+    """A user who is not in `peers` is refused, and in the audit log; a reload lets him in."""
     if os.geteuid() != 0:
         raise Skip("only root can be somebody else")
     nobody = pwd.getpwuid(65534).pw_name

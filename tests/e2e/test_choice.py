@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wpkctl get` writes always runs: a choice, signed by wpkd, in the asker's names; libwpk takes
-its best entry that works, and says why it passed others over."""
+"""The choice that `wpkctl get` writes always runs: it is signed by wpkd, in the asker's names; libwpk takes its best
+entry that works, and says why it passed others over."""
 import ctypes
 import hashlib
 import json
@@ -139,7 +139,7 @@ def test_a_broken_choice(box):
 
 
 def test_a_lost_plain_kernel(box):
-    """Its absence, and the reason, stand in the choice, and get says them."""
+    """The absence of the plain kernel, and the reason, stand in the choice, and get says them."""
     TUNED.place(box)
     choice, _, err = get(box)
     check(choice["plain_missing"] == "" and "no plain kernel" not in err, "there is one", choice, err)

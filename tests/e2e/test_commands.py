@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person says to a service: lists, admin states, lookups, tokens, signed kernels."""
+"""Commands that a person gives to a service: lists, admin states, lookups, tokens, signed kernels."""
 import ctypes
 import hashlib
 import json
@@ -338,7 +338,7 @@ def test_what_shells_complete(box):
 
 
 def test_an_operator_is_submitted(box):
-    """What tune takes of a job, submit does."""
+    """submit takes the same options of a job as tune."""
     service = Service(box)
     words = ["--op", "Y[i] = relu(X[i])", "--tensor", "X=f32[64]", "--tensor", "Y=f32[64]", "--candidates", "3"]
     job = ctl(box, service, "submit", *words)

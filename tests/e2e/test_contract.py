@@ -45,7 +45,7 @@ def run_schemathesis(box, service, contract, *options):
         raise Skip("no schemathesis: deploy/setup.sh test")
     token = service.want(201, "POST", "/v1/tokens", {"owner": "test", "roles": ["admin"]})["secret"]
     code, out, err = Process(box, [
-        # Its first line names the interpreter by the place where the environment was made.
+        # The script's first line names the interpreter by the place where the environment was made.
         os.path.join(VENV, "python3"), SCHEMATHESIS, "--config-file", os.path.join(ROOT, "tests/e2e/schemathesis.toml"), "run",
         contract, "--url", "http://127.0.0.1:%d" % service.port, "-H", "Authorization: Bearer " + token,
         "--no-shrink", "--warnings", "off", "--workers", "1",
@@ -55,7 +55,7 @@ def run_schemathesis(box, service, contract, *options):
 
 
 def operators():
-    """What every job and lookup may ask for, without a name: each shorthand's examples, and notation."""
+    """Operators that jobs and lookups may ask for, without a name: each shorthand's examples, and notation."""
     with open(os.path.join(ROOT, "schema/job.schema.json"), encoding="utf-8") as file:
         definitions = json.load(file)["$defs"]
     found = [{"op": example} for definition in definitions.values() for example in definition.get("examples", [])]

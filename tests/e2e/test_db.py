@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an administrator does to a history as a whole: check, back up, restore, prune, move it elsewhere."""
+"""An administrator's commands for a whole history: check, back up, restore, prune, move it elsewhere."""
 import contextlib
 import hashlib
 import json
@@ -59,7 +59,7 @@ def execute(data, sql, *values):
 
 
 def summary(data):
-    """What history says, without anything that belongs to one installation alone."""
+    """The contents of a history, without anything that belongs to one installation alone."""
     return {
         "trials": rows(data, "SELECT p.fingerprint, t.provider, t.candidate, t.outcome,"
                              " t.artifact_sha256 FROM trial t JOIN problem p ON p.id = t.problem_id"
@@ -226,7 +226,7 @@ def test_history_moves_to_another_installation(box):
     check(not any(second[key] for key in second if key.startswith("new")), "twice changes nothing", second)
     check(summary(other) == summary(data), "not at all")
 
-    # What was revoked there is not brought back by a file that has it too.
+    # A kernel that was revoked in the history is not brought back by a file that has it too.
     third = box.path("third")
     db(box, "import", third, file)
     execute(third, "UPDATE kernel SET served = 0, revoked_at = 1, created_at = 1")
@@ -263,8 +263,8 @@ def test_history_moves_to_another_installation(box):
     check(db(box, "import", sixth, twice) == first, "what is said twice counts once")
     check(db(box, "check", sixth)["found_count"] == 0, "and is whole")
 
-    # What it learned is not measured again, but for lower bounds: the job is answered from it, with a
-    # worker to say what device there is.
+    # Imported measurements are not repeated, except lower bounds: the job is answered from them,
+    # with a worker to say what device there is.
     box.ctl("tune", box.write("job.json", small_job()), "--data", other, "--quiet")
     measured = ("SELECT candidate, COUNT(*) FROM measurement m JOIN trial t ON t.id = m.trial_id"
                 " WHERE kind = 'trial' GROUP BY candidate HAVING SUM(censored) = 0 ORDER BY 1")
@@ -272,7 +272,7 @@ def test_history_moves_to_another_installation(box):
     again = rows(other, measured)
     check(once and set(once) <= set(again), "nothing was measured again", set(once) - set(again))
 
-    # And back: what was measured here stays as it is.
+    # And back: measurements made here stay as they are.
     back = box.path("back.wpk")
     db(box, "export", other, back)
     before = summary(data)["times"]
@@ -381,8 +381,8 @@ def test_prune_forgets_what_is_old_but_for_the_best(box):
 
 
 def test_prune_leaves_nothing_that_only_grows(box):
-    """Who keeps an artifact is counted again, files that no row names go, and so do tokens that were
-    good once and owners of nothing."""
+    """References to an artifact are counted again, files that no row names go, and so do tokens that were good
+    once and owners of nothing."""
     data = tuned(box)
     execute(data, "UPDATE artifact SET kept = 2")
     stray = os.path.join(data, "artifacts", "ab", "ab" * 32 + ".so")

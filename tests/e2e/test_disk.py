@@ -60,7 +60,7 @@ def test_full_data_directory(box):
 
 
 def test_full_at_the_start(box):
-    """What was there cannot be opened without a little room; it is no I/O error, and passes."""
+    """An existing database cannot be opened without a little room; it is no I/O error, and passes."""
     need("wpkd")
     need_mounts()
     start = "${ctl%ctl}d --data small/data --exit-when-idle 1; echo $?"
@@ -72,7 +72,7 @@ def test_full_at_the_start(box):
 
 
 def test_full_temporary_directory(box):
-    """What cannot be written is no outcome of a candidate: the next run tries it again."""
+    """A failed write is no outcome of a candidate: the next run tries it again."""
     need(*PROGRAMS)
     need_mounts()
     write_job(box)

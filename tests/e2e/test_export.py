@@ -47,7 +47,7 @@ class Crowd:
 
 
 def trials(data):
-    """What has ended, with all that belongs to it."""
+    """The trials that have ended, with all that belongs to them."""
     return set(rows(data, "SELECT p.fingerprint, t.candidate, t.outcome, t.artifact_sha256, m.median_ns, t.provider"
                           " FROM trial t JOIN problem p ON p.id = t.problem_id"
                           " LEFT JOIN measurement m ON m.trial_id = t.id AND m.kind = 'trial'"
@@ -103,7 +103,7 @@ def test_beside_a_wpkd_under_load(box):
         check(earlier <= later, "each moment has all of the one before", len(earlier), len(later))
     check(len(found[0]) < len(found[-1]) <= len(end) <= sum(crowd.done), "it went on meanwhile",
           [len(moment) for moment in found], len(end), crowd.done)
-    # What came in after the last moment is not doubled: only it is new.
+    # Trials that came in after the last moment are not doubled: only they are new.
     db(box, "export", data, box.path("last"))
     report = db(box, "import", box.path("import%d" % (ROUNDS - 1)), box.path("last"))
     # On a busy machine a lease may be given again, and a trial be measured twice: it is one trial.

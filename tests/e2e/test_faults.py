@@ -149,7 +149,8 @@ def test_idle(box):
         finally:
             connection.close()
 
-    # Whoever looks kernels up is somebody. wpkd may end only where this machine kept us from asking.
+    # A client that looks kernels up counts against --exit-when-idle. wpkd may end only if this
+    # machine kept us from asking.
     wait_for("wpkd answers", lambda: is_answered() or wpkd.popen.poll() is not None, 30)
     started = asked = time.monotonic()
     while time.monotonic() - started < 2.5:

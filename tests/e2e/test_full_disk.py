@@ -118,7 +118,7 @@ def timed(box):
 
 
 def check_full(service, reader):
-    """What is to be seen of a wpkd whose disk is full."""
+    """Check the state that a wpkd shows when its disk is full."""
     wait_for("it is not ready", lambda: service.ask("GET", "/readyz")[0] == 503, 60)
     status, ready, headers = service.ask("GET", "/readyz")
     reasons = " ".join(ready["reasons"])

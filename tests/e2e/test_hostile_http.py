@@ -194,7 +194,7 @@ def throw(service, data):
 
 INNER = b"GET /v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 
-# What a proxy may read otherwise than we do: after it there must be no second request.
+# Requests that a proxy may parse differently than we do: no second request may follow them.
 AMBIGUOUS = {
     "both lengths": b"POST /v1/jobs HTTP/1.1\r\n" + JSON_HEAD +
                     b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + INNER,
@@ -535,7 +535,7 @@ def test_slow_ones(box):
 
 
 def test_slow_readers(box):
-    """Who asks and does not read the answers: nothing is kept for him without end."""
+    """Peers that ask and do not read the answers: memory held for them is bounded."""
     need("wpkd")
     service = Service(box)
     ask = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -38,7 +38,7 @@ def test_operands_the_other_way_round(box):
 
 
 def run(box, service, op, inputs, output):
-    """What `wpkctl run --check` computes of an operator, at float32, and which entry of the choice ran."""
+    """The output of an operator that `wpkctl run --check` computes at float32, and the entry of the choice that ran."""
     words = [word for name, values in inputs.items() for word in
              ("--input", "%s=%s" % (name, write_npy(box.path(name + ".npy"), ([SIZE, SIZE], values), "<f4")))]
     out = json.loads(box.ctl("run", box.write("run.json", {"ops": [op]}), *words, "--output", output + "=" +

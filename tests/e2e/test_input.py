@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a job is said, with file, line, column and field, and nothing is stored."""
+"""Mistakes in a job are reported with file, line, column and field, and nothing is stored."""
 import json
 import os
 
@@ -45,7 +45,7 @@ def test_what_verification_would_not_see(box):
 
 
 def test_lost_output(box):
-    """What could not be written is no success; a reader that has left is none of our business."""
+    """A failed write of the output is no success; a reader that closes the pipe early is no failure."""
     command = "%s/wpkctl check --json job.json %s; echo $? >&2"
     box.write("job.json", small_job())
     for where, says in ((">/dev/full", "wpkctl: cannot write the output: No space left on device; make room there\n1\n"),

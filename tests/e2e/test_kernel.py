@@ -16,7 +16,7 @@ HALIDE = os.path.join(ROOT, ".deps/halide/include")
 
 
 def pattern(tensor, count):
-    """What examples/run_kernel.c fills its tensors with, in eighths: exact integers."""
+    """The values that examples/run_kernel.c fills its tensors with, in eighths: exact integers."""
     return [(7 * i + 3 * tensor) % 17 - 8 for i in range(count)]
 
 
@@ -61,7 +61,7 @@ TUNED = Kept(tune)
 
 
 def results(output):
-    """What run_kernel says of the numbers, without its times."""
+    """The numbers that run_kernel prints, without its times."""
     return re.findall(r"t\d+: sum .*|t\d+\[\d+\] = \S+", output)
 
 
@@ -143,7 +143,7 @@ def check_readable(box):
         check(done.returncode == 0, "it compiles", done.stderr[-3000:], text)
 
 
-# What the page's examples compute.
+# The operators of the page's examples.
 ROWS = """#op input X f32[96,512]
 #op input W f32[512]
 #op intermediate T f32[96]

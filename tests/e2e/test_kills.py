@@ -118,7 +118,7 @@ def recorded(box):
 
 
 def seen_so_far(box):
-    """What is durable now: it must be there for ever."""
+    """The outcomes that are durable now: they must be there for ever."""
     with sqlite3.connect(os.path.join(box.data, "history.db"), timeout=10) as db:
         return set(db.execute("SELECT candidate, outcome FROM trial WHERE outcome != ''"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search takes from elsewhere: priors of a history, hints of other tuners, a share of the job's budget."""
+"""A search's inputs from elsewhere: priors of a history, hints of other tuners, a share of the job's budget."""
 import json
 import os
 import sqlite3
@@ -15,8 +15,8 @@ def operator(m, n, k):
 
 
 def test_a_prior_of_the_history(box):
-    """What a history teaches is written after a test on operators left out; a search that begins from it is
-    another one, which a restart can go on with."""
+    """A history's prior is written after a test on operators left out; a search that begins from it is another one,
+    which a restart can go on with."""
     need(*PROGRAMS, "wpk-builder")
     job = box.write("one.json", small_job())
     box.ctl("tune", job, "--data", box.data, "--json")
@@ -55,8 +55,8 @@ def test_a_prior_of_the_history(box):
 
 
 def test_trials_of_elsewhere_are_hints(box):
-    """What one history exports as T4 another one takes as hints: its search measures the fastest again, and serves
-    what it verified itself. What is of no candidate is refused with file, line and field."""
+    """Trials that one history exports as T4 are hints for another: its search measures the fastest again, and serves
+    kernels that it verified itself. A hint that is no candidate is refused with file, line and field."""
     need(*PROGRAMS, "wpk-builder")
     job = box.write("job.json", small_job(search={"strategy": "random"}, budget={"candidates": 30, "seconds": 120}))
     box.ctl("tune", job, "--data", box.data, "--json")

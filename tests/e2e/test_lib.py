@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the other tests stand on."""
+"""Tests of lib.py, which the other tests depend on."""
 import sys
 
 from lib import Process, check, main

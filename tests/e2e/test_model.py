@@ -55,7 +55,7 @@ def compare(found, expected):
 
 
 def refused(box, *words, status=2):
-    """What stderr says where a model or a plan is refused."""
+    """The text of stderr for a model or a plan that is refused."""
     ended, out, err = box.run("wpkctl", *words)
     check(ended == status, "%s ends with %d" % (words, status), ended, out, err)
     return err

@@ -50,7 +50,7 @@ def test_plan_computes_the_model(box):
         told = subprocess.run([RUN_MODEL, plan], capture_output=True, text=True, check=False)
         check(told.returncode == 0 and "y f32[3,2]" in told.stdout, "the example", told.stdout, told.stderr)
 
-    # What is damaged is refused, with the file's name.
+    # A damaged plan is refused, with the file's name.
     with open(plan, "rb") as file:
         whole = file.read()
     for at in (3, 9, 20, 40, 100, len(whole) // 2, len(whole) - 4000):
@@ -346,8 +346,8 @@ def test_merged_reductions(box):
 
 
 def test_kills(box):
-    """kill -9 of every program of a tune, one after the other; of wpkctl itself in the end. What was found
-    stays found, and the plan is right."""
+    """kill -9 of every program of a tune, one after the other; of wpkctl itself in the end. Results found before a kill
+    are kept, and the plan is right."""
     folder = make_model(box, "places")
     path, plan = os.path.join(folder, "places.onnx"), os.path.join(folder, "places.wpk")
     words = ("wpkctl", "tune", path, "-o", plan, "--candidates", "3", "--data", box.path("killed"))

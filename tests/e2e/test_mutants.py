@@ -68,7 +68,7 @@ S[b,i] = sum(j:6) exp(T[b,i,j] - M[b,i])
 Y[b,i,j] = exp(T[b,i,j] - M[b,i]) / S[b,i]
 """
 
-# What stands in the program, and what the mutant has there.
+# Pairs: a text in the program, and the mutant's text in its place.
 MUTANTS = (
     [(CONVOLUTION, *m) for m in (
         ("y+r-1", "y+r"), ("x+s-1", "x+s-2"), ("c:8", "c:7"), ("r:3", "r:2"), ("| 0", "| 1"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What candidates do wrong is recorded and bounded; where none of ours works the vendor's is the
-answer; where nothing works the reason is said. (Each way to fail: worker/engine/engine_test.c.)"""
+"""Failures of candidates are recorded and bounded; if none of ours works the vendor's is the answer; if
+nothing works the reason is said. (Each way to fail: worker/engine/engine_test.c.)"""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ from lib import BIN, Process, Service, Skip, check, check_tune_json, main, need,
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 LOG_MAX = 1024  # schema/record.h
-# What no vendor has.
+# An operator that no vendor has.
 ODD_OP = {"name": "odd", "op": "Y[i] = sqrt(abs(X[i])) / (1 + exp(X[i] * X[i]))",
           "tensors": {"X": "f32[64]", "Y": "f32[64]"}}
 
@@ -86,7 +86,7 @@ def test_nothing_to_compare_with(box):
 
 
 def test_the_plain_kernel_alone_works(box):
-    """What is built for this machine cannot be linked, and no vendor has the operator."""
+    """Candidates built for this machine cannot be linked, and no vendor has the operator."""
     need(*PROGRAMS)
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         if "avx2" not in file.read():
@@ -127,7 +127,7 @@ def test_a_builder_that_does_not_start(box):
 
 
 def test_a_machine_without_a_linker(box):
-    """What no candidate can help is not recorded as what it did."""
+    """Failures of the machine are not recorded as outcomes of a candidate."""
     need(*PROGRAMS)
     os.mkdir(box.path("empty"))
     box.env["PATH"] = box.path("empty")
@@ -145,7 +145,7 @@ def registers(path):
 
 
 def test_older_machines(box):
-    """Who claims less than this machine has: spaces and code keep to it."""
+    """A worker that claims fewer instructions than its machine has gets spaces and code for those alone."""
     need(*PROGRAMS, "wpk-evaluate")
     service = Service(box)
     service.add_worker("--isa-max", "sse41")

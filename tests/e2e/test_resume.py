@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever dies, the job goes on from what was recorded, and nothing is left running."""
+"""A job goes on from the recorded results after any process dies, and no process is left running."""
 import hashlib
 import json
 import os
@@ -43,7 +43,7 @@ def is_program(pid, name):
 
 
 def trials(box):
-    """What was tried and what became of it. No result was recorded twice."""
+    """The candidates that were tried, and their outcomes. No result was recorded twice."""
     with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
         found = db.execute("SELECT candidate, outcome FROM trial"
                            " WHERE candidate != '' AND outcome != '' AND provider != 'plain'").fetchall()
@@ -134,7 +134,7 @@ def test_wpkd_dies_at_once(box):
 
 
 def generators_directories():
-    """What the code generator would leave in /tmp, where it was killed."""
+    """Directories that a killed code generator would leave in /tmp."""
     return {name for name in os.listdir("/tmp") if re.fullmatch("[A-Za-z0-9]{6}", name)}
 
 
@@ -157,7 +157,7 @@ def test_killed_builds_leave_nothing(box):
 
 
 def check_history(box, candidates=CANDIDATES):
-    """What was recorded, was recorded once, and every artifact is whole."""
+    """Each ask was recorded once, and every artifact is whole."""
     with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
         check(db.execute("PRAGMA integrity_check").fetchone() == ("ok",), "the database is whole")
         asked, named = db.execute("SELECT COUNT(*), COUNT(DISTINCT number) FROM ask").fetchone()

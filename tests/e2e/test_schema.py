@@ -109,7 +109,7 @@ def test_fields(box):
 
 
 def test_rejected(box):
-    """What the schema rejects, the decoder rejects."""
+    """The decoder rejects all jobs that the schema rejects."""
     op = small_job()["ops"][0]
     cases = [dict(small_job(), **change) for change in (
         {"ops": []}, {"ops": [dict(op, name="a b")]}, {"ops": [dict(op, layouts="nhwc")]},

@@ -35,7 +35,7 @@ def test_strategies_tune(box):
 
 
 def test_wrong_options(box):
-    """Nothing starts: the field, what is wrong and what is possible are named."""
+    """Wrong options start no search: the message names the field, the mistake and the possible values."""
     job = box.write("job.json", small_job())
     for words, says in ((("--set", "rl.drafts=2"), ("random", "none")),
                         (("--strategy", "rl", "--set", "rl.drafts=0"), ("rl.drafts", "1 to 64")),

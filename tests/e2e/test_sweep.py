@@ -20,7 +20,7 @@ CONSTRUCTED, RANDOM = (6, 8) if LONG else (2, 2)
 # programs are so small that the ratio of two such errors is known within a third.
 TIMES_DIRECT_MAX = 1.125 * 1.35
 STRICT, STANDARD = 1.25 * 0.9, 4 * 0.9
-# What LLVM takes too long for is an outcome of the search, and depends on the machine's load.
+# A build that takes LLVM too long is an outcome of the search, and depends on the machine's load.
 TIMEOUT_SHARE_MAX = 0.03
 SETTINGS = [(layouts, threads, isa) for isa in ("avx512", "avx2", "sse41") for threads in (1, 2)
             for layouts in ("fixed", "any")]
@@ -134,7 +134,7 @@ def test_large_constants(box):
 
 
 def test_plain_kernel_is_strict(box):
-    """What a host falls back to: one of its candidates works, for all operators that there are."""
+    """The fallback kernel of a host: one of its candidates works, for all operators that there are."""
     lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
     missing = []
     for name, (words, text) in read_programs().items():

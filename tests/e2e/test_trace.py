@@ -74,7 +74,7 @@ def test_engines_of_one_machine_time_in_turns(box):
 
 
 class Logs:
-    """What all programs say, as JSON, a line an event."""
+    """The logs of all programs, as JSON, a line an event."""
 
     def __init__(self, *processes):
         self.processes = processes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an administrator watches: /metrics after real work, and logs that follow a candidate."""
+"""An administrator's view: /metrics after real work, and logs that follow a candidate."""
 import json
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wpkctl says when a word is wrong: what was meant, and what to do."""
+"""Messages of wpkctl about a wrong word: the word that was meant, and what to do."""
 import json
 import os
 import signal

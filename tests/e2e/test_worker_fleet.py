@@ -98,7 +98,7 @@ TIMING = {"median_ns": 5000, "min_ns": 4900, "mad_ns": 10, "repeat_count": 1, "c
 
 
 def record_of(work, artifact):
-    """What a worker would have measured."""
+    """A record as a worker would report it."""
     timing = dict(TIMING, median_ns=5000 + work["index"], sample_ns=[4900, 5000 + work["index"], 6000])
     anchor = {"anchor": work["anchor"], "anchor_ratio": timing["median_ns"] / 1000} \
         if "anchor" in work else {}

@@ -117,8 +117,7 @@ def submit(service):
 
 
 def test_sizes(box):
-    """A peer says little; a worker 4 MiB and no byte more; nobody fills the memory with what
-    nobody takes."""
+    """An unauthenticated peer may send little, a worker 4 MiB and no byte more; output that is not read is bounded."""
     need("wpkd")
     service = Service(box)
     path = box.path("workers.sock")

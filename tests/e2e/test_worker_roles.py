@@ -162,8 +162,8 @@ def test_in_quarantine(box):
 
 
 def test_uploads_that_are_refused(box):
-    """What wpkd has no room for is held no longer, and no result of it is sent; what arrived damaged was not
-    tried. Neither keeps the worker from anything else."""
+    """An artifact that wpkd has no room for is held no longer, and its result is not sent; one that arrived damaged
+    counts as not tried. Neither keeps the worker from anything else."""
     need("wpk-worker", "wpk-builder", "wpk-runner")
     genes = candidates(box, 3)
     answers = {0: ("ENOSPC", "no room"), 1: ("ECORRUPT", "damaged")}
@@ -228,7 +228,7 @@ def test_refused_for_good(box):
 
 
 def test_told_to_end(box):
-    """What is being timed is finished and recorded, and the rest given back unblamed."""
+    """The candidate being timed is finished and recorded, and the rest given back unblamed."""
     need("wpk-worker", "wpk-builder", "wpk-runner")
     genes = candidates(box, 6)
     wpkd = FakeWpkd(box.path("workers.sock"))

@@ -69,7 +69,7 @@ class Peer:
         return take(self.sock, 8)
 
     def head(self, size):
-        """What announces a message of so many bytes."""
+        """The header of a message of so many bytes."""
         self.number += 1
         return (b"\1" if self.is_local else b"") + struct.pack(">QI", size + 4, self.number)
 
@@ -135,12 +135,12 @@ def poll(session, **changes):
 
 
 def identify(item):
-    """What a poll and an upload name it by."""
+    """The fields by which a poll and an upload name a work item."""
     return {name: item[name] for name in ("search", "kind", "index")}
 
 
 def put_artifact(session, item, data, **changes):
-    """What uploads `data` for a work item; the bytes follow it."""
+    """The message that uploads `data` for a work item; the bytes follow it."""
     message = dict(identify(item), version=VERSION, type="put_artifact", session=session,
                    sha256=hashlib.sha256(data).hexdigest())
     message.update(changes)
@@ -315,7 +315,7 @@ class FakeWpkd:
         return {"type": "ack", "results": []}
 
     def give(self, worker, message):
-        """What there is for one of the worker's roles, once there is some."""
+        """Work for one of the worker's roles, once there is some."""
         end = time.monotonic() + message["wait_ms"] / 1000
         while True:
             with self.lock:

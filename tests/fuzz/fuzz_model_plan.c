@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes a plan whose manifest is the input, under right checksums. The data is 128 zeros. What
- * an accepted plan refers to is within its bounds. */
+/* Decodes a plan whose manifest is the input, under right checksums. The data is 128 zeros. All
+ * references of an accepted plan are within its bounds. */
 #include "common/crypto.h"
 #include "schema/model_plan.h"
 #include "tests/fuzz/fuzz.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the corpus's equations are about. */
+/* The tensors of the corpus's equations. */
 static const struct wpk_declaration declarations[] = {
     {.name = "Y", .dtype = WPK_F32, .rank = 4, .extent = {1, 4, 8, 8}},
     {.name = "X", .dtype = WPK_F32, .rank = 4, .extent = {1, 4, 8, 8}},

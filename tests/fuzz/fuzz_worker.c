@@ -115,7 +115,7 @@ static void try_message(const uint8_t *data, size_t size)
     wpk_buf_fini(&text);
 }
 
-/* What is accepted survives a round trip. */
+/* A manifest that is accepted survives a round trip. */
 static void try_manifest(const uint8_t *data, size_t size)
 {
     static struct wpk_manifest manifest; /* large */

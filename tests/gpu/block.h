@@ -51,7 +51,7 @@ struct wpk_kernel_fault_report {
     uint64_t address; /* of a memory access, else 0 */
 };
 
-/* What a launch did; summed over its blocks. */
+/* Counts of a launch, summed over its blocks. */
 struct wpk_launch_counts {
     uint64_t warp_instructions;
     uint64_t thread_instructions;

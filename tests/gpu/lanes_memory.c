@@ -10,7 +10,7 @@
 
 #define STORE_BYTES_MAX 32 /* of a lane */
 
-/* What the active lanes of a warp access: addresses of the space, after windows are resolved. */
+/* The accesses of a warp's active lanes: addresses of the space, after windows are resolved. */
 struct access {
     enum wpk_ptx_space space;
     uint32_t size;                  /* bytes a lane */
@@ -511,7 +511,8 @@ void wpk_ptx_commit_group(struct wpk_warp *warp, const struct wpk_ptx_instructio
     }
 }
 
-/* What was copied is written now, by the threads that wait: others see it after a barrier. */
+/* Write the data of an asynchronous copy for the threads that wait: others see it after a
+ * barrier. */
 static bool finish(struct wpk_warp *warp, const struct wpk_copy *copy, uint32_t lanes)
 {
     const struct wpk_ptx_instruction at = {.line = copy->line};

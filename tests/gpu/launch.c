@@ -56,7 +56,7 @@ static wpk_err init_warp(struct wpk_block *block, int number)
     return WPK_OK;
 }
 
-/* What the launch adds begins at a multiple of 16. */
+/* Shared memory that the launch adds begins at a multiple of 16. */
 static uint32_t shared_size(const struct wpk_launch *launch)
 {
     uint32_t own = WPK_PTX_SHARED_RESERVED + launch->entry->shared_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What instructions are there: their names, operands and the functions that compute them. */
+/* The table of instructions: their names, operands and the functions that compute them. */
 #ifndef WPK_TESTS_GPU_OPERATION_H
 #define WPK_TESTS_GPU_OPERATION_H
 

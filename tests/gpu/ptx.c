@@ -275,7 +275,7 @@ static void take_body(struct module *m, struct wpk_ptx_entry *entry)
     } while (depth > 0 && m->text.err == WPK_OK);
 }
 
-/* What a launch adds to shared memory follows all that the entry has. */
+/* Shared memory that a launch adds follows all that the entry has. */
 static void resolve_dynamic(struct wpk_ptx_entry *entry)
 {
     for (int i = 0; i < entry->constant_count; i++) {

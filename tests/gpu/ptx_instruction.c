@@ -78,7 +78,7 @@ static bool set_space(struct opcode *op, const char *word)
     return op->space == WPK_PTX_GLOBAL && strcmp(word, "const") == 0;
 }
 
-/* What is not known, or is there twice, becomes part of the form, which no row then has. */
+/* An unknown or repeated modifier becomes part of the form, which no row of the table then has. */
 static void take_modifier(struct opcode *op, const char *word)
 {
     enum wpk_ptx_type type = wpk_ptx_type_of(word, strlen(word));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who accessed each word of shared memory last, and what was written at all.
+/* The last accesses of each word of shared memory, and the bytes that were written at all.
  *
  * Two accesses of one word, one of them a write, race if different threads make them and neither a
  * barrier of the block nor, within a warp, a synchronisation of its lanes lies between. There is

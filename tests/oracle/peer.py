@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the oracles share: they run a model by wpkctl and by ONNX Runtime, and compare the outputs.
+"""Shared by the oracles: they run a model by wpkctl and by ONNX Runtime, and compare the outputs.
 
 Needs the packages onnx, onnxruntime and numpy (deploy/setup.sh test)."""
 import concurrent.futures

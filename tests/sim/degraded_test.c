@@ -115,7 +115,7 @@ static void a_result_on_a_full_disk(void **state)
     assert_int_equal(count(f, "SELECT COUNT(*) FROM measurement"), 1);
 }
 
-/* Whatever operation it is that fails: a job is stored and said to be, or neither. */
+/* A job is both stored and acknowledged, or neither, whichever operation fails. */
 static void a_job_while_something_fails(void **state)
 {
     struct wpk_fixture *f = *state;

@@ -128,7 +128,7 @@ bool wpk_sim_finish(struct wpk_sim *sim, int hours)
 
 void wpk_sim_init(struct wpk_sim *sim, const struct wpk_sim_options *options)
 {
-    /* Nothing here survives a machine: what a disk would add is only its time. */
+    /* The files need not survive this machine: a disk would only add its time. */
     const char *place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     memset(sim, 0, sizeof *sim);
     sim->options = *options;

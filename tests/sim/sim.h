@@ -94,7 +94,7 @@ struct wpk_sim_worker {
     uint64_t polled_ns;
 };
 
-/* What the simulator saw of an ask. */
+/* The simulator's observations of an ask. */
 struct wpk_sim_work_item {
     uint64_t key; /* search and number; 0: the entry is free */
     uint32_t executions;

@@ -19,7 +19,7 @@ static bool is_held(const struct wpk_sim_worker *worker, wpk_work_id id)
     return false;
 }
 
-/* What an artifact is made of. */
+/* The text that an artifact is made of. */
 static char *text_of(const struct wpk_work *work, const struct wpk_message *message)
 {
     char plain[WPK_SHA256_HEX_SIZE + 32];
@@ -73,7 +73,7 @@ static void remember_sent(struct wpk_sim_worker *worker, struct wpk_sim_holding 
     *held = (struct wpk_sim_holding){0};
 }
 
-/* What the request named is done with. */
+/* Drop the results that the answered request named. */
 static void drop_acknowledged(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     const struct wpk_sim_request *request = &sim->requests[worker->asked_number];
@@ -103,7 +103,7 @@ static void take_artifact(struct wpk_sim *sim, struct wpk_sim_worker *worker,
     held->fetched++;
 }
 
-/* What its artifact is refused for is not its own any more: the next poll does not name it. */
+/* Drop a work item whose artifact is refused: the next poll does not name it. */
 static void drop_refused(struct wpk_sim_worker *worker)
 {
     free(worker->held[worker->asked_index].candidate);
@@ -128,7 +128,7 @@ static void take_error(struct wpk_sim *sim, struct wpk_sim_worker *worker,
     }
 }
 
-/* Is it an answer to what was asked? */
+/* True if the message answers the worker's last request. */
 static bool is_answer(const struct wpk_sim_worker *worker, const struct wpk_message *message)
 {
     switch (worker->asked) {

@@ -70,7 +70,7 @@ static uint32_t leased_of(const struct wpk_search *search, uint64_t session)
            count_leased(&search->final, 1, session) + count_leased(&search->verify, 1, session);
 }
 
-/* What has ended is what was counted. */
+/* Check that the asks that have ended are those that were counted. */
 static void check_counts(const struct wpk_sim *sim, const struct wpk_search *search)
 {
     uint32_t ended = search->told_count;
@@ -82,7 +82,8 @@ static void check_counts(const struct wpk_sim *sim, const struct wpk_search *sea
                   search->ok_count + search->failed_count);
 }
 
-/* Nobody has more jobs than he may; and one that waits for a device says so. */
+/* Check that no owner has more jobs than allowed, and that a job that waits for a device says
+ * so. */
 static void check_jobs(const struct wpk_sim *sim)
 {
     const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
@@ -170,7 +171,7 @@ static void check_acks(struct wpk_sim *sim, const struct wpk_net_address *addres
     }
 }
 
-/* Does a worker that nobody has reason to doubt hold this already? */
+/* True if a worker that is not in doubt holds this work already. */
 static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, const struct wpk_work *work)
 {
     for (int w = 0; w < sim->worker_count; w++) {
@@ -192,7 +193,7 @@ static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, const stru
     return false;
 }
 
-/* Who only builds is not to run, and who only runs is told what was built. */
+/* Check that build-only workers are not given runs, nor run-only workers builds. */
 static void check_role(const struct wpk_sim *sim, const struct wpk_sim_worker *worker,
                        const struct wpk_work *work)
 {
@@ -231,7 +232,8 @@ static void check_labels(const struct wpk_sim *sim, int receiver, uint64_t id)
     WPK_SIM_CHECK(sim, suits, "w%d is given work for other workers", receiver);
 }
 
-/* What a worker has taken again by naming it is an attempt, too. */
+/* Note work that a worker took again by naming it and that has had all its attempts: it may be
+ * blamed. */
 static void note_attempts(struct wpk_sim *sim, const struct wpk_sim_worker *worker)
 {
     for (uint32_t i = 0; i < worker->held_count; i++) {

@@ -52,7 +52,7 @@ ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset)
     return write_at(fd, data, size, offset);
 }
 
-/* What a simulated machine has written is safe: it is the process that dies. */
+/* Data that a simulated machine has written is safe without a sync: only the process dies. */
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
     (void)fd;

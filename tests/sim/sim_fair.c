@@ -113,7 +113,7 @@ static void begin_anew(const char *timing)
     put_grant()->flow = ALL;
 }
 
-/* Nothing of a coordinator that is gone counts: its leases were in memory only. */
+/* Drop all records of a coordinator that is gone: its leases were in memory only. */
 wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
 {
     book.range_count = 0;
@@ -162,8 +162,9 @@ static int flow_of(const struct wpk_timing_class *timing, const struct wpk_owner
     return book.flow_count++;
 }
 
-/* The coordinator's virtual time is the book's. Who comes late starts higher: that alone the book
- * does not know by itself, but it is not higher than anybody was who has been served. */
+/* Check that the coordinator's virtual time of a flow is the book's. An owner that becomes active
+ * late starts higher, which the book takes over, but not higher than the largest virtual time
+ * served so far. */
 static double virtual_of(int index, const struct wpk_flow *flow)
 {
     struct flow *own = &book.flows[index];
@@ -206,7 +207,8 @@ static struct grant *find_grant(uint64_t lease)
 
 /* ---- a lease is given */
 
-/* He starts from where those are whom the place serves: nobody saves up. Both are rounded. */
+/* Check that an owner that becomes active starts at the place's current virtual time at least:
+ * credit is not saved up. Both times are rounded. */
 static void check_credit(const struct wpk_flow *flow, const void *place)
 {
     double level_ns = wpk_sim_level_of(place);
@@ -232,7 +234,7 @@ static bool is_told(const struct wpk_coordinator *c, const struct wpk_lease *lea
            c->event->message->session == lease->worker->session && c->polled != lease->worker;
 }
 
-/* Of those for whom the worker could work, nobody is further behind than he. */
+/* Check that no other owner with work for the worker has a lower virtual time. */
 static void check_choice(const struct wpk_lease *lease, struct grant *grant)
 {
     const struct wpk_worker_class *worker_class = lease->worker->worker_class;
@@ -318,7 +320,8 @@ static uint32_t owners_of(const struct wpk_search *search, const struct wpk_owne
     return count;
 }
 
-/* Who started from where the others are since his last lease does so before this is charged. */
+/* Raise the book's virtual time of owners that became active since their last lease before this one
+ * is charged. */
 static void look_at_payers(const struct wpk_lease *lease)
 {
     const struct wpk_timing_class *timing = lease->worker->worker_class->timing;
@@ -335,7 +338,7 @@ static void look_at_payers(const struct wpk_lease *lease)
     }
 }
 
-/* Its time goes to them, in equal parts. */
+/* Charge a lease's time to the owners of its search, in equal parts. */
 static uint32_t enter(const struct wpk_lease *lease, uint64_t device_ns)
 {
     const struct wpk_timing_class *timing = lease->worker->worker_class->timing;
@@ -406,7 +409,7 @@ void watched_ready(struct wpk_flow *flow, const struct wpk_search *search)
 
 /* ---- windows */
 
-/* What the lease took more than was thought, or less. */
+/* The difference between a lease's time and its estimate. */
 static double surprise_ns(const struct grant *grant)
 {
     double ns = grant->actual_ns - grant->estimate_ns;
@@ -440,7 +443,7 @@ static void check_window(const struct grant *const *window, int a, int b)
         longest_ns[is_a] =
             larger(longest_ns[is_a], larger(window[i]->actual_ns, window[i]->estimate_ns));
     }
-    /* What came before is made up for: by as much as it was. */
+    /* A difference from before the window may be made up for in it, but not exceeded. */
     double before_ns = first->virtual_ns[a] - first->virtual_ns[b];
     before_ns = before_ns < 0 ? -before_ns : before_ns;
     double allowed_ns = larger(longest_ns[0], longest_ns[1]) +

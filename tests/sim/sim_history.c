@@ -225,7 +225,7 @@ static void check_times(struct wpk_sim *sim)
     wpk_rows_close(rows);
 }
 
-/* What is served is the fastest, unless a user went back. */
+/* Check that the served kernel is the fastest, unless a user rolled back. */
 static void check_fastest(struct wpk_sim *sim)
 {
     for (int s = 0; s < sim->kernel_count; s++) {

@@ -10,7 +10,7 @@
 
 #define PLACES_MAX 4096
 
-/* The largest virtual time with which anybody was given a lease there, before he was charged. */
+/* The largest virtual time at which an owner was given a lease there, before the charge. */
 struct place {
     const void *
         where; /* a worker class or a work queue; another one may lie there later: it begins anew */
@@ -51,7 +51,7 @@ static void raise(double *ns, double to_ns)
     *ns = *ns > to_ns ? *ns : to_ns;
 }
 
-/* It has served nobody: it is where the first of those is whom it will serve. */
+/* A new worker class starts at the least virtual time of the queues that it will serve. */
 void watched_begin_worker_class(struct wpk_worker_class *worker_class)
 {
     double least_ns = wpk_sim_fair_level(worker_class->timing);

@@ -114,7 +114,7 @@ static void change_any(struct wpk_sim *sim, const char *verb)
     }
 }
 
-/* What is served of a problem, as if it had turned out to be wrong. */
+/* Revoke a served kernel, as if it had turned out to be wrong. */
 static void revoke(struct wpk_sim *sim)
 {
     char path[64];

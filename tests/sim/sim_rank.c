@@ -20,7 +20,7 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"
 
-/* What jobs ask for first: by priority, age, and place in the job. */
+/* The rank of a job's operator: by priority, age, and place in the job. */
 struct rank {
     const struct wpk_job_op_state *op; /* NULL: of nothing */
 };
@@ -78,7 +78,7 @@ static bool has_open_vendor(const struct wpk_search *search)
     return false;
 }
 
-/* Is there an ask to be built, or one that was? */
+/* True if an ask waits to be built, or, if `built`, to be run. */
 static bool has_open_ask(const struct wpk_search *search, bool built)
 {
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
@@ -90,8 +90,8 @@ static bool has_open_ask(const struct wpk_search *search, bool built)
     return false;
 }
 
-/* Does a work item of that stage lie there for the worker? What a strategy has yet to say does
- * not. */
+/* True if a work item of that stage is ready for the worker. An ask that the strategy has not given
+ * yet is not. */
 static bool has_item(const struct wpk_search *search, const struct wpk_worker *worker,
                      enum wpk_queue_stage stage, uint64_t now_ns)
 {

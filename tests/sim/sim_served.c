@@ -28,7 +28,7 @@ static bool exists(struct wpk_sim *sim, const char *sql, int64_t id)
     return there;
 }
 
-/* Has a final timed what it serves, in the life in which it was made? */
+/* True if a final timed the kernel's artifact, in the epoch in which the kernel was made. */
 static bool was_timed(struct wpk_sim *sim, int64_t id)
 {
     return exists(sim,
@@ -83,7 +83,7 @@ void wpk_sim_look_at_kernels(struct wpk_sim *sim)
 
 /* ---- going back */
 
-/* What its problem served before it, and was not revoked; NULL: nothing. */
+/* The kernel that its problem served before this one, and that was not revoked; NULL: none. */
 static const struct wpk_sim_kernel *before(struct wpk_sim *sim, const struct wpk_sim_kernel *kernel)
 {
     const struct wpk_sim_kernel *best = NULL;

@@ -37,7 +37,7 @@
     "{\"name\":\"sim\",\"ops\":[" ops "],\"search\":{\"strategy\":\"" strategy "\"," search        \
     "},\"budget\":{\"candidates\":" candidates ",\"seconds\":" seconds "}"
 #define JOB(ops, search, candidates, seconds) JOB_OF("ga", ops, search, candidates, seconds)
-/* Its strategy always has something to ask. */
+/* A job whose strategy always has something to ask. */
 #define LONG_JOB(ops) JOB_OF("random", ops, "\"seed\":5", "600", "3600") "}"
 
 static const char job_text[] = JOB(OP("a", "2") "," OP("b", "3"), "\"seed\":5", "60", "3600") "}";
@@ -243,7 +243,7 @@ static void cancelled_at_its_end(void **state)
     }
 }
 
-/* Nothing has that gene: the job fails while its vendors are being tried. */
+/* No variant has the pinned gene: the job fails while its vendors are being tried. */
 static void a_space_that_cannot_be(void **state)
 {
     (void)state;
@@ -256,7 +256,8 @@ static void a_space_that_cannot_be(void **state)
     free_sim(sim);
 }
 
-/* What one runs does not end, and it names that for ever: the others end the job without it. */
+/* The run of one worker does not end, and the worker names it for ever: the others end the job
+ * without it. */
 static void a_worker_that_is_stuck(void **state)
 {
     (void)state;

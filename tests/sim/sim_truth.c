@@ -63,7 +63,8 @@ static uint64_t skewed(uint64_t ns, double skew)
     return (uint64_t)((double)ns * skew);
 }
 
-/* Its ratio says the same in both states. */
+/* Fill in the anchor's time and the ratio to it; the ratio is the same whether the worker is slow
+ * or not. */
 static void put_anchor(const struct wpk_sim_holding *held, uint64_t ns, struct wpk_record *record)
 {
     if (held->anchor[0] != '\0') {

@@ -225,7 +225,7 @@ static void send_old_result(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     ask(sim, worker, &message);
 }
 
-/* What was built elsewhere. */
+/* Ask for an artifact that was built elsewhere. */
 static bool fetch(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     for (uint32_t i = 0; i < worker->held_count; i++) {

@@ -290,7 +290,7 @@ static void die_in_commit(struct wpk_sim *sim)
     wpk_sim_say(sim, "wpkd: in a commit, which %s", err == WPK_OK ? "was done" : "fails");
 }
 
-/* Where in its turn does it die? */
+/* The moment in a turn at which wpkd dies. */
 enum moment { NEVER, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT };
 
 static enum moment draw_death(struct wpk_sim *sim)

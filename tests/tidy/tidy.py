@@ -262,7 +262,7 @@ def check_built(path, text, files):
     stem, extension = os.path.splitext(os.path.basename(path))
     if extension not in (".c", ".cc") or (folder not in MAY_INCLUDE and folder not in EVERYTHING):
         return
-    # What tests share is built by the folder that it tests.
+    # Sources that tests share are built by the folder that they test.
     builds = "".join(text for name, text in files.items()
                      if folder == "tests" and name.endswith("meson.build"))
     where = os.path.dirname(path)
@@ -297,7 +297,7 @@ COMPILERS = {"C": ("CC", "cc", ["-x", "c", "-std=c11"]),
 
 
 def compile_headers(root, language, paths):
-    """What the compiler has against a file that includes these; None: nothing."""
+    """The compiler's first error for a file that includes these headers; None: it compiles."""
     variable, compiler, options = COMPILERS[language]
     command = [os.environ.get(variable, compiler)] + options
     command += ["-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I" + root, "-isystem",
@@ -311,8 +311,8 @@ def compile_headers(root, language, paths):
 
 
 def check_headers(root, headers):
-    """Each has to compile by itself, as C and as C++. What has compiled so as C is compiled as C++ with its
-    folder, and by itself again where two of a folder do not go together."""
+    """Each has to compile by itself, as C and as C++. Headers that compile as C are compiled as C++ together with their
+    folder, and alone again if two of a folder conflict."""
     folders = {}
     for path in headers:
         folders.setdefault(os.path.dirname(path), []).append(path)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tiles of a group cost: memory, registers, and seconds by a model. */
+/* The cost of a group's tiles: memory, registers, and seconds by a model. */
 #ifndef WPK_TARGET_GPU_SPACE_COST_H
 #define WPK_TARGET_GPU_SPACE_COST_H
 

@@ -525,7 +525,7 @@ static bool stays_in_row(const struct wpk_program *program, const struct wpk_cud
     return true;
 }
 
-/* Only what costs little more than its loads is computed in a row's block. */
+/* True if a row's block may compute the group: its work is little more than its loads. */
 static bool may_be_in_row(const struct wpk_program *program, const struct wpk_cuda_groups *all,
                           int g, const struct wpk_cuda_group *reader, int row_axes)
 {

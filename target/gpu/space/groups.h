@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The launches of a program on a GPU, found once a variant.
  *
- * A group is one launch. Its root is a pointwise stage, which threads compute tile by tile. If the
- * root reads a reduction one to one, the reduction is computed in the registers of the same
- * threads; a contraction's operands may be staged in shared memory there. Pointwise stages that
- * would be computed at most twice an element, or that only move values, are inlined into what reads
- * them. Every other stage is
- * a group of its own, which leaves its tensor in global memory. Transforms are computed by the
- * threads of the stage that reads the last of them, which may be those of the contraction before or
- * behind them (target/gpu/space/join.h).
+ * A group is one launch. The root of a group is a pointwise stage, which threads compute tile by
+ * tile. If the root reads a reduction one to one, the reduction is computed in the registers of the
+ * same threads; a contraction's operands may be staged in shared memory there. Pointwise stages
+ * that would be computed at most twice an element, or that only move values, are inlined into what
+ * reads them. Every other stage is a group of its own, which leaves its tensor in global memory.
+ * Transforms are computed by the threads of the stage that reads the last of them, which may be
+ * those of the contraction before or behind them (target/gpu/space/join.h).
  *
  * A group may have rows: then it can compute what it reads for a row of its root in the same
  * launch, in shared memory, if nothing else reads that. All of softmax is one launch so.
@@ -28,8 +27,8 @@
 #define WPK_CUDA_INLINED (-1)
 #define WPK_CUDA_PREPARED (-2) /* the prepare program computes the stage */
 
-/* What a load of a reduction reads: the axis along which neighbours lie in memory, -1: none, and
- * the axes that it depends on, a bit each. */
+/* A load of a reduction: the axis along which neighbours lie in memory, -1: none, and the axes that
+ * the load depends on, a bit each. */
 struct wpk_cuda_stream {
     int along;
     unsigned axes;

@@ -320,8 +320,8 @@ static void add_row_root(struct wpk_cuda_build *b, int g)
     wpk_cuda_deal_lanes(nest, &entry->pure, last + 1, vector); /* stored together, if they can be */
 }
 
-/* What a block of rows computes for itself: numbers of each row in the registers of its threads,
- * all else in shared memory. */
+/* Add a group that a block of rows computes for itself: numbers of each row in the registers of its
+ * threads, all else in shared memory. */
 static void add_row_part(struct wpk_cuda_build *b, int g, int host)
 {
     struct wpk_nest *nest = b->nest;

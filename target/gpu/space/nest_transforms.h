@@ -9,9 +9,9 @@
 void wpk_cuda_add_tiled_root(struct wpk_cuda_build *b, int g);
 /* A transform, or what it copies, in the registers of a thread: all loops are unrolled. */
 void wpk_cuda_add_transform(struct wpk_cuda_build *b, int g, int s);
-/* What transforms copy, in shared memory: neighbouring threads read neighbours, where each would
- * read a row of its own tile. Rows of an odd number of elements begin in banks of their own, those
- * that are written together are as far apart as possible. */
+/* Copy the operands of transforms to shared memory: neighbouring threads read neighbours there,
+ * where each would read a row of its own tile in global memory. Rows of an odd number of elements
+ * begin in banks of their own, those that are written together are as far apart as possible. */
 void wpk_cuda_add_transform_copy(struct wpk_cuda_build *b, int g, int s);
 
 /* The root of transforms behind a contraction that the same blocks compute: a block's tiles are

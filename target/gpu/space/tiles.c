@@ -228,8 +228,8 @@ static int64_t value_of(const struct wpk_variant *variant, const struct wpk_cand
     return gene < 0 ? none : variant->genes[gene].choice[candidate->gene[gene]].value;
 }
 
-/* What is transformed for the products is all that they need at a time. A block that transforms
- * copies its operands, as widely as it can. */
+/* Read the genes of joined transforms. Transforms before products compute at a time all that the
+ * products need. A block that transforms copies its operands, as widely as it can. */
 static void read_joins(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                        int number, const int64_t *staged, struct wpk_cuda_tiles *out)
 {

@@ -32,7 +32,7 @@ enum {
 /* Where an operand is staged: the value of its gene. */
 enum { WPK_CUDA_STAGE_NO, WPK_CUDA_STAGE_SHARED, WPK_CUDA_STAGE_BOX };
 
-/* What the space keeps of a derived variant. */
+/* Data that the space keeps for a derived variant. */
 struct wpk_cuda_kept {
     struct wpk_cuda_groups groups;
     int first[WPK_CUDA_GROUPS_MAX + 1]; /* gene of each group; the last one: of all */
@@ -47,7 +47,7 @@ struct wpk_cuda_kept {
     double apart[WPK_CUDA_GROUPS_MAX]; /* seconds of transforms in a launch of their own, at best */
 };
 
-/* What a candidate decides for a group. */
+/* The decisions of a candidate for a group. */
 struct wpk_cuda_tiles {
     int64_t block[2], thread[2]; /* of i, of j; 1 without the axis */
     int64_t step;                /* 0: there is no reduction */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the libraries that stand for vendors' share: the emulated driver computes for them. */
+/* Shared by the libraries that stand for vendors': the emulated driver computes for them. */
 #ifndef WPK_TESTS_GPU_FAKE_VENDOR_DRIVER_H
 #define WPK_TESTS_GPU_FAKE_VENDOR_DRIVER_H
 
