@@ -8,7 +8,8 @@
 
 Who may include whom, circles of files, the graph in docs/architecture.md, types that are defined twice, which file may
 know which library, calls that are banned, guards, headers that compile alone, files that no build lists, tests without
-a subject, licence lines, layout of lines, and, where clang-format is there, whether C sources are laid out as it would.
+a subject, licence lines, layout of lines, sentences without a subject, and, where clang-format is there, whether C
+sources are laid out as it would.
 A file of more than 600 lines is a warning only.
 """
 import os
@@ -22,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 import circles
 import graph
 import names
+import words
 
 # folder: what it may include, besides what those may.
 MAY_INCLUDE = {
@@ -280,11 +282,13 @@ def check_built(path, text, files):
             yield 1, "a test of %s, which is not there" % subject
 
 
-TEXT_CHECKS = (check_includes, check_calls, check_guard, check_licence, check_layout)
+TEXT_CHECKS = (check_includes, check_calls, check_guard, check_licence, check_layout, words.check)
 
 
 def check_text(path, text, files):
-    checks = TEXT_CHECKS if path.endswith(CODE) else (check_licence,)
+    checks = TEXT_CHECKS if path.endswith(CODE) else (check_licence, words.check)
+    if not path.endswith(WITH_LICENCE) and os.path.basename(path) != "Makefile":
+        checks = (words.check,)
     for check in checks:
         for line, message in check(path, text):
             yield "%s:%d: %s" % (path, line, message)
@@ -348,7 +352,7 @@ def read_tree(root):
         folders[:] = sorted(f for f in folders if not (f.startswith((".", "__")) or (directory == root and f.startswith("build"))))
         for name in sorted(names):
             path = os.path.relpath(os.path.join(directory, name), root)
-            if path.endswith(WITH_LICENCE) or name == "Makefile":
+            if path.endswith(WITH_LICENCE + (".md",)) or name == "Makefile":
                 with open(os.path.join(directory, name), encoding="utf-8") as file:
                     files[path] = file.read()
     return files
@@ -426,6 +430,11 @@ SAMPLES = [
     ("ir/a.c", "\tint a;\n", "a tab"),
     ("ir/a.c", "int a; \n", "blanks at the end"),
     ("ir/a.c", "/* TO" "DO */\n", "do it, or file it"),
+    ("ir/a.c", "/* Wha" "t a group becomes. */\n", 'begins with "What"'),
+    ("ir/a.h", "/* The end.\n * Who" "ever comes waits. */\n", 'begins with "Whoever"'),
+    ("ir/a.c", "/* Is it th" "ere? */\n", "a comment asks"),
+    ("ir/a.md", "It ends. Nob" "ody waits.\n", 'begins with "Nobody"'),
+    ("ir/a.c", 'x("What is it?"); /* The title says what it is. */\n', None),
     ("ir/a.cc", "int a;\n", "C++ is for target"),
     ("ir/dead.c", "int a;\n", "no meson.build names it"),
     ("ir/gone_test.c", "int a;\n", "which is not there"),
