@@ -130,7 +130,7 @@ static void put_attribute(struct wpk_buf *node, const char *word, size_t size)
     if (kind == 'f' || kind == 'F') {
         for (char *end = value; *value != '\0'; value = end + (*end == ',')) {
             float real = strtof(value, &end);
-            put_varint(&out, ((kind == 'f' ? 2 : 7) << 3) | 5);
+            put_varint(&out, (kind == 'f' ? UINT64_C(2) : UINT64_C(7)) << 3 | 5);
             wpk_buf_append(&out, &real, sizeof(real));
         }
     } else if (kind == 'S') {
