@@ -49,7 +49,7 @@ def main():
         second = read(data)
         assert second[:5] == first, second
         assert [line["name"] for line in second if line["what"] == "kernel"] == ["c3", "softmax-256MB"], second
-        fake = os.path.join(ROOT, "build", "tests", "fake_vendor")
+        fake = os.path.join(ROOT, "build", "tests", "gpu", "fake_vendor")
         os.environ["LD_LIBRARY_PATH"] = fake
         code, out, err = run(script, os.path.join(directory, "vendors"), "--only", "gemm-1024")
         del os.environ["LD_LIBRARY_PATH"]
