@@ -17,8 +17,9 @@ struct wpk_domain {
 /* No limits. */
 struct wpk_domain wpk_domain_all(void);
 
-/* Where values are drawn from, the first domain in which an operator is defined: logarithms want
- * positive numbers, acosh larger ones, atanh smaller ones. Suffix, text. */
+/* The domains that inputs of tests are drawn from. An operator gets the first one in which it is
+ * defined: logarithms want positive numbers, acosh larger ones, atanh smaller ones.
+ * Suffix, text. */
 #define WPK_DRAW_DOMAIN_LIST(X)                                                                    \
     X(ANY, "any")             /* reals in [-1, 1) */                                               \
     X(POSITIVE, "positive")   /* in [0.125, 1), integers from 1 on */                              \
