@@ -37,7 +37,6 @@ static wpk_err print_json(void)
 static wpk_err print_table(const struct wpk_output *output)
 {
     struct wpk_arena arena = {0};
-    struct wpk_buf out = {0};
     struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
     const char *domain = "";
     const struct wpk_operator *op;
@@ -50,10 +49,7 @@ static wpk_err print_table(const struct wpk_output *output)
     for (int i = 0; (op = wpk_operator_at(i, &domain)) != NULL; i++) {
         wpk_text_table_add(table, (const char *const[]){domain_name(domain), op->name});
     }
-    wpk_output_table(output, table, &out);
-    fputs(wpk_buf_text(&out), stdout);
-    wpk_err err = wpk_buf_status(&out);
-    wpk_buf_fini(&out);
+    wpk_err err = wpk_output_puts_table(output, table);
     wpk_arena_fini(&arena);
     return err;
 }

@@ -3,6 +3,7 @@
 
 #include "common/suggest.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -48,4 +49,15 @@ void wpk_output_table(const struct wpk_output *output, const struct wpk_text_tab
         wpk_text_table_print(table, output->format != NULL ? 0 : wpk_output_width(STDOUT_FILENO),
                              out);
     }
+}
+
+wpk_err wpk_output_puts_table(const struct wpk_output *output, const struct wpk_text_table *table)
+{
+    struct wpk_buf out = {0};
+
+    wpk_output_table(output, table, &out);
+    fputs(wpk_buf_text(&out), stdout);
+    wpk_err err = wpk_buf_status(&out);
+    wpk_buf_fini(&out);
+    return err;
 }

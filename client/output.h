@@ -29,5 +29,8 @@ int wpk_output_width(int fd);
 /* Append the table in the form that the options name. The caller writes JSON itself. */
 void wpk_output_table(const struct wpk_output *output, const struct wpk_text_table *table,
                       struct wpk_buf *out);
+/* The same to standard output.   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_output_puts_table(const struct wpk_output *output,
+                                             const struct wpk_text_table *table);
 
 #endif

@@ -56,7 +56,6 @@ static void add_rows(struct wpk_text_table *table)
 static wpk_err print_table(const struct wpk_output *output)
 {
     struct wpk_arena arena = {0};
-    struct wpk_buf out = {0};
     struct wpk_text_table *table = WPK_ARENA_NEW(&arena, struct wpk_text_table, 1);
 
     if (table == NULL) {
@@ -65,10 +64,7 @@ static wpk_err print_table(const struct wpk_output *output)
     *table = (struct wpk_text_table){
         .arena = &arena, .column_count = 4, .right = {[1] = true, [2] = true}};
     add_rows(table);
-    wpk_output_table(output, table, &out);
-    fputs(wpk_buf_text(&out), stdout);
-    wpk_err err = wpk_buf_status(&out);
-    wpk_buf_fini(&out);
+    wpk_err err = wpk_output_puts_table(output, table);
     wpk_arena_fini(&arena);
     return err;
 }
