@@ -210,8 +210,11 @@ static wpk_err read_inputs(const struct wpk_run_model *options, struct tensors *
     return err;
 }
 
+/* Compute the model on the tensors' inputs.
+ *   shape   direct [output_count]: where direct evaluation writes; NULL: interpret into the
+ *           tensors */
 static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *tensors,
-                         struct wpk_diag *diag)
+                         double *const *direct, struct wpk_diag *diag)
 {
     const double **inputs = calloc((size_t)tensors->input_count + 1, sizeof(*inputs));
     double **outputs = calloc((size_t)tensors->output_count + 1, sizeof(*outputs));
@@ -224,7 +227,8 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *te
         outputs[i] = tensors->output[i].cells;
     }
     if (err == WPK_OK) {
-        err = wpk_graph_interpret(graph, inputs, outputs, diag);
+        err = direct != NULL ? wpk_graph_interpret_direct(graph, inputs, direct, diag)
+                             : wpk_graph_interpret(graph, inputs, outputs, diag);
     }
     free(inputs);
     free(outputs);
@@ -308,7 +312,7 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
         err = read_inputs(options, &tensors, diag);
     }
     if (err == WPK_OK) {
-        err = interpret(&graph, &tensors, diag);
+        err = interpret(&graph, &tensors, NULL, diag);
         if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
             snprintf(diag->file, sizeof(diag->file), "%s", path);
         }
@@ -418,26 +422,21 @@ static double differ(const struct tensor *wanted, const double *found)
     return difference > 0 && largest > 0 ? difference / largest : difference;
 }
 
-/* Find what output `index` differs by from itself by direct evaluation: a logarithm of what is
- * nearly 0 is nothing that f32 can tell.   shape   wanted: with the inputs and outputs of the model
- * */
+/* Find the error of direct evaluation in output `index`, as a part of its largest element: f32 does
+ * not tell apart logarithms of values that are nearly 0. */
 static wpk_err find_own(const struct wpk_graph *graph, const struct tensors *wanted, int index,
                         double *own, struct wpk_diag *diag)
 {
-    const double **inputs = calloc((size_t)wanted->input_count + 1, sizeof(*inputs));
     double **outputs = calloc((size_t)wanted->output_count + 1, sizeof(*outputs));
-    wpk_err err = inputs != NULL && outputs != NULL ? WPK_OK : WPK_ENOMEM;
+    wpk_err err = outputs != NULL ? WPK_OK : WPK_ENOMEM;
 
-    for (int i = 0; err == WPK_OK && i < wanted->input_count; i++) {
-        inputs[i] = wanted->input[i].cells;
-    }
     for (int i = 0; err == WPK_OK && i < wanted->output_count; i++) {
         int64_t count = wpk_tensor_type_elements(&wanted->output[i].type);
         outputs[i] = calloc((size_t)count + 1, sizeof(double));
         err = outputs[i] != NULL ? WPK_OK : WPK_ENOMEM;
     }
     if (err == WPK_OK) {
-        err = wpk_graph_interpret_direct(graph, inputs, outputs, diag);
+        err = interpret(graph, wanted, outputs, diag);
     }
     if (err == WPK_OK) {
         *own = differ(&wanted->output[index], outputs[index]);
@@ -445,7 +444,6 @@ static wpk_err find_own(const struct wpk_graph *graph, const struct tensors *wan
     for (int i = 0; outputs != NULL && i < wanted->output_count; i++) {
         free(outputs[i]);
     }
-    free(inputs);
     free(outputs);
     return err;
 }
@@ -522,7 +520,7 @@ static wpk_err verify(const struct wpk_run_model *options, const struct tensors 
         err = take_inputs(found, &wanted, diag);
     }
     if (err == WPK_OK) {
-        err = interpret(&graph, &wanted, diag);
+        err = interpret(&graph, &wanted, NULL, diag);
     }
     if (err == WPK_OK) {
         err = compare(&graph, found, &wanted, diag);
