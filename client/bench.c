@@ -3,13 +3,13 @@
  * on the same inputs. Each round gives one ratio; their median counts. */
 #include "client/bench_peer.h"
 #include "client/command.h"
-#include "client/npy.h"
 #include "client/plan_shape.h"
 #include "client/run_model.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "schema/convert.h"
+#include "schema/npy.h"
 
 #include <math.h>
 #include <sched.h>
@@ -92,7 +92,7 @@ static void path_of(const struct bench *bench, const char *stem, size_t index, c
     snprintf(out, size, "%s/%s%zu.npy", bench->folder, stem, index);
 }
 
-static wpk_err write_inputs(const struct bench *bench, const struct wpk_run_model_call *call,
+static wpk_err write_inputs(const struct bench *bench, const struct wpk_plan_call *call,
                             struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
@@ -113,7 +113,7 @@ static wpk_err write_inputs(const struct bench *bench, const struct wpk_run_mode
 }
 
 /* The largest difference of one output, as a part of the peer's largest value. */
-static wpk_err compare_output(const struct bench *bench, const struct wpk_run_model_call *call,
+static wpk_err compare_output(const struct bench *bench, const struct wpk_plan_call *call,
                               size_t index, double *worst, struct wpk_diag *diag)
 {
     const struct wpk_tensor_type *type = &wpk_model_output(call->model, call->shape, index)->type;
@@ -154,8 +154,8 @@ static wpk_err compare_output(const struct bench *bench, const struct wpk_run_mo
 }
 
 /* Let one engine run the model. One that cannot has a reason in place of times. */
-static wpk_err start_peer(struct bench *bench, const struct wpk_run_model_call *call,
-                          const char *name, struct wpk_diag *diag)
+static wpk_err start_peer(struct bench *bench, const struct wpk_plan_call *call, const char *name,
+                          struct wpk_diag *diag)
 {
     struct wpk_diag said = {0};
 
@@ -183,7 +183,7 @@ static wpk_err start_peer(struct bench *bench, const struct wpk_run_model_call *
     return WPK_OK;
 }
 
-static wpk_err start_peers(struct bench *bench, const struct wpk_run_model_call *call,
+static wpk_err start_peers(struct bench *bench, const struct wpk_plan_call *call,
                            struct wpk_diag *diag)
 {
     wpk_err err = write_inputs(bench, call, diag);
@@ -204,7 +204,7 @@ static wpk_err start_peers(struct bench *bench, const struct wpk_run_model_call 
 
 /* ---- timing */
 
-static wpk_err time_ours(const struct wpk_run_model_call *call, double *ns)
+static wpk_err time_ours(const struct wpk_plan_call *call, double *ns)
 {
     static double samples[RUNS_MAX];
     const struct wpk_clock *clock = wpk_clock_system();
@@ -239,7 +239,7 @@ static void time_peer(struct bench *bench, struct entrant *entrant, int round)
     entrant->ns[round] = (double)ns;
 }
 
-static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *call)
+static wpk_err time_all(struct bench *bench, const struct wpk_plan_call *call)
 {
     wpk_err err = WPK_OK;
 
@@ -260,7 +260,7 @@ static wpk_err time_all(struct bench *bench, const struct wpk_run_model_call *ca
 /* ---- results */
 
 /* Calls of steps in one run. */
-static unsigned long long call_count(const struct wpk_run_model_call *call)
+static unsigned long long call_count(const struct wpk_plan_call *call)
 {
     unsigned long long count = 0;
 
@@ -270,7 +270,7 @@ static unsigned long long call_count(const struct wpk_run_model_call *call)
     return count;
 }
 
-static void print_table(const struct bench *bench, const struct wpk_run_model_call *call)
+static void print_table(const struct bench *bench, const struct wpk_plan_call *call)
 {
     struct spread ours = spread_of(bench->entrant[0].ns, ROUNDS);
 
@@ -294,7 +294,7 @@ static void print_table(const struct bench *bench, const struct wpk_run_model_ca
            bench->threads == 1 ? "" : "s", ROUNDS, ROUND_S);
 }
 
-static wpk_err print_json(const struct bench *bench, const struct wpk_run_model_call *call)
+static wpk_err print_json(const struct bench *bench, const struct wpk_plan_call *call)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
 
@@ -369,7 +369,7 @@ static void pin(void)
     }
 }
 
-static wpk_err use(const struct wpk_run_model_call *call, void *user, struct wpk_diag *diag)
+static wpk_err use(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)
 {
     struct bench *bench = user;
     wpk_err err = WPK_OK;

@@ -4,17 +4,17 @@
 #include "client/check_model.h"
 #include "client/check_workers.h"
 #include "client/command.h"
-#include "client/format.h"
 #include "client/job_file.h"
 #include "client/job_space.h"
-#include "client/model_file.h"
 #include "client/unseen.h"
+#include "common/format.h"
 #include "common/json.h"
 #include "common/peak.h"
 #include "ir/canonical/fingerprint.h"
 #include "ir/cost.h"
 #include "ir/notation/definition.h"
 #include "ir/notation/notation.h"
+#include "model/plan/model_file.h"
 
 #include <math.h>
 #include <stdio.h>

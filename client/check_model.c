@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/check_model.h"
 
-#include "client/estimate.h"
-#include "client/format.h"
-#include "client/model_file.h"
+#include "client/tune_service.h"
+#include "common/caches.h"
+#include "common/format.h"
 #include "common/json.h"
 #include "common/peak.h"
 #include "ir/cost.h"
 #include "model/operator/loop.h"
 #include "model/operator/lower.h"
-#include "model/region/site.h"
+#include "model/plan/estimate.h"
+#include "model/plan/model_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SITES_MAX 3       /* that are shown */
+#define LAST_CACHE 3      /* its level */
 #define OPERATORS_MAX 128 /* names; the table of operators has fewer */
 
 /* All nodes of one operator. */
@@ -33,12 +34,10 @@ struct survey {
     double constant_bytes;
     struct wpk_tune_model model; /* as `wpkctl tune` sees it */
     int step_count;
-    int64_t call_count;                     /* of steps, in one run */
-    struct wpk_estimate_sum expected;       /* roofline_ns 0: not estimated */
-    struct wpk_graph_site sites[SITES_MAX]; /* [site_count] those with the most bytes */
-    int site_count;
-    struct wpk_buf equations;       /* of --expand */
-    struct wpk_json_writer *writer; /* NULL: print for people */
+    int64_t call_count;               /* of steps, in one run */
+    struct wpk_estimate_sum expected; /* roofline_ns 0: not estimated */
+    struct wpk_buf equations;         /* of --expand */
+    struct wpk_json_writer *writer;   /* NULL: print for people */
 };
 
 static int compare(const void *a, const void *b)
@@ -126,18 +125,16 @@ static wpk_err find_steps(struct survey *survey, const char *path,
                           const struct wpk_check_model *options, struct wpk_diag *diag)
 {
     const struct wpk_graph_regions *regions = regions_of(survey);
+    struct wpk_buf problems = {0}; /* they were printed before */
 
-    wpk_err err = wpk_tune_model_read(path, &options->fixing, &survey->model, diag);
+    wpk_err err = wpk_tune_model_read(path, &options->fixing, &survey->model, &problems, diag);
+    wpk_buf_fini(&problems);
     for (int r = 0; r < regions->count; r++) {
         survey->call_count += regions->list[r].count;
     }
     for (int n = 0; n < regions->use_count; n++) {
         survey->step_count += regions->uses[n].is_host || regions->uses[n].region >= 0;
         survey->call_count += regions->uses[n].is_host;
-    }
-    if (err == WPK_OK) {
-        err = wpk_graph_sites_find(&survey->model.shapes[0].graph, regions, SITES_MAX,
-                                   survey->sites, &survey->site_count);
     }
     return err;
 }
@@ -147,23 +144,29 @@ static wpk_err find_steps(struct survey *survey, const char *path,
 static wpk_err estimate(struct survey *survey, const struct wpk_command_context *context,
                         const struct wpk_check_model *options, struct wpk_diag *diag)
 {
-    const struct wpk_job_overrides none = {.candidates = 0};
+    const struct wpk_tune_class wanted = {.accuracy = WPK_ACCURACY_STANDARD};
     struct wpk_session session = {0};
     struct wpk_job job = {0};
     struct wpk_peak peak = {0};
+    int64_t cache_bytes = wpk_caches_size(0, LAST_CACHE);
     wpk_err err = WPK_OK;
 
     if (survey->model.kernel_count == 0 || survey->model.kernel_count > WPK_JOB_OPS_MAX ||
         options->no_peak || wpk_peak_measure(&peak) != WPK_OK) {
         return WPK_OK;
     }
-    err = wpk_tune_model_job(&survey->model, &none, &job, diag);
+    wpk_job_init(&job);
+    err = wpk_tune_model_job(&survey->model, &wanted, cache_bytes, &job, diag);
     if (err == WPK_OK && options->history != NULL) {
         err = wpk_session_open(context, options->history, &session, diag);
     }
     if (err == WPK_OK) {
-        const struct wpk_roofline roofline = {peak.flops_per_s, peak.bytes_per_s};
-        err = wpk_estimate_model(options->history != NULL ? &session : NULL, &job, &roofline,
+        struct wpk_tune_service service = {.session = &session, .quiet = true};
+        const struct wpk_tune_machine machine = {.roofline = {peak.flops_per_s, peak.bytes_per_s},
+                                                 .cache_bytes = cache_bytes};
+        struct wpk_tune_source source;
+        wpk_tune_service_source(&service, &source);
+        err = wpk_estimate_model(options->history != NULL ? &source : NULL, &job, &machine,
                                  &survey->model, diag);
         if (err == WPK_EINVAL) {
             fputs("wpkctl: the service knows several devices; times are from the roofline of this"
@@ -293,15 +296,6 @@ static void print(const struct survey *survey)
     }
     putchar('\n');
     print_expected(survey);
-    for (int i = 0; i < survey->site_count; i++) {
-        const struct wpk_graph_site *site = &survey->sites[i];
-        char names[2 * WPK_REGION_NAME_MAX];
-        snprintf(names, sizeof(names), "%.60s + %.60s", regions_of(survey)->list[site->first].name,
-                 regions_of(survey)->list[site->second].name);
-        wpk_format_count(site->bytes, text);
-        printf("%-8lld %-24s %sB between, in one kernel if that is faster\n",
-               (long long)site->count, names, text);
-    }
     fputs(wpk_buf_text(&survey->equations), stdout);
 }
 
@@ -310,8 +304,11 @@ wpk_err wpk_check_model(const struct wpk_command_context *context, const char *p
 {
     struct wpk_graph graph;
     struct survey survey = {.graph = &graph, .tally_count = 0};
+    struct wpk_buf problems = {0};
 
-    wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, diag);
+    wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, &problems, diag);
+    fputs(wpk_buf_text(&problems), stderr);
+    wpk_buf_fini(&problems);
     for (int n = 0; err == WPK_OK && n < graph.node_count; n++) {
         err = look(&survey, n, options->expand, diag);
     }

@@ -3,8 +3,8 @@
 #ifndef WPK_CLIENT_CHECK_MODEL_H
 #define WPK_CLIENT_CHECK_MODEL_H
 
-#include "client/model_file.h"
 #include "client/session.h"
+#include "model/plan/model_file.h"
 
 struct wpk_check_model {
     struct wpk_model_fixing fixing;

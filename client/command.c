@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/command.h"
 
-#include "client/format.h"
+#include "common/format.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #ifndef WPK_CLIENT_COMMAND_H
 #define WPK_CLIENT_COMMAND_H
 
-#include "client/args.h"
+#include "common/args.h"
 #include "common/err.h"
 
 /* Exit codes; documented in docs/man/wpkctl.1. */

@@ -10,8 +10,8 @@ struct wpk_follow_options {
     const char *id;
     bool cancel;       /* Ctrl-C cancels the job; false: Ctrl-C only ends the watching */
     uint64_t until_ns; /* of the system's clock: then it is cancelled, too; 0: never */
-    bool quiet;      /* no progress */
-    bool own_worker; /* a worker was started just now, for this job */
+    bool quiet;        /* no progress */
+    bool own_worker;   /* a worker was started just now, for this job */
 };
 
 /* Remember the first Ctrl-C or SIGTERM instead of ending; a second one ends the process. Call this

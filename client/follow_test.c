@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/follow.h"
 
-#include "client/format.h"
+#include "common/format.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -225,35 +225,23 @@ static wpk_err override_layouts(const char *text, struct wpk_job *job, struct wp
     return WPK_OK;
 }
 
-static wpk_err override_accuracy(const char *text, struct wpk_job *job, struct wpk_diag *diag)
+wpk_err wpk_job_file_class(const struct wpk_job_overrides *overrides, struct wpk_accuracy *accuracy,
+                           enum wpk_conditions *conditions, struct wpk_diag *diag)
 {
-    struct wpk_accuracy accuracy;
+    const char *text = overrides->conditions;
+    wpk_err err = WPK_OK;
 
-    wpk_err err = wpk_accuracy_parse(text, &accuracy, diag);
-    if (err != WPK_OK) {
-        if (diag != NULL) {
-            snprintf(diag->field, sizeof(diag->field), "--accuracy");
-        }
-        return err;
-    }
-    for (int i = 0; i < job->op_count; i++) {
-        job->ops[i].accuracy = accuracy;
-    }
-    return WPK_OK;
-}
-
-static wpk_err override_conditions(const char *text, struct wpk_job *job, struct wpk_diag *diag)
-{
-    enum wpk_conditions conditions;
-
-    if (wpk_conditions_parse(text, &conditions) != WPK_OK) {
+    *conditions = WPK_CONDITIONS_WARM;
+    if (text != NULL && wpk_conditions_parse(text, conditions) != WPK_OK) {
         wpk_diag_set(diag, "--conditions takes warm, cold-constants or cold, not '%s'", text);
         return WPK_EINVAL;
     }
-    for (int i = 0; i < job->op_count; i++) {
-        job->ops[i].conditions = conditions;
+    err = wpk_accuracy_parse(overrides->accuracy != NULL ? overrides->accuracy : "standard",
+                             accuracy, diag);
+    if (err != WPK_OK && diag != NULL) {
+        snprintf(diag->field, sizeof(diag->field), "--accuracy");
     }
-    return WPK_OK;
+    return err;
 }
 
 /* Apply the overrides that are set in each operator. */
@@ -262,11 +250,13 @@ static wpk_err override_ops(const struct wpk_job_overrides *overrides, struct wp
 {
     wpk_err err =
         overrides->layouts != NULL ? override_layouts(overrides->layouts, job, diag) : WPK_OK;
-    if (err == WPK_OK && overrides->accuracy != NULL) {
-        err = override_accuracy(overrides->accuracy, job, diag);
-    }
-    if (err == WPK_OK && overrides->conditions != NULL) {
-        err = override_conditions(overrides->conditions, job, diag);
+    struct wpk_accuracy accuracy;
+    enum wpk_conditions conditions;
+    err = err == WPK_OK ? wpk_job_file_class(overrides, &accuracy, &conditions, diag) : err;
+    for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
+        struct wpk_job_op *op = &job->ops[i];
+        op->accuracy = overrides->accuracy != NULL ? accuracy : op->accuracy;
+        op->conditions = overrides->conditions != NULL ? conditions : op->conditions;
     }
     return err;
 }

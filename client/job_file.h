@@ -4,7 +4,7 @@
 #ifndef WPK_CLIENT_JOB_FILE_H
 #define WPK_CLIENT_JOB_FILE_H
 
-#include "client/args.h"
+#include "common/args.h"
 #include "schema/job.h"
 
 /* Options that override the file; a zero or NULL keeps the file's value. */
@@ -18,8 +18,8 @@ struct wpk_job_overrides {
     const char *prior; /* a file */
     struct wpk_option_u64 seed;
     const char *layouts;
-    const char *accuracy;        /* as schema/accuracy.h writes it */
-    const char *conditions;      /* as schema/record.h writes them */
+    const char *accuracy;           /* as schema/accuracy.h writes it */
+    const char *conditions;         /* as schema/record.h writes them */
     struct wpk_option_list options; /* of the strategy: "name=value" */
     struct wpk_option_list pins;    /* "gene=value" */
 };
@@ -51,6 +51,12 @@ WPK_MUST_CHECK wpk_err wpk_job_file_make(const struct wpk_job_inline *given, str
 WPK_MUST_CHECK wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides,
                                              struct wpk_job *job, struct wpk_diag *diag);
 
+/* Read the class that the overrides ask for: accuracy and conditions; else `standard` and `warm`.
+ *   errors  WPK_EINVAL, WPK_ERANGE: `diag` names the option */
+WPK_MUST_CHECK wpk_err wpk_job_file_class(const struct wpk_job_overrides *overrides,
+                                          struct wpk_accuracy *accuracy,
+                                          enum wpk_conditions *conditions, struct wpk_diag *diag);
+
 /* Read the job from a file, or from --op if `path` is NULL, and apply the overrides.
  *   owns    caller calls wpk_job_fini
  *   errors  those of the three functions above */
@@ -71,10 +77,9 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
 #define WPK_JOB_OPTION_ROWS(o, g)                                                                  \
     WPK_ARGS_INT("candidates", "N", "budget of each operator", &(o).candidates, 1,                 \
                  WPK_JOB_CANDIDATES_MAX),                                                          \
-        WPK_ARGS_INT("total", "N", "candidates of all operators together, shared out",             \
-                     &(o).total, 1, WPK_JOB_CANDIDATES_MAX),                                       \
-        WPK_ARGS_INT("seconds", "S",                                                               \
-                     "of each operator, while it is worked on; of a whole model",                  \
+        WPK_ARGS_INT("total", "N", "candidates of all operators together, shared out", &(o).total, \
+                     1, WPK_JOB_CANDIDATES_MAX),                                                   \
+        WPK_ARGS_INT("seconds", "S", "of each operator, while it is worked on; of a whole model",  \
                      &(o).seconds, 1, WPK_JOB_SECONDS_MAX),                                        \
         WPK_ARGS_TEXT("until", "END", "converged, speedup=1.2 or of_peak=0.9: stop earlier",       \
                       &(o).until),                                                                 \

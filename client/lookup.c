@@ -2,9 +2,9 @@
 /* wpkctl lookup: show what history knows of operators, and how well it fits. */
 #include "client/command.h"
 #include "client/find.h"
-#include "client/format.h"
 #include "client/job_file.h"
 #include "client/lookup_schedule.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "schema/accuracy.h"

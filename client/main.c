@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl: the command line of Woodpecker, for people and scripts. Each command has a file. */
 #include "client/command.h"
-#include "client/format.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/process_limits.h"
 #include "common/suggest.h"

@@ -3,9 +3,9 @@
 #ifndef WPK_CLIENT_OUTPUT_H
 #define WPK_CLIENT_OUTPUT_H
 
-#include "client/args.h"
-#include "client/format.h"
+#include "common/args.h"
 #include "common/err.h"
+#include "common/format.h"
 
 /* The form that options set; `= {0}` is a table that fits the terminal. */
 struct wpk_output {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/plan_shape.h"
 
-#include "client/model_file.h"
-#include "client/npy.h"
 #include "common/fs.h"
+#include "model/plan/model_file.h"
+#include "schema/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

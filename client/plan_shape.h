@@ -3,7 +3,7 @@
 #ifndef WPK_CLIENT_PLAN_SHAPE_H
 #define WPK_CLIENT_PLAN_SHAPE_H
 
-#include "client/args.h"
+#include "common/args.h"
 #include "runtime/wpk.h"
 #include "schema/model_plan.h"
 

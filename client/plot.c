@@ -3,10 +3,10 @@
  * best so far, the vendor's time, and how trials ended. Marks tell algorithms apart by their shape,
  * so that it can be read without colours, on a light ground and on a dark one. */
 #include "client/command.h"
-#include "client/format.h"
 #include "client/output.h"
 #include "client/svg.h"
 #include "client/trial_list.h"
+#include "common/format.h"
 #include "common/fs.h"
 
 #include <inttypes.h>

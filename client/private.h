@@ -26,9 +26,9 @@ struct wpk_private_options {
     const char *data_dir;    /* made if missing, unless reads_only */
     const char *runtime_dir; /* a directory for sockets is made in it; NULL: in /tmp */
     bool with_worker;
-    const char *gpu; /* that the worker serves, as its --gpu; NULL: it serves the CPU */
-    bool attach_only;                             /* start nothing; WPK_ECLOSED if no wpkd runs */
-    bool reads_only;                              /* make no history; WPK_ENOENT if there is none */
+    const char *gpu;  /* that the worker serves, as its --gpu; NULL: it serves the CPU */
+    bool attach_only; /* start nothing; WPK_ECLOSED if no wpkd runs */
+    bool reads_only;  /* make no history; WPK_ENOENT if there is none */
     void (*notice)(const char *text, void *user); /* tells of a restart; may be NULL */
     void *user;
 };

@@ -2,10 +2,10 @@
 /* wpkctl profile: runs a model's plan until its times are known, and says where they go. The trace
  * is one run, the median one, in the Trace Event Format that browsers and Perfetto show. */
 #include "client/command.h"
-#include "client/format.h"
 #include "client/plan_shape.h"
 #include "client/run_model.h"
 #include "common/clock.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/peak.h"
@@ -61,7 +61,7 @@ static wpk_err allocate(struct profile *profile, size_t step_count)
 }
 
 /* Time runs with a clock at each step and runs without in turns. */
-static wpk_err measure(const struct wpk_run_model_call *call, struct profile *profile)
+static wpk_err measure(const struct wpk_plan_call *call, struct profile *profile)
 {
     const struct wpk_clock *clock = wpk_clock_system();
     uint64_t end_ns = wpk_clock_now_ns(clock) + PROFILE_NS;
@@ -118,7 +118,7 @@ static void print_step(const struct profile *profile, const struct wpk_model_ste
            NODE_WIDTH, step->node, strlen(step->node) > NODE_WIDTH ? "…" : "", calls, vendor);
 }
 
-static void print_table(const struct profile *profile, const struct wpk_run_model_call *call,
+static void print_table(const struct profile *profile, const struct wpk_plan_call *call,
                         uint64_t *scratch)
 {
     uint64_t sum_ns = median_of(profile->sum, profile->run_count, 1, scratch);
@@ -136,7 +136,7 @@ static void print_table(const struct profile *profile, const struct wpk_run_mode
            profile->step_count, profile->run_count);
 }
 
-static wpk_err print_json(const struct profile *profile, const struct wpk_run_model_call *call,
+static wpk_err print_json(const struct profile *profile, const struct wpk_plan_call *call,
                           uint64_t *scratch)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
@@ -183,7 +183,7 @@ static int median_run(const struct profile *profile, uint64_t *scratch)
     return found;
 }
 
-static wpk_err write_trace(const struct profile *profile, const struct wpk_run_model_call *call,
+static wpk_err write_trace(const struct profile *profile, const struct wpk_plan_call *call,
                            uint64_t *scratch, struct wpk_diag *diag)
 {
     const uint64_t *times =
@@ -223,7 +223,7 @@ static wpk_err write_trace(const struct profile *profile, const struct wpk_run_m
     return err == WPK_ENOENT ? WPK_EINVAL : err;
 }
 
-static wpk_err use(const struct wpk_run_model_call *call, void *user, struct wpk_diag *diag)
+static wpk_err use(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)
 {
     struct profile *profile = user;
     uint64_t *scratch = calloc(RUNS_MAX, sizeof(*scratch));

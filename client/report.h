@@ -3,8 +3,8 @@
 #ifndef WPK_CLIENT_REPORT_H
 #define WPK_CLIENT_REPORT_H
 
-#include "client/api.h"
 #include "client/output.h"
+#include "schema/answer.h"
 
 /* Append the path of the artifact with this hash in a data directory. */
 void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out);

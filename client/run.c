@@ -4,9 +4,7 @@
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"
-#include "client/model_file.h"
 #include "client/output.h"
-#include "client/run_check.h"
 #include "client/run_model.h"
 #include "client/run_tensors.h"
 #include "common/fs.h"
@@ -15,6 +13,8 @@
 #include "ir/canonical/canonical.h"
 #include "ir/canonical/fingerprint.h"
 #include "ir/notation/definition.h"
+#include "ir/reference/check.h"
+#include "model/plan/model_file.h"
 #include "schema/model_plan.h"
 
 #include <errno.h>
@@ -251,15 +251,23 @@ static wpk_err read_operator(const struct wpk_kernel *kernel, struct run *run, s
 }
 
 static wpk_err check(const struct wpk_kernel *kernel, struct run *run,
-                     const struct wpk_run_tensors *tensors, struct wpk_run_check *out,
+                     const struct wpk_run_tensors *tensors, struct wpk_check *out,
                      struct wpk_diag *diag)
 {
     struct wpk_buf op = {.size_max = OP_SIZE_MAX};
 
     wpk_err err = read_operator(kernel, run, &op, diag);
     if (err == WPK_OK) {
-        err = wpk_run_check(wpk_buf_text(&op), tensors, run->accuracy, WPK_RUN_CHECK_POINTS_MAX,
-                            out, diag);
+        int inputs = tensors->input_count + tensors->constant_count;
+        struct wpk_check_tensor list[WPK_RUN_TENSORS_MAX];
+        for (int i = 0; i < inputs + tensors->output_count; i++) {
+            const struct wpk_run_tensor *tensor = &tensors->tensor[i];
+            list[i] = (struct wpk_check_tensor){.name = tensor->argument->name,
+                                                .type = &tensor->argument->type,
+                                                .dense = tensor->dense};
+        }
+        err = wpk_check(wpk_buf_text(&op), list, inputs, tensors->output_count, run->accuracy,
+                        WPK_CHECK_POINTS_MAX, out, diag);
     }
     wpk_buf_fini(&op);
     return err;
@@ -290,7 +298,7 @@ static void put_entry(struct wpk_json_writer *w, const struct wpk_choice_taken *
 }
 
 static void print(const struct run *run, const struct wpk_choice_taken *taken,
-                  const struct wpk_run_tensors *tensors, const struct wpk_run_check *result)
+                  const struct wpk_run_tensors *tensors, const struct wpk_check *result)
 {
     char class[WPK_ACCURACY_TEXT_MAX];
     int first = tensors->input_count + tensors->constant_count;
@@ -313,7 +321,7 @@ static void print(const struct run *run, const struct wpk_choice_taken *taken,
 }
 
 static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *taken,
-                          const struct wpk_run_tensors *tensors, const struct wpk_run_check *result)
+                          const struct wpk_run_tensors *tensors, const struct wpk_check *result)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
@@ -354,7 +362,7 @@ static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_dia
 {
     static struct wpk_run_tensors tensors; /* large, and there is one per process */
     struct wpk_kernel *kernel = NULL;
-    struct wpk_run_check result = {.passed = true};
+    struct wpk_check result = {.passed = true};
 
     wpk_err err = ends_with(run->path, WPK_CHOICE_SUFFIX)
                       ? wpk_open(run->path, NULL, &kernel, diag)

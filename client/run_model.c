@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/run_model.h"
 
-#include "client/check_plan.h"
-#include "client/model_file.h"
-#include "client/npy.h"
 #include "client/plan_shape.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/suggest.h"
 #include "model/operator/domain.h"
 #include "model/operator/interpret.h"
+#include "model/plan/model_file.h"
+#include "model/plan/verify.h"
 #include "runtime/wpk.h"
 #include "schema/convert.h"
 #include "schema/draw.h"
+#include "schema/npy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,9 +21,7 @@
 
 #define FILE_SIZE_MAX ((size_t)64 << 30)
 #define ALIGNMENT ((size_t)64)
-#define SEED 1              /* of what is drawn */
-#define OWN_ERRORS 4        /* errors of direct evaluation that a plan may have, */
-#define OWN_ERRORS_MAX 1e-2 /* as far as this; beyond it an index or a comparison has flipped */
+#define SEED 1 /* of what is drawn */
 
 /* One input or output. */
 struct tensor {
@@ -210,11 +208,9 @@ static wpk_err read_inputs(const struct wpk_run_model *options, struct tensors *
     return err;
 }
 
-/* Compute the model on the tensors' inputs.
- *   shape   direct [output_count]: where direct evaluation writes; NULL: interpret into the
- *           tensors */
+/* Compute the model on the tensors' inputs. */
 static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *tensors,
-                         double *const *direct, struct wpk_diag *diag)
+                         struct wpk_diag *diag)
 {
     const double **inputs = calloc((size_t)tensors->input_count + 1, sizeof(*inputs));
     double **outputs = calloc((size_t)tensors->output_count + 1, sizeof(*outputs));
@@ -227,8 +223,7 @@ static wpk_err interpret(const struct wpk_graph *graph, const struct tensors *te
         outputs[i] = tensors->output[i].cells;
     }
     if (err == WPK_OK) {
-        err = direct != NULL ? wpk_graph_interpret_direct(graph, inputs, direct, diag)
-                             : wpk_graph_interpret(graph, inputs, outputs, diag);
+        err = wpk_graph_interpret(graph, inputs, outputs, diag);
     }
     free(inputs);
     free(outputs);
@@ -298,13 +293,23 @@ static wpk_err finish(const struct tensors *tensors, bool json, struct wpk_diag 
     return err == WPK_OK && json ? print_json(tensors) : err;
 }
 
+/* Print the problems of a model, if reading it found some. */
+static wpk_err tell_problems(wpk_err err, struct wpk_buf *problems)
+{
+    fputs(wpk_buf_text(problems), stderr);
+    wpk_buf_fini(problems);
+    return err;
+}
+
 wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *options,
                                 struct wpk_diag *diag)
 {
     struct wpk_graph graph;
     struct tensors tensors = {.input_count = 0};
+    struct wpk_buf problems = {0};
 
-    wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, diag);
+    wpk_err err = wpk_model_file_read(path, &options->fixing, &graph, &problems, diag);
+    err = tell_problems(err, &problems);
     if (err == WPK_OK) {
         err = list_of_graph(&graph, &tensors);
     }
@@ -312,7 +317,7 @@ wpk_err wpk_run_model_interpret(const char *path, const struct wpk_run_model *op
         err = read_inputs(options, &tensors, diag);
     }
     if (err == WPK_OK) {
-        err = interpret(&graph, &tensors, NULL, diag);
+        err = interpret(&graph, &tensors, diag);
         if (err != WPK_OK && diag != NULL && diag->file[0] == '\0') {
             snprintf(diag->file, sizeof(diag->file), "%s", path);
         }
@@ -341,8 +346,31 @@ static struct wpk_tensor_data *new_data(const struct tensor *list, int count)
     return out;
 }
 
-static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct tensors *tensors,
-                        wpk_run_model_use use, void *user, struct wpk_diag *diag)
+/* Compare the outputs with those of the model. */
+static wpk_err verify(const struct wpk_run_model *options, const struct wpk_plan_call *call,
+                      struct wpk_diag *diag)
+{
+    double *differences = calloc(call->output_count + 1, sizeof(*differences));
+    struct wpk_buf problems = {0};
+    wpk_err err = WPK_ENOMEM;
+
+    if (differences != NULL) {
+        err = wpk_verify_plan_file(options->verify, &options->fixing, call, differences, &problems,
+                                   diag);
+        err = tell_problems(err, &problems);
+    }
+    for (size_t i = 0; err == WPK_OK && i < call->output_count; i++) {
+        fprintf(stderr,
+                "verified: output %s differs from the model's by %.1e of its largest element\n",
+                call->outputs[i].name, differences[i]);
+    }
+    free(differences);
+    return err;
+}
+
+static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct wpk_run_model *options,
+                        const struct tensors *tensors, wpk_run_model_use use, void *user,
+                        struct wpk_diag *diag)
 {
     struct wpk_model_context *context = NULL;
     struct wpk_tensor_data *inputs = new_data(tensors->input, tensors->input_count);
@@ -352,7 +380,7 @@ static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct tens
                       ? wpk_model_context_new(model, shape, NULL, &context)
                       : WPK_ENOMEM;
     if (err == WPK_OK) {
-        const struct wpk_run_model_call call = {
+        const struct wpk_plan_call call = {
             .model = model,
             .shape = shape,
             .context = context,
@@ -366,170 +394,13 @@ static wpk_err use_plan(struct wpk_model *model, size_t shape, const struct tens
         if (err != WPK_OK && diag->text[0] == '\0' && failure[0] != '\0') {
             wpk_diag_set(diag, "%s", failure);
         }
+        if (err == WPK_OK && options->verify != NULL) {
+            err = verify(options, &call, diag);
+        }
     }
     wpk_model_context_free(context);
     free(inputs);
     free(outputs);
-    return err;
-}
-
-/* ---- verification */
-
-/* Take the plan's inputs as those of the graph.   errors  WPK_EMISMATCH they are others */
-static wpk_err take_inputs(const struct tensors *from, struct tensors *to, struct wpk_diag *diag)
-{
-    bool same = from->input_count == to->input_count && from->output_count == to->output_count;
-
-    for (int i = 0; same && i < to->input_count; i++) {
-        const struct tensor *tensor = &from->input[i];
-        same = strcmp(tensor->name, to->input[i].name) == 0 &&
-               wpk_tensor_type_bytes(&tensor->type) == wpk_tensor_type_bytes(&to->input[i].type);
-        if (same) {
-            memcpy(to->input[i].cells, tensor->cells,
-                   (size_t)wpk_tensor_type_elements(&tensor->type) * sizeof(double));
-        }
-    }
-    for (int i = 0; same && i < to->output_count; i++) {
-        same = wpk_tensor_type_bytes(&from->output[i].type) ==
-               wpk_tensor_type_bytes(&to->output[i].type);
-    }
-    if (!same) {
-        wpk_diag_set(diag, "--verify: the plan is of another model, or of other shapes");
-    }
-    return same ? WPK_OK : WPK_EMISMATCH;
-}
-
-/* The largest difference of two outputs as a part of the largest finite element of `wanted`. */
-static double differ(const struct tensor *wanted, const double *found)
-{
-    int64_t count = wpk_tensor_type_elements(&wanted->type);
-    enum wpk_dtype dtype = wanted->type.dtype;
-    double largest = 0;
-    double difference = 0;
-
-    for (int64_t i = 0; i < count; i++) {
-        double a = wpk_cell_number(dtype, found[i]);
-        double b = wpk_cell_number(dtype, wanted->cells[i]);
-        b = dtype == WPK_F32 ? (double)(float)b : b; /* beyond the type it is infinite */
-        bool same = memcmp(&found[i], &wanted->cells[i], sizeof(double)) == 0 ||
-                    (isnan(a) && isnan(b)) || (isinf(a) && a == b);
-        largest = isfinite(b) ? fmax(largest, fabs(b)) : largest;
-        double apart = dtype == WPK_I64 ? fmax(fabs(a - b), 1) : fabs(a - b);
-        difference = same || apart == 0 ? difference
-                     : isfinite(apart)  ? fmax(difference, apart)
-                                        : INFINITY;
-    }
-    return difference > 0 && largest > 0 ? difference / largest : difference;
-}
-
-/* Find the error of direct evaluation in output `index`, as a part of its largest element: f32 does
- * not tell apart logarithms of values that are nearly 0. */
-static wpk_err find_own(const struct wpk_graph *graph, const struct tensors *wanted, int index,
-                        double *own, struct wpk_diag *diag)
-{
-    double **outputs = calloc((size_t)wanted->output_count + 1, sizeof(*outputs));
-    wpk_err err = outputs != NULL ? WPK_OK : WPK_ENOMEM;
-
-    for (int i = 0; err == WPK_OK && i < wanted->output_count; i++) {
-        int64_t count = wpk_tensor_type_elements(&wanted->output[i].type);
-        outputs[i] = calloc((size_t)count + 1, sizeof(double));
-        err = outputs[i] != NULL ? WPK_OK : WPK_ENOMEM;
-    }
-    if (err == WPK_OK) {
-        err = interpret(graph, wanted, outputs, diag);
-    }
-    if (err == WPK_OK) {
-        *own = differ(&wanted->output[index], outputs[index]);
-    }
-    for (int i = 0; outputs != NULL && i < wanted->output_count; i++) {
-        free(outputs[i]);
-    }
-    free(outputs);
-    return err;
-}
-
-static wpk_err compare(const struct wpk_graph *graph, const struct tensors *found,
-                       const struct tensors *wanted, struct wpk_diag *diag)
-{
-    for (int i = 0; i < found->output_count; i++) {
-        const struct tensor *output = &found->output[i];
-        double allowed = WPK_RUN_MODEL_TOLERANCE;
-        double own = 0;
-        wpk_convert_to_cells(output->type.dtype, output->data,
-                             wpk_tensor_type_elements(&output->type), output->cells);
-        double difference = differ(&wanted->output[i], output->cells);
-        if (!(difference <= allowed)) {
-            wpk_err err = find_own(graph, wanted, i, &own, diag);
-            if (err != WPK_OK) {
-                return err;
-            }
-            allowed =
-                isfinite(own) ? fmax(allowed, fmin(OWN_ERRORS * own, OWN_ERRORS_MAX)) : allowed;
-        }
-        if (!(difference <= allowed)) {
-            wpk_diag_set(diag,
-                         "output %s differs from the model's by %.1e of its largest element; "
-                         "%.0e is allowed",
-                         output->name, difference, allowed);
-            return WPK_EMISMATCH;
-        }
-        fprintf(stderr,
-                "verified: output %s differs from the model's by %.1e of its largest element\n",
-                output->name, difference);
-    }
-    return WPK_OK;
-}
-
-static bool is_of_input(const struct tensors *tensors, const char *shape)
-{
-    bool is_of = false;
-
-    for (int i = 0; i < tensors->input_count; i++) {
-        is_of = is_of || wpk_model_shape_is_of(shape, tensors->input[i].name);
-    }
-    return is_of;
-}
-
-/* Interpret the model on the plan's inputs, in their shapes, and compare. */
-static wpk_err verify(const struct wpk_run_model *options, const struct tensors *found,
-                      struct wpk_diag *diag)
-{
-    struct wpk_model_fixing fixing = {.binds = options->fixing.binds};
-    struct wpk_buf text[WPK_ARGS_LIST_MAX] = {{0}};
-    struct wpk_graph graph = {0};
-    struct tensors wanted = {.input_count = 0};
-
-    for (int i = 0; i < found->input_count && i < WPK_ARGS_LIST_MAX; i++) {
-        const struct tensor *input = &found->input[i];
-        wpk_buf_printf(&text[i], "%s=", input->name);
-        wpk_model_print_extents(input->type.extent, input->type.rank, &text[i]);
-        fixing.shapes.items[fixing.shapes.count++] = wpk_buf_text(&text[i]);
-    }
-    for (int i = 0; i < options->fixing.shapes.count && fixing.shapes.count < WPK_ARGS_LIST_MAX;
-         i++) {
-        const char *shape = options->fixing.shapes.items[i];
-        if (!is_of_input(found, shape)) {
-            fixing.shapes.items[fixing.shapes.count++] = shape;
-        }
-    }
-    wpk_err err = wpk_model_file_read(options->verify, &fixing, &graph, diag);
-    if (err == WPK_OK) {
-        err = list_of_graph(&graph, &wanted);
-    }
-    if (err == WPK_OK) {
-        err = take_inputs(found, &wanted, diag);
-    }
-    if (err == WPK_OK) {
-        err = interpret(&graph, &wanted, NULL, diag);
-    }
-    if (err == WPK_OK) {
-        err = compare(&graph, found, &wanted, diag);
-    }
-    for (int i = 0; i < WPK_ARGS_LIST_MAX; i++) {
-        wpk_buf_fini(&text[i]);
-    }
-    fini(&wanted);
-    wpk_graph_fini(&graph);
     return err;
 }
 
@@ -578,10 +449,7 @@ static wpk_err with_plan(const char *path, const struct wpk_run_model *options,
         err = read_inputs(options, &tensors, diag);
     }
     if (err == WPK_OK) {
-        err = use_plan(model, shape, &tensors, use, user, diag);
-    }
-    if (err == WPK_OK && options->verify != NULL) {
-        err = verify(options, &tensors, diag);
+        err = use_plan(model, shape, options, &tensors, use, user, diag);
     }
     if (err == WPK_OK && write) {
         err = finish(&tensors, options->json, diag);
@@ -597,7 +465,7 @@ wpk_err wpk_run_model_with(const char *path, const struct wpk_run_model *options
     return with_plan(path, options, use, user, false, diag);
 }
 
-static wpk_err run_once(const struct wpk_run_model_call *call, void *user, struct wpk_diag *diag)
+static wpk_err run_once(const struct wpk_plan_call *call, void *user, struct wpk_diag *diag)
 {
     const struct wpk_run_model *options = user;
     struct wpk_check_plan found;
@@ -621,10 +489,4 @@ wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options
                            struct wpk_diag *diag)
 {
     return with_plan(path, options, run_once, (void *)(uintptr_t)options, true, diag);
-}
-
-wpk_err wpk_run_model_verify(const char *path, const struct wpk_run_model *options,
-                             struct wpk_diag *diag)
-{
-    return with_plan(path, options, run_once, (void *)(uintptr_t)options, false, diag);
 }

@@ -3,20 +3,18 @@
 #ifndef WPK_CLIENT_RUN_MODEL_H
 #define WPK_CLIENT_RUN_MODEL_H
 
-#include "client/model_file.h"
-#include "runtime/wpk.h"
-
-#define WPK_RUN_MODEL_TOLERANCE 1e-4 /* of an output's largest element, if the model is no worse */
+#include "model/plan/check_plan.h"
+#include "model/plan/model_file.h"
 
 struct wpk_run_model {
     struct wpk_model_fixing fixing; /* of a plan: `shapes` choose its set of shapes */
     struct wpk_option_list inputs;  /* "NAME=FILE.npy" */
     struct wpk_option_list outputs; /* the same */
     bool draw;                      /* inputs that no file is given for, by their names */
-    bool check;                     /* of a plan: each step (client/check_plan.h) */
+    bool check;                     /* of a plan: each step (model/plan/check_plan.h) */
     const char *verify;             /* of a plan: the ONNX model that it is of; NULL: none */
     bool of_model; /* `fixing` may have shapes of other values than inputs; with `verify` always */
-    bool json;                      /* say what was computed as JSON */
+    bool json;     /* say what was computed as JSON */
 };
 
 /* Compute an ONNX model node by node in f64 and write its outputs in their own types.
@@ -26,17 +24,8 @@ WPK_MUST_CHECK wpk_err wpk_run_model_interpret(const char *path,
                                                const struct wpk_run_model *options,
                                                struct wpk_diag *diag);
 
-/* An open plan with all its tensors, in the order of the model; a function that uses it once. */
-struct wpk_run_model_call {
-    const struct wpk_model *model;
-    size_t shape; /* its set of shapes */
-    struct wpk_model_context *context;
-    const struct wpk_tensor_data *inputs;
-    size_t input_count;
-    const struct wpk_tensor_data *outputs;
-    size_t output_count;
-};
-typedef wpk_err (*wpk_run_model_use)(const struct wpk_run_model_call *call, void *user,
+/* A function that uses an open plan once. */
+typedef wpk_err (*wpk_run_model_use)(const struct wpk_plan_call *call, void *user,
                                      struct wpk_diag *diag);
 
 /* Open a plan through libwpk, as any host does, read or draw its inputs, and call `use`.
@@ -48,14 +37,8 @@ WPK_MUST_CHECK wpk_err wpk_run_model_with(const char *path, const struct wpk_run
  * compared at some points, and the largest error is printed. With `verify`, the ONNX model is
  * interpreted on the same inputs, and the largest difference is printed.
  *   errors  those of wpk_model_open, wpk_model_context_new and wpk_model_run; as above; those of
- *           wpk_check_plan;
- *           WPK_EMISMATCH  the outputs differ by more than WPK_RUN_MODEL_TOLERANCE, and by
- *                          more than four times the error of direct evaluation */
+ *           wpk_check_plan and wpk_verify_plan_file */
 WPK_MUST_CHECK wpk_err wpk_run_model_plan(const char *path, const struct wpk_run_model *options,
                                           struct wpk_diag *diag);
-
-/* The same without writing outputs. */
-WPK_MUST_CHECK wpk_err wpk_run_model_verify(const char *path, const struct wpk_run_model *options,
-                                            struct wpk_diag *diag);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/run_tensors.h"
 
-#include "client/npy.h"
 #include "common/fs.h"
 #include "common/suggest.h"
 #include "schema/draw.h"
+#include "schema/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef WPK_CLIENT_RUN_TENSORS_H
 #define WPK_CLIENT_RUN_TENSORS_H
 
-#include "client/args.h"
+#include "common/args.h"
 #include "common/buf.h"
 #include "runtime/wpk.h"
 

@@ -101,7 +101,7 @@ wpk_err wpk_session_ask(struct wpk_session *session, const char *path, const cha
     const struct wpk_http_client_request request = {.path = path, .body = body};
     wpk_err err = wpk_http_send(session->http, &request, reply, diag);
 
-    return err != WPK_OK ? err : wpk_api_check(reply, diag);
+    return err != WPK_OK ? err : wpk_api_check(reply->status, &reply->body, diag);
 }
 
 wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
@@ -118,7 +118,7 @@ wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
         struct wpk_diag found = {0};
         wpk_http_reply_fini(reply);
         wpk_err err = wpk_http_send(session->http, &request, reply, &found);
-        err = err != WPK_OK ? err : wpk_api_check(reply, &found);
+        err = err != WPK_OK ? err : wpk_api_check(reply->status, &reply->body, &found);
         reached = reached || reply->reached;
         if (!reached || !wpk_patience_lost(err) || !wpk_patience_wait(&patience)) {
             if (err != WPK_OK && diag != NULL) {

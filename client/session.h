@@ -3,11 +3,11 @@
 #ifndef WPK_CLIENT_SESSION_H
 #define WPK_CLIENT_SESSION_H
 
-#include "client/api.h"
 #include "client/command.h"
 #include "client/http.h"
 #include "client/private.h"
 #include "client/server_access.h"
+#include "schema/answer.h"
 
 /* The action of a command when no wpkd runs over its data directory. */
 enum wpk_session_need {
@@ -21,7 +21,7 @@ struct wpk_session_options {
     struct wpk_server_access_given given; /* --server, --token-file, --ca, --insecure */
     const char *data_dir;                 /* --data; NULL: the default, unless a server was named */
     enum wpk_session_need need;
-    const char *gpu; /* that a worker of ours serves; NULL: the CPU */
+    const char *gpu;                              /* that a worker of ours serves; NULL: the CPU */
     void (*notice)(const char *text, void *user); /* may be NULL */
     void *user;
 };

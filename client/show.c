@@ -183,7 +183,7 @@ wpk_err wpk_show_change(const struct wpk_command_context *context, struct wpk_sh
         err = wpk_http_send(session.http, &request, &reply, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_api_check(&reply, diag);
+        err = wpk_api_check(reply.status, &reply.body, diag);
         /* A place in a text that this program wrote means nothing to its user. */
         diag->line = 0;
         diag->column = 0;

@@ -10,17 +10,17 @@ struct wpk_listed_trial {
     int64_t index; /* number of the ask; -1: a vendor's, or the plain kernel */
     const char *provider;
     const char *candidate;
-    const char *outcome; /* "ok", ... */
-    const char *recorded; /* date and time; "": not yet */
-    bool censored;       /* raced out: its time is a lower bound */
+    const char *outcome;              /* "ok", ... */
+    const char *recorded;             /* date and time; "": not yet */
+    bool censored;                    /* raced out: its time is a lower bound */
     double median_ns, min_ns, mad_ns; /* 0: none */
-    double ratio; /* time over that of the search's anchor; 0: none */
-    bool is_candidate; /* of our own, and not the plain kernel */
+    double ratio;                     /* time over that of the search's anchor; 0: none */
+    bool is_candidate;                /* of our own, and not the plain kernel */
 };
 
 struct wpk_trial_list {
-    const char *job; /* id */
-    const char *op;  /* name of the operator in the job */
+    const char *job;                /* id */
+    const char *op;                 /* name of the operator in the job */
     struct wpk_listed_trial *trial; /* [count], in the order of the asks; in the arena */
     int count;
 };

@@ -2,26 +2,20 @@
 /* wpkctl tune: tune a job, or a model, here and now. The command starts a wpkd and a wpk-worker of
  * its own over local sockets; they are the programs of a service. Results stay in the data
  * directory. */
+#include "model/plan/tune.h"
 #include "client/command.h"
-#include "client/estimate.h"
 #include "client/follow.h"
-#include "client/format.h"
 #include "client/job_file.h"
 #include "client/job_space.h"
 #include "client/report.h"
-#include "client/run_model.h"
-#include "client/tune_merge.h"
-#include "client/tune_model.h"
-#include "client/tune_rounds.h"
-#include "common/clock.h"
+#include "client/tune_service.h"
+#include "common/format.h"
 #include "common/fs.h"
 #include "schema/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define PLAN_SIZE_MAX ((size_t)1 << 40)
 #define TIMES_LONGER 4 /* the search that is proposed next, against this one */
@@ -35,17 +29,16 @@ struct tune {
     const char *file; /* NULL with --op */
     struct wpk_output output;
     bool quiet;
-    struct wpk_job job;
+    struct wpk_job given_job; /* without a model */
+    struct wpk_job *job;      /* borrowed; that one, or the model's */
     struct wpk_session session;
     bool is_model; /* the file is an ONNX model: -o names the plan that is written */
     struct wpk_model_fixing fixing;
     const char *plan_path;
     FILE *report; /* standard output, unless the plan may go there */
-    uint64_t begun_ns;
-    bool verify; /* the plan, beside the model, at any cost */
-    struct wpk_tune_model model;
-    struct wpk_tune_rounds rounds; /* of the model */
-    struct wpk_tune_merges merges; /* likewise */
+    struct wpk_tune_service service;
+    struct wpk_tune_source source;
+    struct wpk_tune model; /* its tuning */
 };
 
 static void print_notice(const char *text, void *user)
@@ -60,40 +53,83 @@ static void print_notice(const char *text, void *user)
 /* A job for GPUs needs a worker that serves one; --gpu makes every job one for GPUs. */
 static wpk_err choose_device(struct tune *tune, struct wpk_diag *diag)
 {
-    if (tune->gpu == NULL && strcmp(tune->job.kind, "cuda") != 0) {
+    if (tune->gpu == NULL && strcmp(tune->job->kind, "cuda") != 0) {
         return WPK_OK;
     }
     if (tune->is_model) {
         wpk_diag_set(diag, "a model's plan runs on a CPU: leave --gpu out");
         return WPK_EINVAL;
     }
-    if (tune->job.threads > 1) {
+    if (tune->job->threads > 1) {
         wpk_diag_set(diag, "a kernel for a GPU has one thread on the CPU, not %d",
-                     tune->job.threads);
+                     tune->job->threads);
         return WPK_EINVAL;
     }
     tune->gpu = tune->gpu != NULL ? tune->gpu : "0";
-    snprintf(tune->job.kind, sizeof(tune->job.kind), "cuda");
+    snprintf(tune->job->kind, sizeof(tune->job->kind), "cuda");
     return WPK_OK;
 }
 
 /* A model of views and of functions of libwpk alone: its plan needs no kernel. */
 static bool has_nothing_to_tune(const struct tune *tune)
 {
-    return tune->is_model && tune->model.kernel_count == 0;
+    return tune->is_model && tune->model.model.kernel_count == 0;
+}
+
+/* Set everything of a model's job but its operators. */
+static wpk_err set_job(struct tune *tune, struct wpk_diag *diag)
+{
+    const struct wpk_job_overrides *overrides = &tune->overrides;
+    struct wpk_tune_class *wanted = &tune->model.options.wanted;
+    wpk_err err = WPK_OK;
+
+    wpk_job_init(tune->job);
+    snprintf(tune->job->name, sizeof(tune->job->name), "model");
+    tune->job->candidates = WPK_TUNE_CANDIDATES;
+    tune->job->seconds = WPK_TUNE_SECONDS;
+    if (overrides->layouts != NULL) {
+        wpk_diag_set(diag, "--layouts: a model's tensors are row-major");
+        return WPK_EINVAL;
+    }
+    err = wpk_job_file_class(overrides, &wanted->accuracy, &wanted->conditions, diag);
+    wanted->has_conditions = overrides->conditions != NULL;
+    return err == WPK_OK ? wpk_job_file_override(overrides, tune->job, diag) : err;
+}
+
+/* Read the model, and make its job as for this machine: a wrong one is told before any work. */
+static wpk_err read_model(struct tune *tune, struct wpk_diag *diag)
+{
+    struct wpk_tune *model = &tune->model;
+    struct wpk_buf problems = {0};
+
+    tune->service = (struct wpk_tune_service){.session = &tune->session, .quiet = tune->quiet};
+    wpk_tune_service_source(&tune->service, &tune->source);
+    model->options.path = tune->file;
+    model->options.fixing = &tune->fixing;
+    model->options.source = &tune->source;
+    model->options.search_places = tune->overrides.strategy != NULL || tune->overrides.total > 0;
+    model->options.seconds = tune->overrides.seconds;
+    wpk_err err = wpk_tune_read(model, &problems, diag);
+    fputs(wpk_buf_text(&problems), stderr);
+    wpk_buf_fini(&problems);
+    if (err == WPK_OK) {
+        err = set_job(tune, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_tune_service_machine(&tune->session, tune->job, &model->options.machine, diag);
+    }
+    return err == WPK_OK ? wpk_tune_make_job(model, diag) : err;
 }
 
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
 
+    tune->job = tune->is_model ? &tune->model.job : &tune->given_job;
     if (tune->is_model) {
-        err = wpk_tune_model_read(tune->file, &tune->fixing, &tune->model, diag);
-        if (err == WPK_OK) {
-            err = wpk_tune_model_job(&tune->model, &tune->overrides, &tune->job, diag);
-        }
+        err = read_model(tune, diag);
     } else {
-        err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, &tune->job, diag);
+        err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, tune->job, diag);
     }
     if (err == WPK_OK) {
         err = choose_device(tune, diag);
@@ -101,7 +137,7 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
     if (err != WPK_OK || has_nothing_to_tune(tune)) {
         return err;
     }
-    err = wpk_job_space_check(&tune->job, diag);
+    err = wpk_job_space_check(tune->job, diag);
     if (err != WPK_OK && tune->file != NULL && diag->file[0] == '\0') {
         snprintf(diag->file, sizeof(diag->file), "%s", tune->file);
     }
@@ -129,7 +165,7 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     if (tune->gpu != NULL) {
         snprintf(gpu, sizeof(gpu), " --gpu %s", tune->gpu);
     }
-    if (tune->job.pin_count > 0) {
+    if (tune->job->pin_count > 0) {
         snprintf(of, sizeof(of), " --job %s", job->id);
     }
     puts("\nnext:");
@@ -144,8 +180,8 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     }
     if (tune->file != NULL) {
         printf("  %s tune %s%s%s --candidates %lld --seconds %lld\n", program, wpk_buf_text(&file),
-               gpu, data, (long long)tune->job.candidates * TIMES_LONGER,
-               (long long)tune->job.seconds * TIMES_LONGER);
+               gpu, data, (long long)tune->job->candidates * TIMES_LONGER,
+               (long long)tune->job->seconds * TIMES_LONGER);
     } else {
         printf("  %s get %s --own --schedule%s%s\n", program, kernel->name, of, data);
     }
@@ -193,80 +229,12 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
     return err;
 }
 
-/* Verification of a whole plan takes at most this part of the tuning's time, unless --verify asks
- * for it. */
-#define VERIFY_SHARE 0.1
-/* Operations of a model in a second of the interpreter: half the rate of products on a slow core.
- */
-#define INTERPRETED_FLOPS_PER_S 1e8
-
-/* True if the plan is compared with the whole model, which is said. */
-static bool is_verified(const struct tune *tune, int shape)
-{
-    double flops = 0;
-
-    for (int r = 0; r < tune->model.shapes[shape].regions.count; r++) {
-        const struct wpk_tune_kernel *kernel =
-            &tune->model.kernels[tune->model.shapes[shape].kernel[r]];
-        flops += kernel->cost.flops * (double)tune->model.shapes[shape].regions.list[r].count;
-    }
-    double spent = (double)(wpk_clock_now_ns(wpk_clock_system()) - tune->begun_ns) / WPK_NS_PER_S;
-    double needed = flops / INTERPRETED_FLOPS_PER_S;
-    bool is_cheap = needed <= VERIFY_SHARE * spent;
-    if (!is_cheap && !tune->verify && !tune->quiet) {
-        fprintf(stderr,
-                "the plan is checked step by step; --verify compares it with the whole model, "
-                "in about %.0f s\n",
-                needed < 1 ? 1 : needed);
-    }
-    return is_cheap || tune->verify;
-}
-
-/* Check each step of the plan, and where it takes little time all of it, in each set of shapes. */
-static wpk_err verify_plan(const struct tune *tune, const char *path, struct wpk_diag *diag)
-{
-    wpk_err err = WPK_OK;
-
-    for (int s = 0; err == WPK_OK && s < tune->model.shape_count; s++) {
-        struct wpk_run_model options = {.draw = true,
-                                        .check = true,
-                                        .of_model = true,
-                                        .verify = is_verified(tune, s) ? tune->file : NULL,
-                                        .json = tune->output.json};
-        wpk_model_fixing_of_set(&tune->fixing, s, &options.fixing);
-        err = wpk_run_model_verify(path, &options, diag);
-    }
-    return err;
-}
-
-/* The same for a plan that is no file yet: a wrong one replaces none. */
-static wpk_err verify_bytes(const struct tune *tune, const struct wpk_buf *plan,
-                            struct wpk_diag *diag)
-{
-    char path[64];
-    int fd = memfd_create("plan", MFD_CLOEXEC);
-
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    wpk_err err = fd >= 0 ? wpk_fs_write(path, plan->data, plan->size, 0600, diag) : WPK_ESYSTEM;
-    if (err == WPK_OK) {
-        err = verify_plan(tune, path, diag);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return err;
-}
-
 /* Write the plan of a model whose job is done. */
-static wpk_err write_plan(struct tune *tune, const struct wpk_api_job *job, struct wpk_diag *diag)
+static wpk_err write_plan(struct tune *tune, struct wpk_diag *diag)
 {
     struct wpk_buf plan = {.size_max = PLAN_SIZE_MAX};
 
-    wpk_err err =
-        wpk_tune_model_assemble(&tune->model, &tune->session, job, tune->job.threads, &plan, diag);
-    if (err == WPK_OK) {
-        err = verify_bytes(tune, &plan, diag);
-    }
+    wpk_err err = wpk_tune_plan(&tune->model, &plan, diag);
     if (err == WPK_OK) {
         err = wpk_fs_write(tune->plan_path, plan.data, plan.size, 0644, diag);
     }
@@ -293,105 +261,24 @@ static wpk_err run_job(struct tune *tune, struct wpk_arena *arena, struct wpk_ht
     const struct wpk_follow_options follow = {
         .cancel = true, .quiet = tune->quiet, .own_worker = has_own_worker(tune)};
 
-    return wpk_follow_submit(&tune->session, &tune->job, &follow, arena, reply, job, diag);
+    return wpk_follow_submit(&tune->session, tune->job, &follow, arena, reply, job, diag);
 }
 
-/* Rates of a core that nobody measured: some server's. They order operators, no more. */
-static const struct wpk_roofline assumed = {100e9, 12.5e9};
-
-static void print_expected(struct tune *tune, int shape)
-{
-    struct wpk_estimate_sum sum;
-    struct wpk_buf text = {0};
-    char ns[WPK_FORMAT_SIZE];
-
-    wpk_estimate_sum(&tune->model, shape, &sum);
-    wpk_format_ns((uint64_t)sum.ns, ns);
-    wpk_buf_printf(&text, "expected: %s a run; steps: ", ns);
-    wpk_estimate_print_steps(&sum, &text);
-    print_notice(wpk_buf_text(&text), tune);
-    wpk_buf_fini(&text);
-}
-
-/* Expect times of the model's operators. They decide what is tuned first: where history cannot be
- * asked, rooflines do. */
-static wpk_err estimate(struct tune *tune, struct wpk_diag *diag)
-{
-    const struct wpk_roofline roofline = {assumed.flops_per_s * tune->job.threads,
-                                          assumed.bytes_per_s};
-    bool is_known = false;
-
-    wpk_err err = wpk_estimate_model(&tune->session, &tune->job, &roofline, &tune->model, diag);
-    for (int k = 0; k < tune->model.kernel_count; k++) {
-        is_known = is_known || tune->model.kernels[k].expected_from != WPK_TUNE_FROM_ROOFLINE;
-    }
-    for (int s = 0; s < tune->model.shape_count && is_known; s++) {
-        print_expected(tune, s);
-    }
-    if (err != WPK_OK && err != WPK_ENOMEM) {
-        *diag = (struct wpk_diag){0};
-        err = WPK_OK;
-    }
-    return err;
-}
-
-/* Cut regions for which every candidate failed into smaller ones, and tune again.
- *   shape   *count: the groups of nodes that were cut */
-static wpk_err split_hopeless(struct tune *tune, const struct wpk_tune_rounds_options *options,
-                              int *count, struct wpk_diag *diag)
-{
-    bool *is_hopeless = calloc((size_t)tune->model.kernel_count + 1, sizeof(*is_hopeless));
-
-    *count = 0;
-    if (is_hopeless == NULL) {
-        return WPK_ENOMEM;
-    }
-    for (int k = 0; k < tune->model.kernel_count; k++) {
-        is_hopeless[k] = wpk_tune_rounds_is_hopeless(&tune->rounds, k);
-    }
-    wpk_err err = wpk_tune_model_split(&tune->model, tune->file, &tune->fixing, &tune->overrides,
-                                       is_hopeless, &tune->job, count, diag);
-    free(is_hopeless);
-    if (err != WPK_OK || *count == 0) {
-        return err;
-    }
-    if (!tune->quiet) {
-        fprintf(stderr, "no candidate works for %d group%s of nodes; smaller ones are tried\n",
-                *count, *count == 1 ? "" : "s");
-    }
-    wpk_tune_rounds_fini(&tune->rounds);
-    err = estimate(tune, diag);
-    return err == WPK_OK ? wpk_tune_rounds_run(options, &tune->session, &tune->rounds, diag) : err;
-}
-
-/* Tune a model's operators; those that differ in their place alone are one search, unless the user
- * says how to search, or shares a budget out. */
+/* Tune a model's operators, for the machine that times them. */
 static wpk_err run_model(struct tune *tune, struct wpk_api_job *job, struct wpk_diag *diag)
 {
-    uint64_t seconds = (uint64_t)tune->overrides.seconds * WPK_NS_PER_S;
-    const struct wpk_tune_rounds_options options = {
-        .model = &tune->model,
-        .job = &tune->job,
-        .search_places = tune->overrides.strategy != NULL || tune->job.total > 0,
-        .until_ns =
-            tune->overrides.seconds > 0 ? wpk_clock_now_ns(wpk_clock_system()) + seconds : 0,
-        .quiet = tune->quiet,
-        .own_worker = has_own_worker(tune)};
+    struct wpk_tune *model = &tune->model;
 
-    wpk_err err = estimate(tune, diag);
+    tune->service.own_worker = has_own_worker(tune);
+    wpk_err err =
+        wpk_tune_service_machine(&tune->session, tune->job, &model->options.machine, diag);
     if (err == WPK_OK) {
-        err = wpk_tune_rounds_run(&options, &tune->session, &tune->rounds, diag);
+        err = wpk_tune_make_job(model, diag);
     }
-    for (int count = 1; err == WPK_OK && count > 0 && !tune->rounds.is_cut;) {
-        err = split_hopeless(tune, &options, &count, diag);
+    if (err == WPK_OK) {
+        err = wpk_tune_run(model, diag);
     }
-    const char *state = tune->rounds.found.state;
-    if (err == WPK_OK && state != NULL && strcmp(state, "done") == 0 && !tune->rounds.is_cut &&
-        tune->model.shape_count == 1) {
-        err = wpk_tune_merges_try(&tune->model, &options, &tune->overrides, &tune->session,
-                                  &tune->rounds, &tune->merges, diag);
-    }
-    *job = tune->rounds.found;
+    *job = model->rounds.found;
     return err;
 }
 
@@ -414,19 +301,19 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
         if (!wpk_private_is_owner(tune->session.private_service)) {
             print_notice("attached to the wpkd that works on this data directory", tune);
         } else {
-            err = check_threads(&tune->job, &diag);
+            err = check_threads(tune->job, &diag);
         }
     }
     if (err == WPK_OK) {
         err = tune->is_model ? run_model(tune, &job, &diag)
                              : run_job(tune, &arena, &reply, &job, &diag);
     }
-    interrupted = wpk_follow_interrupted() || tune->rounds.interrupted;
+    interrupted = wpk_follow_interrupted() || tune->model.rounds.interrupted;
     if (err == WPK_OK && job.state != NULL) {
         err = report(tune, &job, &arena);
     }
     if (err == WPK_OK && tune->is_model && job.state != NULL && strcmp(job.state, "done") == 0) {
-        err = write_plan(tune, &job, &diag);
+        err = write_plan(tune, &diag);
     }
     if (err != WPK_OK) {
         status = wpk_command_fail(err, &diag);
@@ -438,8 +325,6 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
         status = WPK_EXIT_FAILED;
     }
     wpk_session_close(&tune->session);
-    wpk_tune_rounds_fini(&tune->rounds);
-    wpk_tune_merges_fini(&tune->merges);
     wpk_http_reply_fini(&reply);
     wpk_arena_fini(&arena);
     return interrupted ? WPK_EXIT_INTERRUPTED : status;
@@ -448,11 +333,8 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
 /* The plan of a model that has nothing to tune. */
 static enum wpk_exit write_views(struct tune *tune, struct wpk_diag *diag)
 {
-    const struct wpk_api_job none = {.state = "done"};
-
-    tune->job.threads = tune->job.threads > 0 ? tune->job.threads : 1;
     print_notice("the model has nothing to tune", tune);
-    wpk_err err = write_plan(tune, &none, diag);
+    wpk_err err = write_plan(tune, diag);
     return err == WPK_OK ? WPK_EXIT_OK : wpk_command_fail(err, diag);
 }
 
@@ -492,7 +374,7 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
                       &tune.gpu),
         WPK_ARGS_FLAG("verify",
                       "of a model: compare the plan with the model in f64, though it takes long",
-                      &tune.verify),
+                      &tune.model.options.verify),
         WPK_MODEL_FIXING_OPTION_ROWS(tune.fixing),
         WPK_SESSION_OPTION_ROWS(tune.wanted),
         WPK_ARGS_ROW("output", 'o', "FILE.wpk|wide|json|csv",
@@ -509,7 +391,6 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
     tune.program = call->context->program;
     tune.file = call->args.operand_count > 0 ? call->args.operands[0] : NULL;
     tune.report = stdout;
-    tune.begun_ns = wpk_clock_now_ns(wpk_clock_system());
     wpk_err err = take_plan_path(&tune, options, &call->args, &call->diag);
     if (err == WPK_OK) {
         err = wpk_output_check(&tune.output, &call->diag);
@@ -525,7 +406,7 @@ enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
         wpk_follow_catch_signals();
         call->status = run(call->context, &tune);
     }
-    wpk_job_fini(&tune.job);
-    wpk_tune_model_fini(&tune.model);
+    wpk_job_fini(&tune.given_job);
+    wpk_tune_fini(&tune.model);
     return call->status;
 }

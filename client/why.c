@@ -3,9 +3,9 @@
  * the kernel, and how sure the choice is. Everything that is said of genes was measured. */
 #include "client/command.h"
 #include "client/find.h"
-#include "client/format.h"
 #include "client/output.h"
 #include "client/trial_list.h"
+#include "common/format.h"
 #include "common/json.h"
 #include "ir/notation/notation.h"
 #include "search/candidate_nest.h"

@@ -412,7 +412,11 @@ static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
                  hello->device.cuda.driver % 1000 / 10);
         wpk_json_put_int(w, "memory_bytes", hello->device.cuda.memory_bytes);
         wpk_json_put_text(w, "driver", driver);
+    } else {
+        wpk_json_put_int(w, "cache_bytes", hello->device.cpu.l3_bytes);
     }
+    wpk_json_put_real(w, "peak_flops_per_s", hello->device.peak_flops_per_s);
+    wpk_json_put_real(w, "peak_bytes_per_s", hello->device.peak_bytes_per_s);
     wpk_json_put_text(w, "program", hello->program);
     wpk_json_put_int(w, "slots", hello->slots);
     wpk_json_begin_array(w, "roles");

@@ -355,7 +355,7 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
     wpk_err err = WPK_OK;
 
     *out = (struct wpk_graph_regions){.count = 0};
-    out->list = calloc((size_t)graph->node_count + WPK_REGIONS_JOINED_MAX, sizeof(*out->list));
+    out->list = calloc((size_t)graph->node_count + 1, sizeof(*out->list));
     out->uses = calloc((size_t)graph->node_count + 1, sizeof(*out->uses));
     if (binding == NULL || out->list == NULL || out->uses == NULL) {
         err = WPK_ENOMEM;
@@ -374,111 +374,6 @@ wpk_err wpk_graph_regions_find(const struct wpk_graph *graph, struct wpk_graph_r
     }
     free(g.groups);
     free(g.uses);
-    free(binding);
-    return err;
-}
-
-/* ---- joining groups */
-
-static wpk_err lower_joint(const struct wpk_graph *graph, const struct wpk_graph_regions *regions,
-                           int first, int second, struct group *group, struct wpk_lowered *out,
-                           struct wpk_diag *diag)
-{
-    const struct wpk_graph_region_use *a = &regions->uses[first], *b = &regions->uses[second];
-
-    *group = (struct group){.count = a->node_count + b->node_count};
-    *out = (struct wpk_lowered){.operand_count = 0};
-    if (group->count > WPK_FUSE_NODES_MAX) {
-        wpk_diag_set(diag, "%d nodes, and a program has at most %d", group->count,
-                     WPK_FUSE_NODES_MAX);
-        return WPK_ENOSPC;
-    }
-    memcpy(group->nodes, a->nodes, (size_t)a->node_count * sizeof(int));
-    memcpy(group->nodes + a->node_count, b->nodes, (size_t)b->node_count * sizeof(int));
-    qsort(group->nodes, (size_t)group->count, sizeof(int), ascending);
-    return wpk_graph_fuse(graph, group->nodes, group->count, out, diag);
-}
-
-wpk_err wpk_graph_regions_joint(const struct wpk_graph *graph,
-                                const struct wpk_graph_regions *regions, int first, int second,
-                                struct wpk_graph_region *out, struct wpk_diag *diag)
-{
-    struct wpk_lowered lowered;
-    struct group group;
-
-    *out = (struct wpk_graph_region){.count = calls_of(graph, second)};
-    wpk_err err = lower_joint(graph, regions, first, second, &group, &lowered, diag);
-    if (err == WPK_OK) {
-        err = wpk_fingerprint(&lowered.program, &out->fingerprint);
-        out->node_count = group.count;
-        memcpy(out->nodes, group.nodes, sizeof(out->nodes));
-    }
-    wpk_lowered_fini(&lowered);
-    return err;
-}
-
-/* The number of the region; it is added if it is not there.   shape  -1: there is no room */
-static int add_region(struct wpk_graph_regions *regions, int room,
-                      const struct wpk_graph_region *region)
-{
-    for (int r = 0; r < regions->count; r++) {
-        if (strcmp(regions->list[r].fingerprint.exact, region->fingerprint.exact) == 0) {
-            return r;
-        }
-    }
-    if (regions->count == room) {
-        return -1;
-    }
-    regions->list[regions->count] = *region;
-    regions->list[regions->count].count = 0;
-    return regions->count++;
-}
-
-static void drop_group(const struct wpk_graph *graph, struct wpk_graph_regions *regions, int node)
-{
-    struct wpk_graph_region_use *use = &regions->uses[node];
-
-    regions->list[use->region].count -= calls_of(graph, node);
-    free(use->arguments);
-    free(use->nodes);
-    *use = (struct wpk_graph_region_use){.region = -1};
-}
-
-wpk_err wpk_graph_regions_join(const struct wpk_graph *graph, struct wpk_graph_regions *regions,
-                               int first, int second, const struct wpk_graph_region *as, bool *same,
-                               struct wpk_diag *diag)
-{
-    struct wpk_binding *binding = calloc(1, sizeof(*binding)); /* large for a stack */
-    struct wpk_program canonical = {0};
-    struct wpk_fingerprint fingerprint = {.exact = ""};
-    struct wpk_graph_region_use use = {.region = -1};
-    struct wpk_lowered lowered;
-    struct group group;
-
-    *same = false;
-    wpk_err err = lower_joint(graph, regions, first, second, &group, &lowered, diag);
-    if (err == WPK_OK) {
-        err = binding == NULL
-                  ? WPK_ENOMEM
-                  : wpk_program_identity(&lowered.program, &canonical, binding, &fingerprint);
-    }
-    if (err == WPK_OK && strcmp(fingerprint.exact, as->fingerprint.exact) == 0) {
-        use.region = add_region(regions, graph->node_count + WPK_REGIONS_JOINED_MAX, as);
-        err = use.region < 0 ? WPK_ENOSPC : copy_nodes(&group, &use);
-        err = err == WPK_OK ? bind(graph, second, &lowered, binding, &use) : err;
-        *same = err == WPK_OK;
-    }
-    if (*same) {
-        drop_group(graph, regions, first);
-        drop_group(graph, regions, second);
-        regions->uses[second] = use;
-        regions->list[use.region].count += calls_of(graph, second);
-    } else {
-        free(use.nodes);
-        free(use.arguments);
-    }
-    wpk_program_fini(&canonical);
-    wpk_lowered_fini(&lowered);
     free(binding);
     return err;
 }

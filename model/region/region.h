@@ -14,7 +14,6 @@
 #include "ir/canonical/fingerprint.h"
 
 #define WPK_REGION_NAME_MAX 64
-#define WPK_REGIONS_JOINED_MAX 8 /* regions that are added by joining groups */
 
 struct wpk_graph_region {
     char name[WPK_REGION_NAME_MAX]; /* unique: "Conv1" */
@@ -57,21 +56,5 @@ struct wpk_graph_regions {
 WPK_MUST_CHECK wpk_err wpk_graph_regions_find(const struct wpk_graph *graph,
                                               struct wpk_graph_regions *out, struct wpk_diag *diag);
 void wpk_graph_regions_fini(struct wpk_graph_regions *regions);
-
-/* Make the region that two groups would be, given by their last nodes. It has no name yet.
- *   errors  those of wpk_graph_fuse; WPK_ENOSPC more than WPK_FUSE_NODES_MAX nodes */
-WPK_MUST_CHECK wpk_err wpk_graph_regions_joint(const struct wpk_graph *graph,
-                                               const struct wpk_graph_regions *regions, int first,
-                                               int second, struct wpk_graph_region *out,
-                                               struct wpk_diag *diag);
-
-/* Join two groups, of which the second alone reads the first one's output, to one of the region
- * `as`, which is added if it is not there.
- *   shape   *same: false: their program is another one, and nothing has changed
- *   errors  those of wpk_graph_regions_joint; WPK_ENOSPC too many regions */
-WPK_MUST_CHECK wpk_err wpk_graph_regions_join(const struct wpk_graph *graph,
-                                              struct wpk_graph_regions *regions, int first,
-                                              int second, const struct wpk_graph_region *as,
-                                              bool *same, struct wpk_diag *diag);
 
 #endif

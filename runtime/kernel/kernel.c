@@ -36,6 +36,9 @@ static wpk_err check_device(struct wpk_kernel *kernel, const struct wpk_device *
 {
     const struct wpk_manifest_needs *needs = &kernel->manifest.needs;
 
+    if (!needs->cuda && *device == NULL) {
+        return WPK_OK;
+    }
     if (!needs->cuda) {
         return check_cpu(needs, *device, diag);
     }

@@ -80,6 +80,7 @@ WPK_MUST_CHECK wpk_err wpk_kernel_device(const struct wpk_open_options *options,
 WPK_MUST_CHECK wpk_err wpk_kernel_load(const char *path, const struct wpk_kernel_request *request,
                                        struct wpk_kernel **out, struct wpk_diag *diag);
 /* Load a shared object of ours from memory; the caller vouches for it.
+ *   shape   device NULL: it is only looked at, and may be one that this CPU cannot run
  *   errors  see wpk_kernel_open */
 WPK_MUST_CHECK wpk_err wpk_kernel_load_bytes(const void *bytes, size_t size,
                                              const struct wpk_device *device,

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/tune_service.h"
+
+#include "client/choice_file.h"
+#include "client/follow.h"
+#include "client/list.h"
+#include "common/caches.h"
+#include "common/json.h"
+#include "schema/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LAST_CACHE 3 /* its level */
+#define NS_MAX 9e15
+
+/* Rates of a core that nobody measured: some server's. They order operators, no more. */
+static const struct wpk_roofline assumed = {100e9, 12.5e9};
+
+static wpk_err run(void *user, const struct wpk_job *job, uint64_t until_ns,
+                   struct wpk_arena *arena, struct wpk_api_job *out, struct wpk_diag *diag)
+{
+    struct wpk_tune_service *service = user;
+    struct wpk_http_reply reply = {0};
+    const struct wpk_follow_options follow = {.cancel = true,
+                                              .until_ns = until_ns,
+                                              .quiet = service->quiet,
+                                              .own_worker =
+                                                  service->own_worker && service->submitted == 0};
+
+    service->submitted++;
+    wpk_err err = wpk_follow_submit(service->session, job, &follow, arena, &reply, out, diag);
+    wpk_http_reply_fini(&reply);
+    return err;
+}
+
+static wpk_err fetch(void *user, const struct wpk_api_kernel *kernel, struct wpk_buf *object,
+                     struct wpk_diag *diag)
+{
+    struct wpk_tune_service *service = user;
+    struct wpk_choice_answer answer = {.signature = ""};
+
+    wpk_err err = wpk_choice_file_ask(service->session, kernel, "kernel.so", &answer, diag);
+    if (err == WPK_OK && answer.object_count == 0) {
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        err = wpk_choice_file_download(service->session, answer.object[0].sha256, object, diag);
+    }
+    wpk_choice_answer_fini(&answer);
+    return err;
+}
+
+/* ---- expected times */
+
+static wpk_err print_request(const struct wpk_job *job, const char *device, struct wpk_buf *out)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+
+    wpk_json_begin_array(w, "lookups");
+    for (int i = 0; i < job->op_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_job_op_put(&job->ops[i], w);
+        wpk_json_put_int(w, "threads", job->threads);
+        if (device[0] != '\0') {
+            wpk_json_put_text(w, "device", device);
+        }
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_err err = wpk_json_print(w, false, out);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+/* A source that this program does not know is none. */
+static void read_match(struct wpk_json_reader *r, struct wpk_tune_expected *out)
+{
+    static const char *const names[WPK_TUNE_FROM_COUNT] = {WPK_TUNE_FROM_LIST(WPK_LIST_TEXT)};
+
+    if (wpk_json_kind_of(r, "expected_ns") != WPK_JSON_OBJECT ||
+        wpk_json_kind_of(r, "expected_from") != WPK_JSON_STRING) {
+        return;
+    }
+    const char *from = wpk_json_get_text(r, "expected_from", 64);
+    for (int i = 0; i < WPK_TUNE_FROM_ROOFLINE; i++) {
+        if (strcmp(names[i], from) == 0) {
+            out->from = (enum wpk_tune_from)i;
+            wpk_json_enter(r, "expected_ns");
+            out->ns = wpk_json_get_real(r, "median", 0, NS_MAX);
+            wpk_json_leave(r);
+        }
+    }
+}
+
+/* A private service is asked for this machine, a named one for the job's device, or the only one
+ * that it knows. */
+static wpk_err expect(void *user, const struct wpk_job *job, struct wpk_tune_expected *out,
+                      struct wpk_diag *diag)
+{
+    struct wpk_tune_service *service = user;
+    char class[WPK_JOB_DEVICE_MAX];
+    struct wpk_device device;
+    struct wpk_buf body = {0};
+    struct wpk_http_reply reply = {0};
+    struct wpk_json_reader *r = NULL;
+
+    snprintf(class, sizeof(class), "%s", job->device);
+    if (service->session->private_service != NULL &&
+        wpk_device_probe(WPK_ISA_AVX512, &device) == WPK_OK) {
+        wpk_device_class(&device, class, sizeof(class));
+    }
+    wpk_err err = print_request(job, class, &body);
+    if (err == WPK_OK) {
+        err = wpk_session_ask(service->session, "/v1/kernels:lookup", wpk_buf_text(&body), &reply,
+                              diag);
+    }
+    if (err == WPK_OK) {
+        err =
+            wpk_json_open(wpk_buf_text(&reply.body), reply.body.size, WPK_HTTP_REPLY_MAX, &r, diag);
+    }
+    if (err == WPK_OK) {
+        wpk_json_enter_array(r, "matches");
+        for (int i = 0; i < job->op_count && wpk_json_next(r); i++) {
+            read_match(r, &out[i]);
+        }
+        wpk_json_leave(r);
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    wpk_http_reply_fini(&reply);
+    wpk_buf_fini(&body);
+    return err;
+}
+
+/* ---- the user */
+
+static bool is_interrupted(void *user)
+{
+    (void)user;
+    return wpk_follow_interrupted();
+}
+
+static void go_on(void *user)
+{
+    (void)user;
+    wpk_follow_go_on();
+}
+
+static void notice(void *user, enum wpk_tune_notice kind, const char *text)
+{
+    const struct wpk_tune_service *service = user;
+
+    if (kind == WPK_TUNE_RESULT || !service->quiet) {
+        fprintf(stderr, "%s\n", text);
+    }
+}
+
+void wpk_tune_service_source(struct wpk_tune_service *service, struct wpk_tune_source *out)
+{
+    *out = (struct wpk_tune_source){.run = run,
+                                    .fetch = fetch,
+                                    .expect = expect,
+                                    .is_interrupted = is_interrupted,
+                                    .go_on = go_on,
+                                    .notice = notice,
+                                    .user = service};
+}
+
+/* ---- the machine */
+
+static bool serves(const struct wpk_api_worker *worker, const struct wpk_job *job)
+{
+    size_t size = strlen(job->kind);
+
+    return strcmp(worker->state, "ready") == 0 && strncmp(worker->device, job->kind, size) == 0 &&
+           worker->device[size] == '/' &&
+           (job->device[0] == '\0' || strcmp(worker->device, job->device) == 0);
+}
+
+static wpk_err ask_workers(struct wpk_session *session, const struct wpk_job *job,
+                           struct wpk_tune_machine *out, struct wpk_diag *diag)
+{
+    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
+    struct wpk_arena arena;
+    struct wpk_api_worker *workers = NULL;
+    int count = 0;
+
+    wpk_arena_init(&arena, SIZE_MAX);
+    wpk_err err =
+        wpk_list_fetch(session, "/v1/workers", "", "workers", WPK_API_LIST_MAX, &body, diag);
+    if (err == WPK_OK) {
+        err = wpk_api_decode_workers(&body, &arena, &workers, &count, diag);
+    }
+    for (int i = count - 1; err == WPK_OK && i >= 0; i--) {
+        if (serves(&workers[i], job) && workers[i].peak_flops_per_s > 0 &&
+            workers[i].peak_bytes_per_s > 0) {
+            *out =
+                (struct wpk_tune_machine){.roofline = {workers[i].peak_flops_per_s * job->threads,
+                                                       workers[i].peak_bytes_per_s},
+                                          .cache_bytes = workers[i].cache_bytes};
+        }
+    }
+    wpk_buf_fini(&body);
+    wpk_arena_fini(&arena);
+    return err;
+}
+
+wpk_err wpk_tune_service_machine(struct wpk_session *session, const struct wpk_job *job,
+                                 struct wpk_tune_machine *out, struct wpk_diag *diag)
+{
+    *out = (struct wpk_tune_machine){
+        .roofline = {assumed.flops_per_s * job->threads, assumed.bytes_per_s},
+        .cache_bytes = wpk_caches_size(0, LAST_CACHE)};
+    return session->private_service == NULL && session->http != NULL
+               ? ask_workers(session, job, out, diag)
+               : WPK_OK;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tunes a model: from its ONNX file to its plan.
+ *
+ *     read ──▶ job ──▶ run: estimate, rounds, smaller regions ──▶ plan: assemble, check, verify
+ */
+#ifndef WPK_MODEL_PLAN_TUNE_H
+#define WPK_MODEL_PLAN_TUNE_H
+
+#include "model/plan/tune_rounds.h"
+
+#define WPK_TUNE_CANDIDATES 3 /* of each region, unless the caller says otherwise */
+#define WPK_TUNE_SECONDS 60   /* of each region, likewise */
+
+struct wpk_tune_options {
+    const char *path; /* of the ONNX file */
+    const struct wpk_model_fixing *fixing;
+    struct wpk_tune_class wanted;
+    struct wpk_tune_machine machine;
+    const struct wpk_tune_source *source;
+    bool search_places; /* as in struct wpk_tune_rounds_options */
+    int64_t seconds;    /* of the whole tuning; 0: any */
+    bool verify;        /* compare the plan with the model, however long it takes */
+};
+
+/* = {0} is empty. */
+struct wpk_tune {
+    struct wpk_tune_options options; /* texts are borrowed */
+    struct wpk_tune_model model;
+    struct wpk_job job; /* owned; everything but its operators is the caller's choice */
+    struct wpk_tune_rounds rounds;
+    uint64_t begun_ns;
+};
+
+/* Read the model. The kernels are known then; a model of views and of functions of libwpk alone has
+ * none.
+ *
+ *   owns    caller calls wpk_tune_fini, after failures too
+ *   errors  those of wpk_tune_model_read */
+WPK_MUST_CHECK wpk_err wpk_tune_read(struct wpk_tune *tuning, struct wpk_buf *problems,
+                                     struct wpk_diag *diag);
+void wpk_tune_fini(struct wpk_tune *tuning);
+
+/* Make the operators of the job, for the machine that the options name.
+ *   errors  those of wpk_tune_model_job */
+WPK_MUST_CHECK wpk_err wpk_tune_make_job(struct wpk_tune *tuning, struct wpk_diag *diag);
+
+/* Tune. Regions for which every candidate fails are cut into smaller ones.
+ *   shape   tuning->rounds.found: the kernels; its state is "done" if a plan can be made
+ *   errors  those of wpk_tune_rounds_run and wpk_tune_model_split */
+WPK_MUST_CHECK wpk_err wpk_tune_run(struct wpk_tune *tuning, struct wpk_diag *diag);
+
+/* Append the plan. Each of its steps has been checked on drawn inputs (model/plan/check_plan.h),
+ * and the whole been compared with the model where that takes less than a tenth of the tuning's
+ * time, or is asked for.
+ *   errors  those of wpk_tune_model_assemble, wpk_check_plan and wpk_verify_plan */
+WPK_MUST_CHECK wpk_err wpk_tune_plan(struct wpk_tune *tuning, struct wpk_buf *out,
+                                     struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/plan/verify.h"
+
+#include "model/operator/interpret.h"
+#include "schema/convert.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OWN_ERRORS 4        /* errors of direct evaluation that a plan may have, */
+#define OWN_ERRORS_MAX 1e-2 /* as far as this; beyond it an index or a comparison has flipped */
+
+/* A model's tensors as cells (schema/convert.h). */
+struct evaluation {
+    const struct wpk_graph *graph;
+    const struct wpk_plan_call *call;
+    double **inputs;  /* owned, as its rows; [graph->input_count][elements] */
+    double **wanted;  /* likewise; [graph->output_count] of the interpreter in f64 */
+    double **direct;  /* likewise; of direct evaluation; NULL: not needed yet */
+    double **outputs; /* likewise; of the plan */
+};
+
+static double **new_rows(const struct wpk_graph *graph, const int *values, int count)
+{
+    double **rows = calloc((size_t)count + 1, sizeof(*rows));
+    bool whole = rows != NULL;
+
+    for (int i = 0; whole && i < count; i++) {
+        rows[i] = calloc((size_t)wpk_graph_elements(&graph->values[values[i]]) + 1, sizeof(double));
+        whole = rows[i] != NULL;
+    }
+    for (int i = 0; !whole && rows != NULL && i < count; i++) {
+        free(rows[i]);
+    }
+    if (!whole) {
+        free(rows);
+    }
+    return whole ? rows : NULL;
+}
+
+static void free_rows(double **rows, int count)
+{
+    for (int i = 0; rows != NULL && i < count; i++) {
+        free(rows[i]);
+    }
+    free(rows);
+}
+
+/* True if a tensor of the call is this value of the graph. */
+static bool is_same(const struct wpk_graph_value *value, const struct wpk_tensor_data *data)
+{
+    size_t size = (size_t)wpk_graph_elements(value) * wpk_dtype_size(value->dtype);
+
+    return strcmp(value->name, data->name) == 0 && size == data->size;
+}
+
+/* Take the call's tensors as cells.   errors  WPK_EMISMATCH they are of another model */
+static wpk_err take(struct evaluation *e, struct wpk_diag *diag)
+{
+    const struct wpk_graph *graph = e->graph;
+    bool same = (size_t)graph->input_count == e->call->input_count &&
+                (size_t)graph->output_count == e->call->output_count;
+
+    for (int i = 0; same && i < graph->input_count; i++) {
+        const struct wpk_graph_value *value = &graph->values[graph->inputs[i]];
+        same = is_same(value, &e->call->inputs[i]);
+        if (same) {
+            wpk_convert_to_cells(value->dtype, e->call->inputs[i].data, wpk_graph_elements(value),
+                                 e->inputs[i]);
+        }
+    }
+    for (int i = 0; same && i < graph->output_count; i++) {
+        const struct wpk_graph_value *value = &graph->values[graph->outputs[i]];
+        same = is_same(value, &e->call->outputs[i]);
+        if (same) {
+            wpk_convert_to_cells(value->dtype, e->call->outputs[i].data, wpk_graph_elements(value),
+                                 e->outputs[i]);
+        }
+    }
+    if (!same) {
+        wpk_diag_set(diag, "--verify: the plan is of another model, or of other shapes");
+    }
+    return same ? WPK_OK : WPK_EMISMATCH;
+}
+
+/* The largest difference of two outputs as a part of the largest finite element of `wanted`. */
+static double differ(const struct wpk_graph_value *value, const double *wanted, const double *found)
+{
+    int64_t count = wpk_graph_elements(value);
+    enum wpk_dtype dtype = value->dtype;
+    double largest = 0;
+    double difference = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        double a = wpk_cell_number(dtype, found[i]);
+        double b = wpk_cell_number(dtype, wanted[i]);
+        b = dtype == WPK_F32 ? (double)(float)b : b; /* beyond the type it is infinite */
+        bool same = memcmp(&found[i], &wanted[i], sizeof(double)) == 0 || (isnan(a) && isnan(b)) ||
+                    (isinf(a) && a == b);
+        largest = isfinite(b) ? fmax(largest, fabs(b)) : largest;
+        double apart = dtype == WPK_I64 ? fmax(fabs(a - b), 1) : fabs(a - b);
+        difference = same || apart == 0 ? difference
+                     : isfinite(apart)  ? fmax(difference, apart)
+                                        : INFINITY;
+    }
+    return difference > 0 && largest > 0 ? difference / largest : difference;
+}
+
+/* Find the difference that output `index` may have: at least WPK_VERIFY_TOLERANCE. f32 does not
+ * tell apart logarithms of values that are nearly 0, so direct evaluation is measured, too. */
+static wpk_err find_allowed(struct evaluation *e, int index, double *allowed, struct wpk_diag *diag)
+{
+    const struct wpk_graph *graph = e->graph;
+    const double *const *inputs = (const double *const *)e->inputs;
+    wpk_err err = WPK_OK;
+
+    if (e->direct == NULL) {
+        e->direct = new_rows(graph, graph->outputs, graph->output_count);
+        err = e->direct != NULL ? wpk_graph_interpret_direct(graph, inputs, e->direct, diag)
+                                : WPK_ENOMEM;
+    }
+    if (err == WPK_OK) {
+        double own =
+            differ(&graph->values[graph->outputs[index]], e->wanted[index], e->direct[index]);
+        *allowed =
+            isfinite(own) ? fmax(*allowed, fmin(OWN_ERRORS * own, OWN_ERRORS_MAX)) : *allowed;
+    }
+    return err;
+}
+
+static wpk_err compare(struct evaluation *e, double *differences, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    for (int i = 0; err == WPK_OK && i < e->graph->output_count; i++) {
+        const struct wpk_graph_value *value = &e->graph->values[e->graph->outputs[i]];
+        double allowed = WPK_VERIFY_TOLERANCE;
+        differences[i] = differ(value, e->wanted[i], e->outputs[i]);
+        if (!(differences[i] <= allowed)) {
+            err = find_allowed(e, i, &allowed, diag);
+        }
+        if (err == WPK_OK && !(differences[i] <= allowed)) {
+            wpk_diag_set(diag,
+                         "output %s differs from the model's by %.1e of its largest element; "
+                         "%.0e is allowed",
+                         value->name, differences[i], allowed);
+            err = WPK_EMISMATCH;
+        }
+    }
+    return err;
+}
+
+wpk_err wpk_verify_plan(const struct wpk_graph *graph, const struct wpk_plan_call *call,
+                        double *differences, struct wpk_diag *diag)
+{
+    struct evaluation e = {.graph = graph,
+                           .call = call,
+                           .inputs = new_rows(graph, graph->inputs, graph->input_count),
+                           .wanted = new_rows(graph, graph->outputs, graph->output_count),
+                           .outputs = new_rows(graph, graph->outputs, graph->output_count)};
+
+    wpk_err err =
+        e.inputs != NULL && e.wanted != NULL && e.outputs != NULL ? take(&e, diag) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        err = wpk_graph_interpret(graph, (const double *const *)e.inputs, e.wanted, diag);
+    }
+    if (err == WPK_OK) {
+        err = compare(&e, differences, diag);
+    }
+    free_rows(e.inputs, graph->input_count);
+    free_rows(e.wanted, graph->output_count);
+    free_rows(e.direct, graph->output_count);
+    free_rows(e.outputs, graph->output_count);
+    return err;
+}
+
+/* ---- the model of a file */
+
+static bool is_of_input(const struct wpk_plan_call *call, const char *shape)
+{
+    bool is_of = false;
+
+    for (size_t i = 0; i < call->input_count; i++) {
+        is_of = is_of || wpk_model_shape_is_of(shape, call->inputs[i].name);
+    }
+    return is_of;
+}
+
+wpk_err wpk_verify_plan_file(const char *path, const struct wpk_model_fixing *fixing,
+                             const struct wpk_plan_call *call, double *differences,
+                             struct wpk_buf *problems, struct wpk_diag *diag)
+{
+    struct wpk_model_fixing here = {.binds = fixing->binds};
+    struct wpk_buf text[WPK_ARGS_LIST_MAX] = {{0}};
+    struct wpk_graph graph = {0};
+
+    for (size_t i = 0; i < call->input_count && i < WPK_ARGS_LIST_MAX; i++) {
+        const struct wpk_argument *input = wpk_model_input(call->model, call->shape, i);
+        wpk_buf_printf(&text[i], "%s=", input->name);
+        wpk_model_print_extents(input->type.extent, input->type.rank, &text[i]);
+        here.shapes.items[here.shapes.count++] = wpk_buf_text(&text[i]);
+    }
+    for (int i = 0; i < fixing->shapes.count && here.shapes.count < WPK_ARGS_LIST_MAX; i++) {
+        if (!is_of_input(call, fixing->shapes.items[i])) {
+            here.shapes.items[here.shapes.count++] = fixing->shapes.items[i];
+        }
+    }
+    wpk_err err = wpk_model_file_read(path, &here, &graph, problems, diag);
+    if (err == WPK_OK) {
+        err = wpk_verify_plan(&graph, call, differences, diag);
+    }
+    for (int i = 0; i < WPK_ARGS_LIST_MAX; i++) {
+        wpk_buf_fini(&text[i]);
+    }
+    wpk_graph_fini(&graph);
+    return err;
+}
