@@ -7,16 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void clear(struct wpk_program *program)
-{
-    memset(program->tensors, 0, (size_t)program->tensor_count * sizeof *program->tensors);
-    memset(program->stages, 0, (size_t)program->stage_count * sizeof *program->stages);
-    program->tensor_count = program->stage_count = 0;
-    program->nodes = NULL;
-    program->node_count = program->node_capacity = 0;
-    program->full = program->starved = program->expanded = false;
-}
-
 wpk_err wpk_program_full_error(const struct wpk_program *program)
 {
     return program->starved ? WPK_ENOMEM : WPK_ENOSPC;
@@ -30,23 +20,21 @@ void wpk_program_fini(struct wpk_program *program)
     for (int t = 0; t < program->tensor_count; t++) {
         free(program->tensors[t].values);
     }
+    free(program->tensors);
+    free(program->stages);
     free(program->nodes);
-    clear(program);
+    *program = (struct wpk_program){0};
 }
 
-/* Copy only up to the counts: pages beyond them that were never written need no memory. */
-static void copy_used(const struct wpk_program *from, struct wpk_program *to)
+/* Copy `count` objects into a list with room for `capacity`; the rest is not touched.
+ *   owns  caller frees; NULL without memory, or if the capacity is 0 */
+static void *copy_list(const void *list, int count, int capacity, size_t size)
 {
-    memcpy(to->tensors, from->tensors, (size_t)from->tensor_count * sizeof *to->tensors);
-    memcpy(to->stages, from->stages, (size_t)from->stage_count * sizeof *to->stages);
-    to->tensor_count = from->tensor_count;
-    to->stage_count = from->stage_count;
-    to->nodes = NULL;
-    to->node_count = from->node_count;
-    to->node_capacity = 0;
-    to->full = from->full;
-    to->starved = from->starved;
-    to->expanded = from->expanded;
+    void *copy = capacity > 0 ? malloc((size_t)capacity * size) : NULL;
+    if (copy != NULL && count > 0) {
+        memcpy(copy, list, (size_t)count * size);
+    }
+    return copy;
 }
 
 static double *copy_values(const double *values, int64_t count)
@@ -61,41 +49,63 @@ static double *copy_values(const double *values, int64_t count)
 wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *out)
 {
     WPK_ASSERT(program != out);
-    copy_used(program, out);
+    *out = *program;
+    out->tensor_capacity = program->tensor_count > 0 ? WPK_TENSORS_MAX : 0;
+    out->stage_capacity = program->stage_count > 0 ? WPK_STAGES_MAX : 0;
+    out->node_capacity = program->node_count;
+    out->tensors =
+        copy_list(program->tensors, out->tensor_count, out->tensor_capacity, sizeof *out->tensors);
+    out->stages =
+        copy_list(program->stages, out->stage_count, out->stage_capacity, sizeof *out->stages);
+    out->nodes = copy_list(program->nodes, out->node_count, out->node_capacity, sizeof *out->nodes);
+    bool whole = (out->tensors != NULL || out->tensor_capacity == 0) &&
+                 (out->stages != NULL || out->stage_capacity == 0) &&
+                 (out->nodes != NULL || out->node_capacity == 0);
+    out->tensor_count = out->tensors != NULL ? out->tensor_count : 0;
     for (int t = 0; t < out->tensor_count; t++) {
         out->tensors[t].values = NULL;
     }
-    for (int t = 0; t < out->tensor_count; t++) {
+    for (int t = 0; t < out->tensor_count && whole; t++) {
         const struct wpk_tensor *from = &program->tensors[t];
-        if (from->values == NULL) {
-            continue;
-        }
-        out->tensors[t].values = copy_values(from->values, wpk_tensor_elements(from));
-        if (out->tensors[t].values == NULL) {
-            wpk_program_fini(out);
-            return WPK_ENOMEM;
+        if (from->values != NULL) {
+            out->tensors[t].values = copy_values(from->values, wpk_tensor_elements(from));
+            whole = out->tensors[t].values != NULL;
         }
     }
-    if (program->node_count > 0) {
-        size_t size = (size_t)program->node_count * sizeof *out->nodes;
-        out->nodes = malloc(size);
-        if (out->nodes == NULL) {
-            wpk_program_fini(out);
-            return WPK_ENOMEM;
-        }
-        memcpy(out->nodes, program->nodes, size);
-        out->node_capacity = program->node_count;
+    if (!whole) {
+        wpk_program_fini(out);
     }
-    return WPK_OK;
+    return whole ? WPK_OK : WPK_ENOMEM;
 }
 
 void wpk_program_move(struct wpk_program *program, struct wpk_program *out)
 {
     WPK_ASSERT(program != out);
-    copy_used(program, out);
-    out->nodes = program->nodes;
-    out->node_capacity = program->node_capacity;
-    clear(program);
+    *out = *program;
+    *program = (struct wpk_program){0};
+}
+
+/* Make the capacity of a list `capacity`. False: there is no memory, and the list is as before. */
+static bool resize(void **list, int *capacity, int wanted, size_t size)
+{
+    void *resized = realloc(*list, (size_t)(wanted > 0 ? wanted : 1) * size);
+    if (resized == NULL) {
+        return false;
+    }
+    *list = resized;
+    *capacity = wanted;
+    return true;
+}
+
+void wpk_program_trim(struct wpk_program *program)
+{
+    /* A failure to become smaller leaves all as it is. */
+    resize((void **)&program->tensors, &program->tensor_capacity, program->tensor_count,
+           sizeof *program->tensors);
+    resize((void **)&program->stages, &program->stage_capacity, program->stage_count,
+           sizeof *program->stages);
+    resize((void **)&program->nodes, &program->node_capacity, program->node_count,
+           sizeof *program->nodes);
 }
 
 static bool set_name(char *out, const char *name)
@@ -118,6 +128,12 @@ int wpk_program_add_tensor(struct wpk_program *program, const char *name, enum w
                            enum wpk_dtype dtype, int rank, const int64_t *extent)
 {
     if (program->tensor_count == WPK_TENSORS_MAX || rank < 0 || rank > WPK_RANK_MAX) {
+        return fail_full(program);
+    }
+    if (program->tensor_count == program->tensor_capacity &&
+        !resize((void **)&program->tensors, &program->tensor_capacity, WPK_TENSORS_MAX,
+                sizeof *program->tensors)) {
+        program->starved = true;
         return fail_full(program);
     }
     struct wpk_tensor *tensor = &program->tensors[program->tensor_count];
@@ -165,6 +181,12 @@ int wpk_program_add_stage(struct wpk_program *program, int output, const char *c
         return fail_full(program);
     }
     WPK_ASSERT(output < program->tensor_count);
+    if (program->stage_count == program->stage_capacity &&
+        !resize((void **)&program->stages, &program->stage_capacity, WPK_STAGES_MAX,
+                sizeof *program->stages)) {
+        program->starved = true;
+        return fail_full(program);
+    }
     const struct wpk_tensor *tensor = &program->tensors[output];
     struct wpk_stage *stage = &program->stages[program->stage_count];
     memset(stage, 0, sizeof *stage);

@@ -159,11 +159,13 @@ struct wpk_stage {
 
 /* = {0} is the empty program. */
 struct wpk_program {
-    struct wpk_tensor tensors[WPK_TENSORS_MAX];
+    struct wpk_tensor *tensors; /* owned; [tensor_capacity]; they stay where they are */
     int tensor_count;
-    struct wpk_stage stages[WPK_STAGES_MAX];
+    int tensor_capacity;
+    struct wpk_stage *stages; /* owned; [stage_capacity]; likewise */
     int stage_count;
-    struct wpk_node *nodes; /* owned; [node_capacity] */
+    int stage_capacity;
+    struct wpk_node *nodes; /* owned; [node_capacity]; they move when one is added */
     int node_count;
     int node_capacity;
     bool full;     /* building reached a limit or ran out of memory: wpk_program_validate fails */
@@ -176,6 +178,9 @@ void wpk_program_fini(struct wpk_program *program);
 wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *out);
 /* Move a program to `out`, which is taken for empty; `program` is then empty. */
 void wpk_program_move(struct wpk_program *program, struct wpk_program *out);
+/* Give back the memory that a program of this size does not need. Adding a tensor or a stage then
+ * moves those that there are. */
+void wpk_program_trim(struct wpk_program *program);
 
 /* ---- building
  *
