@@ -90,7 +90,7 @@ static void expand(struct survey *survey, const struct wpk_graph_node *node,
 static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_diag *diag)
 {
     const struct wpk_graph_node *node = &survey->graph->nodes[index];
-    struct wpk_lowered lowered;
+    const struct wpk_lowered *lowered = NULL;
     struct wpk_cost cost;
     struct wpk_model_plan_host host;
 
@@ -103,15 +103,14 @@ static wpk_err look(struct survey *survey, int index, bool expanded, struct wpk_
     }
     wpk_err err = wpk_graph_lower(survey->graph, index, &lowered, diag);
     if (err == WPK_OK) {
-        wpk_cost(&lowered.program, &cost);
+        wpk_cost(&lowered->program, &cost);
         add(survey, node->op, cost.flops * (node->loop > 0 ? (double)node->times : 1));
         if (expanded) {
-            expand(survey, node, &lowered);
+            expand(survey, node, lowered);
         }
     } else if (diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", node->name, node->op);
     }
-    wpk_lowered_fini(&lowered);
     return err;
 }
 

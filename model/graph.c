@@ -23,6 +23,9 @@ void wpk_graph_fini(struct wpk_graph *graph)
     free(graph->inputs);
     free(graph->outputs);
     free(graph->slots);
+    if (graph->lowering != NULL) {
+        graph->lowering_free(graph->lowering);
+    }
     wpk_arena_fini(&graph->arena);
     *graph = (struct wpk_graph){.node_count = 0};
 }

@@ -140,6 +140,8 @@ struct wpk_graph {
     int loop_count;   /* their numbers begin with 1 */
     struct wpk_graph_map maps[WPK_GRAPH_MAPS_MAX];
     int map_count;
+    struct wpk_lowering *lowering; /* owned; programs of nodes (operator/lower.h); NULL: none yet */
+    void (*lowering_free)(struct wpk_lowering *lowering);
 };
 
 void wpk_graph_fini(struct wpk_graph *graph);

@@ -73,22 +73,20 @@ static bool find_axis(const struct wpk_program *p, int x, int *axis)
 static int find_operand(const struct wpk_graph *graph, int node, int *dim)
 {
     int output = graph->nodes[node].outputs[0];
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
     int x = -1;
 
-    bool fits = wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && p->stage_count == 1 &&
-                p->stages[0].reduction == WPK_REDUCE_NONE && wpk_program_loads_fit(p) &&
-                !wpk_node_has_axis(p, p->stages[0].expr);
-    for (int i = 0; fits && i < lowered.operand_count; i++) {
-        if (graph->values[lowered.operand[i]].data == NULL) {
+    bool fits = p != NULL && p->stage_count == 1 && p->stages[0].reduction == WPK_REDUCE_NONE &&
+                wpk_program_loads_fit(p) && !wpk_node_has_axis(p, p->stages[0].expr);
+    for (int i = 0; fits && i < lowered->operand_count; i++) {
+        if (graph->values[lowered->operand[i]].data == NULL) {
             fits = x < 0;
             x = i;
         }
     }
     fits = fits && x >= 0 && degree(p, p->stages[0].expr, x) == 1 && find_axis(p, x, dim);
-    int value = fits ? lowered.operand[x] : -1;
-    wpk_lowered_fini(&lowered);
+    int value = fits ? lowered->operand[x] : -1;
     if (value < 0 || graph->values[value].dtype != WPK_F32 ||
         graph->values[output].dtype != WPK_F32 ||
         graph->values[value].rank != graph->values[output].rank ||

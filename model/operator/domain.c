@@ -99,7 +99,7 @@ static wpk_err visit(struct finding *f, int n)
 {
     const struct wpk_graph_node *node = &f->graph->nodes[n];
     struct wpk_model_plan_host host;
-    struct wpk_lowered lowered;
+    const struct wpk_lowered *lowered = NULL;
 
     if (f->graph->values[node->outputs[0]].data != NULL ||
         f->depth[node->outputs[0]] >= DEPTH_MAX) {
@@ -111,9 +111,8 @@ static wpk_err visit(struct finding *f, int n)
     }
     wpk_err err = wpk_graph_lower(f->graph, n, &lowered, NULL);
     if (err == WPK_OK) {
-        need_operands(f, &lowered, node->outputs[0]);
+        need_operands(f, lowered, node->outputs[0]);
     }
-    wpk_lowered_fini(&lowered);
     return err == WPK_ENOMEM ? err : WPK_OK; /* a Shape has no program */
 }
 

@@ -4,8 +4,8 @@
 #ifndef WPK_MODEL_OPERATOR_DOMAIN_H
 #define WPK_MODEL_OPERATOR_DOMAIN_H
 
-#include "model/graph.h"
 #include "ir/domain.h"
+#include "model/graph.h"
 
 /* Find the domains of the inputs of a graph whose shapes were inferred without problems.
  *   shape   out [input_count]

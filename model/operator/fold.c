@@ -157,14 +157,13 @@ static bool is_small(const struct wpk_graph *graph, const struct wpk_graph_node 
 /* The operations of a node.   errors  WPK_ENOENT  it has no program; WPK_ENOMEM */
 static wpk_err count_work(const struct wpk_graph *graph, int node, double *out)
 {
-    struct wpk_lowered lowered;
+    const struct wpk_lowered *lowered = NULL;
     struct wpk_cost cost = {.iterations = 0};
 
     wpk_err err = wpk_graph_lower(graph, node, &lowered, NULL);
     if (err == WPK_OK) {
-        wpk_cost(&lowered.program, &cost);
+        wpk_cost(&lowered->program, &cost);
     }
-    wpk_lowered_fini(&lowered);
     *out = cost.iterations;
     return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
 }

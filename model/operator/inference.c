@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-static wpk_err copy_shape(const struct wpk_inference *in)
+wpk_err wpk_infer_like(const struct wpk_inference *in)
 {
     in->out->rank = in->x->rank;
     memcpy(in->out->extent, in->x->extent, sizeof(in->out->extent));
@@ -46,9 +46,9 @@ static wpk_err broadcast(const struct wpk_inference *in, const struct wpk_graph_
     return WPK_OK;
 }
 
-static wpk_err infer_pointwise(const struct wpk_inference *in)
+wpk_err wpk_infer_pointwise(const struct wpk_inference *in)
 {
-    wpk_err err = copy_shape(in);
+    wpk_err err = wpk_infer_like(in);
 
     for (int i = 1; err == WPK_OK && i < in->node->input_count; i++) {
         err = broadcast(in, &in->graph->values[in->node->inputs[i]]);
@@ -63,11 +63,11 @@ static bool is_zero(const struct wpk_graph_value *value)
 }
 
 /* The shape of input 0, to which the inputs that scale and shift it must broadcast. */
-static wpk_err infer_same(const struct wpk_inference *in)
+wpk_err wpk_infer_same(const struct wpk_inference *in)
 {
     bool reduced[WPK_RANK_MAX];
     bool is_channelwise = in->op->axes != WPK_AXES_FROM;
-    wpk_err err = copy_shape(in);
+    wpk_err err = wpk_infer_like(in);
 
     for (int i = 1; err == WPK_OK && i < in->node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
@@ -113,7 +113,7 @@ static wpk_err infer_same(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_reduce(const struct wpk_inference *in)
+wpk_err wpk_infer_reduce(const struct wpk_inference *in)
 {
     bool reduced[WPK_RANK_MAX];
     bool keeps = in->op->axes == WPK_AXES_SPATIAL || wpk_graph_int(in->node, "keepdims", 1) != 0;
@@ -142,7 +142,7 @@ static wpk_err infer_window(const struct wpk_inference *in, const int64_t *kerne
     return WPK_OK;
 }
 
-static wpk_err infer_conv(const struct wpk_inference *in)
+wpk_err wpk_infer_conv(const struct wpk_inference *in)
 {
     const struct wpk_graph_value *w = wpk_graph_input(in->graph, in->node, 1);
     const struct wpk_graph_value *b = wpk_graph_input(in->graph, in->node, 2);
@@ -166,7 +166,7 @@ static wpk_err infer_conv(const struct wpk_inference *in)
     return infer_window(in, w->extent + 2, w->extent[0]);
 }
 
-static wpk_err infer_matmul(const struct wpk_inference *in)
+wpk_err wpk_infer_matmul(const struct wpk_inference *in)
 {
     const struct wpk_graph_value *b = wpk_graph_input(in->graph, in->node, 1);
     const struct wpk_graph_value *a = in->x;
@@ -197,7 +197,7 @@ static wpk_err infer_matmul(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_gemm(const struct wpk_inference *in)
+wpk_err wpk_infer_gemm(const struct wpk_inference *in)
 {
     const struct wpk_graph_value *b = wpk_graph_input(in->graph, in->node, 1);
     const struct wpk_graph_value *c = wpk_graph_input(in->graph, in->node, 2);
@@ -220,7 +220,7 @@ static wpk_err infer_gemm(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_reshape(const struct wpk_inference *in)
+wpk_err wpk_infer_reshape(const struct wpk_inference *in)
 {
     int64_t wanted[WPK_RANK_MAX];
     int64_t known = 1;
@@ -256,7 +256,7 @@ static wpk_err infer_reshape(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_flatten(const struct wpk_inference *in)
+wpk_err wpk_infer_flatten(const struct wpk_inference *in)
 {
     int64_t axis = wpk_graph_int(in->node, "axis", 1);
 
@@ -274,7 +274,7 @@ static wpk_err infer_flatten(const struct wpk_inference *in)
     return WPK_OK;
 }
 
-static wpk_err infer_squeeze(const struct wpk_inference *in)
+wpk_err wpk_infer_squeeze(const struct wpk_inference *in)
 {
     int64_t axes[WPK_RANK_MAX];
     bool listed[WPK_RANK_MAX] = {false};
@@ -304,7 +304,7 @@ static wpk_err infer_squeeze(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_unsqueeze(const struct wpk_inference *in)
+wpk_err wpk_infer_unsqueeze(const struct wpk_inference *in)
 {
     int64_t axes[WPK_RANK_MAX];
     bool listed[WPK_RANK_MAX] = {false};
@@ -333,7 +333,7 @@ static wpk_err infer_unsqueeze(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_transpose(const struct wpk_inference *in)
+wpk_err wpk_infer_transpose(const struct wpk_inference *in)
 {
     int order[WPK_RANK_MAX];
 
@@ -345,14 +345,14 @@ static wpk_err infer_transpose(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_concat(const struct wpk_inference *in)
+wpk_err wpk_infer_concat(const struct wpk_inference *in)
 {
     int axis = 0;
 
     wpk_err err =
         wpk_operator_axis(wpk_graph_int(in->node, "axis", 0), in->x->rank, &axis, in->diag);
     if (err == WPK_OK) {
-        err = copy_shape(in);
+        err = wpk_infer_like(in);
     }
     for (int i = 1; err == WPK_OK && i < in->node->input_count; i++) {
         const struct wpk_graph_value *input = wpk_graph_input(in->graph, in->node, i);
@@ -370,7 +370,7 @@ static wpk_err infer_concat(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_slice(const struct wpk_inference *in)
+wpk_err wpk_infer_slice(const struct wpk_inference *in)
 {
     struct wpk_operator_slice slice;
 
@@ -382,7 +382,7 @@ static wpk_err infer_slice(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_expand(const struct wpk_inference *in)
+wpk_err wpk_infer_expand(const struct wpk_inference *in)
 {
     struct wpk_graph_value shape = {.rank = 0};
 
@@ -395,12 +395,12 @@ static wpk_err infer_expand(const struct wpk_inference *in)
         }
     }
     if (err == WPK_OK) {
-        err = copy_shape(in);
+        err = wpk_infer_like(in);
     }
     return err == WPK_OK ? broadcast(in, &shape) : err;
 }
 
-static wpk_err infer_pad(const struct wpk_inference *in)
+wpk_err wpk_infer_pad(const struct wpk_inference *in)
 {
     int64_t before[WPK_RANK_MAX];
     int64_t after[WPK_RANK_MAX];
@@ -413,7 +413,7 @@ static wpk_err infer_pad(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_conv_transpose(const struct wpk_inference *in)
+wpk_err wpk_infer_conv_transpose(const struct wpk_inference *in)
 {
     const struct wpk_graph_value *w = wpk_graph_input(in->graph, in->node, 1);
     const struct wpk_graph_value *b = wpk_graph_input(in->graph, in->node, 2);
@@ -442,7 +442,7 @@ static wpk_err infer_conv_transpose(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_constant_of_shape(const struct wpk_inference *in)
+wpk_err wpk_infer_constant_of_shape(const struct wpk_inference *in)
 {
     wpk_err err = wpk_graph_integers(in->x, in->out->extent, WPK_RANK_MAX, &in->out->rank);
 
@@ -459,7 +459,7 @@ static wpk_err infer_constant_of_shape(const struct wpk_inference *in)
     return err;
 }
 
-static wpk_err infer_range(const struct wpk_inference *in)
+wpk_err wpk_infer_range(const struct wpk_inference *in)
 {
     double number[3] = {0};
 
@@ -477,7 +477,7 @@ static wpk_err infer_range(const struct wpk_inference *in)
     return WPK_OK;
 }
 
-static wpk_err infer_non_zero(const struct wpk_inference *in)
+wpk_err wpk_infer_non_zero(const struct wpk_inference *in)
 {
     int64_t count = 0;
 
@@ -504,7 +504,7 @@ static wpk_err infer_non_zero(const struct wpk_inference *in)
 }
 
 /* Of Shape, a list of the axes from `start` to `end`; of Size, a number. */
-static wpk_err infer_shape_of(const struct wpk_inference *in)
+wpk_err wpk_infer_shape_of(const struct wpk_inference *in)
 {
     int first = 0;
     int count = wpk_operator_shape_axes(in->node, in->x->rank, &first);
@@ -514,7 +514,7 @@ static wpk_err infer_shape_of(const struct wpk_inference *in)
     return WPK_OK;
 }
 
-static wpk_err infer_equation(const struct wpk_inference *in)
+wpk_err wpk_infer_equation(const struct wpk_inference *in)
 {
     const struct wpk_graph_attribute *shape =
         wpk_graph_attribute(in->node, "shape", WPK_ATTRIBUTE_INTS);
@@ -524,93 +524,23 @@ static wpk_err infer_equation(const struct wpk_inference *in)
     return WPK_OK;
 }
 
-wpk_err wpk_infer_shape(const struct wpk_inference *in)
+wpk_err wpk_infer_pool(const struct wpk_inference *in)
 {
-    switch (in->op->kind) {
-    case WPK_KIND_POINTWISE:
-    case WPK_KIND_SELECT:
-    case WPK_KIND_VARIADIC:
-        return infer_pointwise(in);
-    case WPK_KIND_SAME:
-        return infer_same(in);
-    case WPK_KIND_CLIP:
-    case WPK_KIND_CAST:
-    case WPK_KIND_LIKE:
-        return copy_shape(in);
-    case WPK_KIND_LOOP_ENTER:
-    case WPK_KIND_LOOP_READ:
-    case WPK_KIND_LOOP_STORE:
-    case WPK_KIND_LOOP_RESULT:
-        return wpk_infer_loop(in);
-    case WPK_KIND_REDUCE:
-        return infer_reduce(in);
-    case WPK_KIND_CONV:
-        return infer_conv(in);
-    case WPK_KIND_MAX_POOL:
-    case WPK_KIND_AVERAGE_POOL:
-    case WPK_KIND_LP_POOL:
-        return infer_window(in, NULL, in->x->rank > 1 ? in->x->extent[1] : 1);
-    case WPK_KIND_MATMUL:
-        return infer_matmul(in);
-    case WPK_KIND_GEMM:
-        return infer_gemm(in);
-    case WPK_KIND_RESHAPE:
-        return infer_reshape(in);
-    case WPK_KIND_FLATTEN:
-        return infer_flatten(in);
-    case WPK_KIND_SQUEEZE:
-        return infer_squeeze(in);
-    case WPK_KIND_UNSQUEEZE:
-        return infer_unsqueeze(in);
-    case WPK_KIND_TRANSPOSE:
-        return infer_transpose(in);
-    case WPK_KIND_CONCAT:
-        return infer_concat(in);
-    case WPK_KIND_EXPAND:
-        return infer_expand(in);
-    case WPK_KIND_PAD:
-        return infer_pad(in);
-    case WPK_KIND_RESIZE:
-        return wpk_infer_resize(in);
-    case WPK_KIND_CONV_TRANSPOSE:
-        return infer_conv_transpose(in);
-    case WPK_KIND_CONSTANT_OF_SHAPE:
-        return infer_constant_of_shape(in);
-    case WPK_KIND_SLICE:
-        return infer_slice(in);
-    case WPK_KIND_TOP_K:
-    case WPK_KIND_GATHER:
-    case WPK_KIND_GATHER_ELEMENTS:
-    case WPK_KIND_GATHER_ND:
-    case WPK_KIND_SCATTER_ELEMENTS:
-    case WPK_KIND_SCATTER_ND:
-    case WPK_KIND_ONE_HOT:
-        return wpk_infer_indexed(in);
-    case WPK_KIND_DEPTH_TO_SPACE:
-    case WPK_KIND_SPACE_TO_DEPTH:
-    case WPK_KIND_TILE:
-    case WPK_KIND_CENTER:
-        return wpk_infer_place(in);
-    case WPK_KIND_ATTENTION:
-        return wpk_infer_attention(in);
-    case WPK_KIND_EINSUM:
-        return wpk_infer_einsum(in);
-    case WPK_KIND_ROTARY:
-        return wpk_infer_rotary(in);
-    case WPK_KIND_GROUP:
-        return wpk_infer_group(in);
-    case WPK_KIND_RANGE:
-        return infer_range(in);
-    case WPK_KIND_NON_ZERO:
-        return infer_non_zero(in);
-    case WPK_KIND_LOSS:
-        return wpk_infer_loss(in);
-    case WPK_KIND_SHAPE:
-        return infer_shape_of(in);
-    case WPK_KIND_EQUATION:
-        return infer_equation(in);
-    case WPK_KIND_EXPANDED:
-        break;
-    }
-    return WPK_EUNSUPPORTED;
+    return infer_window(in, NULL, in->x->rank > 1 ? in->x->extent[1] : 1);
+}
+
+wpk_err wpk_infer_loop(const struct wpk_inference *in)
+{
+    const struct wpk_graph_attribute *shape =
+        wpk_graph_attribute(in->node, "shape", WPK_ATTRIBUTE_INTS);
+    const bool is_store = in->op->kind == WPK_KIND_LOOP_STORE;
+    const int first = is_store ? 1 : 0; /* axis of what an iteration has */
+
+    WPK_ASSERT((in->op->kind == WPK_KIND_LOOP_READ) == (shape != NULL));
+    WPK_ASSERT(in->x->rank + first <= WPK_RANK_MAX);
+    in->out->rank = shape != NULL ? shape->count : in->x->rank + first;
+    in->out->extent[0] = is_store ? in->node->times + 1 : 0;
+    memcpy(in->out->extent + first, shape != NULL ? shape->integers : in->x->extent,
+           (size_t)(in->out->rank - first) * sizeof(int64_t));
+    return WPK_OK;
 }

@@ -16,8 +16,32 @@ struct wpk_inference {
     struct wpk_diag *diag;
 };
 
-/* Set rank and extents of in->out. The shapes of all inputs are known.
+/* Set rank and extents of in->out, by the kind that the name says (operator.h). The shapes of all
+ * inputs are known.
  *   errors  WPK_EINVAL, WPK_EUNSUPPORTED with a reason in in->diag */
-WPK_MUST_CHECK wpk_err wpk_infer_shape(const struct wpk_inference *in);
+wpk_err wpk_infer_pointwise(const struct wpk_inference *in);
+wpk_err wpk_infer_same(const struct wpk_inference *in);
+wpk_err wpk_infer_like(const struct wpk_inference *in);
+wpk_err wpk_infer_reduce(const struct wpk_inference *in);
+wpk_err wpk_infer_conv(const struct wpk_inference *in);
+wpk_err wpk_infer_pool(const struct wpk_inference *in);
+wpk_err wpk_infer_matmul(const struct wpk_inference *in);
+wpk_err wpk_infer_gemm(const struct wpk_inference *in);
+wpk_err wpk_infer_reshape(const struct wpk_inference *in);
+wpk_err wpk_infer_flatten(const struct wpk_inference *in);
+wpk_err wpk_infer_squeeze(const struct wpk_inference *in);
+wpk_err wpk_infer_unsqueeze(const struct wpk_inference *in);
+wpk_err wpk_infer_transpose(const struct wpk_inference *in);
+wpk_err wpk_infer_concat(const struct wpk_inference *in);
+wpk_err wpk_infer_expand(const struct wpk_inference *in);
+wpk_err wpk_infer_pad(const struct wpk_inference *in);
+wpk_err wpk_infer_conv_transpose(const struct wpk_inference *in);
+wpk_err wpk_infer_constant_of_shape(const struct wpk_inference *in);
+wpk_err wpk_infer_slice(const struct wpk_inference *in);
+wpk_err wpk_infer_range(const struct wpk_inference *in);
+wpk_err wpk_infer_non_zero(const struct wpk_inference *in);
+wpk_err wpk_infer_equation(const struct wpk_inference *in);
+wpk_err wpk_infer_shape_of(const struct wpk_inference *in);
+wpk_err wpk_infer_loop(const struct wpk_inference *in);
 
 #endif

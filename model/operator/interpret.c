@@ -15,11 +15,10 @@
 /* State of a run. */
 struct run {
     const struct wpk_graph *graph;
-    double **values; /* [value_count]; owned where the value is computed by a node */
-    int *last;       /* [value_count] the last node that reads it; node_count for outputs */
-    struct wpk_lowered **lowered; /* owned; [node_count] of the loop that runs; NULL: not yet */
-    int64_t iteration;            /* of that loop */
-    bool direct;                  /* by direct evaluation */
+    double **values;   /* [value_count]; owned where the value is computed by a node */
+    int *last;         /* [value_count] the last node that reads it; node_count for outputs */
+    int64_t iteration; /* of that loop */
+    bool direct;       /* by direct evaluation */
 };
 
 /* The constant as cells; its bytes have any alignment.   owns  caller frees */
@@ -97,16 +96,15 @@ static wpk_err interpret_node(const struct wpk_graph *graph, int node, bool dire
                               double *const *values, double *out, struct wpk_diag *diag)
 {
     struct wpk_model_plan_host host;
-    struct wpk_lowered lowered;
+    const struct wpk_lowered *lowered = NULL;
 
     if (wpk_graph_host(graph, node, &host)) {
         return interpret_host(graph, node, &host, values, out, diag);
     }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
     if (err == WPK_OK) {
-        err = interpret(graph, &lowered, direct, values, out, diag);
+        err = interpret(graph, lowered, direct, values, out, diag);
     }
-    wpk_lowered_fini(&lowered);
     return err;
 }
 
@@ -151,21 +149,6 @@ static void release_after(struct run *run, int node)
 }
 
 /* ---- loops */
-
-/* Interpret a node of a loop, which is lowered once. */
-static wpk_err interpret_again(struct run *run, int node, double *out, struct wpk_diag *diag)
-{
-    struct wpk_lowered *lowered = run->lowered[node];
-    wpk_err err = WPK_OK;
-
-    if (lowered == NULL) {
-        lowered = calloc(1, sizeof(*lowered));
-        run->lowered[node] = lowered;
-        err = lowered != NULL ? wpk_graph_lower(run->graph, node, lowered, diag) : WPK_ENOMEM;
-    }
-    return err == WPK_OK ? interpret(run->graph, lowered, run->direct, run->values, out, diag)
-                         : err;
-}
 
 /* Copy what a Read, Enter or Result passes on. */
 static wpk_err move(struct run *run, const struct wpk_graph_node *node, double *out)
@@ -239,9 +222,8 @@ static wpk_err run_node(struct run *run, int node, struct wpk_diag *diag)
     }
     free(run->values[n->outputs[0]]); /* an earlier iteration's */
     run->values[n->outputs[0]] = values;
-    wpk_err err = wpk_graph_is_boundary(n) ? move(run, n, values)
-                  : n->loop > 0
-                      ? interpret_again(run, node, values, diag)
+    wpk_err err = wpk_graph_is_boundary(n)
+                      ? move(run, n, values)
                       : interpret_node(run->graph, node, run->direct, run->values, values, diag);
     if (err != WPK_OK && diag != NULL && diag->field[0] == '\0') {
         snprintf(diag->field, sizeof(diag->field), "node %s (%s)", n->name, n->op);
@@ -269,9 +251,6 @@ static wpk_err run_loop(struct run *run, int first, int last, struct wpk_diag *d
         }
     }
     for (int n = first; n <= last; n++) {
-        wpk_lowered_fini(run->lowered[n]);
-        free(run->lowered[n]);
-        run->lowered[n] = NULL;
         release_after(run, n);
     }
     return err;
@@ -300,8 +279,7 @@ static wpk_err run_model(const struct wpk_graph *graph, bool direct, const doubl
 
     run.values = calloc((size_t)graph->value_count + 1, sizeof(*run.values));
     run.last = calloc((size_t)graph->value_count + 1, sizeof(*run.last));
-    run.lowered = calloc((size_t)graph->node_count + 1, sizeof(*run.lowered));
-    if (run.values == NULL || run.last == NULL || run.lowered == NULL) {
+    if (run.values == NULL || run.last == NULL) {
         err = WPK_ENOMEM;
     }
     for (int i = 0; err == WPK_OK && i < graph->value_count; i++) {
@@ -335,7 +313,6 @@ static wpk_err run_model(const struct wpk_graph *graph, bool direct, const doubl
     }
     free(run.values);
     free(run.last);
-    free(run.lowered);
     return err;
 }
 

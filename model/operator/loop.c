@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/loop.h"
 
-#include "model/operator/inference.h"
 #include "model/operator/operator.h"
 
 #include <stdlib.h>
@@ -17,22 +16,6 @@ static bool is_kind(const struct wpk_graph_node *node, enum wpk_operator_kind ki
 bool wpk_graph_is_boundary(const struct wpk_graph_node *node)
 {
     return strcmp(node->domain, WPK_LOOP_DOMAIN) == 0;
-}
-
-wpk_err wpk_infer_loop(const struct wpk_inference *in)
-{
-    const struct wpk_graph_attribute *shape =
-        wpk_graph_attribute(in->node, "shape", WPK_ATTRIBUTE_INTS);
-    const bool is_store = in->op->kind == WPK_KIND_LOOP_STORE;
-    const int first = is_store ? 1 : 0; /* axis of what an iteration has */
-
-    WPK_ASSERT((in->op->kind == WPK_KIND_LOOP_READ) == (shape != NULL));
-    WPK_ASSERT(in->x->rank + first <= WPK_RANK_MAX);
-    in->out->rank = shape != NULL ? shape->count : in->x->rank + first;
-    in->out->extent[0] = is_store ? in->node->times + 1 : 0;
-    memcpy(in->out->extent + first, shape != NULL ? shape->integers : in->x->extent,
-           (size_t)(in->out->rank - first) * sizeof(int64_t));
-    return WPK_OK;
 }
 
 int64_t wpk_graph_loop_step(const struct wpk_graph *graph, const struct wpk_graph_node *node)

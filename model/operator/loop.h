@@ -24,13 +24,8 @@
 
 #define WPK_LOOP_DOMAIN "\001loop" /* names in files have no control characters */
 
-struct wpk_inference;
-
 /* True for the four operators above. */
 bool wpk_graph_is_boundary(const struct wpk_graph_node *node);
-
-/* As wpk_infer_shape of inference.h, for them.   errors  none */
-WPK_MUST_CHECK wpk_err wpk_infer_loop(const struct wpk_inference *in);
 
 /* How many elements further the node, a Read or Store, is in each iteration. */
 int64_t wpk_graph_loop_step(const struct wpk_graph *graph, const struct wpk_graph_node *node);

@@ -2,22 +2,10 @@
 #include "model/operator/lower.h"
 
 #include "ir/notation/notation.h"
-#include "model/operator/op_attention.h"
-#include "model/operator/op_einsum.h"
-#include "model/operator/op_group.h"
-#include "model/operator/op_index.h"
-#include "model/operator/op_loss.h"
-#include "model/operator/op_place.h"
-#include "model/operator/op_resize.h"
-#include "model/operator/op_rotary.h"
-#include "model/operator/print_move.h"
-#include "model/operator/print_text.h"
-#include "model/operator/print_window.h"
+#include "model/operator/printer.h"
 
-#include <ctype.h>
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void wpk_lowered_fini(struct wpk_lowered *lowered)
@@ -28,204 +16,6 @@ void wpk_lowered_fini(struct wpk_lowered *lowered)
     wpk_program_fini(&lowered->program);
     wpk_buf_fini(&lowered->text);
     lowered->operand_count = 0;
-}
-
-/* A limit of a Clip: an attribute before opset 11, an input since. Without either it is the type's
- * largest finite number, with this sign. */
-static wpk_err print_limit(struct wpk_printer *printer, const char *name, int input, double sign)
-{
-    double most = printer->out->dtype == WPK_F64 ? DBL_MAX : (double)FLT_MAX;
-    const struct wpk_graph_attribute *attribute =
-        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
-    const struct wpk_graph_value *value = printer->input[input];
-
-    wpk_buf_append_text(printer->text, ", ");
-    if (value == NULL) {
-        wpk_printer_number(printer, attribute != NULL ? (double)attribute->real : sign * most);
-        return WPK_OK;
-    }
-    if (wpk_graph_elements(value) != 1 || value->dtype != printer->out->dtype) {
-        wpk_diag_set(printer->diag, "its %s must be one number of its input's type", name);
-        return WPK_EUNSUPPORTED;
-    }
-    if (value->data != NULL && !isnan(wpk_graph_element(value, 0))) {
-        wpk_printer_constant(printer, value);
-        return WPK_OK;
-    }
-    wpk_printer_operand(printer,
-                        input); /* computed, or a NaN, which is no number of the notation */
-    wpk_buf_append_text(printer->text, "[");
-    for (int d = 0; d < value->rank; d++) {
-        wpk_buf_append_text(printer->text, d > 0 ? ",0" : "0");
-    }
-    wpk_buf_append_text(printer->text, "]");
-    return WPK_OK;
-}
-
-/* True if the Clip has this limit, and it limits something. */
-static bool has_limit(const struct wpk_printer *printer, const char *name, int input)
-{
-    const struct wpk_graph_attribute *attribute =
-        wpk_graph_attribute(printer->node, name, WPK_ATTRIBUTE_FLOAT);
-    const struct wpk_graph_value *value = printer->input[input];
-
-    return value != NULL ? value->data == NULL || wpk_graph_elements(value) != 1 ||
-                               !isinf(wpk_graph_element(value, 0))
-           : attribute != NULL ? !isinf(attribute->real)
-                               : wpk_dtype_is_float(printer->out->dtype);
-}
-
-static wpk_err print_clip(struct wpk_printer *printer)
-{
-    bool has_low = has_limit(printer, "min", 1);
-    bool has_high = has_limit(printer, "max", 2);
-    wpk_err err = WPK_OK;
-
-    wpk_printer_output(printer);
-    wpk_buf_append_text(printer->text, has_high ? "min(" : "");
-    wpk_buf_append_text(printer->text, has_low ? "max(" : "");
-    wpk_printer_broadcast(printer, 0);
-    if (has_low) {
-        err = print_limit(printer, "min", 1, -1);
-        wpk_buf_append_text(printer->text, ")");
-    }
-    if (err == WPK_OK && has_high) {
-        err = print_limit(printer, "max", 2, 1);
-        wpk_buf_append_text(printer->text, ")");
-    }
-    return err;
-}
-
-/* "X[..] + X1[..] + X2[..]", "(X[..] + X1[..]) / 2", or "min(X[..], min(X1[..], X2[..]))". */
-static void print_variadic(struct wpk_printer *printer)
-{
-    bool is_mean = strcmp(printer->op->text, "mean") == 0;
-    const char *text = is_mean ? "+" : printer->op->text;
-    bool is_call = isalpha((unsigned char)text[0]) != 0;
-    int last = printer->node->input_count - 1;
-
-    wpk_printer_output(printer);
-    wpk_buf_append_text(printer->text, is_mean ? "(" : "");
-    for (int i = 0; i <= last; i++) {
-        if (is_call && i < last) {
-            wpk_buf_printf(printer->text, "%s(", text);
-        }
-        wpk_printer_broadcast(printer, i);
-        if (i < last) {
-            wpk_buf_printf(printer->text, is_call ? ", " : " %s ", text);
-        }
-    }
-    for (int i = 0; is_call && i < last; i++) {
-        wpk_buf_append_text(printer->text, ")");
-    }
-    if (is_mean) {
-        wpk_buf_printf(printer->text, ") / %d", last + 1);
-    }
-}
-
-/* The attribute is the equation; it reads an input by its name and '['. */
-static wpk_err print_equation(struct wpk_printer *printer)
-{
-    const char *text = wpk_graph_text(printer->node, "text", "");
-    char name[8];
-
-    for (int i = 0; i < printer->node->input_count; i++) {
-        snprintf(name, sizeof(name), i > 0 ? "X%d[" : "X[", i);
-        printer->used[i] = strstr(text, name) != NULL;
-    }
-    wpk_buf_append_text(printer->text, text);
-    return WPK_OK;
-}
-
-static wpk_err print(struct wpk_printer *printer)
-{
-    switch (printer->op->kind) {
-    case WPK_KIND_POINTWISE:
-    case WPK_KIND_SAME:
-    case WPK_KIND_LIKE:
-    case WPK_KIND_REDUCE:
-    case WPK_KIND_CAST:
-    case WPK_KIND_SELECT:
-    case WPK_KIND_EXPAND:
-    case WPK_KIND_RANGE:
-        return wpk_print_text(printer);
-    case WPK_KIND_CLIP:
-        return print_clip(printer);
-    case WPK_KIND_CONV:
-        return wpk_print_conv(printer);
-    case WPK_KIND_MAX_POOL:
-    case WPK_KIND_AVERAGE_POOL:
-    case WPK_KIND_LP_POOL:
-        return wpk_print_pool(printer);
-    case WPK_KIND_MATMUL:
-        wpk_print_matmul(printer);
-        return WPK_OK;
-    case WPK_KIND_GEMM:
-        wpk_print_gemm(printer);
-        return WPK_OK;
-    case WPK_KIND_RESHAPE:
-    case WPK_KIND_FLATTEN:
-    case WPK_KIND_SQUEEZE:
-    case WPK_KIND_UNSQUEEZE:
-        return wpk_print_reshape(printer);
-    case WPK_KIND_TRANSPOSE:
-        return wpk_print_transpose(printer);
-    case WPK_KIND_CONCAT:
-        return wpk_print_concat(printer);
-    case WPK_KIND_SLICE:
-        return wpk_print_slice(printer);
-    case WPK_KIND_VARIADIC:
-        print_variadic(printer);
-        return WPK_OK;
-    case WPK_KIND_PAD:
-        return strcmp(wpk_graph_text(printer->node, "mode", "constant"), "constant") == 0
-                   ? wpk_print_pad(printer)
-                   : wpk_print_border(printer);
-    case WPK_KIND_DEPTH_TO_SPACE:
-    case WPK_KIND_SPACE_TO_DEPTH:
-    case WPK_KIND_TILE:
-    case WPK_KIND_CENTER:
-        return wpk_print_place(printer);
-    case WPK_KIND_RESIZE:
-        wpk_print_resize(printer);
-        return WPK_OK;
-    case WPK_KIND_CONV_TRANSPOSE:
-        return wpk_print_conv_transpose(printer);
-    case WPK_KIND_GATHER:
-    case WPK_KIND_GATHER_ELEMENTS:
-    case WPK_KIND_GATHER_ND:
-    case WPK_KIND_SCATTER_ELEMENTS:
-    case WPK_KIND_SCATTER_ND:
-    case WPK_KIND_ONE_HOT:
-        return wpk_print_indexed(printer);
-    case WPK_KIND_ATTENTION:
-        return wpk_print_attention(printer);
-    case WPK_KIND_EINSUM:
-        return wpk_print_einsum(printer);
-    case WPK_KIND_ROTARY:
-        return wpk_print_rotary(printer);
-    case WPK_KIND_GROUP:
-        return wpk_print_group(printer);
-    case WPK_KIND_LOSS:
-        return wpk_print_loss(printer);
-    case WPK_KIND_TOP_K:
-        wpk_diag_set(printer->diag, "K must be a constant");
-        return WPK_EUNSUPPORTED;
-    case WPK_KIND_EQUATION:
-        return print_equation(printer);
-    case WPK_KIND_EXPANDED:
-    case WPK_KIND_LOOP_ENTER: /* loop.h: memory that nodes share, no program */
-    case WPK_KIND_LOOP_READ:
-    case WPK_KIND_LOOP_STORE:
-    case WPK_KIND_LOOP_RESULT:
-        return WPK_EUNSUPPORTED;
-    case WPK_KIND_NON_ZERO: /* host.h */
-    case WPK_KIND_CONSTANT_OF_SHAPE:
-    case WPK_KIND_SHAPE:
-        wpk_diag_set(printer->diag, "its shape is no constant, or it has more than 2^26 elements");
-        return WPK_EUNSUPPORTED;
-    }
-    return WPK_EUNSUPPORTED;
 }
 
 static void declare(const char *name, const struct wpk_graph_value *value,
@@ -283,8 +73,8 @@ static wpk_err truncate_output(struct wpk_buf *text)
     return wpk_buf_status(text);
 }
 
-wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowered *out,
-                        struct wpk_diag *diag)
+static wpk_err lower(const struct wpk_graph *graph, int node, struct wpk_lowered *out,
+                     struct wpk_diag *diag)
 {
     const struct wpk_graph_node *n = &graph->nodes[node];
     struct wpk_printer printer = {.graph = graph, .node = n, .text = &out->text, .diag = diag};
@@ -297,7 +87,8 @@ wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowe
     for (int i = 0; i < n->input_count; i++) {
         printer.input[i] = wpk_graph_input(graph, n, i);
     }
-    wpk_err err = print(&printer);
+    wpk_err (*print)(struct wpk_printer *) = wpk_operator_forms[printer.op->kind].print;
+    wpk_err err = print != NULL ? print(&printer) : WPK_EUNSUPPORTED;
     if (err == WPK_OK) {
         err = wpk_buf_status(&out->text);
     }
@@ -310,4 +101,134 @@ wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, struct wpk_lowe
         err = err == WPK_OK ? parse(&printer, out) : err;
     }
     return err;
+}
+
+/* ---- programs that the graph keeps */
+
+/* The program of the node that writes a value, and all that it follows from. */
+struct kept {
+    struct wpk_buf origin;
+    struct wpk_lowered *lowered; /* owned; NULL: none */
+};
+
+struct wpk_lowering {
+    struct kept *list; /* owned; [count] by value */
+    int count;
+};
+
+static void forget(struct kept *kept)
+{
+    wpk_lowered_fini(kept->lowered);
+    free(kept->lowered);
+    wpk_buf_fini(&kept->origin);
+    *kept = (struct kept){.lowered = NULL};
+}
+
+static void free_lowering(struct wpk_lowering *lowering)
+{
+    for (int v = 0; v < lowering->count; v++) {
+        forget(&lowering->list[v]);
+    }
+    free(lowering->list);
+    free(lowering);
+}
+
+static void put_value(const struct wpk_graph_value *value, struct wpk_buf *out)
+{
+    wpk_buf_append(out, &value->dtype, sizeof(value->dtype));
+    wpk_buf_append(out, &value->rank, sizeof(value->rank));
+    wpk_buf_append(out, value->extent, (size_t)value->rank * sizeof(value->extent[0]));
+    wpk_buf_append(out, &value->data, sizeof(value->data));
+}
+
+/* Append what the node's program follows from. Attributes and constants do not change where they
+ * are. */
+static void put_origin(const struct wpk_graph *graph, const struct wpk_graph_node *node,
+                       struct wpk_buf *out)
+{
+    const struct wpk_operator *op = wpk_operator_find(node->op, node->domain);
+
+    wpk_buf_append(out, &op, sizeof(op));
+    wpk_buf_append(out, &node->attributes, sizeof(node->attributes));
+    wpk_buf_append(out, &node->attribute_count, sizeof(node->attribute_count));
+    wpk_buf_append(out, &node->part, sizeof(node->part));
+    wpk_buf_append(out, node->inputs, (size_t)node->input_count * sizeof(node->inputs[0]));
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] >= 0) {
+            put_value(&graph->values[node->inputs[i]], out);
+        }
+    }
+    put_value(&graph->values[node->outputs[0]], out);
+}
+
+/* The place of a value's program; NULL: there is no memory. */
+static struct kept *find_kept(const struct wpk_graph *graph, int value)
+{
+    struct wpk_graph *keeper = (struct wpk_graph *)(uintptr_t)graph; /* what it keeps is a cache */
+
+    if (keeper->lowering == NULL) {
+        keeper->lowering = calloc(1, sizeof(*keeper->lowering));
+        keeper->lowering_free = free_lowering;
+    }
+    struct wpk_lowering *lowering = keeper->lowering;
+    if (lowering != NULL && value >= lowering->count) {
+        size_t count = (size_t)graph->value_count + (size_t)graph->value_count / 2 + 1;
+        struct kept *grown = realloc(lowering->list, count * sizeof(*grown));
+        if (grown == NULL) {
+            return NULL;
+        }
+        memset(grown + lowering->count, 0, (count - (size_t)lowering->count) * sizeof(*grown));
+        lowering->list = grown;
+        lowering->count = (int)count;
+    }
+    return lowering != NULL ? &lowering->list[value] : NULL;
+}
+
+/* Keep a new program of the node.   shape  kept: empty */
+static wpk_err keep(const struct wpk_graph *graph, int node, struct kept *kept,
+                    struct wpk_diag *diag)
+{
+    struct wpk_lowered *lowered = calloc(1, sizeof(*lowered));
+
+    wpk_err err = lowered != NULL ? lower(graph, node, lowered, diag) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        wpk_program_trim(&lowered->program);
+        kept->lowered = lowered;
+    } else {
+        wpk_lowered_fini(lowered);
+        free(lowered);
+    }
+    return err;
+}
+
+wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node, const struct wpk_lowered **out,
+                        struct wpk_diag *diag)
+{
+    struct kept *kept = find_kept(graph, graph->nodes[node].outputs[0]);
+    struct wpk_buf origin = {0};
+    wpk_err err = kept != NULL ? WPK_OK : WPK_ENOMEM;
+
+    *out = NULL;
+    put_origin(graph, &graph->nodes[node], &origin);
+    err = err == WPK_OK ? wpk_buf_status(&origin) : err;
+    bool is_kept = err == WPK_OK && kept->lowered != NULL && kept->origin.size == origin.size &&
+                   memcmp(kept->origin.data, origin.data, origin.size) == 0;
+    if (err == WPK_OK && !is_kept) {
+        forget(kept);
+        err = keep(graph, node, kept, diag);
+    }
+    if (err == WPK_OK && !is_kept) {
+        kept->origin = origin;
+    } else {
+        wpk_buf_fini(&origin);
+    }
+    *out = err == WPK_OK ? kept->lowered : NULL;
+    return err;
+}
+
+const struct wpk_lowered *wpk_graph_lowered(const struct wpk_graph *graph, int node)
+{
+    const struct wpk_lowered *lowered = NULL;
+
+    return wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK ? lowered : NULL;
 }

@@ -3,9 +3,9 @@
 #ifndef WPK_MODEL_OPERATOR_LOWER_H
 #define WPK_MODEL_OPERATOR_LOWER_H
 
+#include "ir/program.h"
 #include "model/graph.h"
 #include "model/operator/operator.h"
-#include "ir/program.h"
 
 /* A node's program. Tensor Y is the node's output 0. */
 struct wpk_lowered {
@@ -15,13 +15,19 @@ struct wpk_lowered {
     int operand[WPK_OPERATOR_INPUTS_MAX]; /* value that program.tensors[i] is: X, X1, ... */
 };
 
-/* Lower a node of a graph whose shapes were inferred without problems.
+/* Lower a node of a graph whose shapes were inferred without problems. The graph keeps the result
+ * until the node is lowered again with another operator, other attributes, or inputs of other
+ * types, shapes or constants.
  *
- *   owns    caller calls wpk_lowered_fini, after failures too
+ *   owns    *out is borrowed from the graph
  *   errors  WPK_EUNSUPPORTED, WPK_ERANGE with a reason; WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_graph_lower(const struct wpk_graph *graph, int node,
-                                       struct wpk_lowered *out, struct wpk_diag *diag);
+                                       const struct wpk_lowered **out, struct wpk_diag *diag);
+/* The same; NULL: the node has no program. */
+const struct wpk_lowered *wpk_graph_lowered(const struct wpk_graph *graph, int node);
+
+/* Free what wpk_graph_fuse made. */
 void wpk_lowered_fini(struct wpk_lowered *lowered);
 
 #endif

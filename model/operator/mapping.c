@@ -80,24 +80,22 @@ static enum wpk_mapping load_mapping(const struct wpk_program *p, const struct w
 
 enum wpk_mapping wpk_graph_read_mapping(const struct wpk_graph *graph, int node, int value)
 {
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
     enum wpk_mapping worst = WPK_MAPPING_MANY_TO_MANY;
 
-    if (wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && wpk_program_loads_fit(p) &&
-        only_stage(p) != NULL) {
+    if (p != NULL && wpk_program_loads_fit(p) && only_stage(p) != NULL) {
         int loads[WPK_LOADS_MAX];
         int count = wpk_stage_loads(p, only_stage(p), loads, WPK_LOADS_MAX);
         worst = WPK_MAPPING_ONE_TO_ONE;
         for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &p->nodes[loads[i]];
-            if (load->tensor < lowered.operand_count && lowered.operand[load->tensor] == value) {
+            if (load->tensor < lowered->operand_count && lowered->operand[load->tensor] == value) {
                 enum wpk_mapping mapping = load_mapping(p, only_stage(p), load);
                 worst = mapping > worst ? mapping : worst;
             }
         }
     }
-    wpk_lowered_fini(&lowered);
     return worst;
 }
 
@@ -135,11 +133,11 @@ static bool puts_zeros_around(const struct wpk_program *p, const struct wpk_stag
 
 enum wpk_mapping wpk_graph_mapping(const struct wpk_graph *graph, int node)
 {
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
     enum wpk_mapping mapping = WPK_MAPPING_MANY_TO_MANY;
 
-    if (wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && only_stage(p) != NULL) {
+    if (p != NULL && only_stage(p) != NULL) {
         const struct wpk_node *load = only_load(p, only_stage(p));
         bool moves =
             load != NULL && (load->outside < 0 || puts_zeros_around(p, only_stage(p), load));
@@ -148,57 +146,44 @@ enum wpk_mapping wpk_graph_mapping(const struct wpk_graph *graph, int node)
             mapping = WPK_MAPPING_SHUFFLE; /* no other order is one, too */
         }
     }
-    wpk_lowered_fini(&lowered);
     return mapping;
 }
 
 bool wpk_graph_is_padding(const struct wpk_graph *graph, int node)
 {
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
-    const struct wpk_node *load = NULL;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
+    const struct wpk_node *load = p != NULL ? only_load(p, only_stage(p)) : NULL;
 
-    if (wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK) {
-        load = only_load(p, only_stage(p));
-    }
-    bool pads = load != NULL && lowered.operand[load->tensor] == graph->nodes[node].inputs[0] &&
-                puts_zeros_around(p, only_stage(p), load);
-    wpk_lowered_fini(&lowered);
-    return pads;
+    return load != NULL && lowered->operand[load->tensor] == graph->nodes[node].inputs[0] &&
+           puts_zeros_around(p, only_stage(p), load);
 }
 
 bool wpk_graph_is_movement(const struct wpk_graph *graph, int node)
 {
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
-    const struct wpk_node *load = NULL;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
+    const struct wpk_node *load = p != NULL ? only_load(p, only_stage(p)) : NULL;
 
-    if (wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK) {
-        load = only_load(p, only_stage(p));
-    }
-    bool moves = load != NULL && load->outside < 0;
-    wpk_lowered_fini(&lowered);
-    return moves;
+    return load != NULL && load->outside < 0;
 }
 
 bool wpk_graph_reads_inside(const struct wpk_graph *graph, int node, int value, bool or_zero)
 {
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
 
-    bool inside =
-        wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && wpk_program_loads_fit(p);
+    bool inside = p != NULL && wpk_program_loads_fit(p);
     for (int s = 0; inside && s < p->stage_count; s++) {
         int loads[WPK_LOADS_MAX];
         int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
         for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &p->nodes[loads[i]];
             bool is_of =
-                load->tensor < lowered.operand_count && lowered.operand[load->tensor] == value;
+                load->tensor < lowered->operand_count && lowered->operand[load->tensor] == value;
             inside = inside && !(is_of && load->outside >= 0 &&
                                  !(or_zero && wpk_load_is_zero_outside(p, load)));
         }
     }
-    wpk_lowered_fini(&lowered);
     return inside;
 }

@@ -380,14 +380,14 @@ static void print_product(struct wpk_printer *printer)
     }
 }
 
-void wpk_print_resize(struct wpk_printer *printer)
+wpk_err wpk_print_resize(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *x = printer->input[0];
 
     wpk_printer_output(printer);
     if (has_matrices(printer)) {
         print_product(printer);
-        return;
+        return WPK_OK;
     }
     wpk_printer_operand(printer, 0);
     for (int d = 0; d < x->rank; d++) {
@@ -398,4 +398,5 @@ void wpk_print_resize(struct wpk_printer *printer)
         }
     }
     wpk_buf_append_text(printer->text, "]");
+    return WPK_OK;
 }

@@ -17,6 +17,6 @@ WPK_MUST_CHECK wpk_err wpk_infer_resize(const struct wpk_inference *in);
 WPK_MUST_CHECK wpk_err wpk_resize_add_matrices(struct wpk_graph *graph, int node,
                                                struct wpk_diag *diag);
 
-void wpk_print_resize(struct wpk_printer *printer);
+wpk_err wpk_print_resize(struct wpk_printer *printer);
 
 #endif

@@ -24,8 +24,8 @@
  *   {?float: text}, {?integer: text}, {?i64: text}
  *                  the text, if the output is of a floating type, is not, or is of this type
  *
- * Operators whose attributes decide on the structure of the equation have no text; lower.c
- * prints them by their kind. */
+ * Operators whose attributes decide on the structure of the equation have no text: a function of
+ * their kind prints it. */
 #ifndef WPK_MODEL_OPERATOR_OPERATOR_H
 #define WPK_MODEL_OPERATOR_OPERATOR_H
 
@@ -87,7 +87,18 @@ enum wpk_operator_kind {
     WPK_KIND_LOOP_RESULT, /* input 0 */
     WPK_KIND_EQUATION,    /* attribute shape; the notation is attribute text (expansion.h) */
     WPK_KIND_EXPANDED,    /* nodes that others take the place of (expand.h) */
+    WPK_KIND_COUNT,
 };
+
+struct wpk_inference;
+struct wpk_printer;
+
+/* The functions of a kind; NULL: it has none. */
+struct wpk_operator_form {
+    wpk_err (*infer)(const struct wpk_inference *in); /* the output's extents: inference.h */
+    wpk_err (*print)(struct wpk_printer *printer);    /* the equation: printer.h */
+};
+extern const struct wpk_operator_form wpk_operator_forms[WPK_KIND_COUNT];
 
 /* Which axes of input 0 an operator reduces. */
 enum wpk_operator_axes {

@@ -1,8 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/loop.h"
-#include "model/operator/operator.h"
+#include "model/operator/op_attention.h"
+#include "model/operator/op_einsum.h"
+#include "model/operator/op_group.h"
+#include "model/operator/op_index.h"
+#include "model/operator/op_loss.h"
+#include "model/operator/op_place.h"
+#include "model/operator/op_resize.h"
+#include "model/operator/op_rotary.h"
+#include "model/operator/print_move.h"
+#include "model/operator/print_text.h"
+#include "model/operator/print_window.h"
 
 #include <string.h>
+
+const struct wpk_operator_form wpk_operator_forms[WPK_KIND_COUNT] = {
+    [WPK_KIND_POINTWISE] = {wpk_infer_pointwise, wpk_print_text},
+    [WPK_KIND_SELECT] = {wpk_infer_pointwise, wpk_print_text},
+    [WPK_KIND_VARIADIC] = {wpk_infer_pointwise, wpk_print_variadic},
+    [WPK_KIND_SAME] = {wpk_infer_same, wpk_print_text},
+    [WPK_KIND_CLIP] = {wpk_infer_like, wpk_print_clip},
+    [WPK_KIND_CAST] = {wpk_infer_like, wpk_print_text},
+    [WPK_KIND_LIKE] = {wpk_infer_like, wpk_print_text},
+    [WPK_KIND_LOOP_ENTER] = {wpk_infer_loop, wpk_print_boundary},
+    [WPK_KIND_LOOP_READ] = {wpk_infer_loop, wpk_print_boundary},
+    [WPK_KIND_LOOP_STORE] = {wpk_infer_loop, wpk_print_boundary},
+    [WPK_KIND_LOOP_RESULT] = {wpk_infer_loop, wpk_print_boundary},
+    [WPK_KIND_REDUCE] = {wpk_infer_reduce, wpk_print_text},
+    [WPK_KIND_CONV] = {wpk_infer_conv, wpk_print_conv},
+    [WPK_KIND_MAX_POOL] = {wpk_infer_pool, wpk_print_pool},
+    [WPK_KIND_AVERAGE_POOL] = {wpk_infer_pool, wpk_print_pool},
+    [WPK_KIND_LP_POOL] = {wpk_infer_pool, wpk_print_pool},
+    [WPK_KIND_MATMUL] = {wpk_infer_matmul, wpk_print_matmul},
+    [WPK_KIND_GEMM] = {wpk_infer_gemm, wpk_print_gemm},
+    [WPK_KIND_RESHAPE] = {wpk_infer_reshape, wpk_print_reshape},
+    [WPK_KIND_FLATTEN] = {wpk_infer_flatten, wpk_print_reshape},
+    [WPK_KIND_SQUEEZE] = {wpk_infer_squeeze, wpk_print_reshape},
+    [WPK_KIND_UNSQUEEZE] = {wpk_infer_unsqueeze, wpk_print_reshape},
+    [WPK_KIND_TRANSPOSE] = {wpk_infer_transpose, wpk_print_transpose},
+    [WPK_KIND_CONCAT] = {wpk_infer_concat, wpk_print_concat},
+    [WPK_KIND_EXPAND] = {wpk_infer_expand, wpk_print_text},
+    [WPK_KIND_PAD] = {wpk_infer_pad, wpk_print_pad},
+    [WPK_KIND_RESIZE] = {wpk_infer_resize, wpk_print_resize},
+    [WPK_KIND_CONV_TRANSPOSE] = {wpk_infer_conv_transpose, wpk_print_conv_transpose},
+    [WPK_KIND_CONSTANT_OF_SHAPE] = {wpk_infer_constant_of_shape, wpk_print_shapeless},
+    [WPK_KIND_SLICE] = {wpk_infer_slice, wpk_print_slice},
+    [WPK_KIND_TOP_K] = {wpk_infer_indexed, wpk_print_top_k},
+    [WPK_KIND_GATHER] = {wpk_infer_indexed, wpk_print_indexed},
+    [WPK_KIND_GATHER_ELEMENTS] = {wpk_infer_indexed, wpk_print_indexed},
+    [WPK_KIND_GATHER_ND] = {wpk_infer_indexed, wpk_print_indexed},
+    [WPK_KIND_SCATTER_ELEMENTS] = {wpk_infer_indexed, wpk_print_indexed},
+    [WPK_KIND_SCATTER_ND] = {wpk_infer_indexed, wpk_print_indexed},
+    [WPK_KIND_ONE_HOT] = {wpk_infer_indexed, wpk_print_indexed},
+    [WPK_KIND_DEPTH_TO_SPACE] = {wpk_infer_place, wpk_print_place},
+    [WPK_KIND_SPACE_TO_DEPTH] = {wpk_infer_place, wpk_print_place},
+    [WPK_KIND_TILE] = {wpk_infer_place, wpk_print_place},
+    [WPK_KIND_CENTER] = {wpk_infer_place, wpk_print_place},
+    [WPK_KIND_ATTENTION] = {wpk_infer_attention, wpk_print_attention},
+    [WPK_KIND_EINSUM] = {wpk_infer_einsum, wpk_print_einsum},
+    [WPK_KIND_ROTARY] = {wpk_infer_rotary, wpk_print_rotary},
+    [WPK_KIND_GROUP] = {wpk_infer_group, wpk_print_group},
+    [WPK_KIND_RANGE] = {wpk_infer_range, wpk_print_text},
+    [WPK_KIND_NON_ZERO] = {wpk_infer_non_zero, wpk_print_shapeless},
+    [WPK_KIND_LOSS] = {wpk_infer_loss, wpk_print_loss},
+    [WPK_KIND_SHAPE] = {wpk_infer_shape_of, wpk_print_shapeless},
+    [WPK_KIND_EQUATION] = {wpk_infer_equation, wpk_print_equation},
+};
 
 #define POINTWISE(name, inputs, attributes, text)                                                  \
     {                                                                                              \

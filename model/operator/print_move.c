@@ -2,8 +2,11 @@
 /* Operators that only move elements. */
 #include "model/operator/print_move.h"
 
+#include "model/operator/op_place.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- reshaping: axes of input and output that span the same elements form a group
  *
@@ -214,6 +217,9 @@ wpk_err wpk_print_pad(struct wpk_printer *printer)
     int64_t after[WPK_RANK_MAX];
     double outside = fixed != NULL ? (double)fixed->real : 0;
 
+    if (strcmp(wpk_graph_text(printer->node, "mode", "constant"), "constant") != 0) {
+        return wpk_print_border(printer);
+    }
     wpk_err err = wpk_operator_pads(printer->graph, printer->node, before, after, printer->diag);
     if (err == WPK_OK && value != NULL &&
         (value->data == NULL || wpk_graph_elements(value) != 1 ||

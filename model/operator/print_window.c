@@ -446,7 +446,7 @@ static void print_batch(struct wpk_printer *printer, const struct wpk_graph_valu
     }
 }
 
-void wpk_print_matmul(struct wpk_printer *printer)
+wpk_err wpk_print_matmul(struct wpk_printer *printer)
 {
     const struct wpk_graph_value *a = printer->input[0];
     const struct wpk_graph_value *b = printer->input[1];
@@ -469,6 +469,7 @@ void wpk_print_matmul(struct wpk_printer *printer)
         wpk_buf_printf(printer->text, ",d%d", printer->out->rank - 1);
     }
     wpk_buf_append_text(printer->text, "]");
+    return WPK_OK;
 }
 
 static void print_factor(struct wpk_printer *printer, const char *name)
@@ -482,7 +483,7 @@ static void print_factor(struct wpk_printer *printer, const char *name)
     }
 }
 
-void wpk_print_gemm(struct wpk_printer *printer)
+wpk_err wpk_print_gemm(struct wpk_printer *printer)
 {
     bool trans_a = wpk_graph_int(printer->node, "transA", 0) != 0;
     bool trans_b = wpk_graph_int(printer->node, "transB", 0) != 0;
@@ -502,4 +503,5 @@ void wpk_print_gemm(struct wpk_printer *printer)
         print_factor(printer, "beta");
         wpk_printer_broadcast(printer, 2);
     }
+    return WPK_OK;
 }

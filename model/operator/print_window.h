@@ -9,7 +9,7 @@
 WPK_MUST_CHECK wpk_err wpk_print_conv(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_conv_transpose(struct wpk_printer *printer);
 WPK_MUST_CHECK wpk_err wpk_print_pool(struct wpk_printer *printer);
-void wpk_print_matmul(struct wpk_printer *printer);
-void wpk_print_gemm(struct wpk_printer *printer);
+wpk_err wpk_print_matmul(struct wpk_printer *printer);
+wpk_err wpk_print_gemm(struct wpk_printer *printer);
 
 #endif

@@ -113,15 +113,13 @@ static bool is_known(const struct wpk_graph *graph, const struct wpk_graph_node 
 
 static wpk_err check_program(const struct wpk_graph *graph, int node, struct wpk_diag *diag)
 {
-    struct wpk_lowered lowered;
+    const struct wpk_lowered *lowered;
     struct wpk_model_plan_host host;
 
     if (wpk_graph_is_boundary(&graph->nodes[node]) || wpk_graph_host(graph, node, &host)) {
         return WPK_OK;
     }
-    wpk_err err = wpk_graph_lower(graph, node, &lowered, diag);
-    wpk_lowered_fini(&lowered);
-    return err;
+    return wpk_graph_lower(graph, node, &lowered, diag);
 }
 
 /* A Concat without its parts that have no elements, if others remain.   errors  WPK_ENOMEM */
@@ -216,7 +214,8 @@ wpk_err wpk_graph_infer_node(struct wpk_graph *graph, int index, struct wpk_diag
         err = !is_shape ? check_size(&graph->values[node->inputs[i]], diag) : WPK_OK;
     }
     if (err == WPK_OK) {
-        err = wpk_infer_shape(&in);
+        wpk_err (*infer)(const struct wpk_inference *) = wpk_operator_forms[in.op->kind].infer;
+        err = infer != NULL ? infer(&in) : WPK_EUNSUPPORTED;
     }
     bool is_empty = in.op->kind == WPK_KIND_CONSTANT_OF_SHAPE && wpk_graph_elements(&out) == 0;
     if (err == WPK_OK && !is_empty) {

@@ -275,7 +275,6 @@ static bool add_boundary(struct wpk_graph_views *views, const struct wpk_graph *
 bool wpk_graph_views_add(struct wpk_graph_views *views, const struct wpk_graph *graph, int node)
 {
     const struct wpk_graph_node *n = &graph->nodes[node];
-    struct wpk_lowered lowered;
 
     if (wpk_graph_is_boundary(n)) {
         return add_boundary(views, graph, n);
@@ -284,11 +283,9 @@ bool wpk_graph_views_add(struct wpk_graph_views *views, const struct wpk_graph *
         set(views, n->outputs[0], n->inputs[0], 0);
         return true;
     }
-    bool added = wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK &&
-                 lowered.program.stage_count == 1 &&
-                 lowered.program.stages[0].reduction == WPK_REDUCE_NONE &&
-                 (add_part(views, graph, n->outputs[0], &lowered) ||
-                  add_pieces(views, graph, n->outputs[0], &lowered));
-    wpk_lowered_fini(&lowered);
-    return added;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    return lowered != NULL && lowered->program.stage_count == 1 &&
+           lowered->program.stages[0].reduction == WPK_REDUCE_NONE &&
+           (add_part(views, graph, n->outputs[0], lowered) ||
+            add_pieces(views, graph, n->outputs[0], lowered));
 }

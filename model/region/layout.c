@@ -79,12 +79,11 @@ static void unite(struct layouts *l, int a, int b)
 /* True if a load of the node's program adds up axes in an index, or is reduced over channels. */
 static bool is_window(const struct wpk_graph *graph, int node)
 {
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
     bool found = false;
 
-    bool lowers =
-        wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK && wpk_program_loads_fit(p);
+    bool lowers = p != NULL && wpk_program_loads_fit(p);
     for (int s = 0; lowers && s < p->stage_count; s++) {
         int loads[WPK_LOADS_MAX];
         int count = wpk_stage_loads(p, &p->stages[s], loads, WPK_LOADS_MAX);
@@ -103,7 +102,6 @@ static bool is_window(const struct wpk_graph *graph, int node)
                               wpk_index_axis(p, load->index[CHANNELS]) >= p->stages[s].rank);
         }
     }
-    wpk_lowered_fini(&lowered);
     return found;
 }
 

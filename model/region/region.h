@@ -7,11 +7,11 @@
 #ifndef WPK_MODEL_REGION_REGION_H
 #define WPK_MODEL_REGION_REGION_H
 
-#include "model/rewrite/fuse.h"
+#include "ir/canonical/fingerprint.h"
 #include "model/graph.h"
 #include "model/operator/host.h"
 #include "model/operator/view.h"
-#include "ir/canonical/fingerprint.h"
+#include "model/rewrite/fuse.h"
 
 #define WPK_REGION_NAME_MAX 64
 

@@ -161,17 +161,14 @@ static bool multiply_tensor(struct absorption *a, const struct equation *e, int 
 static bool multiply_value(struct absorption *a, int value, int dim, int depth)
 {
     int node = a->graph->values[value].writer;
-    struct wpk_lowered lowered;
 
     if (node < 0 || a->uses[value] != 1 || depth > DEPTH_MAX) {
         return false;
     }
-    const struct equation e = {.node = node, .depth = depth, .lowered = &lowered};
-    bool done = wpk_graph_lower(a->graph, node, &lowered, NULL) == WPK_OK &&
-                wpk_program_loads_fit(&lowered.program) &&
-                multiply_tensor(a, &e, wpk_program_output(&lowered.program), dim);
-    wpk_lowered_fini(&lowered);
-    return done;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(a->graph, node);
+    const struct equation e = {.node = node, .depth = depth, .lowered = lowered};
+    return lowered != NULL && wpk_program_loads_fit(&lowered->program) &&
+           multiply_tensor(a, &e, wpk_program_output(&lowered->program), dim);
 }
 
 /* ---- new constants */
@@ -299,18 +296,16 @@ static wpk_err add_to_bias(struct absorption *a)
     int node = graph->values[a->affine.x].writer;
     const struct wpk_operator *op =
         wpk_operator_find(graph->nodes[node].op, graph->nodes[node].domain);
-    struct wpk_lowered lowered;
-    const struct equation e = {.node = node, .lowered = &lowered};
+    const struct wpk_lowered *lowered = wpk_graph_lowered(graph, node);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
+    const struct equation e = {.node = node, .lowered = lowered};
     struct place place;
     float *data = NULL;
     int bias = -1;
 
-    bool found = wpk_graph_lower(graph, node, &lowered, NULL) == WPK_OK;
-    const struct wpk_program *p = &lowered.program;
-    found = found && wpk_program_loads_fit(p) &&
-            p->stages[p->stage_count - 1].reduction == WPK_REDUCE_NONE &&
-            find_bias(a, &e, p->stages[p->stage_count - 1].expr, a->affine.dim, &place);
-    wpk_lowered_fini(&lowered);
+    bool found = p != NULL && wpk_program_loads_fit(p) &&
+                 p->stages[p->stage_count - 1].reduction == WPK_REDUCE_NONE &&
+                 find_bias(a, &e, p->stages[p->stage_count - 1].expr, a->affine.dim, &place);
     if (found) {
         return change_constant(a, &place, NULL, a->affine.addend);
     }

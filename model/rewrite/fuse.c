@@ -94,14 +94,14 @@ static bool is_inside(const struct wpk_graph *graph, const int *nodes, int count
 }
 
 static wpk_err compose(struct fusion *f, const int *nodes, int count,
-                       const struct wpk_lowered *parts, struct wpk_lowered *out)
+                       const struct wpk_lowered *const *parts, struct wpk_lowered *out)
 {
     wpk_err err = WPK_OK;
 
     for (int i = 0; i < count; i++) {
-        for (int o = 0; o < parts[i].operand_count; o++) {
-            if (!is_inside(f->graph, nodes, count, parts[i].operand[o])) {
-                add_operand(f, parts[i].operand[o]);
+        for (int o = 0; o < parts[i]->operand_count; o++) {
+            if (!is_inside(f->graph, nodes, count, parts[i]->operand[o])) {
+                add_operand(f, parts[i]->operand[o]);
             }
         }
     }
@@ -111,7 +111,7 @@ static wpk_err compose(struct fusion *f, const int *nodes, int count,
     }
     memcpy(out->operand, f->value, (size_t)f->count * sizeof(*out->operand));
     for (int i = 0; err == WPK_OK && i < count; i++) {
-        err = add_node(f, nodes[i], &parts[i], i + 1 == count);
+        err = add_node(f, nodes[i], parts[i], i + 1 == count);
     }
     if (err == WPK_OK) {
         err = wpk_derive_inline(f->to);
@@ -156,17 +156,13 @@ static wpk_err read_back(const struct fusion *f, int last, struct wpk_lowered *o
 wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int count,
                        struct wpk_lowered *out, struct wpk_diag *diag)
 {
-    struct wpk_lowered *parts = NULL; /* [count] */
-    struct fusion *f = NULL;
+    const struct wpk_lowered *parts[WPK_FUSE_NODES_MAX];
+    struct fusion *f = calloc(1, sizeof(*f));
     wpk_err err = WPK_OK;
 
     WPK_ASSERT(count >= 1 && count <= WPK_FUSE_NODES_MAX);
     *out = (struct wpk_lowered){.operand_count = 0};
-    parts = calloc((size_t)count, sizeof(*parts));
-    f = calloc(1, sizeof(*f));
-    if (parts == NULL || f == NULL) {
-        err = WPK_ENOMEM;
-    }
+    err = f != NULL ? WPK_OK : WPK_ENOMEM;
     for (int i = 0; err == WPK_OK && i < count; i++) {
         err = wpk_graph_lower(graph, nodes[i], &parts[i], diag);
     }
@@ -176,10 +172,6 @@ wpk_err wpk_graph_fuse(const struct wpk_graph *graph, const int *nodes, int coun
         err = compose(f, nodes, count, parts, out);
         err = err == WPK_OK ? read_back(f, nodes[count - 1], out, diag) : err;
     }
-    for (int i = 0; parts != NULL && i < count; i++) {
-        wpk_lowered_fini(&parts[i]);
-    }
-    free(parts);
     free(f);
     return err;
 }

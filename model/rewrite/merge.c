@@ -127,10 +127,9 @@ static bool same_texts(const struct wpk_joint *m, const struct wpk_joint_level *
     bool same = true;
 
     for (int j = 1; same && j < m->member_count; j++) {
-        struct wpk_lowered lowered;
-        same = wpk_graph_lower(m->graph, level->nodes[j], &lowered, NULL) == WPK_OK &&
-               strcmp(wpk_buf_text(&lowered.text), wpk_buf_text(&first->text)) == 0;
-        wpk_lowered_fini(&lowered);
+        const struct wpk_lowered *lowered = wpk_graph_lowered(m->graph, level->nodes[j]);
+        same = lowered != NULL &&
+               strcmp(wpk_buf_text(&lowered->text), wpk_buf_text(&first->text)) == 0;
     }
     return same;
 }
@@ -151,16 +150,15 @@ static bool has_sum(const struct wpk_program *program)
 static bool find_dim(const struct wpk_joint *m, const struct wpk_joint_level *before,
                      struct wpk_joint_level *level)
 {
-    struct wpk_lowered lowered;
-    const struct wpk_program *p = &lowered.program;
+    const struct wpk_lowered *lowered = wpk_graph_lowered(m->graph, level->nodes[0]);
+    const struct wpk_program *p = lowered != NULL ? &lowered->program : NULL;
     bool found = false;
 
-    bool fits = wpk_graph_lower(m->graph, level->nodes[0], &lowered, NULL) == WPK_OK &&
-                wpk_program_loads_fit(p) && (before != NULL || has_sum(p)) &&
-                same_texts(m, level, &lowered);
+    bool fits = p != NULL && wpk_program_loads_fit(p) && (before != NULL || has_sum(p)) &&
+                same_texts(m, level, lowered);
     int rank = m->graph->values[m->graph->nodes[level->nodes[0]].outputs[0]].rank;
     for (level->dim = 0; fits && level->dim < rank; level->dim++) {
-        found = follow(m, &lowered, level) && same_shapes(m, level);
+        found = follow(m, lowered, level) && same_shapes(m, level);
         for (int k = 0; found && before != NULL && k < m->graph->nodes[level->nodes[0]].input_count;
              k++) {
             if (m->graph->nodes[level->nodes[0]].inputs[k] ==
@@ -172,7 +170,6 @@ static bool find_dim(const struct wpk_joint *m, const struct wpk_joint_level *be
             break;
         }
     }
-    wpk_lowered_fini(&lowered);
     return found;
 }
 

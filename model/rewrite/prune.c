@@ -257,18 +257,17 @@ static wpk_err narrow(struct wpk_graph *graph, int node, const struct range *ran
 {
     int64_t whole = graph->values[graph->nodes[node].outputs[0]].extent[range->dim];
     int dims[WPK_TENSORS_MAX];
-    struct wpk_lowered lowered;
+    const struct wpk_lowered *lowered = NULL;
 
     *out = (struct narrowed){.node = graph->nodes[node]};
     wpk_err err = wpk_graph_lower(graph, node, &lowered, NULL);
-    if (err == WPK_OK && (!wpk_program_loads_fit(&lowered.program) ||
-                          !wpk_trace_dims(&lowered.program, range->dim, dims))) {
+    if (err == WPK_OK && (!wpk_program_loads_fit(&lowered->program) ||
+                          !wpk_trace_dims(&lowered->program, range->dim, dims))) {
         err = WPK_ENOENT;
     }
     if (err == WPK_OK) {
-        err = narrow_operands(graph, node, &lowered, dims, range, out);
+        err = narrow_operands(graph, node, lowered, dims, range, out);
     }
-    wpk_lowered_fini(&lowered);
     if (err == WPK_OK && out->slice_count > 0 && 2 * (range->end - range->begin) > whole) {
         err = WPK_ENOENT; /* Slices would cost what is saved */
     }

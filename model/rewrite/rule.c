@@ -222,23 +222,19 @@ static bool is_never_negative(const struct wpk_program *p, int id)
 static bool holds(const struct attempt *a)
 {
     int writer = a->graph->values[a->bound['x' - 'a']].writer;
-    struct wpk_lowered lowered;
 
     if (!a->rule->never_negative) {
         return true;
     }
-    bool is_true = writer >= 0 && wpk_graph_lower(a->graph, writer, &lowered, NULL) == WPK_OK;
-    if (is_true) {
-        const struct wpk_program *p = &lowered.program;
-        const struct wpk_stage *last = &p->stages[p->stage_count - 1];
-        is_true = (last->reduction == WPK_REDUCE_NONE || last->reduction == WPK_REDUCE_SUM ||
-                   last->reduction == WPK_REDUCE_MAX) &&
-                  is_never_negative(p, last->expr);
+    const struct wpk_lowered *lowered = writer >= 0 ? wpk_graph_lowered(a->graph, writer) : NULL;
+    if (lowered == NULL) {
+        return false;
     }
-    if (writer >= 0) {
-        wpk_lowered_fini(&lowered);
-    }
-    return is_true;
+    const struct wpk_program *p = &lowered->program;
+    const struct wpk_stage *last = &p->stages[p->stage_count - 1];
+    return (last->reduction == WPK_REDUCE_NONE || last->reduction == WPK_REDUCE_SUM ||
+            last->reduction == WPK_REDUCE_MAX) &&
+           is_never_negative(p, last->expr);
 }
 
 /* ---- building */
@@ -314,7 +310,7 @@ static wpk_err build(struct attempt *a, const char **text, int *out)
 
 static wpk_err add_cost(const struct wpk_graph *graph, int node, struct wpk_cost *sum)
 {
-    struct wpk_lowered lowered;
+    const struct wpk_lowered *lowered = NULL;
     struct wpk_cost cost;
 
     if (graph->values[graph->nodes[node].outputs[0]].data != NULL) {
@@ -322,11 +318,10 @@ static wpk_err add_cost(const struct wpk_graph *graph, int node, struct wpk_cost
     }
     wpk_err err = wpk_graph_lower(graph, node, &lowered, NULL);
     if (err == WPK_OK) {
-        wpk_cost(&lowered.program, &cost);
+        wpk_cost(&lowered->program, &cost);
         sum->flops += cost.flops;
         sum->bytes_min += cost.bytes_min;
     }
-    wpk_lowered_fini(&lowered);
     return err == WPK_OK || err == WPK_ENOMEM ? err : WPK_ENOENT;
 }
 

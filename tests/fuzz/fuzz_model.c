@@ -13,12 +13,11 @@
 static void lower_nodes(const struct wpk_graph *graph)
 {
     for (int n = 0; n < graph->node_count; n++) {
-        struct wpk_lowered lowered;
+        const struct wpk_lowered *lowered = NULL;
         struct wpk_diag reason = {0};
         wpk_err err = wpk_graph_lower(graph, n, &lowered, &reason);
         /* A folded node needs no program. */
         WPK_ASSERT(err == WPK_OK || reason.text[0] != '\0');
-        wpk_lowered_fini(&lowered);
     }
 }
 
