@@ -2,6 +2,7 @@
 #include "common/args.h"
 
 #include "common/format.h"
+#include "common/log.h"
 #include "common/output_path.h"
 #include "common/suggest.h"
 
@@ -38,8 +39,22 @@ static wpk_err store_int(const struct wpk_option *option, const char *value, str
                      option->min, option->max);
         return WPK_ERANGE;
     }
-    *(int64_t *)option->out = negative ? -(int64_t)size : (int64_t)size;
+    if (option->kind == WPK_OPTION_COUNT) {
+        *(int *)option->out = (int)size;
+    } else {
+        *(int64_t *)option->out = negative ? -(int64_t)size : (int64_t)size;
+    }
     return WPK_OK;
+}
+
+static wpk_err call(const struct wpk_option *option, const char *value, struct wpk_diag *diag)
+{
+    wpk_err err = option->call(option->out, value, diag);
+
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "--%s: '%s' is no value for it", option->name, value);
+    }
+    return err;
 }
 
 static wpk_err store(const struct wpk_option *option, const char *value, struct wpk_diag *diag)
@@ -58,9 +73,16 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
                          option->name);
             return WPK_EINVAL;
         }
+        if (option->max > 0 && (value[0] == '\0' || strlen(value) > (size_t)option->max)) {
+            wpk_diag_set(diag, "--%s takes 1 to %" PRId64 " bytes", option->name, option->max);
+            return WPK_EINVAL;
+        }
         *(const char **)option->out = value;
         return WPK_OK;
+    case WPK_OPTION_CALL:
+        return call(option, value, diag);
     case WPK_OPTION_INT:
+    case WPK_OPTION_COUNT:
         return store_int(option, value, diag);
     case WPK_OPTION_U64:
         if (!parse_u64(value, &number->value)) {
@@ -184,6 +206,64 @@ wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
     return WPK_OK;
 }
 
+wpk_err wpk_args_take_log_level(void *out, const char *value, struct wpk_diag *diag)
+{
+    if (wpk_log_level_parse(value, out) != WPK_OK) {
+        wpk_diag_set(diag, "there is no log level %s; there are debug, info, warn and error",
+                     value);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_args_take_log_format(void *out, const char *value, struct wpk_diag *diag)
+{
+    if (wpk_log_format_parse(value, out) != WPK_OK) {
+        wpk_diag_set(diag, "there is no log format %s; there are text, json and journal", value);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
+const char *wpk_args_value(const char *name, int argc, char **argv)
+{
+    size_t size = strlen(name);
+    const char *value = NULL;
+
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        bool is_named = strncmp(argv[i], "--", 2) == 0 && strncmp(argv[i] + 2, name, size) == 0;
+        if (is_named && argv[i][2 + size] == '=') {
+            value = argv[i] + 2 + size + 1;
+        } else if (is_named && argv[i][2 + size] == '\0' && i + 1 < argc) {
+            value = argv[++i];
+        }
+    }
+    return value;
+}
+
+/* True if the name in a file is the option's. */
+static bool is_in_file(const struct wpk_option *option, const char *name)
+{
+    size_t i = 0;
+
+    while (option->name[i] != '\0' && name[i] == (option->name[i] == '-' ? '_' : option->name[i])) {
+        i++;
+    }
+    return option->name[i] == '\0' && name[i] == '\0';
+}
+
+wpk_err wpk_args_set(const struct wpk_option *options, const char *name, const char *value,
+                     struct wpk_diag *diag)
+{
+    for (const struct wpk_option *option = options; option->name != NULL; option++) {
+        if (is_in_file(option, name)) {
+            return store(option, value, diag);
+        }
+    }
+    wpk_diag_set(diag, "there is no such option");
+    return WPK_ENOENT;
+}
+
 /* ---- outputs */
 
 /* Check that `path` is not the file of a word: "FILE", or "NAME=FILE"; names may contain "=". */
@@ -269,6 +349,9 @@ void wpk_args_print(const struct wpk_option *options, FILE *out)
     for (const struct wpk_option *option = options; option->name != NULL; option++) {
         char left[64];
         char letter[8] = "";
+        if (option->help == NULL) {
+            continue;
+        }
         if (option->letter != 0) {
             snprintf(letter, sizeof(letter), "-%c, ", option->letter);
         }

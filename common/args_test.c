@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/args.h"
 
+#include "common/log.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,14 +18,19 @@ static struct {
     int64_t threads;
     struct wpk_option_u64 seed;
     struct wpk_option_list pins;
+    int slots;
+    enum wpk_log_level level;
+    enum wpk_log_format format;
 } got;
 
 static const struct wpk_option options[] = {
     WPK_ARGS_FLAG("json", "as JSON", &got.json),
-    {"data", 'd', "DIR", "where", WPK_OPTION_TEXT, &got.data, 0, 0},
+    WPK_ARGS_ROW("data", 'd', "DIR", "where", TEXT, &got.data, 0, 8),
     WPK_ARGS_INT("threads", "N", "how many", &got.threads, -2, 1024),
     WPK_ARGS_U64("seed", "N", "seed", &got.seed),
     WPK_ARGS_LIST("pin", "GENE=VALUE", "fix", &got.pins),
+    WPK_ARGS_COUNT("slots", "N", "at a time", &got.slots, 1, 64),
+    WPK_ARGS_LOG_ROWS(&got.level, &got.format),
     WPK_ARGS_END,
 };
 
@@ -105,12 +112,51 @@ static void test_rejected(void **state)
     }
 }
 
+/* Values that functions take, and those of a file. */
+static void test_functions_and_files(void **state)
+{
+    char *words[] = {(char *)"--slots", (char *)"3", (char *)"--log-level=debug"};
+    char *wrong[][2] = {{(char *)"--log-level", (char *)"loud"},
+                        {(char *)"--slots", (char *)"65"},
+                        {(char *)"--data", (char *)"/123456789"},
+                        {(char *)"--data", (char *)""}};
+    struct wpk_args args;
+    struct wpk_diag diag;
+
+    (void)state;
+    assert_int_equal(parse(&args, &diag, COUNT_OF(words), words), WPK_OK);
+    assert_int_equal(got.slots, 3);
+    assert_int_equal(got.level, WPK_LOG_DEBUG);
+    for (int i = 0; i < COUNT_OF(wrong); i++) {
+        assert_true(parse(&args, &diag, 2, wrong[i]) != WPK_OK && diag.text[0] != '\0');
+    }
+    assert_int_equal(wpk_args_set(options, "log_format", "json", &diag), WPK_OK);
+    assert_int_equal(got.format, WPK_LOG_FORMAT_JSON);
+    assert_int_equal(wpk_args_set(options, "json", NULL, &diag), WPK_OK);
+    assert_true(got.json);
+    assert_int_equal(wpk_args_set(options, "log-format", "json", &diag), WPK_ENOENT);
+    assert_int_equal(wpk_args_set(options, "log_forma", "json", &diag), WPK_ENOENT);
+}
+
+/* A value that is read before all others: the last one that is given. */
+static void test_value(void **state)
+{
+    char *words[] = {(char *)"--data",     (char *)"/a", (char *)"--data=/b",
+                     (char *)"--datum=/c", (char *)"--", (char *)"--data=/d"};
+
+    (void)state;
+    assert_string_equal(wpk_args_value("data", COUNT_OF(words), words), "/b");
+    assert_string_equal(wpk_args_value("data", 2, words), "/a");
+    assert_null(wpk_args_value("data", 1, words));
+    assert_null(wpk_args_value("seed", COUNT_OF(words), words));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_rejected),
+        cmocka_unit_test(test_accepted), cmocka_unit_test(test_help),
+        cmocka_unit_test(test_rejected), cmocka_unit_test(test_functions_and_files),
+        cmocka_unit_test(test_value),
     };
 
     return cmocka_run_group_tests_name("args", tests, NULL, NULL);

@@ -1,77 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/config.h"
 
+#include "common/args.h"
 #include "common/fs.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char wpk_config_usage[] =
-    "usage: wpkd [options], or wpkd --db COMMAND; see wpkctl db\n"
-    "  --config FILE       read this first; what is said here goes before it; see wpkd.json(5)\n"
-    "  --check-config      say whether file and options are in order, and end\n"
-    "  --data DIR          history and artifacts; default $XDG_DATA_HOME/woodpecker\n"
-    "  --http ADDRESS      where clients ask: unix:PATH, 127.0.0.1:PORT or [::1]:PORT;\n"
-    "                      default unix:DIR/wpkd.sock\n"
-    "  --listen URL        where workers connect: ipc://PATH, tcp://127.0.0.1:PORT or\n"
-    "                      tcp://[::1]:PORT; default ipc://DIR/workers.sock\n"
-    "  --exit-when-idle S  end after S seconds without a job or a request\n"
-    "  --exit-on-failure   end when the store cannot be written, instead of serving reads\n"
-    "  --log-level LEVEL   debug, info (default), warn or error\n"
-    "  --log-format NAME   text (default), json or journal\n"
-    "  --help, --version\n"
-    "\n"
-    "SIGTERM and SIGINT end it: what is recorded stays, what is under way is done again. SIGHUP\n"
-    "makes it read its file again. One wpkd works on a data directory.\n"
-    "Exit codes: 0 ended when told to; 1 a failure, a start may succeed later; 2 usage or\n"
-    "configuration; 3 a store that no start can use: written by another version, or corrupt.\n";
-
-enum {
-    FILE_NAME = 256,
-    CHECK,
-    DATA,
-    HTTP,
-    LISTEN,
-    IDLE,
-    FAILURE,
-    LEVEL,
-    FORMAT,
-    PAGES,
-    HELP,
-    VERSION
-};
-
-static const struct option options[] = {
-    {"config", required_argument, NULL, FILE_NAME},
-    {"check-config", no_argument, NULL, CHECK},
-    {"data", required_argument, NULL, DATA},
-    {"http", required_argument, NULL, HTTP},
-    {"listen", required_argument, NULL, LISTEN},
-    {"exit-when-idle", required_argument, NULL, IDLE},
-    {"exit-on-failure", no_argument, NULL, FAILURE},
-    {"log-level", required_argument, NULL, LEVEL},
-    {"log-format", required_argument, NULL, FORMAT},
-    {"store-pages-max", required_argument, NULL, PAGES}, /* for tests, so not in the usage */
-    {"help", no_argument, NULL, HELP},
-    {"version", no_argument, NULL, VERSION},
-    {0},
-};
-
-static wpk_err parse_number(const char *name, const char *text, long max, long *out,
-                            struct wpk_diag *diag)
-{
-    char *end = NULL;
-    errno = 0;
-    *out = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || *out < 1 || *out > max) {
-        wpk_diag_set(diag, "--%s has to be a number from 1 to %ld, not %s", name, max, text);
-        return WPK_EINVAL;
-    }
-    return WPK_OK;
-}
 
 /* One listener in place of all that the file has: `value` lives as long as argv. */
 static void replace_listeners(struct wpk_config_listener *listeners, uint32_t *count,
@@ -82,72 +18,65 @@ static void replace_listeners(struct wpk_config_listener *listeners, uint32_t *c
     *count = 1;
 }
 
-static wpk_err apply_log(struct wpk_config *config, int option, const char *value,
-                         struct wpk_diag *diag)
+static wpk_err take_http(void *out, const char *value, struct wpk_diag *diag)
 {
-    if (option == LEVEL && wpk_log_level_parse(value, &config->log_level) != WPK_OK) {
-        wpk_diag_set(diag, "there is no log level %s; there are debug, info, warn and error",
-                     value);
-        return WPK_EINVAL;
-    }
-    if (option == FORMAT && wpk_log_format_parse(value, &config->log_format) != WPK_OK) {
-        wpk_diag_set(diag, "there is no log format %s; there are text, json and journal", value);
-        return WPK_EINVAL;
-    }
-    return WPK_OK;
+    struct wpk_config *config = out;
+
+    replace_listeners(config->http, &config->http_count, value);
+    return wpk_config_check_http(&config->http[0], diag);
 }
 
-static wpk_err apply_number(struct wpk_config *config, int option, const char *value,
-                            struct wpk_diag *diag)
+static wpk_err take_workers(void *out, const char *value, struct wpk_diag *diag)
 {
-    long number = 0;
-    wpk_err err = option == IDLE ? parse_number("exit-when-idle", value, 1000000, &number, diag)
-                                 : parse_number("store-pages-max", value, INT_MAX, &number, diag);
-    if (option == IDLE) {
-        config->idle_s = (uint32_t)number;
-    } else {
-        config->store_pages_max = (int)number;
-    }
-    return err;
+    struct wpk_config *config = out;
+
+    replace_listeners(config->workers, &config->worker_count, value);
+    return wpk_config_check_workers(&config->workers[0], diag);
 }
 
-static wpk_err apply(struct wpk_config *config, int option, const char *value,
-                     struct wpk_diag *diag)
-{
-    switch (option) {
-    case FILE_NAME:
-        return WPK_OK; /* has been read */
-    case CHECK:
-        config->check = true;
-        return WPK_OK;
-    case DATA:
-        config->data_dir = value;
-        return WPK_OK;
-    case HTTP:
-        replace_listeners(config->http, &config->http_count, value);
-        return wpk_config_check_http(&config->http[0], diag);
-    case LISTEN:
-        replace_listeners(config->workers, &config->worker_count, value);
-        return wpk_config_check_workers(&config->workers[0], diag);
-    case IDLE:
-    case PAGES:
-        return apply_number(config, option, value, diag);
-    case FAILURE:
-        config->exit_on_failure = true;
-        return WPK_OK;
-    case LEVEL:
-    case FORMAT:
-        return apply_log(config, option, value, diag);
-    case HELP:
-        config->help = true;
-        return WPK_OK;
-    case VERSION:
-        config->version = true;
-        return WPK_OK;
-    default:
-        wpk_diag_set(diag, "see wpkd --help");
-        return WPK_EINVAL;
+/* The options; `c` is a struct wpk_config. */
+#define OPTIONS(c)                                                                                 \
+    {                                                                                              \
+        WPK_ARGS_TEXT("config", "FILE",                                                            \
+                      "read this first; what is said here goes before it; see wpkd.json(5)",       \
+                      &(c)->file),                                                                 \
+            WPK_ARGS_FLAG("check-config", "say whether file and options are in order, and end",    \
+                          &(c)->check),                                                            \
+            WPK_ARGS_TEXT("data", "DIR",                                                           \
+                          "history and artifacts; default $XDG_DATA_HOME/woodpecker",              \
+                          &(c)->data_dir),                                                         \
+            WPK_ARGS_CALL("http", "ADDRESS",                                                       \
+                          "where clients ask: unix:PATH, 127.0.0.1:PORT or [::1]:PORT; default "   \
+                          "unix:DIR/wpkd.sock",                                                    \
+                          c, take_http),                                                           \
+            WPK_ARGS_CALL("listen", "URL",                                                         \
+                          "where workers connect: ipc://PATH, tcp://127.0.0.1:PORT or "            \
+                          "tcp://[::1]:PORT; default ipc://DIR/workers.sock",                      \
+                          c, take_workers),                                                        \
+            WPK_ARGS_COUNT("exit-when-idle", "S",                                                  \
+                           "end after S seconds without a job or a request", &(c)->idle_s, 1,      \
+                           1000000),                                                               \
+            WPK_ARGS_FLAG("exit-on-failure",                                                       \
+                          "end when the store cannot be written, instead of serving reads",        \
+                          &(c)->exit_on_failure),                                                  \
+            WPK_ARGS_LOG_ROWS(&(c)->log_level, &(c)->log_format),                                  \
+            WPK_ARGS_COUNT("store-pages-max", "N", NULL, &(c)->store_pages_max, 1, INT_MAX),       \
+            WPK_ARGS_FLAG("version", "print the version", &(c)->version), WPK_ARGS_END,            \
     }
+
+void wpk_config_print_help(FILE *out)
+{
+    struct wpk_config config;
+    const struct wpk_option options[] = OPTIONS(&config);
+
+    fputs("usage: wpkd [options], or wpkd --db COMMAND; see wpkctl db\n", out);
+    wpk_args_print(options, out);
+    fputs("\nSIGTERM and SIGINT end it: what is recorded stays, what is under way is done again. "
+          "SIGHUP\nmakes it read its file again. One wpkd works on a data directory.\n"
+          "Exit codes: 0 ended when told to; 1 a failure, a start may succeed later; 2 usage or\n"
+          "configuration; 3 a store that no start can use: written by another version, or "
+          "corrupt.\n",
+          out);
 }
 
 static void init(struct wpk_config *config)
@@ -197,35 +126,23 @@ static wpk_err fill_defaults(struct wpk_config *config,
     return err;
 }
 
-/* The file first, wherever among the options it is named. */
-static wpk_err read_file(int argc, char **argv, struct wpk_config *out, struct wpk_diag *diag)
-{
-    int option;
-    opterr = 0; /* the second time says what is wrong */
-    optind = 0;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == FILE_NAME) {
-            out->file = optarg;
-        }
-    }
-    opterr = 1;
-    optind = 0;
-    return out->file != NULL ? wpk_config_read(out->file, out, diag) : WPK_OK;
-}
-
 wpk_err wpk_config_parse(int argc, char **argv, const struct wpk_config_environment *environment,
                          struct wpk_config *out, struct wpk_diag *diag)
 {
+    const struct wpk_option options[] = OPTIONS(out);
+    struct wpk_args args;
+
     init(out);
-    wpk_err err = read_file(argc, argv, out, diag);
-    int option;
-    while (err == WPK_OK && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        err = apply(out, option, optarg, diag);
+    out->file = wpk_args_value("config", argc - 1, argv + 1);
+    wpk_err err = out->file != NULL ? wpk_config_read(out->file, out, diag) : WPK_OK;
+    if (err == WPK_OK) {
+        err = wpk_args_parse(options, argc - 1, argv + 1, &args, diag);
     }
-    if (err == WPK_OK && optind < argc) {
-        wpk_diag_set(diag, "%s is not an option; see wpkd --help", argv[optind]);
+    if (err == WPK_OK && args.operand_count > 0) {
+        wpk_diag_set(diag, "%s is not an option; see wpkd --help", args.operands[0]);
         err = WPK_EINVAL;
     }
+    out->help = err == WPK_OK && args.help;
     return err == WPK_OK ? fill_defaults(out, environment, diag) : err;
 }
 

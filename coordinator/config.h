@@ -9,6 +9,7 @@
 #include "coordinator/access/auth.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #define WPK_CONFIG_LISTENERS_MAX 8 /* of clients, and as many of workers */
@@ -76,7 +77,8 @@ struct wpk_config_environment {
     const char *home;
 };
 
-extern const char wpk_config_usage[];
+/* Print the options. */
+void wpk_config_print_help(FILE *out);
 
 /* Parse the command line, and the configuration file that it names.
  *

@@ -90,7 +90,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "wpkd: %s\n", text);
         code = MISCONFIGURED;
     } else if (config.help) {
-        fputs(wpk_config_usage, stdout);
+        wpk_config_print_help(stdout);
     } else if (config.version) {
         puts("wpkd " WPK_VERSION);
     } else if (config.check) {

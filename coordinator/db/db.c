@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/db/db.h"
 
+#include "common/args.h"
 #include "coordinator/db/db_command.h"
 #include "coordinator/db/db_copy.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DAYS_MAX 36500
@@ -91,55 +90,25 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-static bool parse_number(const char *text, int64_t max, int64_t *out)
+/* argv[0] is the command. */
+static wpk_err parse(int argc, char **argv, const struct command *command,
+                     struct wpk_db_options *options, bool *json, struct wpk_diag *diag)
 {
-    char *end;
-    if (text[0] < '0' || text[0] > '9') {
-        return false;
-    }
-    *out = strtoll(text, &end, 10);
-    return *end == '\0' && *out <= max;
-}
-
-/* argv[0] is the command. False: the usage or the reason was printed. */
-static bool parse(int argc, char **argv, const struct command *command,
-                  struct wpk_db_options *options, bool *json)
-{
-    enum { DATA = 256, OLDER, KEEP, DRY, JSON };
-    static const struct option known[] = {
-        {"data", required_argument, NULL, DATA}, {"older-than", required_argument, NULL, OLDER},
-        {"keep", required_argument, NULL, KEEP}, {"dry-run", no_argument, NULL, DRY},
-        {"json", no_argument, NULL, JSON},       {0},
+    const struct wpk_option known[] = {
+        WPK_ARGS_TEXT("data", "DIR", "", &options->data_dir),
+        WPK_ARGS_INT("older-than", "DAYS", "", &options->older_than_days, 0, DAYS_MAX),
+        WPK_ARGS_INT("keep", "K", "", &options->keep, 0, KEEP_MAX),
+        WPK_ARGS_FLAG("dry-run", "", &options->dry_run),
+        WPK_ARGS_FLAG("json", "", json),
+        WPK_ARGS_END,
     };
-    bool good = true;
-    int option;
-    optind = 1;
-    while (good && (option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        switch (option) {
-        case DATA:
-            options->data_dir = optarg;
-            break;
-        case OLDER:
-            good = parse_number(optarg, DAYS_MAX, &options->older_than_days);
-            break;
-        case KEEP:
-            good = parse_number(optarg, KEEP_MAX, &options->keep);
-            break;
-        case DRY:
-            options->dry_run = true;
-            break;
-        case JSON:
-            *json = true;
-            break;
-        default:
-            good = false;
-        }
-    }
-    if (good && optind < argc) {
-        options->file = argv[optind++];
-    }
-    return good && optind == argc && options->data_dir != NULL &&
-           (options->file != NULL) == (command->operand != NULL);
+    struct wpk_args args = {.help = true};
+
+    wpk_err err = wpk_args_parse(known, argc - 1, argv + 1, &args, diag);
+    bool is_whole =
+        !args.help && options->data_dir != NULL && args.operand_count == (command->operand != NULL);
+    options->file = args.operand_count > 0 ? args.operands[0] : NULL;
+    return err == WPK_OK && !is_whole ? WPK_EINVAL : err;
 }
 
 static int exit_code(wpk_err err)
@@ -168,7 +137,10 @@ int wpk_db_main(int argc, char **argv)
     struct wpk_diag diag = {0};
     bool json = false;
     const struct command *command = argc > 0 ? find(argv[0]) : NULL;
-    if (command == NULL || !parse(argc, argv, command, &options, &json)) {
+    if (command == NULL || parse(argc, argv, command, &options, &json, &diag) != WPK_OK) {
+        if (diag.text[0] != '\0') {
+            fprintf(stderr, "wpkd: %s\n", diag.text);
+        }
         fputs(usage, stderr);
         return INPUT;
     }
