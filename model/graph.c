@@ -342,7 +342,8 @@ const char *wpk_graph_element_type_advice(int element_type)
     if (strstr(name, "float") != NULL) {
         return "; convert the model's values and weights to float32";
     }
-    return strstr(name, "int") != NULL ? "; of a quantized model take the one in float32" : "";
+    return strstr(name, "int") != NULL ? "; of integers there are int8, uint8, int32 and int64"
+                                       : "";
 }
 
 wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out)
@@ -350,7 +351,8 @@ wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out)
     static const struct {
         int element_type;
         enum wpk_dtype dtype;
-    } types[] = {{1, WPK_F32}, {11, WPK_F64}, {6, WPK_I32}, {7, WPK_I64}, {9, WPK_BOOL}};
+    } types[] = {{1, WPK_F32}, {11, WPK_F64}, {2, WPK_U8},  {3, WPK_I8},
+                 {6, WPK_I32}, {7, WPK_I64},  {9, WPK_BOOL}};
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (types[i].element_type == element_type) {
@@ -359,6 +361,17 @@ wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out)
         }
     }
     return WPK_EUNSUPPORTED;
+}
+
+int wpk_graph_element_of(enum wpk_dtype dtype)
+{
+    enum wpk_dtype found;
+    int type = 1;
+
+    while (wpk_graph_dtype(type, &found) != WPK_OK || found != dtype) {
+        type++;
+    }
+    return type;
 }
 
 bool wpk_graph_is_branching(const struct wpk_graph_node *node)

@@ -205,6 +205,8 @@ const char *wpk_graph_element_type_advice(int element_type);
 /* The dtype of an ONNX element type that models are computed in: f32, f64, i32, i64, bool.
  *   errors  WPK_EUNSUPPORTED */
 WPK_MUST_CHECK wpk_err wpk_graph_dtype(int element_type, enum wpk_dtype *out);
+/* ONNX's number of a type that wpk_graph_dtype() knows. */
+int wpk_graph_element_of(enum wpk_dtype dtype);
 
 /* True of an If, whose nodes model/onnx/branch.h tells of. */
 bool wpk_graph_is_branching(const struct wpk_graph_node *node);

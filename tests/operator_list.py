@@ -16,7 +16,7 @@ def listed(page):
     with open(page, encoding="utf-8") as file:
         text = file.read()
     table = text[text.index("| | operators |"):].split("\n\n")[0]
-    return re.findall(r"\b(?:ai\.onnx\.\w+\.)?[A-Z]\w+", table)
+    return re.findall(r"\b(?:(?:ai\.onnx\.\w+|com\.microsoft)\.)?[A-Z]\w+", table)
 
 
 def main():

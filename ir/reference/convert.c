@@ -7,6 +7,9 @@
 
 #include <math.h>
 
+/* The magnitude of what a NaN is cast to: any integer is as far from it as is allowed. */
+#define ANY_INTEGER (0x1p70 * WPK_REFERENCE_STEP)
+
 double wpk_reference_magnitude(enum wpk_dtype dtype, double cell)
 {
     double value = wpk_cell_number(dtype, cell);
@@ -64,7 +67,11 @@ double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, doub
     if (to == WPK_BOOL) {
         return value != 0.0 ? 1.0 : 0.0;
     }
-    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to) && magnitude < WPK_REFERENCE_STEP) {
+    bool to_integer = wpk_dtype_is_float(from) && !wpk_dtype_is_float(to);
+    if (to_integer && isnan(value)) {
+        return ANY_INTEGER;
+    }
+    if (to_integer && magnitude < WPK_REFERENCE_STEP) {
         double error = magnitude * WPK_REFERENCE_UNSURE;
         double steps =
             wpk_convert_saturate(to, value + error) - wpk_convert_saturate(to, value - error);

@@ -26,7 +26,6 @@ enum {
     TENSOR_EXTERNAL = 13,
     TENSOR_LOCATION = 14
 };
-enum { TYPE_UINT8 = 2 }; /* of TensorProto.DataType */
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
 /* ---- external data */
@@ -332,10 +331,7 @@ wpk_err wpk_onnx_tensor(struct wpk_onnx_reader *reader, struct wpk_protobuf mess
         return err;
     }
     value.is_typed = wpk_graph_dtype(value.element_type, &value.dtype) == WPK_OK;
-    if (is_attribute && value.element_type == TYPE_UINT8) {
-        value.dtype = WPK_U8; /* numbers of an attribute; no node computes with them */
-    }
-    if (value.is_typed || value.dtype == WPK_U8) {
+    if (value.is_typed) {
         value.size = (size_t)wpk_graph_elements(&value) * wpk_dtype_size(value.dtype);
         err = find_data(reader, message, is_external, is_raw, &value);
     } else {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/operator/expand.h"
 
+#include "model/operator/expand_fused.h"
 #include "model/operator/expand_learn.h"
 #include "model/operator/expand_move.h"
+#include "model/operator/expand_quantize.h"
 #include "model/operator/expand_sample.h"
 #include "model/operator/expand_signal.h"
 #include "model/operator/expand_state.h"
@@ -27,10 +29,18 @@ static const struct {
     {"CausalConvWithState", wpk_expand_causal_conv},
     {"Col2Im", wpk_expand_col2im},
     {"Compress", wpk_expand_compress},
+    {"ConvInteger", wpk_expand_conv_integer},
     {"DeformConv", wpk_expand_deform_conv},
+    {"DequantizeLinear", wpk_expand_dequantize},
     {"Det", wpk_expand_det},
     {"DFT", wpk_expand_dft},
+    {"DynamicQuantizeLinear", wpk_expand_dynamic_quantize},
+    {"DynamicQuantizeMatMul", wpk_expand_dynamic_quantize_matmul},
+    {"EmbedLayerNormalization", wpk_expand_embed_norm},
     {"FlexAttention", wpk_expand_flex_attention},
+    {"FusedConv", wpk_expand_fused_activation},
+    {"FusedGemm", wpk_expand_fused_activation},
+    {"FusedMatMul", wpk_expand_fused_matmul},
     {"GridSample", wpk_expand_grid_sample},
     {"GRU", expand_recurrent},
     {"HammingWindow", wpk_expand_window},
@@ -39,11 +49,19 @@ static const struct {
     {"LinearClassifier", wpk_expand_linear},
     {"LinearRegressor", wpk_expand_linear},
     {"LSTM", expand_recurrent},
+    {"MatMulInteger", wpk_expand_matmul_integer},
+    {"MatMulIntegerToFloat", wpk_expand_matmul_integer_to_float},
+    {"MatMulNBits", wpk_expand_matmul_nbits},
     {"MaxUnpool", wpk_expand_max_unpool},
+    {"QLinearConv", wpk_expand_qlinear_conv},
+    {"QLinearMatMul", wpk_expand_qlinear_matmul},
+    {"QuantizeLinear", wpk_expand_quantize},
     {"ReverseSequence", wpk_expand_reverse_sequence},
     {"RNN", expand_recurrent},
     {"RoiAlign", wpk_expand_roi_align},
     {"Scaler", wpk_expand_scaler},
+    {"SkipLayerNormalization", wpk_expand_skip_norm},
+    {"SkipSimplifiedLayerNormalization", wpk_expand_skip_norm},
     {"STFT", wpk_expand_stft},
     {"TensorScatter", wpk_expand_tensor_scatter},
     {"TreeEnsemble", wpk_expand_trees},

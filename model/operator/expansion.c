@@ -44,23 +44,12 @@ double wpk_expansion_real(const struct wpk_expansion *e, const char *attribute, 
     return found != NULL ? (double)found->real : otherwise;
 }
 
-static int64_t element_type(enum wpk_dtype dtype)
-{
-    enum wpk_dtype found;
-    int type = 1;
-
-    while (wpk_graph_dtype(type, &found) != WPK_OK || found != dtype) {
-        type++;
-    }
-    return type;
-}
-
 int wpk_expansion_equation(struct wpk_expansion *e, const int *inputs, int count,
                            enum wpk_dtype dtype, int rank, const int64_t *extent, int output)
 {
     const char *text = wpk_arena_copy_text(&e->graph->arena, wpk_buf_text(&e->text));
     const struct wpk_graph_attribute attributes[] = {
-        wpk_compose_integer("dtype", element_type(dtype)),
+        wpk_compose_integer("dtype", wpk_graph_element_of(dtype)),
         wpk_compose_integers(&e->to, "shape", extent, rank),
         {.name = "text", .kind = WPK_ATTRIBUTE_TEXT, .text = text}};
     const struct wpk_graph_node node = {.domain = WPK_EQUATION_DOMAIN,

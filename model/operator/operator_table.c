@@ -407,6 +407,16 @@ static const struct wpk_operator operators[] = {
     EXPANDED("CausalConvWithState", 2, 4, 2, "activation:s"),
     EXPANDED("Col2Im", 3, 3, 1, "dilations:I pads:I strides:I"),
     EXPANDED("Compress", 2, 2, 1, "axis:i"),
+    EXPANDED("ConvInteger", 2, 4, 1,
+             "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
+    EXPANDED("DequantizeLinear", 2, 3, 1, "axis:i block_size:i output_dtype:i"),
+    EXPANDED("DynamicQuantizeLinear", 1, 1, 3, ""),
+    EXPANDED("MatMulInteger", 2, 4, 1, ""),
+    EXPANDED("QLinearConv", 8, 9, 1,
+             "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"),
+    EXPANDED("QLinearMatMul", 8, 8, 1, ""),
+    EXPANDED("QuantizeLinear", 2, 3, 1,
+             "axis:i block_size:i output_dtype:i precision:i saturate:i"),
     EXPANDED("DeformConv", 3, 5, 1,
              "dilations:I group:i kernel_shape:I offset_group:i pads:I strides:I"),
     EXPANDED("Det", 1, 1, 1, ""),
@@ -436,6 +446,31 @@ static const struct wpk_operator operators[] = {
     /* gone once a file is read */
     EXPANDED("Constant", 0, 0, 1, ""),
     EXPANDED("If", 1, 1, WPK_GRAPH_NODES_MAX, ""),
+};
+
+static const struct wpk_operator microsoft[] = {
+    POINTWISE("BiasGelu", 2, "", "Y[..] = gelu(X[..] + X1[..])"),
+    EXPANDED("EmbedLayerNormalization", 7, 9, 3, "epsilon:f mask_index_type:i"),
+    {"FastGelu", 1, 2, WPK_KIND_POINTWISE, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT, "",
+     "Y[..] = 0.5 * A[..] * (1 + tanh(0.7978845608028654 * (A[..] + 0.044715 * A[..] * A[..] * "
+     "A[..]))) where A[..] = X[..]{?1: + X1[..]}",
+     0, 0},
+    EXPANDED("FusedConv", 2, 4, 1,
+             "activation:s activation_params:F auto_pad:s dilations:I group:i kernel_shape:I "
+             "pads:I strides:I"),
+    EXPANDED("FusedGemm", 2, 3, 1,
+             "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f beta:f "
+             "transA:i transB:i"),
+    EXPANDED("FusedMatMul", 2, 2, 1, "alpha:f transA:i transB:i transBatchA:i transBatchB:i"),
+    POINTWISE("Gelu", 1, "", "Y[..] = gelu(X[..])"),
+    POINTWISE("QuickGelu", 1, "alpha:f", "Y[..] = X[..] * sigmoid({alpha=1.702} * X[..])"),
+    EXPANDED("SkipLayerNormalization", 3, 5, 4, "epsilon:f"),
+    EXPANDED("SkipSimplifiedLayerNormalization", 3, 4, 4, "epsilon:f"),
+    EXPANDED("DequantizeLinear", 2, 3, 1, "axis:i block_size:i"),
+    EXPANDED("DynamicQuantizeMatMul", 3, 5, 1, ""),
+    EXPANDED("MatMulIntegerToFloat", 4, 7, 1, ""),
+    EXPANDED("MatMulNBits", 3, 6, 1, "K:i N:i accuracy_level:i bits:i block_size:i"),
+    EXPANDED("QuantizeLinear", 2, 3, 1, "axis:i block_size:i saturate:i"),
 };
 
 static const struct wpk_operator preview[] = {
@@ -512,6 +547,7 @@ static const struct {
 } tables[] = {
     {"", operators, sizeof(operators) / sizeof(operators[0])},
     {"ai.onnx.ml", learned, sizeof(learned) / sizeof(learned[0])},
+    {"com.microsoft", microsoft, sizeof(microsoft) / sizeof(microsoft[0])},
     {"ai.onnx.preview", preview, sizeof(preview) / sizeof(preview[0])},
 };
 

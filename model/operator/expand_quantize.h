@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators on quantized tensors: x = (q - zero point) * scale. Products are computed in i32, whose
+ * sums are exact, and scaled once at the end. */
+#ifndef WPK_MODEL_OPERATOR_EXPAND_QUANTIZE_H
+#define WPK_MODEL_OPERATOR_EXPAND_QUANTIZE_H
+
+#include "model/operator/expansion.h"
+
+/*   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason; WPK_ENOSPC, WPK_ENOMEM */
+
+/* QuantizeLinear and DequantizeLinear: a scale for all, for each index of an axis, or for each block
+ * of it. DynamicQuantizeLinear finds the scale of its input. */
+wpk_err wpk_expand_quantize(struct wpk_expansion *e);
+wpk_err wpk_expand_dequantize(struct wpk_expansion *e);
+wpk_err wpk_expand_dynamic_quantize(struct wpk_expansion *e);
+
+/* MatMulInteger and ConvInteger: their sums, in i32. */
+wpk_err wpk_expand_matmul_integer(struct wpk_expansion *e);
+wpk_err wpk_expand_conv_integer(struct wpk_expansion *e);
+
+/* QLinearMatMul and QLinearConv: quantized outputs of quantized inputs. */
+wpk_err wpk_expand_qlinear_matmul(struct wpk_expansion *e);
+wpk_err wpk_expand_qlinear_conv(struct wpk_expansion *e);
+
+/* Of com.microsoft: products in i32 whose outputs are floats. The first one quantizes its input, too;
+ * the last one has weights of 4 bits, with a scale for each block of a row. */
+wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e);
+wpk_err wpk_expand_matmul_integer_to_float(struct wpk_expansion *e);
+wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e);
+
+#endif
