@@ -35,6 +35,7 @@ static const struct {
     {"Det", wpk_expand_det},
     {"DFT", wpk_expand_dft},
     {"DynamicQuantizeLinear", wpk_expand_dynamic_quantize},
+    {"DynamicQuantizeLSTM", expand_recurrent},
     {"DynamicQuantizeMatMul", wpk_expand_dynamic_quantize_matmul},
     {"EmbedLayerNormalization", wpk_expand_embed_norm},
     {"FlexAttention", wpk_expand_flex_attention},

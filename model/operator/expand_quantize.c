@@ -27,8 +27,8 @@ static struct parameter parameter_of(const struct wpk_expansion *e, int input)
     return p;
 }
 
-/* True if the parameter is one for all elements, one for each index of `axis`, or one for each block
- * of so many of them (0: no blocks). */
+/* True if the parameter is one for all elements, one for each index of `axis`, or one for each
+ * block of so many of them (0: no blocks). */
 static bool fits(const struct parameter *p, const struct wpk_graph_value *x, int axis,
                  int64_t block)
 {
@@ -356,8 +356,8 @@ static int cast(struct wpk_expansion *e, int x, enum wpk_dtype dtype, int output
     return node_of(e, "Cast", &x, 1, &to, output);
 }
 
-/* Append the output of a quantized product: its sums times a factor, rounded to the type of the zero
- * point. Every step is a node of its own: an epilogue of the product takes them all. */
+/* Append the output of a quantized product: its sums times a factor, rounded to the type of the
+ * zero point. Every step is a node of its own: an epilogue of the product takes them all. */
 static wpk_err requantize(struct wpk_expansion *e, int sums, int rank)
 {
     enum { A_SCALE = 1, B_SCALE = 4, Y_SCALE = 6, Y_ZERO = 7 };
@@ -455,6 +455,29 @@ wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e)
                           center(e, e->node->inputs[1], &b, &b_zero, b.rank - 1)};
     int sums = node_of(e, "MatMul", inputs, 2, NULL, -1);
     return scale_sums(e, sums, made.scale, e->node->inputs[2], zero_of(e, 4).value);
+}
+
+int wpk_quantized_center(struct wpk_expansion *e, int q, int64_t k, int64_t n, int zero,
+                         int64_t zero_count)
+{
+    const struct wpk_graph_value like = {.rank = 2, .extent = {k, n}};
+    const struct parameter parameter = {.value = zero, .rank = 1, .extent = {zero_count}};
+
+    return center(e, q, &like, &parameter, 1);
+}
+
+int wpk_quantized_product(struct wpk_expansion *e, int x, int64_t rows, int64_t k,
+                          const struct wpk_quantized_weights *weights)
+{
+    const struct wpk_graph_value like = {.rank = 2, .extent = {rows, k}};
+    struct dynamic made;
+
+    quantize_dynamically(e, x, &like, &(struct dynamic){-1, -1, -1}, &made);
+    const struct parameter zero = {.value = made.zero};
+    const int operands[] = {center(e, made.quantized, &like, &zero, 0), weights->centered};
+    int sums = node_of(e, "MatMul", operands, 2, NULL, -1);
+    int factor = node_of(e, "Mul", (int[]){made.scale, weights->scale}, 2, NULL, -1);
+    return node_of(e, "Mul", (int[]){cast(e, sums, WPK_F32, -1), factor}, 2, NULL, -1);
 }
 
 /* Unpack constants of 4 bits, the low ones first, to u8.   shape  [rows, ceil(count / 2)]

@@ -6,10 +6,26 @@
 
 #include "model/operator/expansion.h"
 
+/* Quantized weights of a product. */
+struct wpk_quantized_weights {
+    int centered; /* value, i32 [k, n]: less their zero points */
+    int scale;    /* value, of 1 or n elements */
+};
+
+/* Append the nodes of weights without their zero points.
+ *   shape   q: value [k, n] of u8 or i8; zero: value of `zero_count` elements, 1 or n; -1: none */
+int wpk_quantized_center(struct wpk_expansion *e, int q, int64_t k, int64_t n, int zero,
+                         int64_t zero_count);
+
+/* Append the product of x, quantized with a scale of its own, and the weights.
+ *   shape   x: value f32 [rows, k]; returns the value, f32 [rows, n] */
+int wpk_quantized_product(struct wpk_expansion *e, int x, int64_t rows, int64_t k,
+                          const struct wpk_quantized_weights *weights);
+
 /*   errors  WPK_EUNSUPPORTED, WPK_EINVAL with a reason; WPK_ENOSPC, WPK_ENOMEM */
 
-/* QuantizeLinear and DequantizeLinear: a scale for all, for each index of an axis, or for each block
- * of it. DynamicQuantizeLinear finds the scale of its input. */
+/* QuantizeLinear and DequantizeLinear: a scale for all, for each index of an axis, or for each
+ * block of it. DynamicQuantizeLinear finds the scale of its input. */
 wpk_err wpk_expand_quantize(struct wpk_expansion *e);
 wpk_err wpk_expand_dequantize(struct wpk_expansion *e);
 wpk_err wpk_expand_dynamic_quantize(struct wpk_expansion *e);
@@ -22,8 +38,8 @@ wpk_err wpk_expand_conv_integer(struct wpk_expansion *e);
 wpk_err wpk_expand_qlinear_matmul(struct wpk_expansion *e);
 wpk_err wpk_expand_qlinear_conv(struct wpk_expansion *e);
 
-/* Of com.microsoft: products in i32 whose outputs are floats. The first one quantizes its input, too;
- * the last one has weights of 4 bits, with a scale for each block of a row. */
+/* Of com.microsoft: products in i32 whose outputs are floats. The first one quantizes its input,
+ * too; the last one has weights of 4 bits, with a scale for each block of a row. */
 wpk_err wpk_expand_dynamic_quantize_matmul(struct wpk_expansion *e);
 wpk_err wpk_expand_matmul_integer_to_float(struct wpk_expansion *e);
 wpk_err wpk_expand_matmul_nbits(struct wpk_expansion *e);

@@ -467,6 +467,10 @@ static const struct wpk_operator microsoft[] = {
     EXPANDED("SkipLayerNormalization", 3, 5, 4, "epsilon:f"),
     EXPANDED("SkipSimplifiedLayerNormalization", 3, 4, 4, "epsilon:f"),
     EXPANDED("DequantizeLinear", 2, 3, 1, "axis:i block_size:i"),
+    {"DynamicQuantizeLSTM", 3, 12, WPK_KIND_EXPANDED, WPK_AXES_NONE, WPK_OUTPUT_AS_INPUT,
+     "activation_alpha:F activation_beta:F activations:s clip:f direction:s hidden_size:i "
+     "input_forget:i",
+     NULL, 0, 3},
     EXPANDED("DynamicQuantizeMatMul", 3, 5, 1, ""),
     EXPANDED("MatMulIntegerToFloat", 4, 7, 1, ""),
     EXPANDED("MatMulNBits", 3, 6, 1, "K:i N:i accuracy_level:i bits:i block_size:i"),

@@ -11,11 +11,11 @@
 #include "model/operator/recurrent.h"
 
 #include "model/operator/activation.h"
-#include "model/operator/compose.h"
+#include "model/operator/expand_quantize.h"
 
 #include <string.h>
 
-enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
+enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 enum { Y, Y_H, Y_C };
 enum { F, G, H }; /* functions of the gates, of what is new, and of the state that is shown */
 
@@ -28,8 +28,9 @@ struct recurrent {
     int gates;     /* per element of the state */
     bool is_after; /* GRU: the reset gate is applied to the product */
     bool is_batch_first;
-    bool couples; /* LSTM: the forget gate is what the input gate leaves */
-    float clip;   /* of what the activations get; 0: none */
+    bool is_quantized; /* LSTM: W and R are, as [directions, k, gates * hidden] */
+    bool couples;      /* LSTM: the forget gate is what the input gate leaves */
+    float clip;        /* of what the activations get; 0: none */
     struct wpk_activation_function
         functions[WPK_ACTIVATIONS_MAX]; /* [function_count] of each direction */
     int function_count;
@@ -45,6 +46,7 @@ struct weights {
     int fresh;       /* GRU, not `is_after`: the last rows of R, the others being `recurrence` */
     int bias;        /* GRU, `is_after`: of the recurrence */
     int peephole[3]; /* LSTM: of i, o, f */
+    struct wpk_quantized_weights quantized; /* in the place of `recurrence` */
     const struct wpk_activation_function *functions;
 };
 
@@ -93,8 +95,6 @@ static int read_state(struct recurrent *r, int start, bool is_reverse)
     return read_part(r, start, r->hidden, 0, is_reverse ? -size : size);
 }
 
-/* ---- steps */
-
 /* The direction's function of x, of those that ONNX calls f, g and h. The specification clips what
  * any of them gets; ONNX Runtime does not clip a cell's state, and models were tested with it. */
 static int activate(struct recurrent *r, const struct weights *w, int function, int x)
@@ -109,18 +109,74 @@ static int activate(struct recurrent *r, const struct weights *w, int function, 
                                                              : x);
 }
 
-static int add(struct recurrent *r, int x, int y)
-{
-    return wpk_compose_binary(&r->to, "Add", "", x, y);
-}
-
 static int multiply(struct recurrent *r, const char *name, int x, int y)
 {
     return wpk_compose_binary(&r->to, "Mul", name, x, y);
 }
 
+static int add(struct recurrent *r, int x, int y)
+{
+    return wpk_compose_binary(&r->to, "Add", "", x, y);
+}
+
+/* ---- quantized weights */
+
+/* Elements [direction] of an operand [directions, ...], as [extent[0], ...]. */
+static int direction_of(struct recurrent *r, int input, int64_t direction, int rank,
+                        const int64_t *extent)
+{
+    int value = r->node->inputs[input];
+
+    value =
+        r->directions > 1 ? wpk_compose_slice(&r->to, value, 0, direction, direction + 1) : value;
+    return wpk_compose_reshape(&r->to, value, "", rank, extent, -1);
+}
+
+/* Elements of a direction's scale or zero point; 0: it is left out. */
+static int64_t parameters_of(const struct recurrent *r, int input)
+{
+    const struct wpk_graph_value *value = wpk_graph_input(r->graph, r->node, input);
+
+    return value != NULL ? wpk_graph_elements(value) / r->directions : 0;
+}
+
+/* The weights of a product with k rows: W or R, with the scale and zero point that follow it. */
+static struct wpk_quantized_weights quantized_weights(struct recurrent *r, int input,
+                                                      int64_t direction, int64_t k)
+{
+    const int scale = input == W ? W_SCALE : R_SCALE;
+    const int64_t n = r->gates * r->hidden;
+    const int64_t scales = parameters_of(r, scale), zeros = parameters_of(r, scale + 1);
+    int q = direction_of(r, input, direction, 2, (int64_t[]){k, n});
+    int zero = zeros > 0 ? direction_of(r, scale + 1, direction, 1, &zeros) : -1;
+    struct wpk_expansion e = {.to = r->to, .graph = r->graph, .node = r->node, .diag = r->diag};
+    struct wpk_quantized_weights out = {.centered = wpk_quantized_center(&e, q, k, n, zero, zeros)};
+
+    r->to = e.to;
+    wpk_buf_fini(&e.text);
+    out.scale = direction_of(r, scale, direction, 1, &scales);
+    return out;
+}
+
+/* x times the weights, plus z (-1: none). */
+static int multiply_quantized(struct recurrent *r, const struct wpk_quantized_weights *weights,
+                              int x, int64_t rows, int64_t k, int z)
+{
+    struct wpk_expansion e = {.to = r->to, .graph = r->graph, .node = r->node, .diag = r->diag};
+    int product = wpk_quantized_product(&e, x, rows, k, weights);
+
+    r->to = e.to;
+    wpk_buf_fini(&e.text);
+    return z >= 0 ? add(r, product, z) : product;
+}
+
+/* ---- steps */
+
 static int multiply_state(struct recurrent *r, const struct weights *w, int h, int z)
 {
+    if (r->is_quantized) {
+        return multiply_quantized(r, &w->quantized, h, r->batch, r->hidden, z);
+    }
     return wpk_compose_product(&r->to, wpk_compose_name(&r->to, "sum"), h, w->recurrence, z);
 }
 
@@ -192,7 +248,11 @@ static struct weights find_weights(struct recurrent *r, int64_t direction)
                         .peephole = {-1, -1, -1},
                         .functions = r->functions + direction * r->function_count};
 
-    w.recurrence = part_of(r, R, direction, 0, rows);
+    if (r->is_quantized) {
+        w.quantized = quantized_weights(r, R, direction, r->hidden);
+    } else {
+        w.recurrence = part_of(r, R, direction, 0, rows);
+    }
     if (rows < r->gates * r->hidden) {
         w.fresh = part_of(r, R, direction, rows, r->hidden);
     }
@@ -300,9 +360,16 @@ static void expand_steps(struct recurrent *r, int64_t direction, int gates)
 static void expand_direction(struct recurrent *r, int x, int64_t direction)
 {
     const int64_t rows[] = {r->steps * r->batch, r->width};
+    int all = wpk_compose_reshape(&r->to, x, "", 2, rows, -1);
+
+    if (r->is_quantized) {
+        const struct wpk_quantized_weights w = quantized_weights(r, W, direction, r->width);
+        expand_steps(r, direction,
+                     multiply_quantized(r, &w, all, rows[0], rows[1], first_bias(r, direction)));
+        return;
+    }
     int gates = wpk_compose_product(
-        &r->to, wpk_compose_name(&r->to, direction == 0 ? "inputs" : "inputs_reverse"),
-        wpk_compose_reshape(&r->to, x, "", 2, rows, -1),
+        &r->to, wpk_compose_name(&r->to, direction == 0 ? "inputs" : "inputs_reverse"), all,
         part_of(r, W, direction, 0, r->gates * r->hidden), first_bias(r, direction));
 
     expand_steps(r, direction, gates);
@@ -387,7 +454,10 @@ static wpk_err check_operand(struct recurrent *r, int input, const char *name, i
     if (value == NULL && input > R) {
         return WPK_OK;
     }
-    bool fits = value != NULL && value->is_typed && value->dtype == WPK_F32 && value->rank == rank;
+    bool is_narrow = r->is_quantized && (input == W || input == R);
+    bool fits =
+        value != NULL && value->is_typed && value->rank == rank &&
+        (is_narrow ? value->dtype == WPK_U8 || value->dtype == WPK_I8 : value->dtype == WPK_F32);
     for (int d = 0; fits && d < rank; d++) {
         fits = value->extent[d] == extent[d];
     }
@@ -408,8 +478,14 @@ static wpk_err check_operands(struct recurrent *r)
         int rank;
         int64_t extent[3];
     } operands[] = {
-        {W, "W", 3, {r->directions, rows, r->width}},
-        {R, "R", 3, {r->directions, rows, r->hidden}},
+        {W,
+         "W",
+         3,
+         {r->directions, r->is_quantized ? r->width : rows, r->is_quantized ? rows : r->width}},
+        {R,
+         "R",
+         3,
+         {r->directions, r->is_quantized ? r->hidden : rows, r->is_quantized ? rows : r->hidden}},
         {B, "B", 2, {r->directions, 2 * rows}},
         {INITIAL_H, "initial_h", 3, {state[0], state[1], state[2]}},
         {INITIAL_C, "initial_c", 3, {state[0], state[1], state[2]}},
@@ -424,6 +500,22 @@ static wpk_err check_operands(struct recurrent *r)
     return err;
 }
 
+/* Scales and zero points of a direction are one, or one for each column of its weights. */
+static bool has_parameters(const struct recurrent *r)
+{
+    bool fit = true;
+
+    for (int input = W_SCALE; r->is_quantized && input <= R_ZERO; input++) {
+        const struct wpk_graph_value *value = wpk_graph_input(r->graph, r->node, input);
+        bool is_scale = input == W_SCALE || input == R_SCALE;
+        int64_t count = parameters_of(r, input);
+        fit = fit && (value != NULL || !is_scale) &&
+              (value == NULL || ((count == 1 || count == r->gates * r->hidden) &&
+                                 (value->dtype == WPK_F32) == is_scale));
+    }
+    return fit;
+}
+
 static wpk_err check(struct recurrent *r)
 {
     const struct wpk_graph_value *lengths = wpk_graph_input(r->graph, r->node, LENGTHS);
@@ -431,6 +523,10 @@ static wpk_err check(struct recurrent *r)
     if (lengths != NULL &&
         (lengths->rank != 1 || lengths->extent[0] != r->batch || lengths->dtype != WPK_I32)) {
         return refuse(r, "its sequence_lens are not one i32 for each sequence");
+    }
+    if (!has_parameters(r)) {
+        return refuse(r, "its scales or zero points are not one, or one for each column of its "
+                         "weights");
     }
     return check_operands(r);
 }
@@ -484,6 +580,7 @@ static wpk_err describe(struct recurrent *r, int *out)
     const int64_t order[] = {1, 0, 2};
 
     r->gates = r->node->op[0] == 'R' ? 1 : r->node->op[0] == 'G' ? 3 : 4;
+    r->is_quantized = r->node->op[0] == 'D';
     r->is_after = r->gates == 3 && wpk_graph_int(r->node, "linear_before_reset", 0) != 0;
     r->is_batch_first = wpk_graph_int(r->node, "layout", 0) != 0;
     r->directions = strcmp(wpk_graph_text(r->node, "direction", ""), "bidirectional") == 0 ? 2 : 1;
@@ -495,7 +592,7 @@ static wpk_err describe(struct recurrent *r, int *out)
     r->steps = x->extent[r->is_batch_first ? 1 : 0];
     r->batch = x->extent[r->is_batch_first ? 0 : 1];
     r->width = x->extent[2];
-    r->hidden = weights->extent[2];
+    r->hidden = r->is_quantized ? weights->extent[1] : weights->extent[2];
     if (r->steps < 1 || r->batch < 1 || r->width < 1 || r->hidden < 1) {
         wpk_diag_set(r->diag, "a tensor with no elements");
         return WPK_EINVAL;
