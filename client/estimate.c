@@ -65,7 +65,8 @@ static wpk_err ask(struct wpk_session *session, const struct wpk_job *job,
     struct wpk_json_reader *r = NULL;
 
     snprintf(class, sizeof(class), "%s", job->device);
-    if (session->private_service != NULL && wpk_device_probe(WPK_ISA_AVX512, &device) == WPK_OK) {
+    if (session->private_service != NULL &&
+        wpk_device_probe(WPK_CPU_FLAGS_ALL, &device) == WPK_OK) {
         wpk_device_class(&device, class, sizeof(class));
     }
     wpk_err err = print_request(job, class, &body);

@@ -22,7 +22,7 @@ static void derive_space(void)
     struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
     struct wpk_program program = {0};
     memcpy(options.device.kind, "cpu", 4);
-    options.device.cpu.isa = WPK_ISA_AVX2;
+    options.device.cpu.flags = WPK_CPU_SET_AVX2;
     options.device.cpu.vector_bytes = 32;
     options.device.cpu.vector_registers = 16;
     WPK_ASSERT(wpk_program_parse(text, &program, NULL) == WPK_OK);
