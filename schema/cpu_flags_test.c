@@ -122,7 +122,7 @@ static void json_lists_names(void **state)
     assert_int_equal(flags, WPK_CPU_SET_AVX | WPK_CPU_AVX512_VNNI);
     wpk_buf_fini(&text);
     assert_int_equal(read_flags("{\"flags\":[\"amx_tile\"]}", &flags, &diag), WPK_EINVAL);
-    assert_non_null(strstr(diag.text, "amx_tile"));
+    assert_non_null(strstr(diag.text, "avx512_vnni")); /* one of those that are known */
     assert_int_equal(read_flags("{}", &flags, &diag), WPK_EINVAL);
 }
 
