@@ -7,7 +7,7 @@
  * It may call:
  *
  *     search/space.h      wpk_space_draw, wpk_space_draw_of, wpk_space_repair, wpk_space_is_legal,
- *                         wpk_space_bound (predicted seconds), wpk_space_features,
+ *                         wpk_space_predict (log of seconds), wpk_space_features,
  *                         wpk_candidate_equal; wpk_space_variant before it reads a variant's genes
  *     search/mask.h       which values of the next gene can still become a legal candidate
  *     search/strategy/move.h       mutations and crossover
