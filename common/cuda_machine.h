@@ -38,8 +38,8 @@ struct wpk_cuda_machine {
     double hertz;
 };
 
-/* Fill `out` for a capability (90: sm_90) and a number of multiprocessors. Rates of a capability that
- * is not known are those of the newest one below it, or of the oldest that is known. */
+/* Fill `out` for a capability (90: sm_90) and a number of multiprocessors. Rates of a capability
+ * that is not known are those of the newest one below it, or of the oldest that is known. */
 void wpk_cuda_machine(int capability, int sm_count, struct wpk_cuda_machine *out);
 
 /* The blocks for which a multiprocessor has registers: each of its schedulers has a part of them,

@@ -193,9 +193,9 @@ uint64_t wpk_space_key(const struct wpk_space *space, const struct wpk_candidate
  *   errors  WPK_ENOSPC a limit of nest/nest.h */
 WPK_MUST_CHECK wpk_err wpk_space_bound(const struct wpk_space *space,
                                        const struct wpk_candidate *candidate, double *seconds);
-/* The logarithm of these seconds, with which strategies begin to learn times. It is 0 on an emulated
- * device, where a time is the emulator's model's: a strategy that learnt what one model leaves
- * unexplained of another would search for candidates on which the two differ.
+/* The logarithm of these seconds, with which strategies begin to learn times. It is 0 on an
+ * emulated device, where a time is the emulator's model's: a strategy that learnt what one model
+ * leaves unexplained of another would search for candidates on which the two differ.
  *   errors  those of wpk_space_bound() */
 WPK_MUST_CHECK wpk_err wpk_space_predict(const struct wpk_space *space,
                                          const struct wpk_candidate *candidate, double *out);

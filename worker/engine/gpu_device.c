@@ -212,7 +212,7 @@ static void print_rates(const struct wpk_device *device)
     printf("%-11s %s%s\n", "rates", machine.rates_of,
            machine.rates_known
                ? ""
-               : ": those of this architecture are not known, so that first candidates may be poor");
+               : ": those of this architecture are not known, and first candidates may be poor");
 }
 
 bool wpk_gpu_device_check(const struct wpk_gpu_wanted *wanted)
