@@ -440,6 +440,7 @@ const struct wpk_strategy_class wpk_strategy_bayes = {
     .ahead = 8,
     .keeps = true,
     .first = first,
+    .is_slow = true,
     .make = make,
     .free = bayes_free,
     .propose = propose,
